@@ -80,7 +80,7 @@ async def _standstills(log: Sequence[Entry], count: int) -> list[float]:
         for number in range(count):
             # Each time as if the process had just begun.
             runtime = _runtime(store, model)
-            run = await _admit(store, thread, f"Question {number}?")
+            run = await admit_run(store, thread, f"Question {number}?")
             beating = asyncio.create_task(_longest_wait(stop := asyncio.Event()))
             await work(runtime, run, Signal())
             stop.set()
@@ -102,7 +102,7 @@ async def _longest_wait(stop: asyncio.Event) -> float:
 
 async def _stored(folder: Path, log: Sequence[Entry]) -> tuple[Store, str]:
     store, thread = await open_store(f"sqlite:///{folder / 'recto.db'}"), new_id()
-    run = await _admit(store, thread, "")
+    run = await admit_run(store, thread, "")
     count_new(messages_of(log), OFFLINE)
     for at in range(0, len(log), AT_ONCE):
         entries = log[at : at + AT_ONCE]
@@ -113,7 +113,8 @@ async def _stored(folder: Path, log: Sequence[Entry]) -> tuple[Store, str]:
     return store, thread
 
 
-async def _admit(store: Store, thread: str, text: str) -> StoredRun:
+async def admit_run(store: Store, thread: str, text: str) -> StoredRun:
+    """A run of these words, claimed."""
     id = new_id()
     body = {"threadId": thread, "runId": id, "messages": [{"id": f"asked {id}", "role": "user", "content": text}]}
     admission = Admission(

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from conversation import Row, Step, converse, more_commands, more_questions, more_reads
 from full import full_facts, with_files
+from kept_calls import kept_calls
 from long_logs import cold_pages, standstills
 from peer import Peer, PeerMissing, PeerRun, start_langchain
 
@@ -43,6 +44,8 @@ WARM_MS, FULL_MS, GROWTH, MEMORY = 3.0, 5.0, 12.0, 2.0
 # What a log that is kept for its next page remembers, over its text.
 REMEMBERED = 3.0
 LONG_COLD_MS, LONG_WARM_MS, LONG_MANIFEST, STANDSTILL_MS = 20.0, 3.0, 3.0, 20.0
+# A call of a conversation of so many messages: its page has more than 300 kB.
+CALL_MESSAGES, REBUILT_MS, COMPARED_MS = 1_000, 20.0, 30.0
 # How many steps a warm conversation goes on before it begins again, so that it stays as long as it is said to be.
 STEPS_ON = 10
 # Waiting processes for each core from which on times mean little.
@@ -102,6 +105,7 @@ def main() -> None:
     cold_run(converse(MESSAGES, seed=8))  # loads the vocabulary and the code
     figures = [*measure_times(rows, rounds, with_peer=not options.no_peer), *measure_memory(rows)]
     figures += [*measure_full(rows, rounds), *measure_long(rounds), *measure_standstill(rows, rounds)]
+    figures += measure_calls(rounds)
     print("\n".join(_line(figure) for figure in figures))
     missed = [figure.name for figure in figures if figure.verdict == "MISSED"]
     print(f"Missed: {'; '.join(missed)}" if missed else "Every goal that was measured is met.")
@@ -238,6 +242,18 @@ def measure_standstill(rows: Sequence[Row], rounds: Rounds) -> list[Figure]:
         f"median {1000 * statistics.median(waits):.2f}, of {len(waits)}",
     )
     return [Figure(name=name, value=1000 * min(waits), unit="ms", goal=STANDSTILL_MS, note=note)]
+
+
+def measure_calls(rounds: Rounds) -> list[Figure]:
+    """A call as it is kept: put together again and held against its digest, and compared with the one before."""
+    rows = converse(CALL_MESSAGES)
+    before = openai.decode(rows)
+    after = (*before, *[entry for step in more_reads(rows, 1) for entry in openai.decode(step)])
+    found = kept_calls(before, after, TARGET, rounds.cold)
+    note = f"{found.bytes / 1e3:.0f} kB in {found.parts:,} parts"
+    rebuilt = _figure(f"call of {CALL_MESSAGES:,} messages, rebuilt", found.rebuilt, goal=REBUILT_MS)
+    compared = _figure("two such calls, compared", found.compared, goal=COMPARED_MS)
+    return [replace(figure, note=f"{figure.note}; {note}") for figure in (rebuilt, compared)]
 
 
 def _summarised(rows: Sequence[Row]) -> tuple[Entry, ...]:

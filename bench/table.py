@@ -45,6 +45,8 @@ ROWS: Sequence[tuple[str, str]] = (
     ("page", "10x messages, warm, a file read again"),
     ("page", "10x messages, warm, a command run"),
     ("page", "memory, a kept log, beside its text"),
+    ("page", "call of 1,000 messages, rebuilt"),
+    ("page", "two such calls, compared"),
     ("files", "upload of SHA-256 alone"),
 )
 

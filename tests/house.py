@@ -23,6 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("conversation",),
     ("page",),
     ("telemetry", "config"),
+    ("tracing",),
     ("skills",),
     ("agents",),
     ("tools", "files", "models", "store", "engine"),
@@ -35,7 +36,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 FAKES, LIBRARY = "testing", "recto"
 # The corners of a room, low to high: one imports those before it. What stands in the room itself may meet all.
 CORNERS: dict[str, tuple[str, ...]] = {
-    "conversation": ("state", "input", "ui"),
+    "conversation": ("state", "input", "ui", "snapshots"),
     "page": ("text", "wire", "fold", "prompt", "steps"),
     "tools": ("documents", "workspace", "builtin"),
     "files": ("encoding", "types", "urls", "storage", "fetch", "parsing", "documents"),
@@ -44,7 +45,7 @@ CORNERS: dict[str, tuple[str, ...]] = {
     "store": ("database", "log", "files", "runs", "threads", "users", "migrations"),
     "worker": ("context", "tools", "model"),
     "api": ("access", "runs", "threads", "files", "users", "ops", "copilotkit"),
-    "cli": ("fold",),
+    "cli": ("fold", "calls"),
     "cli.fold": ("sessions",),
     "agents.shipped.vibe": ("almanac",),
     "agents.shipped.vibe.almanac": ("birth", "bazi", "sky", "tarot"),

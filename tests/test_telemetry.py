@@ -2,16 +2,23 @@
 
 import logging
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pytest
 from prometheus_client import CollectorRegistry
 
 from recto import Facts, Manifest, assemble, decode
+from recto.conversation.json import Json, load_object
 from recto.errors import ModelBusy, ModelRefused
 from recto.telemetry import PageTelemetry, Telemetry
+from recto.testing.model_server import Answer, Call
+from tests.flow.in_process import in_process
 
-GUIDE = Path(__file__).parent.parent / "docs" / "operations.md"
+DOCS = Path(__file__).parent.parent / "docs"
+GUIDE, BOARD = DOCS / "operations.md", DOCS / "grafana" / "recto.json"
 
 
 def read(number: int) -> list[dict[str, object]]:
@@ -104,6 +111,108 @@ def test_R11_clocks_that_go_back_count_as_no_time():
 def test_R11_the_guide_names_every_metric_and_no_other():
     registry = CollectorRegistry()
     Telemetry(registry)
-    endings = {"counter": "_total", "histogram": ""}
+    endings = {"counter": "_total", "histogram": "", "gauge": ""}
     names = {family.name + endings[family.type] for family in registry.collect()}
     assert {*re.findall(r"^\| `(recto_\w+)", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)} == names
+
+
+def test_R11_tools_are_counted_by_name_and_result_and_names_that_models_make_up_are_one():
+    registry = CollectorRegistry()
+    telemetry = Telemetry(registry)
+    for error in (None, None, "timeout", "its own words"):
+        telemetry.acted("look", error)
+    telemetry.acted(None, "unknown_tool")
+    found = {
+        (sample.labels["tool"], sample.labels["result"]): sample.value
+        for family in registry.collect()
+        for sample in family.samples
+        if sample.name == "recto_tool_calls_total"
+    }
+    assert found == {("look", "done"): 2, ("look", "timeout"): 1, ("look", "failed"): 1, ("unknown", "unknown_tool"): 1}
+
+
+def test_R11_what_is_open_is_asked_for_when_somebody_looks():
+    registry, open_now = CollectorRegistry(), [1]
+    Telemetry(registry).watch(streams=lambda: open_now[0], active=lambda: 2 * open_now[0])
+    assert registry.get_sample_value("recto_open_streams") == 1
+    open_now[0] = 3
+    assert registry.get_sample_value("recto_open_streams") == 3
+    assert registry.get_sample_value("recto_active_runs") == 6
+
+
+# The dashboard
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    title: str
+    expressions: list[str]
+
+
+def dashboard() -> Mapping[str, Json]:
+    return load_object(BOARD.read_bytes()) or {}
+
+
+def rows(value: Json) -> list[Mapping[str, Json]]:
+    assert isinstance(value, list)
+    return [cast("Mapping[str, Json]", one) for one in value]
+
+
+def panels() -> list[Panel]:
+    found = rows(dashboard()["panels"])
+    return [
+        Panel(title=str(one["title"]), expressions=[str(target["expr"]) for target in rows(one["targets"])])
+        for one in found
+    ]
+
+
+def test_R11_the_dashboard_can_be_imported():
+    board = dashboard()
+    assert {"title", "uid", "schemaVersion", "panels", "templating", "time"} <= board.keys()
+    assert "id" not in board, "one of another Grafana would be taken for it"
+    variables = rows(cast("Mapping[str, Json]", board["templating"])["list"])
+    assert {"name": "datasource", "type": "datasource", "query": "prometheus"}.items() <= variables[0].items()
+    source = {"type": "prometheus", "uid": "${datasource}"}
+    ids, taken = list[Json](), set[tuple[int, int]]()
+    for panel in rows(board["panels"]):
+        ids.append(panel["id"])
+        assert panel["type"] in ("timeseries", "stat")
+        sources = [panel["datasource"], *[target["datasource"] for target in rows(panel["targets"])]]
+        assert [one for one in sources if one != source] == []
+        place = cast("Mapping[str, int]", panel["gridPos"])
+        cells = {(place["x"] + x, place["y"] + y) for x in range(place["w"]) for y in range(place["h"])}
+        assert place["x"] + place["w"] <= 24
+        assert not cells & taken
+        taken |= cells
+    assert len(set(ids)) == len(ids)
+
+
+async def test_R11_every_metric_of_the_dashboard_is_there_after_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    async with in_process(tmp_path, monkeypatch) as server:
+        note = Answer(calls=(Call(name="note", arguments='{"text": "milk"}', id="c1"),))
+        await server.run("note it", note, Answer(text="Done."))
+        told = (await server.send("GET", "/metrics")).body.decode()
+    known = dict(re.findall(r"^# TYPE (recto_\w+) (\w+)$", told, re.MULTILINE))
+    asked = {name for panel in panels() for text in panel.expressions for name in re.findall(r"recto_\w+", text)}
+    assert {name.removesuffix("_bucket") for name in asked} <= known.keys()
+    assert {name for name in asked if name.endswith("_bucket")} == {
+        f"{name}_bucket" for name, kind in known.items() if kind == "histogram"
+    }
+    # And it leaves out none that the guide has.
+    guide = {*re.findall(r"^\| `(recto_\w+)", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)}
+    assert guide == {name.removesuffix("_bucket") for name in asked}
+    assert 'recto_tool_calls_total{result="done",tool="note"} 1.0' in told
+    assert re.search(r"^recto_active_runs [01]\.0$", told, re.MULTILINE)
+    assert "recto_open_streams 0.0" in told
+
+
+def test_R11_the_dashboard_asks_by_labels_that_metrics_have():
+    guide = re.findall(r"^\| `(recto_\w+)` \|([^|]*)\|", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
+    labels = {name: {"le", "job", *re.findall(r"`(\w+)`", found)} for name, found in guide}
+    for panel in panels():
+        for text in panel.expressions:
+            names = {name.removesuffix("_bucket") for name in re.findall(r"recto_\w+", text)}
+            groups = [name.strip() for group in re.findall(r"by \(([^)]*)\)", text) for name in group.split(",")]
+            chosen = re.findall(r"[{,] ?(\w+)=", text)
+            for name in names:
+                assert {*groups, *chosen} <= labels[name], (panel.title, name)

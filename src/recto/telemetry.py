@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections import Counter as Tally
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from recto.page.manifest import Manifest
 
 LOGGER = logging.getLogger("recto.page")
 SHORT = (0.005, 0.02, 0.1, 0.5, 2, 10, 60, 300)
+UNKNOWN, DONE, FAILED = "unknown", "done", "failed"
+# How tools fail that do so in a way of ours; what else they call it may be anything.
+FAILURES = ("timeout", "invalid_arguments", "unknown_tool")
 LONG = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 1_800)
 
 
@@ -63,7 +66,19 @@ class Telemetry:
         )
         self._tokens = Counter("recto_tokens", "Tokens as models report them.", ["model", "kind"], registry=registry)
         self._price = Counter("recto_price", "What model calls cost.", ["model", "currency"], registry=registry)
+        self._tools = Counter("recto_tool_calls", "Tools that acted.", ["tool", "result"], registry=registry)
+        self._streams = Gauge("recto_open_streams", "Event streams that are open.", registry=registry)
+        self._active = Gauge("recto_active_runs", "Runs that are being worked on.", registry=registry)
         self._errors = Counter("recto_errors", "What went wrong, by its kind.", ["kind"], registry=registry)
+
+    def watch(self, *, streams: Callable[[], int], active: Callable[[], int]) -> None:
+        """Whom to ask how many streams are open, and how many runs are worked on, when somebody wants to know."""
+        self._streams.set_function(streams)
+        self._active.set_function(active)
+
+    def acted(self, tool: str | None, error: str | None) -> None:
+        """A tool has acted; None is one that there is not: a model may call any name."""
+        self._tools.labels(tool or UNKNOWN, DONE if error is None else error if error in FAILURES else FAILED).inc()
 
     def began(self, waited: float) -> None:
         """A run was begun, after it waited for so many seconds."""

@@ -111,3 +111,6 @@ def test_P15_the_inspector_sees_messages_events_and_state(server: Scripted):
     assert (events[0]["type"], events[-1]["type"]) == ("RUN_STARTED", "RUN_FINISHED")
     assert [event["toolCallName"] for event in events if event["type"] == "TOOL_CALL_START"] == ["pick"]
     assert send(server.url, "GET", f"/threads/{thread}/state").json == {"state": None}
+    body = ask("Count", thread=thread, state={"count": 1})
+    server.reader(start(server.url, body, token=ALICE)).wait()
+    assert send(server.url, "GET", f"/threads/{thread}/state").json == {"state": {"count": 1}}

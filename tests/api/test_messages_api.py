@@ -9,7 +9,7 @@ import pytest
 from ag_ui.core import Message
 from pydantic import TypeAdapter
 
-from recto.api.threads import messages
+from recto.api.threads import thread_messages
 from recto.conversation.attachment import Attachment, FileRef
 from recto.conversation.json import Json
 from recto.conversation.log import Entry, Interrupted, ReplyEnded, RolledBack, SkillChanged, ToolStarted
@@ -35,7 +35,7 @@ PARSER: TypeAdapter[Message] = TypeAdapter(Message)
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
-    async with local_api(tmp_path, messages.ROUTES) as made:
+    async with local_api(tmp_path, thread_messages.ROUTES) as made:
         yield made
 
 

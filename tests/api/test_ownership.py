@@ -13,6 +13,7 @@ from recto.conversation.json import Json
 from recto.ids import new_id
 from recto.testing.client import RUNS, HttpReply, ask, request
 from recto.testing.model_server import Answer, Call
+from tests.api.copilotkit_client import wish
 from tests.api.described import Operation, operations
 from tests.api.forms import FORM, Field, file, form_of
 from tests.api.scripted_server import ALICE, BOB, KEYS, LOOKER, Scripted, scripted_server
@@ -33,10 +34,13 @@ SIGNED = f"GET {AGENT}/files/{{id}}/{{name}}"
 PROFILE = "/api/v1/profile"
 # Only operators may: to others, everybody's is the same.
 TIER = "PUT /api/v1/users/{user}/tier"
+# A thread that is nowhere is a new one, as it is to a run; somebody else's is not.
+PREVIEW = f"POST {AGENT}/threads/{{id}}/preview"
 PICK: dict[str, Json] = {"name": f"pick_{MARK}", "description": MARK, "parameters": {"type": "object"}}
 
 # Places of a path where everybody may have anything.
-EVERYBODYS = ("ag-ui/{agent}",)
+EVERYBODYS = ("ag-ui/{agent}", "agent/{agent}")
+KIT = "/api/v1/copilotkit"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,12 +73,16 @@ class Belongings:
             "runs/{id}": list(self.runs.values()),
             "threads/{id}": list(self.threads.values()),
             "calls/{n}": ["1"],
+            "diff/{other}": ["1"],
             "attachments/{id}": [self.attachment],
             "files/{id}": [self.attachment],
             "{id}/{name}": [FILE],
             "datasets/{id}": [self.dataset],
             "users/{user}": ["alice"],
             "ag-ui/{agent}": ["chat"],
+            "agent/{agent}": ["chat"],
+            "stop/{thread}": [self.threads["running"]],
+            "threads/{thread}": list(self.threads.values()),
         }
         assert place in known, (
             f"No id is known for {place}. Name one in Belongings.ids, in tests/api/test_ownership.py."
@@ -96,7 +104,11 @@ class Belongings:
             "?join": "1",
             "?protocolVersion": "1.0",
             "?raw": "1",
+            "?as": "har",
+            "?run": self.runs["finished"],
             "?agent": "chat",
+            "?agentId": "chat",
+            "?includeArchived": "true",
         }
         assert name in known, f"No value is known for {name}. Name one in Belongings.query, in {__file__}."
         return f"{name[1:]}={known[name]}"
@@ -114,9 +126,16 @@ class Belongings:
             f"POST {RUNS}": ask("hello", thread=self.threads["finished"]),
             f"POST {AGENT}/ag-ui": ask("hello", thread=self.threads["finished"]),
             f"POST {AGENT}/ag-ui/{{agent}}": ask("hello", thread=self.threads["waiting"]),
+            f"POST {KIT}/agent/{{agent}}/run": ask("hello", thread=self.threads["finished"]),
+            f"POST {KIT}/agent/{{agent}}/connect": ask("hello", thread=self.threads["running"]),
+            f"POST {KIT}/agent/{{agent}}/stop/{{thread}}": {"runId": "a-running-run"},
+            f"POST {KIT}/agent/{{agent}}/suggest": wish(),
+            f"PATCH {KIT}/threads/{{thread}}": {"agentId": "chat", "name": "taken over", "archived": True},
+            f"POST {KIT}": {"method": "resource/request", "params": {"path": "/threads", "httpMethod": "GET"}},
             "POST /api/v1/chat": {"message": "hello", "conversation_id": self.threads["finished"]},
             f"PATCH {AGENT}/threads/{{id}}": {"title": "taken over"},
             f"POST {AGENT}/threads/{{id}}/fork": {"before": self.message, "title": "taken over"},
+            PREVIEW: {"messages": ask("hello")["messages"]},
             f"POST {AGENT}/datasets": {"name": "not alice's"},
             f"PATCH {AGENT}/datasets/{{id}}": {"name": "taken over", "sharedWith": ["bob"]},
             f"PATCH {PROFILE}": {"life_context": {"note": "taken over"}, "skill_data": {"notes": None}},
@@ -242,7 +261,7 @@ def test_P5_what_is_alices_is_to_bob_as_if_it_were_nowhere(alices: Belongings):
     before = alices.export()
     asked = 0
     for operation in operations(alices.url):
-        is_hers = operation.places and operation.places[0] not in EVERYBODYS
+        is_hers = operation.places and operation.places[0] not in EVERYBODYS and operation.name != PREVIEW
         for values in filled(alices, operation) if is_hers else ():
             mine = values[operation.places[0]]
             other = absent_like(mine)
@@ -260,6 +279,15 @@ def test_P5_what_is_alices_is_to_bob_as_if_it_were_nowhere(alices: Belongings):
                 asked += 1
     assert asked > 100
     assert alices.export() == before
+
+
+def test_P5_a_preview_of_a_thread_of_alices_is_not_for_bob(alices: Belongings):
+    body = {"messages": ask("hello")["messages"]}
+    for thread in alices.threads.values():
+        for path in (f"{AGENT}/threads/{thread}/preview", f"{AGENT}/threads/{thread.upper()}/preview?raw=1"):
+            for sent in (body, {}):
+                reply = request(alices.url, "POST", path, sent, token=BOB)
+                assert_refused(reply, 404, f"There is no thread '{thread}'.", "not_found")
 
 
 @pytest.mark.parametrize("token", [BOB, CAROL], ids=["bob", "carol"])

@@ -50,9 +50,10 @@ def events(answer: Answer) -> list[SentEvent]:
     return list(parse_events(line + b"\n" for line in answer.body.split(b"\n")))
 
 
-@pytest.mark.parametrize(
-    ("protocol", "outcome"), [("1.0", {"type": "success", "pendingToolCallIds": ["c"]}), ("", None)]
-)
+WAITING: Json = {"type": "success", "pendingToolCallIds": ["c"]}
+
+
+@pytest.mark.parametrize(("protocol", "outcome"), [("1.0", WAITING), ("", None)])
 async def test_P15_a_thread_is_told_as_a_run_under_the_names_the_client_sent(
     api: LocalApi, protocol: str, outcome: Json
 ):

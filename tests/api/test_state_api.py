@@ -82,7 +82,7 @@ def calling(name: str, **arguments: Json) -> Call:
 
 async def say(server: InProcess, thread: str, *answers: Answer, **rest: Json) -> Sequence[SentEvent]:
     server.answers += [*answers, Answer(text="Done.")]
-    reply = await server.send("POST", RUNS, ask("go", thread=thread, **rest), headers=STREAM)
+    reply = await server.send("POST", RUNS, {**ask("go", thread=thread), **rest}, headers=STREAM)
     assert reply.status == 200, reply.body
     events = events_of(reply)
     for sent in events:

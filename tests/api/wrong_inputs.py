@@ -14,7 +14,7 @@ from recto.testing.client import RUNS, TOKEN, HttpReply, bearer, request
 Body: TypeAlias = dict[str, Json]
 LIMIT = 262_144
 FOREIGN = "https://storage.example.com/agent-inputs/user-123/image.png?signature=xxx"
-MEMBERS = {"type", "title", "status", "detail", "code", "errors"}
+MEMBERS = {"type", "title", "status", "detail", "message", "code", "errors"}
 SPEAKER: Body = {"id": "said", "role": "assistant", "content": "Hi."}
 
 
@@ -135,7 +135,7 @@ def assert_refused(reply: HttpReply, status: int, detail: str, code: str = "inva
 def assert_problem(reply: HttpReply) -> None:
     """It is a refusal of what was sent, in the one form there is."""
     assert 400 <= reply.status < 500, reply.body
-    assert reply.headers["content-type"] == "application/problem+json"
+    assert reply.headers["content-type"] in {"application/problem+json", "application/json"}
     reason = reply.json
     assert reason.keys() == MEMBERS
     assert (reason["type"], reason["title"], reason["status"]) == (
@@ -144,6 +144,7 @@ def assert_problem(reply: HttpReply) -> None:
         reply.status,
     )
     assert reason["detail"]
+    assert reason["message"] == reason["detail"]
     assert reason["code"]
     for error in cast("list[Mapping[str, Json]]", reason["errors"]):
         assert error.keys() == {"field", "problem"}

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from recto.conversation.agui_messages import RenderContext, message_rows
 from recto.conversation.events import for_older_client, in_thread
 from recto.conversation.json import Json, dump
 from recto.conversation.log import Entry, view
@@ -26,6 +25,7 @@ from recto.conversation.messages import (
 from recto.conversation.messages import (
     Message as OwnMessage,
 )
+from recto.conversation.snapshots.agui_messages import RenderContext, message_rows
 from tests.page.log_strategies import logs
 
 PARSER: TypeAdapter[Message] = TypeAdapter(Message)
@@ -77,7 +77,8 @@ def test_P17_each_kind_of_message_is_told_as_AG_UI_has_it(message: OwnMessage, t
 @given(logs())
 def test_P17_whatever_the_log_holds_the_official_package_reads_each_message(log: tuple[Entry, ...]):
     for row in rows(*log):
-        PARSER.validate_json(dump({name: value for name, value in row.items() if name != "status"}))
+        official = PARSER.validate_json(dump({name: value for name, value in row.items() if name != "status"}))
+        assert (official.id, official.role) == (row["id"], row["role"])
 
 
 LONG = [

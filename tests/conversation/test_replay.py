@@ -8,7 +8,6 @@ from ag_ui.core import events as official
 from hypothesis import given
 from pydantic import TypeAdapter
 
-from recto.conversation.agui_messages import RenderContext
 from recto.conversation.attachment import FileRef
 from recto.conversation.events import MessagesSnapshot, encode_event, ends_run
 from recto.conversation.json import Json, dump, load
@@ -24,7 +23,8 @@ from recto.conversation.messages import (
     ToolMessage,
     UserMessage,
 )
-from recto.conversation.replay import EndedRun, snapshot_events
+from recto.conversation.snapshots.agui_messages import RenderContext
+from recto.conversation.snapshots.replay import EndedRun, snapshot_events
 from recto.conversation.ui.compile_ui import compile_ui
 from tests.page.log_strategies import logs
 

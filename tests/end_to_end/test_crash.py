@@ -6,15 +6,17 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from recto.conversation.json import Json
 from recto.conversation.log import Entry
 from recto.ids import new_id
-from recto.testing.client import Reader, SentEvent, ask, read_events, start
+from recto.testing.client import Reader, SentEvent, ask, read_events, request, start
 from recto.testing.model_server import Answer, Call, Request
 from recto.testing.process import NotStarted
+from tests.conversation.stock_client import Row, StockClient
 from tests.end_to_end.harness import (
     BETWEEN,
     Harness,
@@ -79,7 +81,20 @@ def assert_whole(harness: Harness, body: Mapping[str, Json], events: Sequence[Se
     assert [sent.event["type"] for sent in events].count("RUN_FINISHED") == 1
     log = harness.log(str(body["threadId"]))
     assert stream_texts(events) == log_texts(log)
+    assert_shown(harness, body, events)
     return log
+
+
+def assert_shown(harness: Harness, body: Mapping[str, Json], events: Sequence[SentEvent]) -> None:
+    """A stock client shows what the log has, and has nothing to run."""
+    client = StockClient(cast("list[Row]", body["messages"])).read([sent.body for sent in events])
+    told = request(harness.url, "GET", f"/api/v1/agent/threads/{body['threadId']}/messages").json["messages"]
+    shown = [row for row in client.messages if row["role"] != "activity" and row.get("content") != ""]
+    parts = ("id", "role", "content", "toolCalls")
+    assert [[row.get(part) for part in parts] for row in shown] == [
+        [row.get(part) for part in parts] for row in cast("list[Row]", told)
+    ]
+    assert client.to_run == set()
 
 
 def next_page(harness: Harness, thread: str) -> Json:

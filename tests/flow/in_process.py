@@ -83,7 +83,8 @@ class InProcess:
             "server": ("localhost", 80),
             "headers": [(name.encode(), value.encode()) for name, value in fields.items()],
         }
-        return await _call(self.api, scope, dump(body) if body is not None else b"")
+        data = body if isinstance(body, bytes) else dump(body) if body is not None else b""
+        return await _call(self.api, scope, data)
 
     async def run(self, words: str, *answers: Answer, thread: str = "", tools: Json = ()) -> Sequence[SentEvent]:
         """A run that says these words to a model that gives these answers: its events, to the last."""

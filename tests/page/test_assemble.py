@@ -26,7 +26,7 @@ from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts, Turn
 from recto.page.manifest import Manifest
-from recto.page.prefix import prefix_break
+from recto.page.prefix import SentPage, prefix_break
 from recto.page.prompt.quote import ParsedDocument
 from recto.page.prompt.reminder import Dataset
 from recto.page.prompt.system_prompt import Case, Datum, Prompt
@@ -270,7 +270,7 @@ def test_within_a_turn_each_page_begins_with_the_one_before_or_says_why(steps: l
         after = assemble(
             Facts(log=log[:end], turn=TURN, history=5, target=Target(wire=wire), prompt=Prompt(identity="X"))
         )
-        found = prefix_break(before, after) if before else None
+        found = prefix_break(SentPage.of(*before), SentPage.of(*after)) if before else None
         assert found is None or found.cause == "fold_step"
         if before and found is None:
             closing = len(before[0].segments[-1].data)

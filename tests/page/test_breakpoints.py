@@ -15,7 +15,7 @@ from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts, ToolCalling, Turn
 from recto.page.manifest import Manifest
-from recto.page.prefix import prefix_break
+from recto.page.prefix import SentPage, prefix_break
 from recto.page.prompt.system_prompt import Prompt
 from recto.page.wire.base import Target, WireName
 from tests.page.oracles import breaches
@@ -119,7 +119,7 @@ def test_within_a_turn_no_breakpoint_moves_and_each_page_begins_with_the_one_bef
         log = (*log, *looks(number))
         after = page(log, calling=calling)
         assert marks(after) == marks(before)
-        assert prefix_break(before, after) is None
+        assert prefix_break(SentPage.of(*before), SentPage.of(*after)) is None
         closing = len(before[0].segments[-1].data)
         assert after[0].body.startswith(before[0].body[:-closing])
         before = after
@@ -127,7 +127,7 @@ def test_within_a_turn_no_breakpoint_moves_and_each_page_begins_with_the_one_bef
 
 def test_between_turns_the_breakpoint_moves_where_the_closed_turn_breaks_the_prefix_anyway():
     before, after = page(), page((*TALK, says(1), asks(2)))
-    found = prefix_break(before, after)
+    found = prefix_break(SentPage.of(*before), SentPage.of(*after))
     assert found
     assert (found.cause, found.source) == ("turn_closed", "u1")
     kept = before[0].body[: found.bytes_kept]

@@ -11,7 +11,7 @@ from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts, Turn
 from recto.page.manifest import Manifest
-from recto.page.prefix import Break, prefix_break
+from recto.page.prefix import Break, SentPage, prefix_break
 from recto.page.prompt.reminder import Dataset
 from recto.page.prompt.system_prompt import Prompt
 from recto.page.wire.base import Target, WireName
@@ -39,7 +39,7 @@ def page(log: Sequence[Entry], wire: WireName = "openai", **facts: object) -> tu
 
 
 def cause(before: tuple[Page, Manifest], after: tuple[Page, Manifest]) -> str | None:
-    found = prefix_break(before, after)
+    found = prefix_break(SentPage.of(*before), SentPage.of(*after))
     return found.cause if found else None
 
 
@@ -49,7 +49,7 @@ def test_a_page_that_only_grew_begins_with_the_one_before(wire: WireName):
     log: tuple[Entry, ...] = (user("u0"), says("r0"), user("u1"))
     before = page(log, wire, turn=turn)
     after = page((*log, *reads("1")), wire, turn=turn)
-    assert prefix_break(before, after) is None
+    assert prefix_break(SentPage.of(*before), SentPage.of(*after)) is None
     closing = len(before[0].segments[-1].data)
     assert after[0].body.startswith(before[0].body[:-closing])
 
@@ -58,7 +58,7 @@ def test_a_page_that_only_grew_begins_with_the_one_before(wire: WireName):
 def test_the_break_says_where_and_how_much_is_kept(wire: WireName):
     log = (user("u0"), *(entry for n in range(5) for entry in reads(str(n))))
     before, after = page(log, wire), page((*log, *reads("5")), wire)
-    found = prefix_break(before, after)
+    found = prefix_break(SentPage.of(*before), SentPage.of(*after))
     assert found is not None
     assert found == Break(cause="fold_step", source="t0", bytes_kept=found.bytes_kept)
     kept = before[0].body[: found.bytes_kept]
@@ -107,5 +107,5 @@ def test_P10_the_same_url_for_a_day_keeps_the_prefix_over_past_files():
     turn, urls = Turn(response_id="r1"), {"k": "https://files.example/a"}
     before = page(log, turn=turn, urls=urls)
     after = page((*log, *reads("1")), turn=turn, urls=urls)
-    assert prefix_break(before, after) is None
+    assert prefix_break(SentPage.of(*before), SentPage.of(*after)) is None
     assert cause(before, page(log, turn=turn, urls={"k": "https://files.example/b"})) == "reminder_changed"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -20,12 +20,15 @@ from recto.api.runs.streams import OpenStreams
 from recto.config.access_settings import BodyLimits
 from recto.config.file_settings import UploadRules
 from recto.config.run_settings import UNBOUNDED, Bounds, WorkSettings
+from recto.conversation.attachment import FileRef
+from recto.conversation.input.run_input import RunInput
 from recto.conversation.json import dump
 from recto.engine.hub import Hub
-from recto.errors import WireError
+from recto.engine.ports import Preview, Previewer
+from recto.errors import Conflict, WireError
 from recto.files.attachments import Attachments
 from recto.files.urls.signing import Signer
-from recto.store.ports import Admission, Admitted
+from recto.store.ports import Admission, Admitted, StoredRun
 from recto.store.store import Store
 from recto.tools.client_schema import Schemas
 from recto.tools.mark import ProfileCheck
@@ -75,6 +78,11 @@ async def forget_nothing() -> int:
     return 0
 
 
+async def no_preview(_row: StoredRun, _asked: RunInput, _refs: Sequence[FileRef]) -> Preview:
+    """For where no pages are set."""
+    raise Conflict("This server sets no pages, so it has no previews.")
+
+
 def usual_outbound() -> Outbound:
     """What fetches files from public addresses only."""
     from recto.files.fetch.outbound import Outbound  # here: few servers ever fetch one, and its client is large
@@ -94,8 +102,9 @@ class Backend:
     are the users who may look at how the whole server does. `uploading` counts the uploads at work in this process,
     `streams` the readers of events; `outbound` gives what fetches files of other addresses; `schemas` judges the tools
     of requests; `profile_bytes` is how much may be kept of a user, `state_bytes` how long the state of a thread may be;
-    `suggestions` asks models what users could say next.
-    Large bodies that come at once wait for `body_turns`, so that others get theirs in between.
+    `suggestions` asks models what users could say next. Large bodies that come at once wait for `body_turns`, so that
+    others get theirs in between. `model_urls` are the addresses of models, by their names. `preview` sets the page of a
+    run that is not stored. `has_spans`: those of runs are recorded, below that of whoever asked for one.
     """
 
     store: Store
@@ -128,6 +137,9 @@ class Backend:
     profile_bytes: int = WorkSettings.profile_bytes
     state_bytes: int = WorkSettings.state_bytes
     suggestions: Suggestions = field(default_factory=Suggestions)
+    model_urls: Mapping[str, str] = field(default_factory=dict[str, str])
+    preview: Previewer = no_preview
+    has_spans: bool = False
 
 
 def backend_of(request: Request) -> Backend:

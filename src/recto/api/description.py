@@ -24,11 +24,11 @@ that accepts `application/json` or streams only gets the same under that name. S
 numbered 1, 2, 3 ...; `Last-Event-ID` goes on from any of them."""
 SCHEME = "bearer"
 STREAM_STATUS = 200
-# What a stream is made of, and what it may look like, for the description.
+# What a stream is made of, and what it may look like, for the description. What is told once more has no number.
 STREAM_ITEM: dict[str, Json] = {
     "type": "object",
     "properties": {"id": {"type": "string"}, "data": {"type": "string", "contentMediaType": JSON_MEDIA}},
-    "required": ["id", "data"],
+    "required": ["data"],
 }
 STREAM_EXAMPLE = 'id: 1\ndata: {"type":"RUN_STARTED","threadId":"...","runId":"run-1"}\n\n'
 
@@ -84,7 +84,7 @@ def _answers(route: Route) -> dict[str, Json]:
     common = {400, 408, 421, 429, 431, 503} | (set[int]() if route.is_open else {401, 403})
     of_bodies = {415} if route.method != "GET" else set[int]()
     for status in sorted({*route.refusals, *common, *of_bodies}):
-        given[status] = {PROBLEM_MEDIA: {"schema": _schema(Problem)}}
+        given[status] = {media: {"schema": _schema(Problem)} for media in (PROBLEM_MEDIA, JSON_MEDIA)}
     return {
         str(status): {"description": HTTPStatus(status).phrase, "content": content} for status, content in given.items()
     }

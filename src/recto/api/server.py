@@ -17,7 +17,7 @@ from recto.api.route import Route
 from recto.api.router import Api
 from recto.api.runs import ag_ui, chat
 from recto.api.runs import routes as runs
-from recto.api.threads import calls, history, messages
+from recto.api.threads import calls, history, previews, thread_messages
 from recto.api.threads import routes as threads
 from recto.api.users import me, profile
 
@@ -27,8 +27,9 @@ ROUTES = (
     *chat.ROUTES,
     *calls.ROUTES,
     *threads.ROUTES,
+    *previews.ROUTES,
+    *thread_messages.ROUTES,
     *history.ROUTES,
-    *messages.ROUTES,
     *attachments.ROUTES,
     *serving.ROUTES,
     *datasets.ROUTES,

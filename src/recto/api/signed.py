@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from recto.api.backend import Backend
-from recto.conversation.agui_messages import RenderContext
 from recto.conversation.attachment import FileRef, UrlSigner
 from recto.conversation.history import FileUrlSigner
 from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.messages import File, Key
+from recto.conversation.snapshots.agui_messages import RenderContext
 
 
 def signs(backend: Backend) -> UrlSigner:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import random
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -49,6 +50,7 @@ from recto.files.storage.choose_storage import read_storage_url
 from recto.files.urls.signing import FILES, Signer
 from recto.files.urls.signing_keys import parse_keys
 from recto.ids import new_id
+from recto.models.endpoint import EndpointModel
 from recto.models.prices import load_prices
 from recto.store.database.folder import DataFolder
 from recto.store.ports import Claimant
@@ -58,10 +60,13 @@ from recto.telemetry import Telemetry
 from recto.tools.client_schema import Schemas
 from recto.tools.registry import Registry
 from recto.tools.workspace.workspaces import sweep_workspaces
+from recto.tracing.otlp import open_tracer
+from recto.tracing.spans import Tracer
 from recto.worker.context.thread_files import FileServices
 from recto.worker.log_cache import LogCache
 from recto.worker.loop import work
 from recto.worker.model.suggest import suggest
+from recto.worker.preview import preview
 from recto.worker.runtime import Point, Runtime, pass_by
 
 LOGGER = logging.getLogger("recto.app")
@@ -104,7 +109,8 @@ def make_application(settings: ServerSettings, folder: DataFolder, reached: Call
     """All of a server but its socket. What lives as long as it does begins and ends with the lifespan of `api`."""
     token, address = _token(settings), Address.of(settings)
     available, signer = load_agents_and_models(settings), make_signer(settings, settings.data, address)
-    plan = Plan(settings=settings, folder=folder, available=available, signer=signer, reached=reached)
+    tracer = open_tracer(settings.traces, os.environ)
+    plan = Plan(settings=settings, folder=folder, available=available, signer=signer, reached=reached, tracer=tracer)
     api = make_api(partial(_living, plan), Authenticator(replace(settings.auth, token=token)), _rules(settings))
     return Application(api=api, address=address, token=token)
 
@@ -157,6 +163,7 @@ class Plan:
     available: AgentsAndModels
     signer: Signer
     reached: Callable[[Point], None]
+    tracer: Tracer
 
 
 @asynccontextmanager
@@ -176,7 +183,8 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
         api.state.failure = error
         raise
     cleaning = asyncio.create_task(keep_clean(_cleaning(settings, runtime), settings.cleaning.cleaning_seconds))
-    api.state.backend = _backend(settings, runtime, services, dispatcher)
+    backend = api.state.backend = _backend(settings, runtime, services, dispatcher)
+    runtime.telemetry.watch(streams=lambda: backend.streams.count, active=lambda: dispatcher.active)
 
     async def stop() -> None:
         api.state.backend.suggestions.stop()
@@ -215,6 +223,7 @@ async def _close(runtime: Runtime, library: Library) -> None:
     for model in (runtime.model, *runtime.models.values()):
         await model.aclose()
     await runtime.store.close()
+    await runtime.tracer.close()
 
 
 def _dispatcher(plan: Plan, runtime: Runtime) -> Dispatcher:
@@ -274,12 +283,20 @@ def _backend(settings: ServerSettings, runtime: Runtime, services: FileServices,
         outbound=make_outbound(settings),
         profile_bytes=settings.work.profile_bytes,
         state_bytes=settings.work.state_bytes,
+        has_spans=runtime.tracer.is_on,
         schemas=runtime.schemas,
         suggestions=Suggestions(settings.suggestions, partial(suggest, runtime, settings.suggestions)),
+        model_urls=_model_urls(runtime),
+        preview=partial(preview, runtime),
         workspaces=runtime.workspaces,
         clock=now,
         new_id=new_id,
     )
+
+
+def _model_urls(runtime: Runtime) -> Mapping[str, str]:
+    models = (runtime.model, *runtime.models.values())
+    return {model.name: model.base_url for model in models if isinstance(model, EndpointModel)}
 
 
 def _runtime(plan: Plan, store: Store, services: FileServices) -> Runtime:
@@ -304,6 +321,7 @@ def _runtime(plan: Plan, store: Store, services: FileServices) -> Runtime:
         log_cache=LogCache(store, settings.log_cache),
         quoting=asyncio.Semaphore(settings.work.quotes_at_once),
         telemetry=Telemetry(CollectorRegistry()),
+        tracer=plan.tracer,
         clock=now,
         chance=random.random,
         new_id=new_id,

@@ -9,6 +9,7 @@
 - `hello`: a first run, over HTTP like any client's
 - `fold`: `recto fold`
 - `read`: `recto read`
+- `calls`: `recto explain`
 - `agents`: `recto agents`
 - `explain`: `recto agents explain`
 - `data`: `recto backup` and `recto user`

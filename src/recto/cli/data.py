@@ -153,13 +153,13 @@ def _node(settings: ServerSettings) -> str:
 
 
 @asynccontextmanager
-async def opened_store(settings: ServerSettings) -> AsyncGenerator[Store]:
-    """The database a server with these settings has. One that is not there is not made."""
+async def opened_store(settings: ServerSettings, *, is_reader: bool = False) -> AsyncGenerator[Store]:
+    """The database a server with these settings has. One that is not there is not made; a reader changes nothing."""
     from recto.store.store import open_store  # here: no other command waits for the database's library
 
     is_server = settings.database_url and not settings.database_url.startswith(SQLITE)
     url = settings.database_url if is_server else f"{SQLITE}{_database(settings)}"
-    store = await open_store(url or "")
+    store = await open_store(url or "", is_reader=is_reader)
     try:
         yield store
     finally:

@@ -29,6 +29,11 @@ COMMANDS = (
         "recto.cli.read",
         "Print the text of documents as a model would get it: PDF, Word, Excel, PowerPoint, HTML, mail, books, text.",
     ),
+    Listed(
+        "explain",
+        "recto.cli.calls.explain_run",
+        "Show what a model call was sent and why: each part, its tokens and rule, and what changed since the last one.",
+    ),
     Listed("backup", "recto.cli.data", "Copy database and files into a new folder, while the server runs or not."),
     Listed("user", "recto.cli.data", "Give out or delete everything that is kept of a user; give them a tier."),
     Listed("agents", "recto.cli.agents", "Check the folder of your agents, explain one, or begin a new one."),

@@ -70,6 +70,24 @@ class WorkSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TraceSettings:
+    """Where spans of runs go, and what is in them."""
+
+    endpoint: str | None = setting(
+        None,
+        "Where [spans](telemetry.md#spans) of runs are sent: the address of a collector that speaks OTLP over HTTP, "
+        "such as `http://127.0.0.1:4318`, with `recto[otel]` installed. `OTEL_EXPORTER_OTLP_ENDPOINT` is heeded too.",
+        name="otlp_endpoint",
+        secrecy="url",
+    )
+    content: bool = setting(
+        False,
+        "Whether spans have what users, models and tools said. Whoever reads spans reads it too.",
+        name="trace_content",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class DispatchSettings:
     """How many runs are worked on at once, and how long stopping may take.
 

@@ -24,6 +24,7 @@ from recto.config.run_settings import (
     SqliteSettings,
     SuggestionSettings,
     Timeouts,
+    TraceSettings,
     WorkSettings,
 )
 from recto.config.setting import NAME, Range, setting
@@ -98,6 +99,7 @@ class ServerSettings:
     bodies: BodyLimits = BodyLimits()
     streams: StreamLimits = StreamLimits()
     hub: HubSettings = HubSettings()
+    traces: TraceSettings = TraceSettings()
     dispatch: DispatchSettings = DispatchSettings()
     bounds: Bounds = Bounds()
     suggestions: SuggestionSettings = SuggestionSettings()

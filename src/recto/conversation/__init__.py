@@ -17,8 +17,6 @@ Pure: no clock, no network, no storage.
 - `events`: what readers hear of a run, as values and as AG-UI
 - `ui`: how results and answers can be shown
 - `history`: what clients show of a thread later
-- `agui_messages`: a thread's messages as AG-UI clients get them
-- `joining`: what is told to who joins a run in its middle
-- `replay`: the events of a run that has ended, made from the log
+- `snapshots`: a conversation told at once
 - `title`: the title of a thread
 """

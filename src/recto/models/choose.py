@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from recto.config.run_settings import Timeouts, WorkSettings
 from recto.conversation.json import Json
@@ -16,6 +16,7 @@ from recto.models.openai_chat import COMPATIBLE_CHAT, OPENAI_CHAT
 from recto.models.openai_responses_api import OPENAI_RESPONSES
 from recto.models.ports import Model
 from recto.models.wire_protocol import WireProtocol
+from recto.page.exports import RequestHead
 
 SETTING, DEMO = "RECTO_MODEL", "demo"
 HIDDEN = "(not shown)"
@@ -116,6 +117,27 @@ def choose_model(
         raise SettingsError(name=setting, value=name, allowed=_forms())
     endpoint = _endpoint(provider, environment, timeouts or Timeouts())
     return EndpointModel(model, endpoint, options=options, window=window)
+
+
+def request_head(name: str, url: str | None = None) -> RequestHead:
+    """What stands around the pages of a model, its key as the name of a variable; a url that is None is not told.
+
+    One of nobody that is known is asked as the compatible ones are.
+    """
+    known, _, model = name.partition(":")
+    provider = BY_NAME.get(known, PROVIDERS[-1])
+    protocol, key = provider.protocol, f"${provider.key_setting}"
+    return RequestHead(
+        path=protocol.path.format(model=quote(model, safe="")),
+        url=url,
+        url_setting=provider.url_setting,
+        usual_url=provider.url,
+        headers={
+            "Content-Type": "application/json",
+            **dict(protocol.headers),
+            protocol.key_header: protocol.key_form.format(key=key),
+        },
+    )
 
 
 def _forms() -> str:

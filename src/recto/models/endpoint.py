@@ -85,6 +85,11 @@ class EndpointModel:
         asked = protocol.request_options(self.target.model, sampling, has_tools=has_tools)
         return {**protocol.options, **asked, **self._given}
 
+    @property
+    def base_url(self) -> str:
+        """Where the endpoint is, before the path of a request."""
+        return self._endpoint.base_url.rstrip("/")
+
     async def aclose(self) -> None:
         """Close every connection to the endpoint."""
         if self._client is not None:

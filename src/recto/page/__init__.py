@@ -14,4 +14,6 @@ In the order a page is made:
 - `text`: counting tokens and cutting texts
 - `manifest`: of every part of a page what it costs and why it is in, folded or out
 - `prefix`: whether a page begins with the one before it, and if not, why
+- `difference`: two pages side by side: what changed by part, where the bytes part ways, what that costs
+- `exports`: a call as a curl command, or as an entry of a HAR file
 """

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, NotRequired, TypeAlias, TypedDict, cast
 
 from recto.conversation.json import Json
+from recto.errors import WireError
 from recto.page.fold.observations import LeftAlone
 from recto.page.text.tokens import TokenCount
 
@@ -115,6 +116,10 @@ class Manifest:
         """The manifest as JSON objects, one for each part."""
         return [_row(part, span) for part, span in zip(self.parts, self.spans, strict=True)]
 
+    def row(self, place: int) -> dict[str, Json]:
+        """The part at a place as a JSON object."""
+        return _row(self.parts[place], self.spans[place])
+
 
 def _row(part: Part, span: Span | None) -> dict[str, Json]:
     kind, source, role, before, after, decision, rule, reason, receipts, upto, count = part
@@ -144,6 +149,96 @@ def _receipt_row(receipt: Receipt) -> dict[str, Json]:
         "recall": {"tool": receipt.recall.tool, "path": receipt.recall.path, "n": receipt.recall.n},
         "reason": receipt.reason,
     }
+
+
+class _StoredTokens(TypedDict):
+    before: int
+    after: int
+
+
+class _StoredRecall(TypedDict):
+    tool: str
+    path: str | None
+    n: int
+
+
+class _StoredReceipt(TypedDict):
+    rule: str
+    part: int | None
+    tool: str
+    paths: list[str]
+    tokens: _StoredTokens
+    newer: list[str]
+    recall: _StoredRecall
+    reason: str
+
+
+class _StoredPart(TypedDict):
+    kind: PartKind
+    source: str
+    role: str | None
+    decision: Decision
+    rule: str | None
+    reason: str
+    tokens: _StoredTokens
+    span: tuple[int, int] | None
+    receipts: NotRequired[list[_StoredReceipt]]
+    upto: NotRequired[str]
+    count: NotRequired[int]
+
+
+class _StoredManifest(TypedDict):
+    parts: list[_StoredPart]
+    tokens: int
+    skill: NotRequired[str | None]
+
+
+def read_manifest(stored: Mapping[str, Json]) -> Manifest:
+    """A manifest from what a call keeps of it: its rows, tokens and skill. What is none raises a WireError."""
+    known = cast("_StoredManifest", stored)
+    try:
+        rows = known["parts"]
+        return Manifest(
+            parts=tuple([_part(row) for row in rows]),
+            sizes=[span[1] - span[0] if (span := row["span"]) else 0 for row in rows],
+            tokens=TokenCount(tokens=known["tokens"], estimated=True),
+            skill=known.get("skill"),
+        )
+    except (KeyError, TypeError, IndexError) as error:
+        raise WireError(where="manifest", problem=f"is none that this Recto knows: {error!r}") from error
+
+
+def _part(row: _StoredPart) -> Part:
+    source, tokens = row["source"], row["tokens"]
+    return Part(
+        row["kind"],
+        source,
+        row["role"],
+        tokens["before"],
+        tokens["after"],
+        row["decision"],
+        row["rule"],
+        row["reason"],
+        tuple([_receipt(receipt, source) for receipt in row["receipts"]]) if "receipts" in row else (),
+        row.get("upto"),
+        row.get("count", 1),
+    )
+
+
+def _receipt(row: _StoredReceipt, message: str) -> Receipt:
+    recall = row["recall"]
+    return Receipt(
+        rule=row["rule"],
+        message=message,
+        part=row["part"],
+        tool=row["tool"],
+        paths=tuple(row["paths"]),
+        tokens_before=row["tokens"]["before"],
+        tokens_after=row["tokens"]["after"],
+        newer=tuple(row["newer"]),
+        recall=Recall(recall["tool"], recall["path"], recall["n"]),
+        reason=row["reason"],
+    )
 
 
 def merge_notes(first: Note, second: Note) -> Note:

@@ -5,14 +5,19 @@ A provider's prompt cache is worth money only while this holds, so every break o
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 from typing import Literal, TypeAlias
 
 from recto.page.body import Page
 from recto.page.manifest import Manifest, Part
 
 Cause: TypeAlias = Literal[
+    "model_changed",
+    "purpose_changed",
     "settings_changed",
     "tools_changed",
     "skill_changed",
@@ -27,6 +32,32 @@ Cause: TypeAlias = Literal[
     "rollback",
     "retry",
 ]
+# What stands before the conversation, and is the same as long as nothing but the conversation changes.
+ENVELOPE = "envelope"
+BEFORE_TALK = frozenset({ENVELOPE, "tool", "system"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentPage:
+    """A page as it was sent: its bytes, why each part is in them, to which model it went and what for."""
+
+    body: bytes
+    manifest: Manifest
+    model: str = ""
+    purpose: str = "reply"
+
+    @classmethod
+    def of(cls, page: Page, manifest: Manifest) -> SentPage:
+        """A page that was just set."""
+        return cls(body=page.body, manifest=manifest)
+
+    def place_at(self, offset: int) -> int:
+        """The place of the part that a byte belongs to; behind all parts where there is no such byte."""
+        return bisect_right(self._ends, offset)
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return list(accumulate(self.manifest.sizes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,41 +69,64 @@ class Break:
     bytes_kept: int
 
 
-def prefix_break(before: tuple[Page, Manifest], after: tuple[Page, Manifest]) -> Break | None:
-    """The first break of the prefix between two pages of one thread, or None. The closing brackets do not count."""
-    old, new = before[0].segments[:-1], after[0].segments
-    place = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
-    if place == len(old):
+def first_difference(old: bytes, new: bytes) -> int | None:
+    """The place of the first byte that is not the same in both; None where they are the same."""
+    if old == new:
         return None
-    lost, come = _part_at(before[1], place), _part_at(after[1], place)
-    kept = sum(len(segment.data) for segment in old[:place])
-    return Break(cause=_cause(lost, come, before, after), source=lost.source, bytes_kept=kept)
+    # By halves: comparing two slices takes a fraction of what a loop over bytes does.
+    low, high = 0, min(len(old), len(new))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if old[low:middle] == new[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
-def _part_at(manifest: Manifest, segment: int) -> Part:
-    """The part a segment belongs to: the envelope is one segment, everything else punctuation and itself."""
-    shown = [part for part, size in zip(manifest.parts, manifest.sizes, strict=True) if size]
-    return shown[min((segment + 1) // 2, len(shown) - 1)]
+def prefix_break(before: SentPage, after: SentPage) -> Break | None:
+    """The first break of the prefix between two pages of one thread, or None. The closing brackets do not count."""
+    if before.model != after.model:
+        return Break(cause="model_changed", source=before.manifest.parts[0].source, bytes_kept=0)
+    offset = first_difference(before.body, after.body)
+    parts = before.manifest.parts
+    if offset is None or before.place_at(offset) >= len(parts) - 1:
+        return None
+    lost = parts[before.place_at(offset)]
+    return Break(cause=_cause(before, after, offset), source=lost.source, bytes_kept=offset)
 
 
-def _cause(lost: Part, come: Part, before: tuple[Page, Manifest], after: tuple[Page, Manifest]) -> Cause:
-    old, new = before[1], after[1]
-    kinds = {lost.kind, come.kind}
-    if "tool" in kinds or "system" in kinds:
-        if old.skill != new.skill:
-            return "skill_changed"
-        return "prompt_changed" if _system(*before) != _system(*after) else "tools_changed"
-    if lost.kind == "envelope":
-        return "settings_changed"
+def _cause(before: SentPage, after: SentPage, offset: int) -> Cause:
+    if before.purpose != after.purpose:
+        return "purpose_changed"
+    old, new = before.manifest, after.manifest
+    places = before.place_at(offset), min(after.place_at(offset), len(new.parts) - 1)
+    lost, come = old.parts[places[0]], new.parts[places[1]]
+    # A page ends with an envelope too, which says nothing of how it begins.
+    kinds = {part.kind for part, place in zip((lost, come), places, strict=True) if place == 0 or part.kind != ENVELOPE}
+    if kinds & BEFORE_TALK:
+        return _cause_before_talk(kinds, is_other_skill=old.skill != new.skill)
     if "quote" in kinds:
         return "documents_changed"
-    if any(user not in _found(old, new) for user in _users(old)):
+    found = what_became(old, new)
+    users = _users(old)
+    if any(user not in found for user in users):
         return "rollback"
-    return "compaction" if "summary" in kinds else _cause_between_messages(lost, come, old, new)
+    return "compaction" if "summary" in kinds else _cause_between_messages(lost, come, found, (users, _users(new)))
 
 
-def _cause_between_messages(lost: Part, come: Part, old: Manifest, new: Manifest) -> Cause:
-    now = _found(old, new).get(lost.source)
+def _cause_before_talk(kinds: set[str], *, is_other_skill: bool) -> Cause:
+    if is_other_skill:
+        return "skill_changed"
+    if ENVELOPE in kinds:
+        return "settings_changed"
+    return "tools_changed" if "tool" in kinds else "prompt_changed"
+
+
+def _cause_between_messages(
+    lost: Part, come: Part, found: Mapping[str, Part], users: tuple[list[str], list[str]]
+) -> Cause:
+    now = found.get(lost.source)
     if now is None:
         return "retry"
     if now.decision == "dropped":
@@ -80,7 +134,7 @@ def _cause_between_messages(lost: Part, come: Part, old: Manifest, new: Manifest
     if now.source == come.source and now.decision == "folded" and now.receipts != lost.receipts:
         return "fold_step"
     if now.source == come.source and now.role == "user":
-        return "turn_closed" if lost.source == _users(old)[-1] != _users(new)[-1] else "reminder_changed"
+        return "turn_closed" if lost.source == users[0][-1] != users[1][-1] else "reminder_changed"
     return "repaired"
 
 
@@ -88,16 +142,25 @@ def _users(manifest: Manifest) -> list[str]:
     return [part.source for part in manifest.parts if part.role == "user" and part.kind == "message"]
 
 
-def _found(old: Manifest, new: Manifest) -> Mapping[str, Part]:
-    """What became of the messages of a page in the next, by their ids; what a rollback hides is in neither."""
+def what_became(old: Manifest, new: Manifest) -> Mapping[str, Part]:
+    """What became of the messages of a page in another, by their ids; what a rollback hides is in neither.
+
+    Messages that were left out together are one part, which tells the first and the last. Where one of these is not in
+    the older page, what stands around the gap says how far it goes.
+    """
     found = {part.source: part for part in new.parts if part.kind == "message"}
     order = {part.source: place for place, part in enumerate(old.parts) if part.kind == "message"}
-    for gap in [part for part in new.parts if part.upto in order]:
-        among = range(order.get(gap.source, 0), order[gap.upto or ""] + 1)
-        found |= {id: gap for id, place in order.items() if place in among}
+    ids = list(order)
+    places = list(order.values())
+    for at, gap in enumerate(new.parts):
+        if gap.upto is None:
+            continue
+        start = order.get(gap.source, _neighbour(new.parts[:at][::-1], order, -1))
+        end = order.get(gap.upto, _neighbour(new.parts[at + 1 :], order, len(old.parts)))
+        among = ids[bisect_right(places, start - 1) : bisect_right(places, end)]
+        found |= {id: gap for id in among if id not in found or found[id].upto is not None}
     return found
 
 
-def _system(page: Page, manifest: Manifest) -> tuple[bytes, ...]:
-    shown = [part for part, size in zip(manifest.parts, manifest.sizes, strict=True) if size]
-    return tuple(page.segments[2 * place].sha256 for place, part in enumerate(shown) if part.kind == "system")
+def _neighbour(parts: tuple[Part, ...], order: Mapping[str, int], otherwise: int) -> int:
+    return next((order[part.source] for part in parts if part.source in order), otherwise)

@@ -38,7 +38,7 @@ from recto.store.ports import (
 from recto.store.runs import calls, queued, record, run_queue, so_far, spending
 from recto.store.runs.event_batch import EventBatch
 from recto.store.runs.so_far import RunSoFar
-from recto.store.threads import cleaning, deleting, forks, history, messages, thread_rows
+from recto.store.threads import cleaning, deleting, forks, history, message_pages, thread_rows
 from recto.store.threads.thread_rows import RunList, Stopped, StoredThread, ThreadList, ThreadsQuery
 from recto.store.users import export, profiles
 from recto.store.users.profiles import ProfileChange, StoredProfile
@@ -48,10 +48,14 @@ EVENTS_BYTES = 2**20
 
 
 async def open_store(
-    url: str, *, sqlite: SqliteSettings | None = None, postgres: PostgresSettings | None = None
+    url: str,
+    *,
+    sqlite: SqliteSettings | None = None,
+    postgres: PostgresSettings | None = None,
+    is_reader: bool = False,
 ) -> Store:
-    """Open a database and bring it to this version's tables."""
-    return Store(await open_database(check_url(url), sqlite=sqlite, postgres=postgres))
+    """Open a database and bring it to this version's tables; for a reader, only if it has them already."""
+    return Store(await open_database(check_url(url), sqlite=sqlite, postgres=postgres, is_reader=is_reader))
 
 
 class Store:
@@ -98,9 +102,17 @@ class Store:
         work = partial(run_queue.admit, admission=admission, who=who)
         return await self._database.write(work, size=len(admission.input))
 
+    async def as_admitted(self, admission: Admission) -> StoredRun:
+        """The row that a run would have, were it admitted now. Nothing is stored. Somebody else's thread: NotFound."""
+        return await self._database.read(partial(run_queue.as_admitted, admission=admission))
+
     async def find_run(self, owner: str, id: str) -> StoredRun:
         """A run by the server's id or by the client's name for it. Somebody else's: NotFound."""
         return await self._database.read(partial(run_queue.find, owner=owner, id=id))
+
+    async def find_runs_of_anyone(self, id: str) -> Sequence[StoredRun]:
+        """The run of a server's id; else all runs of that name, whoever has them. For who may see everything."""
+        return await self._database.read(partial(run_queue.find_by_anyone, id=id))
 
     async def opening_input(self, thread: str, response_id: str) -> bytes | None:
         """The request that opened a turn; None where its run is not there."""
@@ -194,6 +206,10 @@ class Store:
         """One model call with its page, checked against what was sent. Damage is named, not raised."""
         return await self._database.read(partial(calls.look_at, run=run, number=number))
 
+    async def call_before(self, run: str, number: int) -> tuple[str, int] | None:
+        """The call before a call in its thread, for the same purpose: its run and number."""
+        return await self._database.read(partial(calls.before, run=run, number=number))
+
     async def knows(self, run: str) -> bool:
         """Whether there is such a run; one that was deleted is none."""
         return await self._database.read(partial(read_log.knows, run=run))
@@ -214,9 +230,9 @@ class Store:
         """The newest day of a thread that has something to show (P13)."""
         return await self._with_sent(partial(history.history_day, owner=owner, query=query))
 
-    async def messages_page(self, owner: str, query: messages.MessagesQuery) -> messages.MessagesPage:
+    async def messages_page(self, owner: str, query: message_pages.MessagesQuery) -> message_pages.MessagesPage:
         """A page of a thread's messages in view, oldest first. A message that is not in view: WireError."""
-        return await self._database.read(partial(messages.messages_page, owner=owner, query=query))
+        return await self._database.read(partial(message_pages.messages_page, owner=owner, query=query))
 
     async def queued(self, thread: str, most_bytes: int = BodyLimits.queued_bytes) -> Sequence[queued.Queued]:
         """The user messages of a thread that wait for their turn, as far as their requests have so many bytes."""

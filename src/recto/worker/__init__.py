@@ -4,6 +4,7 @@
 - `runtime`: what all runs of a process work with
 - `load_run`: a run from its row, its log and its input
 - `log_cache`: logs this process has read lately
+- `run_spans`: spans of a run, its model calls and its tools
 - `run_state`: a run's row and counters while it is worked on
 - `page_inputs`: what its pages are made of besides the log
 - `log_writer`: its log, and the one way to write
@@ -12,5 +13,6 @@
 - `tools`: calls of tools, from the model's text to their results
 - `recorder`: events of a run, merged, numbered, committed, published
 - `account`: tokens a run used, and their price
+- `preview`: the page that a run would send first, for whoever wants to see it
 - `finish`: how a run ends, and what its readers get last
 """

@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from recto.agents.agent import CHAT, Agent
 from recto.conversation.events import ActivityUpdate, CallAnswered, Event, RunStarted, discard_lost
-from recto.conversation.input.client_list import ListReading, read_list, take_list
+from recto.conversation.input.client_list import read_list, take_list
 from recto.conversation.input.run_input import RunInput, stored_input
 from recto.conversation.input.take_input import EXPIRED, AdmittedRun, pending_calls, take_input
 from recto.conversation.json import Json, load_object
@@ -26,6 +26,7 @@ from recto.store.ports import RunChange, StoredRun
 from recto.store.store import Store
 from recto.tools.ports import ToolResult, report_nothing
 from recto.tools.registry import Registry
+from recto.tracing.spans import NO_SPAN, Span
 from recto.worker.context.prompt_context import most_history
 from recto.worker.context.thread_files import has_files
 from recto.worker.log_cache import CachedLog, LogQuery, is_unread
@@ -47,25 +48,43 @@ IDS = ("messageId", "parentMessageId", "toolCallId")
 OF_TURN = ("timezone", "datasets", "voice_mode")
 
 
-async def load_run(runtime: Runtime, row: StoredRun, asked: RunInput, signal: Signal, recorder: Recorder) -> LoadedRun:
+async def load_run(
+    runtime: Runtime, row: StoredRun, asked: RunInput, signal: Signal, recorder: Recorder, *, span: Span = NO_SPAN
+) -> LoadedRun:
     """A claimed run, with its input ready to enter the log with the first write, once."""
     runtime.reached("claimed")
-    # An agent that is gone answers no more, but what it was asked is kept.
-    agent = _for_tier(runtime.agents.get(row.agent) or Agent(name=row.agent, prompt=CHAT.prompt), row.tier)
-    model, tools = runtime.model_of(agent), runtime.tools.get(agent.name, Registry())
-    cached = await runtime.log_cache.take(_wanted(runtime, row, agent))
+    cached = await runtime.log_cache.take(log_query(runtime, row))
     said = await _said(runtime.store, row) if row.last_event else ()
-    entering = _entering(runtime, row, agent, tools)
-    reading = None
-    if asked.listed and not row.entered and agent.client_view == "roll_back":
-        cached, reading = await _read_list(runtime.store, row, asked, cached, entering)
-    entering = replace(entering, taken=await _taken(runtime.store, row, asked, cached))
-    entries = () if row.entered else _entries(cached, asked, reading, entering)
+    cached = await _whole_for_list(runtime, row, asked, cached)
+    inputs, entries = await take_up(runtime, row, asked, cached)
+    if inputs.goes_on and has_files(asked.messages):
+        # The file ids it was admitted with were never shown, so they are taken back.
+        await runtime.store.forget_refs(row.thread, row.response_id)
+    writer = LogWriter(recorder, inputs, cached.entries, signal)
+    state = RunState.of(row, inputs.agent.limits, signal, runtime.clock)
+    run = LoadedRun(runtime=runtime, state=state, inputs=inputs, writer=writer, span=span)
+    await _hold_input(run, entries, said)
+    await inputs.load(writer.log)
+    runtime.reached("entered")
+    return run
+
+
+async def take_up(
+    runtime: Runtime, row: StoredRun, asked: RunInput, cached: CachedLog
+) -> tuple[PageInputs, tuple[Entry, ...]]:
+    """What a run's pages are made of, as far as it is known at once, and what of its input comes into the log."""
+    agent = _agent_of(runtime, row)
+    model, tools = runtime.model_of(agent), runtime.tools.get(agent.name, Registry())
+    entering = replace(_entering(runtime, row, agent, tools), taken=await _taken(runtime.store, row, asked, cached))
+    entries = () if row.entered else _entries(agent, cached, asked, entering)
     seen = view((*cached.entries, *entries))
+    opened = _opened_by(seen)
+    goes_on = opened not in ("", row.response_id)
     inputs = PageInputs(
         runtime=runtime,
         row=row,
-        asked=await _of_turn(runtime.store, row, asked, seen),
+        goes_on=goes_on,
+        asked=await _of_turn(runtime.store, row, asked, opened) if goes_on else asked,
         agent=agent,
         model=model,
         tools=tools,
@@ -77,47 +96,40 @@ async def load_run(runtime: Runtime, row: StoredRun, asked: RunInput, signal: Si
         is_cold=cached.model != model.name and len(cached.entries) >= COLD,
         shown_history=cached.history,
     )
-    writer = LogWriter(recorder, inputs, cached.entries, signal)
-    state = RunState.of(row, agent.limits, signal, runtime.clock)
-    run = LoadedRun(runtime=runtime, state=state, inputs=inputs, writer=writer)
-    await _hold_input(run, entries, said)
-    await inputs.load(writer.log)
-    runtime.reached("entered")
-    return run
+    return inputs, entries
 
 
-def _for_tier(agent: Agent, tier: str) -> Agent:
-    return replace(agent, limits=agent.tiers[tier]) if tier in agent.tiers else agent
+def _agent_of(runtime: Runtime, row: StoredRun) -> Agent:
+    # An agent that is gone answers no more, but what it was asked is kept.
+    agent = runtime.agents.get(row.agent) or Agent(name=row.agent, prompt=CHAT.prompt)
+    return replace(agent, limits=agent.tiers[row.tier]) if row.tier in agent.tiers else agent
 
 
-def _wanted(runtime: Runtime, row: StoredRun, agent: Agent) -> LogQuery:
+def log_query(runtime: Runtime, row: StoredRun) -> LogQuery:
+    """As much of a run's log as its pages can show."""
     return LogQuery(
         thread=row.thread,
         last_seq=row.last_seq,
         born=row.thread_created,
-        history=most_history(agent),
+        history=most_history(_agent_of(runtime, row)),
         counter=runtime.counter,
     )
 
 
-async def _read_list(
-    store: Store, row: StoredRun, asked: RunInput, cached: CachedLog, entering: AdmittedRun
-) -> tuple[CachedLog, ListReading]:
-    """What a client's list means for the log (P15); and the log, whole where it may go back to what was not read."""
-    reading = read_list(view(cached.entries), asked, entering.own_tools)
-    is_behind = reading.back_to is not None or not reading.is_known
-    if is_behind and is_unread(cached.entries):
-        cached = CachedLog(entries=tuple(await store.log_after(row.thread)), born=cached.born)
-        reading = read_list(view(cached.entries), asked, entering.own_tools)
-    return cached, reading
+async def _whole_for_list(runtime: Runtime, row: StoredRun, asked: RunInput, cached: CachedLog) -> CachedLog:
+    """The log, whole where a client's list may go back to what was not read of it (P15)."""
+    if not asked.listed or row.entered or not is_unread(cached.entries):
+        return cached
+    reading = read_list(view(cached.entries), asked)
+    if reading.is_known and reading.back_to is None:
+        return cached
+    return CachedLog(entries=tuple(await runtime.store.log_after(row.thread)), born=cached.born)
 
 
-def _entries(
-    cached: CachedLog, asked: RunInput, reading: ListReading | None, entering: AdmittedRun
-) -> tuple[Entry, ...]:
-    if reading is None:
+def _entries(agent: Agent, cached: CachedLog, asked: RunInput, entering: AdmittedRun) -> tuple[Entry, ...]:
+    if not asked.listed or agent.client_view == "ignore":
         return take_input(cached.entries, asked.messages, entering)
-    return take_list(cached.entries, reading, entering)
+    return take_list(cached.entries, read_list(view(cached.entries), asked, entering.own_tools), entering)
 
 
 async def _taken(store: Store, row: StoredRun, asked: RunInput, cached: CachedLog) -> frozenset[str]:
@@ -148,17 +160,14 @@ def _entering(runtime: Runtime, row: StoredRun, agent: Agent, tools: Registry) -
     )
 
 
-async def _of_turn(store: Store, row: StoredRun, asked: RunInput, seen: View) -> RunInput:
-    """What a run asks for. One that goes on with a turn has its time zone and its datasets: they are the turn's (F1).
-
-    The file ids it was admitted with were never shown, so they are taken back.
-    """
+def _opened_by(seen: View) -> str:
+    """The response id that the current turn was admitted with; nothing where there is none."""
     user = seen.messages[seen.turn_start] if seen.turn_start < len(seen.messages) else None
-    opened = user.response_id if isinstance(user, UserMessage) else ""
-    if opened in ("", row.response_id):
-        return asked
-    if has_files(asked.messages):
-        await store.forget_refs(row.thread, row.response_id)
+    return user.response_id if isinstance(user, UserMessage) else ""
+
+
+async def _of_turn(store: Store, row: StoredRun, asked: RunInput, opened: str) -> RunInput:
+    """What a run asks for that goes on with a turn. Time zone and datasets are the turn's (F1)."""
     found = await store.opening_input(row.thread, opened)
     if found is None:
         return asked
@@ -176,7 +185,7 @@ async def _hold_input(run: LoadedRun, entries: Sequence[Entry], said: Sequence[b
     # Progress that an earlier worker reported may have come before anything else was stored.
     events += [] if row.entered else [RunStarted(thread=row.thread, run=row.name, parent=run.inputs.asked.parent)]
     settled, shown = await _with_answers(run, entries)
-    settled = (*settled, *(() if row.entered else _asked_for(run.inputs, writer.log)))
+    settled = (*settled, *(() if row.entered else skill_asked_for(run.inputs, writer.log)))
     settled = (*settled, *(() if row.entered else _state_of(run, settled)))
     # Whoever reads a run's events knows the state from their beginning on, whatever it knew before.
     events += () if row.entered else state_events(view((*writer.log, *settled)))
@@ -239,7 +248,7 @@ async def _unless_stopped(state: RunState, acting: Coroutine[object, object, Too
         await asyncio.gather(doing, return_exceptions=True)
 
 
-def _asked_for(inputs: PageInputs, log: Sequence[Entry]) -> Iterator[SkillChanged]:
+def skill_asked_for(inputs: PageInputs, log: Sequence[Entry]) -> Iterator[SkillChanged]:
     """The skill a request asks for (S4). It wins over the thread's, and stands behind its user message.
 
     A scenario alone is one of the skill that is on; without such a skill it means nothing.

@@ -11,6 +11,7 @@ from recto.conversation.next_step import CallModel, Compact, Finished, RunTools,
 from recto.engine.ports import Signal
 from recto.errors import LeaseLost, RunGivenUp, StoreBusy, StoreDown
 from recto.store.ports import StoredRun
+from recto.tracing.spans import NO_SPAN
 from recto.worker.account import seconds_between
 from recto.worker.finish import finish, give_up, wait_for_client
 from recto.worker.load_run import load_run
@@ -19,6 +20,7 @@ from recto.worker.model.call_model import call_model
 from recto.worker.model.name_thread import name_thread, wants_name
 from recto.worker.model.write_summary import summarise
 from recto.worker.recorder import Recorder
+from recto.worker.run_spans import begin_run, end_run
 from recto.worker.run_state import LoadedRun, RunState, is_done_in_time
 from recto.worker.runtime import Runtime
 from recto.worker.tools.run_tools import run_tools, send_back_bad_calls
@@ -32,9 +34,12 @@ async def work(runtime: Runtime, row: StoredRun, signal: Signal, parsed: RunInpu
     """Work on a run until it ends (True) or has to be handed back (False). `parsed` is its input, where it is known."""
     recorder = Recorder(runtime.store, runtime.hub, row.lease, clock=runtime.clock, settings=runtime.recorder)
     run: LoadedRun | None = None
+    span = NO_SPAN
     with runtime.hub.writing(row.id):
         try:
-            run = await load_run(runtime, row, parsed or stored_input(row.input), signal, recorder)
+            asked = parsed or stored_input(row.input)
+            span = begin_run(runtime.tracer, row, asked)
+            run = await load_run(runtime, row, asked, signal, recorder, span=span)
             _check(run)
             if row.fence == 1:
                 runtime.telemetry.began(seconds_between(row.created, row.started) or 0.0)
@@ -45,12 +50,14 @@ async def work(runtime: Runtime, row: StoredRun, signal: Signal, parsed: RunInpu
         except Exception as error:
             LOGGER.exception("run %s failed", row.id, extra={"run": row.id})
             runtime.telemetry.went_wrong(error)
+            span.fail(type(error).__name__)
             await _give_up(run.writer if run else recorder, recorder, error)
             return True
         finally:
             if recorder.outcome:
                 seconds = seconds_between(row.started, runtime.clock()) or 0.0
                 runtime.telemetry.ended(row.agent, recorder.outcome, seconds)
+            end_run(span, recorder.outcome, run.state.account.usage if run else None)
             await recorder.close()
 
 

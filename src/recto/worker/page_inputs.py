@@ -23,6 +23,7 @@ from recto.page.facts import Facts, Turn
 from recto.page.manifest import Manifest
 from recto.page.prompt.quote import Quote
 from recto.page.prompt.reminder import Dataset
+from recto.page.steps.compact import is_full
 from recto.page.text.tokens import Calibration
 from recto.page.wire.base import Target
 from recto.skills.known import KnownData
@@ -47,6 +48,8 @@ from recto.worker.runtime import Runtime
 class PageInputs:
     """What one run's pages are made of. `asked` is the request, with what it has of its turn.
 
+    `goes_on` says that the run goes on with a turn that an earlier one opened.
+
     `awaited` are tools of the client's that its earlier runs had calls of, though this one does not name them. `last`
     is what the provider last said of a page's tokens; `shown_history` how much of the log can be shown, where it was
     not read whole; `is_cold` says that it is long and remembers no page. `files` are those of the thread, `datasets`
@@ -60,6 +63,7 @@ class PageInputs:
     agent: Agent
     model: Model
     tools: Registry
+    goes_on: bool = False
     awaited: frozenset[str] = frozenset()
     last: Calibration | None = None
     shown_history: int | None = None
@@ -75,25 +79,42 @@ class PageInputs:
     )
     _changes: int = field(default=0, init=False)
 
-    async def load(self, log: Sequence[Entry]) -> None:
-        """Look up what of the thread and its user is neither in the log nor in the request."""
+    async def load(self, log: Sequence[Entry], new: Sequence[FileRef] = ()) -> None:
+        """Look up what of the thread and its user is neither in the log nor in the request.
+
+        `new` are files that are in the request and not in the store yet.
+        """
         named = tuple(id.lower() for id in (*self.agent.datasets, *self.asked.options.datasets))
         if named:
             # Asked again: between admission and now somebody may have been shut out (F10).
             self.datasets = tuple(await self.runtime.store.usable_datasets(self.row.owner, named))
         if services := self.runtime.file_services:
             may_have = self.agent.file_input.is_on or has_files(log)
-            self.files = await self._load_files(log, services) if may_have else ThreadFiles(services=services)
+            self.files = await self._load_files(log, services, new) if may_have else ThreadFiles(services=services)
 
-    async def _load_files(self, log: Sequence[Entry], services: FileServices) -> ThreadFiles:
-        refs = await self.runtime.store.file_refs(self.row.thread)
+    async def _load_files(self, log: Sequence[Entry], services: FileServices, new: Sequence[FileRef]) -> ThreadFiles:
+        refs = (*await self.runtime.store.file_refs(self.row.thread), *new)
         if not refs:
             return ThreadFiles(services=services)
         seen = services if self.target.sees_images else replace(services, pictures=None)
         return await load_thread_files(seen, refs, log, self.runtime.clock())
 
+    async def next_page(self, log: tuple[Entry, ...]) -> tuple[Facts, Page, Manifest]:
+        """The page that a log comes to, and what it was made of. Every page of a conversation is made here."""
+        context = await self.prompt_context(log)
+        facts = self.facts(log, context)
+        page, manifest = await self.set_page(facts)
+        # A skill that the agent has no more is in the log, but not in the page.
+        return facts, page, replace(manifest, skill=context.skill.name if context.skill else None)
+
+    def is_full(self, manifest: Manifest) -> bool:
+        """Whether a page has no room: what is old is to be summarised first."""
+        return is_full(
+            manifest.tokens.tokens, replace(self.agent.compact, window=self.agent.window or self.model.window)
+        )
+
     async def set_page(self, facts: Facts) -> tuple[Page, Manifest]:
-        """The next page. A long log that remembers nothing is set in a thread, so that all others go on meanwhile."""
+        """The page of facts. A long log that remembers nothing is set in a thread: all others go on meanwhile."""
         if not self.is_cold:
             return assemble(facts)
         # One at a time: with each more the loop would wait for another one's turn.

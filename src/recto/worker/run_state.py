@@ -15,6 +15,7 @@ from recto.models.ports import Usage
 from recto.models.prices import Prices
 from recto.page.body import Page
 from recto.store.ports import StoredRun
+from recto.tracing.spans import NO_SPAN, Span
 from recto.worker.account import Account, account_of, charge
 from recto.worker.log_writer import LogWriter
 from recto.worker.page_inputs import PageInputs
@@ -128,30 +129,36 @@ async def is_done_in_time(state: RunState, doing: asyncio.Task[object]) -> bool:
 class LoadedRun:
     """A claimed run while it is worked on: its state, what its pages are made of, and its log with the way to write.
 
-    Whoever changes the state that is shared with clients waits for `state_turn`.
+    Whoever changes the state that is shared with clients waits for `state_turn`. `span` is the run's.
     """
 
     runtime: Runtime
     state: RunState
     inputs: PageInputs
     writer: LogWriter
+    span: Span = NO_SPAN
     state_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def snapshot(self) -> Run:
         """What `next_step` decides by, as it is now."""
-        state, limits = self.state, self.state.limits
-        return Run(
-            cancel=state.signal.cancelled.is_set(),
-            now=self.runtime.clock(),
-            deadline=state.deadline,
-            failures=state.failures,
-            too_long=state.too_long,
-            full=state.full,
-            can_compact=state.can_compact,
-            client_tools=self.inputs.client_tools,
-            repeatable=frozenset(name for name, tool in self.inputs.tools.items() if tool.mark.safe_to_repeat),
-            max_steps=limits.steps,
-            max_failures=limits.failures,
-            max_bad_arguments=limits.bad_arguments,
-            max_calls=limits.calls,
-        )
+        return snapshot(self.state, self.inputs)
+
+
+def snapshot(state: RunState, inputs: PageInputs) -> Run:
+    """What `next_step` decides by, as it is now."""
+    limits = state.limits
+    return Run(
+        cancel=state.signal.cancelled.is_set(),
+        now=state.clock(),
+        deadline=state.deadline,
+        failures=state.failures,
+        too_long=state.too_long,
+        full=state.full,
+        can_compact=state.can_compact,
+        client_tools=inputs.client_tools,
+        repeatable=frozenset(name for name, tool in inputs.tools.items() if tool.mark.safe_to_repeat),
+        max_steps=limits.steps,
+        max_failures=limits.failures,
+        max_bad_arguments=limits.bad_arguments,
+        max_calls=limits.calls,
+    )

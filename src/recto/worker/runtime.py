@@ -20,6 +20,7 @@ from recto.store.store import Store
 from recto.telemetry import Telemetry
 from recto.tools.client_schema import Schemas
 from recto.tools.registry import Registry
+from recto.tracing.spans import NO_TRACER, Tracer
 from recto.worker.context.thread_files import FileServices
 from recto.worker.log_cache import LogCache
 
@@ -68,6 +69,7 @@ class Runtime:
     vision: bool | None = None
     profile_bytes: int = WorkSettings.profile_bytes
     state_bytes: int = WorkSettings.state_bytes
+    tracer: Tracer = NO_TRACER
     quoting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WorkSettings.quotes_at_once))
     setting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     schemas: Schemas = field(default_factory=Schemas)

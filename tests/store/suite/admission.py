@@ -52,6 +52,24 @@ class AdmissionSuite:
         assert admitted.run == waiting
         assert await store.find_run("ann", new.id) == waiting
 
+    async def test_X1_the_row_that_a_run_would_have_is_the_one_it_gets_and_nothing_is_stored(self, store: Store):
+        await store.set_tier("ann", "pro", START)
+        for new in (admission("r1"), replace(admission("r2"), agent=None, fallback="chat")):
+            would = await store.as_admitted(new)
+            with pytest.raises(NotFound):
+                await store.find_run("ann", new.name)
+            assert (await store.admit(new)).run == would
+            assert (would.tier, would.agent) == ("pro", "vibe")
+
+    async def test_P5_no_run_would_be_admitted_to_somebody_elses_thread(self, store: Store):
+        await admit(store, "r1")
+        with pytest.raises(NotFound, match="thread-1"):
+            await store.as_admitted(admission("r2", owner="bob"))
+        fresh = await store.as_admitted(replace(admission("r2", "thread-2", owner="bob"), agent=None, fallback="chat"))
+        assert (fresh.agent, fresh.last_seq, fresh.tier) == ("chat", 0, "free")
+        with pytest.raises(NotFound):
+            await store.get_thread("bob", "thread-2")
+
     async def test_the_same_request_again_finds_the_run_it_made(self, store: Store):
         first = await store.admit(admission("r1"))
         again = await store.admit(admission("r1"))

@@ -16,7 +16,7 @@ from recto.store.ports import CallBegun, CallEnded, RunChange, RunEnding
 from recto.store.store import Store
 from recto.store.threads.history import HistoryDay, HistoryQuery
 from tests.store.suite.calls import body_of, call, segment
-from tests.store.suite.samples import admission, at, begin, said
+from tests.store.suite.samples import admission, admit, at, begin, said
 
 EAST = timezone(timedelta(hours=9))
 
@@ -162,6 +162,27 @@ class LookingSuite:
         for run, number in ((lease.run, 2), (lease.run, 0), ("unknown", 1)):
             with pytest.raises(NotFound):
                 await store.look_at_call(run, number)
+
+    async def test_the_call_before_is_the_newest_of_the_thread_for_the_same(self, store: Store):
+        first = await begin(store, "r1")
+        await store.record(first, RunChange(call=sealed(1, "a")), at(1))
+        title = replace(sealed(2, "t"), purpose="title")
+        await store.record(first, RunChange(call=title, ending=RunEnding(outcome="done")), at(2))
+        elsewhere, second = await begin(store, "r2", "thread-2"), await begin(store, "r3")
+        await store.record(elsewhere, RunChange(call=sealed(1, "x")), at(3))
+        for number in (1, 2):
+            await store.record(second, RunChange(call=sealed(number, "ab")), at(3 + number))
+        asked = [(second.run, 2), (second.run, 1), (first.run, 1), (first.run, 2), (elsewhere.run, 1)]
+        found = [await store.call_before(*one) for one in asked]
+        assert found == [(second.run, 1), (first.run, 1), None, None, None]
+
+    async def test_a_run_is_found_whoever_has_it_by_its_id_before_any_name(self, store: Store):
+        mine, theirs = await admit(store, "r1"), await admit(store, "r1", "thread-2", owner="bob")
+        named = await admit(store, mine.id, "thread-3", owner="bob")
+        assert [run.id for run in await store.find_runs_of_anyone("r1")] == [mine.id, theirs.id]
+        assert [run.id for run in await store.find_runs_of_anyone(mine.id)] == [mine.id]
+        assert [run.id for run in await store.find_runs_of_anyone(named.id)] == [named.id]
+        assert await store.find_runs_of_anyone("nobodys") == ()
 
 
 def sealed(number: int, page: str, shared: int = 0) -> CallBegun:

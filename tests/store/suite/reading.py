@@ -10,7 +10,7 @@ from recto.conversation.log import RolledBack
 from recto.errors import NotFound, WireError
 from recto.store.ports import RunChange, RunEnding
 from recto.store.store import Store
-from recto.store.threads.messages import MessagesQuery
+from recto.store.threads.message_pages import MessagesQuery
 from tests.store.suite.samples import NODE, admission, admit, at, begin, events, every_kind_of_entry, said
 
 

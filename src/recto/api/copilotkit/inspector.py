@@ -17,7 +17,7 @@ from recto.api.runs.joining import event_renderer
 from recto.api.signed import render_context
 from recto.conversation.agui_messages import MessageRow, message_rows
 from recto.conversation.events import view_named
-from recto.conversation.json import Json
+from recto.conversation.json import Json, load
 from recto.conversation.log import view
 from recto.store.ports import StoredRun
 
@@ -91,9 +91,10 @@ async def _bodies(backend: Backend, run: StoredRun, most: int) -> Sequence[bytes
 
 async def inspect_copilotkit_state(request: Request, thread: ThreadName) -> Response:
     """The state of a thread."""
-    owner = user_of(request).name
-    await backend_of(request).store.get_thread(owner, await own_thread(request, thread))
-    answer: KitStateShape = {"state": None}
+    store, owner = backend_of(request).store, user_of(request).name
+    row = await store.get_thread(owner, await own_thread(request, thread))
+    shared = await store.state(row.id)
+    answer: KitStateShape = {"state": load(shared.value) if shared else None}
     return json_answer(answer)
 
 

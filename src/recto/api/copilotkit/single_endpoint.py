@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope
+from typing_extensions import TypedDict
 
 from recto.api.backend import backend_of
 from recto.api.bodies import read_body
@@ -36,6 +37,10 @@ class EnvelopeBody(BaseModel):
     method: Literal["info", "agent/run", "agent/connect", "agent/suggest", "agent/stop", "resource/request"]
     params: dict[str, str] | None = None
     body: dict[str, object] | None = None
+
+
+class EnvelopeAnswer(TypedDict):
+    """What the route answers that is meant."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +153,7 @@ ROUTES = (
         handler=ask_copilotkit,
         tag="copilotkit",
         body=EnvelopeBody,
+        answer=EnvelopeAnswer,
         streams=True,
         refusals=(404, 409, 413, 422),
         examples={"body": {"method": "agent/stop", "params": {"agentId": DEFAULT, "threadId": THREAD}}},

@@ -69,7 +69,6 @@ class KitDeletedShape(TypedDict):
 class KitThreadBody(BaseModel):
     """A new name, or whether it is archived, or both."""
 
-    agent_id: str | None = Field(default=None, alias="agentId", description="Not looked at.")
     name: str | None = Field(default=None, min_length=1, max_length=MOST)
     archived: bool | None = None
 
@@ -111,7 +110,7 @@ async def list_copilotkit_threads(
 
 async def change_copilotkit_thread(request: Request, thread: ThreadName) -> Response:
     """Rename a thread, or bring it back from the archive."""
-    store, owner, body = backend_of(request).store, user_of(request).name, await read_object(request, b"{}")
+    store, owner, body = backend_of(request).store, user_of(request).name, await read_object(request)
     archived = body.get("archived")
     if archived is not None and not isinstance(archived, bool):
         raise WireError(where="archived", problem="must be true or false")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from starlette.requests import Request
@@ -17,11 +17,12 @@ from recto.api.route import TASK, THREAD, TIME
 from recto.api.runs.admit_files import Attached, attach, signed_of
 from recto.api.runs.joining import event_renderer
 from recto.api.runs.streams import EventRenderer, stream, stream_new
-from recto.conversation.attachment import files_in
+from recto.conversation.attachment import Attachment, files_in
 from recto.conversation.history import time_text
-from recto.conversation.input.run_input import RunInput
+from recto.conversation.input.run_input import TRACEPARENT, RunInput, known_traceparent, with_traceparent
 from recto.conversation.input.run_options import RunOptions
 from recto.conversation.json import dump
+from recto.conversation.messages import Source
 from recto.errors import NotFound, RectoError, Refused, WireError
 from recto.skills.skill import CORE
 from recto.store.ports import Admission, FoundThread, StoredRun
@@ -53,24 +54,15 @@ async def admit_run(request: Request, sent: SentRun, *, streams: bool, fallback:
         # It was taken before (P4): its files are not looked for, nor stored, once more.
         return _known(backend, again.run, render, streams=streams)
     try:
-        _check_state(backend, asked)
-        _check_names(backend, asked.options)
-        await _check_datasets(backend, owner, asked.options)
-        thread = await _thread_of(backend, owner, asked)
-        agent = backend.agents.get(asked.options.agent or (thread and thread.agent) or fallback, CHAT)
-        _check_skill_options(agent, asked.options, thread.skill if thread else None)
-        _check_owner(asked, thread)
-        signed = await signed_of(backend, owner, asked, agent.file_input)
-        _check_tools(asked, backend.tool_names.get(agent.name, ()))
-        await backend.schemas.admit(asked.tools)
+        agent, signed = await check_admission(backend, owner, asked, fallback)
     except (WireError, Refused):
         # The same: what was there then may be gone.
         again = await backend.store.again(owner, asked.run, sent.digest)
         if again is None:
             raise
         return _known(backend, again.run, render, streams=streams)
-    attached = await attach(backend, owner, sent, agent.file_input, signed=signed)
-    admission = replace(_admission(backend, owner, attached), digest=sent.digest, fallback=fallback)
+    attached = _traced(request, await attach(backend, owner, sent, agent.file_input, signed=signed))
+    admission = replace(admission_of(backend, owner, attached), digest=sent.digest, fallback=fallback)
     try:
         if streams:
             return await _stream_run(backend, admission, render)
@@ -78,6 +70,32 @@ async def admit_run(request: Request, sent: SentRun, *, streams: bool, fallback:
     except RectoError:
         await attached.drop(backend, owner)
         raise
+
+
+async def check_admission(
+    backend: Backend, owner: str, asked: RunInput, fallback: str
+) -> tuple[Agent, Mapping[Source, Attachment]]:
+    """Refuse what asks for something that is not there. Returns who would answer, and the files that were signed."""
+    _check_state(backend, asked)
+    _check_names(backend, asked.options)
+    await _check_datasets(backend, owner, asked.options)
+    thread = await _thread_of(backend, owner, asked)
+    agent = backend.agents.get(asked.options.agent or (thread and thread.agent) or fallback, CHAT)
+    _check_skill_options(agent, asked.options, thread.skill if thread else None)
+    _check_owner(asked, thread)
+    signed = await signed_of(backend, owner, asked, agent.file_input)
+    _check_tools(asked, backend.tool_names.get(agent.name, ()))
+    await backend.schemas.admit(asked.tools)
+    return agent, signed
+
+
+def _traced(request: Request, attached: Attached) -> Attached:
+    """The request with the span of whoever sent it, where spans are recorded: the run may be another process's."""
+    sender = known_traceparent(request.headers.get(TRACEPARENT)) if backend_of(request).has_spans else None
+    if sender is None:
+        return attached
+    body, asked = with_traceparent(attached.body, sender), replace(attached.input, traceparent=sender)
+    return replace(attached, body=body, input=asked)
 
 
 def _has_files(asked: RunInput) -> bool:
@@ -171,7 +189,8 @@ def _check_tools(found: RunInput, own: Collection[str]) -> None:
         known.add(tool.name)
 
 
-def _admission(backend: Backend, owner: str, attached: Attached) -> Admission:
+def admission_of(backend: Backend, owner: str, attached: Attached) -> Admission:
+    """A request as a run to be admitted now, with the ids it will go by."""
     response_id, asked = backend.new_id(), attached.input
     return Admission(
         id=backend.new_id(),

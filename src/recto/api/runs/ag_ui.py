@@ -61,7 +61,8 @@ class ListBody(BaseModel):
     run_id: str = Field(alias="runId", min_length=1, max_length=128)
     parent_run_id: str | None = Field(default=None, alias="parentRunId")
     state: object = None
-    messages: list[MessageShape]
+    # Only what may be new of it is looked at.
+    messages: list[MessageShape | object]
     tools: list[ToolShape] | None = []
     context: list[ContextShape] | None = []
     forwarded_props: dict[str, object] | None = Field(default=None, alias="forwardedProps")

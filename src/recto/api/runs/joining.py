@@ -12,7 +12,6 @@ from starlette.responses import Response
 from recto.api.backend import Backend, backend_of, user_of
 from recto.api.runs.streams import EventRenderer, EventStream
 from recto.api.signed import render_context, signs
-from recto.conversation.agui_messages import message_rows
 from recto.conversation.attachment import as_sent
 from recto.conversation.events import (
     MessagesSnapshot,
@@ -25,10 +24,11 @@ from recto.conversation.events import (
     starts_run,
 )
 from recto.conversation.input.take_input import pending_calls
-from recto.conversation.joining import join_events, view_event
 from recto.conversation.json import load_object
 from recto.conversation.log import view
-from recto.conversation.replay import EndedRun, snapshot_events
+from recto.conversation.snapshots.agui_messages import message_rows
+from recto.conversation.snapshots.mid_run import join_events, view_event
+from recto.conversation.snapshots.replay import EndedRun, snapshot_events
 from recto.conversation.state.thread_state import state_events
 from recto.store.ports import StoredEvent, StoredRun
 from recto.store.runs.so_far import RunSoFar

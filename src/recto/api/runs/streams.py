@@ -54,6 +54,11 @@ class OpenStreams:
         self._of_user = of_user
         self._users: Counter[str] = Counter()
 
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return self._users.total()
+
     @contextmanager
     def hold(self, user: str) -> Generator[ExitStack]:
         """Count one more, in what it holds while it lasts; whoever makes the stream takes that over.

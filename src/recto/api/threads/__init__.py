@@ -2,6 +2,7 @@
 
 - `routes`: routes of threads
 - `history`: the route of history (P13)
-- `messages`: the route of messages in AG-UI form (P17)
+- `thread_messages`: the route of messages in AG-UI form (P17)
 - `calls`: routes of model calls (X1)
+- `previews`: the route of previews (X1)
 """

@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Annotated, cast
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
+from importlib.metadata import version
+from typing import Annotated, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, RootModel
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from typing_extensions import TypedDict
 
 from recto.api.backend import backend_of, is_operator, json_answer
 from recto.api.parameters import in_path, in_query
-from recto.api.route import TIME, Route
+from recto.api.route import TASK, TIME, Route
 from recto.api.runs.routes import RUNS, RunId, find_run
 from recto.conversation.history import time_text
-from recto.conversation.json import Json, load, load_object
-from recto.errors import Conflict
-from recto.store.runs.calls import CallSeen, CallSummary
+from recto.conversation.json import Json, dump, load, load_object
+from recto.errors import NotFound
+from recto.models.choose import request_head
+from recto.page.difference import difference
+from recto.page.exports import HAR_END, MadeCall, as_curl, har_beginning, har_entry
+from recto.store.ports import StoredRun
+from recto.store.runs.calls import CallSeen, CallSummary, page_of, sent_page
 
 CALLS = f"{RUNS}/{{id}}/calls"
 FAILED = "The call gave no whole reply. Operators of this server see why."
+SHELL, JSON = "text/plain; charset=utf-8", "application/json"
 CallNumber = Annotated[int, in_path("The number of the call in its run, from 1.", ge=1, le=2**31 - 1)]
+OtherNumber = Annotated[int, in_path("The number of the later call, in its run.", ge=1, le=2**31 - 1)]
+OtherRun = Annotated[str | None, in_query("The run of the later call, where it is another: its id, as in the path.")]
+CallForm = Annotated[
+    Literal["curl", "har"] | None,
+    in_query("`curl`: a command that makes the call again; `har`: a HAR file. Neither holds a key.", alias="as"),
+]
+CallsForm = Annotated[Literal["har"] | None, in_query("`har`: all of them with their pages, a HAR file.", alias="as")]
 
 
 class CallRow(TypedDict):
@@ -67,8 +81,52 @@ class PageShape(BaseModel):
     messages: list[object]
 
 
-class CallAnswer(RootModel[CallShape | PageShape]):
+class HarLog(TypedDict):
+    """What a HAR file holds."""
+
+    version: str
+    creator: Mapping[str, object]
+    entries: Sequence[Mapping[str, object]]
+
+
+class HarShape(TypedDict):
+    """Model calls as a HAR file (1.2)."""
+
+    log: HarLog
+
+
+class CallsAnswer(RootModel[CallsShape | HarShape]):
+    """The model calls of a run."""
+
+
+class CallAnswer(RootModel[CallShape | HarShape | PageShape]):
     """A model call; with `raw` the page alone."""
+
+
+class ComparedCall(TypedDict):
+    """A call that is compared."""
+
+    run: str
+    n: int
+    model: str
+    purpose: str
+    tokens: int
+    bytes: int
+    digest: str
+
+
+class DifferenceShape(TypedDict):
+    """What is other in the later of two calls. `prefixBreak` is null where it begins with the whole of the earlier.
+
+    `parts` are in the order of the later page: `same` ones counted, others with what they were and are.
+    """
+
+    before: ComparedCall
+    after: ComparedCall
+    identical: bool
+    firstDifference: Mapping[str, object] | None
+    prefixBreak: Mapping[str, object] | None
+    parts: Sequence[Mapping[str, object]]
 
 
 CALL_ROW: CallRow = {
@@ -94,11 +152,30 @@ CALL_EXAMPLE: CallShape = {
     "page": {"model": "demo", "messages": []},
     "manifest": {"parts": [], "tokens": 321, "skill": None},
 }
+COMPARED: ComparedCall = {
+    "run": TASK,
+    "n": 1,
+    "model": "demo",
+    "purpose": "reply",
+    "tokens": 321,
+    "bytes": 1234,
+    "digest": CALL_ROW["digest"],
+}
+DIFFERENCE_EXAMPLE: DifferenceShape = {
+    "before": COMPARED,
+    "after": {**COMPARED, "n": 2, "tokens": 345},
+    "identical": False,
+    "firstDifference": {"offset": 1200, "before": {"kind": "envelope"}, "after": {"kind": "message"}},
+    "prefixBreak": None,
+    "parts": [{"change": "same", "places": {"before": [0, 4], "after": [0, 4]}, "count": 4, "tokens": 318}],
+}
 
 
-async def list_calls(request: Request, id: RunId) -> Response:
-    """The model calls of a run, in order, without their pages."""
+async def list_calls(request: Request, id: RunId, form: CallsForm = None) -> Response:
+    """The model calls of a run, in order, without their pages, or all of them as a HAR file."""
     run = await find_run(request, id)
+    if form == "har":
+        return StreamingResponse(_har(request, run), media_type=JSON)
     found = await backend_of(request).store.call_summaries(run.id)
     rows = list[CallRow]()
     for call in found:
@@ -114,16 +191,85 @@ async def get_call(
     id: RunId,
     n: CallNumber,
     raw: Annotated[bool, in_query("The body alone, byte for byte as it was sent.")] = False,
+    form: CallForm = None,
 ) -> Response:
-    """A model call: the page as it was sent, its manifest, and whether both are still what was written."""
+    """A model call: the page as it was sent, its manifest, and whether both are still what was written.
+
+    `as` gives it in a form that other programs take. The model's address in it is told to operators only.
+    """
     run = await find_run(request, id)
+    if form == "har":
+        entry = har_entry(_made(request, run, await backend_of(request).store.look_at_call(run.id, n)))
+        return Response(har_beginning(version("recto")) + dump(entry) + HAR_END, media_type=JSON)
     seen = await backend_of(request).store.look_at_call(run.id, n)
-    if not raw:
-        return json_answer(_seen_row(seen, full=is_operator(request)))
-    if seen.body is None:
-        problem = f"The page of call {n} cannot be put together: {', '.join(seen.damaged)} is damaged or gone."
-        raise Conflict(f"{problem} What is left of it is told without raw=1.")
-    return Response(seen.body, media_type="application/json")
+    if form == "curl":
+        return Response(as_curl(_made(request, run, seen).head, page_of(seen)), media_type=SHELL)
+    if raw:
+        return Response(page_of(seen), media_type=JSON)
+    return json_answer(_seen_row(seen, full=is_operator(request)))
+
+
+async def compare_calls(
+    request: Request, id: RunId, n: CallNumber, other: OtherNumber, run: OtherRun = None
+) -> Response:
+    """What is other in a later call: by part, the first byte that differs, why, and what of a prompt cache that costs.
+
+    Both are calls of yours; the later one may be of another run.
+    """
+    first = await find_run(request, id)
+    second = await find_run(request, run) if run is not None else first
+    store = backend_of(request).store
+    seen = await store.look_at_call(first.id, n), await store.look_at_call(second.id, other)
+    # Pages may be large: everybody else has their turn meanwhile.
+    found = await asyncio.to_thread(_compared, *seen)
+    rows = _compared_row(first, seen[0]), _compared_row(second, seen[1])
+    return json_answer({"before": rows[0], "after": rows[1], **found})
+
+
+def _compared(before: CallSeen, after: CallSeen) -> Mapping[str, Json]:
+    return difference(sent_page(before), sent_page(after)).row()
+
+
+def _compared_row(run: StoredRun, seen: CallSeen) -> ComparedCall:
+    call = seen.summary
+    return {
+        "run": run.id,
+        "n": call.number,
+        "model": call.model,
+        "purpose": call.purpose,
+        "tokens": cast("int", (load_object(call.manifest or b"") or {}).get("tokens", 0)),
+        "bytes": len(seen.body or b""),
+        "digest": call.digest,
+    }
+
+
+async def _har(request: Request, run: StoredRun) -> AsyncGenerator[bytes]:
+    """The calls of a run one after the other: together they may be larger than memory."""
+    store = backend_of(request).store
+    yield har_beginning(version("recto"))
+    comma = b""
+    for call in await store.call_summaries(run.id):
+        # One that is deleted meanwhile is left out.
+        with suppress(NotFound):
+            yield comma + dump(har_entry(_made(request, run, await store.look_at_call(run.id, call.number))))
+            comma = b","
+    yield HAR_END
+
+
+def _made(request: Request, run: StoredRun, seen: CallSeen) -> MadeCall:
+    call = seen.summary
+    url = backend_of(request).model_urls.get(call.model) if is_operator(request) else None
+    row = call_row(call, full=is_operator(request))
+    told = {name: cast("Json", row[name]) for name in ("n", "purpose", "model", "usage", "price", "digest", "error")}
+    return MadeCall(
+        head=request_head(call.model, url),
+        body=seen.body,
+        started=call.started,
+        first_token=call.first_token,
+        ended=call.ended,
+        is_answered=call.finish is not None,
+        more={"run": run.id, **told, "verified": not seen.damaged, "damaged": list(seen.damaged)},
+    )
 
 
 def call_row(call: CallSummary, *, full: bool) -> CallRow:
@@ -151,12 +297,13 @@ def _seen_row(seen: CallSeen, *, full: bool) -> CallShape:
         "bytes": len(seen.body) if seen.body is not None else None,
         "verified": not seen.damaged,
         "damaged": seen.damaged,
-        "page": _parsed(seen.body),
+        "page": parsed_page(seen.body),
         "manifest": load_object(seen.summary.manifest) if seen.summary.manifest is not None else None,
     }
 
 
-def _parsed(body: bytes | None) -> Json:
+def parsed_page(body: bytes | None) -> Json:
+    """A page as JSON; None where it is none."""
     try:
         return load(body) if body is not None else None
     except ValueError:
@@ -169,8 +316,8 @@ ROUTES = (
         path=CALLS,
         handler=list_calls,
         tag="calls",
-        answer=CallsShape,
-        refusals=(404,),
+        answer=CallsAnswer,
+        refusals=(404, 422),
         examples={"answer": CALLS_EXAMPLE},
     ),
     Route(
@@ -179,7 +326,17 @@ ROUTES = (
         handler=get_call,
         tag="calls",
         answer=CallAnswer,
+        text=SHELL,
         refusals=(404, 409, 422),
         examples={"answer": CALL_EXAMPLE},
+    ),
+    Route(
+        method="GET",
+        path=f"{CALLS}/{{n}}/diff/{{other}}",
+        handler=compare_calls,
+        tag="calls",
+        answer=DifferenceShape,
+        refusals=(404, 409, 422),
+        examples={"answer": DIFFERENCE_EXAMPLE},
     ),
 )

@@ -19,7 +19,6 @@ from recto.api.runs.client_threads import own_thread
 from recto.api.runs.routes import RUN_EXAMPLE, RunShape, run_row
 from recto.api.signed import urls_of
 from recto.api.threads.history import HistoryMessageShape, queued_row
-from recto.conversation.agui_messages import RenderContext
 from recto.conversation.attachment import FileRef
 from recto.conversation.events import RunFinished, RunStarted, encode_event
 from recto.conversation.history import time_text
@@ -27,6 +26,7 @@ from recto.conversation.input.take_input import pending_calls
 from recto.conversation.json import load
 from recto.conversation.log import View
 from recto.conversation.messages import AssistantMessage
+from recto.conversation.snapshots.agui_messages import RenderContext
 from recto.conversation.title import MOST, given_title
 from recto.errors import NotFound, WireError
 from recto.store.ports import StoredEvent

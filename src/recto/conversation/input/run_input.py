@@ -5,6 +5,7 @@ It judges form and nothing else: limits and rights are for whoever admits the ru
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +18,8 @@ from recto.errors import WireError
 
 # Under this name in a stored input; what a client sends by it is not read.
 NOTES = "rectoNotes"
+TRACEPARENT = "traceparent"
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +47,8 @@ class RunInput:
 
     A client that sends all it shows has it `listed`; `messages` are then what may be new of it. `sent_thread` is what
     it calls a thread whose id here is another; `left_out` says why parts of what it sent could not be used. `state` is
-    the client's copy of the state it shares with the thread; None says nothing of it.
+    the client's copy of the state it shares with the thread; None says nothing of it. `traceparent` is the span of
+    whoever asks, as W3C Trace Context has it.
     """
 
     thread: str
@@ -56,6 +60,7 @@ class RunInput:
     props: Mapping[str, Json] = field(default_factory=dict[str, Json])
     protocol: str | None = None
     state: Json = None
+    traceparent: str | None = None
     options: RunOptions = RunOptions()
     listed: ListedIds | None = None
     sent_thread: str | None = None
@@ -122,7 +127,18 @@ def decode_input(body: Json) -> RunInput:
         props=as_object(props, "forwardedProps") if props is not None else {},
         protocol=_protocol(item),
         state=item.get("state"),
+        traceparent=known_traceparent(item.get(TRACEPARENT)),
     )
+
+
+def known_traceparent(value: Json) -> str | None:
+    """What a `traceparent` says, if it is one. Whatever else stands there is nobody's fault that has to be told."""
+    return value if isinstance(value, str) and _TRACEPARENT.fullmatch(value) else None
+
+
+def with_traceparent(body: bytes, traceparent: str) -> bytes:
+    """An input as it is to be stored, with the span of whoever asks: written behind all else, so that it counts."""
+    return b'%b,"%b":"%b"}' % (body.rstrip()[:-1], TRACEPARENT.encode(), traceparent.encode())
 
 
 def _protocol(item: Object) -> str | None:

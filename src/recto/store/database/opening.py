@@ -50,12 +50,20 @@ def _is_server(url: str) -> bool:
 
 
 async def open_database(
-    url: str, *, sqlite: SqliteSettings | None = None, postgres: PostgresSettings | None = None
+    url: str,
+    *,
+    sqlite: SqliteSettings | None = None,
+    postgres: PostgresSettings | None = None,
+    is_reader: bool = False,
 ) -> Database:
-    """Open the database at a url that was checked, and bring it to this version's tables."""
+    """Open the database at a url that was checked, and bring it to this version's tables.
+
+    One that is opened to be read is left as it is: a server of another version may be at work on it.
+    """
     if url.startswith(SQLITE):
         file = Path(url.removeprefix(SQLITE))
-        make_private(file)
+        if not is_reader:
+            make_private(file)
         database: Database = SqliteDatabase(file, sqlite)
     else:
         # Here: its driver brings all of an object mapper along, which takes a quarter of a second to load.
@@ -67,7 +75,7 @@ async def open_database(
             allowed = f"PostgreSQL needs the package {error.name}: install recto[postgres]"
             raise SettingsError(name="RECTO_DATABASE_URL", value=HIDDEN, allowed=allowed) from error
     try:
-        await database.write(migrate)
+        await (database.read(_check_version) if is_reader else database.write(migrate))
     except BaseException:
         await database.close()
         raise
@@ -97,6 +105,12 @@ def migrate(connection: Connection, revision: str = HEAD) -> None:
     except CommandError as error:
         found = version_of(connection)
         raise StoreDown(problem=f"its tables are of version {found}, newer than this Recto's {HEAD}") from error
+
+
+def _check_version(connection: Connection) -> None:
+    if (version := version_of(connection)) != HEAD:
+        problem = f"its tables are of version {version}, this Recto's of {HEAD}. Read it with the Recto that serves it"
+        raise StoreDown(problem=problem)
 
 
 def _create_tables(connection: Connection) -> None:

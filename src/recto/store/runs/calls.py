@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 
-from sqlalchemy import Connection, Row, Select, select
+from sqlalchemy import Connection, Row, Select, and_, or_, select
 
-from recto.errors import NotFound
+from recto.conversation.json import load_object
+from recto.errors import Conflict, NotFound, WireError
+from recto.page.manifest import read_manifest
+from recto.page.prefix import SentPage
 from recto.store.ports import StoredCall
 from recto.store.schema import CALLS, RUNS, SEGMENTS, moment
 from recto.store.statement import in_pieces
@@ -20,6 +23,10 @@ HASH_SIZE = 32
 AS_IT_IS = b"\0"
 # Below so many bytes, starting the compressor costs more than the bytes it saves.
 WORTH_COMPRESSING = 512
+NO_PAGE = (
+    "The page of call {n} cannot be put together: {damaged} is damaged or gone. Look at the call for what is left."
+)
+NO_MANIFEST = "The manifest of call {n} is damaged or of another version, so the call cannot be compared."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +92,8 @@ def look_at(connection: Connection, run: str, number: int) -> CallSeen:
     before = connection.execute(chain.where(CALLS.c.run == run, CALLS.c.number <= number)).all()
     page = list(_hashes(before))[-1]
     stored = _segments(connection, thread, set(page))
-    data = {hash: _unpacked(stored.get(hash)) for hash in page}
+    # Punctuation is in a page again and again.
+    data = {hash: _unpacked(stored.get(hash)) for hash in dict.fromkeys(page)}
     damaged = [hash.hex() for hash, found in data.items() if found is None or sha256(found).digest() != hash]
     if sha256(b"".join(page)).hexdigest() != row.digest:
         damaged.append("digest")
@@ -95,6 +103,35 @@ def look_at(connection: Connection, run: str, number: int) -> CallSeen:
     is_whole = not [name for name in damaged if name != "manifest"]
     body = b"".join([data[hash] or b"" for hash in page]) if is_whole else None
     return CallSeen(summary=summary, body=body, damaged=tuple(damaged))
+
+
+def before(connection: Connection, run: str, number: int) -> tuple[str, int] | None:
+    """The call of its thread that was made before a call, for the same: its run and number. None: there is none."""
+    this = select(RUNS.c.thread, RUNS.c.number, CALLS.c.purpose).join(CALLS, CALLS.c.run == RUNS.c.id)
+    thread, place, purpose = connection.execute(this.where(RUNS.c.id == run, CALLS.c.number == number)).one()
+    is_earlier = or_(RUNS.c.number < place, and_(RUNS.c.id == run, CALLS.c.number < number))
+    found = select(CALLS.c.run, CALLS.c.number).join(RUNS, CALLS.c.run == RUNS.c.id)
+    found = found.where(RUNS.c.thread == thread, CALLS.c.purpose == purpose, is_earlier)
+    newest = found.order_by(RUNS.c.number.desc(), CALLS.c.number.desc()).limit(1)
+    row = connection.execute(newest).one_or_none()
+    return (row.run, row.number) if row else None
+
+
+def page_of(seen: CallSeen) -> bytes:
+    """The page of a call. One that is no longer what was sent is none."""
+    if seen.body is None:
+        raise Conflict(NO_PAGE.format(n=seen.summary.number, damaged=", ".join(seen.damaged)))
+    return seen.body
+
+
+def sent_page(seen: CallSeen) -> SentPage:
+    """A call as it can be compared with others. One that is damaged cannot."""
+    call, body = seen.summary, page_of(seen)
+    try:
+        manifest = read_manifest(load_object(call.manifest or b"") or {})
+    except WireError as error:
+        raise Conflict(NO_MANIFEST.format(n=call.number)) from error
+    return SentPage(body=body, manifest=manifest, model=call.model, purpose=call.purpose)
 
 
 def _thread_of(connection: Connection, run: str) -> str:

@@ -53,6 +53,7 @@ MAKE_THREAD = insert_missing(THREADS, ("id", "owner", "agent", "last_seq", "crea
 THREAD = Statement(
     select(THREADS.c.owner, THREADS.c.agent, *OF_THREAD.values()).where(THREADS.c.id == bindparam("this"))
 )
+TIER = Statement(select(PROFILES.c.tier).where(PROFILES.c.owner == bindparam("owner_is")))
 SET_AGENT = Statement(
     update(THREADS).where(THREADS.c.id == bindparam("this")).values(agent=param("asked", THREADS.c.agent))
 )
@@ -183,17 +184,43 @@ def _thread(connection: Connection, admission: Admission) -> tuple[str, Statemen
     created, this = micros(admission.created), admission.thread
     fresh = {"id": this, "owner": admission.owner, "agent": admission.agent or admission.fallback}
     MAKE_THREAD.count(connection, {**fresh, "last_seq": 0, "created": created, "updated": created})
-    rows = THREAD.rows(connection, {"this": this})
-    if not rows:
+    known = _known_thread(connection, admission)
+    if known is None:
         raise Conflict(DELETED.format(thread=this))
-    owner, agent, last_seq, born = cast("tuple[str, str | None, int, int]", rows[0])
-    if owner == NOBODY:
-        raise Conflict(DELETED.format(thread=this))
-    if owner != admission.owner:
-        raise NotFound(what="thread", id=this)
+    agent, of_thread = known
     if admission.agent and admission.agent != agent:
         SET_AGENT.count(connection, {"this": this, "asked": admission.agent})
-    return admission.agent or agent or admission.fallback, {"last_seq": last_seq, "thread_created": born}
+    return admission.agent or agent or admission.fallback, of_thread
+
+
+def _known_thread(connection: Connection, admission: Admission) -> tuple[str | None, StatementValues] | None:
+    """The agent of a thread that is there, and what a run's row says of it. Somebody else's is not there (P5)."""
+    rows = THREAD.rows(connection, {"this": admission.thread})
+    if not rows:
+        return None
+    owner, agent, last_seq, born = cast("tuple[str, str | None, int, int]", rows[0])
+    if owner == NOBODY:
+        raise Conflict(DELETED.format(thread=admission.thread))
+    if owner != admission.owner:
+        raise NotFound(what="thread", id=admission.thread)
+    return agent, {"last_seq": last_seq, "thread_created": born}
+
+
+def as_admitted(connection: Connection, admission: Admission) -> StoredRun:
+    """The row that a run would have, were it admitted now. Nothing is stored."""
+    created = micros(admission.created)
+    new: tuple[str | None, StatementValues] = None, {"last_seq": 0, "thread_created": created}
+    agent, of_thread = _known_thread(connection, admission) or new
+    tier = TIER.rows(connection, {"owner_is": admission.owner})
+    values: StatementValues = {
+        **{name: getattr(admission, name) for name in ADMITTED if name in NAMES},
+        **FRESH,
+        **of_thread,
+        "agent": admission.agent or agent or admission.fallback,
+        "created": created,
+        "tier": cast("str", tier[0][0]) if tier else FREE_TIER,
+    }
+    return run_of_row([values.get(name) for name in NAMES])
 
 
 def again(connection: Connection, owner: str, name: str, digest: bytes) -> Admitted | None:
@@ -341,6 +368,13 @@ def find(connection: Connection, owner: str, id: str) -> StoredRun:
     if found is None:
         raise NotFound(what="run", id=id)
     return found
+
+
+def find_by_anyone(connection: Connection, id: str) -> tuple[StoredRun, ...]:
+    """The run of this server's id; else all that clients gave that name, of whichever user."""
+    query = select(*COLUMNS).where(or_(RUNS.c.id == id, RUNS.c.name == id)).order_by(RUNS.c.number)
+    rows = [run_of_row(row) for row in connection.execute(query)]
+    return tuple([run for run in rows if run.id == id] or rows)
 
 
 def run_of_row(row: Sequence[object]) -> StoredRun:

@@ -2,7 +2,7 @@
 
 - `thread_rows`: lists, titles, the runs of a thread
 - `history`: the newest day of a thread
-- `messages`: messages in view, a page at a time
+- `message_pages`: messages in view, a page at a time
 - `forks`: a new thread from what is seen of another
 - `deleting`: a thread deleted piece by piece
 - `cleaning`: what is older than it is to be kept

@@ -23,15 +23,16 @@ from recto.page.body import Page
 from recto.page.facts import Facts
 from recto.page.manifest import Manifest
 from recto.page.prompt.quote import Quote
-from recto.page.steps.compact import is_full
 from recto.page.text.tokens import Calibration
 from recto.store.ports import CallBegun, CallEnded, Purpose, RunChange
+from recto.tracing.spans import Span
 from recto.worker.account import report_usage, seconds_between
 from recto.worker.context.quoted import quoted
 from recto.worker.finish import farewell, fault_text
 from recto.worker.log_writer import LogWriter
 from recto.worker.model.reply import Reply
 from recto.worker.page_inputs import PageInputs
+from recto.worker.run_spans import begin_model_call, note_reply, note_retry, note_words
 from recto.worker.run_state import LoadedRun
 from recto.worker.runtime import Runtime
 from recto.worker.tools.calls_in_text import CallsInText
@@ -46,26 +47,29 @@ async def call_model(run: LoadedRun) -> None:
     runtime, inputs, state = run.runtime, run.inputs, run.state
     if not inputs.is_quoted:
         inputs.take_quote(await _quoted(runtime, inputs, run.writer))
-    context = await inputs.prompt_context(run.writer.log)
-    facts = inputs.facts(run.writer.log, context)
-    page, manifest = await inputs.set_page(facts)
-    # A skill that the agent has no more is in the log, but not in the page.
-    manifest = replace(manifest, skill=context.skill.name if context.skill else None)
-    room = replace(inputs.agent.compact, window=inputs.agent.window or inputs.model.window)
-    state.note_full(is_full=state.can_compact and not state.full and is_full(manifest.tokens.tokens, room))
+    facts, page, manifest = await inputs.next_page(run.writer.log)
+    state.note_full(is_full=state.can_compact and not state.full and inputs.is_full(manifest))
     if state.full:
         return
     runtime.telemetry.page.record(manifest)
     started = runtime.clock()
     number = await begin_call(run, page, manifest, "reply")
     reply, text = _reply(runtime, inputs, run.writer), CallsInText(iter(runtime.new_id, None))
-    call = _Call(number=number, facts=facts, page=page, manifest=manifest, reply=reply, text=text, started=started)
+    span = begin_model_call(run.span, inputs.model.name, number, "reply", manifest)
+    call = _Call(
+        number=number, facts=facts, page=page, manifest=manifest, reply=reply, text=text, started=started, span=span
+    )
+    with span:
+        await _answer(run, call)
+
+
+async def _answer(run: LoadedRun, call: _Call) -> None:
     try:
         await _listen(run, call)
     except ModelError as error:
         await _give_up(run, call, error)
     except asyncio.CancelledError:
-        if state.broken_off:
+        if run.state.broken_off:
             await _keep_what_was_said(run, call)
         raise
     else:
@@ -107,6 +111,7 @@ class _Call:
     reply: Reply
     text: CallsInText
     started: datetime
+    span: Span
     first_token: datetime | None = None
 
 
@@ -168,7 +173,10 @@ async def _append(run: LoadedRun, call: _Call) -> None:
     is_estimated = ended.usage is None and ended.finish == "length"
     usage = _estimate(runtime, call) if is_estimated else ended.usage
     spent = state.spend(inputs.model.name, usage, runtime.prices)
-    report_usage(runtime.telemetry, inputs.model.name, spent, seconds_between(call.started, call.first_token))
+    first_token = seconds_between(call.started, call.first_token)
+    report_usage(runtime.telemetry, inputs.model.name, spent, first_token)
+    note_reply(call.span, ended.finish, spent, first_token)
+    note_words(call.span, inputs.asked, "".join(reply.words))
     if ended.usage and ended.usage.input:
         counted = call.manifest.tokens_after
         inputs.calibrate(Calibration(digest=call.page.digest, counted=counted, reported=ended.usage.input))
@@ -204,6 +212,8 @@ async def _give_up(run: LoadedRun, call: _Call, error: ModelError) -> None:
     """The call failed: what was said of it is taken back, and the run's row counts it."""
     state = run.state
     note_fault(run, error)
+    call.span.fail(type(error).__name__)
+    call.span.end()
     is_for_pictures = _is_for_pictures(call, error)
     if is_for_pictures:
         run.inputs.leave_pictures_out()
@@ -214,6 +224,7 @@ async def _give_up(run: LoadedRun, call: _Call, error: ModelError) -> None:
     await run.writer.write(change, _take_back(run.writer, call.reply))
     if error.may_retry and state.failures < state.limits.failures:
         wait = delay(state.failures, error.retry_after, run.runtime.chance(), run.runtime.backoff)
+        note_retry(run.span, type(error).__name__, state.failures, wait)
         await asyncio.sleep(min(wait, state.seconds_left))
 
 

@@ -11,12 +11,14 @@ from recto.conversation.json import dump
 from recto.conversation.messages import Message
 from recto.errors import ModelError, ModelUnreachable
 from recto.models.deltas import cut_short
-from recto.models.ports import Delta, Model, ReplyEnd, TextDelta
+from recto.models.ports import Delta, Model, ReplyEnd, TextDelta, Usage
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
 from recto.store.ports import CallEnded, Purpose, RunChange
-from recto.worker.account import report_usage
+from recto.tracing.spans import Span
+from recto.worker.account import Account, report_usage
 from recto.worker.model.call_model import begin_call, note_fault
+from recto.worker.run_spans import begin_model_call, note_reply
 from recto.worker.run_state import LoadedRun
 
 
@@ -62,8 +64,10 @@ async def side_call(
     page, manifest = assemble(Facts(log=request, target=model.target, options=options, counter=runtime.counter))
     number = await begin_call(run, page, manifest, purpose)
     try:
-        async with asyncio.timeout(seconds):
-            answer = await collect(model, page.body, agent.limits.reply_characters)
+        with begin_model_call(run.span, model.name, number, purpose, manifest) as span:
+            async with asyncio.timeout(seconds):
+                answer = await collect(model, page.body, agent.limits.reply_characters)
+            _note_answer(span, answer)
     except TimeoutError:
         answer = Collected(error=ModelUnreachable(model=model.name, problem=f"no answer within {seconds:g} seconds."))
     except asyncio.CancelledError:
@@ -73,6 +77,13 @@ async def side_call(
         raise
     await run.writer.write(_failed(run, number, answer) if answer.error else _answered(run, number, answer))
     return answer
+
+
+def _note_answer(span: Span, answer: Collected) -> None:
+    if answer.error:
+        span.fail(type(answer.error).__name__)
+    elif answer.ended:
+        note_reply(span, answer.ended.finish, Account(usage=answer.ended.usage or Usage(), price=None), None)
 
 
 def _failed(run: LoadedRun, number: int, answer: Collected) -> RunChange:

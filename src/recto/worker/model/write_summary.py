@@ -14,6 +14,7 @@ from recto.page.prompt.summarise import summary_pieces, summary_request
 from recto.page.steps.compact import place_to_cut, to_summarise
 from recto.store.ports import RunChange
 from recto.worker.model.side_call import side_call
+from recto.worker.run_spans import note_retry
 from recto.worker.run_state import LoadedRun
 
 LOGGER = logging.getLogger("recto.worker")
@@ -72,5 +73,6 @@ async def _ask(run: LoadedRun, request: Sequence[Message]) -> str | None:
             return None
         retry_after = reply.error.retry_after if reply.error else None
         wait = delay(failures, retry_after, run.runtime.chance(), run.runtime.backoff)
+        note_retry(run.span, type(reply.error).__name__ if reply.error else str(finish), failures, wait)
         await asyncio.sleep(min(wait, run.state.seconds_left))
     return None

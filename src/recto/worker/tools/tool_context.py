@@ -28,6 +28,7 @@ from recto.tools.workspace.workspaces import workspace_of
 from recto.worker.context.prompt_context import offered, skill_of
 from recto.worker.log_writer import LogWriter
 from recto.worker.page_inputs import PageInputs
+from recto.worker.run_spans import begin_tool, note_result
 from recto.worker.run_state import LoadedRun
 from recto.worker.tools.shared_state import SharedState
 
@@ -43,7 +44,10 @@ async def act(run: LoadedRun, call: ToolCall, tools: Registry, report: ReportPro
     bounds = ToolLimits(seconds=limits.tool_seconds, characters=limits.tool_characters)
     tool = tools.get(call.name)
     asked = _with_urls(call, run.inputs.files.fresh_urls(context.now)) if tool and tool.mark.external else call
-    result = await call_tool(tools, asked, context, bounds, [brought.name for brought in run.inputs.asked.tools])
+    with begin_tool(run.span, call) as span:
+        result = await call_tool(tools, asked, context, bounds, [brought.name for brought in run.inputs.asked.tools])
+        note_result(span, result)
+    run.runtime.telemetry.acted(call.name if tool else None, result.error)
     return replace(result, changes=(*result.changes, *state.changes)) if state.changes else result
 
 

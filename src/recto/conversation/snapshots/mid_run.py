@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from recto.conversation.agui_messages import MessageRow, RenderContext, message_rows
 from recto.conversation.events import DISCARDED, MessagesSnapshot, ViewSnapshot, encode_event, ends_run
 from recto.conversation.json import Json, load_object
 from recto.conversation.log import Entry, view
+from recto.conversation.snapshots.agui_messages import MessageRow, RenderContext, message_rows
 
 # How types end that open something, and those that close it.
 BEGUN, DONE = ("START", "STARTED"), ("END", "FINISHED")

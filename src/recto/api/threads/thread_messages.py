@@ -18,10 +18,10 @@ from recto.api.route import TASK, THREAD, Route
 from recto.api.runs.client_threads import own_thread
 from recto.api.signed import render_context
 from recto.api.threads.routes import ONE, ThreadId
-from recto.conversation.agui_messages import message_rows
 from recto.conversation.log import View
+from recto.conversation.snapshots.agui_messages import message_rows
 from recto.errors import WireError
-from recto.store.threads.messages import NOT_SEEN, MessagesQuery
+from recto.store.threads.message_pages import NOT_SEEN, MessagesQuery
 
 MOST = 1_000
 

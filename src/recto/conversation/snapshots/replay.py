@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from recto.conversation.agui_messages import RenderContext, message_rows
 from recto.conversation.events import Event, MessagesSnapshot, RunFailed, RunFinished, RunStarted, encode_event
 from recto.conversation.input.take_input import pending_calls
 from recto.conversation.json import Json
 from recto.conversation.log import Entry, View, view
 from recto.conversation.messages import AssistantMessage, Message, ToolMessage, words_of
+from recto.conversation.snapshots.agui_messages import RenderContext, message_rows
 from recto.conversation.state.thread_state import state_events
 from recto.conversation.ui.compile_ui import hinted, ui_events
 

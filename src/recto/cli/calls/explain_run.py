@@ -1,0 +1,231 @@
+"""`recto explain`: what a model call was sent, and why. Reads what a server keeps, while it runs or not."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from recto.cli import options
+from recto.cli.calls.call_report import (
+    FIRST,
+    changes,
+    composition,
+    composition_table,
+    left_out,
+    parts_table,
+)
+from recto.cli.command import exit_codes
+from recto.cli.data import opened_store, settings_of_server
+from recto.config.settings import ServerSettings
+from recto.conversation.history import time_text
+from recto.conversation.json import Json, dump, load_object
+from recto.errors import NotFound, SettingsError
+from recto.page.difference import Difference, difference
+from recto.page.exports import HAR_END, MadeCall, as_curl, har_beginning, har_entry
+
+if TYPE_CHECKING:
+    from recto.page.prefix import SentPage
+    from recto.store.ports import StoredRun
+    from recto.store.runs.calls import CallSeen, CallSummary
+    from recto.store.store import Store
+
+REPLY = "reply"
+SEVERAL = "several users have a run of that name: {names}. Name one with --user"
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run: its taskId, or the runId it was sent with.")]
+CallArgument = Annotated[
+    int | None, typer.Argument(metavar="CALL", min=1, help="Number of the call, from 1.  [default: its last reply]")
+]
+EveryPart = Annotated[bool, typer.Option("--every", help="A line for each part, also for those that were kept.")]
+CallAsJson = Annotated[bool, typer.Option("--json", help="Print the call, its parts and what changed as JSON.")]
+AsCurl = Annotated[bool, typer.Option("--curl", help="Print a command that makes the call again; it holds no key.")]
+AsHar = Annotated[bool, typer.Option("--har", help="Print the call as a HAR file; it holds no key.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainedCall:
+    """A call of a run, its page, and what is other than in the call before it, where there is one."""
+
+    run: StoredRun
+    calls: Sequence[CallSummary]
+    seen: CallSeen
+    page: SentPage
+    before: tuple[str, int] | None = None
+    difference: Difference | None = None
+
+
+def explain(
+    run: RunArgument,
+    call: CallArgument = None,
+    *,
+    every: EveryPart = False,
+    as_json: CallAsJson = False,
+    curl: AsCurl = False,
+    har: AsHar = False,
+    user: options.ForUser = None,
+    data: options.DataDir = None,
+    config: options.ServerConfig = None,
+) -> None:
+    """Show what a model call was sent and why: each part, its tokens and rule, and what changed since the last one.
+
+    Reads the database of a server, while it runs or not, and changes nothing. Exit codes: 0 done, 1 failed, 2 wrong
+    use.
+    """
+    with exit_codes("explain"):
+        if as_json + curl + har > 1:
+            raise SettingsError(name="--json", value=True, allowed="choose one of --json, --curl and --har")
+        found = asyncio.run(_explained(settings_of_server(data, config), run, call, user))
+    if as_json:
+        _write(dump(_row(found)) + b"\n")
+    elif curl:
+        _write(as_curl(_made(found).head, found.page.body))
+    elif har:
+        _write(har_beginning(version("recto")) + dump(har_entry(_made(found))) + HAR_END + b"\n")
+    else:
+        console = Console(highlight=False)
+        is_plain = not (console.encoding or "").lower().startswith("utf")
+        console.print(_report(found, every=every, is_plain=is_plain))
+
+
+def _write(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+async def _explained(settings: ServerSettings, id: str, number: int | None, user: str | None) -> ExplainedCall:
+    from recto.store.runs.calls import sent_page  # here: no other command waits for the database's library
+
+    async with opened_store(settings, is_reader=True) as store:
+        run = await _find(store, id, user)
+        calls = await store.call_summaries(run.id)
+        chosen = number or _last_reply(calls)
+        if chosen is None:
+            raise NotFound(what=f"call of run {run.id}", id="1")
+        seen = await store.look_at_call(run.id, chosen)
+        page, before = sent_page(seen), await store.call_before(run.id, chosen)
+        earlier = sent_page(await store.look_at_call(*before)) if before else None
+    found = difference(earlier, page) if earlier else None
+    return ExplainedCall(run=run, calls=calls, seen=seen, page=page, before=before, difference=found)
+
+
+async def _find(store: Store, id: str, user: str | None) -> StoredRun:
+    if user is not None:
+        return await store.find_run(user, id)
+    found = await store.find_runs_of_anyone(id)
+    if not found:
+        raise NotFound(what="run", id=id)
+    if len(found) > 1:
+        names = ", ".join(sorted(run.owner for run in found))
+        raise SettingsError(name="RUN", value=id, allowed=SEVERAL.format(names=names))
+    return found[0]
+
+
+def _last_reply(calls: Sequence[CallSummary]) -> int | None:
+    replies = [call.number for call in calls if call.purpose == REPLY]
+    return max(replies or [call.number for call in calls], default=None)
+
+
+def _row(found: ExplainedCall) -> dict[str, Json]:
+    call, manifest = found.seen.summary, found.page.manifest
+    before = {"run": found.before[0], "n": found.before[1]} if found.before else None
+    return {
+        "run": found.run.id,
+        "runId": found.run.name,
+        "threadId": found.run.thread,
+        "agent": found.run.agent,
+        "n": call.number,
+        "calls": len(found.calls),
+        "purpose": call.purpose,
+        "model": call.model,
+        "started": time_text(call.started),
+        "finish": call.finish,
+        "usage": load_object(call.usage) if call.usage else None,
+        "error": call.error,
+        "digest": call.digest,
+        "verified": not found.seen.damaged,
+        "bytes": len(found.page.body),
+        "tokens": manifest.tokens.tokens,
+        "skill": manifest.skill,
+        "composition": dict(composition(manifest)),
+        "parts": manifest.rows(),
+        "before": before,
+        "difference": found.difference.row() if found.difference else None,
+    }
+
+
+def _made(found: ExplainedCall) -> MadeCall:
+    from recto.models.choose import request_head
+
+    call = found.seen.summary
+    return MadeCall(
+        head=request_head(call.model),
+        body=found.page.body,
+        started=call.started,
+        first_token=call.first_token,
+        ended=call.ended,
+        is_answered=call.finish is not None,
+        more={"run": found.run.id, "n": call.number, "purpose": call.purpose, "model": call.model},
+    )
+
+
+def _report(found: ExplainedCall, *, every: bool, is_plain: bool) -> RenderableType:
+    manifest, blank = found.page.manifest, Text()
+    since: RenderableType = Text(FIRST)
+    if found.difference and found.before:
+        run, number = found.before
+        since = changes(found.difference, f"Since call {number}{'' if run == found.run.id else f' of run {run[-8:]}'}")
+    return Group(
+        *[Text(line) for line in _first_lines(found)],
+        *([blank, _calls_table(found.calls, found.seen.summary.number)] if len(found.calls) > 1 else []),
+        blank,
+        composition_table(manifest, is_plain=is_plain),
+        blank,
+        parts_table(manifest, every=every),
+        blank,
+        left_out(manifest),
+        blank,
+        since,
+    )
+
+
+def _first_lines(found: ExplainedCall) -> Sequence[str]:
+    call, manifest = found.seen.summary, found.page.manifest
+    skill = f", skill {manifest.skill}" if manifest.skill else ""
+    usage = _usage(call)
+    saved = sum(max(0, part.tokens_before - part.tokens_after) for part in manifest.parts)
+    return (
+        f"Call {call.number} of {len(found.calls)} of run {found.run.id}",
+        f"for a {call.purpose} by {call.model}, agent {found.run.agent}{skill}, {time_text(call.started)}",
+        f"{manifest.tokens.tokens:,} tokens in {len(found.page.body):,} bytes; {saved:,} tokens saved; digest verified",
+        *([f"The provider counted {usage}."] if usage else []),
+        *([f"It failed: {call.error}"] if call.error else []),
+    )
+
+
+def _usage(call: CallSummary) -> str:
+    """What the provider said of the call: tokens in, of these from its cache, and out."""
+    counts = {name: count for name, count in (load_object(call.usage or b"") or {}).items() if isinstance(count, int)}
+    told = {"inputTokens": "in", "cachedInputTokens": "of these from its cache", "outputTokens": "out"}
+    return ", ".join(f"{counts[name]:,} {words}" for name, words in told.items() if name in counts)
+
+
+def _calls_table(calls: Sequence[CallSummary], shown: int) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("", "Call", "For", "Model", "Tokens", "Ended"):
+        is_number = name in ("Call", "Tokens")
+        table.add_column(name, justify="right" if is_number else "left", no_wrap=name != "Model", overflow="fold")
+    for call in calls:
+        tokens = (load_object(call.manifest or b"") or {}).get("tokens")
+        counted = f"{tokens:,}" if isinstance(tokens, int) else ""
+        ended = call.finish or ("failed" if call.error else "")
+        mark = ">" if call.number == shown else ""
+        table.add_row(mark, str(call.number), call.purpose, call.model, counted, ended)
+    return table

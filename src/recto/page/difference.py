@@ -1,0 +1,220 @@
+"""Two pages side by side: what came, went or changed by part, the first byte that differs, and what that costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from recto.conversation.json import Json
+from recto.page.manifest import Manifest, Part, Span
+from recto.page.prefix import Break, SentPage, first_difference, prefix_break, what_became
+
+Change: TypeAlias = Literal["same", "changed", "added", "gone"]
+# What is compared of two parts beside their bytes, by the name it is told by.
+COMPARED = ("role", "decision", "rule", "reason", "receipts", "upto", "count")
+CONTENT, PLACE, TOKENS = "content", "place", "tokens"
+_Key: TypeAlias = tuple[str, str, int]
+NONE = range(0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DifferenceRow:
+    """Parts of two pages by their places: one that changed, came or went, or all of a stretch that is the same.
+
+    `fields` are what changed of it. `instead` is the part of the other page that stands for one that came or went:
+    messages that were left out together.
+    """
+
+    change: Change
+    before: range = NONE
+    after: range = NONE
+    fields: tuple[str, ...] = ()
+    instead: Part | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """What is other in the later of two pages. Each part of both is in exactly one row; the later ones in order.
+
+    `offset` is the first byte that differs; None: there is none. `tokens_again` are those behind a break that the
+    earlier page had as they are: the provider read them once, and its cache has them no more for this page.
+    """
+
+    before: SentPage
+    after: SentPage
+    rows: tuple[DifferenceRow, ...]
+    offset: int | None
+    broken: Break | None
+    tokens_again: int
+
+    def row(self) -> dict[str, Json]:
+        """The whole as a JSON object."""
+        return {
+            "identical": self.offset is None,
+            "firstDifference": self._first_row(),
+            "prefixBreak": self._break_row(),
+            "parts": list(self._part_rows()),
+        }
+
+    def _first_row(self) -> Json:
+        if self.offset is None:
+            return None
+        sides = {"before": self.before, "after": self.after}
+        return {"offset": self.offset, **{name: _place_row(page, self.offset) for name, page in sides.items()}}
+
+    def _break_row(self) -> Json:
+        if self.broken is None:
+            return None
+        known = {"cause": self.broken.cause, "source": self.broken.source, "bytesKept": self.broken.bytes_kept}
+        return {**known, "tokensAgain": self.tokens_again}
+
+    def _part_rows(self) -> Iterator[dict[str, Json]]:
+        manifests = {"before": self.before.manifest, "after": self.after.manifest}
+        for row in self.rows:
+            sides = {"before": row.before, "after": row.after}
+            told: dict[str, Json] = {"change": row.change, "places": {name: _ends(at) for name, at in sides.items()}}
+            if row.change == "same":
+                tokens = sum(part.tokens_after for part in self.after.manifest.parts[row.after.start : row.after.stop])
+                yield {**told, "count": len(row.after), TOKENS: tokens}
+                continue
+            told |= {name: manifests[name].row(at.start) for name, at in sides.items() if at}
+            told |= {"fields": list(row.fields)} if row.fields else {}
+            yield told | ({"instead": _instead_row(row.instead)} if row.instead else {})
+
+
+def difference(before: SentPage, after: SentPage) -> Difference:
+    """What is other in `after`, a page of the same thread."""
+    rows = tuple(_rows(before, after))
+    broken = prefix_break(before, after)
+    return Difference(
+        before=before,
+        after=after,
+        rows=tuple(_joined(rows)),
+        offset=first_difference(before.body, after.body),
+        broken=broken,
+        tokens_again=_tokens_again(rows, after, broken) if broken else 0,
+    )
+
+
+def _rows(before: SentPage, after: SentPage) -> Iterator[DifferenceRow]:
+    """A row for each part: the later page in its order, and what it has no more behind what it stood behind."""
+    old, new = before.manifest, after.manifest
+    places, keys = {key: place for place, key in enumerate(_keys(old))}, list(_keys(new))
+    went, came = what_became(old, new), what_became(new, old)
+    gone = _gone(places, set(keys))
+    sides = _Side.of(before), _Side.of(after)
+    newest = -1
+
+    def leave(anchor: int) -> Iterator[DifferenceRow]:
+        for place in gone.get(anchor, ()):
+            instead = _gap(went.get(old.parts[place].source))
+            yield DifferenceRow(change="gone", before=range(place, place + 1), instead=instead)
+
+    yield from leave(-1)
+    for at, key in enumerate(keys):
+        place = places.get(key)
+        if place is None:
+            instead = _gap(came.get(new.parts[at].source))
+            yield DifferenceRow(change="added", after=range(at, at + 1), instead=instead)
+            continue
+        fields = tuple(_changed(sides, place, at, is_moved=place < newest))
+        newest = max(newest, place)
+        change = "changed" if fields else "same"
+        yield DifferenceRow(change=change, before=range(place, place + 1), after=range(at, at + 1), fields=fields)
+        yield from leave(place)
+
+
+def _keys(manifest: Manifest) -> Iterator[_Key]:
+    """What each part goes by: kind and source, and which of those it is. The envelope is there twice."""
+    seen = Counter[tuple[str, str]]()
+    for part in manifest.parts:
+        name = (part.kind, part.source)
+        yield (*name, seen[name])
+        seen[name] += 1
+
+
+def _gone(places: dict[_Key, int], stays: set[_Key]) -> dict[int, list[int]]:
+    """The places of parts that are gone, by that of the one before them that stays; -1: there is none."""
+    gone: dict[int, list[int]] = {}
+    anchor = -1
+    for key, place in places.items():
+        if key in stays:
+            anchor = place
+        else:
+            gone.setdefault(anchor, []).append(place)
+    return gone
+
+
+def _gap(part: Part | None) -> Part | None:
+    return part if part and part.upto is not None else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Side:
+    body: bytes
+    parts: Sequence[Part]
+    spans: Sequence[Span | None]
+
+    @classmethod
+    def of(cls, page: SentPage) -> _Side:
+        return cls(body=page.body, parts=page.manifest.parts, spans=page.manifest.spans)
+
+    def bytes_at(self, place: int) -> bytes:
+        span = self.spans[place]
+        return self.body[span[0] : span[1]] if span else b""
+
+
+def _changed(sides: tuple[_Side, _Side], place: int, at: int, *, is_moved: bool) -> Iterator[str]:
+    old, new = sides[0].parts[place], sides[1].parts[at]
+    if old != new:
+        yield from (name for name in COMPARED if getattr(old, name) != getattr(new, name))
+        if old[3:5] != new[3:5]:
+            yield TOKENS
+    if sides[0].bytes_at(place) != sides[1].bytes_at(at):
+        yield CONTENT
+    if is_moved:
+        yield PLACE
+
+
+def _joined(rows: Sequence[DifferenceRow]) -> Iterator[DifferenceRow]:
+    """The rows, with those that are the same and follow each other in both pages as one."""
+    stretch: DifferenceRow | None = None
+    for row in rows:
+        if stretch and row.change == "same" and row.before.start == stretch.before.stop:
+            before, after = range(stretch.before.start, row.before.stop), range(stretch.after.start, row.after.stop)
+            stretch = DifferenceRow(change="same", before=before, after=after)
+            continue
+        if stretch:
+            yield stretch
+        stretch = row if row.change == "same" else None
+        if stretch is None:
+            yield row
+    if stretch:
+        yield stretch
+
+
+def _tokens_again(rows: Sequence[DifferenceRow], after: SentPage, broken: Break) -> int:
+    parts, start = after.manifest.parts, after.place_at(broken.bytes_kept)
+    same = [row.after.start for row in rows if row.before and row.after and CONTENT not in row.fields]
+    # How a page ends is never in a cache.
+    return sum(parts[at].tokens_after for at in same if start <= at < len(parts) - 1)
+
+
+def _place_row(page: SentPage, offset: int) -> Json:
+    place = page.place_at(offset)
+    if place >= len(page.manifest.parts):
+        return None
+    part, span = page.manifest.parts[place], page.manifest.spans[place]
+    into = offset - span[0] if span else 0
+    return {"place": place, "kind": part.kind, "source": part.source, "role": part.role, "into": into}
+
+
+def _ends(places: range) -> Json:
+    return [places.start, places.stop] if places else None
+
+
+def _instead_row(part: Part) -> Json:
+    known = {"source": part.source, "upto": part.upto, "count": part.count}
+    return {**known, "decision": part.decision, "rule": part.rule, "reason": part.reason}

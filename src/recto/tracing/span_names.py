@@ -1,0 +1,51 @@
+"""Names of spans, attributes and events. OpenTelemetry still works on those for models: they change here, or nowhere.
+
+What it has no name for is under `recto.`.
+"""
+
+from __future__ import annotations
+
+# Operations; a span is named by one and by what it is of.
+INVOKE_AGENT, CHAT, EXECUTE_TOOL = "invoke_agent", "chat", "execute_tool"
+
+OPERATION = "gen_ai.operation.name"
+AGENT = "gen_ai.agent.name"
+CONVERSATION = "gen_ai.conversation.id"
+PROVIDER = "gen_ai.provider.name"
+REQUEST_MODEL = "gen_ai.request.model"
+STREAM = "gen_ai.request.stream"
+FINISH_REASONS = "gen_ai.response.finish_reasons"
+FIRST_CHUNK_SECONDS = "gen_ai.response.time_to_first_chunk"
+INPUT_TOKENS = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+CACHE_READ_TOKENS = "gen_ai.usage.cache_read.input_tokens"
+CACHE_WRITTEN_TOKENS = "gen_ai.usage.cache_creation.input_tokens"
+REASONING_TOKENS = "gen_ai.usage.reasoning.output_tokens"
+TOOL_NAME = "gen_ai.tool.name"
+TOOL_TYPE = "gen_ai.tool.type"
+TOOL_CALL = "gen_ai.tool.call.id"
+ERROR_TYPE = "error.type"
+
+# Content: only where a setting says so.
+INPUT_MESSAGES = "gen_ai.input.messages"
+OUTPUT_MESSAGES = "gen_ai.output.messages"
+TOOL_ARGUMENTS = "gen_ai.tool.call.arguments"
+TOOL_RESULT = "gen_ai.tool.call.result"
+
+RUN = "recto.run.id"
+RUN_NAME = "recto.run.name"
+ATTEMPT = "recto.run.attempt"
+OUTCOME = "recto.run.outcome"
+QUEUE_SECONDS = "recto.queue.seconds"
+CALL_NUMBER = "recto.call.number"
+CALL_PURPOSE = "recto.call.purpose"
+PAGE_TOKENS = "recto.page.tokens"
+FOLDED = "recto.fold.results"
+SAVED_TOKENS = "recto.fold.tokens_saved"
+PRICE = "recto.price"
+CURRENCY = "recto.currency"
+BROKEN_OFF = "recto.broken_off"
+
+RETRY = "recto.retry"
+RETRY_FAILURES = "recto.retry.failures"
+RETRY_SECONDS = "recto.retry.seconds"

@@ -1,0 +1,279 @@
+"""Previews over HTTP (X1, P17, F11): the page that would be sent next, and that nothing is left of having looked."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+import pytest
+from sqlalchemy import create_engine, inspect, text
+
+from recto.conversation.json import Json, load_object
+from recto.ids import new_id
+from recto.store.threads.thread_rows import ThreadsQuery
+from recto.testing.client import RUNS, TOKEN, HttpReply
+from recto.testing.model_server import Answer, Call
+from recto.worker.log_cache import LogQuery
+from recto.worker.runtime import Runtime
+from tests.api.forms import FORM, file, form_of
+from tests.flow.in_process import InProcess, in_process
+
+THREADS, ATTACHMENTS = "/api/v1/agent/threads", "/api/v1/agent/attachments"
+TIME = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \w+day")
+NOTE = Answer(calls=(Call(name="note", arguments='{"text": "x"}'),))
+PICK: Json = {"name": "pick", "description": "Pick one.", "parameters": {"type": "object"}}
+PICKED = Answer(calls=(Call(name="pick"),))
+ANN, BOB = "ann-key-of-our-tests-here", "bob-key-of-our-tests-here"
+
+
+@pytest.fixture
+async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[InProcess]:
+    async with in_process(tmp_path, monkeypatch) as server:
+        yield server
+
+
+def says(words: Json, id: str = "") -> Json:
+    return {"id": id or new_id(), "role": "user", "content": words}
+
+
+async def look(server: InProcess, thread: str, body: object = None, *, raw: bool = False) -> HttpReply:
+    reply = await server.send("POST", f"{THREADS}/{thread}/preview{'?raw=1' if raw else ''}", body or {})
+    assert reply.status == 200, reply.body
+    return reply
+
+
+async def send_it(server: InProcess, thread: str, body: Mapping[str, Json]) -> bytes:
+    """Start a run of this input, to its end. Returns the page it sent first."""
+    before = len(server.model.requests)
+    whole = {**body, "threadId": thread, "runId": new_id()}
+    reply = await server.send("POST", RUNS, whole, headers={"accept": "text/event-stream"})
+    assert reply.status == 200, reply.body
+    return server.model.requests[before].body
+
+
+def timeless(page: bytes) -> bytes:
+    return TIME.sub(b"(time)", page)
+
+
+def everything(folder: Path) -> Mapping[str, object]:
+    """All rows of all tables."""
+    engine = create_engine(f"sqlite:///{folder / 'data' / 'recto.db'}")
+    with engine.connect() as connection:
+        names = inspect(engine).get_table_names()
+        rows = {name: connection.execute(text(f'SELECT * FROM "{name}"')).all() for name in names}
+    engine.dispose()
+    return rows
+
+
+async def test_X1_a_preview_is_byte_for_byte_what_is_sent_then_but_for_the_time(server: InProcess, tmp_path: Path):
+    thread = new_id()
+    context: Json = [{"description": "where", "value": "at home"}]
+    for words, answers in (("hello", (NOTE, Answer(text="Noted."))), ("and?", ()), ("more", ())):
+        body: dict[str, Json] = {"messages": [says(words)], "tools": [PICK], "context": context}
+        before = everything(tmp_path)
+        seen = (await look(server, thread, {**body, "threadId": thread, "runId": "run-1"}, raw=True)).body
+        assert everything(tmp_path) == before
+        calls = len(server.model.requests)
+        server.answers.extend(answers)
+        sent = await send_it(server, thread, body)
+        assert len(server.model.requests) == calls + max(1, len(answers))
+        assert TIME.search(sent)
+        assert timeless(seen) == timeless(sent)
+
+
+async def test_X1_a_preview_has_its_manifest_and_says_what_a_run_would_do_first(server: InProcess):
+    thread = new_id()
+    seen = (await look(server, thread, {"messages": [says("hello")]})).json
+    assert (seen["threadId"], seen["agent"], seen["model"]) == (thread, "helper", "compatible:scripted")
+    assert (seen["next"], seen["notes"]) == ("call_model", [])
+    raw = (await look(server, thread, {"messages": [says("hello")]}, raw=True)).body
+    manifest = cast("Mapping[str, Json]", seen["manifest"])
+    spans = [cast("list[int]", part["span"]) for part in cast("list[Mapping[str, Json]]", manifest["parts"])]
+    assert (spans[0][0], spans[-1][1], seen["bytes"]) == (0, len(raw), len(raw))
+    assert seen["page"] == {
+        **(load_object(raw) or {}),
+        "messages": cast("Mapping[str, Json]", seen["page"])["messages"],
+    }
+    assert (await server.send("GET", f"{THREADS}/{thread}")).status == 404
+
+
+async def test_X1_a_thread_as_it_stands_needs_no_words(server: InProcess):
+    thread = new_id()
+    await server.run("hello", Answer(text="One."), thread=thread)
+    bodies: tuple[dict[str, Json], ...] = ({}, {"messages": []})
+    for body in bodies:
+        seen = (await look(server, thread, body)).json
+        messages = cast("list[Mapping[str, Json]]", cast("Mapping[str, Json]", seen["page"])["messages"])
+        assert [message["role"] for message in messages][:3] == ["system", "user", "assistant"]
+        assert seen["next"] == "finished"
+        assert "a run would end" in str(seen["notes"])
+
+
+async def test_P11_a_preview_of_a_thread_that_waits_says_so_and_a_result_is_in_the_page(server: InProcess):
+    thread, words = new_id(), says("pick one", "m1")
+    server.answers.append(PICKED)
+    await send_it(server, thread, {"messages": [words], "tools": [PICK]})
+    waiting = (await look(server, thread, {"tools": [PICK]})).json
+    assert waiting["next"] == "wait_for_client"
+    pending = (await server.send("GET", f"{THREADS}/{thread}")).json["pendingCalls"]
+    call = cast("list[Mapping[str, Json]]", pending)[0]["id"]
+    result: Json = {"id": "t1", "role": "tool", "toolCallId": call, "content": "the red one"}
+    body: dict[str, Json] = {"messages": [words, result], "tools": [PICK]}
+    seen = (await look(server, thread, body, raw=True)).body
+    assert b"the red one" in seen
+    assert seen == await send_it(server, thread, body)
+
+
+@pytest.mark.full
+async def test_P9_files_go_by_their_urls_and_only_their_ids_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    async with in_process(tmp_path, monkeypatch, settings="file_input: {documents: true, mode: always}") as server:
+        url = await upload(server)
+        thread = new_id()
+        part: Json = {"type": "document", "source": {"type": "url", "value": url, "mimeType": "text/plain"}}
+        body: dict[str, Json] = {"messages": [says([{"type": "text", "text": "read"}, part])]}
+        # Its text is read and kept, as after any upload.
+        seen = (await look(server, thread, body, raw=True)).body
+        before = everything(tmp_path)
+        seen = (await look(server, thread, body, raw=True)).body
+        assert everything(tmp_path) == before
+        sent = await send_it(server, thread, body)
+        assert b"words of the file" in seen
+        assert nameless(seen) == nameless(sent)
+        again: dict[str, Json] = {"messages": [says("and again")]}
+        seen = (await look(server, thread, again, raw=True)).body
+        assert timeless(seen) == timeless(await send_it(server, thread, again))
+
+
+def nameless(page: bytes) -> bytes:
+    return re.sub(rb"<id>[0-9a-f-]{36}-0</id>", b"(id)", timeless(page))
+
+
+async def upload(server: InProcess, token: str = TOKEN) -> str:
+    """The url of a file."""
+    form = form_of(file("a.txt", b"words of the file"))
+    reply = await server.send("POST", ATTACHMENTS, form, token=token, headers={"content-type": FORM})
+    (row,) = cast("list[Mapping[str, Json]]", reply.json["attachments"])
+    return str(row["url"])
+
+
+REFUSED: tuple[tuple[Json, int, str], ...] = (
+    ({"messages": [says("a"), says("b")]}, 422, "exactly one user message"),
+    ({"messages": [says("x" * 10_001)]}, 422, "user message text exceeds limit"),
+    ({"messages": [{"id": "s", "role": "system", "content": "x"}]}, 422, "exactly one user message"),
+    ({"messages": "none"}, 422, "messages"),
+    ({"threadId": new_id(), "messages": []}, 422, "is not the thread in the path"),
+    ({"runId": "x" * 129}, 422, "runId exceeds length limit"),
+    ({"forwardedProps": {"agent": "nobody"}}, 422, "there is no agent"),
+    ({"forwardedProps": {"datasets": ["d"]}}, 422, "there is no dataset"),
+    ({"tools": [{"name": "note", "description": "", "parameters": {}}]}, 422, "tool of the agent itself"),
+    ({"messages": [says("\0")]}, 422, "U+0000"),
+    ([], 422, "must be a JSON object"),
+    ({"messages": [says("x" * 262_144)]}, 413, "exceeds size limit"),
+)
+
+
+async def test_P2_a_preview_is_held_to_the_rules_of_a_run(server: InProcess):
+    for body, status, words in REFUSED:
+        reply = await server.send("POST", f"{THREADS}/{new_id()}/preview", body)
+        assert (reply.status, words in str(reply.json["detail"])) == (status, True), reply.body
+    reply = await server.send("POST", f"{THREADS}/mine/preview", {})
+    assert (reply.status, reply.json["detail"]) == (422, "threadId must be a valid UUID")
+
+
+async def test_X1_a_file_that_would_have_to_be_stored_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    async with in_process(tmp_path, monkeypatch, settings="file_input: {documents: true, images: true}") as server:
+        inline: Json = {"type": "image", "source": {"type": "data", "value": "iVBORw0KGgo=", "mimeType": "image/png"}}
+        before = everything(tmp_path)
+        reply = await server.send("POST", f"{THREADS}/{new_id()}/preview", {"messages": [says([inline])]})
+        assert (reply.status, "upload this one first" in str(reply.json["detail"])) == (422, True)
+        assert everything(tmp_path) == before
+
+
+async def test_X1_what_is_remembered_of_a_thread_stays_as_it_was(server: InProcess):
+    thread = new_id()
+    await server.run("hello", NOTE, Answer(text="One."), thread=thread)
+    runtime: Runtime = cast("partial[object]", server.backend.preview).args[0]
+    row = (await server.backend.store.list_threads("local", ThreadsQuery())).threads[0]
+    query = LogQuery(thread=thread, last_seq=1, born=row.created)
+    kept = await runtime.log_cache.take(query)
+    remembered = [dict(entry.memo) for entry in kept.entries]
+    assert any(len(memo) > 1 for memo in remembered)
+    await look(server, thread, {"messages": [says("something else")]})
+    assert await runtime.log_cache.take(query) is kept
+    assert [entry.memo for entry in kept.entries] == remembered
+
+
+async def test_P5_a_preview_of_somebody_elses_thread_or_with_their_file_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    keys = {"api_keys": f"ann:{ANN},bob:{BOB}", "operators": "bob"}
+    async with in_process(tmp_path, monkeypatch, settings="file_input: {documents: true}", **keys) as server:
+        thread = new_id()
+        first = {"threadId": thread, "runId": "r", "messages": [says("a secret of ann")]}
+        headers = {"accept": "text/event-stream"}
+        assert (await server.send("POST", RUNS, first, token=ANN, headers=headers)).status == 200
+        for body in ({}, {"messages": [says("x")]}, {"messages": [says("x")], "forwardedProps": {"agent": "helper"}}):
+            reply = await server.send("POST", f"{THREADS}/{thread}/preview", body, token=BOB)
+            assert (reply.status, b"secret" in reply.body) == (404, False)
+        url = await upload(server, ANN)
+        part: Json = {"type": "document", "source": {"type": "url", "value": url, "mimeType": "text/plain"}}
+        reply = await server.send("POST", f"{THREADS}/{new_id()}/preview", {"messages": [says([part])]}, token=BOB)
+        assert (reply.status, reply.json["detail"]) == (422, "binary content url is not a valid signed URL")
+
+
+@pytest.mark.full
+async def test_S4_a_skill_that_is_asked_for_is_in_the_preview_and_not_in_the_thread(server: InProcess):
+    thread = new_id()
+    body: dict[str, Json] = {
+        "messages": [says("帮我算个八字")],
+        "forwardedProps": {"agent": "vibe", "skill": "bazi", "timezone": "Asia/Shanghai"},
+    }
+    for _ in range(2):
+        seen = (await look(server, thread, body)).json
+        assert cast("Mapping[str, Json]", seen["manifest"])["skill"] == "bazi"
+        raw = (await look(server, thread, body, raw=True)).body
+        assert timeless(raw) == timeless(await send_it(server, thread, body))
+        body = {"messages": [says("继续")]}
+
+
+@pytest.mark.full
+async def test_P11_a_form_that_is_answered_does_not_act_in_a_preview(server: InProcess, tmp_path: Path):
+    thread, words = new_id(), says("帮我算个八字", "m1")
+    form: Json = {"name": "collect_birth_info", "description": "A form.", "parameters": {"type": "object"}}
+    props: Json = {"agent": "vibe", "skill": "bazi"}
+    server.answers.append(Answer(calls=(Call(name="collect_birth_info"),)))
+    await send_it(server, thread, {"messages": [words], "tools": [form], "forwardedProps": props})
+    pending = (await server.send("GET", f"{THREADS}/{thread}")).json["pendingCalls"]
+    call = cast("list[Mapping[str, Json]]", pending)[0]["id"]
+    born = '{"date": "1990-05-15", "time": "14:30", "place": "北京"}'
+    result: Json = {"id": "t1", "role": "tool", "toolCallId": call, "content": born}
+    before = everything(tmp_path)
+    seen = (await look(server, thread, {"messages": [words, result], "tools": [form]})).json
+    assert everything(tmp_path) == before
+    assert "The tool collect_birth_info would act on the client's answer first" in str(seen["notes"])
+    assert "1990-05-15" in str(seen["page"])
+
+
+async def test_P6_a_preview_beside_a_run_at_work_says_that_it_may_be_another_page(server: InProcess):
+    thread = new_id()
+    server.answers.append(Answer(hang=True))
+    body = {"threadId": thread, "runId": "r1", "messages": [says("hold on")]}
+    assert (await server.send("POST", RUNS, body)).status == 202
+    while not server.model.requests:
+        await asyncio.sleep(0.01)
+    seen = (await look(server, thread, {"messages": [says("and?")]})).json
+    assert "A run is at work on this thread" in str(seen["notes"])
+    assert (await server.send("POST", f"{RUNS}/r1/cancel")).status == 200
+
+
+async def test_R13_a_preview_of_a_page_without_room_says_that_a_summary_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with in_process(tmp_path, monkeypatch, settings="window: 2000") as server:
+        seen = (await look(server, new_id(), {"messages": [says("word " * 1_900)]})).json
+        assert (seen["next"], "a run would have what is old summarised first" in str(seen["notes"])) == (
+            "compact",
+            True,
+        )

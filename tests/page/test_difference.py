@@ -1,0 +1,210 @@
+"""Two pages side by side (X1): every part in one row, the first byte that differs, its cause and what it costs."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.conversation.json import dump, load_object
+from recto.conversation.log import Compacted, Entry, RolledBack
+from recto.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
+from recto.errors import WireError
+from recto.page.assemble import assemble
+from recto.page.difference import Difference, DifferenceRow, difference
+from recto.page.facts import Facts
+from recto.page.manifest import read_manifest
+from recto.page.prefix import SentPage, first_difference
+from recto.page.prompt.system_prompt import Prompt
+from recto.page.wire.base import Target, WireName
+from recto.page.wire.formats import WIRES
+from tests.page.log_strategies import FOLD, logs
+
+wires = st.sampled_from(tuple(WIRES))
+
+
+def sent(log: Sequence[Entry], wire: WireName = "openai", **facts: object) -> SentPage:
+    """A page as a store gives it back: its manifest went through JSON."""
+    made = Facts(log=log, target=Target(wire=wire, model="m"), **facts)  # pyright: ignore[reportArgumentType] - each test gives facts of the right type
+    page, manifest = assemble(made)
+    stored = dump({"parts": manifest.rows(), "tokens": manifest.tokens.tokens, "skill": manifest.skill})
+    return SentPage(body=page.body, manifest=read_manifest(load_object(stored) or {}), model="m")
+
+
+def says(id: str, words: str = "words") -> UserMessage:
+    return UserMessage(id=id, parts=(Text(text=f"{words} of {id}"),))
+
+
+def answers(id: str) -> AssistantMessage:
+    return AssistantMessage(id=id, parts=(Text(text=f"answer {id}"),))
+
+
+def talk(turns: int) -> tuple[Entry, ...]:
+    return tuple([entry for n in range(turns) for entry in (says(f"u{n}"), answers(f"a{n}"))])
+
+
+def reads(id: str) -> tuple[AssistantMessage, ToolMessage]:
+    call = ToolCall(id=f"c{id}", name="filesystem-read", arguments='{"filePath": "a.ts"}')
+    result = ToolMessage(id=f"t{id}", tool_call_id=f"c{id}", parts=(Text(text=f"content {id} " * 20),))
+    return AssistantMessage(id=f"a{id}", parts=(call,)), result
+
+
+def told(found: Difference) -> list[tuple[str, str]]:
+    """Each row: what happened, to which part or how many."""
+    old, new = found.before.manifest.parts, found.after.manifest.parts
+    return [
+        (row.change, str(len(row.after)) if row.change == "same" else (new if row.after else old)[place_of(row)].source)
+        for row in found.rows
+    ]
+
+
+def place_of(row: DifferenceRow) -> int:
+    return (row.after or row.before).start
+
+
+@given(logs(), logs(), wires, wires)
+def test_every_part_of_both_pages_is_in_exactly_one_row_and_the_rows_make_the_later_page(
+    one: tuple[Message, ...], two: tuple[Message, ...], first: WireName, second: WireName
+):
+    before, after = sent(one, first, fold=replace(FOLD)), sent((*one, *two), second, fold=replace(FOLD), history=3)
+    rows = difference(before, after).rows
+    assert sorted(place for row in rows for place in row.before) == list(range(len(before.manifest.parts)))
+    assert [place for row in rows for place in row.after] == list(range(len(after.manifest.parts)))
+    made = b"".join(
+        [
+            bytes_of(before, row.before) if row.after and row.change == "same" else bytes_of(after, row.after)
+            for row in rows
+        ]
+    )
+    assert made == after.body
+    for row in rows:
+        assert (row.change == "gone", row.change == "added") == (not row.after, not row.before)
+        assert bool(row.fields) == (row.change == "changed")
+
+
+def bytes_of(page: SentPage, places: range) -> bytes:
+    spans = [page.manifest.spans[place] for place in places]
+    return b"".join([page.body[span[0] : span[1]] for span in spans if span])
+
+
+@given(st.binary(max_size=12), st.binary(max_size=6), st.binary(max_size=6))
+def test_the_first_differing_byte_is_what_a_comparison_byte_by_byte_finds(head: bytes, one: bytes, two: bytes):
+    old, new = head + one, head + two
+    shortest = min(len(old), len(new))
+    naive = next((n for n in range(shortest) if old[n] != new[n]), shortest if old != new else None)
+    assert first_difference(old, new) == naive
+
+
+@given(logs(), wires)
+def test_a_page_beside_itself_is_one_row_and_a_manifest_comes_back_from_its_rows(
+    log: tuple[Message, ...], wire: WireName
+):
+    _, manifest = assemble(Facts(log=log, target=Target(wire=wire, model="m"), fold=replace(FOLD)))
+    stored = load_object(dump({"parts": manifest.rows(), "tokens": manifest.tokens.tokens, "skill": None})) or {}
+    again = read_manifest(stored)
+    assert (again.parts, again.spans, again.rows()) == (manifest.parts, manifest.spans, manifest.rows())
+    page = sent(log, wire, fold=replace(FOLD))
+    found = difference(page, page)
+    assert [(row.change, len(row.after)) for row in found.rows] == [("same", len(page.manifest.parts))]
+    assert (found.offset, found.broken, found.tokens_again) == (None, None, 0)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_what_was_said_since_is_added_and_breaks_nothing(wire: WireName):
+    before, after = sent(talk(2), wire), sent((*talk(2), says("u2")), wire)
+    found = difference(before, after)
+    envelope = ("same", "1")
+    assert told(found) == [("same", "5"), ("added", "u2"), envelope]
+    assert found.broken is None
+    assert found.offset is not None
+    places = before.place_at(found.offset), after.place_at(found.offset)
+    assert places == (5, 5)
+    assert (before.manifest.parts[5].kind, after.manifest.parts[5].source) == ("envelope", "u2")
+
+
+def test_R2_a_fold_step_tells_what_changed_and_what_has_to_be_read_again():
+    log = (says("u"), *[entry for n in range(5) for entry in reads(str(n))])
+    before, after = sent(log), sent((*log, *reads("5")))
+    found = difference(before, after)
+    assert told(found) == [
+        ("same", "3"),
+        ("changed", "t0"),
+        ("same", "8"),
+        ("added", "a5"),
+        ("added", "t5"),
+        ("same", "1"),
+    ]
+    (changed,) = [row for row in found.rows if row.change == "changed"]
+    assert changed.fields == ("decision", "rule", "reason", "receipts", "tokens", "content")
+    assert found.broken
+    assert (found.broken.cause, found.broken.source) == ("fold_step", "t0")
+    again = after.manifest.parts[4:12]
+    assert [part.source for part in again] == [f"{kind}{n}" for n in range(1, 5) for kind in "at"]
+    assert found.tokens_again == sum(part.tokens_after for part in again)
+
+
+def test_S2_messages_that_a_window_left_behind_say_where_they_are():
+    before, after = sent((*talk(2), says("u2")), history=4), sent((*talk(4), says("u4")), history=4)
+    found = difference(before, after)
+    assert found.broken
+    assert found.broken.cause == "window_slid"
+    gone = {row.before.start: row.instead for row in found.rows if row.change == "gone"}
+    gap = next(part for part in after.manifest.parts if part.upto)
+    assert set(gone.values()) == {gap}
+    assert (gap.source, gap.upto, gap.rule) == ("u0", "a1", "S2")
+
+
+def test_S2_pages_that_have_nothing_in_common_are_no_rollback_where_the_window_slid_past_all():
+    before, after = sent((*talk(2), says("u2")), history=2), sent((*talk(40), says("u40")), history=2)
+    found = difference(before, after)
+    assert found.broken
+    assert found.broken.cause == "window_slid"
+
+
+def test_R12_a_rollback_is_one_whatever_was_said_since():
+    before = sent((*talk(3), says("u3")))
+    after = sent((*talk(3), says("u3"), RolledBack(id="b", to="u1"), says("v1"), answers("w1"), says("v2")))
+    found = difference(before, after)
+    assert found.broken
+    assert (found.broken.cause, found.broken.source) == ("rollback", "u1")
+    assert [row.instead for row in found.rows if row.change == "gone"] == [None] * 5
+
+
+def test_R13_a_summary_stands_for_what_is_gone():
+    before = sent((*talk(3), says("u3")))
+    after = sent((*talk(3), says("u3"), Compacted(id="k", upto="a2", summary="so far")))
+    found = difference(before, after)
+    assert found.broken
+    assert found.broken.cause == "compaction"
+    assert [row.change for row in found.rows][:2] == ["same", "added"]
+
+
+def test_another_model_has_a_cache_of_its_own_even_for_the_same_bytes():
+    page = sent(talk(2))
+    found = difference(page, replace(page, model="other"))
+    assert found.broken
+    assert (found.broken.cause, found.broken.bytes_kept, found.offset) == ("model_changed", 0, None)
+    assert found.tokens_again == sum(part.tokens_after for part in page.manifest.parts[:-1])
+
+
+def test_a_call_for_something_else_is_told_as_such():
+    page, summary = sent(talk(2)), sent((says("x", "summarise"),))
+    found = difference(page, replace(summary, purpose="summary"))
+    assert found.broken
+    assert found.broken.cause == "purpose_changed"
+
+
+def test_S3_another_prompt_costs_all_that_stands_behind_it():
+    log = (*talk(2), says("u2"))
+    before, after = sent(log, prompt=Prompt(identity="A")), sent(log, prompt=Prompt(identity="B"))
+    found = difference(before, after)
+    assert found.broken
+    assert found.broken.cause == "prompt_changed"
+    assert found.tokens_again == sum(part.tokens_after for part in after.manifest.parts[2:-1])
+
+
+@pytest.mark.parametrize("stored", [{}, {"parts": [{"kind": "tools"}], "tokens": 1}, {"parts": 3, "tokens": 1}])
+def test_what_is_no_manifest_is_refused(stored: dict[str, object]):
+    with pytest.raises(WireError, match="manifest"):
+        read_manifest(stored)  # pyright: ignore[reportArgumentType] - as it may stand in a database

@@ -1,0 +1,246 @@
+"""R11: spans of runs, model calls and tools reach a collector of OpenTelemetry, with the parents they have."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from recto.config.run_settings import TraceSettings
+from recto.conversation.input.run_input import known_traceparent, stored_input, with_traceparent
+from recto.conversation.json import Json, dump
+from recto.errors import SettingsError
+from recto.testing.client import RUNS, ask, read_events, request, start
+from recto.testing.model_server import Answer, Call, ModelServer, Request, failure
+from recto.testing.process import ServerProcess, free_port
+from recto.tracing.otlp import open_tracer
+from recto.tracing.spans import NO_SPAN, NO_TRACER
+from tests.otlp_receiver import ReceivedSpan, Receiver, otlp_receiver
+
+SECRET = "the-words-nobody-else-may-read"
+TRACE, SENDER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+TRACEPARENT = f"00-{TRACE}-{SENDER}-01"
+INTERNAL, CLIENT = 1, 3
+BUSY: list[str] = []
+TOOLS = '''
+from recto import tool
+
+
+@tool
+def look(place: str) -> str:
+    """Look somewhere."""
+    if place == "nowhere":
+        raise ValueError("there is no such place")
+    return f"seen {place}"
+'''
+
+
+def script(made: Request) -> Answer:
+    """The model: it looks once and answers. What is said to be busy is refused the first time."""
+    messages = cast("list[dict[str, Json]]", made.page["messages"])
+    words = str(messages[-1]["content"])
+    if "busy" in words and not BUSY:
+        BUSY.append(words)
+        return failure(503, "not now", code="busy")
+    if messages[-1]["role"] != "tool" and "look" in words:
+        arguments = dump({"place": "nowhere" if "nowhere" in words else SECRET}).decode()
+        return Answer(text="Let me look.", calls=(Call(name="look", arguments=arguments, id="c1"),))
+    return Answer(text=f"Well. {SECRET}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traced:
+    url: str
+    model: ModelServer
+    receiver: Receiver
+
+    def run(self, words: str, **headers: str) -> list[ReceivedSpan]:
+        """A run to its end: its spans, in the order they began."""
+        body = ask(words)
+        reply = request(self.url, "POST", RUNS, body, **headers)
+        assert reply.status == 202, reply.body
+        task = str(reply.json["taskId"])
+        list(read_events(self.url, task))
+        spans = self.receiver.wait(lambda all_: any(one.attributes.get("recto.run.id") == task for one in all_))
+        (run,) = [one for one in spans if one.attributes.get("recto.run.id") == task]
+        return sorted([one for one in spans if one.trace == run.trace], key=lambda one: one.start)
+
+
+def settings_of(folder: Path, model: ModelServer, **more: str) -> dict[str, str]:
+    agent = folder / "agents" / "helper"
+    agent.mkdir(parents=True)
+    (agent / "AGENT.md").write_text("You help.\n")
+    (agent / "tools.py").write_text(TOOLS)
+    known = {"RECTO_MODEL": "compatible:small", "RECTO_MODEL_URL": model.url, "RECTO_AGENTS": str(folder / "agents")}
+    # Spans are sent soon, so that tests need not wait for them.
+    return {**known, "RECTO_AGENT": "helper", "RECTO_RETRY_SECONDS": "0.01", "OTEL_BSP_SCHEDULE_DELAY": "50", **more}
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> Generator[Traced]:
+    folder = tmp_path_factory.mktemp("traced")
+    with otlp_receiver() as receiver, ModelServer(script) as model:
+        settings = settings_of(folder, model, RECTO_OTLP_ENDPOINT=receiver.url)
+        with ServerProcess.serve(folder / "data", settings) as server:
+            yield Traced(url=server.url, model=model, receiver=receiver)
+
+
+def test_R11_a_run_has_a_span_with_its_model_calls_and_tools_below_it(traced: Traced):
+    run, first, tool, second = traced.run("look", traceparent=TRACEPARENT)
+    assert [one.name for one in (run, first, tool, second)] == [
+        "invoke_agent helper",
+        "chat small",
+        "execute_tool look",
+        "chat small",
+    ]
+    assert (run.trace, run.parent) == (TRACE, SENDER)
+    assert {one.parent for one in (first, tool, second)} == {run.id}
+    assert {one.trace for one in (first, tool, second)} == {TRACE}
+    assert [one.kind for one in (run, first, tool, second)] == [INTERNAL, CLIENT, INTERNAL, CLIENT]
+    assert run.start <= first.start <= first.end <= tool.start <= tool.end <= second.start <= second.end <= run.end
+    assert not any(one.failed for one in (run, first, tool, second))
+
+
+def test_R11_spans_have_the_names_of_the_convention(traced: Traced):
+    run, first, tool, second = traced.run("look")
+    assert run.resource["service.name"] == "recto"
+    expected = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "helper",
+        "recto.run.attempt": 1,
+        "recto.run.outcome": "done",
+    }
+    assert expected.items() <= run.attributes.items()
+    assert {"gen_ai.conversation.id", "recto.run.name", "recto.queue.seconds"} <= run.attributes.keys()
+    asked = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "compatible",
+        "gen_ai.request.model": "small",
+        "gen_ai.request.stream": True,
+        "recto.call.number": 1,
+        "recto.call.purpose": "reply",
+        "recto.fold.results": 0,
+        "recto.fold.tokens_saved": 0,
+        "gen_ai.response.finish_reasons": ["tool_calls"],
+    }
+    assert asked.items() <= first.attributes.items()
+    assert {"gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"} <= first.attributes.keys()
+    assert cast("float", first.attributes["gen_ai.response.time_to_first_chunk"]) >= 0
+    assert second.attributes["gen_ai.response.finish_reasons"] == ["stop"]
+    acted = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look", "gen_ai.tool.type": "function"}
+    assert acted.items() <= tool.attributes.items()
+    both = [cast("int", one.attributes["gen_ai.usage.input_tokens"]) for one in (first, second)]
+    assert run.attributes["gen_ai.usage.input_tokens"] == sum(both)
+
+
+def test_R11_a_model_call_that_failed_and_its_retry_are_seen(traced: Traced):
+    run, failed, answered = traced.run("busy")
+    assert [failed.failed, answered.failed, run.failed] == [True, False, False]
+    assert failed.attributes["error.type"] == "ModelUnreachable"
+    ((event, about),) = run.events
+    assert event == "recto.retry"
+    assert about["error.type"] == "ModelUnreachable"
+    assert about["recto.retry.failures"] == 1
+    # The pause before the next try is no part of the call.
+    assert failed.end <= answered.start
+
+
+def test_R11_a_tool_that_fails_is_seen_and_the_run_goes_on(traced: Traced):
+    run, _, tool, _ = traced.run("look nowhere")
+    assert (tool.failed, tool.attributes["error.type"], run.failed) == (True, "failed", False)
+
+
+@pytest.mark.parametrize("header", ["", "00-zz-1-01", f"00-{'0' * 32}-{SENDER}-01", TRACEPARENT + "\t; x", "ff" * 50])
+def test_R11_a_header_that_names_no_span_is_passed_over(traced: Traced, header: str):
+    run, *_ = traced.run("hello", traceparent=header)
+    assert run.parent == ""
+    assert run.trace != TRACE
+
+
+def test_R11_what_was_said_is_in_no_span(traced: Traced):
+    traced.run(f"look {SECRET}")
+    assert traced.receiver.raw
+    assert not [body for body in traced.receiver.raw if SECRET.encode() in body]
+
+
+@pytest.mark.full
+def test_R11_what_was_said_is_in_spans_where_a_setting_says_so(tmp_path: Path):
+    with otlp_receiver() as receiver, ModelServer(script) as model:
+        settings = settings_of(tmp_path, model, RECTO_TRACE_CONTENT="true", OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url)
+        with ServerProcess.serve(tmp_path / "data", settings | {"OTEL_SERVICE_NAME": "mine"}) as server:
+            run, _, tool, last = Traced(url=server.url, model=model, receiver=receiver).run("look")
+    assert run.resource["service.name"] == "mine"
+    assert tool.attributes["gen_ai.tool.call.arguments"] == f'{{"place":"{SECRET}"}}'
+    assert tool.attributes["gen_ai.tool.call.result"] == f"seen {SECRET}"
+    assert '"content":"look"' in str(last.attributes["gen_ai.input.messages"])
+    assert f"Well. {SECRET}" in str(last.attributes["gen_ai.output.messages"])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("is_there", [True, False], ids=["it refuses", "nobody is there"])
+def test_R11_a_collector_that_takes_nothing_hurts_no_run_and_no_stop(tmp_path: Path, is_there: bool):
+    with otlp_receiver(status=503) as receiver, ModelServer(script) as model:
+        url = receiver.url if is_there else f"http://127.0.0.1:{free_port()}"
+        with ServerProcess.serve(tmp_path / "data", settings_of(tmp_path, model, RECTO_OTLP_ENDPOINT=url)) as server:
+            for _ in range(3):
+                *_, end = read_events(server.url, start(server.url, ask("look")))
+                assert end.event["type"] == "RUN_FINISHED"
+            stopping = time.monotonic()
+            server.stop()
+            assert time.monotonic() - stopping < 8
+
+
+@pytest.mark.full
+def test_X4_R11_a_run_that_is_taken_over_stays_in_the_trace_of_who_asked_for_it(tmp_path: Path):
+    with otlp_receiver() as receiver, ModelServer(script) as model:
+        settings = settings_of(tmp_path, model, RECTO_OTLP_ENDPOINT=receiver.url, RECTO_RUNS="0")
+        body = ask("look")
+        with ServerProcess.serve(tmp_path / "data", settings) as server:
+            # Nobody works here: the run waits in the store, and another process begins it.
+            assert request(server.url, "POST", RUNS, body, traceparent=TRACEPARENT).status == 202
+        with ServerProcess.serve(tmp_path / "data", settings | {"RECTO_RUNS": "5"}) as server:
+            list(read_events(server.url, str(body["runId"])))
+            (run,) = receiver.wait(lambda found: any("invoke_agent" in one.name for one in found))[-1:]
+    assert (run.trace, run.parent) == (TRACE, SENDER)
+
+
+def test_R11_without_an_address_nothing_of_it_is_loaded():
+    code = "import sys, recto.app.run_server as server; from recto.config.run_settings import TraceSettings\n"
+    code += "assert not server.open_tracer(TraceSettings(), {}).is_on\n"
+    code += "sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], check=False, env={**os.environ}).returncode == 0
+
+
+def test_R11_packages_that_are_missing_are_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    # What is None there cannot be imported: as if it were not installed.
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    with pytest.raises(SettingsError, match=r"pip install 'recto\[otel\]'"):
+        open_tracer(TraceSettings(endpoint="http://127.0.0.1:4318"), {})
+    assert open_tracer(TraceSettings(), {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}) is NO_TRACER
+    (line,) = caplog.messages
+    assert "pip install 'recto[otel]'" in line
+
+
+@pytest.mark.parametrize(
+    "environment", [{}, {"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}]
+)
+def test_R11_without_an_address_or_switched_off_there_are_no_spans(environment: dict[str, str]):
+    assert open_tracer(TraceSettings(), environment) is NO_TRACER
+    span = NO_TRACER.begin("x", {})
+    assert span is NO_SPAN
+    assert span.child("y", {}) is NO_SPAN
+
+
+def test_R11_the_sender_is_kept_with_the_input_whatever_its_body_has():
+    body = dump({"threadId": "t", "runId": "r", "messages": [], "traceparent": "mine"}) + b" \n"
+    assert stored_input(body).traceparent is None
+    assert stored_input(with_traceparent(body, TRACEPARENT)).traceparent == TRACEPARENT
+    assert known_traceparent(TRACEPARENT.upper()) is None
+    assert known_traceparent(5) is None
