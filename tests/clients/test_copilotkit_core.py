@@ -14,6 +14,7 @@ from tests.clients.agents import Row, rows, user
 from tests.clients.node import NodeProcess
 from tests.clients.scripts import LOST, call, model_page, script
 
+pytestmark = pytest.mark.full
 BASE = "/api/v1/copilotkit"
 
 
