@@ -8,7 +8,7 @@ import os
 import pytest
 from hypothesis import settings
 
-from tests.clients.kept_streams import pytest_configure, pytest_sessionfinish, pytest_terminal_summary
+from tests.clients.read_streams import pytest_configure, pytest_sessionfinish, pytest_terminal_summary
 
 __all__ = ["pytest_configure", "pytest_sessionfinish", "pytest_terminal_summary"]
 

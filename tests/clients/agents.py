@@ -45,7 +45,7 @@ class Seen:
     @property
     def unanswered(self) -> list[Row]:
         """Calls that the list has no result for: what CopilotKit and assistant-ui take for theirs."""
-        answered = {row.get("toolCallId") for row in self.messages if row["role"] == "tool"}
+        answered = [row.get("toolCallId") for row in self.messages if row["role"] == "tool"]
         return [call for call in self.calls if call["id"] not in answered]
 
 

@@ -42,7 +42,7 @@ def test_P15_a_thread_of_any_name_is_named_as_the_client_does(make: ClientMaker,
     client = make(threadId=name)
     client.say("one")
     seen = taken(client.say("two"))
-    assert {event["threadId"] for event in seen.events if "threadId" in event} == {name}
+    assert {str(event["threadId"]) for event in seen.events if "threadId" in event} == {name}
     assert model_page(server) == ["user: one", f"assistant: {PLAIN.text}", "user: two"]
 
 

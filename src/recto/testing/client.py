@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from recto.conversation.events import ends_run
 from recto.conversation.json import Json, dump, load_object
 from recto.ids import new_id
-from recto.testing.streams import keep, kept_folder
+from recto.testing.kept_streams import keep, kept_folder
 
 RUNS = "/api/v1/agent/runs"
 # The local token of every server that ServerProcess starts. All requests here carry it, unless told otherwise.

@@ -15,10 +15,10 @@ from recto.api.route import JSON_MEDIA, THREAD, Route
 from recto.api.runs.client_threads import own_thread
 from recto.api.runs.joining import event_renderer
 from recto.api.signed import render_context
-from recto.conversation.snapshots.agui_messages import MessageRow, message_rows
 from recto.conversation.events import view_named
 from recto.conversation.json import Json, load
 from recto.conversation.log import view
+from recto.conversation.snapshots.agui_messages import MessageRow, message_rows
 from recto.store.ports import StoredRun
 
 ONE = f"{BASE}/threads/{{thread}}"

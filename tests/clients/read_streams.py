@@ -7,13 +7,12 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from recto.conversation.json import load_object
-from recto.testing.streams import NEWEST, OLDER, STREAMS_FOLDER
+from recto.testing.kept_streams import NEWEST, OLDER, STREAMS_FOLDER
 from tests.clients.node import FOLDER
 
 SECONDS = 300.0
@@ -48,7 +47,7 @@ def is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
-def refused(folder: Path) -> Sequence[str]:
+def refused(folder: Path) -> list[str]:
     """What stock clients say of the streams in a folder that they do not take."""
     if not all((folder / version).is_dir() for version in (NEWEST, OLDER)) or not (FOLDER / "node_modules").exists():
         return []

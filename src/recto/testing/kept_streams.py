@@ -22,7 +22,7 @@ STARTS = b'{"type":"RUN_STARTED"'
 ANY_VALUE = frozenset({"arguments", "content", "delta", "input", "message", "result", "snapshot", "usage", "value"})
 # These words decide what clients do.
 WORDS = frozenset({"name", "role", "type"})
-Shape: TypeAlias = str | int | bool | list["Shape"] | dict[str, "Shape"] | None
+StreamShape: TypeAlias = str | int | bool | list["StreamShape"] | dict[str, "StreamShape"] | None
 
 
 def keep(bodies: Sequence[bytes], folder: Path) -> None:
@@ -40,21 +40,21 @@ def kept_folder() -> Path | None:
     return Path(found) if found else None
 
 
-def shape(bodies: Iterable[bytes]) -> list[Shape]:
+def shape(bodies: Iterable[bytes]) -> list[StreamShape]:
     """A stream without its words: types, fields, and which ids are the same. What is said in pieces is said once."""
     ids: dict[str, int] = {}
-    found: list[Shape] = []
+    found: list[StreamShape] = []
     for body in bodies:
         one = _shape_of(load_object(body) or {}, ids)
         found += [one] if found[-1:] != [one] else []
     return found
 
 
-def _shape_of(value: Mapping[str, Json], ids: dict[str, int]) -> Shape:
+def _shape_of(value: Mapping[str, Json], ids: dict[str, int]) -> StreamShape:
     return {key: _shape_of_field(key, value[key], ids) for key in sorted(value)}
 
 
-def _shape_of_field(key: str, value: Json, ids: dict[str, int]) -> Shape:
+def _shape_of_field(key: str, value: Json, ids: dict[str, int]) -> StreamShape:
     if key in ANY_VALUE:
         return type(value).__name__
     match value:

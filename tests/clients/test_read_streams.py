@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from recto.conversation.json import dump
-from recto.testing.streams import keep, shape
+from recto.testing.kept_streams import keep, shape
 from tests.clients.agents import Row
-from tests.clients.kept_streams import refused
+from tests.clients.read_streams import refused
 
 STARTED: Row = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
 FINISHED: Row = {"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": {"type": "success"}}
