@@ -73,6 +73,18 @@ def test_P15_a_person_is_asked_and_answers(show: PageMaker, server: Scripted, re
     assert model_page(server)[-1] == "tool: yes"
 
 
+@pytest.mark.parametrize(("button", "told"), [("Yes", "Sent: hello"), ("No", "The user said no.")])
+def test_P15_a_person_decides_on_a_call_of_the_agents_own(show: PageMaker, server: Scripted, button: str, told: str):
+    script(server, Answer(calls=(call("send", '{"text": "hello"}'),)), Answer(text="Very well."))
+    page = show("copilotkit")
+    say(page, "say hello to all")
+    page.wait(QUESTION)
+    page.reload()
+    page.click(f"{QUESTION} >> text={button}")
+    page.wait("text=Very well.")
+    assert told in model_page(server)[-1]
+
+
 def test_P15_an_answer_is_given_again_and_takes_the_place_of_the_first(show: PageMaker, server: Scripted):
     script(server, Answer(text="not this one"), Answer(text="but this"), Answer(text="onward"))
     page = show("copilotkit")

@@ -40,6 +40,20 @@ function Tools() {
         <p data-testid="answered">{result}</p>
       ),
   });
+  // A tool of the agent's own that asks before it acts: this is how the page asks.
+  useHumanInTheLoop({
+    name: "send",
+    description: "Send a line to everybody.",
+    parameters: z.object({ text: z.string() }),
+    render: ({ args, status, respond }) =>
+      status === "executing" ? (
+        <p data-testid="question">
+          Send “{args.text}”?
+          <button onClick={() => respond({ approved: true })}>Yes</button>
+          <button onClick={() => respond({ approved: false, message: "The user said no." })}>No</button>
+        </p>
+      ) : null,
+  });
   useDefaultRenderTool();
   return <style>{`body { background: ${colour} }`}</style>;
 }
