@@ -26,10 +26,10 @@ check: .venv/.dev node_modules/.made ## Lint, check formatting, types and the ho
 	@echo "pyright" && node_modules/.bin/pyright
 	@echo "house rules" && $(PYTEST) tests/test_house.py tests/test_docs.py
 
-fast: .venv/.dev ## Run the fast tier only (while working)
+fast: .venv/.dev tests/clients/node_modules/.made ## Run the fast tier only (while working)
 	@echo "fast tier" && $(PYTEST) -m "not full" -n auto
 
-full: .venv/.dev ## Run the full tier only
+full: .venv/.dev tests/clients/node_modules/.made ## Run the full tier only
 	@echo "full tier" && sh scripts/full.sh $(PYTEST) -m full -n auto
 
 fuzz: .venv/.dev ## Run the property tests with many random examples
@@ -55,9 +55,10 @@ lock: .venv/.dev ## Write the lock files again; LOCK_FLAGS=--upgrade takes newer
 	@$(STEP) "Locking MarkItDown for the bench" $(COMPILE) $(LOCK_FLAGS) bench/peers/markitdown.in -o bench/peers/markitdown.lock
 	@command -v npm >/dev/null || { echo "package-lock.json needs npm: install Node.js 18 or newer."; exit 1; }
 	@$(STEP) "Locking pyright" npm install --package-lock-only --silent
+	@$(STEP) "Locking the clients of the tests" npm --prefix tests/clients install --package-lock-only --silent
 
 clean: ## Remove everything that make has made
-	@rm -rf .venv node_modules dist build .pytest_cache .ruff_cache .hypothesis
+	@rm -rf .venv node_modules tests/clients/node_modules dist build .pytest_cache .ruff_cache .hypothesis
 	@find src tests examples bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 .venv/.made:
@@ -77,4 +78,10 @@ clean: ## Remove everything that make has made
 node_modules/.made: package.json package-lock.json
 	@command -v npm >/dev/null || { echo "make check needs pyright, and pyright needs node and npm: install Node.js 18 or newer."; exit 1; }
 	@$(STEP) "Installing pyright" npm ci
+	@touch $@
+
+tests/clients/node_modules/.made: tests/clients/package.json tests/clients/package-lock.json tests/clients/unpack.mjs
+	@command -v npm >/dev/null || { echo "The tests talk to the server with real clients, which need node and npm: install Node.js 20 or newer."; exit 1; }
+	@$(STEP) "Installing the clients of the tests" npm --prefix tests/clients ci
+	@$(STEP) "Unpacking their browser" node tests/clients/unpack.mjs
 	@touch $@

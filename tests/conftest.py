@@ -1,9 +1,16 @@
-"""Hypothesis profiles: `ci` repeats the same examples on every run, `fuzz` looks for new ones (make fuzz)."""
+"""Hypothesis profiles: `ci` repeats the same examples on every run, `fuzz` looks for new ones (make fuzz).
+
+Stock clients read every event stream that a test has read.
+"""
 
 import os
 
 import pytest
 from hypothesis import settings
+
+from tests.clients.read_streams import pytest_configure, pytest_sessionfinish, pytest_terminal_summary
+
+__all__ = ["pytest_configure", "pytest_sessionfinish", "pytest_terminal_summary"]
 
 # What every store does is in no file that begins with `test_`. Before anything imports it.
 pytest.register_assert_rewrite("tests.store.suite")

@@ -117,7 +117,8 @@ class Measure:
 
 def modules_under(folder: Path, base: Path, root: Path = ROOT) -> list[Module]:
     """Every Python file under a folder, named from `base` (src for the package, the root for tests)."""
-    return [read_module(path, base, root) for path in sorted(folder.rglob("*.py"))]
+    paths = (path for path in sorted(folder.rglob("*.py")) if "node_modules" not in path.parts)
+    return [read_module(path, base, root) for path in paths]
 
 
 def read_module(path: Path, base: Path, root: Path) -> Module:

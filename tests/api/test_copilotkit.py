@@ -165,7 +165,7 @@ def test_P15_stop_takes_the_name_of_a_run_and_nothing_else(server: Scripted, bod
     assert_message(send(server.url, "POST", f"/agent/default/stop/{new_id()}", body), 400, '{"runId": "..."}')
 
 
-@pytest.mark.parametrize("path", [f"/agent/nobody/stop/{new_id()}", "/agent/nobody/suggest", "/threads?agentId=nobody"])
+@pytest.mark.parametrize("path", ["/agent/nobody/stop/some-thread", "/agent/nobody/suggest", "/threads?agentId=nobody"])
 def test_P15_an_agent_that_is_not_there_is_not_found(server: Scripted, path: str):
     method = "GET" if path.startswith("/threads") else "POST"
     assert_message(send(server.url, method, path), 404, "There is no agent 'nobody'.")

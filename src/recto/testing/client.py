@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from recto.conversation.events import ends_run
 from recto.conversation.json import Json, dump, load_object
 from recto.ids import new_id
+from recto.testing.kept_streams import keep, kept_folder
 
 RUNS = "/api/v1/agent/runs"
 # The local token of every server that ServerProcess starts. All requests here carry it, unless told otherwise.
@@ -108,6 +109,7 @@ def read_events(url: str, run: str, after: int = 0, *, token: str | None = TOKEN
 
 def parse_events(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[SentEvent]:
     """Events from the lines of a stream. One without its blank line never came."""
+    folder, read = kept_folder(), list[bytes]()
     number, body = 0, b""
     for line in lines:
         if line.startswith(b"id: "):
@@ -116,7 +118,10 @@ def parse_events(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[
             body = line[6:].removesuffix(b"\n")
         elif line == b"\n" and body:
             yield SentEvent(number=number, body=body)
+            read += [body] if folder else []
             body = b""
+    if folder:
+        keep(read, folder)
 
 
 class Reader:

@@ -1,0 +1,85 @@
+"""A Node program that does what it is told, a line of JSON at a time: the hands of the tests of real clients."""
+
+import itertools
+import queue
+import subprocess
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Self, cast
+
+from recto.conversation.json import Json, dump, load_object
+
+FOLDER = Path(__file__).parent
+MISSING = "The clients are not installed. Run: make tests/clients/node_modules/.made"
+SECONDS = 30.0
+
+
+class Failed(AssertionError):
+    """A command that did not work: what the program said about it."""
+
+
+class NodeProcess:
+    """One program. Commands may overlap: `begin` gives something to wait for."""
+
+    def __init__(self, script: str) -> None:
+        self._script = script
+        self._numbers = itertools.count(1)
+        self._answers: dict[int, queue.Queue[dict[str, Json]]] = {}
+        self._said: list[str] = []
+
+    def __enter__(self) -> Self:
+        assert (FOLDER / "node_modules" / ".made").exists(), MISSING
+        self._process = subprocess.Popen(
+            ["node", self._script], cwd=FOLDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        self._readers = [threading.Thread(target=work, daemon=True) for work in (self._read, self._listen)]
+        for reader in self._readers:
+            reader.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        with self._process as process:
+            assert process.stdin is not None
+            process.stdin.close()
+            try:
+                process.wait(SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            for reader in self._readers:
+                reader.join()
+
+    def ask(self, command: str, **rest: Json) -> dict[str, Json]:
+        """Do something and wait for what came of it."""
+        return self.wait(self.begin(command, **rest))
+
+    def begin(self, command: str, **rest: Json) -> int:
+        """Do something; its number is for `wait`."""
+        number = next(self._numbers)
+        self._answers[number] = queue.Queue()
+        assert self._process.stdin is not None
+        self._process.stdin.write(dump({"id": number, "command": command, **rest}) + b"\n")
+        self._process.stdin.flush()
+        return number
+
+    def wait(self, number: int, seconds: float = SECONDS) -> dict[str, Json]:
+        """What came of it; an answer without fields is empty."""
+        try:
+            answer = self._answers[number].get(timeout=seconds)
+        except queue.Empty:
+            raise Failed(f"{self._script} did not answer in {seconds} seconds. It said: {self._said}") from None
+        if "error" in answer:
+            raise Failed(f"{answer['error']}\n{''.join(self._said[-20:])}")
+        return cast("dict[str, Json]", answer.get("answer") or {})
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            answer = dict(load_object(line) or {})
+            self._answers[cast("int", answer["id"])].put(answer)
+        for waiting in list(self._answers.values()):
+            waiting.put({"error": f"{self._script} has ended"})
+
+    def _listen(self) -> None:
+        assert self._process.stderr is not None
+        self._said.extend(line.decode(errors="replace") for line in self._process.stderr)

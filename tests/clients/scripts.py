@@ -1,0 +1,25 @@
+"""What the model of these tests says, and what it was sent."""
+
+from recto.testing.model_server import Answer, Call
+from tests.api.scripted_server import Scripted, page_messages
+
+
+def script(server: Scripted, *answers: Answer) -> None:
+    """What the model says next, in order; then it says the same to all."""
+    server.answers.extend(answers)
+
+
+def call(name: str, arguments: str, id: str = "call_0") -> Call:
+    """A call under the id that models give which give none of their own."""
+    return Call(name=name, arguments=arguments, id=id)
+
+
+# A reply that breaks off behind a whole call of a client's tool.
+LOST = Answer(text="partial", calls=(call("paint", '{"colour": "lost"}'),), fault=("overloaded", "no more"))
+
+
+def model_page(server: Scripted) -> list[str]:
+    """Who said what on the page that the model saw last, without the system prompt and reminders."""
+    rows = [row for row in page_messages(server.model.requests[-1]) if row["role"] != "system"]
+    words = [str(row["content"]).rsplit("\n\n", 1)[-1] for row in rows]
+    return [f"{row['role']}: {said}" for row, said in zip(rows, words, strict=True)]

@@ -1,0 +1,55 @@
+"""The code of clients that documents show: what Node can run is run, what a page needs is in a page under test."""
+
+import os
+import subprocess
+
+import pytest
+
+from recto.testing.model_server import Answer
+from tests.api.scripted_server import ALICE, Scripted
+from tests.clients.node import FOLDER
+from tests.clients.scripts import call, model_page, script
+from tests.test_docs import ADDRESS
+from tests.test_examples import blocks_of
+
+DOCUMENTS = ("docs/ag-ui.md", "docs/copilotkit.md")
+PACKAGES = ("@ag-ui/client", "@ag-ui/client-1.0")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("package", PACKAGES)
+def test_P15_the_programs_of_the_documents_run(server: Scripted, package: str):
+    first, second = blocks_of("docs/ag-ui.md", "js")
+    script(server, Answer(text="From 1848."))
+    assert output_of(first, server, package) == "From 1848."
+    script(server, Answer(calls=(call("clock", "{}"),)), Answer(text="Time for tea."))
+    assert output_of(second, server, package) == "Time for tea.\n"
+    assert "GMT" in model_page(server)[-1]
+
+
+def test_P15_the_pages_of_the_documents_are_those_that_are_tested():
+    tested = [lines_of(path.read_text("utf-8")) for path in (FOLDER / "pages").glob("*.jsx")]
+    shown = [lines_of(block) for document in DOCUMENTS for block in blocks_of(document, "jsx")]
+    assert len(shown) == 4
+    assert [block for block in shown if not any(block in page for page in tested)] == []
+
+
+def output_of(program: str, server: Scripted, package: str) -> str:
+    """What a program prints that is run where the packages are."""
+    text = program.replace(ADDRESS, server.url).replace('"@ag-ui/client"', f'"{package}"')
+    done = subprocess.run(
+        ["node", "--input-type=module", "-e", text],
+        cwd=FOLDER,
+        env={**os.environ, "RECTO_TOKEN": ALICE},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def lines_of(text: str) -> str:
+    """A text without what stands before its lines: how far in they are."""
+    return "\n".join(line.strip() for line in text.strip().splitlines())

@@ -1,0 +1,191 @@
+"""HttpAgent of @ag-ui/client, newest and older, unchanged: turns with whole histories, tools, edits, stops."""
+
+import pytest
+
+from recto.ids import new_id
+from recto.testing.model_server import Answer
+from tests.api.scripted_server import PLAIN, Scripted, page_messages
+from tests.clients.agents import Client, ClientMaker, Row, Seen, function_of, result, tool, user
+from tests.clients.scripts import LOST, call, model_page, script
+
+ASK = tool("ask", question={"type": "string"})
+PICK = tool("pick", colour={"type": "string"})
+
+
+def taken(seen: Seen) -> Seen:
+    """A run that the client took without a word."""
+    assert (seen.failed, list(seen.warned)) == (None, [])
+    return seen
+
+
+def test_P15_turn_after_turn_is_answered(make: ClientMaker, server: Scripted):
+    client = make()
+    script(server, *[Answer(text=f"answer {number}") for number in (1, 2, 3)])
+    for words in ("first", "second"):
+        taken(client.say(words))
+    seen = taken(client.say("third"))
+    spoken = ["user: first", "assistant: answer 1", "user: second", "assistant: answer 2", "user: third"]
+    assert seen.said == [*spoken, "assistant: answer 3"]
+    assert model_page(server) == spoken
+
+
+def test_P15_a_system_message_first_is_read_and_stays(make: ClientMaker, server: Scripted):
+    client = make(messages=[{"id": "s", "role": "system", "content": "Answer in verse."}])
+    client.say("one")
+    seen = taken(client.say("two"))
+    assert [row["role"] for row in seen.messages] == ["system", "user", "assistant", "user", "assistant"]
+    assert "Answer in verse." in str(page_messages(server.model.requests[-1]))
+
+
+def test_P15_a_thread_of_any_name_is_named_as_the_client_does(make: ClientMaker, server: Scripted):
+    name = f"room #7 / Bücher / {new_id()}"
+    client = make(threadId=name)
+    client.say("one")
+    seen = taken(client.say("two"))
+    assert {str(event["threadId"]) for event in seen.events if "threadId" in event} == {name}
+    assert model_page(server) == ["user: one", f"assistant: {PLAIN.text}", "user: two"]
+
+
+def test_P15_a_tool_of_the_server_is_shown_with_its_result(make: ClientMaker, server: Scripted):
+    script(server, Answer(text="Let me look.", calls=(call("weather", '{"city": "Bonn"}'),)), Answer(text="Sunny."))
+    client = make()
+    seen = taken(client.say("weather in Bonn?"))
+    assert [row["role"] for row in seen.messages] == ["user", "assistant", "tool", "assistant"]
+    assert [function_of(one) for one in seen.calls] == [("weather", '{"city": "Bonn"}')]
+    assert (seen.unanswered, seen.pending or []) == ([], [])
+    taken(client.say("thanks"))
+    assert model_page(server)[-2:] == ["assistant: Sunny.", "user: thanks"]
+
+
+def test_P15_a_tool_of_the_client_is_answered_by_the_next_run(make: ClientMaker, server: Scripted):
+    script(server, Answer(calls=(call("ask", '{"question": "Which one?"}'),)), Answer(text="The red one, then."))
+    client = make()
+    first = taken(client.say("buy it", tools=[ASK]))
+    assert [function_of(one) for one in first.unanswered] == [("ask", '{"question": "Which one?"}')]
+    assert first.pending in ([first.unanswered[0]["id"]], None)
+    seen = taken(client.answer(first.unanswered[0], "the red one", tools=[ASK]))
+    assert seen.said[-1] == "assistant: The red one, then."
+    assert seen.unanswered == []
+    assert model_page(server)[-1] == "tool: the red one"
+
+
+def test_P15_tools_of_both_sides_called_at_once_are_all_answered(make: ClientMaker, server: Scripted):
+    calls = (
+        call("ask", '{"question": "Which?"}', "call_0"),
+        call("weather", '{"city": "Bonn"}', "call_1"),
+        call("pick", '{"colour": "red"}', "call_2"),
+    )
+    script(server, Answer(calls=calls), Answer(text="All done."))
+    client = make()
+    first = taken(client.say("do all", tools=[ASK, PICK]))
+    assert [function_of(one)[0] for one in first.unanswered] == ["ask", "pick"]
+    results = [result(one, f"{function_of(one)[0]} is answered") for one in first.unanswered]
+    seen = taken(client.run(add=results, tools=[ASK, PICK]))
+    assert seen.said[-1] == "assistant: All done."
+    got = [line for line in model_page(server) if line.startswith("tool: ")]
+    assert sorted(got) == ["tool: Sunny in Bonn.", "tool: ask is answered", "tool: pick is answered"]
+
+
+def test_P15_thoughts_are_shown_and_sent_back_without_harm(make: ClientMaker, server: Scripted):
+    server.answers.append(Answer(reasoning="Hm, a greeting.", text="Hello!"))
+    client = make()
+    seen = taken(client.say("hi"))
+    assert seen.said == ["user: hi", "reasoning: Hm, a greeting.", "assistant: Hello!"]
+    assert taken(client.say("again")).said[-2:] == ["user: again", f"assistant: {PLAIN.text}"]
+
+
+def test_P15_an_answer_is_given_again_where_the_list_was_cut_before_it(make: ClientMaker, server: Scripted):
+    script(server, Answer(text="not this one"), Answer(text="this one"))
+    client = make()
+    first = client.say("hello")
+    seen = taken(client.run(messages=first.messages[:1]))
+    assert seen.said == ["user: hello", "assistant: this one"]
+    assert model_page(server) == ["user: hello"]
+    taken(client.say("on"))
+    assert model_page(server) == ["user: hello", "assistant: this one", "user: on"]
+
+
+@pytest.mark.parametrize("id", ["m1", "m1-edited"], ids=["under its id", "under a new id"])
+def test_P15_a_message_that_was_edited_takes_the_place_of_what_followed(make: ClientMaker, server: Scripted, id: str):
+    script(server, Answer(text="a"), Answer(text="b"), Answer(text="c"))
+    client = make()
+    client.say("zero", "m0")
+    before = client.say("one", "m1")
+    seen = taken(client.run(messages=[*before.messages[:2], user("another", id)]))
+    assert seen.said == ["user: zero", "assistant: a", "user: another", "assistant: c"]
+    assert model_page(server) == ["user: zero", "assistant: a", "user: another"]
+
+
+def test_P15_a_message_that_was_refused_stays_in_the_list_and_harms_nothing(make: ClientMaker, server: Scripted):
+    client = make()
+    client.say("one")
+    refused = client.say("x" * 10_001)
+    assert refused.failed
+    assert "exceeds limit" in str(refused.failed["message"])
+    seen = taken(client.say("two"))
+    assert [len(str(row["content"])) for row in seen.messages if row["role"] == "user"] == [3, 10_001, 3]
+    assert model_page(server) == ["user: one", f"assistant: {PLAIN.text}", "user: two"]
+
+
+def test_P15_a_stopped_run_gives_way_to_what_is_said_next(make: ClientMaker, server: Scripted):
+    client = make()
+    run = client.begin(add=[user("hold this")])
+    client.saw("TEXT_MESSAGE_CONTENT")
+    client.stop()
+    stopped = client.wait(run)
+    assert stopped.said[-1].startswith("assistant: one")
+    seen = taken(client.say("never mind"))
+    assert seen.said[-2:] == ["user: never mind", f"assistant: {PLAIN.text}"]
+    assert server.model.requests[-2].wait_disconnected()
+
+
+def test_P15_calls_without_ids_and_with_the_same_ids_are_told_apart(make: ClientMaker, server: Scripted):
+    client = make()
+    for id, city in (("", "Bonn"), ("", "Rome"), ("call_7", "Oslo"), ("call_7", "Nice")):
+        asked = f'{{"question": "{city}?"}}'
+        script(server, Answer(calls=(call("ask", asked, id),)), Answer(text=f"{city} it is."))
+        first = taken(client.say(f"to {city}", tools=[ASK]))
+        assert [function_of(one) for one in first.unanswered] == [("ask", asked)]
+        seen = taken(client.answer(first.unanswered[0], f"yes, {city}", tools=[ASK]))
+        assert seen.said[-1] == f"assistant: {city} it is."
+        assert model_page(server)[-1] == f"tool: yes, {city}"
+    assert len({str(one["id"]) for one in seen.calls}) == len(seen.calls) == 4
+
+
+def test_P15_a_reply_that_was_lost_is_neither_shown_nor_carried_out(make: ClientMaker, server: Scripted):
+    script(server, LOST, Answer(text="Whole."))
+    seen = taken(make().say("go", tools=[tool("paint", colour={"type": "string"})]))
+    assert seen.said == ["user: go", "assistant: Whole."]
+    assert (seen.unanswered, seen.pending or []) == ([], [])
+
+
+def test_P15_a_refusal_is_read_by_the_client(make: ClientMaker):
+    seen = make(headers={}).say("hi")
+    assert seen.failed
+    assert seen.failed["status"] == 401
+    payload: Row = dict(seen.failed["payload"]) if isinstance(seen.failed["payload"], dict) else {}
+    assert payload["message"] == payload["detail"]
+
+
+def test_P15_an_empty_list_of_a_known_thread_is_answered_with_all_of_it(make: ClientMaker, server: Scripted):
+    script(server, Answer(text="Let me look.", calls=(call("weather", '{"city": "Bonn"}'),)), Answer(text="Sunny."))
+    first: Client = make()
+    before = first.say("weather?")
+    other = make(threadId=first.thread)
+    seen = taken(other.run())
+    assert [row["role"] for row in seen.messages] == ["user", "assistant", "tool", "assistant"]
+    assert (seen.said, seen.unanswered) == (before.said, [])
+    taken(other.say("thanks"))
+    assert model_page(server)[-2:] == ["assistant: Sunny.", "user: thanks"]
+
+
+def test_P15_a_state_is_shared_by_the_client_and_the_tools_of_the_server(make: ClientMaker, server: Scripted):
+    client = make(state={"stops": ["Rome"], "by": "train"})
+    script(server, Answer(calls=(call("plan", '{"stop": "Oslo"}'),)), Answer(text="Two stops."))
+    first = taken(client.say("to Oslo, too"))
+    assert first.state == {"stops": ["Rome", "Oslo"], "by": "train"}
+    assert {"STATE_SNAPSHOT", "STATE_DELTA"} <= set(first.types)
+    script(server, Answer(calls=(call("plan", '{"stop": "Bonn"}'),)), Answer(text="Two again."))
+    second = taken(client.say("not Rome", state={"stops": ["Oslo"], "by": "train"}))
+    assert second.state == {"stops": ["Oslo", "Bonn"], "by": "train"}
+    assert taken(make(threadId=client.thread).run()).state == second.state

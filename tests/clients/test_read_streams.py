@@ -1,0 +1,62 @@
+"""What keeps streams and has stock clients read them, tried out: a bad stream is found, shapes are told apart."""
+
+from pathlib import Path
+
+import pytest
+
+from recto.conversation.json import dump
+from recto.testing.kept_streams import keep, shape
+from tests.clients.agents import Row
+from tests.clients.read_streams import refused
+
+STARTED: Row = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
+FINISHED: Row = {"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": {"type": "success"}}
+CANCELLED: Row = {"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": {"type": "cancelled"}}
+
+
+def begun(id: str) -> Row:
+    return {"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"}
+
+
+def said(id: str, words: str) -> Row:
+    return {"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": words}
+
+
+def ended(id: str) -> Row:
+    return {"type": "TEXT_MESSAGE_END", "messageId": id}
+
+
+def bodies(*events: Row) -> list[bytes]:
+    return [dump(event) for event in events]
+
+
+def test_only_streams_that_a_client_refuses_are_told(tmp_path: Path):
+    wrong = {
+        "words of no message": [said("a", "hi")],
+        "a message that is left open": [begun("a"), said("a", "hi")],
+        "a field that is missing": [{"type": "TEXT_MESSAGE_START", "role": "assistant", "id": "a"}],
+    }
+    # An end that older clients do not know: they are told otherwise.
+    for last in (FINISHED, CANCELLED):
+        keep(bodies(STARTED, begun("a"), said("a", "hi"), ended("a"), last), tmp_path)
+    for events in wrong.values():
+        keep(bodies(STARTED, *events, FINISHED), tmp_path)
+    assert len(list(tmp_path.glob("*/*"))) == 10
+    assert sorted(problem.partition(":")[0] for problem in refused(tmp_path)) == ["0.0.59"] * 3 + ["1.0.0"] * 3
+
+
+@pytest.mark.parametrize(
+    "part", [[STARTED, begun("a")], [begun("a"), FINISHED], []], ids=["no end", "no beginning", "nothing"]
+)
+def test_a_stream_that_is_not_whole_is_not_kept(tmp_path: Path, part: list[Row]):
+    keep(bodies(*part), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_streams_of_one_shape_differ_in_words_and_pieces_only():
+    one = shape(bodies(STARTED, begun("a"), said("a", "hi"), ended("a"), FINISHED))
+    assert one == shape(bodies(STARTED, begun("b"), said("b", "good"), said("b", "day"), ended("b"), FINISHED))
+    assert one != shape(bodies(STARTED, begun("a"), said("a", "hi"), ended("a"), CANCELLED))
+    twice = [begun("a"), ended("a"), begun("a"), ended("a")]
+    other = [begun("a"), ended("a"), begun("b"), ended("b")]
+    assert shape(bodies(STARTED, *twice)) != shape(bodies(STARTED, *other))
