@@ -19,7 +19,7 @@ PACKAGES = ("@ag-ui/client", "@ag-ui/client-1.0")
 @pytest.mark.full
 @pytest.mark.parametrize("package", PACKAGES)
 def test_P15_the_programs_of_the_documents_run(server: Scripted, package: str):
-    first, second = blocks_of("docs/ag-ui.md", "js")
+    first, second, _ = blocks_of("docs/ag-ui.md", "js")
     script(server, Answer(text="From 1848."))
     assert output_of(first, server, package) == "From 1848."
     script(server, Answer(calls=(call("clock", "{}"),)), Answer(text="Time for tea."))
@@ -27,10 +27,17 @@ def test_P15_the_programs_of_the_documents_run(server: Scripted, package: str):
     assert "GMT" in model_page(server)[-1]
 
 
+@pytest.mark.full
+def test_P15_the_program_that_agrees_to_calls_runs_with_the_newest_client(server: Scripted):
+    script(server, Answer(calls=(call("send", '{"text": "We meet at nine."}'),)), Answer(text="They know."))
+    assert output_of(blocks_of("docs/ag-ui.md", "js")[-1], server, PACKAGES[-1]) == "They know.\n"
+    assert model_page(server)[-1] == "tool: Sent: We meet at nine."
+
+
 def test_P15_the_pages_of_the_documents_are_those_that_are_tested():
     tested = [lines_of(path.read_text("utf-8")) for path in (FOLDER / "pages").glob("*.jsx")]
     shown = [lines_of(block) for document in DOCUMENTS for block in blocks_of(document, "jsx")]
-    assert len(shown) == 4
+    assert len(shown) == 5
     assert [block for block in shown if not any(block in page for page in tested)] == []
 
 

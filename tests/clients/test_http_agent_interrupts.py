@@ -4,7 +4,7 @@ import pytest
 
 from recto.conversation.json import Json, dump
 from recto.testing.model_server import Answer
-from tests.api.scripted_server import Scripted
+from tests.api.scripted_server import Scripted, page_messages
 from tests.clients.agents import Client, ClientMaker, Seen, function_of
 from tests.clients.scripts import call, model_page, script
 
@@ -43,7 +43,7 @@ def test_P15_a_person_decides_on_a_call(make: ClientMaker, server: Scripted, pay
     assert (seen.failed, list(seen.warned)) == (None, [])
     assert seen.said[-1] == "assistant: Very well."
     assert seen.unanswered == []
-    assert told in model_page(server)[-1]
+    assert told in str(page_messages(server.model.requests[-1])[-1]["content"])
 
 
 def test_P15_a_call_that_waits_is_there_for_who_comes_later(make: ClientMaker, server: Scripted):
