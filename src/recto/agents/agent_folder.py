@@ -18,6 +18,7 @@ from recto.agents.agent_settings import (
     summary_settings,
 )
 from recto.agents.agent_warnings import NO_PERSONA, agent_warnings, skill_warnings
+from recto.agents.external_tools import mcp_settings, openapi_settings
 from recto.agents.file_input import OLD_READING, READING, with_reading
 from recto.agents.fold_table import with_table
 from recto.agents.profile_schema import schema_faults
@@ -127,6 +128,8 @@ def load_agent(folder: Path, limits: Limits, tools: Toolbox | None = None, local
         skills=contents.skills,
         profile_schema=contents.profile_schema,
         field_titles=contents.field_titles,
+        mcp=mcp_settings(table.mcp, document.settings, file),
+        openapi=openapi_settings(table.openapi, document.settings, file),
     )
     warnings = [FileProblem(file=file, line=fault.line, text=fault.text) for fault in agent_warnings(agent, document)]
     if not has_file:

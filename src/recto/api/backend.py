@@ -81,6 +81,11 @@ def usual_outbound() -> Outbound:
     return Outbound()
 
 
+def none_unavailable(_agent: str) -> tuple[str, ...]:
+    """For where no tools live elsewhere."""
+    return ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Backend:
     """What the routes lead to. `cancel` tells a run at work here that it is to end, `problem` why none is begun.
@@ -92,7 +97,8 @@ class Backend:
     `profile_checks` what they have to say of a profile that a client changes. `operators`
     are the users who may look at how the whole server does. `uploading` counts the uploads at work in this process,
     `streams` the readers of events; `outbound` gives what fetches files of other addresses; `schemas` judges the tools
-    of requests; `profile_bytes` is how much may be kept of a user. Large bodies that come at once wait for
+    of requests; `profile_bytes` is how much may be kept of a user; `unavailable_tools` names the places
+    elsewhere whose tools an agent cannot use at present. Large bodies that come at once wait for
     `body_turns`, so that others get theirs in between.
     """
 
@@ -124,6 +130,7 @@ class Backend:
     outbound: Callable[[], Outbound] = field(default_factory=lambda: cache(usual_outbound))
     schemas: Schemas = field(default_factory=Schemas)
     profile_bytes: int = WorkSettings.profile_bytes
+    unavailable_tools: Callable[[str], tuple[str, ...]] = none_unavailable
 
 
 def backend_of(request: Request) -> Backend:

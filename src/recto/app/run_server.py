@@ -7,7 +7,7 @@ import gc
 import logging
 import random
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
@@ -15,6 +15,7 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from recto.agents.agent import Agent
 from recto.api.access.auth import Authenticator, check_binding, local_token
 from recto.api.access.gate import GateRules
 from recto.api.access.rate import is_loopback
@@ -26,6 +27,7 @@ from recto.api.runs.chat import CHAT
 from recto.api.runs.streams import OpenStreams
 from recto.api.server import make_api
 from recto.app.agents import AgentsAndModels, load_agents_and_models, model_of
+from recto.app.external import make_live_tools
 from recto.app.files import (
     Address,
     Library,
@@ -55,6 +57,7 @@ from recto.store.store import Store, open_store
 from recto.store.threads.cleaning import Retention
 from recto.telemetry import Telemetry
 from recto.tools.client_schema import Schemas
+from recto.tools.external.live_tools import OfEach
 from recto.tools.registry import Registry
 from recto.tools.workspace.workspaces import sweep_workspaces
 from recto.worker.context.thread_files import FileServices
@@ -123,12 +126,19 @@ def check(settings: ServerSettings) -> Mapping[str, str]:
         "where nobody is named": f"{settings.chat_agent} on {CHAT}, {settings.run_agent} everywhere else",
         "time zone": f"{zone_of_server(settings.timezone)}, where neither a run nor its agent names one",
         "tools": "; ".join(f"{name}: {_names(tools)}" for name, tools in available.tools.items()),
+        "tools elsewhere": _elsewhere(available.agents.values()),
         "prices": f"of {prices.as_of}, in {prices.currency}",
     }
 
 
 def _names(tools: Registry) -> str:
     return ", ".join(tool.name for tool in tools.values() if tool.is_offered) or "none"
+
+
+def _elsewhere(agents: Iterable[Agent]) -> str:
+    """Where tools are that this server would look for, once it runs."""
+    places = {agent.name: [one.name for one in (*agent.mcp, *agent.openapi)] for agent in agents}
+    return "; ".join(f"{name}: {', '.join(found)}" for name, found in places.items() if found) or "none"
 
 
 def _token(settings: ServerSettings) -> str | None:
@@ -166,15 +176,23 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
         storage = await open_files(settings, store, plan.folder.node())
         library = make_library(settings)
         services = make_file_services(settings, storage, store, plan.signer, library)
-        runtime = _runtime(plan, store, services)
+        schemas = Schemas(settings.schemas)
+        tools = make_live_tools(settings, plan.available.agents, plan.available.tools, schemas)
+        runtime = replace(
+            _runtime(plan, store, services),
+            schemas=schemas,
+            tools=tools,
+            tools_tried=partial(tools.tried, seconds=settings.external.wait_seconds),
+        )
         hub = runtime.hub
         dispatcher = _dispatcher(plan, runtime)
         await dispatcher.start()
     except Exception as error:
         api.state.failure = error
         raise
+    tools.start()
     cleaning = asyncio.create_task(keep_clean(_cleaning(settings, runtime), settings.cleaning.cleaning_seconds))
-    api.state.backend = _backend(settings, runtime, services, dispatcher)
+    api.state.backend = replace(_backend(settings, runtime, services, dispatcher), unavailable_tools=tools.unavailable)
 
     async def stop() -> None:
         await dispatcher.stop()
@@ -191,6 +209,7 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
         with suppress(asyncio.CancelledError):
             await cleaning
         await stop()
+        await tools.stop()
         await _close(runtime, library)
 
 
@@ -253,8 +272,8 @@ def _backend(settings: ServerSettings, runtime: Runtime, services: FileServices,
         agent=settings.run_agent,
         chat_agent=settings.chat_agent,
         agents=runtime.agents,
-        tool_names={name: tools.own_names() for name, tools in runtime.tools.items()},
-        offered={name: frozenset(offer.name for offer in tools.offers(tools)) for name, tools in runtime.tools.items()},
+        tool_names=OfEach(runtime.tools, Registry.own_names),
+        offered=OfEach(runtime.tools, lambda tools: frozenset(offer.name for offer in tools.offers(tools))),
         profile_checks={name: tools.profile_checks() for name, tools in runtime.tools.items()},
         admit=dispatcher.admit,
         cancel=dispatcher.cancel,
@@ -288,7 +307,6 @@ def _runtime(plan: Plan, store: Store, services: FileServices) -> Runtime:
         workspace_bytes=settings.work.workspace_bytes,
         vision=settings.work.vision,
         profile_bytes=settings.work.profile_bytes,
-        schemas=Schemas(settings.schemas),
         reached=plan.reached,
         model=model_of(settings, settings.model),
         models=available.models,

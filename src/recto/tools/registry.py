@@ -11,9 +11,10 @@ from recto.tools.ports import Tool
 
 
 class Registry(Mapping[str, Tool]):
-    """Tools by name, in the order given."""
+    """Tools by name, in the order given. `missing` are places elsewhere whose tools cannot be used at present."""
 
-    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+    def __init__(self, tools: Iterable[Tool] = (), *, missing: tuple[str, ...] = ()) -> None:
+        self.missing = missing
         known: dict[str, Tool] = {}
         for tool in tools:
             if tool.name in known:

@@ -48,6 +48,7 @@ async def load_run(runtime: Runtime, row: StoredRun, asked: RunInput, signal: Si
     runtime.reached("claimed")
     # An agent that is gone answers no more, but what it was asked is kept.
     agent = _for_tier(runtime.agents.get(row.agent) or Agent(name=row.agent, prompt=CHAT.prompt), row.tier)
+    await runtime.tools_tried(agent.name)
     model, tools = runtime.model_of(agent), runtime.tools.get(agent.name, Registry())
     cached = await runtime.log_cache.take(_wanted(runtime, row, agent))
     said = await _said(runtime.store, row) if row.last_event else ()
