@@ -18,7 +18,7 @@ from recto.agents.agent_settings import (
     summary_settings,
 )
 from recto.agents.agent_warnings import NO_PERSONA, agent_warnings, skill_warnings
-from recto.agents.external_tools import mcp_settings, openapi_settings
+from recto.agents.external_tools import is_elsewhere, mcp_settings, openapi_settings
 from recto.agents.file_input import OLD_READING, READING, with_reading
 from recto.agents.fold_table import with_table
 from recto.agents.profile_schema import schema_faults
@@ -269,7 +269,9 @@ def _tool_problems(file: Path, document: MarkdownFile, table: AgentTable, tools:
         line = found.lines.get(("tools",))
         yield FileProblem(file=file if line else folder / TOOLS_FILE, line=line, text=text)
     choice = table.tool_choice
-    if choice is not None and choice not in (*CHOICES, *built_in, *own):
+    if choice is None or is_elsewhere(choice, (*table.mcp, *table.openapi)):
+        return
+    if choice not in (*CHOICES, *built_in, *own):
         known = ", ".join((*CHOICES, *built_in, *own))
         text = f'tool_choice is "{choice}"; this agent has no such tool. Known: {known}.'
         yield FileProblem(file=file, line=found.lines.get(("tool_choice",)), text=text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +17,7 @@ from recto.config.yaml_values import Values
 
 # The name goes before those of the tools, with two underscores between: both together have 64 characters at most.
 SERVER_NAME = re.compile(r"[a-z0-9]([a-z0-9_-]{0,22}[a-z0-9])?")
+BETWEEN = "__"
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 URL = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[^\s/?#\[\]]*[^\s/?#:\[\]])(:[0-9]{1,5})?(/[!-\"$-~]*)?")
@@ -28,7 +29,7 @@ OF_URL = ("headers", "internal")
 
 
 def _server_name(value: str) -> str:
-    if not SERVER_NAME.fullmatch(value) or "__" in value:
+    if not SERVER_NAME.fullmatch(value) or BETWEEN in value:
         raise ValueError("a name has 1 to 24 small letters, digits, - or single _, and begins and ends with none of -_")
     return value
 
@@ -157,6 +158,11 @@ class OpenApiSettings:
     security: Mapping[str, str] = field(default_factory=dict[str, str])
     internal: bool = False
     seconds: float | None = None
+
+
+def is_elsewhere(tool: str, servers: Iterable[str]) -> bool:
+    """Whether a tool would be one of these servers, by its name; which they have is known once they are reached."""
+    return any(tool.startswith(f"{server}{BETWEEN}") for server in servers)
 
 
 def external_faults(mcp: Mapping[str, McpTable], openapi: Mapping[str, OpenApiTable], found: Values) -> Iterator[Fault]:

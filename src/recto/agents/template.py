@@ -25,6 +25,8 @@ description: What this agent is for, in one line.
 
 # Tools
 # tools: [current_time, calculator]   # of those built in; the ones in tools.py always belong
+# mcp: {{files: {{command: [python, server.py]}}}}   # servers of tools; docs/external-tools.md has it all
+# openapi: {{shop: {{file: shop.yaml}}}}     # services with an OpenAPI file beside this one
 # tool_calling: native         # or prompt, for models that cannot call tools
 
 # Files and knowledge

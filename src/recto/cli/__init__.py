@@ -9,6 +9,7 @@
 - `hello`: a first run, over HTTP like any client's
 - `fold`: `recto fold`
 - `read`: `recto read`
+- `elsewhere`: tools that live elsewhere, tried for a command
 - `agents`: `recto agents`
 - `explain`: `recto agents explain`
 - `data`: `recto backup` and `recto user`

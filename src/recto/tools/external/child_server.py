@@ -57,13 +57,15 @@ class ChildServer:
         try:
             yield incoming, outgoing
         finally:
+            # Once we close its input it ends too, and that is no problem.
+            ended_itself = self._is_over
             await asyncio.shield(asyncio.ensure_future(_end(process)))
             # What it wrote last may still be on its way.
             await asyncio.wait(working[-1:], timeout=STOP_SECONDS)
             for task in working:
                 task.cancel()
             await asyncio.gather(*working, return_exceptions=True)
-            self.problem = self.problem or (self._why(process) if self._is_over else "")
+            self.problem = self.problem or (self._why(process) if ended_itself else "")
             for stream in (come, incoming, outgoing, sent):
                 stream.close()
 

@@ -85,7 +85,7 @@ def _parts(blocks: Sequence[ContentBlock], limits: ResultLimits) -> Iterator[Too
     left = limits.file_bytes
     for block in blocks:
         part = _part(block, left, limits)
-        left -= len(part.source.base64) * 3 // 4 if isinstance(part, File) and isinstance(part.source, Data) else 0
+        left -= _bytes_in(part.source.base64) if isinstance(part, File) and isinstance(part.source, Data) else 0
         yield part
 
 
@@ -111,12 +111,12 @@ def _resource(resource: TextResourceContents | BlobResourceContents, left: int, 
         case "image" | "audio" as kind:
             return _file(kind, resource.blob, mime, left)
         case _:
-            size = len(resource.blob) * 3 // 4
+            size = _bytes_in(resource.blob)
             return Text(text=limits.hide(f"{resource.uri}\n") + NOT_SHOWN.format(type=mime, size=size))
 
 
 def _file(kind: FileKind, data: str, mime: str | None, left: int) -> ToolPart:
-    size = len(data) * 3 // 4
+    size = _bytes_in(data)
     if size > left:
         return Text(text=LEFT_OUT.format(kind=kind, size=size, most=left))
     try:
@@ -124,3 +124,7 @@ def _file(kind: FileKind, data: str, mime: str | None, left: int) -> ToolPart:
     except ValueError:
         return Text(text=UNREADABLE.format(kind=kind))
     return File(kind=kind, source=Data(base64=data), mime_type=mime)
+
+
+def _bytes_in(base64: str) -> int:
+    return len(base64) * 3 // 4 - base64[-2:].count("=")

@@ -73,8 +73,10 @@ class McpServer:
             begun = clock()
             problem = await self._until_lost()
             self._forget_client()
+            # Said when it changes, not with every try.
+            level = logging.DEBUG if problem == self.found.problem else logging.WARNING
+            LOGGER.log(level, "MCP server %s: %s. It is tried again.", self.name, problem)
             self.found.lost(problem)
-            LOGGER.warning("MCP server %s: %s. It is tried again.", self.name, problem)
             is_steady = clock() - begun > STEADY_SECONDS
             pause = FIRST_PAUSE if is_steady else min(2 * pause, self._services.settings.retry_seconds)
             await _within(self._wake.wait(), pause)
@@ -128,6 +130,7 @@ class McpServer:
             return NO_PACKAGE
         # What goes wrong in a session is foreign: it costs that session, whatever it is.
         except Exception as error:
+            LOGGER.debug("MCP server %s: a session ended.", self.name, exc_info=True)
             return self.secrets.hide(end.why() or _words(error))
         return self.secrets.hide(end.why() or ENDED)
 
@@ -185,7 +188,7 @@ class McpServer:
 
     async def _list(self, client: Client) -> None:
         listed = await listed_tools(client, self, self._taken, self._services)
-        for warning in listed.warnings:
+        for warning in [one for one in listed.warnings if one not in self.found.warnings]:
             LOGGER.warning("MCP server %s: %s", self.name, warning)
         self.found.now(listed.tools, listed.warnings)
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
 
-from recto.agents.external_tools import McpSettings
+from recto.agents.external_tools import BETWEEN, McpSettings
 from recto.config.checked import nearest
 from recto.conversation.json import Json, load_object
 from recto.conversation.messages import ToolOffer
@@ -17,7 +17,7 @@ from recto.tools.call import TIMEOUT, text_result
 from recto.tools.external.mended_schema import CannotOffer, mended_offer
 from recto.tools.external.secret_values import SecretValues
 from recto.tools.external.services import ExternalServices
-from recto.tools.external.tool_names import BETWEEN, tool_names
+from recto.tools.external.tool_names import tool_names
 from recto.tools.mark import Mark
 from recto.tools.ports import Progress, ReportProgress, Tool, ToolContext, ToolResult
 
@@ -107,7 +107,8 @@ def _warnings(settings: McpSettings, known: Sequence[str], wanted: int, most: in
 
 
 async def _listed(client: Client) -> list[McpTool]:
-    found, cursor = list[McpTool](), None
+    found: list[McpTool] = []
+    cursor = None
     for _ in range(MOST_PAGES):
         page = await client.list_tools(cursor=cursor)
         found += page.tools
@@ -118,7 +119,8 @@ async def _listed(client: Client) -> list[McpTool]:
 
 
 async def _resources(client: Client) -> list[Resource]:
-    found, cursor = list[Resource](), None
+    found: list[Resource] = []
+    cursor = None
     for _ in range(MOST_PAGES):
         page = await client.list_resources(cursor=cursor)
         found += page.resources

@@ -52,8 +52,8 @@ class Found:
 
     def lost(self, problem: str) -> None:
         """It cannot be used at present. Tools that were known stay: it may be back before one is called."""
+        self.version += problem != self.problem
         self.problem = problem
-        self.version += 1
         self.tried.set()
 
 

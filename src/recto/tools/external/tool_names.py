@@ -7,7 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-BETWEEN = "__"
+from recto.agents.external_tools import BETWEEN
+
 LONGEST = 64
 HASH = 8
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
