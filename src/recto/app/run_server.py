@@ -57,7 +57,7 @@ from recto.store.store import Store, open_store
 from recto.store.threads.cleaning import Retention
 from recto.telemetry import Telemetry
 from recto.tools.client_schema import Schemas
-from recto.tools.external.live_tools import OfEach
+from recto.tools.external.live_tools import LiveTools, OfEach
 from recto.tools.registry import Registry
 from recto.tools.workspace.workspaces import sweep_workspaces
 from recto.worker.context.thread_files import FileServices
@@ -178,12 +178,7 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
         services = make_file_services(settings, storage, store, plan.signer, library)
         schemas = Schemas(settings.schemas)
         tools = make_live_tools(settings, plan.available.agents, plan.available.tools, schemas)
-        runtime = replace(
-            _runtime(plan, store, services),
-            schemas=schemas,
-            tools=tools,
-            tools_tried=partial(tools.tried, seconds=settings.external.wait_seconds),
-        )
+        runtime = replace(_runtime(plan, store, services, tools), schemas=schemas)
         hub = runtime.hub
         dispatcher = _dispatcher(plan, runtime)
         await dispatcher.start()
@@ -192,7 +187,7 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
         raise
     tools.start()
     cleaning = asyncio.create_task(keep_clean(_cleaning(settings, runtime), settings.cleaning.cleaning_seconds))
-    api.state.backend = replace(_backend(settings, runtime, services, dispatcher), unavailable_tools=tools.unavailable)
+    api.state.backend = _backend(settings, runtime, services, dispatcher, tools)
 
     async def stop() -> None:
         await dispatcher.stop()
@@ -265,15 +260,17 @@ async def _clean_rows(settings: CleaningSettings, store: Store) -> int:
     return sum(asdict(done).values())
 
 
-def _backend(settings: ServerSettings, runtime: Runtime, services: FileServices, dispatcher: Dispatcher) -> Backend:
+def _backend(
+    settings: ServerSettings, runtime: Runtime, services: FileServices, dispatcher: Dispatcher, tools: LiveTools
+) -> Backend:
     return Backend(
         store=runtime.store,
         hub=runtime.hub,
         agent=settings.run_agent,
         chat_agent=settings.chat_agent,
         agents=runtime.agents,
-        tool_names=OfEach(runtime.tools, Registry.own_names),
-        offered=OfEach(runtime.tools, lambda tools: frozenset(offer.name for offer in tools.offers(tools))),
+        tool_names=OfEach(tools, Registry.own_names),
+        offered=OfEach(tools, lambda own: frozenset(offer.name for offer in own.offers(own))),
         profile_checks={name: tools.profile_checks() for name, tools in runtime.tools.items()},
         admit=dispatcher.admit,
         cancel=dispatcher.cancel,
@@ -290,13 +287,14 @@ def _backend(settings: ServerSettings, runtime: Runtime, services: FileServices,
         outbound=make_outbound(settings),
         profile_bytes=settings.work.profile_bytes,
         schemas=runtime.schemas,
+        unavailable_tools=tools.unavailable,
         workspaces=runtime.workspaces,
         clock=now,
         new_id=new_id,
     )
 
 
-def _runtime(plan: Plan, store: Store, services: FileServices) -> Runtime:
+def _runtime(plan: Plan, store: Store, services: FileServices, tools: LiveTools) -> Runtime:
     settings, available = plan.settings, plan.available
     return Runtime(
         store=store,
@@ -311,7 +309,8 @@ def _runtime(plan: Plan, store: Store, services: FileServices) -> Runtime:
         model=model_of(settings, settings.model),
         models=available.models,
         agents=available.agents,
-        tools=available.tools,
+        tools=tools,
+        tools_tried=partial(tools.tried, seconds=settings.external.wait_seconds),
         prices=load_prices(settings.prices),
         log_cache=LogCache(store, settings.log_cache),
         quoting=asyncio.Semaphore(settings.work.quotes_at_once),

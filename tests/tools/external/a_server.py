@@ -9,6 +9,7 @@ from pathlib import Path
 
 import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent, TextContent, ToolAnnotations
 
 from tests.files.heads import PNG
@@ -43,7 +44,7 @@ def picture() -> list[ImageContent | TextContent | EmbeddedResource]:
 @server.tool()
 def fail(text: str) -> str:
     """Fail, saying why."""
-    raise ValueError(f"no way: {text}")
+    raise ToolError(f"no way: {text}")
 
 
 @server.tool()

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,10 +13,12 @@ from pathlib import Path
 
 from recto.agents.external_tools import McpSettings, OpenApiSettings, SettingsPlace
 from recto.app.external import _services  # pyright: ignore[reportPrivateUsage] - as a server has them
+from recto.config.file_settings import BUBBLEWRAP
 from recto.config.run_settings import ExternalSettings
 from recto.config.settings import ServerSettings
 from recto.conversation.json import dump
 from recto.conversation.messages import Text, ToolCall
+from recto.files.parsing.pool.confine import confinement
 from recto.testing.process import free_port
 from recto.tools.call import ToolLimits, call_tool
 from recto.tools.client_schema import Schemas
@@ -29,6 +31,8 @@ from tests.house import ROOT
 
 SECRET = 's3cr3t/of"the server'
 NEW, OLD = "tests.tools.external.a_server", Path(__file__).with_name("an_old_server.py")
+# What is confined is told apart from what cannot be here: tests say which of the two they prove.
+IS_CONFINED = bool(asyncio.run(confinement(BUBBLEWRAP)))
 QUICK = ExternalSettings(start_seconds=20, wait_seconds=10, retry_seconds=1)
 
 
@@ -39,7 +43,7 @@ def services(settings: ExternalSettings = QUICK, **environment: str) -> External
 
 def started(folder: Path, *command: str, **more: object) -> McpSettings:
     """A server that is started here; by default the new one, which needs this repository to be read."""
-    given = {"readable": (str(ROOT),), "env": {"PYTHONPATH": str(ROOT)}, **more}
+    given = {"readable": (str(ROOT),), "env": {"PYTHONPATH": str(ROOT)}, "sandbox": IS_CONFINED, **more}
     place = SettingsPlace(file=folder / "AGENT.md", line=2)
     return replace(
         McpSettings(name="files", place=place, command=command or (sys.executable, "-m", NEW)),
@@ -83,10 +87,10 @@ def names(source: ToolSource) -> list[str]:
     return [tool.name for tool in source.found.tools]
 
 
-async def until(is_so: object, seconds: float = 15) -> None:
+async def until(is_so: Callable[[], bool], seconds: float = 15) -> None:
     """Wait until something is so."""
     end = time.monotonic() + seconds
-    while not is_so():  # pyright: ignore[reportCallIssue, reportUnknownVariableType]
+    while not is_so():
         assert time.monotonic() < end, "it never was"
         await asyncio.sleep(0.02)
 

@@ -25,8 +25,8 @@ from recto.tools.external.openapi_file import (
     NotOpenApi,
     OpenApiFile,
     Operation,
-    Place,
     SecurityScheme,
+    SentPlace,
     read_openapi,
 )
 from recto.tools.external.secret_values import SecretValues
@@ -260,7 +260,7 @@ class _SentParts:
     headers: dict[str, str] = field(default_factory=dict[str, str])
     cookies: list[str] = field(default_factory=list[str])
 
-    def add(self, place: Place, name: str, value: str) -> None:
+    def add(self, place: SentPlace, name: str, value: str) -> None:
         match place:
             case "query":
                 self.query.append((name, value))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from mcp_types import (
     AudioContent,
@@ -47,9 +46,9 @@ def tool_result(answer: CallToolResult, limits: ResultLimits) -> ToolResult:
     """The result of a call. One that failed says so, and its words reach the model."""
     parts = list(_parts(answer.content, limits))
     texts = [part.text for part in parts if isinstance(part, Text)]
-    structured = cast("Json", answer.structured_content)
-    if structured is not None and not _is_said(structured, texts):
-        parts.append(Text(text=limits.hide(dump(structured).decode())))
+    structured = limits.hide(dump(answer.structured_content).decode())
+    if answer.structured_content is not None and not _is_said(_value(structured), texts):
+        parts.append(Text(text=structured))
     if not parts:
         parts = [Text(text=FAILED if answer.is_error else NOTHING)]
     return ToolResult(parts=tuple(parts), error=ERROR if answer.is_error else None)
@@ -71,7 +70,7 @@ def _is_said(structured: Json, texts: Sequence[str]) -> bool:
     """Whether words say the same as a value: servers send both, for clients that know only the one."""
     said = [_value(text) for text in texts]
     inner = structured.get(WRAPPED) if isinstance(structured, dict) and list(structured) == [WRAPPED] else structured
-    return bool(said) and (said in ([structured], [inner], inner) or texts == inner)
+    return bool(said) and (said in ([structured], [inner], inner) or texts in ([inner], inner))
 
 
 def _value(text: str) -> Json:

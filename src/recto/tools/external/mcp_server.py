@@ -220,9 +220,7 @@ class McpServer:
         tools = client.server_capabilities.tools
         while tools and tools.list_changed:
             try:
-                async with client.listen(tools_list_changed=True, resources_list_changed=True) as changes:
-                    async for _ in changes:
-                        self._changed.set()
+                await self._heard(client)
             except ListenNotSupportedError:
                 return
             except SubscriptionLost:
@@ -230,6 +228,11 @@ class McpServer:
             await asyncio.sleep(FIRST_PAUSE)
             # What changed in between nobody has said.
             self._changed.set()
+
+    async def _heard(self, client: Client) -> None:
+        async with client.listen(tools_list_changed=True, resources_list_changed=True) as changes:
+            async for _ in changes:
+                self._changed.set()
 
 
 @asynccontextmanager

@@ -14,10 +14,10 @@ import yaml
 
 from recto.conversation.json import Json, Object, load
 
-Place: TypeAlias = Literal["path", "query", "header", "cookie"]
+SentPlace: TypeAlias = Literal["path", "query", "header", "cookie"]
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 SAFE, IDEMPOTENT = ("get", "head", "options"), ("put", "delete")
-PLACES: tuple[Place, ...] = ("path", "query", "header", "cookie")
+PLACES: tuple[SentPlace, ...] = ("path", "query", "header", "cookie")
 # Sent by whoever sends a request, whatever a file says.
 OUR_HEADERS = frozenset({"accept", "content-type", "authorization"})
 BODY = "body"
@@ -34,12 +34,12 @@ class NotOpenApi(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameter:
+class HttpParameter:
     """A parameter: the `argument` it is given by, and the name and place it is sent under."""
 
     argument: str
     name: str
-    place: Place
+    place: SentPlace
     explode: bool = True
 
 
@@ -48,7 +48,7 @@ class SecurityScheme:
     """How a credential is sent: in a field of the query, a header or a cookie; `prefix` goes before it."""
 
     name: str
-    place: Place
+    place: SentPlace
     prefix: str = ""
     is_basic: bool = False
 
@@ -62,7 +62,7 @@ class Operation:
     path: str
     description: str
     schema: Json
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[HttpParameter, ...] = ()
     body: str = ""
     # The arguments that are fields of the body; none: it is the argument `body`.
     fields: tuple[str, ...] = ()
@@ -230,7 +230,7 @@ class _Reader:
 
     def _parameters(
         self, given: Sequence[Object], properties: dict[str, Json], required: list[str]
-    ) -> Iterator[Parameter]:
+    ) -> Iterator[HttpParameter]:
         names = [_text(each, "name") for each in given]
         for each in given:
             name, place = _text(each, "name"), each.get("in")
@@ -248,7 +248,7 @@ class _Reader:
             style = each.get("style", "form" if place in ("query", "cookie") else "simple")
             if style not in ("form", "simple"):
                 raise NotOpenApi(f"its parameter {name!r} is sent in the style {style}, which is not known here")
-            yield Parameter(
+            yield HttpParameter(
                 argument=argument, name=name, place=place, explode=bool(each.get("explode", style == "form"))
             )
 
