@@ -22,7 +22,7 @@ def make_live_tools(
     settings: ServerSettings, agents: Mapping[str, Agent], own: Mapping[str, Registry], schemas: Schemas
 ) -> LiveTools:
     """The tools of every agent, its own and those elsewhere. Nothing is begun yet."""
-    services = _services(settings, schemas)
+    services = make_services(settings, schemas)
     return LiveTools(own, {name: tool_sources(agent, own[name], services) for name, agent in agents.items()})
 
 
@@ -46,7 +46,8 @@ async def _tried(
     return tools.sources
 
 
-def _services(settings: ServerSettings, schemas: Schemas) -> ExternalServices:
+def make_services(settings: ServerSettings, schemas: Schemas) -> ExternalServices:
+    """What all of them work with."""
     outbound = make_outbound(settings)
     return ExternalServices(
         settings=settings.external,

@@ -20,7 +20,7 @@ from recto.agents.folders import Loaded, load_folder
 from recto.agents.template import new_files
 from recto.cli import options
 from recto.cli.command import FAILED, WRONG_USE, group, stop
-from recto.cli.elsewhere import given_way, tools_elsewhere, with_tried
+from recto.cli.elsewhere import tools_elsewhere, with_tried
 from recto.cli.explain import explain
 from recto.config.settings import Limits, ServerSettings
 from recto.conversation.json import Json, dump
@@ -34,6 +34,7 @@ agents = group("agents", "Check the folder of your agents, explain one, or begin
 
 @agents.command()
 def check(
+    context: typer.Context,
     folder: options.AgentsToCheck,
     *,
     strict: options.Strict = False,
@@ -54,7 +55,7 @@ def check(
             loaded = load_folder(_of_agents(folder), Limits(), tools)
             linted = [one for name in loaded for one in lint(loaded[name], loaded.folders[name], tools)]
             loaded = replace(loaded, warnings=tuple(dict.fromkeys((*loaded.warnings, *linted))))
-            found = tools_elsewhere(None if offline else given_way(), ServerSettings(), loaded)
+            found = tools_elsewhere(None if offline else context.obj, ServerSettings(), loaded)
             loaded = with_tried(loaded, found)
     except SettingsError as error:
         raise stop("agents check", error, WRONG_USE) from error

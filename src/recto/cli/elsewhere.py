@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from click import get_current_context
-
 from recto.agents.folders import Loaded
 from recto.cli.logs import Secrets, set_up_logs
 from recto.cli.server_settings import SECRETS
@@ -24,11 +22,6 @@ if TYPE_CHECKING:
 TryTools: TypeAlias = Callable[
     [ServerSettings, "Mapping[str, Agent]", "Mapping[str, Registry]"], "Mapping[str, Sequence[ToolSource]]"
 ]
-
-
-def given_way() -> TryTools | None:
-    """How a command tries them."""
-    return get_current_context().obj
 
 
 def tools_elsewhere(

@@ -17,7 +17,7 @@ from recto.agents.agent import Agent
 from recto.cli import options
 from recto.cli.command import exit_codes
 from recto.cli.data import opened_store
-from recto.cli.elsewhere import TryTools, given_way, own_tools, tools_elsewhere
+from recto.cli.elsewhere import TryTools, own_tools, tools_elsewhere
 from recto.cli.server_settings import load_settings
 from recto.config.checked import nearest
 from recto.config.settings import ServerSettings
@@ -89,6 +89,7 @@ class Explained:
 
 
 def explain(
+    context: typer.Context,
     name: options.AgentName,
     *,
     skill: options.SkillName = None,
@@ -109,7 +110,7 @@ def explain(
     with exit_codes("agents explain"):
         settings = load_settings({"agents": agents, "data": data}, os.environ, config)
         with redirect_stdout(sys.stderr):
-            agent, tools, missing = _agent(settings, name, given_way())
+            agent, tools, missing = _agent(settings, name, context.obj)
             found = replace(asyncio.run(_explained(settings, asked, agent, tools)), missing=missing)
     typer.echo(dump(_row(found)).decode() if as_json else "\n".join(_lines(found)))
 

@@ -11,6 +11,7 @@ import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent, TextContent, ToolAnnotations
+from starlette.types import Receive, Scope, Send
 
 from tests.files.heads import PNG
 
@@ -159,8 +160,8 @@ def main() -> None:
     token = os.environ.get("TOKEN")
     app = server.streamable_http_app()
 
-    async def guarded(scope, receive, send) -> None:
-        headers = dict(scope.get("headers", ()))
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        headers: dict[bytes, bytes] = dict(scope.get("headers", ()))
         if scope["type"] == "http" and token and headers.get(b"authorization") != f"Bearer {token}".encode():
             await send({"type": "http.response.start", "status": 401, "headers": []})
             await send({"type": "http.response.body", "body": b"no"})

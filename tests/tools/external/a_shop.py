@@ -116,7 +116,9 @@ def shop() -> Generator[Shop]:
     """A shop that is open while the context lasts."""
     made = Shop()
     app = Starlette(routes=[Route("/{path:path}", made.answer, methods=["GET", "POST", "PUT"])])
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=free_port(), log_level="error", ws="none"))
+    server = uvicorn.Server(
+        uvicorn.Config(app, host="127.0.0.1", port=free_port(), log_level="error", ws="none", lifespan="off")
+    )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

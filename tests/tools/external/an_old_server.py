@@ -4,8 +4,12 @@ import json
 import sys
 import time
 
-tools = [{"name": "hello", "description": "Say hello.", "inputSchema": {"type": "object"}}]
-WRONG = {"name": "wrong", "description": "No object.", "inputSchema": {"type": "object", "properties": {"a b": {}}}}
+tools: list[dict[str, object]] = [{"name": "hello", "description": "Say hello.", "inputSchema": {"type": "object"}}]
+WRONG: dict[str, object] = {
+    "name": "wrong",
+    "description": "No object.",
+    "inputSchema": {"type": "object", "properties": {"a b": {}}},
+}
 
 
 def say(message: dict[str, object]) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from recto.agents.external_tools import McpSettings, OpenApiSettings, SettingsPlace
-from recto.app.external import _services  # pyright: ignore[reportPrivateUsage] - as a server has them
+from recto.app.external import make_services
 from recto.config.file_settings import BUBBLEWRAP
 from recto.config.run_settings import ExternalSettings
 from recto.config.settings import ServerSettings
@@ -36,9 +37,9 @@ IS_CONFINED = bool(asyncio.run(confinement(BUBBLEWRAP)))
 QUICK = ExternalSettings(start_seconds=20, wait_seconds=10, retry_seconds=1)
 
 
-def services(settings: ExternalSettings = QUICK, **environment: str) -> ExternalServices:
-    made = _services(replace(ServerSettings(), external=settings), Schemas())
-    return replace(made, environment={f"RECTO_SECRET_{name}": value for name, value in environment.items()})
+def services(secrets: Mapping[str, str] | None = None, settings: ExternalSettings = QUICK) -> ExternalServices:
+    made = make_services(replace(ServerSettings(), external=settings), Schemas())
+    return replace(made, environment={f"RECTO_SECRET_{name}": value for name, value in (secrets or {}).items()})
 
 
 def started(folder: Path, *command: str, **more: object) -> McpSettings:
@@ -47,7 +48,7 @@ def started(folder: Path, *command: str, **more: object) -> McpSettings:
     place = SettingsPlace(file=folder / "AGENT.md", line=2)
     return replace(
         McpSettings(name="files", place=place, command=command or (sys.executable, "-m", NEW)),
-        **given,  # pyright: ignore[reportArgumentType] - fields of it
+        **given,
     )
 
 
@@ -109,8 +110,6 @@ def listening(token: str = "", port: int = 0) -> Generator[tuple[str, subprocess
 
 
 def _await_port(port: int) -> None:
-    import socket
-
     end = time.monotonic() + 20
     while time.monotonic() < end:
         with socket.socket() as probe:
@@ -122,4 +121,4 @@ def _await_port(port: int) -> None:
 
 def at(url: str, folder: Path, **more: object) -> McpSettings:
     place = SettingsPlace(file=folder / "AGENT.md", line=2)
-    return replace(McpSettings(name="files", place=place, url=url, internal=True), **more)  # pyright: ignore[reportArgumentType] - fields of it
+    return replace(McpSettings(name="files", place=place, url=url, internal=True), **more)

@@ -53,21 +53,21 @@ def test_secrets_are_put_in_and_hidden_in_every_form():
         secrets.filled({"A": "secret:OTHER"})
 
 
-@pytest.mark.parametrize(
-    ("schema", "expected"),
-    [
-        ({}, {"type": "object", "properties": {}}),
-        ({"type": ["object", "null"]}, {"type": "object", "properties": {}}),
-        (
-            {"$schema": "x", "anyOf": [{}], "properties": {"a": {"anyOf": [{}]}}, "required": ["a"]},
-            {"properties": {"a": {"anyOf": [{}]}}, "required": ["a"], "type": "object"},
-        ),
-        (
-            {"$ref": "#/$defs/A", "$defs": {"A": {"type": "object", "properties": {"b": {}}}}},
-            {"$defs": {"A": {"type": "object", "properties": {"b": {}}}}, "type": "object", "properties": {"b": {}}},
-        ),
-    ],
-)
+MENDED: list[tuple[Json, Json]] = [
+    ({}, {"type": "object", "properties": {}}),
+    ({"type": ["object", "null"]}, {"type": "object", "properties": {}}),
+    (
+        {"$schema": "x", "anyOf": [{}], "properties": {"a": {"anyOf": [{}]}}, "required": ["a"]},
+        {"properties": {"a": {"anyOf": [{}]}}, "required": ["a"], "type": "object"},
+    ),
+    (
+        {"$ref": "#/$defs/A", "$defs": {"A": {"type": "object", "properties": {"b": {}}}}},
+        {"$defs": {"A": {"type": "object", "properties": {"b": {}}}}, "type": "object", "properties": {"b": {}}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("schema", "expected"), MENDED)
 def test_schemas_are_mended(schema: Json, expected: Json):
     assert mend(schema) == expected
 

@@ -80,7 +80,7 @@ async def test_only_named_tools_are_taken_and_unknown_names_are_told(tmp_path: P
 async def test_its_environment_has_what_is_named_and_secrets_are_hidden_when_they_come_back(tmp_path: Path):
     settings = started(tmp_path)
     settings = replace(settings, env={**settings.env, "TOKEN": "secret:KEY"})
-    async with kept(settings, services(KEY=SECRET)) as source:
+    async with kept(settings, services({"KEY": SECRET})) as source:
         seen = words(await call(source, "files__environment"))
         assert f'"TOKEN": "{HIDDEN}"' in seen
         assert "HOSTNAME" not in seen
@@ -181,7 +181,7 @@ async def test_a_call_has_its_seconds_and_a_message_its_bytes(tmp_path: Path):
     mark = tmp_path / "data" / "mark"
     mark.parent.mkdir()
     settings = started(tmp_path, writable=(str(mark.parent),), seconds=1.0)
-    async with kept(settings, services(replace(QUICK, message_bytes=300_000))) as source:
+    async with kept(settings, services(settings=replace(QUICK, message_bytes=300_000))) as source:
         slow = await call(source, "files__slow", {"seconds": 20, "mark": str(mark)})
         assert (slow.error, words(slow).startswith("files__slow took longer than 1 seconds")) == ("timeout", True)
         long = await call(source, "files__huge", {"characters": 100_000})

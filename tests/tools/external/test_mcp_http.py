@@ -15,7 +15,7 @@ HEADERS = {"Authorization": "Bearer secret:KEY"}
 
 async def test_a_server_is_reached_with_its_secret_and_changes_are_followed(tmp_path: Path):
     with listening(TOKEN) as (url, _):
-        async with kept(at(url, tmp_path, headers=HEADERS), services(KEY=TOKEN)) as source:
+        async with kept(at(url, tmp_path, headers=HEADERS), services({"KEY": TOKEN})) as source:
             assert source.found.problem is None
             assert words(await call(source, "files__echo", {"text": TOKEN})) == "(hidden)"
             assert words(await call(source, "files__add", {"a": 1, "b": 2})).split() == ["{", '"sum":', "3", "}"]
@@ -27,7 +27,7 @@ async def test_a_server_is_reached_with_its_secret_and_changes_are_followed(tmp_
 
 async def test_a_wrong_secret_and_an_internal_address_are_told(tmp_path: Path):
     with listening(TOKEN) as (url, _):
-        async with kept(at(url, tmp_path, headers=HEADERS), services(KEY=SECRET)) as source:
+        async with kept(at(url, tmp_path, headers=HEADERS), services({"KEY": SECRET})) as source:
             problem = "127.0.0.1 answers with status 401. Check the url, and the headers it wants"
             assert source.found.problem == problem
         async with kept(at(url, tmp_path, internal=False), services()) as source:

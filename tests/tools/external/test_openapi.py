@@ -28,11 +28,11 @@ def settings(folder: Path, url: str, **more: object) -> OpenApiSettings:
     file.write_text(FILE, encoding="utf-8")
     place = SettingsPlace(file=folder / "AGENT.md", line=3)
     made = OpenApiSettings(name="shop", place=place, file=file, server=url, security=SECURITY, internal=True)
-    return replace(made, **more)  # pyright: ignore[reportArgumentType] - fields of it
+    return replace(made, **more)
 
 
 async def test_operations_are_tools_and_arguments_go_where_they_belong(tmp_path: Path, opened: Shop):
-    async with kept(settings(tmp_path, opened.url), services(**SECRETS)) as source:
+    async with kept(settings(tmp_path, opened.url), services(SECRETS)) as source:
         assert names(source)[:4] == ["shop__getItem", "shop__add_item", "shop__put_lists", "shop__sendForm"]
         assert source.found.warnings == (
             "#/components/schemas/Item refers to itself; from there on any value is taken",
@@ -56,7 +56,7 @@ async def test_operations_are_tools_and_arguments_go_where_they_belong(tmp_path:
 
 
 async def test_what_goes_wrong_reaches_the_model_without_secrets(tmp_path: Path, opened: Shop):
-    async with kept(settings(tmp_path, opened.url), services(SHOP="another-key", LOGIN="x")) as source:
+    async with kept(settings(tmp_path, opened.url), services({"SHOP": "another-key", "LOGIN": "x"})) as source:
         refused = await call(source, "shop__getItem", {"id": "1"})
         assert refused.error == "error"
         assert words(refused) == 'shop__getItem failed with status 403: {"error":"wrong key (hidden)"}'
@@ -74,7 +74,7 @@ async def test_what_goes_wrong_reaches_the_model_without_secrets(tmp_path: Path,
 async def test_calls_are_bounded_in_time_and_size(tmp_path: Path, opened: Shop):
     limits = replace(QUICK, message_bytes=50_000, description_characters=20)
     made = settings(tmp_path, opened.url, seconds=0.3, operations=("slow", "huge", "nothing"))
-    async with kept(made, services(limits, **SECRETS)) as source:
+    async with kept(made, services(SECRETS, limits)) as source:
         assert names(source) == ["shop__slow", "shop__huge"]
         assert source.found.warnings[-1].startswith("there is no operation 'nothing'")
         assert (await call(source, "shop__slow")).error == "timeout"
@@ -83,14 +83,14 @@ async def test_calls_are_bounded_in_time_and_size(tmp_path: Path, opened: Shop):
 
 async def test_an_address_that_is_not_public_is_asked_only_if_the_settings_say_so(tmp_path: Path, opened: Shop):
     opened.asked.clear()
-    async with kept(settings(tmp_path, opened.url, internal=False), services(**SECRETS)) as source:
+    async with kept(settings(tmp_path, opened.url, internal=False), services(SECRETS)) as source:
         refused = words(await call(source, "shop__picture"))
         assert refused == (
             "shop__picture was not called: 127.0.0.1 is at an address that is not public. "
             "If it is meant to be, say internal: true."
         )
     assert opened.asked == []
-    async with kept(settings(tmp_path, "http://127.0.0.1:1"), services(**SECRETS)) as source:
+    async with kept(settings(tmp_path, "http://127.0.0.1:1"), services(SECRETS)) as source:
         assert (
             words(await call(source, "shop__picture")) == "shop__picture was not called: 127.0.0.1 cannot be reached."
         )
@@ -112,10 +112,10 @@ def test_a_file_that_is_none_says_why(text: str, problem: str):
 
 
 async def test_a_file_that_is_missing_or_names_no_address_is_a_problem(tmp_path: Path):
-    async with kept(settings(tmp_path, ""), services(**SECRETS)) as source:
+    async with kept(settings(tmp_path, ""), services(SECRETS)) as source:
         assert source.found.problem == "the file names no address that is whole; give it as server"
     gone = settings(tmp_path, "https://example.com", file=tmp_path / "gone.yaml")
-    async with kept(gone, services(**SECRETS)) as source:
+    async with kept(gone, services(SECRETS)) as source:
         assert source.found.problem == "it cannot be read (No such file or directory)"
     async with kept(settings(tmp_path, "https://example.com"), services()) as source:
         assert source.found.problem == "Setting secret:SHOP is '(not set)'; set RECTO_SECRET_SHOP for the server"
