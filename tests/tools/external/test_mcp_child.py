@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 
 from recto.conversation.messages import Data, File
+from recto.tools.external.live_tools import LiveTools
+from recto.tools.external.mcp_server import McpServer
 from recto.tools.external.sandbox import NO_SANDBOX, Sandbox
 from recto.tools.external.secret_values import HIDDEN
+from recto.tools.load_tools import tools_built_in
 from recto.tools.ports import Progress
+from recto.tools.registry import Registry
 from tests.files.heads import PNG
 from tests.tools.external.elsewhere import (
     IS_CONFINED,
@@ -200,3 +204,23 @@ async def test_a_server_that_has_more_tools_from_now_on_is_listed_again(tmp_path
         await until(lambda: "files__late" in names(source))
         assert source.found.version > version
         assert words(await call(source, "files__late", {"text": "hi"})) == "hi"
+
+
+async def test_a_registry_is_another_one_once_a_server_has_changed_its_tools(tmp_path: Path):
+    own = Registry(tools_built_in())
+    async with kept(started(tmp_path, *OLD_SERVER), services()) as source:
+        tools = LiveTools({"a": own, "b": own}, {"a": [source]})
+        before = tools["a"]
+        assert (tools["b"] is own, tools["a"] is before, tools.unavailable("a")) == (True, True, ())
+        assert {*before} == {*own, "files__hello"}
+        await call(source, "files__hello")
+        await until(lambda: "files__more" in tools["a"])
+        assert "files__more" not in before
+    with_dead = LiveTools({"a": own}, {"a": [McpServer(started(tmp_path), frozenset(), services())]})
+    assert with_dead["a"].missing == with_dead.unavailable("a") == ("files",)
+
+
+async def test_without_the_package_a_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "mcp.client", None)
+    async with kept(started(tmp_path, *OLD_SERVER), services()) as source:
+        assert source.found.problem == "it needs a package that is not installed: pip install 'recto[mcp]'"

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
 LOGGER = logging.getLogger("recto.tools")
-STOP_SECONDS = 2.0
+# Twice: until it is asked to end by a signal, and until it is ended. A server that stops waits for it.
+STOP_SECONDS = 1.0
 # Of what it writes to its standard error: enough to say why it ended.
 TAIL_CHARACTERS = 2_000
 

@@ -44,6 +44,10 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             self.problem = unreached(self._web, request.url.host, error)
             raise httpx2.ConnectError(self.problem, request=request) from error
         self.problem = REFUSED.format(host=request.url.host, status=answer.status) if answer.status in STATUSES else ""
+        if answer.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
+            # Little that comes could become very much.
+            answer.close()
+            raise httpx2.ReadError("the answer is compressed, which was not asked for", request=request)
         is_stream = answer.content_type == "text/event-stream"
         return httpx2.Response(
             status_code=answer.status,

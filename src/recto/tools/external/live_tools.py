@@ -10,6 +10,7 @@ from recto.agents.agent import Agent
 from recto.tools.external.services import ExternalServices, ToolSource
 from recto.tools.registry import Registry
 
+STOP_SECONDS = 2.5
 Value = TypeVar("Value")
 
 
@@ -63,18 +64,24 @@ class LiveTools(Mapping[str, Registry]):
         self._keeping = [asyncio.create_task(source.keep()) for source in every]
 
     async def stop(self) -> None:
-        """End all sessions."""
-        for task in self._keeping:
-            task.cancel()
-        await asyncio.gather(*self._keeping, return_exceptions=True)
+        """End all sessions. What says goodbye to a server that does not answer is broken off."""
+        left = set(self._keeping)
+        for _ in range(2):
+            for task in left:
+                task.cancel()
+            left = (await asyncio.wait(left, timeout=STOP_SECONDS))[1] if left else left
 
     async def tried(self, name: str, seconds: float) -> None:
         """Wait until all of an agent's were tried once, for so long at most."""
-        waiting = [
-            source.found.tried.wait() for source in self.sources.get(name, ()) if not source.found.tried.is_set()
-        ]
-        if waiting:
-            await asyncio.wait([asyncio.ensure_future(one) for one in waiting], timeout=seconds)
+        found = [source.found for source in self.sources.get(name, ()) if not source.found.tried.is_set()]
+        waiting = [asyncio.ensure_future(one.tried.wait()) for one in found]
+        if not waiting:
+            return
+        try:
+            await asyncio.wait(waiting, timeout=seconds)
+        finally:
+            for one in waiting:
+                one.cancel()
 
 
 class OfEach(Mapping[str, Value]):
