@@ -180,7 +180,7 @@ def test_C1_check_and_explain_try_them(harness: Elsewhere):
     assert TOKEN not in done.stdout + done.stderr
     assert typed("check", "--offline", str(harness.agents)).returncode == 0
     missing = typed("check", str(harness.agents), RECTO_SECRET_FILES="")
-    told = "AGENT.md:5: files: Setting secret:FILES is '(not set)'; set RECTO_SECRET_FILES for the server."
+    told = "AGENT.md:4: files: Setting secret:FILES is '(not set)'; set RECTO_SECRET_FILES for the server."
     assert told in missing.stderr
     shown = typed("explain", "helper", "--agents", str(harness.agents))
     assert "far__echo (" in shown.stdout

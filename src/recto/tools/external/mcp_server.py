@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from recto.agents.external_tools import McpSettings, SettingsPlace
 from recto.errors import SettingsError, ToolError
+from recto.tools.call import TIMEOUT
 from recto.tools.external.child_server import ChildServer
 from recto.tools.external.mcp_tools import listed_tools
 from recto.tools.external.sandbox import CannotStart, environment
@@ -31,6 +32,7 @@ FIRST_PAUSE = 0.5
 # A session that held so long was a good one: the next is begun without a long pause.
 STEADY_SECONDS = 30.0
 NO_PACKAGE = "it needs a package that is not installed: pip install 'recto[mcp]'"
+SLOW = "{tool} took longer than {seconds:g} seconds and was stopped. It may have done part of its work."
 ENDED = "the connection was lost"
 LOST = (
     "The connection to {server} was lost while {tool} was at work; whether it finished is not known. It was not called "
@@ -39,8 +41,8 @@ LOST = (
 DOWN = "{server} cannot be reached at present, so {tool} was not called. Try it later, or go on without it."
 # How the client words what it makes up itself when there is nobody left to answer; servers use the same number.
 CLOSED = ("Connection closed", "SSE stream")
-# The server has begun anew and knows nothing of the session, so what was asked was not done.
-FORGOTTEN = "Session terminated"
+# The server has begun anew and knows nothing of the session, or the session was over before anything was sent.
+NOT_DONE = ("Session terminated", "Client must be used")
 Answer = TypeVar("Answer")
 
 
@@ -84,21 +86,20 @@ class McpServer:
 
     async def call(self, tool: str, ask: Callable[[Client], Awaitable[Answer]], *, may_repeat: bool) -> Answer:
         """What a server answers. Raises ToolError where it cannot, or says itself that it cannot."""
-        from mcp.shared.exceptions import MCPError
-
         for is_last in (False, True):
             client = await self._connected(tool)
             try:
-                return await ask(client)
-            except MCPError as error:
+                async with asyncio.timeout(self.settings.seconds):
+                    return await ask(client)
+            except TimeoutError as error:
+                raise ToolError(SLOW.format(tool=tool, seconds=self.settings.seconds or 0), status=TIMEOUT) from error
+            # An error of the server's, an answer that is none, a session that is over: all of it may hold a secret.
+            except Exception as error:
                 if not _is_lost(error):
-                    raise ToolError(f"{tool} failed: {self.secrets.hide(error.message)}") from error
+                    raise ToolError(f"{tool} failed: {self.secrets.hide(str(error))}") from error
                 self._note_lost(client)
-                if is_last or not (may_repeat or error.message == FORGOTTEN):
+                if is_last or not (may_repeat or str(error).startswith(NOT_DONE)):
                     raise ToolError(LOST.format(server=self.name, tool=tool), status="interrupted") from error
-            # What it answered does not follow its own schema.
-            except RuntimeError as error:
-                raise ToolError(f"{tool} failed: {self.secrets.hide(str(error))}") from error
         raise AssertionError("the last try returns or raises")
 
     async def _connected(self, tool: str) -> Client:
@@ -179,11 +180,10 @@ class McpServer:
         from recto.tools.external.guarded_http import GuardedTransport
 
         settings, most = self.settings, self._services.settings.message_bytes
+        headers = self.secrets.filled(settings.headers)
         transport = GuardedTransport(self._services.open_web(settings.internal), most)
         end.why = lambda: transport.problem
-        client = httpx2.AsyncClient(
-            transport=transport, headers=self.secrets.filled(settings.headers), timeout=None, trust_env=False
-        )
+        client = httpx2.AsyncClient(transport=transport, headers=headers, timeout=None, trust_env=False)
         return _closing(client, streamable_http_client(settings.url, http_client=client, max_sse_event_size=most))
 
     async def _list(self, client: Client) -> None:
@@ -252,8 +252,10 @@ class _SessionEnd:
 
 
 def _is_lost(error: Exception) -> bool:
-    message = str(error)
-    return message == FORGOTTEN or message.startswith(CLOSED)
+    from anyio import BrokenResourceError, ClosedResourceError
+
+    is_closed = isinstance(error, (BrokenResourceError, ClosedResourceError))
+    return is_closed or str(error).startswith((*CLOSED, *NOT_DONE))
 
 
 def _words(error: BaseException) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
@@ -12,8 +11,7 @@ from recto.config.checked import nearest
 from recto.conversation.json import Json, load_object
 from recto.conversation.messages import ToolOffer
 from recto.conversation.next_step import INVALID_ARGUMENTS
-from recto.errors import ToolError
-from recto.tools.call import TIMEOUT, text_result
+from recto.tools.call import text_result
 from recto.tools.external.mended_schema import CannotOffer, mended_offer
 from recto.tools.external.secret_values import SecretValues
 from recto.tools.external.services import ExternalServices
@@ -40,7 +38,6 @@ URI_INPUT: Json = {
     "required": ["uri"],
     "additionalProperties": False,
 }
-SLOW = "{tool} took longer than {seconds:g} seconds and was stopped. It may have done part of its work."
 NO_RESOURCES = "It has no resources at present."
 PERCENT = 100
 Given: TypeAlias = dict[str, object]
@@ -186,21 +183,15 @@ def _progress(label: str, done: float, total: float | None) -> Progress:
 async def _tool(name: str, wanted: _Wanted, server: McpCaller, services: ExternalServices) -> Tool:
     plain = ToolOffer(name=name, description=wanted.description, parameters="")
     offer = await mended_offer(plain, wanted.schema, services.settings.description_characters, services.schemas)
-    seconds = server.settings.seconds
 
     async def act(arguments: str, context: ToolContext) -> ToolResult:
         advice = (await services.schemas.check([(arguments, offer.parameters)]))[0]
         if advice is not None:
             return text_result(advice, INVALID_ARGUMENTS)
         given: Given = dict(load_object(arguments) or {})
-        try:
-            async with asyncio.timeout(seconds):
-                asking = server.call(
-                    name, lambda client: wanted.ask(client, given, context.report), may_repeat=wanted.may_repeat
-                )
-                return await asking
-        except TimeoutError as error:
-            raise ToolError(SLOW.format(tool=name, seconds=seconds or 0), status=TIMEOUT) from error
+        return await server.call(
+            name, lambda client: wanted.ask(client, given, context.report), may_repeat=wanted.may_repeat
+        )
 
     mark = Mark(external=True, safe_to_repeat=wanted.may_repeat)
     return Tool(offer=offer, act=act, mark=mark, origin=f"mcp.{server.settings.name} in {server.settings.place.file}")
