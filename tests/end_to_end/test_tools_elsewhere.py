@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import cast
@@ -15,9 +16,10 @@ from recto.testing.client import RUNS, Reader, ask, request, run, start
 from recto.testing.model_server import Answer, Call, Request
 from recto.testing.process import ServerProcess
 from tests.api.forms import file
-from tests.end_to_end.files import FileWorld, Talk, part, words
+from tests.end_to_end.files import MODELS, FileWorld, Talk, Turn, part, words
 from tests.end_to_end.harness import Harness
 from tests.end_to_end.world import wait_until
+from tests.files.heads import PNG
 from tests.house import ROOT
 from tests.tools.external.a_shop import FILE, KEY, Shop, shop
 from tests.tools.external.elsewhere import IS_CONFINED, NEW, listening
@@ -147,21 +149,47 @@ def test_a_cancelled_run_cancels_the_call_and_its_progress_is_shown(harness: Els
         assert said(server.url, 'call files__echo {"text": "on"}') == "It said: on"
 
 
-def test_F8_ids_of_files_arrive_as_urls_and_the_log_keeps_the_ids(tmp_path: Path, far: str):
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory, far: str) -> Iterator[FileWorld]:
     more = f'mcp: {{far: {{url: "{far}", headers: {{Authorization: "Bearer secret:FILES"}}, internal: true}}}}'
-    world = FileWorld(tmp_path, secret_files=TOKEN)
-    world.write_agent("reaching", more=more)
-    with world:
-        talk = Talk(agent="reaching")
-        world.say(talk, [words("Here."), part(world.upload(file("notes.txt", b"Buy milk."))[0])])
-        id = f"{world.response_id(talk.thread)}-0"
-        asked = Answer(calls=(Call(name="far__echo", arguments=dump({"text": id}).decode(), id="c1"),))
-        turn = world.say(talk, "Look.", asked)
-        result = next(str(one.event["content"]) for one in turn.events if one.event["type"] == "TOOL_CALL_RESULT")
-        assert world.get(result).body == b"Buy milk."
-        replies = [entry for entry in world.log(talk.thread) if isinstance(entry, AssistantMessage)]
-        written = [call.arguments for reply in replies for call in reply.tool_calls]
-        assert written == [dump({"text": id}).decode()]
+    made = FileWorld(tmp_path_factory.mktemp("reaching"), secret_files=TOKEN)
+    # A wire whose results can have pictures.
+    made.write_agent("reaching", more=more, model=MODELS["anthropic"])
+    with made:
+        yield made
+
+
+def calling(tool: str, id: str, **arguments: object) -> Answer:
+    return Answer(calls=(Call(name=tool, arguments=dump(arguments).decode(), id=id),))
+
+
+def results(turn: Turn) -> list[str]:
+    return [str(one.event["content"]) for one in turn.events if one.event["type"] == "TOOL_CALL_RESULT"]
+
+
+def test_F8_ids_of_files_arrive_as_urls_and_the_log_keeps_the_ids(world: FileWorld):
+    talk = Talk(agent="reaching")
+    world.say(talk, [words("Here."), part(world.upload(file("notes.txt", b"Buy milk."))[0])])
+    id = f"{world.response_id(talk.thread)}-0"
+    turn = world.say(talk, "Look.", calling("far__echo", "c1", text=id))
+    assert world.get(results(turn)[0]).body == b"Buy milk."
+    replies = [entry for entry in world.log(talk.thread) if isinstance(entry, AssistantMessage)]
+    written = [call.arguments for reply in replies for call in reply.tool_calls]
+    assert written == [dump({"text": id}).decode()]
+
+
+def test_a_tool_that_a_server_has_from_now_on_is_in_the_next_page_and_a_picture_in_a_result_is_one(
+    world: FileWorld, tmp_path: Path
+):
+    talk, mark = Talk(agent="reaching"), str(tmp_path / "mark")
+    grown, meanwhile = calling("far__grow", "c1", name="late"), calling("far__slow", "c2", seconds=2, mark=mark)
+    turn = world.say(
+        talk, "Grow.", grown, meanwhile, calling("far__late", "c3", text="hi"), calling("far__picture", "c4")
+    )
+    assert results(turn)[:3] == ["late is there", "done", "hi"]
+    offered = ["far__late" in dump(made.page["tools"]).decode() for made in turn.requests]
+    assert (offered[0], offered[2]) == (False, True)
+    assert b64encode(PNG).decode() in dump(turn.requests[-1].page["messages"]).decode()
 
 
 def test_C1_check_and_explain_try_them(harness: Elsewhere):
@@ -182,6 +210,17 @@ def test_C1_check_and_explain_try_them(harness: Elsewhere):
     missing = typed("check", str(harness.agents), RECTO_SECRET_FILES="")
     told = "AGENT.md:4: files: Setting secret:FILES is '(not set)'; set RECTO_SECRET_FILES for the server."
     assert told in missing.stderr
+    checked = subprocess.run(
+        [sys.executable, "-m", "recto", "serve", "--check", "--agents", str(harness.agents)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=True,
+    )
+    assert "RECTO_SECRET_FILES = (set, not shown)\n" in checked.stdout
+    assert "tools elsewhere: helper: files, far, dead, shop; other: files, far, dead, shop\n" in checked.stdout
+    assert TOKEN not in checked.stdout + checked.stderr
     shown = typed("explain", "helper", "--agents", str(harness.agents))
     assert "far__echo (" in shown.stdout
     assert "missing tools of dead: 127.0.0.1 cannot be reached" in shown.stdout
