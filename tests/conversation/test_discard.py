@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recto.conversation.discard import discard_lost
 from recto.conversation.events import (
     CallAnswered,
     CallClosed,
@@ -24,7 +25,6 @@ from recto.conversation.events import (
     TextStarted,
     UiUpdate,
     ViewSnapshot,
-    discard_lost,
     encode_event,
 )
 from recto.conversation.json import load_object

@@ -101,6 +101,11 @@ def started(call_id: str = "c1") -> ToolStarted:
             id="nobody is asked by half a reply",
         ),
         pytest.param(
+            (user("u1"), asks("a", SEND, NOTE), Interrupted(id="x", message="a", reason="cancelled"), started()),
+            RunTools(interrupted=(SEND,), cut_off=(NOTE,)),
+            id="started before its tool came to ask",
+        ),
+        pytest.param(
             (*ONE, asked(), decided(), started(), RolledBack(id="b", to="u1"), Undone(id="z")),
             RunTools(interrupted=(SEND,)),
             id="never twice after an undo",

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from recto.conversation.discard import discard_lost
 from recto.conversation.events import (
     ActivityUpdate,
     CallAnswered,
     Event,
     RunFinished,
     RunStarted,
-    discard_lost,
     encode_event,
     for_older_client,
     starts_run,

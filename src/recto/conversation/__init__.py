@@ -16,6 +16,7 @@ Pure: no clock, no network, no storage.
 - `interrupts`: calls that wait for a person to agree
 - `next_step`: what a run does next
 - `events`: what readers hear of a run, as values and as AG-UI
+- `discard`: what readers hear of a reply that was lost
 - `ui`: how results and answers can be shown
 - `history`: what clients show of a thread later
 - `snapshots`: a conversation told at once

@@ -192,8 +192,9 @@ class _CallState:
         """What is to become of a call that has no result."""
         run, is_theirs = self.run, call.is_for_client(otherwise=call.name in self.run.client_tools)
         needs_person = not is_theirs and (call.name in run.confirm or call.id in self.asked)
+        would_ask = is_theirs or (needs_person and call.id not in self.started)
         # Half a call is never run; and nobody is asked for anything by a reply that was broken off.
-        if call is self.half or (self.broken_off and (is_theirs or needs_person)):
+        if call is self.half or (self.broken_off and would_ask):
             return "cut_off"
         if is_theirs:
             return "theirs"

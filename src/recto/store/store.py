@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from datetime import date, datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 
 from sqlalchemy import Connection, text
@@ -12,7 +12,6 @@ from sqlalchemy import Connection, text
 from recto.config.access_settings import BodyLimits
 from recto.config.run_settings import PostgresSettings, SqliteSettings
 from recto.conversation.attachment import Attachment, FileRef
-from recto.conversation.json import Json
 from recto.conversation.log import Entry, StateChanged
 from recto.page.prompt.reminder import Dataset
 from recto.store.database import notes
@@ -24,7 +23,6 @@ from recto.store.log import read_end, read_log, visible
 from recto.store.ports import (
     Admission,
     Admitted,
-    CallEnded,
     Cancel,
     Claimant,
     FoundThread,
@@ -35,13 +33,12 @@ from recto.store.ports import (
     StoredEvent,
     StoredRun,
 )
-from recto.store.runs import calls, queued, record, run_queue, so_far, spending
+from recto.store.runs import calls, queued, record, run_queue, so_far
 from recto.store.runs.event_batch import EventBatch
 from recto.store.runs.so_far import RunSoFar
 from recto.store.threads import cleaning, deleting, forks, history, message_pages, thread_rows
 from recto.store.threads.thread_rows import RunList, Stopped, StoredThread, ThreadList, ThreadsQuery
-from recto.store.users import export, profiles
-from recto.store.users.profiles import ProfileChange, StoredProfile
+from recto.store.users.user_records import UserRecords
 
 # The most that is read at once of a run's events, but for the last of them.
 EVENTS_BYTES = 2**20
@@ -58,11 +55,11 @@ async def open_store(
     return Store(await open_database(check_url(url), sqlite=sqlite, postgres=postgres, is_reader=is_reader))
 
 
-class Store:
+class Store(UserRecords):
     """Runs and what they wrote, threads, files, datasets, users and notes, in a database."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self._events = EventBatch(database)
         self._places = cleaning.Places()
         self._unused_from = attachments.AttachmentCursor()
@@ -393,51 +390,6 @@ class Store:
     async def usable_datasets(self, user: str, ids: Sequence[str]) -> tuple[Dataset, ...]:
         """Those of these datasets a user may use, in this order, each once (F10). Upper case means the same."""
         return await self._database.read(partial(datasets.usable, user=user, ids=ids))
-
-    # Users
-
-    async def profile_fields(self, owner: str, names: Sequence[str]) -> Mapping[str, Json]:
-        """Those of these fields that are kept of a user: one question for all of them, none where none is named."""
-        if not names:
-            return {}
-        return await self._database.read(partial(profiles.fields_of, owner=owner, names=names))
-
-    async def skill_data(self, owner: str, skill: str) -> Json:
-        """What a skill has kept of a user; None: nothing."""
-        return await self._database.read(partial(profiles.data_of, owner=owner, skill=skill))
-
-    async def whole_profile(self, owner: str) -> StoredProfile:
-        """All that is kept of a user, and their tier."""
-        return await self._database.read(partial(profiles.whole, owner=owner))
-
-    async def change_profile(self, owner: str, change: ProfileChange, now: datetime, limit_bytes: int) -> StoredProfile:
-        """Merge a change into a profile (RFC 7396). Changes of one user come one after the other, so both stay.
-
-        A name that is none: WireError; more than it may hold: Refused. Either leaves all as it was.
-        """
-        return await self._database.write(
-            partial(profiles.change, owner=owner, change=change, now=now, most=limit_bytes)
-        )
-
-    async def set_tier(self, owner: str, tier: str, now: datetime) -> None:
-        """Give a user a tier. Runs admitted from now on have it. One that is none: WireError."""
-        await self._database.write(partial(profiles.set_tier, owner=owner, tier=tier, now=now))
-
-    async def spent(self, owner: str, day: date) -> spending.Spent:
-        """What a user's calls took on a day, in UTC."""
-        return await self._database.read(partial(spending.spent, owner=owner, day=day))
-
-    async def spend(self, owner: str, call: CallEnded) -> None:
-        """Add what a call took that belongs to no run to its user's day."""
-        await self._database.write(partial(spending.spend_beside, owner=owner, call=call))
-
-    def export_user(self, owner: str) -> AsyncGenerator[bytes]:
-        """All there is of a user, as JSON lines."""
-        return export.export_user(self._database, owner)
-
-    async def delete_user(self, owner: str, *, today: date | None = None) -> export.UserDeleted:
-        """Delete all there is of a user, but what they spent `today`: else a deletion would lift the day's limit."""
-        return await export.delete_user(self._database, owner, today)
 
     # What all servers agree on, and what is no longer wanted
 

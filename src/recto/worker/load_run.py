@@ -11,7 +11,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from recto.agents.agent import CHAT, Agent
-from recto.conversation.events import ActivityUpdate, CallAnswered, Event, RunStarted, discard_lost
+from recto.conversation.discard import discard_lost
+from recto.conversation.events import ActivityUpdate, CallAnswered, Event, RunStarted
 from recto.conversation.input.client_list import read_list, roll_back
 from recto.conversation.input.run_input import RunInput, stored_input
 from recto.conversation.input.take_decisions import Brought, take_decisions

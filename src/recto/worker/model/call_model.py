@@ -9,7 +9,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from recto.conversation.events import Event, discard_lost, encode_event
+from recto.conversation.discard import discard_lost
+from recto.conversation.events import Event, encode_event
 from recto.conversation.json import dump
 from recto.conversation.log import Entry, Interrupted
 from recto.conversation.next_step import Finished, next_step
