@@ -38,7 +38,7 @@ FAKES, LIBRARY = "testing", "recto"
 CORNERS: dict[str, tuple[str, ...]] = {
     "conversation": ("state", "input", "ui", "snapshots"),
     "page": ("text", "wire", "fold", "prompt", "steps"),
-    "tools": ("documents", "workspace", "builtin"),
+    "tools": ("documents", "workspace", "builtin", "external"),
     "files": ("encoding", "types", "urls", "storage", "fetch", "parsing", "documents"),
     "files.parsing": ("formats", "pool"),
     "files.parsing.formats": ("text", "opendocument", "pdf", "slides", "sheets"),

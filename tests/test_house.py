@@ -31,7 +31,7 @@ EXCEPTIONS: dict[str, int] = {
     "parameters src/recto/agents/shipped/vibe/tools.py:collect_birth_info": 12,
     # A command has a parameter for each of its options.
     "parameters src/recto/cli/fold/fold_command.py:fold_command.fold": 8,
-    "parameters src/recto/cli/explain.py:explain": 9,
+    "parameters src/recto/cli/explain.py:explain": 10,
     "parameters src/recto/cli/calls/explain_run.py:explain": 9,
     "parameters src/recto/cli/read.py:read": 8,
     "parameters src/recto/cli/serve.py:serve": 9,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from recto.cli.main import command_in, make_app
 
 if TYPE_CHECKING:
+    from recto.agents.agent import Agent
     from recto.cli.serve import Announce, ServerEntry
     from recto.config.settings import ServerSettings
+    from recto.tools.external.services import ToolSource
+    from recto.tools.registry import Registry
 
 # The composition root is imported where it is needed: commands that need no server do not wait for one to be loaded.
 
@@ -23,7 +26,7 @@ def main() -> None:
     gc.disable()
     app = make_app(asked)
     gc.enable()
-    app(obj=_entry() if asked == "serve" else None)
+    app(obj=_entry() if asked == "serve" else _try_tools if asked == "agents" else None)
 
 
 def _entry() -> ServerEntry:
@@ -38,6 +41,14 @@ def _serve(settings: ServerSettings, announce: Announce) -> None:
     from recto.app.run_server import serve
 
     serve(settings, announce)
+
+
+def _try_tools(
+    settings: ServerSettings, agents: Mapping[str, Agent], own: Mapping[str, Registry]
+) -> Mapping[str, Sequence[ToolSource]]:
+    from recto.app.external import try_tools
+
+    return try_tools(settings, agents, own)
 
 
 def _check(settings: ServerSettings) -> Mapping[str, str]:

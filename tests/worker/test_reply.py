@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recto.conversation.discard import discard_lost
 from recto.conversation.events import (
     CallClosed,
     CallOpened,
@@ -18,7 +19,6 @@ from recto.conversation.events import (
     TextEnded,
     TextSaid,
     TextStarted,
-    discard_lost,
     encode_event,
 )
 from recto.conversation.log import Entry, Finish, ReplyEnded

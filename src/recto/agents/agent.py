@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
+from recto.agents.external_tools import McpSettings, OpenApiSettings
 from recto.agents.file_input import OFF, FileInput
 from recto.config.settings import Limits
 from recto.conversation.json import Json
@@ -46,7 +47,8 @@ class Sampling:
 class Agent:
     """An agent. `tools` are names; `history` and `budget` as in a page's facts; `options` are fields of the request.
 
-    A person has to agree to calls of tools that `confirm` names.
+    A person has to agree to calls of tools that `confirm` names. `mcp` and `openapi` are where more tools are found,
+    elsewhere.
 
     Without a `model`, a `window` or a `timezone` it has the server's. `titles` says who names a thread. `client_system`
     lets a client's system and developer messages speak as the system prompt; else they are context, with a user's
@@ -71,6 +73,8 @@ class Agent:
     client_view: ClientView = "roll_back"
     tools: tuple[str, ...] = ()
     confirm: tuple[str, ...] = ()
+    mcp: tuple[McpSettings, ...] = ()
+    openapi: tuple[OpenApiSettings, ...] = ()
     file_input: FileInput = OFF
     quote: str = ""
     datasets: tuple[str, ...] = ()

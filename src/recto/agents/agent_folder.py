@@ -18,6 +18,7 @@ from recto.agents.agent_settings import (
     summary_settings,
 )
 from recto.agents.agent_warnings import NO_PERSONA, agent_warnings, skill_warnings
+from recto.agents.external_tools import is_elsewhere, mcp_settings, openapi_settings
 from recto.agents.file_input import OLD_READING, READING, with_reading
 from recto.agents.fold_table import with_table
 from recto.agents.profile_schema import schema_faults
@@ -127,6 +128,8 @@ def load_agent(folder: Path, limits: Limits, tools: Toolbox | None = None, local
         skills=contents.skills,
         profile_schema=contents.profile_schema,
         field_titles=contents.field_titles,
+        mcp=mcp_settings(table.mcp, document.settings, file),
+        openapi=openapi_settings(table.openapi, document.settings, file),
     )
     warnings = [FileProblem(file=file, line=fault.line, text=fault.text) for fault in agent_warnings(agent, document)]
     if not has_file:
@@ -265,12 +268,16 @@ def _tool_problems(file: Path, document: MarkdownFile, table: AgentTable, tools:
         text += _whose(name, table)
         line = found.lines.get(("tools",))
         yield FileProblem(file=file if line else folder / TOOLS_FILE, line=line, text=text)
-    has = (*taken, *own)
-    for number, name in [(number, name) for number, name in enumerate(table.confirm) if name not in has]:
+    has, elsewhere = (*taken, *own), (*table.mcp, *table.openapi)
+    for number, name in enumerate(table.confirm):
+        if name in has or is_elsewhere(name, elsewhere):
+            continue
         fault = value_fault(found, ("confirm", number), name, f"this agent has no such tool{nearest(name, has)}")
         yield FileProblem(file=file, line=fault.line, text=fault.text)
     choice = table.tool_choice
-    if choice is not None and choice not in (*CHOICES, *built_in, *own):
+    if choice is None or is_elsewhere(choice, elsewhere):
+        return
+    if choice not in (*CHOICES, *built_in, *own):
         known = ", ".join((*CHOICES, *built_in, *own))
         text = f'tool_choice is "{choice}"; this agent has no such tool. Known: {known}.'
         yield FileProblem(file=file, line=found.lines.get(("tool_choice",)), text=text)

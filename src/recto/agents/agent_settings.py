@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from recto.agents.agent import CASES, CHAT, DIRECTORY_TOKENS, VOICE, ClientView, Effort, Titles
+from recto.agents.external_tools import McpTable, OpenApiTable, ServerName, external_faults
 from recto.agents.file_input import FileInput, FileMode
 from recto.agents.fold_table import Fold, on_or_off, rule_table
 from recto.agents.profile_schema import schema_faults
@@ -174,6 +175,8 @@ class AgentTable(Table):
     reasoning_effort: Effort | None = None
     tools: list[str] = Field(default_factory=lambda: list(CHAT.tools))
     confirm: list[str] = Field(default_factory=list[str])
+    mcp: dict[ServerName, McpTable] = Field(default_factory=dict[str, McpTable])
+    openapi: dict[ServerName, OpenApiTable] = Field(default_factory=dict[str, OpenApiTable])
     tool_calling: ToolCalling = "native"
     tool_choice: Annotated[str, AfterValidator(_choice)] | None = None
     output: dict[str, object] | None = None
@@ -201,6 +204,8 @@ class AgentTable(Table):
 # The table at each place, so that who gives an unknown name hears of the known ones.
 TABLES: dict[tuple[str, ...], type[Table]] = {
     (): AgentTable,
+    ("mcp", ANY): McpTable,
+    ("openapi", ANY): OpenApiTable,
     ("file_input",): FileInputTable,
     ("fold",): Fold,
     **{("fold", rule.name): rule_table(rule) for rule in RULES},
@@ -253,6 +258,7 @@ def _further(table: AgentTable, found: Values, folder_name: str) -> Iterator[Fau
         if name in OURS:
             text = f"options.{name} cannot be given: the page says it itself. Take the line out."
             yield Fault(line=found.names["options", name], text=text)
+    yield from external_faults(table.mcp, table.openapi, found)
     if table.output is not None:
         yield from schema_faults(table.output, found, ("output",))
     if table.summary != SummaryTable():

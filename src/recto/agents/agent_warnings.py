@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from recto.agents.agent import Agent
+from recto.agents.external_tools import is_elsewhere
 from recto.config.frontmatter import MarkdownFile
 from recto.config.problem import Fault
 from recto.config.yaml_values import YamlPath
@@ -109,7 +110,8 @@ def _choice_warnings(agent: Agent) -> Iterator[tuple[None, str]]:
 
 
 def _warnings_of_skill(agent: Agent, skill: Skill, tools: Collection[str]) -> Iterator[tuple[str, str]]:
-    unknown = [name for name in skill.tools if name not in tools]
+    servers = [one.name for one in (*agent.mcp, *agent.openapi)]
+    unknown = [name for name in skill.tools if name not in tools and not is_elsewhere(name, servers)]
     if unknown:
         text = f"this agent has no tool {', '.join(unknown)}, so the skill works without"
         yield skill.name, f"{text}. Put it into tools.py, or leave it out."

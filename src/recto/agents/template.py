@@ -26,6 +26,8 @@ description: What this agent is for, in one line.
 # Tools
 # tools: [current_time, calculator]   # of those built in; the ones in tools.py always belong
 # confirm: []                  # names of tools that a person has to agree to, each time
+# mcp: {{files: {{command: [python, server.py]}}}}   # servers of tools; docs/external-tools.md has it all
+# openapi: {{shop: {{file: shop.yaml}}}}     # services with an OpenAPI file beside this one
 # tool_calling: native         # or prompt, for models that cannot call tools
 
 # Files and knowledge

@@ -90,6 +90,11 @@ def usual_outbound() -> Outbound:
     return Outbound()
 
 
+def none_unavailable(_agent: str) -> tuple[str, ...]:
+    """For where no tools live elsewhere."""
+    return ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Backend:
     """What the routes lead to. `cancel` tells a run at work here that it is to end, `problem` why none is begun.
@@ -105,7 +110,8 @@ class Backend:
     how long the state of a thread may be; `suggestions` asks models what users could say next. Large bodies that come
     at once wait for `body_turns`, so that others get theirs in between. `model_urls` are the addresses of models, by
     their names. `preview` sets the page of a run that is not stored. `has_spans`: those of runs are recorded, below
-    that of whoever asked for one.
+    that of whoever asked for one. `unavailable_tools` names the places elsewhere whose tools an agent cannot use at
+    present.
     """
 
     store: Store
@@ -142,6 +148,7 @@ class Backend:
     model_urls: Mapping[str, str] = field(default_factory=dict[str, str])
     preview: Previewer = no_preview
     has_spans: bool = False
+    unavailable_tools: Callable[[str], tuple[str, ...]] = none_unavailable
 
 
 def backend_of(request: Request) -> Backend:

@@ -2,5 +2,6 @@
 
 - `run_server`: a server from its settings, and in which order things begin and end
 - `agents`: agents with their tools and models
+- `external`: tools that live elsewhere
 - `files`: storage, signing, reading of documents, uploads
 """

@@ -8,7 +8,7 @@ import logging
 import os
 import random
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
@@ -16,6 +16,7 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from recto.agents.agent import Agent
 from recto.api.access.auth import Authenticator, check_binding, local_token
 from recto.api.access.gate import GateRules
 from recto.api.access.rate import is_loopback
@@ -28,6 +29,7 @@ from recto.api.runs.chat import CHAT
 from recto.api.runs.streams import OpenStreams
 from recto.api.server import make_api
 from recto.app.agents import AgentsAndModels, load_agents_and_models, model_of
+from recto.app.external import make_live_tools
 from recto.app.files import (
     Address,
     Library,
@@ -58,6 +60,7 @@ from recto.store.store import Store, open_store
 from recto.store.threads.cleaning import Retention
 from recto.telemetry import Telemetry
 from recto.tools.client_schema import Schemas
+from recto.tools.external.live_tools import LiveTools, OfEach
 from recto.tools.registry import Registry
 from recto.tools.workspace.workspaces import sweep_workspaces
 from recto.tracing.otlp import open_tracer
@@ -131,12 +134,19 @@ def check(settings: ServerSettings) -> Mapping[str, str]:
         "where nobody is named": f"{settings.chat_agent} on {CHAT}, {settings.run_agent} everywhere else",
         "time zone": f"{zone_of_server(settings.timezone)}, where neither a run nor its agent names one",
         "tools": "; ".join(f"{name}: {_names(tools)}" for name, tools in available.tools.items()),
+        "tools elsewhere": _elsewhere(available.agents.values()),
         "prices": f"of {prices.as_of}, in {prices.currency}",
     }
 
 
 def _names(tools: Registry) -> str:
     return ", ".join(tool.name for tool in tools.values() if tool.is_offered) or "none"
+
+
+def _elsewhere(agents: Iterable[Agent]) -> str:
+    """Where tools are that this server would look for, once it runs."""
+    places = {agent.name: [one.name for one in (*agent.mcp, *agent.openapi)] for agent in agents}
+    return "; ".join(f"{name}: {', '.join(found)}" for name, found in places.items() if found) or "none"
 
 
 def _token(settings: ServerSettings) -> str | None:
@@ -175,15 +185,18 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
         storage = await open_files(settings, store, plan.folder.node())
         library = make_library(settings)
         services = make_file_services(settings, storage, store, plan.signer, library)
-        runtime = _runtime(plan, store, services)
+        schemas = Schemas(settings.schemas)
+        tools = make_live_tools(settings, plan.available.agents, plan.available.tools, schemas)
+        runtime = replace(_runtime(plan, store, services, tools), schemas=schemas)
         hub = runtime.hub
         dispatcher = _dispatcher(plan, runtime)
         await dispatcher.start()
     except Exception as error:
         api.state.failure = error
         raise
+    tools.start()
     cleaning = asyncio.create_task(keep_clean(_cleaning(settings, runtime), settings.cleaning.cleaning_seconds))
-    backend = api.state.backend = _backend(settings, runtime, services, dispatcher)
+    backend = api.state.backend = _backend(settings, runtime, services, dispatcher, tools)
     runtime.telemetry.watch(streams=lambda: backend.streams.count, active=lambda: dispatcher.active)
 
     async def stop() -> None:
@@ -202,6 +215,7 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
         with suppress(asyncio.CancelledError):
             await cleaning
         await stop()
+        await tools.stop()
         await _close(runtime, library)
 
 
@@ -258,16 +272,18 @@ async def _clean_rows(settings: CleaningSettings, store: Store) -> int:
     return sum(asdict(done).values())
 
 
-def _backend(settings: ServerSettings, runtime: Runtime, services: FileServices, dispatcher: Dispatcher) -> Backend:
+def _backend(
+    settings: ServerSettings, runtime: Runtime, services: FileServices, dispatcher: Dispatcher, tools: LiveTools
+) -> Backend:
     return Backend(
         store=runtime.store,
         hub=runtime.hub,
         agent=settings.run_agent,
         chat_agent=settings.chat_agent,
         agents=runtime.agents,
-        tool_names={name: tools.own_names() for name, tools in runtime.tools.items()},
-        offered={name: frozenset(offer.name for offer in tools.offers(tools)) for name, tools in runtime.tools.items()},
-        confirmed={name: tools.confirmed() for name, tools in runtime.tools.items()},
+        tool_names=OfEach(tools, Registry.own_names),
+        offered=OfEach(tools, lambda own: frozenset(offer.name for offer in own.offers(own))),
+        confirmed=OfEach(tools, Registry.confirmed),
         profile_checks={name: tools.profile_checks() for name, tools in runtime.tools.items()},
         admit=dispatcher.admit,
         cancel=dispatcher.cancel,
@@ -289,6 +305,7 @@ def _backend(settings: ServerSettings, runtime: Runtime, services: FileServices,
         suggestions=Suggestions(settings.suggestions, partial(suggest, runtime, settings.suggestions)),
         model_urls=_model_urls(runtime),
         preview=partial(preview, runtime),
+        unavailable_tools=tools.unavailable,
         workspaces=runtime.workspaces,
         clock=now,
         new_id=new_id,
@@ -300,7 +317,7 @@ def _model_urls(runtime: Runtime) -> Mapping[str, str]:
     return {model.name: model.base_url for model in models if isinstance(model, EndpointModel)}
 
 
-def _runtime(plan: Plan, store: Store, services: FileServices) -> Runtime:
+def _runtime(plan: Plan, store: Store, services: FileServices, tools: LiveTools) -> Runtime:
     settings, available = plan.settings, plan.available
     return Runtime(
         store=store,
@@ -312,12 +329,12 @@ def _runtime(plan: Plan, store: Store, services: FileServices) -> Runtime:
         vision=settings.work.vision,
         profile_bytes=settings.work.profile_bytes,
         state_bytes=settings.work.state_bytes,
-        schemas=Schemas(settings.schemas),
         reached=plan.reached,
         model=model_of(settings, settings.model),
         models=available.models,
         agents=available.agents,
-        tools=available.tools,
+        tools=tools,
+        tools_tried=partial(tools.tried, seconds=settings.external.wait_seconds),
         prices=load_prices(settings.prices),
         log_cache=LogCache(store, settings.log_cache),
         quoting=asyncio.Semaphore(settings.work.quotes_at_once),

@@ -10,6 +10,7 @@
 - `fold`: `recto fold`
 - `read`: `recto read`
 - `calls`: `recto explain`
+- `elsewhere`: tools that live elsewhere, tried for a command
 - `agents`: `recto agents`
 - `explain`: `recto agents explain`
 - `data`: `recto backup` and `recto user`

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import cache
@@ -20,22 +20,30 @@ from recto.agents.folders import Loaded, load_folder
 from recto.agents.template import new_files
 from recto.cli import options
 from recto.cli.command import FAILED, WRONG_USE, group, stop
+from recto.cli.elsewhere import tools_elsewhere, with_tried
 from recto.cli.explain import explain
-from recto.config.settings import Limits
+from recto.config.settings import Limits, ServerSettings
 from recto.conversation.json import Json, dump
 from recto.errors import SettingsError
 
 if TYPE_CHECKING:
-    pass
+    from recto.tools.external.services import ToolSource
 
 agents = group("agents", "Check the folder of your agents, explain one, or begin a new one.")
 
 
 @agents.command()
 def check(
-    folder: options.AgentsToCheck, *, strict: options.Strict = False, as_json: options.CheckAsJson = False
+    context: typer.Context,
+    folder: options.AgentsToCheck,
+    *,
+    strict: options.Strict = False,
+    offline: options.Offline = False,
+    as_json: options.CheckAsJson = False,
 ) -> None:
     """Load every agent of a folder, tools included, and say what is wrong with which line of which file.
+
+    Servers that agents have tools from (`mcp`, `openapi`) are tried too, with the secrets of this environment.
 
     Problems and warnings go to standard error, a line for each good agent to standard output. Exit codes: 0 all are
     good, 1 there are problems (or warnings, with --strict), 2 wrong use.
@@ -47,9 +55,11 @@ def check(
             loaded = load_folder(_of_agents(folder), Limits(), tools)
             linted = [one for name in loaded for one in lint(loaded[name], loaded.folders[name], tools)]
             loaded = replace(loaded, warnings=tuple(dict.fromkeys((*loaded.warnings, *linted))))
+            found = tools_elsewhere(None if offline else context.obj, ServerSettings(), loaded)
+            loaded = with_tried(loaded, found)
     except SettingsError as error:
         raise stop("agents check", error, WRONG_USE) from error
-    rows = [_row(agent, loaded.folders[name], tools) for name, agent in loaded.items()]
+    rows = [_row(agent, loaded.folders[name], tools, found.get(name, ())) for name, agent in loaded.items()]
     if as_json:
         _print_json(loaded, rows)
     else:
@@ -108,12 +118,13 @@ def _of_agents(folder: Path) -> Path:
     return folder
 
 
-def _row(agent: Agent, folder: Path, tools: Toolbox) -> dict[str, Json]:
+def _row(agent: Agent, folder: Path, tools: Toolbox, elsewhere: Sequence[ToolSource]) -> dict[str, Json]:
+    found = [tool.name for source in elsewhere for tool in source.found.tools]
     return {
         "name": agent.name,
         "description": agent.description,
         "model": agent.model,
-        "tools": [*with_reading(agent.tools, agent.file_input.takes_documents), *tools.of_folder(folder)],
+        "tools": [*with_reading(agent.tools, agent.file_input.takes_documents), *tools.of_folder(folder), *found],
         "skills": list(agent.skills),
         "locale": agent.locale,
         "tokens": persona_tokens(agent),

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Collection
 from contextlib import redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from recto.agents.agent import Agent
 from recto.cli import options
 from recto.cli.command import exit_codes
 from recto.cli.data import opened_store
+from recto.cli.elsewhere import TryTools, own_tools, tools_elsewhere
 from recto.cli.server_settings import load_settings
 from recto.config.checked import nearest
 from recto.config.settings import ServerSettings
@@ -58,7 +59,8 @@ class ExplainRequest:
 class Explained:
     """A system prompt as it would be, within its budget; the tools with their tokens; what was read of whom.
 
-    Where tools are described in words (P11), the prompt has them and their tokens.
+    Where tools are described in words (P11), the prompt has them and their tokens. `missing` says why tools of some
+    places elsewhere are not there.
     """
 
     agent: Agent
@@ -67,6 +69,7 @@ class Explained:
     tools: tuple[Part, ...]
     read: dict[str, bool]
     user: str | None
+    missing: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def tokens(self) -> int:
@@ -86,6 +89,7 @@ class Explained:
 
 
 def explain(
+    context: typer.Context,
     name: options.AgentName,
     *,
     skill: options.SkillName = None,
@@ -106,14 +110,14 @@ def explain(
     with exit_codes("agents explain"):
         settings = load_settings({"agents": agents, "data": data}, os.environ, config)
         with redirect_stdout(sys.stderr):
-            found = asyncio.run(_explained(settings, asked))
+            agent, tools, missing = _agent(settings, name, context.obj)
+            found = replace(asyncio.run(_explained(settings, asked, agent, tools)), missing=missing)
     typer.echo(dump(_row(found)).decode() if as_json else "\n".join(_lines(found)))
 
 
-async def _explained(settings: ServerSettings, asked: ExplainRequest) -> Explained:
+async def _explained(settings: ServerSettings, asked: ExplainRequest, agent: Agent, tools: Registry) -> Explained:
     from recto.worker.context.prompt_context import NO_REQUEST, prompt_context
 
-    agent, tools = _agent(settings, asked.agent)
     skill = _skill(agent, asked)
     if asked.voice is not None and asked.voice not in agent.voices:
         raise _unknown("--voice", asked.voice, agent.voices)
@@ -139,17 +143,20 @@ async def _explained(settings: ServerSettings, asked: ExplainRequest) -> Explain
     )
 
 
-def _agent(settings: ServerSettings, name: str) -> tuple[Agent, Registry]:
+def _agent(settings: ServerSettings, name: str, trying: TryTools | None) -> tuple[Agent, Registry, dict[str, str]]:
+    """An agent, its tools with those that are found elsewhere, and what is wrong where some are missing."""
     from recto.agents.folders import load_agents
-    from recto.tools.load_tools import tools_built_in, tools_of_agent, tools_of_folder, tools_of_packages
     from recto.tools.registry import Registry
 
     loaded = load_agents(settings.agents, settings.limits)
     if name not in loaded:
         why = "; ".join(map(str, loaded.broken.get(name, ())))
         raise SettingsError(name="AGENT", value=name, allowed=why or f"there is none{nearest(name, tuple(loaded))}")
-    own = (*tools_of_packages(), *tools_of_folder(loaded.folders[name]))
-    return loaded[name], Registry((*tools_of_agent(loaded[name], Registry(tools_built_in())), *own))
+    one = replace(loaded, agents={name: loaded[name]})
+    found = tools_elsewhere(trying, settings, one).get(name, ())
+    more = [tool for source in found for tool in source.found.tools]
+    missing = {source.name: source.found.problem for source in found if source.found.problem}
+    return loaded[name], Registry((*own_tools(loaded, name).values(), *more)), missing
 
 
 def _target(model: str) -> Target:
@@ -207,6 +214,7 @@ def _row(found: Explained) -> dict[str, Json]:
         "budget": context.budget,
         "tokens": found.tokens,
         "tools": dict(found.tool_tokens),
+        "missing": dict(found.missing),
         "read": dict(found.read),
         "changes": changes,
         "over": found.system.over,
@@ -228,6 +236,7 @@ def _lines(found: Explained) -> list[str]:
         f"tokens  {found.tokens} of the system prompt, {budget}; {_of_tools(found)}",
         f"tools   {', '.join(tools) or 'none'}",
     ]
+    lines += [f"missing tools of {name}: {problem}" for name, problem in found.missing.items()]
     lines += [f"{one.decision:<7} {one.source}: {one.reason}" for one in found.changes]
     lines += [f"over    {found.system.over}"] if found.system.over else []
     return [*lines, "", found.system.text]

@@ -29,6 +29,7 @@ Hello = Annotated[bool, typer.Option("--hello", help="Make a first run once it i
 
 AgentsToCheck = Annotated[Path, typer.Argument(metavar="DIR", help="Folder with a folder for each agent.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Warnings fail too.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Do not try servers that agents have tools from.")]
 CheckAsJson = Annotated[bool, typer.Option("--json", help="Print agents, problems and warnings as JSON.")]
 AgentName = Annotated[str, typer.Argument(metavar="AGENT", help="Its name: the folder's.")]
 SkillName = Annotated[str | None, typer.Option("--skill", metavar="NAME", help="The skill that is active.")]

@@ -20,7 +20,7 @@ from recto.cli import options
 from recto.cli.command import exit_codes
 from recto.cli.hello import say_hello
 from recto.cli.logs import Secrets, set_up_logs
-from recto.cli.server_settings import FILE, OTHERS, SETTINGS, load_settings
+from recto.cli.server_settings import FILE, OTHERS, SECRETS, SETTINGS, load_settings
 from recto.config.setting import Secrecy, values_of
 from recto.config.settings import ServerSettings
 from recto.errors import SettingsError
@@ -115,6 +115,8 @@ def _print_settings(settings: ServerSettings, found: Mapping[str, str]) -> None:
     for name in (*keys, *sorted({*OTHERS, *urls} - {*keys})):
         value = os.environ.get(name)
         typer.echo(f"{name} = {HIDDEN if value is not None and name in keys else _shown(name, value)}")
+    for name in sorted(name for name in os.environ if name.startswith(SECRETS)):
+        typer.echo(f"{name} = {HIDDEN}")
     for name, value in found.items():
         typer.echo(f"{name}: {value}")
 
@@ -145,8 +147,9 @@ def _secrets(settings: ServerSettings, environment: Mapping[str, str]) -> list[s
     found = [word for name, value in values_of(settings).items() for word in _words(SETTINGS[name].secrecy, value)]
     keys, urls = _settings_of_models()
     of_models = [environment.get(name) for name in keys]
+    of_tools = [value for name, value in environment.items() if name.startswith(SECRETS)]
     passwords = [word for name in urls for word in _password(environment.get(name))]
-    return [one.strip() for one in (*found, *of_models, *passwords) if one]
+    return [one.strip() for one in (*found, *of_models, *of_tools, *passwords) if one]
 
 
 def _words(secrecy: Secrecy | None, value: object) -> Iterable[str]:

@@ -17,6 +17,8 @@ PREFIX = "RECTO_"
 FILE = "recto.toml"
 # Read elsewhere, by whoever needs them; here so that no known name is called unknown.
 # RECTO_URL is for clients: whoever exports it may still start a server.
+# Secrets have names of people's own choice.
+SECRETS = f"{PREFIX}SECRET_"
 OTHERS = frozenset({"RECTO_MODEL_URL", "RECTO_MODEL_KEY", "RECTO_URL"})
 # Also of a name we do not know: it may be a secret under a name that is nearly right.
 HIDDEN = "(not shown)"
@@ -76,7 +78,11 @@ def _read(file: Path | None) -> dict[str, object]:
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
     known = {PREFIX + name.upper(): name for name in SETTINGS}
-    found = {name: value for name, value in environment.items() if name.startswith(PREFIX) and name not in OTHERS}
+    found = {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(PREFIX) and name not in OTHERS and not name.startswith(SECRETS)
+    }
     for name in sorted(found.keys() - known.keys()):
         raise SettingsError(name=name, value=HIDDEN, allowed=f"there is no such setting; known: {_list(known)}")
     return {known[name]: value for name, value in found.items()}

@@ -243,6 +243,43 @@ class SchemaLimits:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ExternalSettings:
+    """What [tools that live elsewhere](external-tools.md) may cost."""
+
+    start_seconds: float = setting(
+        30.0,
+        "Seconds until a server of [tools elsewhere](external-tools.md) is up and has said which it has.",
+        SECONDS,
+        name="external_start_seconds",
+    )
+    wait_seconds: float = setting(
+        5.0,
+        "How long a run waits for such a server that is being reached; then it goes on without its tools.",
+        SECONDS_OR_ZERO,
+        name="external_wait_seconds",
+    )
+    retry_seconds: float = setting(
+        60.0, "The longest pause before one that was lost is tried again.", SECONDS, name="external_retry_seconds"
+    )
+    tools: int = setting(128, "Tools that are taken of one server.", COUNT, name="external_tools")
+    description_characters: int = setting(
+        2_000, "Characters of the description of such a tool.", COUNT, name="external_description_characters"
+    )
+    message_bytes: int = setting(
+        32 * 2**20, "Bytes of one message or answer of theirs.", Range(least=1_000), name="external_message_bytes"
+    )
+    file_bytes: int = setting(
+        4 * 2**20, "Bytes of pictures and sounds in one result of theirs.", COUNT_OR_ZERO, name="external_file_bytes"
+    )
+    scratch_bytes: int = setting(
+        512 * 2**20,
+        "Bytes that one started here may write to its temporary folder, and to its home; they are memory.",
+        COUNT,
+        name="external_scratch_bytes",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class SqliteSettings:
     """How SQLite is used: `group` writes are committed at once, `readers` read at a time."""
 

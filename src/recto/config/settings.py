@@ -16,6 +16,7 @@ from recto.config.run_settings import (
     Bounds,
     CleaningSettings,
     DispatchSettings,
+    ExternalSettings,
     HubSettings,
     LogCacheSettings,
     PostgresSettings,
@@ -112,6 +113,7 @@ class ServerSettings:
     recorder: RecorderSettings = RecorderSettings()
     log_cache: LogCacheSettings = LogCacheSettings()
     schemas: SchemaLimits = SchemaLimits()
+    external: ExternalSettings = ExternalSettings()
     database_url: str | None = setting(
         None,
         "`sqlite:///PATH` (by default in the data folder) or `postgresql://USER:PASSWORD@HOST/DATABASE` (`postgres://` "

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from recto.agents.file_input import FileInput
 from recto.conversation.attachment import Attachment
+
+if TYPE_CHECKING:
+    # Here: few servers ever ask others, and its client is large.
+    import aiohttp
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,4 +141,18 @@ class AttachmentRows(Protocol):
 
     async def mend_blob(self, old: str, new: str) -> None:
         """The bytes of a blob are under a new name from now on, for all attachments that stood on the old one."""
+        ...
+
+
+class WebSession(Protocol):
+    """A session with hosts of the web, each of whose sockets is checked before it is connected."""
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        """What sends requests. Whoever asked for it closes it."""
+        ...
+
+    @property
+    def has_refused(self) -> bool:
+        """Whether an address was refused because it is not public."""
         ...

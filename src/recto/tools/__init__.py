@@ -12,4 +12,5 @@
 - `documents`: tools that read documents
 - `workspace`: a folder for each thread, and the tool that puts files there
 - `builtin`: time, arithmetic and skills
+- `external`: tools that live elsewhere: servers of MCP, services with an OpenAPI file
 """

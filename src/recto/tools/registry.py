@@ -12,9 +12,10 @@ from recto.tools.ports import Tool
 
 
 class Registry(Mapping[str, Tool]):
-    """Tools by name, in the order given."""
+    """Tools by name, in the order given. `missing` are places elsewhere whose tools cannot be used at present."""
 
-    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+    def __init__(self, tools: Iterable[Tool] = (), *, missing: tuple[str, ...] = ()) -> None:
+        self.missing = missing
         known: dict[str, Tool] = {}
         for tool in tools:
             if tool.name in known:
@@ -41,7 +42,8 @@ class Registry(Mapping[str, Tool]):
 
     def confirming(self, names: Collection[str]) -> Registry:
         """These tools, of which a person has to agree to those of these names, whatever their own marks say."""
-        return Registry([_confirming(tool) if name in names else tool for name, tool in self._tools.items()])
+        tools = [_confirming(tool) if name in names else tool for name, tool in self._tools.items()]
+        return Registry(tools, missing=self.missing)
 
     def confirmed(self) -> Mapping[str, str]:
         """Those a person has to agree to, with the schema of their arguments. A form of the client's asks by itself."""

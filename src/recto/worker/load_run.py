@@ -56,6 +56,7 @@ async def load_run(
 ) -> LoadedRun:
     """A claimed run, with its input ready to enter the log with the first write, once."""
     runtime.reached("claimed")
+    await runtime.tools_tried(row.agent)
     cached = await runtime.log_cache.take(log_query(runtime, row))
     said = await _said(runtime.store, row) if row.last_event else ()
     cached = await _whole_for_list(runtime, row, asked, cached)

@@ -182,11 +182,19 @@ class PageInputs:
 
     async def prompt_context(self, log: Sequence[Entry]) -> PromptContext:
         """What the next page is made for. What a skill declares is looked up when it is first needed."""
+        self._refresh_tools()
         skill, changed = self.skill(log), view(log).skill
         if skill is None or changed is None:
             return prompt_context(self.agent, self.tools, self.asked)
         await self.know(skill, changed.scenario)
         return self._contexts[skill.name, changed.scenario]
+
+    def _refresh_tools(self) -> None:
+        """Tools that live elsewhere come and go: a page has those there are, and its calls find the same."""
+        tools = self.runtime.tools.get(self.agent.name, self.tools)
+        if tools is not self.tools:
+            self.tools = tools
+            self.forget_known()
 
     async def know(self, skill: Skill, scenario: str | None) -> KnownData:
         """What a skill may know of the run's user, looked up once."""

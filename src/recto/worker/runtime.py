@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
@@ -44,6 +44,10 @@ def pass_by(_point: Point) -> None:
     """Nobody watches."""
 
 
+async def wait_for_none(_agent: str) -> None:
+    """No tools live elsewhere."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Runtime:
     """Store, readers, model, agents and their tools; time, chance and ids, so that tests can have their own.
@@ -53,7 +57,8 @@ class Runtime:
     may keep neither these nor files. `vision` says whether models see pictures, where it is not left to what is known
     of each; `profile_bytes` how much is kept of a user, `state_bytes` how long the state of a thread may be. `quoting`
     lets through as many as may make the quote of a page at a time, `setting` one page that takes long; `schemas` checks
-    the arguments of clients' tools.
+    the arguments of clients' tools. `tools` may be others from one moment to the next, where some live elsewhere;
+    `tools_tried` waits until an agent's were looked for.
     """
 
     store: Store
@@ -83,6 +88,7 @@ class Runtime:
     quoting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WorkSettings.quotes_at_once))
     setting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     schemas: Schemas = field(default_factory=Schemas)
+    tools_tried: Callable[[str], Awaitable[None]] = field(default=wait_for_none)
 
     async def forget_gone(self) -> int:
         """Have nothing left in memory of who was deleted, here or by another process. Returns how many threads.

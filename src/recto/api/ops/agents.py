@@ -21,7 +21,10 @@ class SkillShape(TypedDict):
 
 
 class AgentShape(TypedDict):
-    """An agent, as whoever may talk to it sees it. `clientTools` are those of its tools a client may answer for."""
+    """An agent, as whoever may talk to it sees it. `clientTools` are those of its tools a client may answer for.
+
+    `unavailable` names servers elsewhere whose tools it cannot use at present.
+    """
 
     name: str
     description: str
@@ -30,6 +33,7 @@ class AgentShape(TypedDict):
     toolCalling: str
     tools: list[str]
     clientTools: list[str]
+    unavailable: list[str]
     skills: list[SkillShape]
     voices: list[str]
 
@@ -48,6 +52,7 @@ EXAMPLE: AgentShape = {
     "toolCalling": "native",
     "tools": ["calculator", "collect_birth_info", "current_time"],
     "clientTools": ["collect_birth_info"],
+    "unavailable": [],
     "skills": [
         {"name": "bazi", "description": "Reads the eight characters of a birth.", "scenarios": ["basic_reading"]}
     ],
@@ -72,6 +77,7 @@ def _row(backend: Backend, agent: Agent) -> AgentShape:
         "toolCalling": agent.tool_calling,
         "tools": sorted(offered),
         "clientTools": sorted(offered - backend.tool_names.get(agent.name, frozenset())),
+        "unavailable": list(backend.unavailable_tools(agent.name)),
         "skills": [_skill(skill) for skill in agent.skills.values()],
         "voices": list(agent.voices),
     }

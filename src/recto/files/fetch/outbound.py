@@ -31,6 +31,7 @@ HEADERS = {"User-Agent": "recto (fetches files its users name)", "Accept": "*/*"
 HEADER_BYTES, HEADER_LINES = 8_190, 100
 OK, REDIRECTS = 200, frozenset({301, 302, 303, 307, 308})
 RETRY_SECONDS = 1.0
+EVERYWHERE = (ip_network("0.0.0.0/0"), ip_network("::/0"))
 UPLOAD = "download it yourself and upload it"
 # Family, kind, protocol, name and address, as the system's resolver writes them.
 SocketAddress: TypeAlias = tuple[int, int, int, str, tuple[object, ...]]
@@ -72,8 +73,11 @@ class Outbound:
         first = check_url(url, hosts, own)
         deadline = asyncio.get_running_loop().time() + self.settings.seconds
         resolver = _PublicOnly(self._resolver, self._allowance)
+        limit = aiohttp.ClientTimeout(
+            total=None, connect=self.settings.connect_seconds, sock_read=self.settings.idle_seconds
+        )
         with self._one_more(owner, resolver):
-            async with self._session(resolver) as session:
+            async with self._session(resolver, timeout=limit, force_close=True) as session:
                 journey = _Journey(session, resolver, deadline)
                 reaching = self._reach(journey, first, lambda onward: check_url(onward, hosts, own))
                 async with (
@@ -81,6 +85,15 @@ class Outbound:
                     aclosing(self._pieces(journey, answer, last, most_bytes)) as pieces,
                 ):
                     yield _fetched(answer, first, last, pieces)
+
+    def open_web(self, *, internal: bool) -> GuardedSession:
+        """A session for the host that an operator has named, to be closed by who asks for it.
+
+        It is held to public addresses too, unless the operator says that the host is an `internal` one.
+        """
+        resolver = _PublicOnly(self._resolver, EVERYWHERE if internal else self._allowance)
+        timeout = aiohttp.ClientTimeout(total=None, connect=self.settings.connect_seconds)
+        return GuardedSession(self._session(resolver, timeout=timeout, force_close=False), resolver)
 
     @contextmanager
     def _one_more(self, owner: str, resolver: _PublicOnly) -> Generator[None]:
@@ -99,18 +112,17 @@ class Outbound:
     def _one_less(self, owner: str) -> None:
         self._users = self._users - Counter({owner: 1})
 
-    def _session(self, resolver: _PublicOnly) -> aiohttp.ClientSession:
-        """One for each fetch: no connection, cookie or answer of the DNS is left over for the next."""
-        limit = aiohttp.ClientTimeout(
-            total=None, connect=self.settings.connect_seconds, sock_read=self.settings.idle_seconds
-        )
+    def _session(
+        self, resolver: _PublicOnly, *, timeout: aiohttp.ClientTimeout, force_close: bool
+    ) -> aiohttp.ClientSession:
+        """No cookie or answer of the DNS is left over for the next request; nor a connection, by `force_close`."""
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                resolver=resolver, use_dns_cache=False, force_close=True, socket_factory=resolver.open_socket
+                resolver=resolver, use_dns_cache=False, force_close=force_close, socket_factory=resolver.open_socket
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=HEADERS,
-            timeout=limit,
+            timeout=timeout,
             auto_decompress=False,
             trust_env=False,
             max_line_size=HEADER_BYTES,
@@ -188,6 +200,19 @@ class _PublicOnly(AbstractResolver):
             return any(ip_address(address) in network for network in self._allowance)
         except ValueError:
             return False
+
+
+class GuardedSession:
+    """A session whose every socket is checked. `has_refused`: an address that it was to connect to is not public."""
+
+    def __init__(self, session: aiohttp.ClientSession, resolver: _PublicOnly) -> None:
+        self.session = session
+        self._resolver = resolver
+
+    @property
+    def has_refused(self) -> bool:
+        """Whether some address was refused."""
+        return self._resolver.has_refused
 
 
 class _Journey:

@@ -6,7 +6,7 @@ Of a user, a skill knows what it declares and nothing else.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from recto.agents.agent import Agent, Sampling
@@ -29,6 +29,8 @@ WHY_SELECT = "phase select: no skill is active"
 WHY_EXECUTE = "phase execute: skill {skill}"
 # How a client's system message is announced to the model, among the context.
 CLIENT_SAYS = "instructions of the client"
+TOOLS_MISSING = "tools that cannot be used at present"
+NOT_THERE = "{names}: not reached. If the user needs them, say that they are not available now."
 FREE, REQUIRED = (None, "auto", "none"), "required"
 NO_REQUEST, NOTHING = RunInput(thread="", run=""), KnownData()
 
@@ -61,10 +63,16 @@ def prompt_context(
         history=phase.history,
         budget=phase.budget,
         # Where the agent does not take it into the prompt, it has no more weight than what a user says (P3).
-        items=(*asked.context, *[ContextItem(description=CLIENT_SAYS, value=text) for text in said]),
+        items=(*asked.context, *[ContextItem(description=CLIENT_SAYS, value=text) for text in said], *_missing(tools)),
         skill=skill,
         known=known,
     )
+
+
+def _missing(tools: Registry) -> Iterator[ContextItem]:
+    """The model is told of tools that it would have and has not."""
+    if tools.missing:
+        yield ContextItem(description=TOOLS_MISSING, value=NOT_THERE.format(names=", ".join(tools.missing)))
 
 
 def _phase(agent: Agent, skill: Skill | None) -> Phase:

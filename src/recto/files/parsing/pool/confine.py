@@ -23,14 +23,14 @@ SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc/ld.so.cache
 
 async def confinement(program: str) -> tuple[str, ...]:
     """The words before a command that confine it, after trying them out; none where there is no such program."""
-    path = _found(program) if program else None
+    path = program_path(program) if program else None
     if path is None:
         return ()
     prefix = prefix_of(path)
     return prefix if await _works(prefix) else ()
 
 
-def _found(program: str) -> str | None:
+def program_path(program: str) -> str | None:
     """The system's own, which may have rights that ours lacks; else the one that came along, where there is one."""
     if (path := shutil.which(program)) or program != BUBBLEWRAP:
         return path

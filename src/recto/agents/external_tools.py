@@ -1,0 +1,221 @@
+"""Tools that live elsewhere, as an agent's settings name them: servers of MCP, services with an OpenAPI file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+
+from recto.config.checked import Seconds, Table, Word, value_fault
+from recto.config.problem import Fault
+from recto.config.yaml_values import Values
+
+# The name goes before those of the tools, with two underscores between: both together have 64 characters at most.
+SERVER_NAME = re.compile(r"[a-z0-9]([a-z0-9_-]{0,22}[a-z0-9])?")
+BETWEEN = "__"
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+URL = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[^\s/?#\[\]]*[^\s/?#:\[\]])(:[0-9]{1,5})?(/[!-\"$-~]*)?")
+LINE = re.compile(r"[^\r\n\0]*")
+# Stands in a value for a secret of the server's environment.
+SECRET = re.compile(r"secret:([A-Z][A-Z0-9_]*)")
+OF_COMMAND = ("env", "network", "sandbox", "readable", "writable")
+OF_URL = ("headers", "internal")
+
+
+def _server_name(value: str) -> str:
+    if not SERVER_NAME.fullmatch(value) or BETWEEN in value:
+        raise ValueError("a name has 1 to 24 small letters, digits, - or single _, and begins and ends with none of -_")
+    return value
+
+
+def _variable(value: str) -> str:
+    if not VARIABLE.fullmatch(value):
+        raise ValueError("a variable of the environment has letters, digits and _, and begins with no digit")
+    return value
+
+
+def _header(value: str) -> str:
+    if not HEADER.fullmatch(value):
+        raise ValueError("it is no name of a header, such as Authorization")
+    return value
+
+
+def _line(value: str) -> str:
+    if not LINE.fullmatch(value):
+        raise ValueError("it is one line")
+    return value
+
+
+def _web(value: str) -> str:
+    if not URL.fullmatch(value):
+        raise ValueError("it is a url of http or https, such as https://example.com/mcp")
+    if "@" in urlsplit(value).netloc:
+        raise ValueError("a name or password in it would be shown; send it in headers, as secret:NAME")
+    return value
+
+
+def _absolute(value: str) -> str:
+    if not Path(value).is_absolute() or ".." in Path(value).parts:
+        raise ValueError("it is a whole path, such as /srv/documents")
+    return value
+
+
+def _beside(value: str) -> str:
+    path = Path(value)
+    if path.is_absolute() or ".." in path.parts or path.suffix not in (".yaml", ".yml", ".json"):
+        raise ValueError("it is a file of YAML or JSON in the agent's folder, such as shop.yaml")
+    return value
+
+
+ServerName = Annotated[str, AfterValidator(_server_name)]
+Line = Annotated[str, AfterValidator(_line)]
+WebAddress = Annotated[str, AfterValidator(_web)]
+Headers = dict[Annotated[str, AfterValidator(_header)], Line]
+Folders = list[Annotated[str, AfterValidator(_absolute)]]
+
+
+class McpTable(Table):
+    """`mcp.NAME`: a server of tools, by the command that starts it or by its url."""
+
+    command: Annotated[list[Word], Field(min_length=1)] | None = None
+    env: dict[Annotated[str, AfterValidator(_variable)], Line] = Field(default_factory=dict[str, str])
+    network: bool = False
+    sandbox: bool = True
+    readable: Folders = Field(default_factory=list[str])
+    writable: Folders = Field(default_factory=list[str])
+    url: WebAddress | None = None
+    headers: Headers = Field(default_factory=dict[str, str])
+    internal: bool = False
+    tools: list[Word] | None = None
+    resources: bool = False
+    seconds: Seconds | None = None
+
+
+class OpenApiTable(Table):
+    """`openapi.NAME`: a service over HTTP that a file beside AGENT.md describes."""
+
+    file: Annotated[str, AfterValidator(_beside)]
+    server: WebAddress | None = None
+    operations: list[Word] | None = None
+    headers: Headers = Field(default_factory=dict[str, str])
+    security: dict[str, Line] = Field(default_factory=dict[str, str])
+    internal: bool = False
+    seconds: Seconds | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingsPlace:
+    """Where an entry stands: the file, the line, and the folder of the agent."""
+
+    file: Path
+    line: int | None
+
+    @property
+    def folder(self) -> Path:
+        """That of the agent."""
+        return self.file.parent
+
+
+@dataclass(frozen=True, kw_only=True)
+class McpSettings:
+    """A server of MCP. With a `command` it is started here, else it is at `url`.
+
+    `tools` are those the agent has of it, by the server's own names; None: all. `seconds` are of one call.
+    """
+
+    name: str
+    place: SettingsPlace
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    network: bool = False
+    sandbox: bool = True
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    internal: bool = False
+    tools: tuple[str, ...] | None = None
+    resources: bool = False
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenApiSettings:
+    """A service over HTTP. `server` is its address, where the file's is another; `security` has a value a scheme."""
+
+    name: str
+    place: SettingsPlace
+    file: Path
+    server: str = ""
+    operations: tuple[str, ...] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    security: Mapping[str, str] = field(default_factory=dict[str, str])
+    internal: bool = False
+    seconds: float | None = None
+
+
+def is_elsewhere(tool: str, servers: Iterable[str]) -> bool:
+    """Whether a tool would be one of these servers, by its name; which they have is known once they are reached."""
+    return any(tool.startswith(f"{server}{BETWEEN}") for server in servers)
+
+
+def external_faults(mcp: Mapping[str, McpTable], openapi: Mapping[str, OpenApiTable], found: Values) -> Iterator[Fault]:
+    """What the type of a single value does not tell."""
+    for name, table in mcp.items():
+        if (table.command is None) == (table.url is None):
+            text = f"mcp.{name} needs either a command, which starts it, or the url it is at."
+            yield Fault(line=found.names.get(("mcp", name), 1), text=text)
+            continue
+        others, kind = (OF_URL, "url") if table.command else (OF_COMMAND, "command")
+        for other in [one for one in others if one in table.model_fields_set]:
+            text = f"mcp.{name}.{other} does nothing without a {kind}. Take the line out."
+            yield Fault(line=found.names.get(("mcp", name, other), 1), text=text)
+    for name in [name for name in openapi if name in mcp]:
+        yield value_fault(found, ("openapi", name), name, "there is an mcp of that name too; rename one of them")
+
+
+def mcp_settings(tables: Mapping[str, McpTable], found: Values, file: Path) -> tuple[McpSettings, ...]:
+    """The servers of an agent."""
+    return tuple([_mcp(name, table, _place(found, file, ("mcp", name))) for name, table in tables.items()])
+
+
+def _mcp(name: str, table: McpTable, place: SettingsPlace) -> McpSettings:
+    given = table.model_dump(exclude={"command", "url", "tools", "readable", "writable"})
+    return McpSettings(
+        name=name,
+        place=place,
+        command=tuple(table.command or ()),
+        url=table.url or "",
+        tools=None if table.tools is None else tuple(table.tools),
+        readable=tuple(table.readable),
+        writable=tuple(table.writable),
+        **given,
+    )
+
+
+def openapi_settings(tables: Mapping[str, OpenApiTable], found: Values, file: Path) -> tuple[OpenApiSettings, ...]:
+    """The services of an agent."""
+    return tuple([_openapi(name, table, _place(found, file, ("openapi", name))) for name, table in tables.items()])
+
+
+def _openapi(name: str, table: OpenApiTable, place: SettingsPlace) -> OpenApiSettings:
+    given = table.model_dump(exclude={"file", "server", "operations"})
+    return OpenApiSettings(
+        name=name,
+        place=place,
+        file=place.folder / table.file,
+        server=table.server or "",
+        operations=None if table.operations is None else tuple(table.operations),
+        **given,
+    )
+
+
+def _place(found: Values, file: Path, path: Sequence[str]) -> SettingsPlace:
+    """A variant's file may leave it to AGENT.md, which has other lines."""
+    return SettingsPlace(file=file, line=found.names.get(tuple(path)))

@@ -1,0 +1,59 @@
+"""Tools that live elsewhere, put together: their secrets, their way out, their sandbox; for a server, or for a try."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+
+from recto.agents.agent import Agent
+from recto.app.files import make_outbound
+from recto.config.file_settings import BUBBLEWRAP
+from recto.config.settings import ServerSettings
+from recto.files.parsing.pool.confine import program_path
+from recto.tools.client_schema import Schemas
+from recto.tools.external.live_tools import LiveTools, tool_sources
+from recto.tools.external.sandbox import Sandbox
+from recto.tools.external.services import ExternalServices, ToolSource
+from recto.tools.registry import Registry
+
+
+def make_live_tools(
+    settings: ServerSettings, agents: Mapping[str, Agent], own: Mapping[str, Registry], schemas: Schemas
+) -> LiveTools:
+    """The tools of every agent, its own and those elsewhere. Nothing is begun yet."""
+    services = make_services(settings, schemas)
+    sources = {name: tool_sources(agent, own[name], services) for name, agent in agents.items()}
+    return LiveTools(own, sources, {name: agent.confirm for name, agent in agents.items()})
+
+
+def try_tools(
+    settings: ServerSettings, agents: Mapping[str, Agent], own: Mapping[str, Registry]
+) -> Mapping[str, Sequence[ToolSource]]:
+    """Reach every place elsewhere once, all at the same time: what was found at each, by agent."""
+    return asyncio.run(_tried(settings, agents, own))
+
+
+async def _tried(
+    settings: ServerSettings, agents: Mapping[str, Agent], own: Mapping[str, Registry]
+) -> Mapping[str, Sequence[ToolSource]]:
+    tools = make_live_tools(settings, agents, own, Schemas(settings.schemas))
+    tools.start()
+    try:
+        # A server that does not answer in time says so itself.
+        await asyncio.gather(*[tools.tried(name, 2 * settings.external.start_seconds) for name in agents])
+    finally:
+        await tools.stop()
+    return tools.sources
+
+
+def make_services(settings: ServerSettings, schemas: Schemas) -> ExternalServices:
+    """What all of them work with."""
+    outbound = make_outbound(settings)
+    return ExternalServices(
+        settings=settings.external,
+        environment=os.environ,
+        open_web=lambda internal: outbound().open_web(internal=internal),
+        sandbox=Sandbox(program=program_path(BUBBLEWRAP), scratch_bytes=settings.external.scratch_bytes),
+        schemas=schemas,
+    )

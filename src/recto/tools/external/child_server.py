@@ -1,0 +1,148 @@
+"""A server of MCP as a child process: a message a line, of bounded length. What is no message is passed over."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from mcp.client._transport import TransportStreams  # what all its transports give has no other name
+    from mcp.shared.message import SessionMessage
+
+LOGGER = logging.getLogger("recto.tools")
+# Twice: until it is asked to end by a signal, and until it is ended. A server that stops waits for it.
+STOP_SECONDS = 1.0
+# Of what it writes to its standard error: enough to say why it ended.
+TAIL_CHARACTERS = 2_000
+
+
+@dataclass(kw_only=True)
+class ChildServer:
+    """One start of a server. `ended` is called when it says no more; `problem` tells why, once all is over.
+
+    `hide` takes secrets out of what it wrote.
+    """
+
+    name: str
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    folder: str
+    line_bytes: int
+    hide: Callable[[str], str]
+    ended: Callable[[], None]
+    problem: str = field(default="", init=False)
+    _tail: str = field(default="", init=False)
+    _is_over: bool = field(default=False, init=False)
+
+    @asynccontextmanager
+    async def transport(self) -> AsyncGenerator[TransportStreams]:
+        """Start it, and speak with it while the context lasts. Then it ends, by itself or not."""
+        import anyio
+        from mcp.shared.message import SessionMessage
+
+        process = await self._start()
+        come, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        outgoing, sent = anyio.create_memory_object_stream[SessionMessage](0)
+        working = [
+            asyncio.create_task(self._read(process, come)),
+            asyncio.create_task(self._write(process, sent, come)),
+            asyncio.create_task(self._listen(process)),
+        ]
+        try:
+            yield incoming, outgoing
+        finally:
+            # Once we close its input it ends too, and that is no problem.
+            ended_itself = self._is_over
+            await asyncio.shield(asyncio.ensure_future(_end(process)))
+            # What it wrote last may still be on its way.
+            await asyncio.wait(working[-1:], timeout=STOP_SECONDS)
+            for task in working:
+                task.cancel()
+            await asyncio.gather(*working, return_exceptions=True)
+            self.problem = self.problem or (self._why(process) if ended_itself else "")
+            for stream in (come, incoming, outgoing, sent):
+                stream.close()
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        pipe = asyncio.subprocess.PIPE
+        return await asyncio.create_subprocess_exec(
+            *self.command,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            env=dict(self.environment),
+            cwd=self.folder,
+            limit=self.line_bytes,
+            start_new_session=True,
+        )
+
+    async def _read(
+        self, process: asyncio.subprocess.Process, come: MemoryObjectSendStream[SessionMessage | Exception]
+    ) -> None:
+        """Messages as they come, until there are no more: the session learns of it by the end of its stream."""
+        from mcp.shared.message import SessionMessage
+        from mcp_types import jsonrpc_message_adapter
+
+        stdout = process.stdout
+        async with come:
+            while stdout and (line := await self._line(stdout)):
+                try:
+                    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                except ValueError:
+                    LOGGER.debug("MCP server %s wrote a line that is no message.", self.name)
+                    continue
+                await come.send(SessionMessage(message))
+        self._is_over = True
+        self.ended()
+
+    async def _line(self, stdout: asyncio.StreamReader) -> bytes:
+        try:
+            return await stdout.readline()
+        except ValueError:
+            self.problem = f"it sent a message of more than {self.line_bytes:,} bytes"
+            return b""
+
+    def _why(self, process: asyncio.subprocess.Process) -> str:
+        said = " ".join(self.hide(self._tail).split())
+        return f"it ended with code {process.returncode}{f'; it last said: {said}' if said else ''}"
+
+    async def _write(
+        self,
+        process: asyncio.subprocess.Process,
+        sent: MemoryObjectReceiveStream[SessionMessage],
+        come: MemoryObjectSendStream[SessionMessage | Exception],
+    ) -> None:
+        with suppress(OSError):
+            async for one in sent:
+                text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
+                if process.stdin:
+                    process.stdin.write(f"{text}\n".encode())
+                    await process.stdin.drain()
+            return
+        # It takes nothing any more: nobody is to wait for its answers.
+        come.close()
+
+    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+        while process.stderr and (piece := await process.stderr.read(4_096)):
+            self._tail = (self._tail + piece.decode(errors="replace"))[-TAIL_CHARACTERS:]
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Close its input, which asks it to end; what does not is ended, with all that it has started."""
+    if process.stdin:
+        process.stdin.close()
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_SECONDS):
+                await process.wait()
+                return
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+    await process.wait()

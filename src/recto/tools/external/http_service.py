@@ -1,0 +1,312 @@
+"""Operations of an OpenAPI file, called over HTTP through the one guarded way out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlencode
+
+from recto.agents.external_tools import OpenApiSettings, SettingsPlace
+from recto.config.checked import nearest
+from recto.conversation.json import Json, dump, load_object
+from recto.conversation.messages import Data, File, Text, ToolOffer
+from recto.conversation.next_step import INVALID_ARGUMENTS
+from recto.errors import SettingsError, ToolError
+from recto.tools.call import TIMEOUT, text_result
+from recto.tools.external.mended_schema import CannotOffer, mended_offer
+from recto.tools.external.openapi_file import (
+    BODY,
+    FORM_TYPE,
+    MOST_BYTES,
+    NotOpenApi,
+    OpenApiFile,
+    Operation,
+    SecurityScheme,
+    SentPlace,
+    read_openapi,
+)
+from recto.tools.external.secret_values import SecretValues
+from recto.tools.external.services import ExternalServices, Found
+from recto.tools.external.tool_names import tool_names
+from recto.tools.mark import Mark
+from recto.tools.ports import Tool, ToolContext, ToolResult
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from recto.files.ports import WebSession
+
+LOGGER = logging.getLogger("recto.tools")
+ACCEPT = "application/json, text/*;q=0.9, */*;q=0.5"
+# Of a path: what its file wrote, and what was put in, which is in percents.
+AS_IT_IS = "/%:@!$&()*+,;=~-._"
+GOOD = range(200, 300)
+PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+SLOW = "{tool} took longer than {seconds:g} seconds and was stopped. It may have done part of its work."
+NO_SERVER = "the file names no address that is whole; give it as server"
+NOT_READ = "it cannot be read ({reason})"
+BROKEN_OFF = "{host} broke off, or sent what is no answer; whether {tool} has acted is not known."
+NO_ANSWER = "(status {status}, nothing more)"
+NOT_SHOWN = "(a file of type {type}, {size:,} bytes, which cannot be shown here)"
+TOO_LONG = "{tool} answered with more than {most:,} bytes, so the answer was not read. Ask for less at a time."
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpRequest:
+    """A request as it is sent. What is secret is in it, so nobody shows it."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    data: bytes | None = None
+
+
+class HttpService:
+    """A service that an agent has tools from; `taken` are names of tools that the agent has already."""
+
+    def __init__(self, settings: OpenApiSettings, taken: frozenset[str], services: ExternalServices) -> None:
+        self.settings = settings
+        self.found = Found.nothing_yet()
+        self._taken = taken
+        self._services = services
+        self._secrets = SecretValues(services.environment)
+        self._web: WebSession | None = None
+
+    @property
+    def name(self) -> str:
+        """What the settings call it."""
+        return self.settings.name
+
+    @property
+    def place(self) -> SettingsPlace:
+        """Where they do."""
+        return self.settings.place
+
+    async def keep(self) -> None:
+        """Read its file. Nothing is connected before a tool is called."""
+        try:
+            await self._read()
+        except (NotOpenApi, SettingsError) as error:
+            problem = str(error).rstrip(".")
+            LOGGER.warning("OpenAPI service %s: %s.", self.name, problem)
+            self.found.lost(problem)
+            return
+        for warning in self.found.warnings:
+            LOGGER.warning("OpenAPI service %s: %s", self.name, warning)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            if self._web:
+                await self._web.session.close()
+
+    async def _read(self) -> None:
+        file = await asyncio.to_thread(self._parsed)
+        settings = self.settings
+        server = settings.server or file.server
+        if not server:
+            raise NotOpenApi(NO_SERVER)
+        own = OwnParts(
+            server=server.rstrip("/"),
+            headers=self._secrets.filled(settings.headers),
+            credentials=self._credentials(file),
+            schemes=file.schemes,
+        )
+        chosen = [one for one in file.operations if settings.operations is None or one.name in settings.operations]
+        warnings = [*file.warnings, *self._unknown(file)]
+        names = tool_names(settings.name, [one.name for one in chosen], self._taken)
+        most, tools = self._services.settings.tools, dict[str, Tool]()
+        if len(chosen) > most:
+            warnings.append(f"it has {len(chosen)} operations, of which the first {most} are taken; name some of them")
+        for one in chosen[:most]:
+            try:
+                tools.setdefault(names[one.name], await self._tool(names[one.name], one, own))
+            except CannotOffer as error:
+                warnings.append(f"operation {one.name!r} is left out: {error}")
+        self.found.now(tuple(tools.values()), tuple(warnings))
+
+    def _parsed(self) -> OpenApiFile:
+        try:
+            with self.settings.file.open("rb") as stream:
+                return read_openapi(stream.read(MOST_BYTES + 1))
+        except OSError as error:
+            raise NotOpenApi(NOT_READ.format(reason=error.strerror)) from error
+
+    def _unknown(self, file: OpenApiFile) -> list[str]:
+        known = [one.name for one in file.operations]
+        unknown = [name for name in self.settings.operations or () if name not in known]
+        schemes = [name for name in self.settings.security if name not in file.schemes]
+        return [
+            *[f"there is no operation {name!r}{nearest(name, known)}" for name in unknown],
+            *[f"there is no security scheme {name!r}{nearest(name, tuple(file.schemes))}" for name in schemes],
+        ]
+
+    def _credentials(self, file: OpenApiFile) -> Mapping[str, str]:
+        filled = self._secrets.filled(self.settings.security)
+        encoded = {name: b64encode(value.encode()).decode() for name, value in filled.items()}
+        for value in encoded.values():
+            self._secrets.also(value)
+        is_basic = {name for name, scheme in file.schemes.items() if scheme.is_basic}
+        return {name: encoded[name] if name in is_basic else value for name, value in filled.items()}
+
+    async def _tool(self, name: str, operation: Operation, own: OwnParts) -> Tool:
+        plain = ToolOffer(name=name, description=operation.description, parameters="")
+        limits = self._services.settings
+        offer = await mended_offer(plain, operation.schema, limits.description_characters, self._services.schemas)
+
+        async def act(arguments: str, _context: ToolContext) -> ToolResult:
+            advice = (await self._services.schemas.check([(arguments, offer.parameters)]))[0]
+            if advice is not None:
+                return text_result(advice, INVALID_ARGUMENTS)
+            request = make_request(operation, load_object(arguments) or {}, own)
+            try:
+                async with asyncio.timeout(self.settings.seconds):
+                    return await self._sent(name, request)
+            except TimeoutError as error:
+                raise ToolError(SLOW.format(tool=name, seconds=self.settings.seconds or 0), status=TIMEOUT) from error
+
+        mark = Mark(external=True, safe_to_repeat=operation.may_repeat)
+        return Tool(offer=offer, act=act, mark=mark, origin=f"{operation.method} {operation.path} of {self.name}")
+
+    async def _sent(self, tool: str, request: HttpRequest) -> ToolResult:
+        import aiohttp
+        from yarl import URL
+
+        from recto.tools.external.guarded_http import unreached
+
+        web = self._web = self._web or self._services.open_web(self.settings.internal)
+        url = URL(request.url, encoded=True)
+        try:
+            asking = web.session.request(
+                request.method, url, headers=request.headers, data=request.data, allow_redirects=False
+            )
+            async with asking as answer:
+                return await self._answered(tool, answer)
+        except aiohttp.ClientConnectorError as error:
+            raise ToolError(f"{tool} was not called: {unreached(web, url.host or '', error)}.") from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            if web.has_refused:
+                raise ToolError(f"{tool} was not called: {unreached(web, url.host or '', error)}.") from error
+            raise ToolError(BROKEN_OFF.format(host=url.host, tool=tool), status="interrupted") from error
+
+    async def _answered(self, tool: str, answer: aiohttp.ClientResponse) -> ToolResult:
+        most, body = self._services.settings.message_bytes, bytearray()
+        while piece := await answer.content.readany():
+            body += piece
+            if len(body) > most:
+                raise ToolError(TOO_LONG.format(tool=tool, most=most))
+        error = None if answer.status in GOOD else "error"
+        if error is None and answer.content_type in PICTURES and len(body) <= self._services.settings.file_bytes:
+            picture = File(kind="image", source=Data(base64=b64encode(body).decode()), mime_type=answer.content_type)
+            return ToolResult(parts=(picture,))
+        text = _words(bytes(body), answer) or NO_ANSWER.format(status=answer.status)
+        said = text if error is None else f"{tool} failed with status {answer.status}: {text}"
+        return ToolResult(parts=(Text(text=self._secrets.hide(said)),), error=error)
+
+
+def _words(body: bytes, answer: aiohttp.ClientResponse) -> str:
+    try:
+        return body.decode(answer.charset or "utf-8").strip()
+    except (UnicodeDecodeError, LookupError):
+        return NOT_SHOWN.format(type=answer.content_type, size=len(body))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnParts:
+    """What the settings add to every request: address, headers, and the credential of each scheme."""
+
+    server: str
+    headers: Mapping[str, str]
+    credentials: Mapping[str, str]
+    schemes: Mapping[str, SecurityScheme]
+
+
+def make_request(operation: Operation, given: Mapping[str, Json], own: OwnParts) -> HttpRequest:
+    """The request of a call. Nothing that a model writes can name another host, path or header than is meant."""
+    path, parts = operation.path, _SentParts()
+    for one in operation.parameters:
+        value = given.get(one.argument)
+        if one.place == "path":
+            path = path.replace(f"{{{one.name}}}", _segment(one.argument, _joined(value)))
+        elif value is not None:
+            is_many = one.explode and isinstance(value, list)
+            for each in _items(value) if is_many else (value,):
+                parts.add(one.place, one.name, _joined(each))
+    for scheme, value in _wanted_credentials(operation, own):
+        parts.add(scheme.place, scheme.name, f"{scheme.prefix}{value}")
+    data = _body(operation, given)
+    sent = {"Accept": ACCEPT, **parts.headers}
+    sent |= {"Cookie": "; ".join(parts.cookies)} if parts.cookies else {}
+    sent |= {"Content-Type": operation.body} if data is not None else {}
+    # What the settings say stands over what a model gives.
+    kept = {name: value for name, value in sent.items() if name.lower() not in map(str.lower, own.headers)}
+    query = f"?{urlencode(parts.query)}" if parts.query else ""
+    return HttpRequest(
+        method=operation.method.upper(),
+        url=f"{own.server}{quote(path, safe=AS_IT_IS)}{query}",
+        headers={**kept, **own.headers},
+        data=data,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SentParts:
+    """What is gathered for a request beside its path and its body."""
+
+    query: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    cookies: list[str] = field(default_factory=list[str])
+
+    def add(self, place: SentPlace, name: str, value: str) -> None:
+        match place:
+            case "query":
+                self.query.append((name, value))
+            case "cookie":
+                self.cookies.append(f"{name}={quote(value, safe='')}")
+            case _:
+                self.headers[name] = " ".join(value.split())
+
+
+def _wanted_credentials(operation: Operation, own: OwnParts) -> list[tuple[SecurityScheme, str]]:
+    """Those of the first alternative that all are known of."""
+    for names in operation.security:
+        if all(name in own.credentials and name in own.schemes for name in names):
+            return [(own.schemes[name], own.credentials[name]) for name in names]
+    return []
+
+
+def _segment(argument: str, text: str) -> str:
+    """A value as one piece of a path. Nothing, or dots alone, would lead to another."""
+    if text in ("", ".", ".."):
+        raise ToolError(f"{argument} is {text!r}, which cannot be a part of an address. Give another.")
+    return quote(text, safe="")
+
+
+def _items(value: Json) -> Sequence[Json]:
+    return value if isinstance(value, list) else ()
+
+
+def _joined(value: Json) -> str:
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case list():
+            return ",".join(map(_joined, value))
+        case _:
+            return dump(value).decode()
+
+
+def _body(operation: Operation, given: Mapping[str, Json]) -> bytes | None:
+    if not operation.body:
+        return None
+    fields: Json = given.get(BODY) if operation.is_whole else {k: v for k, v in given.items() if k in operation.fields}
+    if fields is None or fields == {}:
+        return b"{}" if operation.fields and operation.body != FORM_TYPE else None
+    if operation.body == FORM_TYPE and isinstance(fields, Mapping):
+        return urlencode([(name, _joined(value)) for name, value in fields.items()]).encode()
+    return dump(fields)

@@ -1,0 +1,111 @@
+"""The tools of each agent as they are now: its own, which never change, and those that live elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from recto.agents.agent import Agent
+from recto.tools.external.services import ExternalServices, ToolSource
+from recto.tools.registry import Registry
+
+STOP_SECONDS = 2.5
+Value = TypeVar("Value")
+
+
+def tool_sources(agent: Agent, own: Registry, services: ExternalServices) -> tuple[ToolSource, ...]:
+    """The places elsewhere that an agent has tools from."""
+    if not agent.mcp and not agent.openapi:
+        return ()
+    # Here: agents without such tools do not wait for what these need.
+    from recto.tools.external.http_service import HttpService
+    from recto.tools.external.mcp_server import McpServer
+
+    taken = frozenset(own)
+    servers = [McpServer(one, taken, services) for one in agent.mcp]
+    return (*servers, *[HttpService(one, taken, services) for one in agent.openapi])
+
+
+class LiveTools(Mapping[str, Registry]):
+    """The registry of each agent, by its name: another one once something in it has changed.
+
+    `confirm` names those of each that a person has to agree to.
+    """
+
+    def __init__(
+        self,
+        own: Mapping[str, Registry],
+        sources: Mapping[str, Sequence[ToolSource]],
+        confirm: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        self._own = own
+        self._confirm = confirm or {}
+        self.sources = {name: tuple(found) for name, found in sources.items() if found}
+        self._made: dict[str, tuple[tuple[int, ...], Registry]] = {}
+        self._keeping: list[asyncio.Task[None]] = []
+
+    def __getitem__(self, name: str) -> Registry:
+        own, sources = self._own[name], self.sources.get(name, ())
+        versions = tuple([source.found.version for source in sources])
+        if not sources:
+            return own
+        if name not in self._made or self._made[name][0] != versions:
+            tools = [tool for source in sources for tool in source.found.tools]
+            # Those of a place that was lost stay: a call may find it there again, and a page is not another each time.
+            missing = tuple([source.name for source in sources if source.found.problem and not source.found.tools])
+            whole = Registry((*own.values(), *tools), missing=missing)
+            self._made[name] = versions, whole.confirming(self._confirm.get(name, ()))
+        return self._made[name][1]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._own)
+
+    def __len__(self) -> int:
+        return len(self._own)
+
+    def unavailable(self, name: str) -> tuple[str, ...]:
+        """The places elsewhere that cannot be used at present."""
+        return tuple([source.name for source in self.sources.get(name, ()) if source.found.problem])
+
+    def start(self) -> None:
+        """Begin to look for them, in the background: nobody waits for one that does not answer."""
+        every = [source for sources in self.sources.values() for source in sources]
+        self._keeping = [asyncio.create_task(source.keep()) for source in every]
+
+    async def stop(self) -> None:
+        """End all sessions. What says goodbye to a server that does not answer is broken off."""
+        left = set(self._keeping)
+        for _ in range(2):
+            for task in left:
+                task.cancel()
+            left = (await asyncio.wait(left, timeout=STOP_SECONDS))[1] if left else left
+
+    async def tried(self, name: str, seconds: float) -> None:
+        """Wait until all of an agent's were tried once, for so long at most."""
+        found = [source.found for source in self.sources.get(name, ()) if not source.found.tried.is_set()]
+        waiting = [asyncio.ensure_future(one.tried.wait()) for one in found]
+        if not waiting:
+            return
+        try:
+            await asyncio.wait(waiting, timeout=seconds)
+        finally:
+            for one in waiting:
+                one.cancel()
+
+
+class OfEach(Mapping[str, Value]):
+    """Something that is worked out of each agent's tools, as they are when it is asked for."""
+
+    def __init__(self, tools: Mapping[str, Registry], of: Callable[[Registry], Value]) -> None:
+        self._tools = tools
+        self._of = of
+
+    def __getitem__(self, name: str) -> Value:
+        return self._of(self._tools[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)

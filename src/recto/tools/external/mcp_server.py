@@ -1,0 +1,280 @@
+"""One session with a server of MCP, shared by all runs of its agent: begun in the background, kept up, begun again.
+
+A call that was under way when it was lost is not made again, unless the server says that this does no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from recto.agents.external_tools import McpSettings, SettingsPlace
+from recto.errors import SettingsError, ToolError
+from recto.tools.call import TIMEOUT
+from recto.tools.external.child_server import ChildServer
+from recto.tools.external.mcp_tools import listed_tools
+from recto.tools.external.sandbox import CannotStart, environment
+from recto.tools.external.secret_values import SecretValues
+from recto.tools.external.services import ExternalServices, Found
+
+if TYPE_CHECKING:
+    import httpx2
+    from mcp.client import Client, IncomingMessage
+    from mcp.client._transport import TransportStreams  # what all its transports give has no other name
+
+LOGGER = logging.getLogger("recto.tools")
+FIRST_PAUSE = 0.5
+# A session that held so long was a good one: the next is begun without a long pause.
+STEADY_SECONDS = 30.0
+NO_PACKAGE = "it needs a package that is not installed: pip install 'recto[mcp]'"
+SLOW = "{tool} took longer than {seconds:g} seconds and was stopped. It may have done part of its work."
+ENDED = "the connection was lost"
+LOST = (
+    "The connection to {server} was lost while {tool} was at work; whether it finished is not known. It was not called "
+    "again. Look at what is there before you do."
+)
+DOWN = "{server} cannot be reached at present, so {tool} was not called. Try it later, or go on without it."
+# How the client words what it makes up itself when there is nobody left to answer; servers use the same number.
+CLOSED = ("Connection closed", "SSE stream")
+# The server has begun anew and knows nothing of the session, or the session was over before anything was sent.
+NOT_DONE = ("Session terminated", "Client must be used")
+Answer = TypeVar("Answer")
+
+
+class McpServer:
+    """A server that an agent has tools from; `taken` are names of tools that the agent has already."""
+
+    def __init__(self, settings: McpSettings, taken: frozenset[str], services: ExternalServices) -> None:
+        self.settings = settings
+        self.found = Found.nothing_yet()
+        self.secrets = SecretValues(services.environment)
+        self._taken = taken
+        self._services = services
+        self._client: Client | None = None
+        self._up, self._lost, self._changed, self._wake = (asyncio.Event() for _ in range(4))
+
+    @property
+    def name(self) -> str:
+        """What the settings call it."""
+        return self.settings.name
+
+    @property
+    def place(self) -> SettingsPlace:
+        """Where they do."""
+        return self.settings.place
+
+    async def keep(self) -> None:
+        """Begin a session, and another whenever it is lost, after a pause that grows."""
+        pause, clock = FIRST_PAUSE, asyncio.get_running_loop().time
+        while True:
+            begun = clock()
+            problem = await self._until_lost()
+            self._forget_client()
+            # Said when it changes, not with every try.
+            level = logging.DEBUG if problem == self.found.problem else logging.WARNING
+            LOGGER.log(level, "MCP server %s: %s. It is tried again.", self.name, problem)
+            self.found.lost(problem)
+            is_steady = clock() - begun > STEADY_SECONDS
+            pause = FIRST_PAUSE if is_steady else min(2 * pause, self._services.settings.retry_seconds)
+            await _within(self._wake.wait(), pause)
+            self._wake.clear()
+
+    async def call(self, tool: str, ask: Callable[[Client], Awaitable[Answer]], *, may_repeat: bool) -> Answer:
+        """What a server answers. Raises ToolError where it cannot, or says itself that it cannot."""
+        for is_last in (False, True):
+            client = await self._connected(tool)
+            try:
+                async with asyncio.timeout(self.settings.seconds):
+                    return await ask(client)
+            except TimeoutError as error:
+                raise ToolError(SLOW.format(tool=tool, seconds=self.settings.seconds or 0), status=TIMEOUT) from error
+            # An error of the server's, an answer that is none, a session that is over: all of it may hold a secret.
+            except Exception as error:
+                if not _is_lost(error):
+                    raise ToolError(f"{tool} failed: {self.secrets.hide(str(error))}") from error
+                self._note_lost(client)
+                if is_last or not (may_repeat or str(error).startswith(NOT_DONE)):
+                    raise ToolError(LOST.format(server=self.name, tool=tool), status="interrupted") from error
+        raise AssertionError("the last try returns or raises")
+
+    async def _connected(self, tool: str) -> Client:
+        if self._client is None:
+            # Somebody needs it now: the pause before the next try is over.
+            self._wake.set()
+            await _within(self._up.wait(), self._services.settings.wait_seconds)
+        if self._client is None:
+            raise ToolError(DOWN.format(server=self.name, tool=tool), status="failed")
+        return self._client
+
+    def _note_lost(self, client: Client) -> None:
+        if client is self._client:
+            self._forget_client()
+            self._lost.set()
+
+    def _forget_client(self) -> None:
+        self._client = None
+        self._up.clear()
+
+    async def _until_lost(self) -> str:
+        """Hold one session to its end: what ended it."""
+        self._lost.clear()
+        self._changed.clear()
+        end = _SessionEnd()
+        try:
+            await self._session(end)
+        except ImportError:
+            return NO_PACKAGE
+        # What goes wrong in a session is foreign: it costs that session, whatever it is.
+        except Exception as error:
+            LOGGER.debug("MCP server %s: a session ended.", self.name, exc_info=True)
+            return self.secrets.hide(end.why() or _words(error))
+        return self.secrets.hide(end.why() or ENDED)
+
+    async def _session(self, end: _SessionEnd) -> None:
+        async with AsyncExitStack() as stack:
+            async with asyncio.timeout(self._services.settings.start_seconds):
+                client = await stack.enter_async_context(self._new_client(end))
+                await self._list(client)
+            self._client = client
+            self._up.set()
+            listening = asyncio.create_task(self._listen(client))
+            try:
+                await self._follow(client)
+            finally:
+                listening.cancel()
+                await asyncio.gather(listening, return_exceptions=True)
+
+    @asynccontextmanager
+    async def _new_client(self, end: _SessionEnd) -> AsyncGenerator[Client]:
+        from mcp.client import Client
+        from mcp_types import Implementation
+
+        transport = await self._child(end) if self.settings.command else self._web(end)
+        info = Implementation(name="recto", version=version("recto"))
+        async with Client(transport, client_info=info, message_handler=self._notice, cache=None) as client:
+            yield client
+
+    async def _child(self, end: _SessionEnd) -> AbstractAsyncContextManager[TransportStreams]:
+        settings, services = self.settings, self._services
+        child = ChildServer(
+            name=self.name,
+            command=await services.sandbox.command(settings),
+            environment=environment(settings, self.secrets.filled(settings.env)),
+            folder=str(settings.place.folder.resolve()),
+            line_bytes=services.settings.message_bytes,
+            hide=self.secrets.hide,
+            ended=self._lost.set,
+        )
+        end.why = lambda: child.problem
+        return child.transport()
+
+    def _web(self, end: _SessionEnd) -> AbstractAsyncContextManager[TransportStreams]:
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
+
+        from recto.tools.external.guarded_http import GuardedTransport
+
+        settings, most = self.settings, self._services.settings.message_bytes
+        headers = self.secrets.filled(settings.headers)
+        transport = GuardedTransport(self._services.open_web(settings.internal), most)
+        end.why = lambda: transport.problem
+        client = httpx2.AsyncClient(transport=transport, headers=headers, timeout=None, trust_env=False)
+        return _closing(client, streamable_http_client(settings.url, http_client=client, max_sse_event_size=most))
+
+    async def _list(self, client: Client) -> None:
+        listed = await listed_tools(client, self, self._taken, self._services)
+        for warning in [one for one in listed.warnings if one not in self.found.warnings]:
+            LOGGER.warning("MCP server %s: %s", self.name, warning)
+        self.found.now(listed.tools, listed.warnings)
+
+    async def _follow(self, client: Client) -> None:
+        """List its tools again whenever they change, until it is lost."""
+        while not self._lost.is_set():
+            waiting = [asyncio.ensure_future(event.wait()) for event in (self._lost, self._changed)]
+            try:
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for one in waiting:
+                    one.cancel()
+            if self._changed.is_set() and not self._lost.is_set():
+                self._changed.clear()
+                async with asyncio.timeout(self._services.settings.start_seconds):
+                    await self._list(client)
+
+    async def _notice(self, message: IncomingMessage) -> None:
+        """Older servers say by themselves that their lists have changed."""
+        from mcp_types import ResourceListChangedNotification, ToolListChangedNotification
+
+        if isinstance(message, (ToolListChangedNotification, ResourceListChangedNotification)):
+            self._changed.set()
+
+    async def _listen(self, client: Client) -> None:
+        """Newer ones say it to who asks for it."""
+        from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+
+        tools = client.server_capabilities.tools
+        while tools and tools.list_changed:
+            try:
+                await self._heard(client)
+            except ListenNotSupportedError:
+                return
+            except SubscriptionLost:
+                LOGGER.debug("MCP server %s no longer says what changes; it is asked again.", self.name)
+            await asyncio.sleep(FIRST_PAUSE)
+            # What changed in between nobody has said.
+            self._changed.set()
+
+    async def _heard(self, client: Client) -> None:
+        async with client.listen(tools_list_changed=True, resources_list_changed=True) as changes:
+            async for _ in changes:
+                self._changed.set()
+
+
+@asynccontextmanager
+async def _closing(
+    client: httpx2.AsyncClient, transport: AbstractAsyncContextManager[TransportStreams]
+) -> AsyncGenerator[TransportStreams]:
+    """A transport that ends with the client it was given."""
+    async with client, transport as streams:
+        yield streams
+
+
+@dataclass(kw_only=True)
+class _SessionEnd:
+    """What its own end of a session knows of why it is over."""
+
+    why: Callable[[], str] = str
+
+
+def _is_lost(error: Exception) -> bool:
+    from anyio import BrokenResourceError, ClosedResourceError
+
+    is_closed = isinstance(error, (BrokenResourceError, ClosedResourceError))
+    return is_closed or str(error).startswith((*CLOSED, *NOT_DONE))
+
+
+def _words(error: BaseException) -> str:
+    """The first of the faults that several tasks may have ended with."""
+    match error:
+        case BaseExceptionGroup(exceptions=exceptions):
+            return _words(cast("tuple[BaseException, ...]", exceptions)[0])
+        case CannotStart() | SettingsError():
+            return str(error).rstrip(".")
+        case TimeoutError():
+            return "it did not answer in time"
+        case OSError():
+            return f"it cannot be started ({error.strerror or error})"
+        case _:
+            return str(error) or type(error).__name__
+
+
+async def _within(waiting: Awaitable[object], seconds: float) -> None:
+    try:
+        await asyncio.wait_for(waiting, seconds)
+    except TimeoutError:
+        return

@@ -1,0 +1,197 @@
+"""Tools and resources of a server of MCP, as tools of an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
+
+from recto.agents.external_tools import BETWEEN, McpSettings
+from recto.config.checked import nearest
+from recto.conversation.json import Json, load_object
+from recto.conversation.messages import ToolOffer
+from recto.conversation.next_step import INVALID_ARGUMENTS
+from recto.tools.call import text_result
+from recto.tools.external.mended_schema import CannotOffer, mended_offer
+from recto.tools.external.secret_values import SecretValues
+from recto.tools.external.services import ExternalServices
+from recto.tools.external.tool_names import tool_names
+from recto.tools.mark import Mark
+from recto.tools.ports import Progress, ReportProgress, Tool, ToolContext, ToolResult
+
+if TYPE_CHECKING:
+    from mcp.client import Client
+    from mcp_types import Resource
+    from mcp_types import Tool as McpTool
+
+    from recto.tools.external.mcp_results import ResultLimits
+
+# A server that has ever more pages of a list is not followed for ever.
+MOST_PAGES = 100
+LIST, READ = "list_resources", "read_resource"
+ABOUT_LIST = "List the resources that {server} has to read: their uris, names and types."
+ABOUT_READ = "Read a resource of {server} by its uri, one that {list} lists or a result names."
+NO_INPUT: Json = {"type": "object", "properties": {}, "additionalProperties": False}
+URI_INPUT: Json = {
+    "type": "object",
+    "properties": {"uri": {"type": "string", "minLength": 1}},
+    "required": ["uri"],
+    "additionalProperties": False,
+}
+NO_RESOURCES = "It has no resources at present."
+PERCENT = 100
+Given: TypeAlias = dict[str, object]
+Answer = TypeVar("Answer")
+
+
+class McpCaller(Protocol):
+    """What a tool needs of its server: what is set of it, its secrets, and a way to ask it."""
+
+    @property
+    def settings(self) -> McpSettings: ...
+    @property
+    def secrets(self) -> SecretValues: ...
+    async def call(self, tool: str, ask: Callable[[Client], Awaitable[Answer]], *, may_repeat: bool) -> Answer: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedTools:
+    """What a server has for an agent; `warnings` say what of it the agent has not, and why."""
+
+    tools: tuple[Tool, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Wanted:
+    """One tool to be: what the server calls it, what it is for, and how it is asked."""
+
+    own: str
+    description: str
+    schema: Json
+    ask: Callable[[Client, Given, ReportProgress], Awaitable[ToolResult]]
+    may_repeat: bool
+
+
+async def listed_tools(
+    client: Client, server: McpCaller, taken: frozenset[str], services: ExternalServices
+) -> ListedTools:
+    """The tools of a server that its agent allows, each as it can be offered."""
+    settings, has = server.settings, client.server_capabilities
+    every = await _listed(client) if has.tools else []
+    wanted = [
+        _of_tool(tool, server, services) for tool in every if settings.tools is None or tool.name in settings.tools
+    ]
+    if settings.resources and has.resources and await _resources(client):
+        wanted += _of_resources(server, services)
+    warnings = list(_warnings(settings, [tool.name for tool in every], len(wanted), services.settings.tools))
+    names = tool_names(settings.name, [one.own for one in wanted], taken)
+    tools = list[Tool]()
+    for one in wanted[: services.settings.tools]:
+        try:
+            tools.append(await _tool(names[one.own], one, server, services))
+        except CannotOffer as error:
+            warnings.append(f"its tool {one.own!r} is left out: {error}")
+    return ListedTools(tools=tuple(tools), warnings=tuple(warnings))
+
+
+def _warnings(settings: McpSettings, known: Sequence[str], wanted: int, most: int) -> Iterator[str]:
+    for name in settings.tools or ():
+        if name not in known:
+            yield f"it has no tool {name!r}{nearest(name, known)}"
+    if wanted > most:
+        yield f"it has {wanted} tools, of which the first {most} are taken; name those that are wanted in tools"
+
+
+async def _listed(client: Client) -> list[McpTool]:
+    found: list[McpTool] = []
+    cursor = None
+    for _ in range(MOST_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        found += page.tools
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return found
+
+
+async def _resources(client: Client) -> list[Resource]:
+    found: list[Resource] = []
+    cursor = None
+    for _ in range(MOST_PAGES):
+        page = await client.list_resources(cursor=cursor)
+        found += page.resources
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return found
+
+
+def _of_tool(tool: McpTool, server: McpCaller, services: ExternalServices) -> _Wanted:
+    async def ask(client: Client, given: Given, report: ReportProgress) -> ToolResult:
+        from recto.tools.external.mcp_results import tool_result
+
+        async def progressed(progress: float, total: float | None, message: str | None) -> None:
+            report(_progress(server.secrets.hide(message or tool.name), progress, total))
+
+        answer = await client.call_tool(tool.name, given, progress_callback=progressed)
+        return tool_result(answer, _limits(server, services))
+
+    hints = tool.annotations
+    return _Wanted(
+        own=tool.name,
+        description=tool.description or tool.title or (hints.title if hints else None) or tool.name,
+        schema=cast("Json", tool.input_schema),
+        ask=ask,
+        may_repeat=bool(hints and (hints.read_only_hint or hints.idempotent_hint)),
+    )
+
+
+def _of_resources(server: McpCaller, services: ExternalServices) -> list[_Wanted]:
+    async def list_them(client: Client, _given: Given, _report: ReportProgress) -> ToolResult:
+        from recto.tools.external.mcp_results import resource_line
+
+        lines = [resource_line(one) for one in await _resources(client)]
+        return text_result(server.secrets.hide("\n".join(lines)) or NO_RESOURCES)
+
+    async def read_one(client: Client, given: Given, _report: ReportProgress) -> ToolResult:
+        from recto.tools.external.mcp_results import resource_result
+
+        return resource_result(await client.read_resource(str(given["uri"])), _limits(server, services))
+
+    name = server.settings.name
+    about = ABOUT_READ.format(server=name, list=f"{name}{BETWEEN}{LIST}")
+    return [
+        _Wanted(own=LIST, description=ABOUT_LIST.format(server=name), schema=NO_INPUT, ask=list_them, may_repeat=True),
+        _Wanted(own=READ, description=about, schema=URI_INPUT, ask=read_one, may_repeat=True),
+    ]
+
+
+def _limits(server: McpCaller, services: ExternalServices) -> ResultLimits:
+    from recto.tools.external.mcp_results import ResultLimits
+
+    return ResultLimits(file_bytes=services.settings.file_bytes, hide=server.secrets.hide)
+
+
+def _progress(label: str, done: float, total: float | None) -> Progress:
+    """Progress is told in whole numbers: of a share, it is percents."""
+    if total is not None and 0 < total <= 1:
+        return Progress(label=label, done=round(done / total * PERCENT), total=PERCENT, unit="%")
+    return Progress(label=label, done=round(done), total=None if total is None else round(total), unit="")
+
+
+async def _tool(name: str, wanted: _Wanted, server: McpCaller, services: ExternalServices) -> Tool:
+    plain = ToolOffer(name=name, description=wanted.description, parameters="")
+    offer = await mended_offer(plain, wanted.schema, services.settings.description_characters, services.schemas)
+
+    async def act(arguments: str, context: ToolContext) -> ToolResult:
+        advice = (await services.schemas.check([(arguments, offer.parameters)]))[0]
+        if advice is not None:
+            return text_result(advice, INVALID_ARGUMENTS)
+        given: Given = dict(load_object(arguments) or {})
+        return await server.call(
+            name, lambda client: wanted.ask(client, given, context.report), may_repeat=wanted.may_repeat
+        )
+
+    mark = Mark(external=True, safe_to_repeat=wanted.may_repeat)
+    return Tool(offer=offer, act=act, mark=mark, origin=f"mcp.{server.settings.name} in {server.settings.place.file}")

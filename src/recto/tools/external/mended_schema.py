@@ -1,0 +1,84 @@
+"""Schemas of tools of others, mended so that every provider takes them; what cannot be is a reason to leave it out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import cast
+
+from recto.conversation.json import Json, dump
+from recto.conversation.messages import ToolOffer
+from recto.errors import WireError
+from recto.tools.client_schema import Schemas
+
+# At the root providers take one plain object; who is there still checks the rest itself.
+ROOT_REFUSED = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "then", "else", "enum", "const"})
+# They say where a schema is from, which leads nowhere once it is a part of a page.
+ROOT_NAMES = frozenset({"$schema", "$id", "id", "$anchor", "$comment"})
+PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+CUT = " ..."
+
+
+class CannotOffer(Exception):
+    """A tool that no provider would take; its text is the reason."""
+
+
+async def mended_offer(offer: ToolOffer, schema: Json, characters: int, schemas: Schemas) -> ToolOffer:
+    """A tool as it is offered: the schema mended, the description bounded. CannotOffer where that is not enough."""
+    mended = ToolOffer(
+        name=offer.name,
+        description=shortened(offer.description, characters),
+        parameters=dump(mend(schema)).decode(),
+    )
+    try:
+        await schemas.admit((mended,))
+    except WireError as error:
+        raise CannotOffer(error.problem) from error
+    return mended
+
+
+def shortened(text: str, characters: int) -> str:
+    """A text of at most so many characters."""
+    text = text.strip()
+    return text if len(text) <= characters else text[: max(characters - len(CUT), 0)].rstrip() + CUT
+
+
+def mend(schema: Json) -> dict[str, Json]:
+    """A schema whose root is one object with named properties."""
+    if not isinstance(schema, Mapping):
+        raise CannotOffer("its schema is no object")
+    root = _at_root(cast("Mapping[str, Json]", schema))
+    kept = {key: value for key, value in root.items() if key not in ROOT_NAMES | ROOT_REFUSED}
+    kind = kept.get("type", "object")
+    if kind != "object" and not (isinstance(kind, list) and "object" in kind):
+        raise CannotOffer(f"its arguments are of type {kind}, and no object")
+    properties = kept.get("properties", {})
+    if not isinstance(properties, Mapping):
+        raise CannotOffer("its properties are no object")
+    wrong = [name for name in properties if not PROPERTY.fullmatch(name)]
+    if wrong:
+        raise CannotOffer(f"it has an argument {wrong[0][:64]!r}; providers take letters, digits, _, . and -, up to 64")
+    return {**kept, "type": "object", "properties": dict(properties)}
+
+
+def _at_root(schema: Mapping[str, Json]) -> Mapping[str, Json]:
+    """The root itself where it is a reference into its own definitions; these stay beside it."""
+    seen: set[str] = set()
+    while isinstance(reference := schema.get("$ref"), str):
+        found = _pointed(schema, reference)
+        if found is None or reference in seen:
+            raise CannotOffer(f"its schema refers to {reference[:100]!r}, which is not in it")
+        seen.add(reference)
+        definitions = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+        schema = {**definitions, **found}
+    return schema
+
+
+def _pointed(schema: Mapping[str, Json], reference: str) -> Mapping[str, Json] | None:
+    value: Json = dict(schema)
+    if not reference.startswith("#/"):
+        return None
+    for step in reference[2:].split("/"):
+        name = step.replace("~1", "/").replace("~0", "~")
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else None

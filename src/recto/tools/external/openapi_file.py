@@ -1,0 +1,374 @@
+"""An OpenAPI file (3.0 or 3.1) as operations, each with one schema of all its arguments. Reads no other file.
+
+References are followed within the file, to a depth; one that leads back to itself is any value, and is told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, cast
+
+import yaml
+
+from recto.conversation.json import Json, Object, load
+
+SentPlace: TypeAlias = Literal["path", "query", "header", "cookie"]
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+SAFE, IDEMPOTENT = ("get", "head", "options"), ("put", "delete")
+PLACES: tuple[SentPlace, ...] = ("path", "query", "header", "cookie")
+# Sent by whoever sends a request, whatever a file says.
+OUR_HEADERS = frozenset({"accept", "content-type", "authorization"})
+BODY = "body"
+MOST_BYTES, MOST_OPERATIONS, DEEPEST, MOST_NODES = 8 * 2**20, 2_000, 40, 20_000
+JSON_TYPE = re.compile(r"application/(json|[\w.+-]+\+json)")
+FORM_TYPE = "application/x-www-form-urlencoded"
+PATH_FIELD = re.compile(r"\{([^{}/]+)\}")
+# Of 3.0, where JSON Schema has another word or none.
+UNUSED = frozenset({"discriminator", "xml", "externalDocs", "example", "examples", "deprecated", "nullable"})
+
+
+class NotOpenApi(Exception):
+    """A file that is no OpenAPI file that can be used; its text is the reason."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpParameter:
+    """A parameter: the `argument` it is given by, and the name and place it is sent under."""
+
+    argument: str
+    name: str
+    place: SentPlace
+    explode: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecurityScheme:
+    """How a credential is sent: in a field of the query, a header or a cookie; `prefix` goes before it."""
+
+    name: str
+    place: SentPlace
+    prefix: str = ""
+    is_basic: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """An operation: where it is, what it takes, and how that is sent. `body` is the media type of one, if any."""
+
+    name: str
+    method: str
+    path: str
+    description: str
+    schema: Json
+    parameters: tuple[HttpParameter, ...] = ()
+    body: str = ""
+    # The arguments that are fields of the body; none: it is the argument `body`.
+    fields: tuple[str, ...] = ()
+    is_whole: bool = False
+    # Alternatives, each the schemes that are needed together.
+    security: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def may_repeat(self) -> bool:
+        """By the rules of HTTP, acting twice does no more than acting once."""
+        return self.method in (*SAFE, *IDEMPOTENT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenApiFile:
+    """What a file says: its operations, the address of the service, its security; and what of it cannot be used."""
+
+    operations: tuple[Operation, ...]
+    server: str
+    schemes: Mapping[str, SecurityScheme]
+    warnings: tuple[str, ...]
+
+
+def read_openapi(raw: bytes) -> OpenApiFile:
+    """The operations of a file. Raises NotOpenApi for one that is none."""
+    root = _values(raw)
+    if not str(root.get("openapi", "")).startswith(("3.0", "3.1", "3.2")):
+        raise NotOpenApi("it is no OpenAPI file of version 3: it begins with a line such as `openapi: 3.1.0`")
+    reader = _Reader(root)
+    operations = tuple(reader.operations())
+    return OpenApiFile(
+        operations=operations,
+        server=reader.server(),
+        schemes=dict(reader.schemes()),
+        warnings=tuple(dict.fromkeys(reader.warnings)),
+    )
+
+
+def _values(raw: bytes) -> Object:
+    if len(raw) > MOST_BYTES:
+        raise NotOpenApi(f"it has more than {MOST_BYTES:,} bytes")
+    try:
+        text = raw.decode("utf-8-sig")
+        found = load(text) if text.lstrip().startswith("{") else _yaml(text)
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        problem = " ".join(str(error).split())[:300]
+        raise NotOpenApi(f"it is no YAML or JSON: {problem}") from error
+    if not isinstance(found, Mapping):
+        raise NotOpenApi("it is no table of names and values")
+    return found
+
+
+class _PlainLoader(yaml.CSafeLoader):
+    """YAML without dates, which JSON does not have."""
+
+
+_PlainLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _yaml(text: str) -> Json:
+    # An alias may stand for a thousand others, each of which does so too.
+    events = cast("Iterator[yaml.Event]", yaml.parse(text, Loader=_PlainLoader))  # pyright: ignore[reportUnknownMemberType] - it has no types
+    if any(isinstance(event, yaml.AliasEvent) for event in events):
+        raise ValueError("aliases such as *name are not taken; use $ref")
+    return _named(yaml.load(text, Loader=_PlainLoader))  # noqa: S506 - a safe one
+
+
+def _named(value: object) -> Json:
+    """Names that YAML takes for numbers, such as 200, as the words they are."""
+    match value:
+        case dict():
+            return {str(key): _named(inner) for key, inner in cast("dict[object, object]", value).items()}
+        case list():
+            return [_named(inner) for inner in cast("list[object]", value)]
+        case str() | bool() | int() | float() | None:
+            return value
+        case _:
+            raise ValueError(f"a value of type {type(value).__name__} is not taken")
+
+
+@dataclass(kw_only=True)
+class _Budget:
+    """How much more of a schema is written out."""
+
+    nodes: int = MOST_NODES
+
+
+class _Reader:
+    """Reads one file."""
+
+    def __init__(self, root: Object) -> None:
+        self._root = root
+        self.warnings: list[str] = []
+
+    def server(self) -> str:
+        """The first address it names that is whole."""
+        for one in _list(self._root.get("servers")):
+            url = str(_table(one).get("url", ""))
+            variables = _table(_table(one).get("variables"))
+            for name, variable in variables.items():
+                url = url.replace(f"{{{name}}}", str(_table(variable).get("default", "")))
+            if re.match(r"https?://", url):
+                return url
+        return ""
+
+    def schemes(self) -> Iterator[tuple[str, SecurityScheme]]:
+        """Its security schemes that are sent with a request; what is a token in the end is sent as one."""
+        for name, one in _table(_table(self._root.get("components")).get("securitySchemes")).items():
+            scheme = self._followed(one)
+            match str(scheme.get("type")), str(scheme.get("in")), str(scheme.get("scheme", "")).lower():
+                case "apiKey", ("header" | "query" | "cookie") as place, _:
+                    yield name, SecurityScheme(name=str(scheme.get("name", "")), place=place)
+                case "http", _, "basic":
+                    yield name, SecurityScheme(name="Authorization", place="header", prefix="Basic ", is_basic=True)
+                case ("http", _, "bearer") | ("oauth2" | "openIdConnect", _, _):
+                    yield name, SecurityScheme(name="Authorization", place="header", prefix="Bearer ")
+                case _:
+                    self.warnings.append(f"security scheme {name!r} is of a kind that is not known; it is left out")
+
+    def operations(self) -> Iterator[Operation]:
+        """Every operation that can be called; of the others it is told why not."""
+        count = 0
+        for path, item in _table(self._root.get("paths")).items():
+            table = self._followed(item)
+            for method in [method for method in METHODS if method in table]:
+                count += 1
+                if count > MOST_OPERATIONS:
+                    self.warnings.append(f"it has more than {MOST_OPERATIONS} operations; the rest are left out")
+                    return
+                try:
+                    yield self._operation(path, method, table, self._followed(table[method]))
+                except NotOpenApi as error:
+                    self.warnings.append(f"{method.upper()} {path} is left out: {error}")
+
+    def _operation(self, path: str, method: str, item: Object, one: Object) -> Operation:
+        given = [self._followed(each) for each in (*_list(item.get("parameters")), *_list(one.get("parameters")))]
+        # Those of an operation stand for those of its path.
+        found = {(str(each.get("in")), str(each.get("name"))): each for each in given}
+        properties, required = dict[str, Json](), list[str]()
+        parameters = tuple(self._parameters(list(found.values()), properties, required))
+        missing = set(PATH_FIELD.findall(path)) - {each.name for each in parameters if each.place == "path"}
+        if missing:
+            raise NotOpenApi(f"its path has {{{min(missing)}}}, which no parameter gives")
+        body = self._body(one, properties, required)
+        description = "\n".join(
+            dict.fromkeys(
+                filter(None, (_text(one, "summary"), _text(one, "description") or _text(item, "description")))
+            )
+        )
+        return Operation(
+            name=_text(one, "operationId") or f"{method}_{path.strip('/')}",
+            method=method,
+            path=path,
+            description=description or f"{method.upper()} {path}",
+            schema={"type": "object", "properties": properties, "required": required, "additionalProperties": False},
+            parameters=parameters,
+            body=body.type,
+            fields=body.fields,
+            is_whole=body.is_whole,
+            security=self._security(one),
+        )
+
+    def _parameters(
+        self, given: Sequence[Object], properties: dict[str, Json], required: list[str]
+    ) -> Iterator[HttpParameter]:
+        names = [_text(each, "name") for each in given]
+        for each in given:
+            name, place = _text(each, "name"), each.get("in")
+            if not name or place not in PLACES:
+                raise NotOpenApi("it has a parameter without a name or a place")
+            if place == "header" and name.lower() in OUR_HEADERS:
+                continue
+            # Two of one name in two places are two arguments.
+            argument = name if names.count(name) == 1 else f"{name}_{place}"
+            schema = self._schema_of(each)
+            about = _text(each, "description")
+            properties[argument] = {**schema, "description": about} if about else schema
+            if each.get("required") is True or place == "path":
+                required.append(argument)
+            style = each.get("style", "form" if place in ("query", "cookie") else "simple")
+            if style not in ("form", "simple"):
+                raise NotOpenApi(f"its parameter {name!r} is sent in the style {style}, which is not known here")
+            yield HttpParameter(
+                argument=argument, name=name, place=place, explode=bool(each.get("explode", style == "form"))
+            )
+
+    def _schema_of(self, each: Object) -> dict[str, Json]:
+        content = _table(each.get("content"))
+        held = _table(next(iter(content.values()))) if content else each
+        return dict(self._written(held.get("schema", {}), (), _Budget()))
+
+    def _body(self, one: Object, properties: dict[str, Json], required: list[str]) -> _Body:
+        """A body of JSON or of a form: its fields are arguments where they are known and have names of their own."""
+        described = self._followed(one.get("requestBody"))
+        content = _table(described.get("content"))
+        if not content:
+            return _Body()
+        media = next((type for type in content if JSON_TYPE.match(type)), FORM_TYPE if FORM_TYPE in content else "")
+        if not media:
+            raise NotOpenApi(f"its body is {', '.join(content)[:100]}; JSON and forms are known here")
+        schema = dict(self._written(_table(content[media]).get("schema", {}), (), _Budget()))
+        inner = _table(schema.get("properties"))
+        needed = described.get("required") is True
+        is_plain = schema.get("type", "object") == "object" and not {"allOf", "anyOf", "oneOf"} & schema.keys()
+        if is_plain and inner and not set(inner) & set(properties) and not schema.get("additionalProperties"):
+            properties |= inner
+            required += [str(name) for name in _list(schema.get("required"))] if needed else []
+            return _Body(type=media, fields=tuple(inner))
+        if BODY in properties:
+            raise NotOpenApi(f"it has a parameter {BODY!r} beside a body")
+        properties[BODY] = schema
+        required += [BODY] if needed else []
+        return _Body(type=media, is_whole=True)
+
+    def _security(self, one: Object) -> tuple[tuple[str, ...], ...]:
+        wanted = one.get("security", self._root.get("security"))
+        return tuple([tuple(_table(each)) for each in _list(wanted)])
+
+    def _written(self, schema: Json, way: tuple[str, ...], budget: _Budget) -> Mapping[str, Json]:
+        """A schema with what its references stand for in their place; of 3.0 in the words of JSON Schema."""
+        if schema is True or schema is False:
+            return {} if schema else {"not": {}}
+        found = _table(schema)
+        if isinstance(reference := found.get("$ref"), str):
+            if reference in way:
+                self.warnings.append(f"{reference} refers to itself; from there on any value is taken")
+                return {}
+            way = (*way, reference)
+            beside = {key: value for key, value in found.items() if key != "$ref"}
+            found = {**_table(self._pointed(reference)), **beside}
+            return self._written(found, way, budget)
+        budget.nodes -= 1
+        if budget.nodes < 0 or len(way) > DEEPEST:
+            raise NotOpenApi("its schema, with all it refers to, is too large")
+        kept = {key: self._inner(key, value, way, budget) for key, value in found.items() if _is_used(key)}
+        return _of_newer_version(kept, is_nullable=found.get("nullable") is True)
+
+    def _inner(self, key: str, value: Json, way: tuple[str, ...], budget: _Budget) -> Json:
+        match key, value:
+            case (("properties" | "patternProperties" | "$defs" | "definitions"), Mapping()):
+                return {name: self._written(one, way, budget) for name, one in value.items()}
+            case (("allOf" | "anyOf" | "oneOf" | "prefixItems"), list()):
+                return [self._written(one, way, budget) for one in value]
+            case (("items" | "additionalProperties" | "not" | "contains"), Mapping()):
+                return self._written(value, way, budget)
+            case _:
+                return value
+
+    def _followed(self, value: Json) -> Object:
+        """A table, or the one that a reference stands for."""
+        found = _table(value)
+        for _ in range(DEEPEST):
+            if not isinstance(reference := found.get("$ref"), str):
+                return found
+            found = _table(self._pointed(reference))
+        raise NotOpenApi("its references go round in a circle")
+
+    def _pointed(self, reference: str) -> Json:
+        if not reference.startswith("#/"):
+            raise NotOpenApi(f"it refers to {reference[:100]}, which is in another file; put all of it into one")
+        value: Json = dict(self._root)
+        for step in reference[2:].split("/"):
+            name = step.replace("~1", "/").replace("~0", "~")
+            value = value.get(name) if isinstance(value, Mapping) else None
+        if value is None:
+            raise NotOpenApi(f"it refers to {reference[:100]}, which is not in it")
+        return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Body:
+    """How a body is made of arguments."""
+
+    type: str = ""
+    fields: tuple[str, ...] = field(default=())
+    is_whole: bool = False
+
+
+def _is_used(key: str) -> bool:
+    return key not in UNUSED and not key.startswith("x-")
+
+
+def _of_newer_version(schema: dict[str, Json], *, is_nullable: bool) -> dict[str, Json]:
+    """What 3.0 says in words of its own: `nullable`, and bounds that are switches."""
+    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if isinstance(schema.get(exclusive), bool):
+            is_exclusive = schema.pop(exclusive)
+            schema |= {exclusive: schema.pop(bound)} if is_exclusive and bound in schema else {}
+    kind = schema.get("type")
+    if is_nullable and isinstance(kind, str):
+        schema["type"] = [kind, "null"]
+        schema |= {"enum": [*values, None]} if isinstance(values := schema.get("enum"), list) else {}
+    return schema
+
+
+def _table(value: Json) -> Object:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Json) -> Sequence[Json]:
+    return value if isinstance(value, list) else ()
+
+
+def _text(table: Object, name: str) -> str:
+    value = table.get(name)
+    return value.strip() if isinstance(value, str) else ""

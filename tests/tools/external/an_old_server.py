@@ -1,0 +1,47 @@
+"""A server of MCP as they were before: the handshake alone, words of its own between its messages, notices unasked."""
+
+import json
+import sys
+import time
+
+tools: list[dict[str, object]] = [{"name": "hello", "description": "Say hello.", "inputSchema": {"type": "object"}}]
+WRONG: dict[str, object] = {
+    "name": "wrong",
+    "description": "No object.",
+    "inputSchema": {"type": "object", "properties": {"a b": {}}},
+}
+
+
+def say(message: dict[str, object]) -> None:
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+
+def answer(method: str, params: dict[str, object]) -> dict[str, object] | None:
+    if method == "initialize":
+        info = {"name": "old", "version": "1"}
+        capabilities = {"tools": {"listChanged": True}}
+        return {"protocolVersion": "2025-03-26", "capabilities": capabilities, "serverInfo": info}
+    if method == "tools/list":
+        return {"tools": [*tools, WRONG]}
+    if method == "tools/call" and params["name"] == "hello":
+        return {"content": [{"type": "text", "text": "hello"}]}
+    if method == "tools/call" and params["name"] == "more":
+        return {"content": [{"type": "text", "text": "more"}]}
+    return None
+
+
+for line in sys.stdin:
+    print("this is no message", flush=True)
+    print('{"jsonrpc": "2.0", "neither": 1}', flush=True)
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    found = answer(asked["method"], asked.get("params", {}))
+    if found is None:
+        say({"id": asked["id"], "error": {"code": -32601, "message": f"no {asked['method']}"}})
+    else:
+        say({"id": asked["id"], "result": found})
+    if asked["method"] == "tools/call":
+        tools.append({"name": "more", "description": "More.", "inputSchema": {"type": "object"}})
+        say({"method": "notifications/tools/list_changed"})
+    time.sleep(0)

@@ -1,0 +1,124 @@
+"""What tests of tools elsewhere are made with: settings, services, a server that is kept while a test lasts."""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from recto.agents.external_tools import McpSettings, OpenApiSettings, SettingsPlace
+from recto.app.external import make_services
+from recto.config.file_settings import BUBBLEWRAP
+from recto.config.run_settings import ExternalSettings
+from recto.config.settings import ServerSettings
+from recto.conversation.json import dump
+from recto.conversation.messages import Text, ToolCall
+from recto.files.parsing.pool.confine import confinement
+from recto.testing.process import free_port
+from recto.tools.call import ToolLimits, call_tool
+from recto.tools.client_schema import Schemas
+from recto.tools.external.http_service import HttpService
+from recto.tools.external.mcp_server import McpServer
+from recto.tools.external.services import ExternalServices, ToolSource
+from recto.tools.ports import ReportProgress, ToolContext, ToolResult, report_nothing
+from recto.tools.registry import Registry
+from tests.house import ROOT
+
+SECRET = 's3cr3t/of"the server'
+NEW, OLD = "tests.tools.external.a_server", Path(__file__).with_name("an_old_server.py")
+# What is confined is told apart from what cannot be here: tests say which of the two they prove.
+IS_CONFINED = bool(asyncio.run(confinement(BUBBLEWRAP)))
+QUICK = ExternalSettings(start_seconds=20, wait_seconds=10, retry_seconds=1)
+
+
+def services(secrets: Mapping[str, str] | None = None, settings: ExternalSettings = QUICK) -> ExternalServices:
+    made = make_services(replace(ServerSettings(), external=settings), Schemas())
+    return replace(made, environment={f"RECTO_SECRET_{name}": value for name, value in (secrets or {}).items()})
+
+
+def started(folder: Path, *command: str, **more: object) -> McpSettings:
+    """A server that is started here; by default the new one, which needs this repository to be read."""
+    given = {"readable": (str(ROOT),), "env": {"PYTHONPATH": str(ROOT)}, "sandbox": IS_CONFINED, **more}
+    place = SettingsPlace(file=folder / "AGENT.md", line=2)
+    return replace(
+        McpSettings(name="files", place=place, command=command or (sys.executable, "-m", NEW)),
+        **given,
+    )
+
+
+@asynccontextmanager
+async def kept(
+    settings: McpSettings | OpenApiSettings, by: ExternalServices, *taken: str
+) -> AsyncGenerator[ToolSource]:
+    """A place elsewhere that was tried, and is kept while the context lasts."""
+    names = frozenset(taken)
+    source = McpServer(settings, names, by) if isinstance(settings, McpSettings) else HttpService(settings, names, by)
+    keeping = asyncio.create_task(source.keep())
+    try:
+        await asyncio.wait_for(source.found.tried.wait(), 30)
+        yield source
+    finally:
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
+
+
+async def call(
+    source: ToolSource,
+    name: str,
+    arguments: Mapping[str, object] | None = None,
+    report: ReportProgress = report_nothing,
+) -> ToolResult:
+    """One call, as a run makes it."""
+    context = ToolContext(owner="ada", thread="t", run="r", call="c", now=datetime.now(UTC), report=report)
+    asked = ToolCall(id="c", name=name, arguments=dump(arguments or {}).decode())
+    return await call_tool(Registry(source.found.tools), asked, context, ToolLimits())
+
+
+def words(result: ToolResult) -> str:
+    return "\n".join([part.text for part in result.parts if isinstance(part, Text)])
+
+
+def names(source: ToolSource) -> list[str]:
+    return [tool.name for tool in source.found.tools]
+
+
+async def until(is_so: Callable[[], bool], seconds: float = 15) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end, "it never was"
+        await asyncio.sleep(0.02)
+
+
+@contextmanager
+def listening(token: str = "", port: int = 0) -> Generator[tuple[str, subprocess.Popen[bytes]]]:
+    """The new server over HTTP, as a process of its own."""
+    port = port or free_port()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TOKEN": token}
+    with subprocess.Popen([sys.executable, "-m", NEW, str(port)], env=environment, cwd=ROOT) as process:
+        try:
+            _await_port(port)
+            yield f"http://127.0.0.1:{port}/mcp", process
+        finally:
+            process.kill()
+
+
+def _await_port(port: int) -> None:
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise RuntimeError("the server does not listen")
+
+
+def at(url: str, folder: Path, **more: object) -> McpSettings:
+    place = SettingsPlace(file=folder / "AGENT.md", line=2)
+    return replace(McpSettings(name="files", place=place, url=url, internal=True), **more)

@@ -1,0 +1,226 @@
+"""Servers of MCP that are started here: a real process over its standard streams, in the sandbox where that works."""
+
+import asyncio
+import sys
+from base64 import b64encode
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from recto.conversation.messages import Data, File
+from recto.tools.external.live_tools import LiveTools
+from recto.tools.external.mcp_server import McpServer
+from recto.tools.external.sandbox import NO_SANDBOX, Sandbox
+from recto.tools.external.secret_values import HIDDEN
+from recto.tools.load_tools import tools_built_in
+from recto.tools.ports import Progress
+from recto.tools.registry import Registry
+from tests.files.heads import PNG
+from tests.tools.external.elsewhere import (
+    IS_CONFINED,
+    OLD,
+    QUICK,
+    SECRET,
+    call,
+    kept,
+    names,
+    services,
+    started,
+    until,
+    words,
+)
+
+OLD_SERVER = (sys.executable, str(OLD))
+
+
+async def test_an_older_server_that_writes_other_lines_too_is_understood_and_its_changes_are_followed(tmp_path: Path):
+    async with kept(started(tmp_path, *OLD_SERVER), services()) as source:
+        assert names(source) == ["files__hello"]
+        assert source.found.warnings[0].startswith("its tool 'wrong' is left out: it has an argument 'a b'; providers")
+        assert words(await call(source, "files__hello")) == "hello"
+        await until(lambda: "files__more" in names(source))
+        assert words(await call(source, "files__more")) == "more"
+
+
+@pytest.mark.full
+async def test_results_of_all_kinds_and_errors_come_as_parts(tmp_path: Path):
+    async with kept(started(tmp_path, resources=True), services()) as source:
+        assert "files__odd_name_of_tool" in names(source)
+        assert words(await call(source, "files__echo", {"text": "hi"})) == "hi"
+        assert words(await call(source, "files__add", {"a": 1, "b": 2})).split() == ["{", '"sum":', "3", "}"]
+        shown = await call(source, "files__picture")
+        picture = File(kind="image", source=Data(base64=b64encode(PNG).decode()), mime_type="image/png")
+        assert shown.parts[1] == picture
+        assert (
+            words(shown)
+            == "Look:\nfile:///a.bin\n(A file of type application/zip, 4 bytes, which cannot be shown here.)"
+        )
+        failed = await call(source, "files__fail", {"text": "today"})
+        assert (failed.error, "no way: today" in words(failed)) == ("error", True)
+        assert (await call(source, "files__add", {"a": "one"})).error == "invalid_arguments"
+        listed = words(await call(source, "files__list_resources"))
+        assert "- notes://today: today; text/plain; What is to be done today." in listed
+        assert words(await call(source, "files__read_resource", {"uri": "notes://today"})) == "notes://today\nBuy milk."
+        assert (await call(source, "files__read_resource", {"uri": "notes://photo"})).parts == (picture,)
+        missing = await call(source, "files__read_resource", {"uri": "notes://never"})
+        assert missing.error == "error"
+        # All at once, over the one session.
+        many = await asyncio.gather(*[call(source, "files__echo", {"text": str(one)}) for one in range(20)])
+        assert [words(one) for one in many] == [str(one) for one in range(20)]
+
+
+@pytest.mark.full
+async def test_only_named_tools_are_taken_and_unknown_names_are_told(tmp_path: Path):
+    async with kept(started(tmp_path, tools=("echo", "ecco")), services(), "files__echo") as source:
+        assert len(names(source)) == 1
+        # The agent has a tool of that name itself.
+        assert names(source)[0].startswith("files__echo_")
+        assert words(await call(source, names(source)[0], {"text": "hi"})) == "hi"
+        assert source.found.warnings[0].startswith("it has no tool 'ecco'; did you mean echo?")
+
+
+@pytest.mark.full
+async def test_its_environment_has_what_is_named_and_secrets_are_hidden_when_they_come_back(tmp_path: Path):
+    settings = started(tmp_path)
+    settings = replace(settings, env={**settings.env, "TOKEN": "secret:KEY"})
+    async with kept(settings, services({"KEY": SECRET})) as source:
+        seen = words(await call(source, "files__environment"))
+        assert f'"TOKEN": "{HIDDEN}"' in seen
+        assert "HOSTNAME" not in seen
+        assert "RECTO" not in seen
+        assert words(await call(source, "files__echo", {"text": f"it is {SECRET}"})) == f"it is {HIDDEN}"
+        assert SECRET not in words(await call(source, "files__fail", {"text": SECRET}))
+
+
+async def test_a_secret_that_is_not_set_is_told_by_its_name(tmp_path: Path):
+    async with kept(started(tmp_path, env={"TOKEN": "secret:KEY"}), services()) as source:
+        assert source.found.problem == "Setting secret:KEY is '(not set)'; set RECTO_SECRET_KEY for the server"
+
+
+@pytest.mark.full
+async def test_a_server_in_the_sandbox_has_no_network_reads_little_and_writes_where_it_may(tmp_path: Path):
+    if not IS_CONFINED:
+        async with kept(started(tmp_path, sandbox=True), services()) as source:
+            assert source.found.problem == NO_SANDBOX
+        return
+    listener = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
+    port = listener.sockets[0].getsockname()[1]
+    data, other = tmp_path / "data", tmp_path / "other.txt"
+    data.mkdir()
+    agent = tmp_path / "agent"
+    agent.mkdir()
+    other.write_text("private", encoding="utf-8")
+    async with kept(started(agent, writable=(str(data),)), services()) as source:
+        assert words(await call(source, "files__reach", {"port": port})).startswith("not reached")
+        for path, became in ((data / "a", "written"), (agent / "a", "not written: OSError"), (Path("/usr/a"), "not")):
+            assert words(await call(source, "files__write", {"path": str(path)})).startswith(became)
+        assert words(await call(source, "files__read", {"path": str(other)})) == "not read: FileNotFoundError"
+        assert (data / "a").read_text(encoding="utf-8") == "here"
+    async with kept(started(agent, network=True), services()) as source:
+        assert words(await call(source, "files__reach", {"port": port})) == "reached"
+    listener.close()
+
+
+async def test_where_there_is_no_sandbox_nothing_is_started_unless_the_settings_say_so(tmp_path: Path):
+    by = replace(services(), sandbox=Sandbox(program=None, scratch_bytes=1_000))
+    async with kept(started(tmp_path, *OLD_SERVER, sandbox=True), by) as source:
+        assert source.found.problem == NO_SANDBOX
+    by = replace(services(), sandbox=Sandbox(program="/bin/false", scratch_bytes=1_000))
+    async with kept(started(tmp_path, *OLD_SERVER, sandbox=True), by) as source:
+        assert source.found.problem == NO_SANDBOX
+    async with kept(started(tmp_path, *OLD_SERVER, sandbox=False), by) as source:
+        assert words(await call(source, "files__hello")) == "hello"
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        (("no-such-program",), "there is no program 'no-such-program'. Install it, or give its whole path"),
+        (
+            (sys.executable, "-c", "import sys; sys.exit('I need a token')"),
+            "it ended with code 1; it last said: I need a token",
+        ),
+    ],
+)
+async def test_a_server_that_does_not_start_says_why(tmp_path: Path, command: tuple[str, ...], problem: str):
+    async with kept(started(tmp_path, *command), services()) as source:
+        assert source.found.problem == problem
+        assert (await call(source, "files__echo")).error == "unknown_tool"
+
+
+@pytest.mark.full
+async def test_a_call_that_a_crash_broke_off_is_told_and_not_made_again_and_the_server_comes_back(tmp_path: Path):
+    mark = tmp_path / "data" / "mark"
+    mark.parent.mkdir()
+    async with kept(started(tmp_path, writable=(str(mark.parent),)), services()) as source:
+        lost = await call(source, "files__die", {"mark": str(mark)})
+        assert lost.error == "interrupted"
+        assert words(lost).startswith("The connection to files was lost while files__die was at work")
+        assert mark.read_text(encoding="utf-8") == "1"
+        assert words(await call(source, "files__die", {"mark": str(mark)})) == "call 2"
+        # One that only reads is made again by itself.
+        mark.unlink()
+        assert words(await call(source, "files__die_reading", {"mark": str(mark)})) == "call 2"
+
+
+@pytest.mark.full
+async def test_a_cancelled_call_is_cancelled_there_and_progress_is_reported(tmp_path: Path):
+    mark, seen = tmp_path / "data" / "mark", list[Progress]()
+    mark.parent.mkdir()
+    async with kept(started(tmp_path, writable=(str(mark.parent),)), services()) as source:
+        arguments = {"seconds": 20, "mark": str(mark)}
+        acting = asyncio.create_task(call(source, "files__slow", arguments, seen.append))
+        await until(lambda: bool(seen))
+        acting.cancel()
+        await asyncio.gather(acting, return_exceptions=True)
+        assert seen[0] == Progress(label="step 0", done=0, total=10, unit="")
+        await until(mark.exists)
+        assert mark.read_text(encoding="utf-8") == "cancelled"
+        assert words(await call(source, "files__echo", {"text": "on"})) == "on"
+
+
+@pytest.mark.full
+async def test_a_call_has_its_seconds_and_a_message_its_bytes(tmp_path: Path):
+    mark = tmp_path / "data" / "mark"
+    mark.parent.mkdir()
+    settings = started(tmp_path, writable=(str(mark.parent),), seconds=1.0)
+    async with kept(settings, services(settings=replace(QUICK, message_bytes=300_000))) as source:
+        slow = await call(source, "files__slow", {"seconds": 20, "mark": str(mark)})
+        assert (slow.error, words(slow).startswith("files__slow took longer than 1 seconds")) == ("timeout", True)
+        long = await call(source, "files__huge", {"characters": 100_000})
+        assert 49_000 < len(words(long)) <= 50_000
+        lost = await call(source, "files__huge", {"characters": 300_000})
+        assert lost.error in ("interrupted", "timeout")
+        await until(lambda: source.found.problem is None)
+        assert words(await call(source, "files__echo", {"text": "on"})) == "on"
+
+
+@pytest.mark.full
+async def test_a_server_that_has_more_tools_from_now_on_is_listed_again(tmp_path: Path):
+    async with kept(started(tmp_path), services()) as source:
+        version = source.found.version
+        assert words(await call(source, "files__grow", {"name": "late"})) == "late is there"
+        await until(lambda: "files__late" in names(source))
+        assert source.found.version > version
+        assert words(await call(source, "files__late", {"text": "hi"})) == "hi"
+
+
+async def test_a_registry_is_another_one_once_a_server_has_changed_its_tools(tmp_path: Path):
+    own = Registry(tools_built_in())
+    async with kept(started(tmp_path, *OLD_SERVER), services()) as source:
+        tools = LiveTools({"a": own, "b": own}, {"a": [source]})
+        before = tools["a"]
+        assert (tools["b"] is own, tools["a"] is before, tools.unavailable("a")) == (True, True, ())
+        assert {*before} == {*own, "files__hello"}
+        await call(source, "files__hello")
+        await until(lambda: "files__more" in tools["a"])
+        assert "files__more" not in before
+    with_dead = LiveTools({"a": own}, {"a": [McpServer(started(tmp_path), frozenset(), services())]})
+    assert with_dead["a"].missing == with_dead.unavailable("a") == ("files",)
+
+
+async def test_without_the_package_a_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "mcp.client", None)
+    async with kept(started(tmp_path, *OLD_SERVER), services()) as source:
+        assert source.found.problem == "it needs a package that is not installed: pip install 'recto[mcp]'"

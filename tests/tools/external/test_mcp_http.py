@@ -1,0 +1,70 @@
+"""Servers of MCP over HTTP: a real one on a port, through the guarded way out."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from recto.testing.process import free_port
+from tests.tools.external.elsewhere import SECRET, at, call, kept, listening, names, services, until, words
+
+pytestmark = pytest.mark.full
+TOKEN = "a-token-of-the-server"
+HEADERS = {"Authorization": "Bearer secret:KEY"}
+
+
+async def test_a_server_is_reached_with_its_secret_and_changes_are_followed(tmp_path: Path):
+    with listening(TOKEN) as (url, _):
+        async with kept(at(url, tmp_path, headers=HEADERS), services({"KEY": TOKEN})) as source:
+            assert source.found.problem is None
+            assert words(await call(source, "files__echo", {"text": TOKEN})) == "(hidden)"
+            assert words(await call(source, "files__add", {"a": 1, "b": 2})).split() == ["{", '"sum":', "3", "}"]
+            many = await asyncio.gather(*[call(source, "files__echo", {"text": str(one)}) for one in range(10)])
+            assert [words(one) for one in many] == [str(one) for one in range(10)]
+            await call(source, "files__grow", {"name": "late"})
+            await until(lambda: "files__late" in names(source))
+
+
+async def test_a_wrong_secret_and_an_internal_address_are_told(tmp_path: Path):
+    with listening(TOKEN) as (url, _):
+        async with kept(at(url, tmp_path, headers=HEADERS), services({"KEY": SECRET})) as source:
+            problem = "127.0.0.1 answers with status 401. Check the url, and the headers it wants"
+            assert source.found.problem == problem
+        async with kept(at(url, tmp_path, internal=False), services()) as source:
+            problem = "127.0.0.1 is at an address that is not public. If it is meant to be, say internal: true"
+            assert source.found.problem == problem
+
+
+async def test_a_server_that_is_not_there_costs_nothing_and_is_found_once_it_is(tmp_path: Path):
+    port = free_port()
+    async with kept(at(f"http://127.0.0.1:{port}/mcp", tmp_path), services()) as source:
+        assert source.found.problem == "127.0.0.1 cannot be reached"
+        with listening(port=port):
+            await until(lambda: source.found.problem is None)
+            assert words(await call(source, "files__echo", {"text": "hi"})) == "hi"
+
+
+async def test_a_call_that_was_lost_is_told_and_the_server_is_reached_again(tmp_path: Path):
+    port, mark = free_port(), tmp_path / "mark"
+    with listening(port=port) as (url, process):
+        async with kept(at(url, tmp_path), services()) as source:
+            acting = asyncio.create_task(call(source, "files__slow", {"seconds": 30, "mark": str(mark)}))
+            await asyncio.sleep(0.5)
+            process.kill()
+            lost = await acting
+            assert (lost.error, "was lost while files__slow was at work" in words(lost)) == ("interrupted", True)
+            with listening(port=port):
+                assert words(await call(source, "files__echo", {"text": "again"})) == "again"
+            assert not mark.exists()
+
+
+async def test_a_cancelled_call_is_cancelled_there(tmp_path: Path):
+    mark = tmp_path / "mark"
+    with listening() as (url, _):
+        async with kept(at(url, tmp_path), services()) as source:
+            acting = asyncio.create_task(call(source, "files__slow", {"seconds": 30, "mark": str(mark)}))
+            await asyncio.sleep(1)
+            acting.cancel()
+            await asyncio.gather(acting, return_exceptions=True)
+            await until(mark.exists)
+            assert mark.read_text(encoding="utf-8") == "cancelled"

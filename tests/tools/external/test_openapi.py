@@ -1,0 +1,131 @@
+"""Services with an OpenAPI file: the file as operations, and real calls over HTTP."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from recto.agents.external_tools import OpenApiSettings, SettingsPlace
+from recto.conversation.json import Json, load
+from recto.conversation.messages import File
+from recto.tools.external.openapi_file import NotOpenApi, read_openapi
+from tests.tools.external.a_shop import FILE, KEY, Shop, shop
+from tests.tools.external.elsewhere import QUICK, call, kept, names, services, words
+
+SECRETS = {"SHOP": KEY, "LOGIN": "ada:love-lace"}
+SECURITY = {"key": "secret:SHOP", "login": "secret:LOGIN"}
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Shop]:
+    with shop() as one:
+        yield one
+
+
+def settings(folder: Path, url: str, **more: object) -> OpenApiSettings:
+    file = folder / "shop.yaml"
+    file.write_text(FILE, encoding="utf-8")
+    place = SettingsPlace(file=folder / "AGENT.md", line=3)
+    made = OpenApiSettings(name="shop", place=place, file=file, server=url, security=SECURITY, internal=True)
+    return replace(made, **more)
+
+
+async def test_operations_are_tools_and_arguments_go_where_they_belong(tmp_path: Path, opened: Shop):
+    async with kept(settings(tmp_path, opened.url), services(SECRETS)) as source:
+        assert names(source)[:4] == ["shop__getItem", "shop__add_item", "shop__put_lists", "shop__sendForm"]
+        assert source.found.warnings == (
+            "#/components/schemas/Item refers to itself; from there on any value is taken",
+            "POST /upload is left out: its body is application/pdf; JSON and forms are known here",
+        )
+        opened.asked.clear()
+        given = {"id": "a/../b?c#d{id}", "verbose": True, "tags": ["x y", "z"], "X-Trace": "a\r\nX-Key: b"}
+        assert words(await call(source, "shop__getItem", given)) == '{"ok":true}'
+        await call(source, "shop__add_item", {"name": "tea", "price": None})
+        await call(source, "shop__put_lists", {"body": [1, 2]})
+        await call(source, "shop__sendForm", {"a": "b c"})
+        first, second, third, fourth = opened.asked
+        assert first["path"] == "/v1/items/a%2F..%2Fb%3Fc%23d%7Bid%7D"
+        assert (first["query"], first["x-key"], first["x-trace"]) == ("verbose=true&tags=x+y&tags=z", KEY, "a X-Key: b")
+        assert (second["body"], second["authorization"]) == (
+            '{"name":"tea","price":null}',
+            "Basic YWRhOmxvdmUtbGFjZQ==",
+        )
+        assert (third["method"], third["body"], third["content-type"]) == ("PUT", "[1,2]", "application/json")
+        assert (fourth["body"], fourth["content-type"]) == ("a=b+c", "application/x-www-form-urlencoded")
+
+
+async def test_what_goes_wrong_reaches_the_model_without_secrets(tmp_path: Path, opened: Shop):
+    async with kept(settings(tmp_path, opened.url), services({"SHOP": "another-key", "LOGIN": "x"})) as source:
+        refused = await call(source, "shop__getItem", {"id": "1"})
+        assert refused.error == "error"
+        assert words(refused) == 'shop__getItem failed with status 403: {"error":"wrong key (hidden)"}'
+        assert (await call(source, "shop__add_item", {"name": 1})).error == "invalid_arguments"
+        assert (await call(source, "shop__add_item", {"name": "a", "price": 0})).error == "invalid_arguments"
+        opened.asked.clear()
+        for id in ("..", ""):
+            assert "cannot be a part of an address" in words(await call(source, "shop__getItem", {"id": id}))
+        assert opened.asked == []
+        # A redirect is an answer, and nobody goes there.
+        assert "status 307" in words(await call(source, "shop__away"))
+        assert isinstance((await call(source, "shop__picture")).parts[0], File)
+
+
+async def test_calls_are_bounded_in_time_and_size(tmp_path: Path, opened: Shop):
+    limits = replace(QUICK, message_bytes=50_000, description_characters=20)
+    made = settings(tmp_path, opened.url, seconds=0.3, operations=("slow", "huge", "nothing"))
+    async with kept(made, services(SECRETS, limits)) as source:
+        assert names(source) == ["shop__slow", "shop__huge"]
+        assert source.found.warnings[-1].startswith("there is no operation 'nothing'")
+        assert (await call(source, "shop__slow")).error == "timeout"
+        assert "more than 50,000 bytes" in words(await call(source, "shop__huge"))
+
+
+async def test_an_address_that_is_not_public_is_asked_only_if_the_settings_say_so(tmp_path: Path, opened: Shop):
+    opened.asked.clear()
+    async with kept(settings(tmp_path, opened.url, internal=False), services(SECRETS)) as source:
+        refused = words(await call(source, "shop__picture"))
+        assert refused == (
+            "shop__picture was not called: 127.0.0.1 is at an address that is not public. "
+            "If it is meant to be, say internal: true."
+        )
+    assert opened.asked == []
+    async with kept(settings(tmp_path, "http://127.0.0.1:1"), services(SECRETS)) as source:
+        assert (
+            words(await call(source, "shop__picture")) == "shop__picture was not called: 127.0.0.1 cannot be reached."
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("openapi: 2.0.0", "it is no OpenAPI file of version 3"),
+        ("- 1", "it is no table of names and values"),
+        ("a: [", "it is no YAML or JSON"),
+        ("a: &x 1\nb: *x", "aliases such as"),
+        ("\udcff", "it is no YAML or JSON"),
+    ],
+)
+def test_a_file_that_is_none_says_why(text: str, problem: str):
+    with pytest.raises(NotOpenApi, match=problem):
+        read_openapi(text.encode(errors="surrogateescape"))
+
+
+async def test_a_file_that_is_missing_or_names_no_address_is_a_problem(tmp_path: Path):
+    async with kept(settings(tmp_path, ""), services(SECRETS)) as source:
+        assert source.found.problem == "the file names no address that is whole; give it as server"
+    gone = settings(tmp_path, "https://example.com", file=tmp_path / "gone.yaml")
+    async with kept(gone, services(SECRETS)) as source:
+        assert source.found.problem == "it cannot be read (No such file or directory)"
+    async with kept(settings(tmp_path, "https://example.com"), services()) as source:
+        assert source.found.problem == "Setting secret:SHOP is '(not set)'; set RECTO_SECRET_SHOP for the server"
+
+
+def test_older_words_become_those_of_json_schema_and_loops_end():
+    found = read_openapi(FILE.encode())
+    item: Json = next(one.schema for one in found.operations if one.name == "add.item")
+    expected = load(
+        '{"type":"object","properties":{"name":{"type":"string","maxLength":20},"price":{"type":["number","null"],'
+        '"exclusiveMinimum":0},"parent":{}},"required":["name"],"additionalProperties":false}'
+    )
+    assert item == expected
