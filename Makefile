@@ -81,7 +81,7 @@ node_modules/.made: package.json package-lock.json
 	@touch $@
 
 tests/clients/node_modules/.made: tests/clients/package.json tests/clients/package-lock.json tests/clients/unpack.mjs
-	@command -v npm >/dev/null || { echo "The tests talk to the server with real clients, which need node and npm: install Node.js 20 or newer."; exit 1; }
+	@command -v npm >/dev/null || { echo "The tests talk to the server with real clients, which need node and npm: install Node.js 20.11 or newer."; exit 1; }
 	@$(STEP) "Installing the clients of the tests" npm --prefix tests/clients ci
 	@$(STEP) "Unpacking their browser" node tests/clients/unpack.mjs
 	@touch $@

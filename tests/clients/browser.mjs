@@ -43,7 +43,7 @@ serve({
     await bundle();
     server = createServer(answer).listen(port, "127.0.0.1");
     browser = await chromium.launch({
-      executablePath: join(BROWSER, "chromium"),
+      executablePath: process.env.CHROMIUM ?? join(BROWSER, "chromium"),
       args: FLAGS,
       env: { ...process.env, LD_LIBRARY_PATH: join(BROWSER, "al2023", "lib"), FONTCONFIG_PATH: join(BROWSER, "fonts") },
     });

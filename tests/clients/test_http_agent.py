@@ -3,7 +3,7 @@
 import pytest
 
 from recto.ids import new_id
-from recto.testing.model_server import Answer
+from recto.testing.model_server import Answer, failure
 from tests.api.scripted_server import PLAIN, Scripted, page_messages
 from tests.clients.agents import Client, ClientMaker, Row, Seen, function_of, result, tool, user
 from tests.clients.scripts import LOST, call, model_page, script
@@ -157,6 +157,15 @@ def test_P15_a_reply_that_was_lost_is_neither_shown_nor_carried_out(make: Client
     seen = taken(make().say("go", tools=[tool("paint", colour={"type": "string"})]))
     assert seen.said == ["user: go", "assistant: Whole."]
     assert (seen.unanswered, seen.pending or []) == ([], [])
+
+
+def test_P15_a_run_that_fails_is_told_in_words_and_the_next_one_goes_on(make: ClientMaker, server: Scripted):
+    script(server, failure(400, "no such model"))
+    client = make()
+    seen = client.say("hello")
+    assert (seen.types[-1], seen.events[-1]["code"]) == ("RUN_ERROR", "model_failed")
+    assert "no such model" not in str(seen.events[-1]["message"])
+    assert taken(client.say("again")).said[-1] == f"assistant: {PLAIN.text}"
 
 
 def test_P15_a_refusal_is_read_by_the_client(make: ClientMaker):

@@ -76,5 +76,6 @@ def _write(path: Path, bodies: Iterable[bytes]) -> None:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(f".{os.getpid()}")
-    unfinished.write_bytes(b"".join(b"data: " + body + b"\n\n" for body in bodies))
+    reader = os.environ.get("PYTEST_CURRENT_TEST", "no test").encode()
+    unfinished.write_bytes(b": read by " + reader + b"\n\n" + b"".join(b"data: " + body + b"\n\n" for body in bodies))
     unfinished.replace(path)
