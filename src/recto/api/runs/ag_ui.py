@@ -5,19 +5,17 @@ What may be new of the list is admitted as any run is; where nothing is, the ans
 
 from __future__ import annotations
 
-import hashlib
+import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Annotated, NamedTuple
 
-import orjson
 from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from recto.api.backend import agent_named, backend_of, user_of
-from recto.api.bodies import MAX_BYTES, check_run, read_body
+from recto.api.bodies import MAX_BYTES, SentRun, check_run, digest_of, read_body
 from recto.api.parameters import in_path
 from recto.api.route import THREAD, Route
 from recto.api.runs.admit import admit_run
@@ -36,6 +34,8 @@ AG_UI = "/api/v1/agent/ag-ui"
 # Objects and arrays of a body: each is made, though only what may be new is read.
 MOST_PARTS = 1_000_000
 MANY_PARTS = f"Request body has more than {MOST_PARTS:,} objects and arrays. Send fewer of the messages before."
+# A body with more is read in a thread: others do not wait for its files to be hashed.
+LARGE = 2**20
 # Parts of one message that are left out of it; one with more is refused.
 MOST_LEFT_OUT = 50
 LONG_TEXT = "RunAgentInput payload exceeds size limit"
@@ -91,14 +91,15 @@ async def read_list_body(request: Request) -> bytes:
 
 async def admit_client_list(request: Request, body: bytes, agent: str | None) -> Response:
     """Admit what is new in a list, for an agent if one is named, and answer with the events of its run."""
-    asked = _asked(request, body, agent)
+    owner, is_large = user_of(request).name, len(body) > LARGE
+    asked = await asyncio.to_thread(_asked, owner, body, agent) if is_large else _asked(owner, body, agent)
     if not asked.new.ends_with_user and not await _has_new(request, asked):
         return await _snapshot(request, asked)
-    value, left_out, digest = asked.value, list[str](), asked.digest
+    value, left_out = asked.value, list[str]()
     while True:
         whole = noted(value, asked.new.listed, thread=asked.sent_thread, left_out=left_out)
         try:
-            sent = replace(check_run(whole, dump(whole), is_list=True), digest=digest)
+            sent = await asyncio.to_thread(_checked, whole, asked) if is_large else _checked(whole, asked)
             return await admit_run(request, sent, streams=True, fallback=backend_of(request).agent)
         except (WireError, Refused) as error:
             problem = error.problem if isinstance(error, WireError) else str(error)
@@ -107,6 +108,10 @@ async def admit_client_list(request: Request, body: bytes, agent: str | None) ->
                 raise _as_sent(error, asked.new.places) from error
             value, text = without
             left_out.append(text)
+
+
+def _checked(whole: Object, asked: _Asked) -> SentRun:
+    return check_run(whole, dump(whole), list_digest=asked.digest)
 
 
 class _Asked(NamedTuple):
@@ -118,7 +123,7 @@ class _Asked(NamedTuple):
     sent_thread: str | None
 
 
-def _asked(request: Request, body: bytes, agent: str | None) -> _Asked:
+def _asked(owner: str, body: bytes, agent: str | None) -> _Asked:
     if body.count(b"{") + body.count(b"[") > MOST_PARTS:
         raise TooLarge(MANY_PARTS)
     try:
@@ -127,7 +132,7 @@ def _asked(request: Request, body: bytes, agent: str | None) -> _Asked:
         raise WireError(where="body", problem=f"is no JSON: {error}") from error
     name = text_field(value, agui.spelled(value, "threadId"), "RunAgentInput")
     check_name(name)
-    thread = thread_of(user_of(request).name, name)
+    thread = thread_of(owner, name)
     new = new_in_list(as_list(value.get("messages"), "messages"))
     own = ("thread_id", "threadId", "messages", "forwardedProps", "forwarded_props")
     rest = {field: found for field, found in value.items() if field not in own}
@@ -135,8 +140,9 @@ def _asked(request: Request, body: bytes, agent: str | None) -> _Asked:
     taken = {"threadId": thread, **rest, "messages": list(new.messages), "forwardedProps": props}
     if len(dump(taken)) - _inline_bytes(new) > MAX_BYTES:
         raise TooLarge(LONG_TEXT)
-    digest = hashlib.sha256(orjson.dumps([taken, new.listed], option=orjson.OPT_SORT_KEYS)).digest()
-    return _Asked(value=taken, new=new, digest=digest, sent_thread=None if name == thread else name)
+    return _Asked(
+        value=taken, new=new, digest=digest_of([taken, new.listed]), sent_thread=None if name == thread else name
+    )
 
 
 def _props(props: Json, agent: str | None) -> Json:
