@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.json import Json, dump, load
-from recto.conversation.state.json_patch import Operation, ValueChange, changed, difference, is_same, value_at
+from recto.conversation.state.json_patch import PatchOperation, ValueChange, changed, difference, is_same, value_at
 from recto.errors import WireError
 
 names: st.SearchStrategy[str] = st.sampled_from(("a", "b", "~", "/", "", "0", "-"))
@@ -19,7 +19,7 @@ values: st.SearchStrategy[Json] = st.recursive(
 )
 
 
-def patched(value: Json, operations: list[Operation]) -> Json:
+def patched(value: Json, operations: list[PatchOperation]) -> Json:
     """The naive way of RFC 6902: each operation edits a copy."""
     whole = {"root": load(dump(value))}
     for operation in operations:
@@ -34,7 +34,7 @@ def patched(value: Json, operations: list[Operation]) -> Json:
     return whole["root"]
 
 
-def edit(holder: Json, last: str, operation: Operation) -> None:
+def edit(holder: Json, last: str, operation: PatchOperation) -> None:
     match operation["op"], holder:
         case ("add", list()):
             assert int(last) <= len(holder)
@@ -76,7 +76,7 @@ def test_P1_an_item_put_into_a_list_is_one_operation(items: list[Json], place: i
         pytest.param({}, {"a": None}, [{"op": "add", "path": "/a", "value": None}], id="null is something"),
     ],
 )
-def test_P1_a_difference_is_written_as_json_patch(before: Json, after: Json, operations: list[Operation]):
+def test_P1_a_difference_is_written_as_json_patch(before: Json, after: Json, operations: list[PatchOperation]):
     assert difference(before, after) == operations
 
 

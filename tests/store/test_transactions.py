@@ -16,6 +16,7 @@ from recto.store import store
 from recto.store.database.opening import migrate
 from recto.store.database.postgres import PostgresDatabase
 from recto.store.database.sqlite import SqliteDatabase
+from recto.store.users.user_records import UserRecords
 
 ASKS = {"read", "write", "write_first"}
 # They ask more than once, and each has its reason.
@@ -105,11 +106,11 @@ def count_notes(connection: Connection) -> int:
 
 
 def _methods() -> Iterator[tuple[str, ast.AST]]:
-    tree = ast.parse(inspect.getsource(store))
-    (found,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == store.Store.__name__]
-    for node in found.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name, node
+    for kind in (store.Store, UserRecords):
+        (found,) = ast.parse(inspect.getsource(kind)).body
+        for node in found.body if isinstance(found, ast.ClassDef) else ():
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield node.name, node
 
 
 def _uses(method: ast.AST) -> Iterator[str]:

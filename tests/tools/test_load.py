@@ -87,8 +87,9 @@ def test_C5_marked_functions_are_the_tools(tmp_path: Path):
 
 def test_C5_F8_the_tools_the_guide_shows_work_and_act_elsewhere(tmp_path: Path):
     guide = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"^```python\n(.*?)^```$", guide, flags=re.MULTILINE | re.DOTALL)
-    (size,) = tools_of_folder(folder_with(tmp_path, str(shown)))
+    shown = re.findall(r"^```python\n(.*?)^```$", guide, flags=re.MULTILINE | re.DOTALL)
+    size, plan = tools_of_folder(folder_with(tmp_path, "\n".join(shown)))
+    assert '"properties":{"stop"' in plan.offer.parameters
     assert (size.name, size.mark.external, size.mark.safe_to_repeat) == ("size", True, True)
     marks = re.findall(r"^\| `(\w+)` \|", guide.partition("| `@tool(...)` |")[2].partition("\n\n")[0], re.MULTILINE)
     assert marks == [field.name for field in fields(Mark)]

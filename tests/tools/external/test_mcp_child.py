@@ -40,7 +40,11 @@ async def test_an_older_server_that_writes_other_lines_too_is_understood_and_its
         assert source.found.warnings[0].startswith("its tool 'wrong' is left out: it has an argument 'a b'; providers")
         assert words(await call(source, "files__hello")) == "hello"
         await until(lambda: "files__more" in names(source))
+        version = source.found.version
         assert words(await call(source, "files__more")) == "more"
+        # Now it has that one twice.
+        await until(lambda: source.found.version > version)
+        assert names(source) == ["files__hello", "files__more"]
 
 
 @pytest.mark.full

@@ -11,7 +11,7 @@ import orjson
 from recto.conversation.json import Json, dump, load
 from recto.errors import WireError
 
-Operation: TypeAlias = Mapping[str, Json]
+PatchOperation: TypeAlias = Mapping[str, Json]
 _Steps: TypeAlias = Sequence[str]
 _Items: TypeAlias = list[Json]
 _Members: TypeAlias = dict[str, Json]
@@ -108,12 +108,12 @@ def _without(value: Json, steps: _Steps) -> Json:
             return value
 
 
-def difference(before: Json, after: Json) -> list[Operation]:
+def difference(before: Json, after: Json) -> list[PatchOperation]:
     """The operations that make one value of the other, in their order. None of them: they are the same."""
     return list(_difference(before, after, ""))
 
 
-def _difference(before: Json, after: Json, path: str) -> Iterator[Operation]:
+def _difference(before: Json, after: Json, path: str) -> Iterator[PatchOperation]:
     match before, after:
         case (dict(), dict()) if path.count("/") < DEEPEST:
             yield from _of_objects(before, after, path)
@@ -134,7 +134,7 @@ def _written(value: Json) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
-def _of_objects(before: _Members, after: _Members, path: str) -> Iterator[Operation]:
+def _of_objects(before: _Members, after: _Members, path: str) -> Iterator[PatchOperation]:
     for name in [name for name in before if name not in after]:
         yield {"op": "remove", "path": _below(path, name)}
     for name, value in after.items():
@@ -144,7 +144,7 @@ def _of_objects(before: _Members, after: _Members, path: str) -> Iterator[Operat
             yield {"op": "add", "path": _below(path, name), "value": value}
 
 
-def _of_lists(before: _Items, after: _Items, path: str) -> Iterator[Operation]:
+def _of_lists(before: _Items, after: _Items, path: str) -> Iterator[PatchOperation]:
     """What is the same at both ends stays; of the rest, item by item is changed, then some are added or removed."""
     shorter = min(len(before), len(after))
     first = next((place for place in range(shorter) if not is_same(before[place], after[place])), shorter)

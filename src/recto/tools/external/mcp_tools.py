@@ -84,6 +84,8 @@ async def listed_tools(
     ]
     if settings.resources and has.resources and await _resources(client):
         wanted += _of_resources(server, services)
+    # A name that a server has twice is the first of them.
+    wanted = list({one.own: one for one in reversed(wanted)}.values())[::-1]
     warnings = list(_warnings(settings, [tool.name for tool in every], len(wanted), services.settings.tools))
     names = tool_names(settings.name, [one.own for one in wanted], taken)
     tools = list[Tool]()

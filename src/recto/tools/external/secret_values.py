@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from urllib.parse import quote
 
 from recto.agents.external_tools import SECRET
@@ -43,9 +43,3 @@ class SecretValues:
         for secret in sorted(self._used, key=len, reverse=True):
             text = text.replace(secret, HIDDEN)
         return text
-
-
-def missing_secrets(values: Iterable[str], environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Names of secrets that values ask for and nobody has set, each once."""
-    names = [name for value in values for name in SECRET.findall(value)]
-    return tuple(dict.fromkeys([name for name in names if not environment.get(PREFIX + name, "").strip()]))
