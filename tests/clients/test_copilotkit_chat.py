@@ -73,6 +73,18 @@ def test_P15_a_person_is_asked_and_answers(show: PageMaker, server: Scripted, re
     assert model_page(server)[-1] == "tool: yes"
 
 
+def test_P15_a_question_that_was_left_alone_is_not_asked_again_after_a_reload(show: PageMaker, server: Scripted):
+    script(server, Answer(calls=(call("ask", '{"question": "Really?"}'),)), Answer(text="Then not."))
+    page = show("copilotkit")
+    say(page, "delete it")
+    page.wait(QUESTION)
+    say(page, "never mind")
+    page.wait("text=Then not.")
+    page.reload()
+    page.wait("text=Then not.")
+    assert page.texts(QUESTION) == []
+
+
 @pytest.mark.parametrize(("button", "told"), [("Yes", "Sent: hello"), ("No", "The user said no.")])
 def test_P15_a_person_decides_on_a_call_of_the_agents_own(show: PageMaker, server: Scripted, button: str, told: str):
     script(server, Answer(calls=(call("send", '{"text": "hello"}'),)), Answer(text="Very well."))

@@ -1,6 +1,7 @@
 """A thread's messages in AG-UI form: what is told of each, and how much of a long thread at once (P17)."""
 
 from collections.abc import Sequence
+from typing import cast
 
 import pytest
 from ag_ui.core import Message
@@ -10,7 +11,7 @@ from pydantic import TypeAdapter
 
 from recto.conversation.events import for_older_client, in_thread
 from recto.conversation.json import Json, dump
-from recto.conversation.log import Entry, view
+from recto.conversation.log import Entry, Interrupted, view
 from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
@@ -19,6 +20,7 @@ from recto.conversation.messages import (
     ReasoningMessage,
     SystemMessage,
     Text,
+    ToolCall,
     ToolMessage,
     UserMessage,
 )
@@ -134,3 +136,24 @@ def test_P7_older_clients_get_results_as_words(content: Json, plain: str):
 )
 def test_P15_a_run_names_its_thread_as_the_client_does(body: bytes, named: bytes):
     assert in_thread(body, "n") == named
+
+
+CALL = ToolCall(id="c", name="ask", arguments="{}")
+ASKED = (UserMessage(id="u1", parts=(Text(text="Go."),)), AssistantMessage(id="a1", parts=(Text(text="Hm."), CALL)))
+NEXT = UserMessage(id="u2", parts=(Text(text="Never mind."),))
+BROKEN_OFF = Interrupted(id="i", message="a1", reason="cancelled")
+
+
+@pytest.mark.parametrize(
+    ("log", "calls"),
+    [
+        pytest.param(ASKED, ["c"], id="it waits"),
+        pytest.param((*ASKED, ToolMessage(id="t", tool_call_id="c"), NEXT), ["c"], id="answered"),
+        pytest.param((*ASKED, NEXT), [], id="the user went on without it"),
+        pytest.param((*ASKED, BROKEN_OFF), [], id="the reply was broken off"),
+    ],
+)
+def test_P15_a_call_that_nobody_will_answer_is_not_told(log: Sequence[Entry], calls: list[str]):
+    told = next(row for row in rows(*log) if row["id"] == "a1")
+    assert told["content"] == "Hm."
+    assert [call["id"] for call in cast("list[dict[str, str]]", told.get("toolCalls", []))] == calls

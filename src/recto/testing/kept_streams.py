@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from recto.conversation.events import ends_run, for_older_client
 from recto.conversation.json import Json, dump, load_object
+from recto.ids import new_id
 
 # The variable that names the folder. Without it nothing is kept.
 STREAMS_FOLDER = "STREAMS_FOLDER"
@@ -75,7 +76,7 @@ def _write(path: Path, bodies: Iterable[bytes]) -> None:
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(f".{os.getpid()}")
+    unfinished = path.with_suffix(f".{new_id()}")
     reader = os.environ.get("PYTEST_CURRENT_TEST", "no test").encode()
     unfinished.write_bytes(b": read by " + reader + b"\n\n" + b"".join(b"data: " + body + b"\n\n" for body in bodies))
     unfinished.replace(path)

@@ -16,7 +16,7 @@ from recto.conversation.input import agui
 from recto.conversation.input_files import arguments_for
 from recto.conversation.json import Json, load_object
 from recto.conversation.locale import DEFAULT_LOCALE
-from recto.conversation.log import View
+from recto.conversation.log import Interrupted, View
 from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
@@ -60,9 +60,35 @@ class RenderContext:
 def message_rows(seen: View, context: RenderContext) -> tuple[MessageRow, ...]:
     """What is in view, in order; a reply that is not whole says so. Of more than is told at once, the newest turns."""
     statuses = statuses_of(seen.markers)
-    found = [(message, encoded) for message in seen.messages if (encoded := _encoded(message, context))]
+    given_up = _given_up(seen)
+    shown = [_without(message, given_up) for message in seen.messages] if given_up else seen.messages
+    found = [(message, encoded) for message in shown if (encoded := _encoded(message, context))]
     rows = [load_object(encoded) or {} for _, encoded in _newest(found, context.most_bytes)]
     return tuple([_marked(row, statuses) for row in rows])
+
+
+def _given_up(seen: View) -> frozenset[str]:
+    """The calls that nobody will answer any more: of replies that were broken off, and of turns that others followed.
+
+    Clients take a call without a result for one that waits for them, and ask about it again.
+    """
+    broken_off = {marker.message for marker in seen.markers if isinstance(marker, Interrupted)}
+    answered = {message.tool_call_id for message in seen.messages if isinstance(message, ToolMessage)}
+    last = max((place for place, message in enumerate(seen.messages) if isinstance(message, UserMessage)), default=-1)
+    return frozenset(
+        call.id
+        for place, message in enumerate(seen.messages)
+        if isinstance(message, AssistantMessage) and (place < last or message.id in broken_off)
+        for call in message.tool_calls
+        if call.id not in answered
+    )
+
+
+def _without(message: Message, calls: frozenset[str]) -> Message:
+    if not isinstance(message, AssistantMessage) or calls.isdisjoint(call.id for call in message.tool_calls):
+        return message
+    kept = tuple(part for part in message.parts if not (isinstance(part, ToolCall) and part.id in calls))
+    return replace(message, parts=kept)
 
 
 def _newest(found: Sequence[_Encoded], most: int | None) -> Sequence[_Encoded]:
