@@ -217,6 +217,7 @@ def test_P15_a_wish_that_is_none_is_refused_before_any_model_is_asked(
     assert send(server.url, "POST", PATH, b"{").status == 422
 
 
+@pytest.mark.full
 def test_P15_an_agent_whose_model_has_no_calls_of_its_own_suggests_nothing(tmp_path_factory: pytest.TempPathFactory):
     folder = tmp_path_factory.mktemp("agents")
     (folder / "worded").mkdir()
@@ -237,6 +238,7 @@ def wish_as_run() -> dict[str, Json]:
     return {**wish(tools=[]), "messages": [{"id": "m", "role": "user", "content": "Hi"}]}
 
 
+@pytest.mark.full
 def test_P15_a_page_that_asks_often_costs_little(tmp_path_factory: pytest.TempPathFactory):
     settings = {"RECTO_USER_SUGGESTIONS": "2", "RECTO_SUGGESTION_PAUSE_SECONDS": "0.5"}
     with scripted_server(tmp_path_factory.mktemp("often"), settings) as server:
@@ -254,6 +256,7 @@ def test_P15_a_page_that_asks_often_costs_little(tmp_path_factory: pytest.TempPa
         assert len(server.model.requests) == 3
 
 
+@pytest.mark.full
 def test_P15_where_suggestions_are_off_info_says_so_and_none_are_made(tmp_path_factory: pytest.TempPathFactory):
     with scripted_server(tmp_path_factory.mktemp("off"), {"RECTO_SUGGESTIONS": "false"}) as server:
         assert send(server.url, "GET", "/info").json["suggestions"] is False
