@@ -55,11 +55,15 @@ class WrongParameters(RectoError):
 
 
 class Refused(RectoError):
-    """A request breaks a rule of the protocol. The words are the protocol's own; `where` names the field."""
+    """A request breaks a rule of the protocol. The words are the protocol's own; `where` names the field.
 
-    def __init__(self, words: str, *, where: str) -> None:
+    `keep` is how many of what stands there may stay, where there is too much of it.
+    """
+
+    def __init__(self, words: str, *, where: str, keep: int | None = None) -> None:
         super().__init__(words)
         self.where = where
+        self.keep = keep
 
 
 class TooLarge(RectoError):

@@ -232,14 +232,33 @@ def test_P15_files_come_along_and_what_cannot_be_used_is_told(server: Scripted):
     events = client.say(parts)
     told = [sent.event for sent in events if sent.event["type"] == "ACTIVITY_SNAPSHOT"]
     notes = cast("Mapping[str, list[str]]", told[0]["content"])["notes"]
-    assert [note.startswith("(An attachment could not be used: ") for note in notes] == [True, True]
+    assert [note.partition(":")[0] for note in notes] == ["a part", "x.pdf"]
     words = str(page_messages(server.model.requests[-1])[-1])
     assert all(one in words for one in ("dot.png", "n.txt", "x.pdf: ", "hologram"))
     files = server.rows(f"/history?threadId={client.thread}", "messages")[0]["files"]
     assert [file["name"] for file in cast("list[Mapping[str, Json]]", files)] == ["dot.png", "n.txt"]
+    # What could not be used is the model's to know, and no words of the user's.
+    assert views(client)[0] == "look at these"
+    assert server.get(f"/threads/{client.thread}")["title"] == "look at these"
     # The bytes come again with every later list, and are looked at no more.
     client.say("and now?")
     assert last_words(server.model.requests[-1]).endswith("and now?")
+
+
+def test_P15_what_cannot_be_used_takes_nothing_from_the_words(server: Scripted):
+    client = ListClient(server=server)
+    text: Json = {"type": "text", "text": "x" * 9_990}
+    image: Json = {"type": "image", "source": {"type": "data", "value": PNG, "mimeType": "image/png"}}
+    foreign: Json = {
+        "type": "image",
+        "source": {"type": "url", "value": "https://x/y"},
+        "metadata": {"filename": "n" * 5_000},
+    }
+    events = client.say([text, foreign, *[image] * 12])
+    notes = cast("Mapping[str, list[str]]", next(e.event for e in events if "content" in e.event)["content"])["notes"]
+    assert (len(notes), max(map(len, notes)) < 200) == (1, True)
+    refused = ListClient(server=server, messages=[{"id": "u", "role": "user", "content": [foreign] * 11}]).send()
+    assert (refused.status, refused.json["detail"]) == (422, "binary content url is not a valid signed URL")
 
 
 @pytest.mark.parametrize("kept", [0, 2, 4], ids=["an empty list", "a stale one", "nothing new"])

@@ -18,7 +18,7 @@ from tests.test_docs import blocks, read
 TOOLS = '''
 from pathlib import Path
 
-from recto import tool
+from recto import ToolContext, tool
 
 FOLDER = Path(__file__).parent
 
@@ -29,6 +29,13 @@ def note(text: str) -> str:
     with (FOLDER / "notes.txt").open("a") as notes:
         notes.write(text + "\\n")
     return f"noted {text}"
+
+
+@tool
+def count(context: ToolContext) -> str:
+    """Count on."""
+    context.state.put("/n", 11)
+    return "counted"
 
 
 @tool(confirm=True)
@@ -49,6 +56,7 @@ AGENTS = {
     "hasty": "---\nlimits: {confirm_seconds: 0.001}\n---\n\nYou are in a hurry.\n",
 }
 SEND_TOOL: Json = {"name": "send", "description": "Asks a person.", "parameters": {"type": "object"}}
+AG_UI = "/api/v1/agent/ag-ui"
 DONE = Answer(text="It is done.")
 
 
@@ -276,6 +284,31 @@ def test_P15_a_run_is_answered_by_its_own_address_too(server: Scripted, folder: 
     for wrong in (b"{}", b'{"resume": []}', b'{"resume": "yes"}', b'{"resume": [{"interruptId": "x"}]}', b"[1]", b"{"):
         assert request(server.url, "POST", path, wrong, token=ALICE).status == 422
     assert request(server.url, "POST", f"{RUNS}/none/resume", items, token=ALICE).status == 404
+
+
+def test_P15_who_goes_on_has_the_state_as_it_is_and_the_name_of_the_thread(server: Scripted):
+    name, question = f"a chat {new_id()}", {"id": "u1", "role": "user", "content": "Tell them."}
+    body: dict[str, Json] = {"threadId": name, "runId": new_id(), "messages": [question], "protocolVersion": "1.0"}
+    server.answers[:] = [Answer(calls=(Call(name="count", arguments="{}", id="c1"), send("named-1"))), DONE]
+    sent = request(server.url, "POST", AG_UI, {**body, "state": {"n": 10}}, token=ALICE)
+    [id] = asked(list(parse_events(iter(sent.body.splitlines(keepends=True)))))
+    path = f"{RUNS}/{body['runId']}/resume"
+    reply = request(server.url, "POST", path, {"resume": [item(id)]}, token=ALICE, accept="text/event-stream")
+    events = [event.event for event in parse_events(iter(reply.body.splitlines(keepends=True)))]
+    assert {str(event["threadId"]) for event in events if "threadId" in event} == {name}
+    assert [event["snapshot"] for event in events if event["type"] == "STATE_SNAPSHOT"] == [{"n": 11}]
+
+
+def test_P15_an_answer_in_a_list_without_the_reply_that_asks_is_taken(server: Scripted, folder: Path):
+    question: Json = {"id": "u1", "role": "user", "content": "Tell them."}
+    body: dict[str, Json] = {"threadId": new_id(), "messages": [question], "protocolVersion": "1.0"}
+    server.answers[:] = [Answer(calls=(send("short-1"),)), DONE]
+    sent = request(server.url, "POST", AG_UI, {**body, "runId": new_id()}, token=ALICE)
+    [id] = asked(list(parse_events(iter(sent.body.splitlines(keepends=True)))))
+    going_on: dict[str, Json] = {**body, "runId": new_id(), "resume": [item(id)]}
+    reply = request(server.url, "POST", AG_UI, going_on, token=ALICE)
+    assert outcome(list(parse_events(iter(reply.body.splitlines(keepends=True))))) == {"type": "success"}
+    assert notes(folder, "short-1") == ["sent short-1 to all"]
 
 
 def test_P5_nobody_else_sees_or_answers_what_waits(server: Scripted, folder: Path):

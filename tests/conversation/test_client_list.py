@@ -1,5 +1,6 @@
 """A client's whole list against the log: what is new of it, and what it no longer shows (P15)."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 
@@ -7,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.input.client_list import LEFT_OUT, ListReading, new_in_list, read_list, roll_back, without_part
+from recto.conversation.input.client_list import ListReading, new_in_list, read_list, roll_back, without_part
+from recto.conversation.input.resume_items import PersonDecision, ResumeItem
 from recto.conversation.input.run_input import ListedIds, RunInput, decode_input, with_notes
 from recto.conversation.input.take_input import AdmittedRun, take_input
 from recto.conversation.json import Json, Object
-from recto.conversation.log import Entry, Interrupted, RolledBack, View, view
+from recto.conversation.log import ConfirmAsked, Entry, Interrupted, RolledBack, View, view
 from recto.conversation.messages import AssistantMessage, File, Key, Text, ToolCall, ToolMessage, UserMessage
 
 NOW = datetime(2026, 5, 14, tzinfo=UTC)
@@ -127,20 +129,34 @@ def test_P15_the_list_says_what_is_seen(
     assert (found.back_to, [message.id for message in found.taken]) == (back_to, taken)
 
 
-def test_P15_a_message_with_files_is_the_same_while_its_files_cannot_be_had():
-    file = File(kind="image", source=Key(key="k"))
-    note = Text(text=f"{LEFT_OUT}a.png: the url has expired. Tell the user so.)")
-    log = (UserMessage(id="u1", parts=(Text(text="look"), file)), reply("a1"))
-    for parts in ((Text(text="look"), file), (Text(text="look"), note), (Text(text="look"),)):
-        sent = RunInput(thread="t", run="r", messages=(UserMessage(id="u1", parts=parts),), listed=ListedIds())
-        assert read_list(view(log), sent) == ListReading(back_to="a1")
-    other = replace_files(sent, File(kind="image", source=Key(key="other")))
-    assert read_list(view(log), other).back_to == "u1"
+FILE = File(kind="image", source=Key(key="k"))
 
 
-def replace_files(sent: RunInput, file: File) -> RunInput:
-    message = UserMessage(id="u1", parts=(Text(text="look"), file))
-    return RunInput(thread="t", run="r", messages=(message,), listed=sent.listed)
+@pytest.mark.parametrize(
+    ("files", "left_out", "back_to"),
+    [
+        pytest.param((FILE,), (), "a1", id="the same file"),
+        pytest.param((), ("a.png: the url has expired.",), "a1", id="a file that cannot be had any more"),
+        pytest.param((), (), "u1", id="without its file"),
+        pytest.param((File(kind="image", source=Key(key="other")),), (), "u1", id="another file"),
+    ],
+)
+def test_P15_a_message_is_the_same_with_its_files(files: tuple[File, ...], left_out: tuple[str, ...], back_to: str):
+    log = (UserMessage(id="u1", parts=(Text(text="look"), FILE)), reply("a1"))
+    message = UserMessage(id="u1", parts=(Text(text="look"), *files))
+    sent = RunInput(thread="t", run="r", messages=(message,), listed=ListedIds(), left_out=left_out)
+    assert read_list(view(log), sent).back_to == back_to
+
+
+def test_P15_whoever_answers_what_waits_has_seen_the_call():
+    call = ToolCall(id="c1", name="send", arguments="{}", runner="server")
+    asking = AssistantMessage(id="a1", parts=(call,))
+    marker = ConfirmAsked(id="i1", time=NOW, message="a1", call="c1", run="r", seconds=60)
+    sent = asked(said("u1"))
+    item = ResumeItem(interrupt="i1", decision=PersonDecision(approved=True))
+    log = (user("u1"), asking, marker)
+    assert read_list(view(log), sent).back_to == "a1"
+    assert read_list(view(log), replace(sent, resume=(item,))) == ListReading()
 
 
 def test_P15_the_reply_that_was_broken_off_is_one_the_client_shows():
@@ -230,31 +246,33 @@ def test_P15_the_same_list_again_rolls_nothing_back(turns: list[int]):
 
 
 @pytest.mark.parametrize(
-    ("where", "left"),
+    ("where", "keep", "left", "said"),
     [
-        ("messages[1].content[1]", 1),
-        ("messages[1].content[2].source.type", 2),
-        ("messages[1].content", 2),
-        ("messages[1].content[0].text", None),
-        ("messages[0].content", None),
-        ("messages[7].content[1]", None),
-        ("threadId", None),
+        ("messages[1].content[1]", None, [0, 2, 3], "a.png: it is empty."),
+        ("messages[1].content[2].source.type", None, [0, 1, 3], "a part: it is empty."),
+        ("messages[1].content", 1, [0, 1], "it is empty."),
+        ("messages[1].content[0].text", None, None, ""),
+        ("messages[0].content", None, None, ""),
+        ("messages[7].content[1]", None, None, ""),
+        ("threadId", None, None, ""),
     ],
 )
-def test_P15_a_part_that_cannot_be_used_gives_way_to_a_text_that_says_so(where: str, left: int | None):
-    parts: list[Json] = [
-        {"type": "text", "text": "look"},
-        {"type": "image", "source": {"type": "data", "value": ""}, "metadata": {"filename": "a.png"}},
-        {"type": "hologram"},
-    ]
+def test_P15_a_part_that_cannot_be_used_is_left_out_and_told(
+    where: str, keep: int | None, left: list[int] | None, said: str
+):
+    image: Json = {"type": "image", "source": {"type": "data", "value": ""}, "metadata": {"filename": "a.png"}}
+    parts: list[Json] = [{"type": "text", "text": "look"}, image, {"type": "hologram"}, image]
     value: Object = {"messages": [SYSTEM, {"id": "u", "role": "user", "content": parts}]}
-    found = without_part(value, where, "it is empty.")
-    assert (found is None) is (left is None)
-    if found and left:
-        name = "a.png: " if left == 1 else ""
-        text = f"(An attachment could not be used: {name}it is empty. Tell the user so.)"
-        expected = [*parts[:left], {"type": "text", "text": text}, *parts[left + 1 :]]
-        assert found == ({"messages": [SYSTEM, {"id": "u", "role": "user", "content": expected}]}, text)
+    found = without_part(value, where, "it is empty.", keep)
+    message: Json = {"id": "u", "role": "user", "content": [parts[place] for place in left or ()]}
+    assert found == (({"messages": [SYSTEM, message]}, said) if left else None)
+
+
+def test_P15_a_problem_that_names_the_file_names_it_once():
+    image: Json = {"type": "image", "metadata": {"filename": "a.png"}}
+    value: Object = {"messages": [{"id": "u", "role": "user", "content": [image]}]}
+    found = without_part(value, "messages[0].content[0]", "a.png: too large")
+    assert found == ({"messages": [{"id": "u", "role": "user", "content": []}]}, "a.png: too large.")
 
 
 def test_P15_parts_of_the_older_form_are_taken_in_any_kind():

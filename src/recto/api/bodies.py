@@ -99,15 +99,15 @@ def parse_run(body: bytes) -> SentRun:
     return check_run(value, body)
 
 
-def check_run(value: Json, body: bytes, *, list_digest: bytes | None = None) -> SentRun:
-    """The run that a value asks for, which is written as `body`; or what is noted of a list with this digest (P15)."""
+def check_run(value: Json, body: bytes, *, noted_digest: bytes | None = None) -> SentRun:
+    """The run that a value asks for, which is written as `body`. One with notes of ours has a digest of its own."""
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _is_deep(value):
         raise WireError(where="body", problem=f"is nested more than {MAX_DEPTH} deep; make it flatter")
     if NUL_ESCAPE in body and (field := _field_with_nul(value)) is not None:
         raise WireError(where=field, problem="holds the character U+0000, which cannot be stored; take it out")
-    found, kept = check_input(value, is_list=list_digest is not None), without_copies(value)
+    found, kept = check_input(value, has_notes=noted_digest is not None), without_copies(value)
     return SentRun(
-        input=found, digest=list_digest or digest_of(value), kept=kept, body=body if kept is value else dump(kept)
+        input=found, digest=noted_digest or digest_of(value), kept=kept, body=body if kept is value else dump(kept)
     )
 
 

@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from recto.agents.agent_folder import FILE
+from recto.agents.external_tools import is_elsewhere
 from recto.agents.folders import Loaded
 from recto.cli.logs import Secrets, set_up_logs
 from recto.cli.server_settings import SECRETS
+from recto.config.checked import nearest
 from recto.config.problem import FileProblem
 from recto.config.settings import ServerSettings
 
@@ -49,12 +52,25 @@ def own_tools(loaded: Loaded, name: str) -> Registry:
 def with_tried(loaded: Loaded, found: Mapping[str, Sequence[ToolSource]]) -> Loaded:
     """The agents, with what is wrong elsewhere: one that misses tools is no broken agent, but is told as a problem."""
     problems = [_told(source, source.found.problem) for source in _every(found) if source.found.problem]
+    problems += [problem for name, sources in found.items() for problem in _unconfirmed(loaded, name, sources)]
     warnings = [_told(source, warning) for source in _every(found) for warning in source.found.warnings]
     return replace(
         loaded,
         broken_skills=(*loaded.broken_skills, *dict.fromkeys(problems)),
         warnings=(*loaded.warnings, *dict.fromkeys(warnings)),
     )
+
+
+def _unconfirmed(loaded: Loaded, name: str, sources: Sequence[ToolSource]) -> Iterator[FileProblem]:
+    """Names of `confirm` that are told to live elsewhere, and do not: the tool they mean would act unasked."""
+    agent = loaded[name]
+    if any(source.found.problem for source in sources):
+        return
+    known = [tool.name for source in sources for tool in source.found.tools]
+    servers = [one.name for one in (*agent.mcp, *agent.openapi)]
+    for one in [one for one in agent.confirm if is_elsewhere(one, servers) and one not in known]:
+        text = f"confirm names {one!r}, which no tool is called, so nobody is asked{nearest(one, known)}."
+        yield FileProblem(file=loaded.folders[name] / FILE, line=None, text=text)
 
 
 def _every(found: Mapping[str, Sequence[ToolSource]]) -> Iterator[ToolSource]:

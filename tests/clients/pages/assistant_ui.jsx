@@ -23,9 +23,15 @@ function useRectoRuntime({ url, token, thread }) {
   const history = useMemo(
     () => ({
       async load() {
-        const answer = await fetch(`${url}/api/v1/agent/threads/${thread}/messages`, { headers });
-        const { messages } = answer.ok ? await answer.json() : { messages: [] };
-        return ExportedMessageRepository.fromArray(fromAgUiMessages(messages));
+        const all = [];
+        for (let since = ""; since !== null; ) {
+          const query = since ? `?since=${encodeURIComponent(since)}` : "";
+          const answer = await fetch(`${url}/api/v1/agent/threads/${thread}/messages${query}`, { headers });
+          const { messages, next } = answer.ok ? await answer.json() : { messages: [], next: null };
+          all.push(...messages);
+          since = next;
+        }
+        return ExportedMessageRepository.fromArray(fromAgUiMessages(all));
       },
       // The server has what was said.
       async append() {},

@@ -224,6 +224,17 @@ async def test_a_registry_is_another_one_once_a_server_has_changed_its_tools(tmp
     assert with_dead["a"].missing == with_dead.unavailable("a") == ("files",)
 
 
+async def test_P15_tools_elsewhere_ask_a_person_and_a_name_that_none_has_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    own = Registry(tools_built_in())
+    async with kept(started(tmp_path, *OLD_SERVER), services()) as source:
+        tools = LiveTools({"a": own}, {"a": [source]}, {"a": ("files__hello", "files__helo")})
+        assert [*tools["a"].confirmed()] == ["files__hello"]
+        assert tools.unconfirmed("a") == ("files__helo",)
+    assert "confirm names 'files__helo', but there is no such tool" in caplog.text
+
+
 async def test_without_the_package_a_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "mcp.client", None)
     async with kept(started(tmp_path, *OLD_SERVER), services()) as source:

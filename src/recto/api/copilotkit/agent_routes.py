@@ -109,14 +109,16 @@ async def _nothing() -> AsyncGenerator[Sequence[StoredEvent]]:
 
 
 async def stop_copilotkit_agent(request: Request, agent: AgentId, thread: ThreadName) -> Response:
-    """End the run at work in a thread, or the one that is named, if it has not ended. What it wrote so far is kept."""
+    """End the runs of a thread, or the one that is named, if it has not ended. What was written so far is kept."""
     backend, owner = backend_of(request), user_of(request).name
     kit_agent(backend, agent)
     named = _named_run(await read_body(request, what="Request body"))
     open_runs = await backend.store.open_runs(owner, thread_of(owner, thread))
-    found = next((run for run in open_runs if named in (None, run.name)), None)
-    if found is not None:
-        await end_run(backend, found)
+    # Without a name all of them: one that waits would begin once the other has ended.
+    found = [run for run in open_runs if named in (None, run.name)]
+    if found:
+        for run in reversed(found):
+            await end_run(backend, run)
         stopped: StopShape = {"stopped": True, "interrupt": STOPPED}
         return json_answer(stopped)
     none = f"No active run for thread '{thread}'."

@@ -63,7 +63,9 @@ class Suggestions:
             return
         said: _Said = asyncio.Queue()
         make = partial(self._make, user, agent, asked, say=said.put_nowait)
-        making = asyncio.create_task(self._work(make, user, said))
+        making = asyncio.create_task(self._work(make, user))
+        # Also where it is ended before it began.
+        making.add_done_callback(lambda _: said.put_nowait(None))
         with self._counted(user, making):
             try:
                 while (event := await said.get()) is not None:
@@ -78,7 +80,7 @@ class Suggestions:
         for task in [task for tasks in self._under_way.values() for task in tasks]:
             _end(task)
 
-    async def _work(self, make: Callable[[], Awaitable[None]], user: str, said: _Said) -> None:
+    async def _work(self, make: Callable[[], Awaitable[None]], user: str) -> None:
         try:
             await asyncio.sleep(self._settings.pause)
             # Counted only now: those that were given up meanwhile cost nothing.
@@ -86,8 +88,6 @@ class Suggestions:
                 await make()
         except RectoError as error:
             LOGGER.warning("no suggestions: %s", error)
-        finally:
-            said.put_nowait(None)
 
     @contextmanager
     def _counted(self, user: str, task: asyncio.Task[None]) -> Generator[None]:

@@ -157,7 +157,8 @@ def _check_count(run_input: RunInput, found: Mapping[Source, Attachment], allowe
         sources = [file.source for file in clean_files(message)] if isinstance(message, UserMessage) else []
         count = len({found[source].id if source in found else source for source in sources})
         if allowed.is_on and count > allowed.max_files:
-            raise Refused(TOO_MANY.format(count=count, most=allowed.max_files), where=f"messages[{place}].content")
+            words = TOO_MANY.format(count=count, most=allowed.max_files)
+            raise Refused(words, where=f"messages[{place}].content", keep=allowed.max_files)
 
 
 def _check_allowed(files: Sequence[tuple[str, File]], found: Mapping[Source, Attachment], allowed: FileInput) -> None:

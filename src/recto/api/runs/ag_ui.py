@@ -21,7 +21,7 @@ from recto.api.route import THREAD, Route
 from recto.api.runs.admit import admit_run
 from recto.api.runs.client_threads import check_name, thread_of
 from recto.api.runs.joining import snapshot_stream
-from recto.api.runs.routes import ContextShape, MessageShape, ToolShape
+from recto.api.runs.routes import ContextShape, MessageShape, ResumeShape, ToolShape
 from recto.conversation.input import agui
 from recto.conversation.input.client_list import NewInList, new_in_list, read_list, without_part
 from recto.conversation.input.run_input import RunInput, noted
@@ -37,7 +37,8 @@ MANY_PARTS = f"Request body has more than {MOST_PARTS:,} objects and arrays. Sen
 # A body with more is read in a thread: others do not wait for its files to be hashed.
 LARGE = 2**20
 # Parts of one message that are left out of it; one with more is refused.
-MOST_LEFT_OUT = 50
+MOST_LEFT_OUT = 10
+LEFT_OUT = "An attachment of the user's could not be used. Tell them so"
 LONG_TEXT = "RunAgentInput payload exceeds size limit"
 INTERRUPT = "interrupt"
 IN_MESSAGE = re.compile(r"messages\[(\d+)\]")
@@ -65,6 +66,8 @@ class ListBody(BaseModel):
     tools: list[ToolShape] | None = []
     context: list[ContextShape] | None = []
     forwarded_props: dict[str, object] | None = Field(default=None, alias="forwardedProps")
+    resume: list[ResumeShape] | None = None
+    protocol_version: str | None = Field(default=None, alias="protocolVersion", description="`1.0`, or an older one.")
 
 
 async def answer(request: Request) -> Response:
@@ -97,21 +100,35 @@ async def admit_client_list(request: Request, body: bytes, agent: str | None) ->
         return await _snapshot(request, asked)
     value, left_out = asked.value, list[str]()
     while True:
-        whole = noted(value, asked.new.listed, thread=asked.sent_thread, left_out=left_out)
+        whole = noted(_with_notes(value, left_out), asked.new.listed, thread=asked.sent_thread, left_out=left_out)
         try:
             sent = await asyncio.to_thread(_checked, whole, asked) if is_large else _checked(whole, asked)
             return await admit_run(request, sent, streams=True, fallback=backend_of(request).agent)
         except (WireError, Refused) as error:
-            problem = error.problem if isinstance(error, WireError) else str(error)
-            without = without_part(value, error.where, problem) if len(left_out) < MOST_LEFT_OUT else None
+            without = _without_part(value, error) if len(left_out) < MOST_LEFT_OUT else None
             if without is None:
                 raise _as_sent(error, asked.new.places) from error
             value, text = without
             left_out.append(text)
 
 
+def _without_part(value: Object, error: WireError | Refused) -> tuple[Object, str] | None:
+    if isinstance(error, WireError):
+        return without_part(value, error.where, error.problem)
+    return without_part(value, error.where, str(error), error.keep)
+
+
+def _with_notes(value: Object, left_out: Sequence[str]) -> Object:
+    """The request, in whose context the model reads what of it could not be used."""
+    context = value.get("context")
+    if not left_out or not isinstance(context, list | None):
+        return value
+    notes: list[Json] = [{"description": LEFT_OUT, "value": reason} for reason in left_out]
+    return {**value, "context": [*(context or ()), *notes]}
+
+
 def _checked(whole: Object, asked: _Asked) -> SentRun:
-    return check_run(whole, dump(whole), list_digest=asked.digest)
+    return check_run(whole, dump(whole), noted_digest=asked.digest)
 
 
 class _Asked(NamedTuple):
@@ -199,13 +216,16 @@ def _outline(asked: _Asked) -> RunInput:
 async def _snapshot(request: Request, asked: _Asked) -> Response:
     """The thread as it stands. Nothing of the request is kept."""
     value, run = asked.value, agui.spelled(asked.value, "runId")
-    return await snapshot_stream(
-        request,
-        str(value["threadId"]),
-        text_field(value, run, "RunAgentInput"),
-        thread_name=asked.sent_thread,
-        protocol=optional_text(value, agui.spelled(value, "protocolVersion"), "RunAgentInput"),
-    )
+    try:
+        return await snapshot_stream(
+            request,
+            str(value["threadId"]),
+            text_field(value, run, "RunAgentInput"),
+            thread_name=asked.sent_thread,
+            protocol=optional_text(value, agui.spelled(value, "protocolVersion"), "RunAgentInput"),
+        )
+    except NotFound as error:
+        raise NotFound(what=error.what, id=asked.sent_thread or error.id) from error
 
 
 def _as_sent(error: WireError | Refused, places: Sequence[int]) -> WireError | Refused:

@@ -10,16 +10,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recto.api.backend import backend_of
-from recto.api.bodies import check_run, read_object
+from recto.api.bodies import check_run, digest_of, read_object
 from recto.api.route import Route
 from recto.api.runs.admit import ACCEPTED, TaskAccepted, admit_run
 from recto.api.runs.routes import RUNS, ResumeShape, RunId, find_run
 from recto.api.runs.streams import wants_stream
+from recto.conversation.input.run_input import NOTES, TRACEPARENT, noted, stored_dialect
 from recto.conversation.json import Json, as_list, dump, load_object
 from recto.errors import WireError
 from recto.store.ports import StoredRun
 
-# What of a run's `forwardedProps` was for that run alone.
+# What of a run was for that run alone, and of its `forwardedProps`.
+OF_RUN = ("state", TRACEPARENT, NOTES)
 ONCE = ("skill", "scenario", "multitask")
 EXAMPLE: Json = {
     "resume": [
@@ -48,7 +50,8 @@ async def resume_run(request: Request, id: RunId) -> Response:
         raise WireError(where="resume", problem="is empty; answer at least one interrupt")
     value = _going_on(run, body.get("resume"))
     streams = wants_stream(request.headers.get("accept", ""))
-    return await admit_run(request, check_run(value, dump(value)), streams=streams, fallback=backend_of(request).agent)
+    sent = check_run(value, dump(value), noted_digest=digest_of(value))
+    return await admit_run(request, sent, streams=streams, fallback=backend_of(request).agent)
 
 
 def _going_on(run: StoredRun, resume: Json) -> Mapping[str, Json]:
@@ -56,8 +59,8 @@ def _going_on(run: StoredRun, resume: Json) -> Mapping[str, Json]:
     before = load_object(run.input) or {}
     props = before.get("forwardedProps", before.get("forwarded_props"))
     kept = {name: value for name, value in props.items() if name not in ONCE} if isinstance(props, dict) else {}
-    return {
-        **before,
+    value: dict[str, Json] = {
+        **{name: field for name, field in before.items() if name not in OF_RUN},
         "threadId": run.thread,
         "runId": str(uuid5(UUID(run.id), dump(resume).decode())),
         "parentRunId": run.name,
@@ -65,6 +68,7 @@ def _going_on(run: StoredRun, resume: Json) -> Mapping[str, Json]:
         "forwardedProps": kept,
         "resume": resume,
     }
+    return noted(value, None, thread=stored_dialect(run.input)[1])
 
 
 ROUTES = (

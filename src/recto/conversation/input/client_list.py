@@ -27,8 +27,8 @@ from recto.conversation.messages import (
 # The ids that are kept of a list: the newest. Whoever shows none of these shows another conversation.
 MOST_LISTED = 1_000
 BY_CLIENT = "client"
-# Begins a text that stands in the place of a part that could not be used.
-LEFT_OUT = "(An attachment could not be used: "
+# How much of a file's name is shown.
+SHOWN = 100
 CONTEXT = ("system", "developer")
 _KINDS = ("image", "audio", "video")
 
@@ -103,30 +103,35 @@ def _with_source(part: Json) -> Json:
     return {"type": family if family in _KINDS else "document", "source": {**source, "mimeType": mime}, **named}
 
 
-def without_part(value: Mapping[str, Json], where: str, problem: str) -> tuple[Object, str] | None:
-    """An input with a text in the place of the part that a problem is about, and that text; None: it is about none."""
+def without_part(
+    value: Mapping[str, Json], where: str, problem: str, keep: int | None = None
+) -> tuple[Object, str] | None:
+    """An input without the part that a problem is about, and what to say of it; None: it is about none.
+
+    Where it is about all files of a message, the first `keep` of them stay.
+    """
     messages = list(as_list(value.get("messages"), "messages"))
     for place, message in enumerate(messages):
         content = message.get("content") if isinstance(message, dict) else None
         rest = where.removeprefix(f"messages[{place}].content")
         if not isinstance(message, dict) or not isinstance(content, list) or rest == where:
             continue
-        at = _part_at(content, rest)
-        if at is None:
+        out = _parts_at(content, rest, keep)
+        if not out:
             return None
-        text = f"{LEFT_OUT}{_name(content[at])}{problem.rstrip('.')}. Tell the user so.)"
-        parts: list[Json] = [*content[:at], {"type": "text", "text": text}, *content[at + 1 :]]
-        messages[place] = {**message, "content": parts}
-        return {**value, "messages": messages}, text
+        name = _name(content[out[0]]) if keep is None else ""
+        said = f"{'' if problem.startswith(name) else f'{name}: '}{problem.rstrip('.')}."
+        messages[place] = {**message, "content": [part for at, part in enumerate(content) if at not in out]}
+        return {**value, "messages": messages}, said
     return None
 
 
-def _part_at(content: Sequence[Json], rest: str) -> int | None:
-    """The part that the rest of a field's name is about: the last file, where it is about all of them."""
+def _parts_at(content: Sequence[Json], rest: str, keep: int | None) -> Sequence[int]:
+    """The places of the parts that the rest of a field's name is about: those of files, where it is about them all."""
     files = [at for at, part in enumerate(content) if not _is_text(part)]
     if rest == "":
-        return files[-1] if files else None
-    return next((at for at in files if rest == f"[{at}]" or rest.startswith(f"[{at}].")), None)
+        return files[keep if keep is not None else -1 :]
+    return [at for at in files if rest == f"[{at}]" or rest.startswith(f"[{at}].")]
 
 
 def _is_text(part: Json) -> bool:
@@ -136,9 +141,9 @@ def _is_text(part: Json) -> bool:
 def _name(part: Json) -> str:
     match part:
         case {"metadata": {"filename": str(name)}} | {"filename": str(name)}:
-            return f"{name}: "
+            return name[:SHOWN]
         case _:
-            return ""
+            return "a part"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,14 +170,15 @@ def read_list(seen: View, asked: RunInput, own_tools: Collection[str] = ()) -> L
         return ListReading(taken=(*results, *([user] if user else ())), is_known=False)
     found = seen.messages[place]
     known = _known_as(found)
-    # Whoever brings a result has seen the call, whatever else they show.
-    shown = len(seen.messages) if results else _with_results(seen.messages, place)
+    # Whoever brings a result, or an answer to what waits, has seen the call, whatever else they show.
+    has_seen_all = bool(results) or (bool(asked.resume) and any(one.waits for one in interrupts_of(seen)))
+    shown = len(seen.messages) if has_seen_all else _with_results(seen.messages, place)
     behind = seen.messages[shown].id if shown < len(seen.messages) else None
     if user is None or known.intersection(listed.after):
         return ListReading(taken=results)
     if user.id not in known or known.intersection(listed.before):
         return ListReading(back_to=behind, taken=(*results, user))
-    if _is_same(user, found):
+    if _is_same(user, found, is_short=bool(asked.left_out)):
         return ListReading(back_to=behind, taken=results)
     return ListReading(back_to=found.id, taken=(user,))
 
@@ -196,15 +202,12 @@ def _call_of(message: Message) -> str | None:
     return message.tool_call_id if isinstance(message, ToolMessage) else None
 
 
-def _is_same(sent: UserMessage, said: Message) -> bool:
-    """Whether a message of the user's says what it said before. Of its files those count that still can be had."""
-    if not isinstance(said, UserMessage):
+def _is_same(sent: UserMessage, said: Message, *, is_short: bool) -> bool:
+    """Whether a message of the user's says what it said before. `is_short`: files of it can be had no more."""
+    if not isinstance(said, UserMessage) or list(texts_of(sent)) != list(texts_of(said)):
         return False
-    return _words(sent) == _words(said) and set(_keys(sent)) <= set(_keys(said))
-
-
-def _words(message: UserMessage) -> list[str]:
-    return [text for text in texts_of(message) if not text.startswith(LEFT_OUT)]
+    files, before = set(_keys(sent)), set(_keys(said))
+    return files <= before if is_short else files == before
 
 
 def _keys(message: UserMessage) -> Iterator[str]:

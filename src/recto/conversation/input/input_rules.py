@@ -27,13 +27,13 @@ NOT_SIGNED = "binary content url is not a valid signed URL"
 STAND_IN_TYPE, STAND_IN_URL = "image/png", "https://stand.in/"
 
 
-def check_input(value: Json, *, is_list: bool = False) -> RunInput:
+def check_input(value: Json, *, has_notes: bool = False) -> RunInput:
     """The input of a run that keeps every rule but the one on signed urls; the first it breaks raises Refused.
 
     What its options are is asked last. Of a whole list only what may be new of it is here, noted as such (P15).
     """
     found = decode_input(_with_stand_ins(value))
-    found = with_notes(found, value) if is_list else found
+    found = with_notes(found, value) if has_notes else found
     for problem, where in _broken(found):
         raise Refused(problem, where=where)
     for problem, where in _broken_blocks(list(_binaries(value))):

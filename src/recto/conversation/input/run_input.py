@@ -13,7 +13,7 @@ from recto.conversation.attachment import from_stored
 from recto.conversation.input import agui
 from recto.conversation.input.resume_items import ResumeItem, decode_resume
 from recto.conversation.input.run_options import RunOptions, run_options
-from recto.conversation.json import Json, Object, as_list, as_object, dump, load, objects, optional_text, text_field
+from recto.conversation.json import Json, Object, as_object, dump, load, objects, optional_text, text_field
 from recto.conversation.messages import Message, ToolOffer
 from recto.errors import WireError
 
@@ -76,23 +76,34 @@ def stored_input(body: bytes) -> RunInput:
     return with_notes(replace(found, messages=from_stored(found.messages)), value)
 
 
-def noted(value: Mapping[str, Json], listed: ListedIds, *, thread: str | None, left_out: Sequence[str] = ()) -> Object:
+def noted(
+    value: Mapping[str, Json], listed: ListedIds | None, *, thread: str | None, left_out: Sequence[str] = ()
+) -> Object:
     """A request as it is stored, with what was found out about it: `stored_input` finds that there again."""
-    ids: dict[str, Json] = {"before": list(listed.before), "after": list(listed.after)}
-    return {**value, NOTES: {"listed": ids, "thread": thread, "leftOut": list(left_out)}}
+    ids: dict[str, Json] = {"before": list(listed.before), "after": list(listed.after)} if listed else {}
+    return {**value, NOTES: {"listed": ids or None, "thread": thread, "leftOut": list(left_out)}}
 
 
 def with_notes(found: RunInput, value: Json) -> RunInput:
     """An input with what was noted of it."""
-    match value:
-        case {
-            "rectoNotes": {"listed": {"before": list(before), "after": list(after)}, "thread": thread, "leftOut": out}
-        }:
-            ids = ListedIds(before=tuple(map(str, before)), after=tuple(map(str, after)))
-            name, reasons = thread if isinstance(thread, str) else None, as_list(out, NOTES)
-            return replace(found, listed=ids, sent_thread=name, left_out=tuple(map(str, reasons)))
+    notes = value.get(NOTES) if isinstance(value, dict) else None
+    if not isinstance(notes, dict):
+        return found
+    thread, reasons = notes.get("thread"), notes.get("leftOut")
+    return replace(
+        found,
+        listed=_listed(notes.get("listed")),
+        sent_thread=thread if isinstance(thread, str) else None,
+        left_out=tuple(map(str, reasons)) if isinstance(reasons, list) else (),
+    )
+
+
+def _listed(ids: Json) -> ListedIds | None:
+    match ids:
+        case {"before": list(before), "after": list(after)}:
+            return ListedIds(before=tuple(map(str, before)), after=tuple(map(str, after)))
         case _:
-            return found
+            return None
 
 
 def with_options(found: RunInput) -> RunInput:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -10,7 +11,9 @@ from recto.agents.agent import Agent
 from recto.tools.external.services import ExternalServices, ToolSource
 from recto.tools.registry import Registry
 
+LOGGER = logging.getLogger("recto.tools")
 STOP_SECONDS = 2.5
+NOBODY_ASKED = "confirm names {name!r}, but there is no such tool, so nobody is asked for the one it means. Correct it."
 Value = TypeVar("Value")
 
 
@@ -56,6 +59,8 @@ class LiveTools(Mapping[str, Registry]):
             missing = tuple([source.name for source in sources if source.found.problem and not source.found.tools])
             whole = Registry((*own.values(), *tools), missing=missing)
             self._made[name] = versions, whole.confirming(self._confirm.get(name, ()))
+            for unknown in self.unconfirmed(name):
+                LOGGER.warning("agent %s: %s", name, NOBODY_ASKED.format(name=unknown))
         return self._made[name][1]
 
     def __iter__(self) -> Iterator[str]:
@@ -63,6 +68,14 @@ class LiveTools(Mapping[str, Registry]):
 
     def __len__(self) -> int:
         return len(self._own)
+
+    def unconfirmed(self, name: str) -> tuple[str, ...]:
+        """Names of `confirm` that no tool has, though all places were found: nobody is asked for the tool they mean."""
+        sources = self.sources.get(name, ())
+        if any(source.found.problem or not source.found.tried.is_set() for source in sources):
+            return ()
+        known = {*self._own[name], *[tool.name for source in sources for tool in source.found.tools]}
+        return tuple([one for one in self._confirm.get(name, ()) if one not in known])
 
     def unavailable(self, name: str) -> tuple[str, ...]:
         """The places elsewhere that cannot be used at present."""
