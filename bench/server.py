@@ -12,7 +12,7 @@ import statistics
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -41,12 +41,12 @@ RUNS, LISTS, CHAT = "/api/v1/agent/runs", "/api/v1/agent/ag-ui", "/v1/chat/compl
 DIRECT, RECTO, PYDANTIC, AGNO = "direct", "recto", "pydantic-ai", "agno"
 NAMES = (DIRECT, RECTO, PYDANTIC, AGNO)
 # The same server, asked as AG-UI's clients do.
-AG_UI = "recto ag-ui"
+AG_UI, LISTED = "recto ag-ui", 20
 PEERS = {PYDANTIC: ("pydantic_ai", "/"), AGNO: ("agno", "/agui")}
 WHO = """\
 direct       the model itself, asked over HTTP by the same client: it writes each token by itself, without a pause
 recto        POST /api/v1/agent/runs with its SQLite store: the run, its events and the reply are committed
-recto ag-ui  POST /api/v1/agent/ag-ui of the same server
+recto ag-ui  POST /api/v1/agent/ag-ui of the same server, with a list of 20 messages before the question
 pydantic-ai  its AG-UI adapter; it stores nothing
 agno         its AG-UI interface with its SQLite database; it stores the session"""
 TIMES_PEER, OF_DIRECT, OF_RUNS, FIRST_MS = 5.0, 0.35, 0.9, 4.0
@@ -167,8 +167,8 @@ def _targets(name: str, running: ExitStack, folder: Path, model: int) -> list[Ta
         return [Target(name=name, port=model, path=CHAT, wire="openai")]
     if name == RECTO:
         process = _enter(running, start_recto(folder / name, model))
-        ways = ((RECTO, RUNS), (AG_UI, LISTS))
-        return [Target(name=way, port=process.port, path=path, wire="agui") for way, path in ways]
+        plain = Target(name=RECTO, port=process.port, path=RUNS, wire="agui")
+        return [plain, replace(plain, name=AG_UI, path=LISTS, before=LISTED)]
     environment, path = PEERS[name]
     try:
         process = _enter(running, start_peer(environment, folder / name, model))

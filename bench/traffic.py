@@ -23,6 +23,7 @@ PATIENCE = 60.0
 # Runs of one measurement, at most: all answers are kept until they are checked.
 MOST = 10_000
 QUESTION = "Say it."
+COPY = "Something that was said before, in about as many words as people use for it. " * 4
 
 
 class Unanswered(Exception):
@@ -37,6 +38,8 @@ class Target:
     port: int
     path: str
     wire: Wire
+    # Messages that stand before the question, as clients have them that send all they show.
+    before: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +66,7 @@ class Measured:
 
 def request(target: Target) -> bytes:
     """The bytes of one request; a run of Recto's and its peers' is of a thread of its own."""
-    body = json.dumps(_chat() if target.wire == "openai" else _run()).encode()
+    body = json.dumps(_chat() if target.wire == "openai" else _run(target.before)).encode()
     head = (
         f"POST {target.path} HTTP/1.1\r\nHost: 127.0.0.1:{target.port}\r\nAccept: text/event-stream\r\n"
         f"Authorization: Bearer {TOKEN}\r\n"
@@ -76,11 +79,13 @@ def _chat() -> dict[str, object]:
     return {"model": "fake", "stream": True, "messages": [{"role": "user", "content": QUESTION}]}
 
 
-def _run() -> dict[str, object]:
+def _run(before: int) -> dict[str, object]:
+    roles = ("user", "assistant")
+    copies = [{"id": str(uuid.uuid4()), "role": roles[place % 2], "content": COPY} for place in range(before)]
     return {
         "threadId": str(uuid.uuid4()),
         "runId": str(uuid.uuid4()),
-        "messages": [{"id": str(uuid.uuid4()), "role": "user", "content": QUESTION}],
+        "messages": [*copies, {"id": str(uuid.uuid4()), "role": "user", "content": QUESTION}],
         "tools": [],
         "context": [],
         "state": {},

@@ -21,7 +21,7 @@ def test_the_bench_of_the_server_runs_and_writes_its_figures(tmp_path: Path):
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=True).stdout
     figures = json.loads(written.read_text(encoding="utf-8"))
     measured = {(row["target"], row["at_once"]) for row in figures["runs"]}
-    assert measured == {(name, many) for name in ("direct", "recto") for many in (1, 8, 32)}
+    assert measured == {(name, many) for name in ("direct", "recto", "recto ag-ui") for many in (1, 8, 32)}
     assert all(row["rate"] > 0 and row["first"] <= row["end"] for row in figures["runs"])
     assert "runs/s" in said
     assert all(goal["name"] in said for goal in figures["goals"])

@@ -84,7 +84,8 @@ def _answers(route: Route) -> dict[str, Json]:
     common = {400, 408, 421, 429, 431, 503} | (set[int]() if route.is_open else {401, 403})
     of_bodies = {415} if route.method != "GET" else set[int]()
     for status in sorted({*route.refusals, *common, *of_bodies}):
-        given[status] = {media: {"schema": _schema(Problem)} for media in (PROBLEM_MEDIA, JSON_MEDIA)}
+        problem: Json = {"schema": _schema(Problem), "example": _problem(status)}
+        given[status] = dict.fromkeys((PROBLEM_MEDIA, JSON_MEDIA), problem)
     return {
         str(status): {"description": HTTPStatus(status).phrase, "content": content} for status, content in given.items()
     }
@@ -118,6 +119,15 @@ def _inlined(schema: Json, parts: Mapping[str, Json]) -> Json:
             return [_inlined(inner, parts) for inner in schema]
         case _:
             return schema
+
+
+def _problem(status: int) -> Json:
+    """A refusal of this status; what really was wrong stands in its words."""
+    phrase = HTTPStatus(status).phrase
+    words = f"What was wrong, and what to do: {phrase}."
+    code = "_".join(phrase.lower().split())
+    problem = {"type": "about:blank", "title": phrase, "status": status, "detail": words, "message": words}
+    return {**problem, "code": code, "errors": []}
 
 
 def _example(route: Route, what: str) -> dict[str, Json]:

@@ -156,6 +156,9 @@ ROUTES = (
         answer=EnvelopeAnswer,
         streams=True,
         refusals=(404, 409, 413, 422),
-        examples={"body": {"method": "agent/stop", "params": {"agentId": DEFAULT, "threadId": THREAD}}},
+        examples={
+            "body": {"method": "agent/stop", "params": {"agentId": DEFAULT, "threadId": THREAD}},
+            "answer": {"stopped": False, "message": f"No active run for thread '{THREAD}'."},
+        },
     ),
 )

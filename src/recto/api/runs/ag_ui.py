@@ -19,7 +19,7 @@ from recto.api.bodies import MAX_BYTES, SentRun, check_run, digest_of, read_body
 from recto.api.parameters import in_path
 from recto.api.route import THREAD, Route
 from recto.api.runs.admit import admit_run
-from recto.api.runs.client_threads import check_name, thread_of
+from recto.api.runs.client_threads import MAX_NAME, check_name, thread_of
 from recto.api.runs.joining import snapshot_stream
 from recto.api.runs.routes import ContextShape, MessageShape, ResumeShape, ToolShape
 from recto.conversation.input import agui
@@ -57,7 +57,9 @@ EXAMPLE: Json = {
 class ListBody(BaseModel):
     """AG-UI's RunAgentInput as its clients send it: with all they show of the thread."""
 
-    thread_id: str = Field(alias="threadId", description="Any name; events name the thread by it.")
+    thread_id: str = Field(
+        alias="threadId", min_length=1, max_length=MAX_NAME, description="Any name; events name the thread by it."
+    )
     run_id: str = Field(alias="runId", min_length=1, max_length=128)
     parent_run_id: str | None = Field(default=None, alias="parentRunId")
     state: object = None
