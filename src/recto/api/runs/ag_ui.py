@@ -157,7 +157,7 @@ def _asked(owner: str, body: bytes, agent: str | None) -> _Asked:
     rest = {field: found for field, found in value.items() if field not in own}
     props = _props(value.get(agui.spelled(value, "forwardedProps")), agent)
     taken = {"threadId": thread, **rest, "messages": list(new.messages), "forwardedProps": props}
-    if len(dump(taken)) - _inline_bytes(new) > MAX_BYTES:
+    if len(body) > MAX_BYTES and len(dump(taken)) - _inline_bytes(new) > MAX_BYTES:
         raise TooLarge(LONG_TEXT)
     return _Asked(
         value=taken, new=new, digest=digest_of([taken, new.listed]), sent_thread=None if name == thread else name
