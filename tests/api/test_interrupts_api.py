@@ -193,6 +193,7 @@ def test_P15_arguments_that_a_person_changes_are_checked_and_the_model_is_told(s
     assert bad.status == 422
     assert "resume[0].payload.arguments" in str(bad.json["errors"])
     assert "text" in str(bad.json["detail"])
+    assert "again" not in str(bad.json["detail"])
     assert [one["id"] for one in waiting(server, body)] == [id]
     changed = item(id, arguments={"text": "polite", "to": "some"}, message="Be kind.")
     events, [made] = play(server, resuming(body, changed), DONE)

@@ -213,7 +213,9 @@ async def _check_changes(backend: Backend, asked: RunInput, schemas: Mapping[str
         if schema is not None and item.decision.arguments is not None:
             [advice] = await backend.schemas.check([(item.decision.arguments, schema)])
             if advice is not None:
-                raise WireError(where=f"resume[{place}].payload.arguments", problem=f"cannot be used. {advice}")
+                # What follows is for models: a person changes what they sent.
+                problem = advice.partition("Call the tool again")[0].strip()
+                raise WireError(where=f"resume[{place}].payload.arguments", problem=f"cannot be used. {problem}")
 
 
 def admission_of(backend: Backend, owner: str, attached: Attached) -> Admission:
