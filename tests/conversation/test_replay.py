@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from recto.conversation.attachment import FileRef
 from recto.conversation.events import MessagesSnapshot, encode_event, ends_run
 from recto.conversation.json import Json, dump, load
-from recto.conversation.log import Entry, Interrupted, ReplyEnded, RolledBack
+from recto.conversation.log import Entry, Interrupted, ReplyEnded, RolledBack, view
 from recto.conversation.messages import (
     AssistantMessage,
     File,
@@ -23,7 +23,7 @@ from recto.conversation.messages import (
     ToolMessage,
     UserMessage,
 )
-from recto.conversation.snapshots.agui_messages import RenderContext
+from recto.conversation.snapshots.agui_messages import RenderContext, message_rows
 from recto.conversation.snapshots.replay import EndedRun, snapshot_events
 from recto.conversation.ui.compile_ui import compile_ui
 from tests.page.log_strategies import logs
@@ -170,9 +170,13 @@ def test_F8_a_call_of_the_client_s_tool_is_sent_with_urls_and_one_of_ours_with_i
     ]
 
 
-def test_P8_replies_that_are_not_whole_are_marked_in_the_snapshot():
+def test_P8_replies_that_are_not_whole_are_marked_where_clients_have_a_place_for_it():
     said = [AssistantMessage(id=f"a{n}", parts=(Text(text="Once"),)) for n in range(3)]
     marks = (Interrupted(id="i", message="a0", reason="x"), ReplyEnded(id="e", message="a1", finish="length"))
-    snapshot = replayed(RUN, UserMessage(id="u"), *said, *marks)[1]
+    log = (UserMessage(id="u"), *said, *marks)
+    told = message_rows(view(log), RenderContext(url_of=lambda _: None))
+    assert [row.get("status") for row in told] == [None, "interrupted", "length", None]
+    snapshot = replayed(RUN, *log)[1]
     rows = cast("list[Mapping[str, Json]]", snapshot["messages"])
-    assert [row.get("status") for row in rows] == [None, "interrupted", "length", None]
+    # AG-UI has none in its events.
+    assert [row.get("status") for row in rows] == [None] * 4

@@ -306,7 +306,8 @@ def encode_event(event: Event) -> list[bytes]:
             value = {"messageId": event.message, "uiSchema": event.schema}
             return [dump({"type": "CUSTOM", "name": UI, "value": value})]
         case MessagesSnapshot():
-            return [dump({"type": "MESSAGES_SNAPSHOT", "messages": event.messages})]
+            rows = [_without_status(row) for row in event.messages]
+            return [dump({"type": "MESSAGES_SNAPSHOT", "messages": rows})]
         case ViewSnapshot(upto=upto, thoughts=thoughts):
             return [dump({"type": "MESSAGES_SNAPSHOT", VIEW: {"upto": upto, "thoughts": thoughts}})]
         case StateSnapshot() | StateDelta() | StepStarted() | StepFinished():
@@ -325,6 +326,13 @@ def _beside(event: StateSnapshot | StateDelta | StepStarted | StepFinished) -> M
             return {"type": "STEP_STARTED", "stepName": event.step}
         case StepFinished():
             return {"type": "STEP_FINISHED", "stepName": event.step}
+
+
+def _without_status(row: Json) -> Json:
+    """A message as events have it: stock clients complain of what AG-UI has no place for."""
+    if not isinstance(row, dict) or "status" not in row:
+        return row
+    return {name: value for name, value in row.items() if name != "status"}
 
 
 def _call(event: CallOpened | CallClosed | CallAnswered) -> Mapping[str, Json]:
