@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from recto.conversation.input import agui
 from recto.conversation.input.run_input import ListedIds, RunInput
 from recto.conversation.input.take_input import AdmittedRun, pending_calls
 from recto.conversation.interrupts import interrupts_of
@@ -71,16 +72,12 @@ def _results(items: Sequence[Object]) -> frozenset[int]:
     if not asking:
         return frozenset(place for place in tools if not replies or place > replies[-1])
     calls = _calls(items[asking[-1]])
-    return frozenset(place for place in tools if _either(items[place], "toolCallId", "tool_call_id") in calls)
+    return frozenset(place for place in tools if items[place].get(agui.spelled(items[place], "toolCallId")) in calls)
 
 
 def _calls(reply: Object) -> Collection[Json]:
-    calls = _either(reply, "toolCalls", "tool_calls")
+    calls = reply.get(agui.spelled(reply, "toolCalls"))
     return [call.get("id") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
-
-
-def _either(item: Object, camel: str, snake: str) -> Json:
-    return item.get(camel, item.get(snake))
 
 
 def _with_sources(message: Object) -> Object:
@@ -94,7 +91,7 @@ def _with_sources(message: Object) -> Object:
 def _with_source(part: Json) -> Json:
     if not isinstance(part, dict) or part.get("type") != "binary":
         return part
-    mime = str(_either(part, "mimeType", "mime_type") or "")
+    mime = str(part.get(agui.spelled(part, "mimeType")) or "")
     family = mime.partition("/")[0]
     is_url = isinstance(part.get("url"), str)
     source: dict[str, Json] = {"type": "url" if is_url else "data", "value": part.get("url" if is_url else "data")}
