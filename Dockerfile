@@ -1,16 +1,16 @@
 # Recto in a container: as a user without rights, data in /data, configured by RECTO_ variables.
 FROM python:3.13-slim-bookworm AS build
 WORKDIR /src
-COPY requirements.lock requirements-build.lock ./
-# What builds the package stays behind in an environment of its own.
-RUN python -m venv /opt/recto \
-    && /opt/recto/bin/pip install --no-cache-dir --require-hashes -r requirements.lock \
-    && python -m venv /opt/build \
-    && /opt/build/bin/pip install --no-cache-dir --require-hashes -r requirements-build.lock
+COPY requirements-image.lock requirements-build.lock ./
+# What builds the packages stays behind in an environment of its own.
+RUN python -m venv /opt/build \
+    && /opt/build/bin/pip install --no-cache-dir --require-hashes -r requirements-build.lock \
+    && /opt/build/bin/pip wheel --no-cache-dir --require-hashes --no-build-isolation --wheel-dir /opt/wheels -r requirements-image.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
 RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /opt/wheels . \
-    && /opt/recto/bin/pip install --no-cache-dir --no-deps /opt/wheels/*.whl
+    && python -m venv /opt/recto \
+    && /opt/recto/bin/pip install --no-cache-dir --no-index --find-links /opt/wheels "recto[all]"
 
 FROM python:3.13-slim-bookworm
 RUN useradd --system --uid 10001 --create-home recto && install -d -m 700 -o recto -g recto /data

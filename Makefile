@@ -1,7 +1,7 @@
 # Recto. Every target makes what it needs first, so a fresh checkout needs nothing but `make run`.
 
 PYTHON ?= python3
-PIP := .venv/bin/python -m pip --disable-pip-version-check --no-input
+INSTALL := sh scripts/install.sh
 PYTEST := .venv/bin/python -m pytest -q
 STEP := sh scripts/step.sh
 COMPILE := .venv/bin/uv pip compile --quiet --system-certs --universal --generate-hashes --no-emit-index-url \
@@ -9,7 +9,7 @@ COMPILE := .venv/bin/uv pip compile --quiet --system-certs --universal --generat
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test check fast full fuzz bench documents settings lock clean
+.PHONY: help run test check fast full fuzz bench documents pictures settings lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -41,14 +41,19 @@ bench: .venv/.dev ## Measure the page, the server, files and skills; at the end,
 documents: .venv/.dev ## Make the documents of the tests again (needs LibreOffice)
 	@.venv/bin/python scripts/documents.py
 
+pictures: .venv/.dev ## Make the pictures of the README again
+	@.venv/bin/python scripts/pictures.py
+
 settings: .venv/.dev ## Write the table of settings in docs/server.md again
 	@.venv/bin/python scripts/settings_table.py
 
 lock: .venv/.dev ## Write the lock files again; LOCK_FLAGS=--upgrade takes newer versions
 	@$(STEP) "Locking what runs" $(COMPILE) $(LOCK_FLAGS) pyproject.toml -o requirements.lock
+	@$(STEP) "Locking what the image has" $(COMPILE) $(LOCK_FLAGS) pyproject.toml --extra all \
+		-c requirements.lock -o requirements-image.lock
 	@$(STEP) "Locking what builds" $(COMPILE) $(LOCK_FLAGS) --group build -o requirements-build.lock
-	@$(STEP) "Locking what develops" $(COMPILE) $(LOCK_FLAGS) pyproject.toml --group dev \
-		-c requirements.lock -c requirements-build.lock -o requirements-dev.lock
+	@$(STEP) "Locking what develops" $(COMPILE) $(LOCK_FLAGS) pyproject.toml --extra all --group dev \
+		-c requirements-image.lock -c requirements-build.lock -o requirements-dev.lock
 	@$(STEP) "Locking the peer of the bench" $(COMPILE) $(LOCK_FLAGS) bench/peers/langchain.in -o bench/peers/langchain.lock
 	@$(STEP) "Locking Pydantic AI for the bench" $(COMPILE) $(LOCK_FLAGS) bench/peers/pydantic_ai.in -o bench/peers/pydantic_ai.lock
 	@$(STEP) "Locking Agno for the bench" $(COMPILE) $(LOCK_FLAGS) bench/peers/agno.in -o bench/peers/agno.lock
@@ -61,18 +66,18 @@ clean: ## Remove everything that make has made
 	@rm -rf .venv node_modules tests/clients/node_modules dist build .pytest_cache .ruff_cache .hypothesis
 	@find src tests examples bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
-.venv/.made:
+.venv/.made: requirements-build.lock
 	@$(STEP) "Making .venv" sh scripts/venv.sh $(PYTHON)
 	@touch $@
 
-.venv/.run: .venv/.made requirements.lock requirements-build.lock pyproject.toml
-	@$(STEP) "Installing what Recto needs to run" \
-		$(PIP) install --require-hashes -r requirements.lock -r requirements-build.lock
-	@$(STEP) "Installing Recto itself (editable)" $(PIP) install --no-deps --no-build-isolation -e .
+.venv/.run: .venv/.made requirements.lock pyproject.toml
+	@$(STEP) "Installing what Recto needs ($$(grep -c == requirements.lock) packages, 300 MB)" $(INSTALL) requirements.lock
+	@$(STEP) "Installing Recto itself, as it stands here" $(INSTALL) --editable
 	@touch $@
 
+# Compiled at once: what a compiler warns of in packages of others would fail the tests.
 .venv/.dev: .venv/.run requirements-dev.lock
-	@$(STEP) "Installing the development tools" $(PIP) install --require-hashes -r requirements-dev.lock
+	@$(STEP) "Installing the development tools ($$(grep -c == requirements-dev.lock) packages)" env UV_COMPILE_BYTECODE=1 $(INSTALL) requirements-dev.lock
 	@touch $@
 
 node_modules/.made: package.json package-lock.json

@@ -51,7 +51,7 @@ pydantic-ai  its AG-UI adapter; it stores nothing
 agno         its AG-UI interface with its SQLite database; it stores the session"""
 TIMES_PEER, OF_DIRECT, OF_RUNS, FIRST_MS = 5.0, 0.35, 0.9, 4.0
 MEMORY_MB, LATE_MS, READY_SECONDS = 200.0, 150.0, 1.0
-REST_MB, HELP_SECONDS, FOLD_SECONDS = 100.0, 0.3, 0.5
+REST_MB, HELP_SECONDS, FOLD_SECONDS, COMMAND_SECONDS = 100.0, 0.3, 0.5, 0.6
 # How long a server that is ready is left alone before its memory is read.
 REST_SECONDS = 3.0
 SMALL_SESSION = [
@@ -292,13 +292,19 @@ def _start(options: Options, folder: Path) -> list[Goal]:
 
 
 def _commands(options: Options, folder: Path) -> list[Goal]:
-    """Seconds of processor time of commands that need no server."""
-    session = folder / "session.json"
+    """Seconds of processor time of commands that need no server; of one, the data folder of a server before."""
+    session, agents, data = folder / "session.json", folder / "agents", folder / "start-0" / "data"
+    (agents / "shop").mkdir(parents=True)
+    (agents / "shop" / "AGENT.md").write_text("You sell milk and bread, and know what is in stock.\n", encoding="utf-8")
     session.write_text(json.dumps(SMALL_SESSION), encoding="utf-8")
     goals = list[Goal]()
     for name, arguments, most in (
         ("recto --help", ["--help"], HELP_SECONDS),
         ("recto fold of a small file", ["fold", str(session)], FOLD_SECONDS),
+        ("recto read of a small file", ["read", str(session)], COMMAND_SECONDS),
+        ("recto agents check of one", ["agents", "check", str(agents), "--offline"], COMMAND_SECONDS),
+        ("recto agents explain chat", ["agents", "explain", "chat"], COMMAND_SECONDS),
+        ("recto user tier", ["user", "tier", "somebody", "gold", "--data", str(data)], COMMAND_SECONDS),
     ):
         found = [cpu_of_command(arguments, folder / "bytecode") for _ in range(options.rounds + 1)]
         goals.append(Goal(name=f"{name}, CPU", value=statistics.median(found[1:]), unit="s", most=most))

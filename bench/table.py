@@ -21,6 +21,8 @@ BENCHES: Mapping[str, Sequence[str]] = {
     "server": ("--quick", "--only", "direct,recto"),
     "files": ("--megabytes", "4", "--small", "40", "--rounds", "1", "--alone"),
     "skills": ("--quick",),
+    "coder": ("--quick",),
+    "steps": ("--steps", "200"),
 }
 # The rows of the table: a bench, and what it calls the figure. Its goal stands in the bench.
 ROWS: Sequence[tuple[str, str]] = (
@@ -35,6 +37,8 @@ ROWS: Sequence[tuple[str, str]] = (
     ("server", "memory at rest"),
     ("server", "recto --help, CPU"),
     ("server", "recto fold of a small file, CPU"),
+    ("server", "recto agents explain chat, CPU"),
+    ("server", "recto user tier, CPU"),
     ("page", "4,000 messages, 20 shown, warm"),
     ("page", "4,000 messages, 20 shown, cold"),
     ("page", "its manifest, beside what is shown"),
@@ -48,6 +52,10 @@ ROWS: Sequence[tuple[str, str]] = (
     ("page", "call of 1,000 messages, rebuilt"),
     ("page", "two such calls, compared"),
     ("files", "upload of SHA-256 alone"),
+    ("coder", "search of ripgrep, a rare word"),
+    ("coder", "edit of a file of 5 MB"),
+    ("steps", "pages of the time of all steps"),
+    ("steps", "a page of the second half beside the first"),
 )
 
 

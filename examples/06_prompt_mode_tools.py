@@ -7,9 +7,9 @@ calls; what it is shown and what becomes of its words is what any model without 
 import tempfile
 from pathlib import Path
 
-from recto.testing.client import ask, run
+from recto.client import Client
 from recto.testing.model_server import Answer, ModelServer
-from recto.testing.process import ServerProcess
+from recto.testing.process import TOKEN, ServerProcess
 
 AGENTS = Path(__file__).parent / "agents"
 SCRIPT = (
@@ -20,7 +20,8 @@ SCRIPT = (
 with tempfile.TemporaryDirectory() as data, ModelServer(SCRIPT) as model:
     environment = {"RECTO_MODEL": "compatible:plain", "RECTO_MODEL_URL": model.url}
     with ServerProcess.serve(Path(data), environment, "--agents", str(AGENTS)) as server:
-        sent = run(server.url, ask("Is there milk?", forwardedProps={"agent": "plain"}))
+        turn = Client(url=server.url, token=TOKEN, agent="plain").chat("Is there milk?")
+        events = list(turn.events())
     first, second = [request.page for request in model.requests]
 
 print(f"The request has a field for tools: {'tools' in first}. The system prompt ends:\n")
@@ -30,8 +31,8 @@ match first["messages"]:
     case _:
         print(first)
 print("\nThe client hears of a call like any other:\n")
-for one in sent:
-    match one.event:
+for event in events:
+    match event:
         case {"type": "TEXT_MESSAGE_CONTENT", "delta": delta}:
             print(f"  says {delta}")
         case {"type": "TOOL_CALL_START", "toolCallName": name}:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Run a command as one quiet step: its title, a dot every five seconds, its output only if it fails.
+# Run a command as one quiet step: its title, how long it is at it, its output only if it fails.
 # Usage: step.sh TITLE COMMAND [ARGUMENT ...]
 set -u
 title=$1
@@ -13,17 +13,23 @@ job=$!
 # A background job ignores the interrupt key, so it is passed on by hand.
 trap 'kill "$job" 2>/dev/null; echo "stopped"; exit 130' INT TERM
 
+# A person sees the seconds go by, and the newest line of what is done; a file gets a dot every five seconds.
 seconds=0
 while kill -0 "$job" 2>/dev/null; do
     sleep 1
     seconds=$((seconds + 1))
-    [ $((seconds % 5)) -ne 0 ] || printf '.'
+    if [ -t 1 ]; then
+        printf '\r\033[K%s ... %s s  %.60s' "$title" "$seconds" "$(tail -n 1 "$log" | tr -d '\r\033')"
+    elif [ $((seconds % 5)) -eq 0 ]; then
+        printf '.'
+    fi
 done
 wait "$job"
 code=$?
+[ ! -t 1 ] || printf '\r\033[K%s ' "$title"
 
 if [ "$code" -eq 0 ]; then
-    echo "done"
+    echo "done, $seconds s"
 else
     echo "failed"
     cat "$log"

@@ -23,11 +23,11 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("conversation",),
     ("page",),
     ("telemetry", "config"),
-    ("tracing",),
+    ("tracing", "sandbox"),
     ("skills",),
     ("agents",),
     ("tools", "files", "models", "store", "engine"),
-    ("worker", SHIPPED),
+    ("worker", SHIPPED, "client"),
     ("api", "cli"),
     ("app",),
     ("__main__",),
@@ -38,7 +38,7 @@ FAKES, LIBRARY = "testing", "recto"
 CORNERS: dict[str, tuple[str, ...]] = {
     "conversation": ("state", "input", "ui", "snapshots"),
     "page": ("text", "wire", "fold", "prompt", "steps"),
-    "tools": ("documents", "workspace", "builtin", "external"),
+    "tools": ("documents", "text", "workspace", "commands", "builtin", "external"),
     "files": ("encoding", "types", "urls", "storage", "fetch", "parsing", "documents"),
     "files.parsing": ("formats", "pool"),
     "files.parsing.formats": ("text", "opendocument", "pdf", "slides", "sheets"),
@@ -48,6 +48,7 @@ CORNERS: dict[str, tuple[str, ...]] = {
     "cli": ("fold", "calls"),
     "cli.fold": ("sessions",),
     "agents.shipped.vibe": ("almanac",),
+    "models": ("demo",),
     "agents.shipped.vibe.almanac": ("birth", "bazi", "sky", "tarot"),
 }
 PURE = ("conversation", "page")

@@ -14,7 +14,7 @@ MEMO = "recto.conversation.memo"
 PURE = ("conversation", "page")
 # Who keeps what a function says: its place among the arguments, and the function's first parameter that is a key.
 KEEPERS: Mapping[str, tuple[int, int]] = {"remember": (1, 1), "remember_last": (1, 1), "grow": (1, 2)}
-RECENT = "keep_recent"
+RECENT = ("keep_recent", "keep_newest")
 CACHES = ("cache", "lru_cache")
 NOT_HASHABLE = frozenset(
     {
@@ -133,11 +133,11 @@ def _recent(
 ) -> Iterator[tuple[Module, Function]]:
     for module in modules:
         for function in known[module.name].values():
-            if any(RECENT in _names(node) for node in function.decorator_list):
+            if any(set(_names(node)) & set(RECENT) for node in function.decorator_list):
                 yield module, function
         for node in ast.walk(module.tree):
             match node:
-                case ast.Call(func=ast.Call(func=ast.Name(id=name)), args=[ast.Name(id=kept)]) if name == RECENT:
+                case ast.Call(func=ast.Call(func=ast.Name(id=name)), args=[ast.Name(id=kept)]) if name in RECENT:
                     yield module, known[module.name][kept]
                 case _:
                     pass

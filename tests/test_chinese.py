@@ -17,7 +17,11 @@ VIBE = SOURCE / "agents" / "shipped" / "vibe"
 HAN = "\u3400-\u9fff"
 WESTERN = re.compile(rf"[{HAN}][,:;?!().]|[,:;?!()] ?[{HAN}]")
 # Of the protocol, byte for byte.
-PROTOCOL = ("# Input Files\n用户本次可用的文件:", "# Input datasets\n用户当前可用的知识库:")
+PROTOCOL = (
+    "# Input Files\n用户本次可用的文件:",
+    "# Input datasets\n用户当前可用的知识库:",
+    "将 <Quote></Quote> 中的内容作为本次对话的参考:\n<Quote>\n{{quote}}\n</Quote>",
+)
 
 
 def wordings(tree: ast.AST) -> Iterator[ast.expr]:

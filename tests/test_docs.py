@@ -36,6 +36,7 @@ ADDRESS = "http://127.0.0.1:8787"
 # Not asked for here: another server may listen there.
 PORT = " --port 8787"
 SECONDS = 120
+MOST_WORDS = 900
 TOO_LARGE = "RunAgentInput payload exceeds size limit"
 FENCE = re.compile(
     r"^(?P<fence>```+|~~~+)(?P<language>[\w-]*)[^\n]*\n(?P<text>.*?)^(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL
@@ -59,6 +60,12 @@ def test_every_relative_link_resolves(document: str):
 def test_the_flow_links_the_functions_it_tells_of():
     linked = [link for link in links("docs/flow.md") if re.search(r"src/recto/.*\.py#", link)]
     assert linked, "docs/flow.md links no function. Link each step as [name](../src/recto/<room>/<file>.py#name)."
+
+
+@pytest.mark.parametrize("document", READMES)
+def test_a_readme_is_read_in_five_minutes(document: str):
+    words = len(read(document).split())
+    assert words <= MOST_WORDS, f"{document} has {words} words. Move some to a page of docs."
 
 
 def test_both_readmes_have_the_same_headings_and_code():
@@ -268,8 +275,8 @@ def serve(command: str, folder: Path) -> tuple[int, str]:
 
 
 def server_of(folder: Path) -> ServerProcess:
-    """A server with what the commands so far have made: a folder of agents, and in NAME.key the key of a user."""
-    keys = {file.stem: file.read_text(encoding="utf-8").strip() for file in folder.glob("*.key")}
+    """A server with what the commands so far made: a folder of agents, and in recto-data/NAME.key the key of a user."""
+    keys = {file.stem: file.read_text(encoding="utf-8").strip() for file in folder.glob("recto-data/*.key")}
     settings = {"RECTO_API_KEYS": ",".join(f"{name}:{key}" for name, key in keys.items())} if keys else {}
     flags = ["--agents", str(folder / "agents")] if (folder / "agents").exists() else []
     return ServerProcess.serve(folder / "asked", settings, *flags)

@@ -20,6 +20,7 @@ OF_NOBODY = frozenset(
         "src/recto/config/yaml_values.py:read_yaml",
         "src/recto/models/prices.py:_is_named",
         "src/recto/page/fold/fold_settings.py:fold_key",
+        "src/recto/skills/triggers.py:_pattern",
         # Names, types and numbers that stand in our code.
         "src/recto/api/description.py:_schema",
         "src/recto/conversation/input/agui.py:_snake",
@@ -38,6 +39,11 @@ OF_NOBODY = frozenset(
         "src/recto/agents/shipped/vibe/almanac/birth/places.py:_cities_with_parts",
         "src/recto/agents/shipped/vibe/almanac/birth/places.py:_provinces",
         "src/recto/agents/shipped/vibe/almanac/birth/places.py:_rows",
+        # What this machine can do.
+        "src/recto/app/agents.py:are_confined",
+        "src/recto/tools/text/symbol_process.py:_process",
+        "src/recto/tools/text/symbols.py:_parser",
+        "src/recto/tools/workspace/ripgrep.py:ripgrep",
         # Answers of the scripted model.
         "src/recto/testing/answer_bytes.py:whole",
         "src/recto/testing/anthropic_answers.py:message_events",
@@ -108,6 +114,7 @@ def test_a_function_that_may_be_is_not_refused():
         ("def apply(v, f): return remember(v, f)\ndef ask(v): return apply(v, lambda one: 1)", "at the top"),
         ("def say(one): yield 1\ndef apply(v, f): return remember(v, f)\ndef ask(v): return apply(v, say)", "yields"),
         ("@keep_recent(9)\ndef say(words: list[str]): return 1", "cannot be hashed"),
+        ("@keep_newest(9)\ndef say(words: Sequence[str]): return 1", "cannot be hashed"),
         ("def say(words):\n    words.sort()\nsaid = keep_recent(9)(say)", "changes words"),
     ],
 )

@@ -209,6 +209,7 @@ def test_X4_R11_a_run_that_is_taken_over_stays_in_the_trace_of_who_asked_for_it(
     assert (run.trace, run.parent) == (TRACE, SENDER)
 
 
+@pytest.mark.full
 def test_R11_without_an_address_nothing_of_it_is_loaded():
     code = "import sys, recto.app.run_server as server; from recto.config.run_settings import TraceSettings\n"
     code += "assert not server.open_tracer(TraceSettings(), {}).is_on\n"

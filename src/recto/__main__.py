@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from recto.tools.external.services import ToolSource
     from recto.tools.registry import Registry
 
+# New objects after which cycles among them are looked for.
+GARBAGE_OBJECTS = 50_000
+
 # The composition root is imported where it is needed: commands that need no server do not wait for one to be loaded.
 
 
@@ -25,14 +29,18 @@ def main() -> None:
     # While modules are loaded next to nothing is thrown away, so looking for it again and again is in vain.
     gc.disable()
     app = make_app(asked)
+    # What a command loads and makes later is mostly kept too.
+    gc.set_threshold(GARBAGE_OBJECTS)
     gc.enable()
-    app(obj=_entry() if asked == "serve" else _try_tools if asked == "agents" else None)
+    # Nor is anything looked through once more at the end, when all of it goes anyway.
+    atexit.register(gc.freeze)
+    app(obj=_entry() if asked in ("serve", "agents") else None)
 
 
 def _entry() -> ServerEntry:
     from recto.cli.serve import ServerEntry
 
-    return ServerEntry(serve=_serve, check=_check)
+    return ServerEntry(serve=_serve, check=_check, try_tools=_try_tools)
 
 
 def _serve(settings: ServerSettings, announce: Announce) -> None:

@@ -18,7 +18,12 @@ RectoError
 │   ├── ModelUnreachable no connection, a failing server, or no sign of life in time
 │   ├── ModelCutOff      the stream ended before the reply did
 │   ├── PageTooLong      the page does not fit into the model's window
-│   └── ModelRefused     the provider will not take this request, however often it is sent
+│   ├── ModelRefused     the provider will not take this request, however often it is sent
+│   └── ReplyUnusable    the reply is whole, but its calls cannot be read or it makes up a result
+├── ClientError      a server did not do what a client asked of it
+│   ├── ServerUnreachable nobody answers at its address, or not any more
+│   ├── RequestRefused   it refused a request, and said why
+│   └── TurnFailed       a run ended before its answer was whole
 ├── RunGivenUp       nobody can go on with a run; its user is told why
 └── StoreError       the store could not do what it was asked
     ├── NotFound         there is no such thing, or it is somebody else's
@@ -108,12 +113,20 @@ class CannotCarry(RectoError):
 
 
 class SettingsError(RectoError):
-    """A setting has a value that means nothing."""
+    """A setting has a value that means nothing; `others` do too, and are told with it, a line each."""
 
-    def __init__(self, *, name: str, value: object, allowed: str) -> None:
-        super().__init__(f"Setting {name} is {value!r}; {allowed}.")
+    def __init__(self, *, name: str, value: object, allowed: str, others: Sequence[SettingsError] = ()) -> None:
+        super().__init__("\n".join((f"Setting {name} is {value!r}; {allowed}.", *map(str, others))))
         self.name = name
         self.value = value
+        self.allowed = allowed
+
+
+def raise_all(errors: Sequence[SettingsError]) -> None:
+    """Raise errors of settings as one, so that all of them can be put right at once; none where there are none."""
+    if errors:
+        first, *others = errors
+        raise SettingsError(name=first.name, value=first.value, allowed=first.allowed, others=others) from first
 
 
 class NotAConversation(RectoError):
@@ -174,6 +187,48 @@ class ModelRefused(ModelError):
     def __init__(self, *, model: str, problem: str, may_be_the_page: bool = False) -> None:
         super().__init__(model=model, problem=problem)
         self.may_be_the_page = may_be_the_page
+
+
+class ReplyUnusable(ModelError):
+    """A reply whose calls cannot be read, or that makes up the result of one. `told` is what the model hears of it."""
+
+    def __init__(self, *, model: str, told: str) -> None:
+        # What it wrote is no business of a server's log.
+        super().__init__(model=model, problem="its reply could not be used.")
+        self.told = told
+
+
+class ClientError(RectoError):
+    """A server did not do what a client asked of it."""
+
+
+class ServerUnreachable(ClientError):
+    """Nobody answers at a server's address, or not any more."""
+
+    def __init__(self, *, url: str, problem: str) -> None:
+        super().__init__(
+            f"No server answers at {url} ({problem}). Start one with `recto serve`, or name another in RECTO_URL."
+        )
+        self.url = url
+        self.problem = problem
+
+
+class RequestRefused(ClientError):
+    """A server refused a request. `detail` is why; `retry_after` is in how many seconds it may take the same."""
+
+    def __init__(self, *, status: int, detail: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{status}: {detail}")
+        self.status = status
+        self.detail = detail
+        self.retry_after = retry_after
+
+
+class TurnFailed(ClientError):
+    """A run ended before its answer was whole. `code` names the kind of reason: `model_failed`, `deadline` ..."""
+
+    def __init__(self, words: str, *, code: str) -> None:
+        super().__init__(words)
+        self.code = code
 
 
 class RunGivenUp(RectoError):

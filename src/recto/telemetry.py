@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter as Tally
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from recto.page.manifest import Manifest
+from recto.page.manifest import Manifest, Receipt
 
 LOGGER = logging.getLogger("recto.page")
+BRIEF = (0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5)
 SHORT = (0.005, 0.02, 0.1, 0.5, 2, 10, 60, 300)
 UNKNOWN, DONE, FAILED = "unknown", "done", "failed"
 # How tools fail that do so in a way of ours; what else they call it may be anything.
@@ -19,7 +20,10 @@ LONG = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 1_800)
 
 
 class PageTelemetry:
-    """Logs and counts folds (R11): a debug line for each file, an info line for each call, two counters."""
+    """Logs and counts folds (R11): a debug line for each file, an info line for each call, two counters.
+
+    And how long pages take: the time that is ours of a model call.
+    """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._folds = Counter(
@@ -29,22 +33,39 @@ class PageTelemetry:
             "recto_fold_tokens_saved", "Tokens that folding kept out of pages.", ["rule", "tool"], registry=registry
         )
 
+        self._seconds = Histogram(
+            "recto_page_seconds", "Until a page is set, of what is known.", buckets=BRIEF, registry=registry
+        )
+
+    def took(self, seconds: float) -> None:
+        """A page was set."""
+        self._seconds.observe(seconds)
+
     def record(self, manifest: Manifest) -> None:
         """Log and count what one page left out."""
         receipts = list(manifest.receipts)
-        by_file = Tally((receipt.tool, ", ".join(receipt.paths)) for receipt in receipts)
-        for (tool, paths), count in by_file.items():
-            LOGGER.debug("folded %s %s: %d", tool, paths or "-", count)
-        for result in manifest.left_alone:
-            LOGGER.debug("left alone %s: %s", result.message.tool_call_id, result.reason)
+        if LOGGER.isEnabledFor(logging.DEBUG):
+            _log_folds(receipts, manifest)
+        # A page may have hundreds, of few tools.
+        folds, saved = Tally[tuple[str, str]](), Tally[tuple[str, str]]()
         for receipt in receipts:
-            self._folds.labels(receipt.rule, receipt.tool).inc()
-            saved = receipt.tokens_before - receipt.tokens_after
-            self._saved.labels(receipt.rule, receipt.tool).inc(max(0, saved))
-        saved = sum(receipt.tokens_before - receipt.tokens_after for receipt in receipts)
+            folds[receipt.rule, receipt.tool] += 1
+            saved[receipt.rule, receipt.tool] += max(0, receipt.tokens_before - receipt.tokens_after)
+        for labels, count in folds.items():
+            self._folds.labels(*labels).inc(count)
+            self._saved.labels(*labels).inc(saved[labels])
+        difference = sum(receipt.tokens_before - receipt.tokens_after for receipt in receipts)
         LOGGER.info(
-            "page of %d tokens, %d results folded, %d tokens saved", manifest.tokens_after, len(receipts), saved
+            "page of %d tokens, %d results folded, %d tokens saved", manifest.tokens_after, len(receipts), difference
         )
+
+
+def _log_folds(receipts: Sequence[Receipt], manifest: Manifest) -> None:
+    by_file = Tally((receipt.tool, ", ".join(receipt.paths)) for receipt in receipts)
+    for (tool, paths), count in by_file.items():
+        LOGGER.debug("folded %s %s: %d", tool, paths or "-", count)
+    for result in manifest.left_alone:
+        LOGGER.debug("left alone %s: %s", result.message.tool_call_id, result.reason)
 
 
 class Telemetry:

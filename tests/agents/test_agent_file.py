@@ -92,7 +92,7 @@ def load(folder: Path, text: str | bytes, own: Collection[str] = ()) -> Loaded:
     """What comes of a file, in a folder named `it`."""
     (folder / "it").mkdir(exist_ok=True)
     (folder / "it" / "AGENT.md").write_bytes(text if isinstance(text, bytes) else text.encode())
-    return load_folder(folder, SERVER, Toolbox(built_in=BUILT_IN, of_folder=lambda _: own))
+    return load_folder(folder, SERVER, Toolbox(built_in=(*BUILT_IN, "recall"), of_folder=lambda _: own))
 
 
 def agent(folder: Path, settings: str = "") -> Agent:
@@ -232,8 +232,10 @@ def test_C5_an_agent_may_go_without_the_tools_that_are_built_in(tmp_path: Path):
 @pytest.mark.parametrize(
     ("settings", "line", "text"),
     [
-        ("modle: x", 2, "there is no setting modle; did you mean model? Known: budget, "),
-        ("\n\nxyz: 1", 4, "there is no setting xyz; Known: budget, cases, client_system, "),
+        ("modell: x", 2, "there is no setting modell; did you mean model? Known: activation, "),
+        ("workspace: ../none", 2, 'workspace is "../none"; there is no such folder. Make it first'),
+        ("mode: careful", 2, "mode is \"careful\"; it is 'ask', 'edits' or 'full'"),
+        ("\n\nxyz: 1", 4, "there is no setting xyz; Known: activation, budget, call_form, cases, "),
         ("limits:\n  stepz: 1", 3, "there is no setting stepz in limits; did you mean steps? Known: bad_arguments, "),
         ("fold: {reads: {\n kep: 1}}", 3, "there is no setting kep in fold.reads; did you mean keep? Known: keep, "),
         ("name: other", 2, "name is \"other\"; the folder's name decides, and it is 'it'. Take the line out or "),
@@ -304,7 +306,7 @@ def test_C5_an_agent_may_go_without_the_tools_that_are_built_in(tmp_path: Path):
         ("tools: calculator", 2, 'tools is "calculator"; it is a list, such as [a, b].'),
         ("tools:\n- calculator\n- calculater", 4, 'tools.1 is "calculater"; there is no such tool built in; did you '),
         ("tools:\n- calculator\n- calculator", 4, 'tools.1 is "calculator"; it is in the list already.'),
-        ("tool_calling: text", 2, "tool_calling is \"text\"; it is 'native' or 'prompt'."),
+        ("tool_calling: text", 2, "tool_calling is \"text\"; it is 'native', 'prompt' or 'auto'."),
         ("tool_choice: the best", 2, 'tool_choice is "the best"; it is auto, none, required or the name of a tool.'),
         (
             "confirm: [current_time, currant_time]",
@@ -432,7 +434,7 @@ def test_C5_what_is_wrong_beside_the_file_itself_is_told_as_it_is(tmp_path: Path
         raise SettingsError(name="tools", value="f in /elsewhere.py:9", allowed="rename it")
 
     load(tmp_path, "You are it.")
-    loaded = load_folder(tmp_path, SERVER, Toolbox(built_in=BUILT_IN, of_folder=of_folder))
+    loaded = load_folder(tmp_path, SERVER, Toolbox(built_in=(*BUILT_IN, "recall"), of_folder=of_folder))
     expected = f"{tmp_path / 'it' / 'tools.py'}: Setting tools is 'f in /elsewhere.py:9'; rename it."
     assert [str(problem) for problem in loaded.problems] == [expected]
 

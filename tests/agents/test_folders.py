@@ -21,7 +21,7 @@ from recto.testing.process import ServerProcess
 from recto.tools.load_tools import tools_built_in
 
 LIMITS = Limits(steps=3)
-SHIPPED_NAMES = ["chat", "docs", "vibe", "vibe-en"]
+SHIPPED_NAMES = ["chat", "coder", "coder-zh", "docs", "vibe", "vibe-en"]
 PERSONA = "You are a gardener.\n\n# Rules\n\nWater in the morning. 早上浇水。"
 TOOLS = '''
 from recto import tool
@@ -63,6 +63,20 @@ def test_D1_the_agents_for_files_take_documents_and_images():
     assert [agents[name].file_input for name in ("chat", "docs")] == [taken, taken]
 
 
+@pytest.mark.parametrize("name", ["coder", "coder-zh"])
+def test_R15_R9_the_coder_has_its_tools_folds_searches_too_and_may_take_hundreds_of_steps(name: str):
+    coder = load_agents(None, LIMITS)[name]
+    assert coder.tools[:7] == (
+        *("filesystem-read", "filesystem-edit", "filesystem-create", "ace-text_search"),
+        *("terminal-execute", "terminal-jobs", "recall"),
+    )
+    assert {*coder.tools} <= {tool.name for tool in tools_built_in()}
+    assert [rule.name for rule in coder.fold.rules] == ["reads", "terminal", "search"]
+    assert coder.limits.steps >= 300
+    assert coder.file_input.takes_documents
+    assert all(tool in coder.prompt.identity for tool in coder.tools[:5])
+
+
 def test_D1_the_agent_for_documents_shows_every_setting_of_files_and_has_the_tools_for_them():
     loaded = load_agents(None, LIMITS)
     docs, text = loaded["docs"], (loaded.folders["docs"] / "AGENT.md").read_text(encoding="utf-8")
@@ -83,7 +97,7 @@ def test_C4_each_folder_is_an_agent_by_its_name_with_the_persona_of_its_file(tmp
     assert agents["gardener"].prompt.identity == PERSONA
     assert agents["gardener"].tools == CHAT.tools
     assert (agents["gardener"].file_input, agents["gardener"].datasets) == (OFF, ())
-    assert all(agent.limits == LIMITS for agent in agents.values())
+    assert [agents[name].limits for name in ("baker", "gardener")] == [LIMITS, LIMITS]
 
 
 def test_C4_a_folder_without_a_persona_has_the_built_in_one_and_a_warning(tmp_path: Path):
@@ -141,13 +155,13 @@ def test_C4_a_folder_named_as_the_built_in_agent_takes_its_place(tmp_path: Path)
 
 def test_S9_a_folder_named_as_a_shipped_agent_takes_the_place_of_its_other_languages_too(tmp_path: Path):
     an_agent(tmp_path, "vibe", persona="You are mine.")
-    assert list(load_agents(tmp_path, LIMITS)) == ["chat", "docs", "vibe"]
+    assert list(load_agents(tmp_path, LIMITS)) == ["chat", "coder", "coder-zh", "docs", "vibe"]
 
 
 def test_S9_a_broken_folder_named_as_a_shipped_agent_in_another_language_leaves_none_of_that_name(tmp_path: Path):
     an_agent(tmp_path, "vibe-en", persona="---\nlocale: fr\n---\nYou are mine.")
     loaded = load_agents(tmp_path, LIMITS)
-    assert list(loaded) == list(loaded.folders) == ["chat", "docs", "vibe"]
+    assert list(loaded) == list(loaded.folders) == ["chat", "coder", "coder-zh", "docs", "vibe"]
     assert list(loaded.broken) == ["vibe-en"]
 
 

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Scope
 
 from recto.api.access.audit import audit
 from recto.api.access.auth import Authenticator
-from recto.api.access.gate import Gate, GateRules
+from recto.api.access.gate import OPEN_PATHS, Gate, GateRules
 from recto.api.backend import user_of
 from recto.config.access_settings import AuthSettings
 from recto.errors import SettingsError
@@ -58,7 +58,7 @@ async def foreign(request: Request) -> Response:
 METHODS = ["GET", "POST", "PATCH", "DELETE", "OPTIONS"]
 ROUTES = [
     *[Route(path, who, methods=METHODS) for path in ("/who", "/upload", "/docs/more", "/filesystem")],
-    *[Route(path, public, methods=["GET", "POST"]) for path in ("/healthz", "/readyz", "/docs", "/openapi.json")],
+    *[Route(path, public, methods=["GET", "POST"]) for path in OPEN_PATHS],
     Route("/files/{name}", public, methods=["GET", "POST"]),
     Route("/page", page),
     Route("/bare", bare_page),
@@ -127,7 +127,7 @@ async def test_C3_a_credential_brings_its_user_to_the_routes(credential: str, us
     assert (answer.status, answer.json) == (200, {"user": user})
 
 
-@pytest.mark.parametrize("path", ["/who", "/docs/more", "/filesystem", "/nowhere", "/healthz/", "//healthz", "/"])
+@pytest.mark.parametrize("path", ["/who", "/docs/more", "/filesystem", "/nowhere", "/healthz/", "//healthz", "//"])
 @pytest.mark.parametrize("credential", [None, "a-wrong-one-of-its-length"])
 async def test_C3_without_a_good_credential_every_other_path_is_closed(path: str, credential: str | None):
     answer = await ask(gate(), "GET", path, credential)
@@ -137,7 +137,7 @@ async def test_C3_without_a_good_credential_every_other_path_is_closed(path: str
     assert "Send `Authorization: Bearer X`" in str(answer.json["detail"])
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/docs", "/openapi.json", "/files/a.png?signature=x"])
+@pytest.mark.parametrize("path", [*sorted(OPEN_PATHS), "/files/a.png?signature=x"])
 @pytest.mark.parametrize("credential", [None, "a-wrong-one-of-its-length", TOKEN])
 async def test_C3_open_paths_and_signed_urls_need_none(path: str, credential: str | None):
     assert (await ask(gate(), "GET", path, credential)).json == {"open": True}

@@ -216,7 +216,7 @@ def test_a_user_who_used_the_tokens_of_the_day_is_told_to_come_back_tomorrow(lim
 
 @limit("USER_REQUESTS", 3)
 def test_a_user_who_asks_too_often_is_told_to_wait_and_others_are_not(limited: Scripted):
-    replies = [request(limited.url, "GET", "/version", token=ALICE) for _ in range(4)]
+    replies = [request(limited.url, "GET", "/api/v1/agent/agents", token=ALICE) for _ in range(4)]
     assert [reply.status for reply in replies] == [200, 200, 200, 429]
     assert_too_many(replies[3], "Too many requests of this user within a minute.", 60)
     more = ask("one more")

@@ -18,7 +18,8 @@ from tests.store.suite.samples import at, begin
 
 PIECES = (b'{"model": "x", ', b'"messages": [', '1.0e3, "四"'.encode(), b"]}")
 BODY = b"".join(PIECES)
-MANIFEST = {"parts": [{"kind": "tools"}], "tokens": 12, "skill": None}
+PART = {"kind": "envelope", "rule": "S9", "span": [0, 15]}
+MANIFEST = {"parts": [PART], "tokens": 12, "skill": None}
 RUNS = "/api/v1/agent/runs"
 
 
@@ -69,8 +70,14 @@ async def test_X1_calls_are_listed_with_what_they_took(api: LocalApi):
         assert (await api.ask("GET", f"{RUNS}/{id}/calls")).json == {"calls": [wanted]}
     seen = (await api.ask("GET", f"{RUNS}/r1/calls/1")).json
     page = {"model": "x", "messages": [1000.0, "四"]}
-    more: dict[str, object] = {"bytes": len(BODY), "verified": True, "damaged": [], "page": page, "manifest": MANIFEST}
-    assert seen == {**wanted, **more}
+    more: dict[str, object] = {"bytes": len(BODY), "verified": True, "damaged": [], "page": page}
+    assert seen == {**wanted, **more, "manifest": shown('{"model": "x",')}
+
+
+def shown(words: str | None) -> dict[str, object]:
+    """The manifest as people get it."""
+    named = {"ruleName": "system prompt", "ruleLink": "docs/rules.md#s9", "words": words}
+    return {**MANIFEST, "parts": [{**PART, **named}]}
 
 
 async def test_X1_the_exact_bytes_are_told_raw(api: LocalApi):
@@ -104,7 +111,7 @@ async def test_X1_what_was_damaged_is_named_and_never_shown_as_what_was_sent(
     damaged = seen.json["damaged"]
     assert isinstance(damaged, list)
     assert named in damaged
-    assert seen.json["manifest"] == MANIFEST
+    assert seen.json["manifest"] == shown(None)
     assert_problem(await api.ask("GET", f"{RUNS}/r1/calls/1?raw=1"), 409, named)
 
 

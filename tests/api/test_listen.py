@@ -71,7 +71,7 @@ async def test_C3_an_address_that_was_passed_on_is_believed_of_known_proxies_onl
 
 def test_C3_nobody_on_this_machine_can_write_another_address_into_the_audit_log(tmp_path: Path):
     with ServerProcess.serve(tmp_path, {}) as server:
-        request(server.url, "GET", "/version", token="a-wrong-token-of-ours", x_forwarded_for="9.9.9.9")
+        request(server.url, "GET", "/api/v1/agent/agents", token="a-wrong-token-of-ours", x_forwarded_for="9.9.9.9")
         assert "reason wrong_credential, user nobody, from 127.0.0.1" in server.output
         assert "9.9.9.9" not in server.output
 
@@ -107,5 +107,5 @@ def test_C1_what_kept_the_server_from_starting_is_told_and_the_port_is_not_blame
 
 def test_C3_a_proxy_that_is_named_is_believed(tmp_path: Path):
     with ServerProcess.serve(tmp_path, {"RECTO_PROXIES": "127.0.0.1"}) as server:
-        request(server.url, "GET", "/version", token="a-wrong-token-of-ours", x_forwarded_for="9.9.9.9")
+        request(server.url, "GET", "/api/v1/agent/agents", token="a-wrong-token-of-ours", x_forwarded_for="9.9.9.9")
         assert "user nobody, from 9.9.9.9" in server.output

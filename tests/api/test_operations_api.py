@@ -173,6 +173,24 @@ def test_R11_metrics_are_exactly_what_the_runs_did(tmp_path: Path):
     assert not [name for name in found if "user" in str(name) or "local" in str(name)]
 
 
+def test_R11_each_fold_and_each_read_that_is_left_alone_is_in_the_log_of_the_server(tmp_path: Path):
+    paths = ("", "a.md", "b.md", "a.md", "a.md")
+    calls = [Call(name="read_page", arguments=f'{{"path": "{path}"}}', id=f"c{n}") for n, path in enumerate(paths)]
+    with ModelServer([Answer(calls=(call,)) for call in calls]) as model:
+        known = settings(tmp_path, model) | {"RECTO_LOG_LEVEL": "debug"}
+        with ServerProcess.serve(tmp_path / "data", known) as server:
+            task = start(server.url, ask("read it"))
+            list(read_events(server.url, task))
+            saved = saved_of(calls_of(server.url, task)[-1])
+            lines = [line for line in server.output.splitlines() if "recto.page" in line]
+    debug = [line.partition("recto.page")[2].lstrip(": ") for line in lines if "DEBUG" in line.upper().split()]
+    info = [line for line in lines if "INFO" in line.upper().split()]
+    left_alone = "left alone c0: the arguments of its call name no file"
+    assert debug == [*[left_alone] * 4, "folded read_page a.md: 1", left_alone]
+    assert [f"{int(n == 5)} results folded" in line for n, line in enumerate(info)] == [True] * 6
+    assert info[-1].endswith(f"1 results folded, {saved} tokens saved")
+
+
 def test_C3_only_operators_may_read_metrics(tmp_path: Path):
     with ServerProcess.serve(tmp_path, KEYS) as server:
         statuses = {token: request(server.url, "GET", "/metrics", token=token).status for token in (ANN, BOB, None)}
@@ -248,7 +266,7 @@ def test_P7_after_its_days_a_run_is_told_as_a_snapshot_and_its_end(tmp_path: Pat
 # Health
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/docs", "/openapi.json"])
+@pytest.mark.parametrize("path", ["/", "/healthz", "/readyz", "/version", "/docs", "/openapi.json"])
 def test_C3_what_is_open_can_be_asked_for_its_head(url: str, path: str):
     reply = request(url, "HEAD", path, token=None)
     assert (reply.status, reply.body) == (200, b"")
@@ -286,7 +304,7 @@ async def test_C3_a_server_whose_storage_is_down_is_not_ready_until_it_is_up(
 
 
 def test_X1_version_tells_what_answers(url: str):
-    assert request(url, "GET", "/version").json == {
+    assert request(url, "GET", "/version", token=None).json == {
         "name": "recto",
         "version": version("recto"),
         "protocols": ["1.0", "0.0"],
@@ -325,7 +343,9 @@ def test_P1_docs_name_every_route_and_run_and_load_nothing(tmp_path: Path):
     assert page.links == ["/openapi.json"]
     assert not page.tags & {"script", "img", "link", "iframe", "object", "form", "base"}
     policy = reply.headers["content-security-policy"]
-    assert re.fullmatch(r"default-src 'none'; frame-ancestors 'none'; style-src 'sha256-[A-Za-z0-9+/=]{44}'", policy)
+    assert re.fullmatch(
+        r"default-src 'none'; .*; frame-ancestors 'none'; style-src 'sha256-[A-Za-z0-9+/=]{44}'", policy
+    )
 
 
 def test_P1_every_json_body_and_answer_has_an_example_and_docs_show_it(tmp_path: Path):

@@ -36,6 +36,8 @@ PROFILE = "/api/v1/profile"
 TIER = "PUT /api/v1/users/{user}/tier"
 # A thread that is nowhere is a new one, as it is to a run; somebody else's is not.
 PREVIEW = f"POST {AGENT}/threads/{{id}}/preview"
+# It asks since when, and nothing of alice's was ever changed.
+CHANGES = f"GET {AGENT}/threads/{{id}}/files/changes"
 PICK: dict[str, Json] = {"name": f"pick_{MARK}", "description": MARK, "parameters": {"type": "object"}}
 
 # Places of a path where everybody may have anything.
@@ -136,6 +138,9 @@ class Belongings:
             "POST /api/v1/chat": {"message": "hello", "conversation_id": self.threads["finished"]},
             f"PATCH {AGENT}/threads/{{id}}": {"title": "taken over"},
             f"POST {AGENT}/threads/{{id}}/fork": {"before": self.message, "title": "taken over"},
+            f"POST {AGENT}/threads/{{id}}/rollback": {"messageId": self.message},
+            f"POST {AGENT}/threads/{{id}}/files/restore": {"messageId": self.message},
+            f"POST {AGENT}/threads/{{id}}/compact": {"runId": new_id()},
             PREVIEW: {"messages": ask("hello")["messages"]},
             f"POST {AGENT}/datasets": {"name": "not alice's"},
             f"PATCH {AGENT}/datasets/{{id}}": {"name": "taken over", "sharedWith": ["bob"]},
@@ -252,7 +257,8 @@ def absent_like(id: str) -> str:
 def queries(alices: Belongings, operation: Operation) -> list[str]:
     """No query, each of them alone, and all together."""
     each = [alices.query(name) for name in operation.queries]
-    return ["", *each, *(["&".join(each)] if len(each) > 1 else [])]
+    none = [] if operation.name == CHANGES else [""]
+    return [*none, *each, *(["&".join(each)] if len(each) > 1 else [])]
 
 
 # Somebody else
@@ -390,7 +396,7 @@ def test_C3_without_a_good_credential_only_what_is_open_answers(alices: Belongin
             assert (reply.status, reply.headers["www-authenticate"]) == (401, "Bearer"), operation.name
             assert_problem(reply)
             assert alices.runs["finished"] not in reply.body.decode()
-    assert is_open == {"GET /healthz", "GET /readyz", SIGNED}
+    assert is_open == {"GET /healthz", "GET /readyz", "GET /version", SIGNED}
     assert alices.export() == before
 
 
@@ -404,10 +410,12 @@ def test_who_may_only_look_sees_all_and_changes_nothing(alices: Belongings):
             # A stream of what is under way has no end, and what waits has no calls yet.
             if operation.method == "GET" and alices.under_way & set(values.values()):
                 continue
-            query = alices.signed if operation.name == SIGNED else ""
+            query = {SIGNED: alices.signed, CHANGES: f"since={alices.message}"}.get(operation.name, "")
             reply = send(alices, operation, operation.at(values, query), LOOKER)
             if operation.method == "GET":
-                assert reply.status == 200, f"{operation.name} {values}: {reply.body!r}"
+                assert reply.status == (404 if operation.name == CHANGES else 200), (
+                    f"{operation.name} {values}: {reply.body!r}"
+                )
             else:
                 problem = (
                     f"This credential may only read; {operation.method} changes something. Use one that may write."

@@ -271,8 +271,10 @@ async def test_P6_a_preview_beside_a_run_at_work_says_that_it_may_be_another_pag
 async def test_R13_a_preview_of_a_page_without_room_says_that_a_summary_comes_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    async with in_process(tmp_path, monkeypatch, settings="window: 2000") as server:
-        seen = (await look(server, new_id(), {"messages": [says("word " * 1_900)]})).json
+    thread = new_id()
+    async with in_process(tmp_path, monkeypatch, settings="window: 4000") as server:
+        await server.run("word " * 1_500, Answer(text="One.", usage=None), thread=thread)
+        seen = (await look(server, thread, {"messages": [says("word " * 1_900)]})).json
         assert (seen["next"], "a run would have what is old summarised first" in str(seen["notes"])) == (
             "compact",
             True,

@@ -28,6 +28,7 @@ async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenera
         yield server
 
 
+@pytest.mark.full
 async def test_nothing_is_in_memory_of_who_was_deleted(server: InProcess):
     marker = make_marker()
     await say_all(server, marker)

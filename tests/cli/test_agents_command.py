@@ -1,6 +1,7 @@
 """C1: `recto agents check` and `recto agents new`, as people type them."""
 
 import re
+import sys
 from pathlib import Path
 from typing import cast
 
@@ -15,18 +16,23 @@ from recto.cli.agents import agents, load_toolbox
 from recto.config.settings import Limits
 from recto.conversation.json import Json, load_object
 from recto.page.prompt.system_prompt import Prompt
+from recto.tools.load_tools import tools_built_in
 from tests.house import ROOT
 
 FAILED, WRONG_USE = 1, 2
 # Settings whose default is none, so that the new file shows an example.
 EXAMPLES = {
     "model",
+    "workspace",
+    "mode",
     "window",
     "vision",
     "temperature",
     "timezone",
     "max_tokens",
     "reasoning_effort",
+    "tool_calling",
+    "activation",
     "tool_choice",
     "output",
     "budget",
@@ -59,7 +65,7 @@ def write(path: str, text: str) -> None:
 def test_C1_check_tells_each_good_agent_in_a_line():
     write("mine/baker/AGENT.md", "---\nmodel: openai:x\nlocale: zh\ntools: []\n---\nYou bake.")
     write("mine/gardener/AGENT.md", "You are a gardener.")
-    write("mine/gardener/tools.py", "def water(plant: str) -> str:\n    return plant\n")
+    write("mine/gardener/tools.py", "def water(plant: str) -> str:\n    'Water it.'\n    return plant\n")
     assert run("check", "mine") == (
         0,
         "baker: model openai:x; tools none; locale zh; 3 tokens\n"
@@ -80,8 +86,8 @@ def test_C1_check_tells_every_problem_with_its_line_and_fails():
     assert err.splitlines() == [
         "words",
         "mine/baker/AGENT.md:2: locale is \"fr\"; it is 'zh' or 'en'.",
-        'mine/baker/AGENT.md:3: tools.0 is "hammer"; there is no such tool built in; Known: calculator, current_time, '
-        "read_documents, read_files, sandbox_fetch_user_file. Those of tools.py need no mention.",
+        'mine/baker/AGENT.md:3: tools.0 is "hammer"; there is no such tool built in; Known: '
+        f"{', '.join(sorted(tool.name for tool in tools_built_in()))}. Those of tools.py need no mention.",
         "mine/broken/tools.py:3: it cannot be imported: NameError: name 'nonsense' is not defined.",
         "mine/half/tools.py:2: half: parameter 'b' has no type hint; give it one.",
         "mine/twice/tools.py: the tool calculator is built in and in tools.py too. "
@@ -102,6 +108,35 @@ def test_C1_check_prints_warnings_and_fails_for_them_only_when_strict():
     assert (code, out) == (0, "baker: model the server's; tools current_time, calculator; locale en; 3 tokens\n")
     assert re.fullmatch(r"mine/baker/AGENT\.md:2: history is 0, so .* \(warning\)\n", err)
     assert run("check", "mine", "--strict") == (FAILED, out, err)
+
+
+def test_C5_check_warns_of_tools_without_a_docstring_and_of_parameters_that_are_only_in_one():
+    write("mine/baker/AGENT.md", "You bake.")
+    write(
+        "mine/baker/tools.py", "def bake() -> None: ...\ndef eat(cake: str) -> str:\n    'Eat.\\n\\n:param pie: It.'\n"
+    )
+    code, _, err = run("check", "mine")
+    assert (code, err.splitlines()) == (
+        0,
+        [
+            "mine/baker/tools.py:1: bake has no docstring, so the model knows it by its name alone. "
+            "Say in one what it does, and when. (warning)",
+            "mine/baker/tools.py:2: the docstring of eat tells of 'pie', and there is no such parameter. "
+            "Rename one of the two. (warning)",
+        ],
+    )
+
+
+def test_C5_check_tells_how_to_install_what_tools_import():
+    write("mine/baker/AGENT.md", "You bake.")
+    write("mine/baker/tools.py", "import no_such_oven\n")
+    code, _, err = run("check", "mine")
+    assert (code, err) == (
+        FAILED,
+        "mine/baker/tools.py:1: it imports no_such_oven, which is not installed here. Install the package that has it,"
+        " often of the same name, into the Python that Recto runs in: "
+        f"{sys.executable} -m pip install no_such_oven.\n",
+    )
 
 
 def test_C1_check_of_a_folder_without_agents_is_a_warning():
@@ -151,11 +186,12 @@ def test_C1_check_of_what_is_no_folder_of_agents_is_wrong_use():
 def test_C1_what_new_makes_is_good_and_says_what_to_do_next():
     made = (
         "Made {into}/my-agent_2 with AGENT.md (who it is, and its settings) and tools.py (what it can do). Next:\n"
-        "  recto agents check {into}\n"
-        "  RECTO_AGENT=my-agent_2 recto serve --agents {into}\n"
+        "  recto agents check{named}\n"
+        '  recto agents try {into}/my-agent_2 "How many words are in this?"\n'
+        "  RECTO_AGENT=my-agent_2 recto serve{flag}\n"
     )
-    for flags, into in (((), "agents"), (("--into", "a/b"), "a/b")):
-        assert run("new", "my-agent_2", *flags) == (0, made.format(into=into), "")
+    for flags, into, named, flag in (((), "agents", "", ""), (("--into", "a/b"), "a/b", " a/b", " --agents a/b")):
+        assert run("new", "my-agent_2", *flags) == (0, made.format(into=into, named=named, flag=flag), "")
         line = "my-agent_2: model the server's; tools current_time, calculator, count_words; locale en; "
         code, out, err = run("check", into, "--strict")
         assert (code, err) == (0, "")
@@ -199,7 +235,7 @@ def test_C1_the_new_file_shows_every_setting_with_its_default():
     loaded = load_folder(Path("mine"), Limits(steps=1), load_toolbox())
     assert [str(problem) for problem in loaded.problems] == []
     found, plain = loaded["it"], Agent(name="it", prompt=Prompt(identity=""), tools=("current_time", "calculator"))
-    for name in ("locale", "titles", "client_system", "tools", "history", "tool_calling", "options", "fold"):
+    for name in ("locale", "titles", "client_system", "tools", "history", "call_form", "options", "fold"):
         assert getattr(found, name) == getattr(plain, name)
     assert (found.compact, found.summary, found.limits) == (plain.compact, plain.summary, plain.limits)
     message = set(re.findall(r"^# ([a-z_]+):", text, flags=re.MULTILINE))

@@ -164,7 +164,11 @@ def test_C1_user_delete_asks_first_and_deletes_all_of_one_user(data: Path, tmp_p
         0,
         "Deleted 2 threads, 0 files and 0 datasets; 0 runs were not over yet.\n",
     )
-    assert recto(tmp_path, "user", "export", "bob", "--data", "data").stdout == ""
+    gone = recto(tmp_path, "user", "export", "bob", "--data", "data")
+    assert (gone.returncode, gone.stdout) == (FAILED, "")
+    assert gone.stderr.startswith(
+        "recto user export: Nothing is kept of a user 'bob'. Users are named as in RECTO_API_K"
+    )
     assert "I am Ann" in recto(tmp_path, "user", "export", "ann", "--data", "data").stdout
 
 

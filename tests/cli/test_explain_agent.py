@@ -11,6 +11,7 @@ from recto.cli.agents import agents
 from recto.conversation.json import load_object
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
+from recto.page.preamble import OF_REMINDERS
 from recto.page.text.tokens import OFFLINE
 from recto.page.wire.base import Target
 from recto.page.wire.formats import SPEAKERS
@@ -61,7 +62,7 @@ def test_C1_without_a_skill_it_is_the_lean_page():
         "read    nothing",
         "history the newest 5 messages before the current turn",
     ]
-    assert prompt == "你是向导。\n\n## 语气\n温和。\n\n## 工具调用规则\n先想后做。\n"
+    assert prompt == f"你是向导。\n\n{OF_REMINDERS['zh']}\n\n## 语气\n温和。\n\n## 工具调用规则\n先想后做。\n"
     assert lines[4].startswith("tokens  ")
     assert "a budget of 2000" in lines[4]
 
@@ -86,7 +87,7 @@ def test_C1_what_the_budget_took_is_told():
     asyncio.run(keep())
     write_guide(Path("agents"), more="phases: {execute: {budget: 60}}")
     lines, _ = explained("--skill", "chart", "--user", "ann", "--data", "data")
-    assert [line for line in lines if line.startswith("dropped case b: over the budget of 60 tokens")]
+    assert [line for line in lines if line.startswith("dropped case b: prompt budget: over the budget of 60 tokens")]
     assert [line for line in lines if line.startswith("over    ")]
 
 
@@ -109,8 +110,9 @@ def test_P11_tools_told_of_in_words_are_in_the_prompt_and_its_budget():
     assert "<!-- TOOLS_START -->\n- use_skill: " in prompt
     tokens = OFFLINE.count((prompt.removesuffix("\n"),))[0]
     assert f"tokens  {tokens} of the system prompt, a budget of 100; it tells of the tools too" in lines
-    assert "tools   use_skill, hello" in lines
-    assert [line for line in lines if line.startswith("cut     use_skill: 3 skills: triggers and scenarios left out")]
+    assert "tool    hello: Say hello, whatever the skill." in lines
+    taken = "cut     use_skill: skill directory: 3 skills: triggers and scenarios left out"
+    assert [line for line in lines if line.startswith(taken)]
     assert f"over    {tokens} tokens, over the budget of 100: identity, SOP and tools are never cut" in lines
 
 
@@ -119,8 +121,10 @@ def test_C1_as_json_it_has_the_prompt_and_why():
     row = load_object(out) or {}
     assert code == 0
     assert (row["skill"], row["history"], row["budget"]) == ("mend", 10, 8_000)
-    assert str(row["prompt"]).startswith("# Mending\n\nRead parts.md first.\n\n## 语气\n直接。")
+    assert str(row["prompt"]).startswith(f"# Mending\n\nRead parts.md first.\n\n{OF_REMINDERS['zh']}\n\n## 语气\n")
     assert list(row["tools"] if isinstance(row["tools"], dict) else ()) == ["use_skill", "read_skill_file", "hello"]
+    assert isinstance(row["words"], dict)
+    assert row["words"]["hello"] == "Say hello, whatever the skill."
 
 
 @pytest.mark.parametrize(

@@ -81,25 +81,28 @@ def test_C1_the_composition_is_by_kind_and_adds_up_to_the_page():
 
 
 def test_C1_parts_tell_tokens_rule_and_reason_and_kept_ones_stand_together():
-    manifest = a_page().manifest
-    lines = list(part_lines(manifest, every=False))
+    page = a_page()
+    lines = list(part_lines(page, every=False))
     (folded,) = [line for line in lines if line.decision == "folded R2"]
-    assert (folded.what, folded.before > folded.after, bool(folded.why)) == ("result t0", True, True)
+    assert (folded.what, folded.before > folded.after) == ("result t0", True)
+    assert folded.why == "newer reads: a.ts: read 6 counted from the newest, 5 stay"
+    assert folded.words == "[该文件的历史读取内容已压缩,请参看最新读取结果]"
+    assert [line.words for line in lines if line.what == "user u0"] == ["你好"]
     assert (lines[-2].what, lines[-2].number) == ("10 messages", "6-15")
-    assert len(list(part_lines(manifest, every=True))) == len(manifest.parts)
+    assert len(list(part_lines(page, every=True))) == len(page.manifest.parts)
 
 
 def test_C1_what_a_window_left_out_is_told_with_its_rule():
     log = (*LOG, AssistantMessage(id="z", parts=(Text(text="Done."),)), says("u1", "more"))
     told = " ".join(printed(left_out(a_page(log, history=2).manifest)))
-    assert "S2" in told
+    assert "S2 window of history: outside the newest 2 messages" in " ".join(told.split())
     assert "messages" in told
     assert printed(left_out(a_page().manifest)) == ["Nothing was left out."]
 
 
 def test_C1_lines_keep_to_80_columns_and_wide_characters_to_their_column():
     before, after = a_page(LOG[:-2]), a_page()
-    lines = printed(parts_table(after.manifest, every=True))
+    lines = printed(parts_table(after, every=True))
     assert max(map(cell_len, lines)) <= WIDTH
     column = lines[0].index("Decision")
     for line in lines[1:]:

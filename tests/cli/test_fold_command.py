@@ -61,30 +61,25 @@ def test_R2_json_has_the_messages_in_openai_form_the_manifest_and_the_tokens():
     output = folded_json("-", stdin=seven("filesystem-read", {"filePath": "a.ts"}))
     assert list(output) == ["messages", "manifest", "tokens"]
     assert results(output) == [READ, READ, *NEWEST_FIVE]
-    assert output["messages"][1] == {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [
-            {
-                "id": "c0",
-                "type": "function",
-                "function": {"name": "filesystem-read", "arguments": '{"filePath": "a.ts"}'},
-            }
-        ],
-    }
-    folded = output["manifest"][3]
+    function = {"name": "filesystem-read", "arguments": '{"filePath": "a.ts"}'}
+    calls = [{"id": "c0", "type": "function", "function": function}]
+    assert output["messages"][1] == {"role": "assistant", "content": None, "tool_calls": calls}
+    folded, rule = output["manifest"][3], {"ruleName": "newer reads", "ruleLink": "docs/rules.md#r2"}
     assert folded == {
         "kind": "message",
         "source": "messages[2]",
         "role": "tool",
         "decision": "folded",
         "rule": "R2",
+        **rule,
+        "words": READ,
         "reason": "a.ts: read 7 counted from the newest, 5 stay",
         "tokens": {"before": 7, "after": 22},
         "span": folded["span"],
         "receipts": [
             {
                 "rule": "R2",
+                **rule,
                 "part": None,
                 "tool": "filesystem-read",
                 "paths": ["a.ts"],
@@ -96,6 +91,14 @@ def test_R2_json_has_the_messages_in_openai_form_the_manifest_and_the_tokens():
         ],
     }
     assert output["tokens"] == {"before": 154, "after": 184, "folded": -30, "left_out": 0}
+
+
+def test_C1_the_lines_that_stand_for_what_is_folded_are_in_the_language_that_is_asked_for():
+    talk = seven("filesystem-read", {"filePath": "a.ts"})
+    english = "[An older read of this file, folded: see the newest one]"
+    assert results(folded_json("-", "--locale", "en", stdin=talk)) == [english, english, *NEWEST_FIVE]
+    assert folded_json("-", "--locale", "zh", stdin=talk) == folded_json("-", stdin=talk)
+    assert "'fr' is not one of 'zh', 'en'" in run("-", "--locale", "fr", stdin=talk, code=2).stderr.decode()
 
 
 def test_an_object_with_messages_and_an_array_are_read_alike():
@@ -123,7 +126,7 @@ def test_R2_R10_people_get_a_table_by_tool_and_file_and_what_folding_saves_apart
         "324",
         "44",
     ]
-    assert "repaired (R10): 1 x 1 of 1 calls never got a result, 12 tokens less" in said
+    assert "repaired (R10): 1 x repair: 1 of 1 calls never got a result, 12 tokens less" in said
     assert "Tokens are estimates, counted with o200k_base." in said
 
 

@@ -1,5 +1,6 @@
 """The list of commands: what it says of each is what the command says, and it loads none of them."""
 
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -9,6 +10,7 @@ import pytest
 import typer
 
 from recto.cli.main import COMMANDS, Listed, command_in
+from tests.house import ROOT
 
 LOADED = """
 import sys
@@ -29,14 +31,28 @@ def test_C1_the_line_of_a_command_is_how_its_own_help_begins(listed: Listed):
     assert not isinstance(found, typer.Typer) or found.info.name == listed.name
 
 
+def loaded_by(*words: str) -> set[str]:
+    """The modules that a command line loads."""
+    script = LOADED.format(words=", ".join(map(repr, words)))
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert shown.returncode == 0, shown.stderr
+    return set(shown.stdout.splitlines()[-1].split())
+
+
 @pytest.mark.parametrize("words", ["--help", "--version"])
 def test_C1_the_list_and_the_version_load_no_command(words: str):
-    shown = subprocess.run(
-        [sys.executable, "-c", LOADED.format(words=repr(words))], capture_output=True, text=True, check=False
-    )
-    loaded = shown.stdout.splitlines()[-1].split()
-    assert (shown.returncode, "typer" in loaded, "pydantic" in loaded) == (0, True, False)
-    assert not {listed.module for listed in COMMANDS} & set(loaded)
+    loaded = loaded_by(words)
+    assert "typer" in loaded
+    assert loaded.isdisjoint({"pydantic", "asyncio", "aiohttp", "sqlalchemy", "rich.console"})
+    assert loaded.isdisjoint({listed.module for listed in COMMANDS})
+
+
+@pytest.mark.parametrize(
+    "words", [("agents", "explain", "chat"), ("user", "--help"), ("agents", "--help")], ids=" ".join
+)
+def test_C1_a_command_loads_neither_a_server_nor_a_database_it_does_not_use(words: tuple[str, ...]):
+    loaded = loaded_by(*words)
+    assert loaded.isdisjoint({"sqlalchemy", "aiohttp", "uvicorn", "starlette", "rich.console", "recto.app.run_server"})
 
 
 @pytest.mark.parametrize(
@@ -44,3 +60,20 @@ def test_C1_the_list_and_the_version_load_no_command(words: str):
 )
 def test_C1_the_first_word_is_the_command(arguments: list[str], command: str):
     assert command_in(arguments) == command
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--help",), ("fold", "examples/session.json", "--json"), ("agents", "explain", "chat"), ("serve", "--check")],
+    ids=" ".join,
+)
+def test_C1_a_reader_that_leaves_ends_a_command_quietly(words: tuple[str, ...]):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("RECTO_", "PYTHONUNBUFFERED"))}
+    with subprocess.Popen(
+        [sys.executable, "-m", "recto", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=clean
+    ) as command:
+        assert command.stdout
+        assert command.stderr
+        # As `| head -0` does.
+        command.stdout.close()
+        assert command.stderr.read() == b""

@@ -1,6 +1,7 @@
 """C1, C2: `recto serve` as people start it: settings and where they come from, refusals, the first run, stopping."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from recto.cli.hello import language_of_terminal
 from recto.cli.server_settings import load_settings
 from recto.config.setting import values_of
 from recto.config.settings import ServerSettings
@@ -51,6 +53,9 @@ def test_C1_help_names_every_option_and_the_exit_codes(tmp_path: Path):
     assert done.returncode == 0
     for words in ("--host", "--port", "--data", "--agents", "--config", "--hello", "127.0.0.1", "8787", "2 wrong use"):
         assert words in " ".join(done.stdout.split())
+    # Links are for pages.
+    assert "--workspace" in done.stdout
+    assert "](" not in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -183,7 +188,8 @@ def test_C2_recto_toml_of_the_folder_is_read_unless_another_is_named(tmp_path: P
     (tmp_path / "recto.toml").write_text("[server]\nport = 4\n")
     (tmp_path / "other.toml").write_text("[server]\nmodel = 'openai:x'\n")
     assert load_settings({}, {}, None).port == 4
-    assert load_settings({}, {}, tmp_path / "other.toml") == ServerSettings(model="openai:x")
+    other = tmp_path / "other.toml"
+    assert load_settings({}, {}, other) == ServerSettings(model="openai:x", config_file=other)
 
 
 @pytest.mark.parametrize(
@@ -225,36 +231,57 @@ def test_C2_names_that_others_read_are_left_to_them(name: str):
 # A server at work
 
 
-def hello(folder: Path, **environment: str) -> str:
-    """What `recto serve --hello` prints, once its run has ended."""
-    with ServerProcess.serve(folder, environment, "--hello") as server:
+def hello(folder: Path, **environment: str) -> list[str]:
+    """The lines of `recto serve --hello`, once all is shown; the server answers on."""
+    with ServerProcess.serve(folder, {"LANG": "C.UTF-8", "LC_ALL": "", **environment}, "--hello") as server:
         until = time.monotonic() + 30
-        while "The run is finished, and stored." not in server.output and time.monotonic() < until:
+        while "recto serve    " not in server.output and time.monotonic() < until:
             time.sleep(0.01)
-        return server.output
+        assert request(server.url, "GET", "/readyz").status == 200
+        return server.output.replace(server.url, "URL").splitlines()
 
 
-def test_C1_S3_hello_shows_a_first_run_that_takes_up_a_skill(tmp_path: Path):
-    words = hello(tmp_path)
-    calls = [line.strip() for line in words.splitlines() if line.startswith("  calls ")]
-    assert calls == ["calls use_skill", "calls collect_birth_info", "calls compute_bazi"]
-    assert '{"status":"need_info","skill":"bazi"' in words
-    assert "庚午" in words
-    assert "The run is finished, and stored." in words
+@pytest.mark.parametrize(
+    ("language", "headings", "calls", "first"),
+    [
+        ("en_US.UTF-8", ["chat reads a file", "vibe takes up a skill", "what next"], "calls", "open     URL/"),
+        ("zh_CN.UTF-8", ["chat 读文件", "vibe 激活一项技能", "接下来"], "调用", "打开     URL/"),
+    ],
+)
+def test_C1_S3_hello_shows_a_file_read_a_tool_and_a_skill_in_the_terminal_s_language(
+    tmp_path: Path, language: str, headings: list[str], calls: str, first: str
+):
+    lines = hello(tmp_path, LANG=language)
+    shown = [line for line in lines if line.startswith("── ")]
+    assert [line.startswith(f"── {words}") for line, words in zip(shown, headings, strict=True)] == [True] * 3
+    made = [line.split()[1].partition("(")[0] for line in lines if line.startswith(f"{calls} ")]
+    assert made == ["calculator", "read_files", "use_skill", "save_life_context"]
+    assert any(line.endswith("→ 84") for line in lines)
+    *_, opening, looking, _, _ = lines
+    assert opening == first
+    assert re.fullmatch(rf"\S+ +recto explain [0-9a-f-]{{36}} --data {tmp_path} +\S.*", looking)
 
 
-def test_C1_hello_asks_another_agent_something_else(tmp_path: Path):
-    words = hello(tmp_path, RECTO_AGENT="chat")
-    assert "What is 12 * 7, and what time is it?" in words
-    assert "calls calculator" in words
-    assert "answer 84" in words
-    assert "The run is finished, and stored." in words
+def test_C1_hello_asks_the_agent_that_answers_here_something_else(tmp_path: Path):
+    lines = hello(tmp_path, RECTO_AGENT="docs")
+    assert "── docs answers ──" in lines
+    assert "you      What is 12 * 7, and what time is it?" in lines
+    assert 'calls    calculator({"expression":"12 * 7"}) → 84' in lines
+
+
+@pytest.mark.parametrize(
+    ("environment", "language"),
+    [({}, "en"), ({"LANG": "zh_TW"}, "zh"), ({"LANG": "zh_CN", "LC_ALL": "C"}, "en"), ({"LC_MESSAGES": "zh"}, "zh")],
+)
+def test_C1_the_terminal_s_language_is_looked_for_as_the_c_library_does(environment: Mapping[str, str], language: str):
+    assert language_of_terminal(environment) == language
 
 
 def test_C1_hello_shows_what_the_model_writes_as_it_is(tmp_path: Path):
     written = "Lists [bold]look[/end] like :smile: this: " + "word " * 40 + "end."
     with ModelServer(lambda _: Answer(text=written)) as model:
-        assert written in hello(tmp_path, RECTO_MODEL="compatible:x", RECTO_MODEL_URL=model.url)
+        lines = hello(tmp_path, RECTO_MODEL="compatible:x", RECTO_MODEL_URL=model.url)
+    assert [f"chat     {written}" in lines, f"vibe     {written}" in lines] == [True, True]
 
 
 def test_C1_a_second_server_on_the_same_folder_is_refused(tmp_path: Path):
@@ -275,12 +302,22 @@ def test_C1_a_port_somebody_else_has_is_a_failure_that_says_so(tmp_path: Path):
     assert "Traceback" not in done.stderr
 
 
-def test_C2_a_database_whose_driver_is_not_there_is_refused_with_what_to_install(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("name", "value", "module", "extra"),
+    [
+        ("RECTO_DATABASE_URL", "postgresql://bob:s3cret@127.0.0.1:1/db", "asyncpg", "recto[postgres]"),
+        ("RECTO_STORAGE_URL", "s3://bob:s3cret@bucket", "obstore", "recto[s3]"),
+        ("RECTO_JWT_JWKS_URL", "https://127.0.0.1:1/s3cret", "jwt", "recto[jwt]"),
+    ],
+)
+def test_C2_what_needs_a_package_that_is_not_there_is_refused_with_what_to_install(
+    tmp_path: Path, name: str, value: str, module: str, extra: str
+):
     # Stands before the real one, and is as absent as can be.
-    (tmp_path / "asyncpg.py").write_text("raise ModuleNotFoundError(\"No module named 'asyncpg'\", name='asyncpg')\n")
-    url = "postgresql://bob:s3cret@127.0.0.1:1/db"
-    done = serve(tmp_path, "--port", "0", RECTO_DATABASE_URL=url, PYTHONPATH=str(tmp_path))
-    assert_refused(done, "RECTO_DATABASE_URL is '(not shown)'", "recto[postgres]")
+    absent = f"raise ModuleNotFoundError(\"No module named '{module}'\", name='{module}')\n"
+    (tmp_path / f"{module}.py").write_text(absent)
+    done = serve(tmp_path, "--port", "0", PYTHONPATH=str(tmp_path), **{name: value})
+    assert_refused(done, f"{name} is '(", f" the package {module}: install {extra}")
     assert "s3cret" not in done.stderr
 
 

@@ -63,7 +63,8 @@ def test_C2_check_prints_every_setting_and_makes_nothing(tmp_path: Path):
     assert SETTINGS.keys() <= shown
     assert {f"limits.{name}" for name in Limits.model_fields} <= shown
     assert {name for provider in PROVIDERS for name in (provider.key_setting, provider.url_setting)} <= shown
-    assert {"port = 9999", "host = '127.0.0.1'", "token = (not set)", "agents: chat, docs, vibe, vibe-en"} <= {*lines}
+    agents = "agents: chat, coder, coder-zh, docs, vibe, vibe-en"
+    assert {"port = 9999", "host = '127.0.0.1'", "token = (not set)", agents} <= {*lines}
     assert {"agent = (not set)", "where nobody is named: vibe on /api/v1/chat, chat everywhere else"} <= {*lines}
     assert not list(tmp_path.iterdir())
 
@@ -121,7 +122,7 @@ def test_C2_check_tells_of_agents_that_cannot_work_and_lists_those_that_can(tmp_
     done = check(tmp_path, "--agents", "agents", RECTO_LOG_LEVEL=level)
     assert done.returncode == 0
     assert "bad/AGENT.md" in done.stderr
-    assert "agents: chat, docs, vibe, vibe-en, good" in done.stdout.splitlines()
+    assert "agents: chat, coder, coder-zh, docs, vibe, vibe-en, good" in done.stdout.splitlines()
 
 
 # Starting again

@@ -28,6 +28,14 @@ def test_P15_the_programs_of_the_documents_run(server: Scripted, package: str):
 
 
 @pytest.mark.full
+def test_P15_the_front_end_of_the_readme_runs_with_a_token_and_a_place_to_show_words(server: Scripted):
+    (shown,) = blocks_of("README.md", "ts")
+    around = "const token = process.env.RECTO_TOKEN, show = (words) => process.stdout.write(words);"
+    script(server, Answer(text="There are 3."))
+    assert output_of(f"{around}\n{shown.replace('/shop', '/helper')}", server, PACKAGES[-1]) == "There are 3."
+
+
+@pytest.mark.full
 def test_P15_the_program_that_agrees_to_calls_runs_with_the_newest_client(server: Scripted):
     script(server, Answer(calls=(call("send", '{"text": "We meet at nine."}'),)), Answer(text="They know."))
     assert output_of(blocks_of("docs/ag-ui.md", "js")[-1], server, PACKAGES[-1]) == "They know.\n"

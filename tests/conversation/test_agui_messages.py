@@ -99,6 +99,7 @@ def test_P17_of_a_thread_that_is_too_long_the_newest_turns_are_told(most: int | 
     assert [row["id"] for row in rows(*LONG, most_bytes=most)] == told.split()
 
 
+@pytest.mark.full
 @given(logs(), st.integers(1, 2_000))
 def test_P17_what_is_told_of_a_long_thread_is_its_end_and_fits(log: tuple[Entry, ...], most: int):
     whole, told = rows(*log), rows(*log, most_bytes=most)

@@ -380,6 +380,43 @@ def test_R13_a_summary_that_was_rolled_back_does_not_keep_from_compacting():
     assert next_step(log, Run(full=True)) == Compact()
 
 
+ONLY = Run(compact=True)
+
+
+@pytest.mark.parametrize(
+    ("log", "run", "step"),
+    [
+        pytest.param((u1, a1), ONLY, Compact(), id="an answered turn"),
+        pytest.param((u1,), ONLY, Compact(), id="a question nobody answered"),
+        pytest.param(asked(ask), ONLY, Compact(), id="a call that waits for the client"),
+        pytest.param((), ONLY, Compact(), id="nothing was said"),
+        pytest.param((u1, a1), replace(ONLY, calls=1), Compact(), id="a worker was lost while it asked"),
+        pytest.param((u1, a1, summary), replace(ONLY, calls=1), Finished(outcome="done"), id="compacted"),
+        pytest.param((u1, a1, summary), ONLY, Finished(outcome="nothing_to_compact"), id="compacted by another"),
+        pytest.param((u1, summary, a1), ONLY, Compact(), id="more was said since the last summary"),
+        pytest.param(
+            (u1, a1),
+            replace(ONLY, can_compact=False),
+            Finished(outcome="nothing_to_compact"),
+            id="too little to ask the model for",
+        ),
+        pytest.param(
+            (u1, a1),
+            replace(ONLY, can_compact=False, calls=3),
+            Finished(outcome="compact_failed"),
+            id="the model was asked, and wrote none",
+        ),
+        pytest.param((u1, a1), replace(ONLY, cancel=True), Finished(outcome="cancelled"), id="cancelled"),
+        pytest.param(
+            (u1, a1, summary), replace(ONLY, calls=1, cancel=True), Finished(outcome="done"), id="cancelled too late"
+        ),
+        pytest.param((u1, a1), replace(ONLY, now=NOW, deadline=NOW), Finished(outcome="deadline"), id="out of time"),
+    ],
+)
+def test_R13_a_run_that_is_to_compact_does_nothing_else(log: Log, run: Run, step: Step):
+    assert next_step(log, run) == step
+
+
 # Whatever the log
 
 runs = st.builds(
@@ -417,6 +454,15 @@ def test_X4_every_call_that_waits_is_in_exactly_one_place(log: Log, run: Run):
         assert {one.name for one in step.calls} == {"ask"}
     else:
         assert isinstance(step, (CallModel, Compact, Finished))
+
+
+@given(entry_logs(), runs, st.integers(0, 3))
+def test_R13_a_run_that_is_to_compact_never_asks_for_an_answer_whatever_the_log(log: Log, run: Run, calls: int):
+    only = replace(run, compact=True, calls=calls)
+    step = next_step(log, only)
+    assert step == Compact() or isinstance(step, Finished)
+    after = (*log, Compacted(id="new", upto=log[-1].id if log else "", summary="s"))
+    assert next_step(after, replace(only, calls=calls + 1)) == Finished(outcome="done")
 
 
 @given(entry_logs(), runs)

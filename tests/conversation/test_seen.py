@@ -42,6 +42,15 @@ def test_P13_the_numbers_in_view_are_those_of_the_view(log: tuple[Entry, ...]):
     wanted = [entry.seq for entry in view(entries).entries]
     assert [number for number in range(1, len(entries) + 1) if number in seen] == wanted
     assert len(entries) + 1 in seen
+    assert seen.can_undo is view(entries).can_undo
+
+
+@given(turning(), turning())
+def test_R12_before_the_number_at_which_two_part_both_have_the_same(one: tuple[Entry, ...], other: tuple[Entry, ...]):
+    ours, theirs = seen_in(numbered(one)), seen_in(numbered(other))
+    apart = ours.parts_from(theirs)
+    assert all((number in ours) is (number in theirs) for number in range(1, apart))
+    assert apart == theirs.parts_from(ours)
 
 
 @given(turning())

@@ -9,7 +9,6 @@ from typing import cast
 import pytest
 
 from recto.conversation.json import Json
-from recto.ids import new_id
 from recto.testing.client import RUNS, TOKEN, HttpReply, ask, parse_events, request
 from recto.testing.model_server import Answer, ModelServer
 from tests.api.forms import FORM, file, form_of
@@ -91,19 +90,6 @@ def test_C4_the_protocol_s_request_with_a_picture_works_and_so_does_its_upload_w
     assert "image.png" in str(picture) or "data:image/png;base64," in str(picture)
     # As it stands it names a url of nobody's.
     assert server.run(PICTURE.replace("run-002", "run-004").encode()).status == 422
-
-
-def test_C4_vibe_answers_on_chat_and_chat_everywhere_else_where_nobody_is_named(server: DefaultServer):
-    thread = new_id()
-    assert server.answering(server.run(ask("hi"))) == "chat"
-    assert server.answering(server.chat(message="hi", conversation_id=thread)) == "vibe"
-    # The thread's goes on, wherever it is asked.
-    assert server.answering(server.run(ask("hi", thread=thread))) == "vibe"
-    named = ask("hi", thread=thread, forwardedProps={"agent": "docs"})
-    assert server.answering(server.run(named)) == "docs"
-    assert server.answering(server.chat(message="hi", conversation_id=thread)) == "docs"
-    agents = cast("list[Mapping[str, Json]]", server.ask("GET", "/api/v1/agent/agents").json["agents"])
-    assert [agent["name"] for agent in agents if agent["default"]] == ["chat"]
 
 
 def test_S10_a_birth_that_cannot_be_is_refused_without_naming_an_agent_too(server: DefaultServer):

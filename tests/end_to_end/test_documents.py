@@ -26,6 +26,7 @@ LOOPING = (
     b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n"
     b"2 0 obj<</Type/Pages/Count 9999/Kids[2 0 R 2 0 R]>>endobj\ntrailer<</Root 1 0 R>>\n"
 )
+QUOTES = ("将 <Quote></Quote> 中的内容", "Take what is in <Quote></Quote>")
 BLOCK = re.compile(r"File: (\S+)\n<Content>\n(.*?)\n</Content>", re.DOTALL)
 # D4's own example: what is uploaded in each of four rounds, and what is read then.
 ROUNDS: list[tuple[list[str], list[str]]] = [
@@ -61,7 +62,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, elsewhere: str) -> Iterator[
     made = FileWorld(tmp_path_factory.mktemp("documents"), parse_seconds=6, fetch_networks="127.0.0.0/8")
     made.write_agent("fetching", files=f', urls: ["{elsewhere}"]')
     for wire in ("openai", "anthropic"):
-        made.write_agent(f"always-{wire}", model=MODELS[wire], most=5, files=", mode: always")
+        made.write_agent(f"always-{wire}", model=MODELS[wire], most=5, locale="zh", files=", mode: always")
     made.write_agent("short", files=", mode: always, quote_tokens: 300")
     made.write_agent("all-at-once", most=5, tools="read_documents")
     made.write_agent("own-words", more="quote: The house rules, <Quote> and all.")
@@ -102,7 +103,7 @@ def quote_of(turn: Turn) -> str | None:
         rows(system) if isinstance(system, list) else [one for one in rows(page["messages"]) if one["role"] == "system"]
     )
     texts = [str(block.get("text") or block.get("content")) for block in blocks]
-    (found,) = [text for text in texts if text.startswith("将 <Quote></Quote> 中的内容")] or [None]
+    (found,) = [text for text in texts if text.startswith(QUOTES)] or [None]
     return found
 
 
@@ -159,8 +160,7 @@ def test_D2_what_does_not_fit_is_cut_and_said_to_be_in_the_text_and_the_manifest
     (long,) = world.upload(file("long.txt", b"".join(b"Line %d of a long text.\n" % n for n in range(2_000))))
     turn = world.say(talk, [words("So?"), part(long)])
     shown = quote_of(turn) or ""
-    assert "内容过长，已截断" in shown
-    assert "可用 read_files 读取全文" in shown
+    assert "; read_files has the rest]\n</Content>" in shown
     assert "read_files" in str(turn.requests[0].page["tools"])
     (row,) = parts_of(world, turn, "quote")
     assert (row["decision"], row["rule"]) == ("cut", "D2")

@@ -11,6 +11,7 @@ import pytest
 from recto.conversation.json import Json, dump
 from recto.conversation.messages import AssistantMessage, File, Key
 from recto.ids import new_id
+from recto.page.preamble import OF_REMINDERS
 from recto.testing.model_server import Answer, Call
 from tests.api.forms import file
 from tests.end_to_end.files import (
@@ -300,7 +301,8 @@ def test_F1_F2_F3_each_page_of_five_turns_is_exactly_this(story: Story, now: int
 
 
 def test_F10_the_system_prompt_has_neither_files_nor_datasets_nor_time(story: Story):
-    prompt = PERSONA if story.wire == "openai" else [words(PERSONA)]
+    text = f"{PERSONA}\n\n{OF_REMINDERS[story.locale]}"
+    prompt = text if story.wire == "openai" else [words(text)]
     assert [system_of(said.turn, story.wire) for said in story.said] == [[prompt]] * 2 + [[prompt] * 2] + [[prompt]] * 2
 
 

@@ -89,4 +89,4 @@ def test_P11_a_written_call_and_a_native_one_are_both_run_and_a_made_up_result_i
     assert log_texts(harness.log(str(body["threadId"]))) == events
     (said,) = [one["content"] for one in messages(harness.model.requests[-1]) if one["role"] == "assistant"]
     assert isinstance(said, str)
-    assert said.startswith(f"{words}\n\n<tool_call>")
+    assert said.startswith(f"{words}\n\n```json\n")

@@ -8,17 +8,20 @@ import pytest
 from recto.conversation.json import Json, dump
 from recto.conversation.log import RolledBack, SkillChanged, Undone, view
 from recto.ids import new_id
+from recto.page.preamble import OF_REMINDERS
 from recto.testing.model_server import Answer
 from tests.end_to_end.files import ANN, BOB, FileWorld, Talk, Turn, a_run
 from tests.end_to_end.skilled import PROFILE, calling, keep, result_of, system_of, tools_of, use, write_guide
 
 pytestmark = pytest.mark.full
 
-LEAN = "你是向导。\n\n## 语气\n温和。\n\n## 工具调用规则\n先想后做。"
-EXPERT = """\
+LEAN = f"你是向导。\n\n{OF_REMINDERS['zh']}\n\n## 语气\n温和。\n\n## 工具调用规则\n先想后做。"
+EXPERT = f"""\
 # 命盘 - 解盘师
 
 你只看盘说话。
+
+{OF_REMINDERS["zh"]}
 
 ## 语气
 温和。
@@ -173,7 +176,7 @@ def test_S5_a_plain_public_skill_works_and_its_files_are_read_on_demand(world: F
     talk = a_talk()
     read = calling("read_skill_file", path="parts.md")
     turn = world.say(talk, "My bike", use("mend"), read, WELL)
-    assert system_of(turn.pages[1]).startswith("# Mending\n\nRead parts.md first.\n\n## 语气\n温和。\n")
+    assert system_of(turn.pages[1]).startswith(f"# Mending\n\nRead parts.md first.\n\n{OF_REMINDERS['zh']}\n\n## ")
     assert "scripts/count.py" in system_of(turn.pages[1])
     assert set(tools_of(turn, 1)) == {"use_skill", "read_skill_file", "hello"}
     assert turn.pages[2][-1]["content"] == "A chain has 116 links.\n"
@@ -411,6 +414,6 @@ def answered(talk: Talk, asked: Turn, call: str, content: str) -> dict[str, Json
 def test_S9_the_same_agent_in_another_language_is_another_agent(world: FileWorld):
     turn = world.say(Talk(agent="guide-en"), "My bike", use("mend"), WELL)
     lean, expert = map(system_of, turn.pages)
-    assert lean == "You are a guide.\n\n## Tone\nBe warm.\n\n## Tool rules\nThink first."
+    assert lean == f"You are a guide.\n\n{OF_REMINDERS['en']}\n\n## Tone\nBe warm.\n\n## Tool rules\nThink first."
     assert "## Tool rules\n" in expert
     assert "## 工具调用规则" not in expert

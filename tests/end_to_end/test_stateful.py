@@ -5,66 +5,48 @@ forks of them. What the users are told, what is exported and what the model rece
 """
 
 import asyncio
-import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from itertools import groupby, islice
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import cast
 
-import jwt
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, invariant, rule, run_state_machine_as_test
 
 from recto.conversation.events import ends_run
-from recto.conversation.json import Json, load_object
+from recto.conversation.json import Json
 from recto.ids import new_id
 from recto.store.store import open_store
 from recto.store.threads.cleaning import Retention
-from recto.testing.client import RUNS, HttpReply, SentEvent, ask, read_events, request
-from tests.end_to_end.world import SECRET, Row, World, wait_until
+from recto.testing.client import RUNS, SentEvent, ask, read_events
+from tests.end_to_end.naive_log import (
+    Conversation,
+    body_of,
+    check_log,
+    content,
+    in_view,
+    meant_by,
+    messages_in,
+    users_in,
+    waiting_in,
+    words_in,
+)
+from tests.end_to_end.two_users import PATH, THREADS, Known, TwoUsers
+from tests.end_to_end.world import WORD, Row, World
 
 pytestmark = pytest.mark.full
 
 STEPS, EXAMPLES, STEPS_EACH = 2_000, 43, 50
-THREADS, MOST_FORKS = 3, 4
+MOST_FORKS = 4
 CLIENT_TOOL: Json = {"name": "ask_me", "description": "Ask the user.", "parameters": {"type": "object"}}
-WORD = re.compile(r"w[0-9a-f]{12}")
 
 
-@dataclass(kw_only=True, eq=False)
-class Conversation:
-    """A thread from its making to its deletion. `copied` is what a fork began with."""
-
-    id: str
-    owner: str
-    words: set[str] = field(default_factory=set[str])
-    copied: Sequence[object] = ()
-    title: str | None = None
-
-
-@dataclass(kw_only=True, eq=False)
-class Known:
-    """A run that was answered with 202."""
-
-    user: str
-    thread: Conversation
-    body: dict[str, Json]
-    task: str
-    ended: str | None = None
-    is_cleaned: bool = False
-    heard: dict[int, bytes] = field(default_factory=dict[int, bytes])
-
-    @property
-    def name(self) -> str:
-        return str(self.body["runId"])
-
-
-kinds = st.sampled_from(["say", "note", "client", "hold", "hold", "fail"])
+kinds = st.sampled_from(["say", "note", "client", "send", "hold", "hold", "fail"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,13 +74,17 @@ dice = st.builds(
 )
 # How often each is done. One rule for all: of several, Hypothesis leaves some out of each example.
 WEIGHTS = {
-    "start": 7,
+    "start": 11,
     "start with a tool": 3,
     "start the same again": 1,
     "start another under its name": 1,
     "cancel": 2,
     "bring a result": 4,
-    "let go": 2,
+    "decide": 3,
+    "roll back": 4,
+    "undo": 3,
+    "compact": 3,
+    "let go": 3,
     "read": 2,
     "fork": 2,
     "rename": 1,
@@ -109,21 +95,11 @@ WEIGHTS = {
 actions = st.sampled_from([name for name, weight in WEIGHTS.items() for _ in range(weight)])
 
 
-class Server(RuleBasedStateMachine):
+class Server(TwoUsers):
     """Two users and their threads. What is drawn never depends on what the server did, only what is done with it."""
 
     def __init__(self, world: World) -> None:
-        super().__init__()
-        self.world = world
-        self.received = len(world.model.requests)
-        mark = new_id()
-        self.users = [f"ann {mark}", f"bob {mark}"]
-        lasts = datetime.now(UTC) + timedelta(hours=1)
-        self.tokens = {user: jwt.encode({"sub": user, "exp": lasts}, SECRET, "HS256") for user in self.users}
-        self.slots = [new_id() for _ in range(THREADS)]
-        self.threads: dict[str, Conversation] = {}
-        self.runs: list[Known] = []
-        self.by_word: dict[str, Conversation] = {}
+        super().__init__(world)
         self.ending, self.steps_left = "none", 0
         self.actions: Mapping[str, Callable[[Dice], None]] = {
             "start": lambda dice: self.start(dice, dice.kind),
@@ -132,6 +108,10 @@ class Server(RuleBasedStateMachine):
             "start another under its name": self.start_another_under_its_name,
             "cancel": self.cancel,
             "bring a result": self.bring_a_result,
+            "decide": self.decide,
+            "roll back": self.roll_back,
+            "undo": self.undo,
+            "compact": self.compact,
             "let go": self.let_go,
             "read": self.read,
             "fork": self.fork,
@@ -145,74 +125,7 @@ class Server(RuleBasedStateMachine):
     def do(self, action: str, dice: Dice) -> None:
         self.actions[action](dice)
 
-    # Asking
-
-    def ask(self, user: str, method: str, path: str, body: Json = None) -> HttpReply:
-        return request(self.world.url, method, path, body, token=self.tokens[user])
-
-    def other(self, user: str) -> str:
-        return next(one for one in self.users if one != user)
-
-    def refused_to_other(self, user: str, method: str, path: str, body: Json = None) -> None:
-        assert self.ask(self.other(user), method, path, body).status == 404
-
-    def run(self, run: Known) -> Row:
-        """A run as its user sees it. Once it has ended, it stays as it is."""
-        reply = self.ask(run.user, "GET", f"{RUNS}/{run.task}")
-        assert reply.status == 200, (run, reply)
-        row = reply.json
-        assert (row["runId"], row["threadId"]) == (run.name, run.thread.id)
-        status = str(row["status"])
-        assert run.ended in (None, status)
-        run.ended = status if status not in ("queued", "running") else None
-        return row
-
-    def is_over(self, run: Known) -> bool:
-        self.run(run)
-        return run.ended is not None
-
-    def wait(self, run: Known) -> None:
-        wait_until(lambda: self.is_over(run), f"run {run.task} ({run.body}) to end")
-
-    def open_runs(self, thread: str) -> list[Known]:
-        return [run for run in self.runs if run.thread.id == thread and not run.ended and not self.is_over(run)]
-
-    def a_thread(self, number: int) -> Conversation | None:
-        found = list(self.threads.values())
-        return found[number % len(found)] if found else None
-
-    def a_run(self, number: int) -> Known | None:
-        return self.runs[number % len(self.runs)] if self.runs else None
-
-    def export(self, user: str) -> dict[str, list[Row]]:
-        lines = [cast("Row", load_object(line)) for line in self._exported(user).splitlines()]
-        found: dict[str, list[Row]] = {"thread": [], "entry": [], "run": [], "call": [], "spending": []}
-        for line in lines:
-            found[str(line["type"])].append(line)
-        return found
-
-    def _exported(self, user: str) -> bytes:
-        return self.ask(user, "GET", "/api/v1/agent/me/export").body
-
-    def entries(self, thread: Conversation) -> list[Row]:
-        return [row for row in self.export(thread.owner)["entry"] if row["thread"] == thread.id]
-
     # Runs
-
-    def post(self, user: str, thread: str, body: dict[str, Json]) -> HttpReply:
-        """Start a run, and know it from then on."""
-        talk = self.threads.get(thread) or Conversation(id=thread, owner=user)
-        if talk.owner == user:
-            for word in WORD.findall(str(body["messages"])):
-                talk.words.add(word)
-                self.by_word[word] = talk
-        reply = self.ask(user, "POST", RUNS, body)
-        if reply.status == 202:
-            assert talk.owner == user
-            self.threads[thread] = talk
-            self.runs.append(Known(user=user, thread=talk, body=body, task=str(reply.json["taskId"])))
-        self.world.tally[f"start {reply.status}"] += 1
-        return reply
 
     def start(self, dice: Dice, kind: str) -> None:
         who, thread, multitask = self.users[dice.user], self.slots[dice.number % len(self.slots)], dice.multitask
@@ -237,13 +150,15 @@ class Server(RuleBasedStateMachine):
     def start_the_same_again(self, dice: Dice) -> None:
         run = self.a_run(dice.number)
         if run:
-            reply = self.ask(run.user, "POST", RUNS, run.body)
+            reply = self.ask(run.user, "POST", run.path, run.body)
             assert (reply.status, reply.json["taskId"]) == (202, run.task)
 
     def start_another_under_its_name(self, dice: Dice) -> None:
         run = self.a_run(dice.number)
         if run:
-            assert self.ask(run.user, "POST", RUNS, {**run.body, "state": {"other": dice.other}}).status == 409
+            other = {**ask("else", thread=run.thread.id), "runId": run.name}
+            body = {**run.body, "state": {"other": dice.other}} if run.path == RUNS else other
+            assert self.ask(run.user, "POST", RUNS, body).status == 409
 
     def cancel(self, dice: Dice) -> None:
         run = self.a_run(dice.number)
@@ -257,7 +172,7 @@ class Server(RuleBasedStateMachine):
         if not waiting:
             return
         run, how = waiting[dice.number % len(waiting)], dice.how
-        seen = self.ask(run.user, "GET", f"/api/v1/agent/threads/{run.thread.id}").json
+        seen = self.ask(run.user, "GET", f"{PATH}/{run.thread.id}").json
         calls = cast("list[Row]", seen["pendingCalls"]) or [{"id": "over and done with"}]
         said = cast("list[Row]", run.body["messages"])[0]
         for _ in range(2 if how == "twice" else 1):
@@ -290,36 +205,128 @@ class Server(RuleBasedStateMachine):
                 assert run.heard.setdefault(sent.number, sent.body) == sent.body
         return heard
 
+    # What is seen
+
+    def decide(self, dice: Dice) -> None:
+        """A person agrees to a call that waits, or does not; or answers what nobody asked."""
+        found = [(talk, self.thread(talk)) for talk in self.threads.values()]
+        waiting = [(talk, row) for talk, row in found if row["interrupts"]]
+        if not waiting:
+            return
+        talk, row = waiting[dice.number % len(waiting)]
+        asked = cast("list[Row]", row["interrupts"])[0]
+        id = "nobody's" if dice.how == "wrong" else asked["id"]
+        item: Json = {"interruptId": id, "status": "resolved", "payload": {"approved": dice.sure}}
+        is_idle = not self.open_runs(talk.id)
+        body = {**ask("", thread=talk.id), "messages": [], "resume": [item]}
+        for _ in range(2 if dice.how == "twice" else 1):
+            reply = self.post(talk.owner, talk.id, body)
+            assert reply.status == (404 if dice.how == "wrong" else 202) or not is_idle, reply
+            self.world.tally[f"decide {dice.how} {reply.status}"] += 1
+
+    def roll_back(self, dice: Dice) -> None:
+        talk = self.a_thread(dice.number)
+        if talk is None:
+            return
+        users = users_in(self.entries(talk)) or ["nobody"]
+        self.refused_to_other(talk.owner, "POST", f"{PATH}/{talk.id}/rollback", {"messageId": users[0]})
+        asked, is_idle = users[dice.other % len(users)], not self.open_runs(talk.id)
+        reply = self.ask(talk.owner, "POST", f"{PATH}/{talk.id}/rollback", {"messageId": asked})
+        if reply.status == 409:
+            assert not is_idle
+        elif reply.status == 404:
+            assert meant_by(in_view(self.entries(talk)), asked) is None
+        else:
+            rows = self.entries(talk)
+            *before, marker = rows
+            seen, to = messages_in(in_view(before)), meant_by(in_view(before), asked)
+            assert (reply.status, marker["kind"], body_of(marker)["to"]) == (200, "rolled_back", to)
+            talk.back.append(seen)
+            self.check_turned(talk, rows, seen[: seen.index(str(to))])
+            said = next(row for row in before if row["id"] == to)
+            assert WORD.findall(str(reply.json["content"])) == WORD.findall(str(body_of(said)["parts"]))
+        self.world.tally[f"roll back {reply.status}"] += 1
+
+    def undo(self, dice: Dice) -> None:
+        talk = self.a_thread(dice.number)
+        if talk is None:
+            return
+        self.refused_to_other(talk.owner, "POST", f"{PATH}/{talk.id}/undo")
+        is_idle = not self.open_runs(talk.id)
+        reply = self.ask(talk.owner, "POST", f"{PATH}/{talk.id}/undo")
+        if reply.status == 409:
+            assert not (is_idle and talk.back)
+        else:
+            rows, seen = self.entries(talk), talk.back.pop()
+            *before, marker = rows
+            assert (reply.status, marker["kind"]) == (200, "undone")
+            hidden = set(messages_in(in_view(before)))
+            assert reply.json["messageIds"] == [id for id in seen if id not in hidden]
+            self.check_turned(talk, rows, seen)
+        self.world.tally[f"undo {reply.status}"] += 1
+
+    def check_turned(self, talk: Conversation, rows: Sequence[Row], seen: Sequence[str]) -> None:
+        """A thread that was turned back, while nothing of it is at work, shows what the model of it does."""
+        self.check_requests()
+        view = in_view(rows)
+        talk.shown = words_in([row for row in view if row["kind"] == "user"])
+        assert messages_in(view) == list(seen)
+        told = cast("list[Row]", self.ask(talk.owner, "GET", f"{PATH}/{talk.id}/messages").json["messages"])
+        # A reply of nothing but calls that nobody will answer is not told.
+        assert [row["id"] for row in told if row["role"] != "assistant"] == [
+            row["id"] for row in view if row["kind"] in ("user", "tool")
+        ]
+        assert {str(row["id"]) for row in told} <= set(seen)
+        row = self.thread(talk)
+        waiting = [[one["id"] for one in cast("list[Row]", row[name])] for name in ("pendingCalls", "interrupts")]
+        assert (row["canUndo"], *waiting) == (bool(talk.back), *waiting_in(view))
+
+    def compact(self, dice: Dice) -> None:
+        talk = self.a_thread(dice.number)
+        if talk is None:
+            return
+        path, body = f"{PATH}/{talk.id}/compact", cast("dict[str, Json]", {"runId": new_id()})
+        self.refused_to_other(talk.owner, "POST", path, body)
+        is_idle = not self.open_runs(talk.id)
+        reply = self.ask(talk.owner, "POST", path, body)
+        assert reply.status == 202 or (reply.status == 409 and not is_idle), reply
+        if reply.status == 202:
+            task = str(reply.json["taskId"])
+            self.runs.append(Known(user=talk.owner, thread=talk, body=body, task=task, path=path))
+        self.world.tally[f"compact {reply.status}"] += 1
+
     # Threads and users
 
     def fork(self, dice: Dice) -> None:
         talk, whole = self.a_thread(dice.number), dice.sure
         if talk is None or len(self.slots) >= THREADS + MOST_FORKS:
             return
-        path = f"/api/v1/agent/threads/{talk.id}/fork"
+        path = f"{PATH}/{talk.id}/fork"
         self.refused_to_other(talk.owner, "POST", path, {})
-        before = self.entries(talk)
-        users = [row for row in before if row["kind"] == "user"]
+        before = in_view(self.entries(talk))
+        users = users_in(before)
         if not whole and not users:
             return
         chosen = None if whole else users[dice.other % len(users)]
-        reply = self.ask(talk.owner, "POST", path, {"before": chosen["id"]} if chosen else {})
+        reply = self.ask(talk.owner, "POST", path, {"before": chosen} if chosen else {})
         assert reply.status == 201, reply
         made = Conversation(id=str(reply.json["id"]), owner=talk.owner)
         self.threads[made.id] = made
+        self.talks.append(made)
         self.slots.append(made.id)
-        made.copied = [_content(row) for row in self.entries(made)]
+        made.copied = [content(row) for row in self.entries(made)]
         made.words = set(WORD.findall(str(made.copied))) & talk.words
-        source = [_content(row) for row in self.entries(talk)]
+        made.shown = set(made.words)
+        source = [content(row) for row in in_view(self.entries(talk))]
         assert list(made.copied) == source[: len(made.copied)]
-        place = before.index(chosen) if chosen else len(before)
+        place = [row["id"] for row in before].index(chosen) if chosen else len(before)
         assert len(made.copied) == place if chosen else len(made.copied) >= place
         self.world.tally["fork"] += 1
 
     def rename(self, dice: Dice) -> None:
         talk = self.a_thread(dice.number)
         if talk:
-            path, title = f"/api/v1/agent/threads/{talk.id}", f"Title {dice.other}"
+            path, title = f"{PATH}/{talk.id}", f"Title {dice.other}"
             self.refused_to_other(talk.owner, "PATCH", path, {"title": title})
             assert self.ask(talk.owner, "PATCH", path, {"title": title}).json["title"] == title
             talk.title = title
@@ -327,7 +334,7 @@ class Server(RuleBasedStateMachine):
     def delete_a_thread(self, dice: Dice) -> None:
         talk = self.a_thread(dice.number)
         if talk:
-            path = f"/api/v1/agent/threads/{talk.id}"
+            path = f"{PATH}/{talk.id}"
             self.refused_to_other(talk.owner, "DELETE", path)
             assert self.ask(talk.owner, "DELETE", path).status == 200
             self.forget([talk])
@@ -347,7 +354,7 @@ class Server(RuleBasedStateMachine):
         for talk in gone:
             del self.threads[talk.id]
             for user in self.users:
-                assert self.ask(user, "GET", f"/api/v1/agent/threads/{talk.id}").status == 404
+                assert self.ask(user, "GET", f"{PATH}/{talk.id}").status == 404
         for run in [run for run in self.runs if run.thread in gone]:
             self.runs.remove(run)
             assert self.ask(run.user, "GET", f"{RUNS}/{run.task}").status == 404
@@ -392,14 +399,6 @@ class Server(RuleBasedStateMachine):
             self.check_user(self.users[self.steps_left // 2 % 2])
         self.check_requests()
 
-    def check_requests(self) -> None:
-        """No page holds words of another thread, of one that is gone, or of somebody else."""
-        requests = self.world.model.requests
-        for asked in requests[self.received :]:
-            words = WORD.findall(asked.body.decode())
-            assert set(words) <= self.by_word[words[-1]].words, asked.body
-        self.received = len(requests)
-
     def check_user(self, user: str) -> None:
         mine = [talk for talk in self.threads.values() if talk.owner == user]
         found = self.export(user)
@@ -434,33 +433,6 @@ class Server(RuleBasedStateMachine):
             assert self.ask(run.user, "GET", f"{RUNS}/{run.task}/calls/{call['n']}").json["verified"] is True
 
 
-def check_log(talk: Conversation, rows: Sequence[Row]) -> None:
-    """No gap, no id twice, each result behind its call and only once, each run's entries together and in order."""
-    assert [row["seq"] for row in rows] == list(range(1, len(rows) + 1))
-    assert len({str(row["id"]) for row in rows}) == len(rows)
-    assert [_content(row) for row in rows[: len(talk.copied)]] == list(talk.copied)
-    assert set(WORD.findall(str([row["body"] for row in rows]))) <= talk.words
-    own = [str(row["run"]) for row in rows[len(talk.copied) :]]
-    order = [run for run, _ in groupby(own)]
-    assert order == sorted(set(own))
-    called: set[str] = set()
-    for row in rows:
-        body = cast("Row", row["body"])
-        if row["kind"] == "tool":
-            assert body["tool_call_id"] in called
-            called.remove(str(body["tool_call_id"]))
-        called |= set(_calls(row))
-
-
-def _calls(row: Row) -> Iterator[str]:
-    parts = cast("Row", row["body"]).get("parts") if row["kind"] == "assistant" else ()
-    return (str(part["id"]) for part in cast("list[Row]", parts or ()) if part["is"] == "call")
-
-
-def _content(row: Row) -> object:
-    return row["id"], row["kind"], row["body"]
-
-
 async def _clean(data: Path, retention: Retention) -> None:
     store = await open_store(f"sqlite:///{data / 'recto.db'}")
     try:
@@ -490,3 +462,5 @@ def test_X4_P4_P5_P6_whatever_happens_in_whatever_order_the_server_keeps_its_pro
         assert world.steps >= STEPS
         assert {"kill", "stop", "fork", "deleted", "start 202", "start 404", "start 409"} <= world.tally.keys()
         assert {f"result {how} pending" for how in ("right", "wrong", "twice")} <= world.tally.keys()
+        assert {f"{what} {status}" for what in ("roll back", "undo") for status in (200, 409)} <= world.tally.keys()
+        assert {"compact 202", "compact 409", "roll back 404", "decide right 202"} <= world.tally.keys()

@@ -22,7 +22,9 @@ from recto.testing.process import free_port
 from tests.end_to_end.harness import TOOLS
 
 SECRET = "a secret that only this test and its server know"
-SAID = re.compile(r"(say|note|client|hold|fail) (w[0-9a-f]{12})")
+SAID = re.compile(r"(say|note|client|send|hold|fail) (w[0-9a-f]{12})")
+WORD = re.compile(r"w[0-9a-f]{12}")
+AGENT = "---\ncompact: {least: 1}\n---\n\nYou are a careful helper.\n"
 # How long anything may take that should happen at once, on a busy machine.
 SOON = 20.0
 Row: TypeAlias = Mapping[str, Json]
@@ -88,7 +90,7 @@ class World(ServerHere):
 
     def __enter__(self) -> Self:
         (self._agents / "helper").mkdir(parents=True)
-        (self._agents / "helper" / "AGENT.md").write_text("You are a careful helper.\n", encoding="utf-8")
+        (self._agents / "helper" / "AGENT.md").write_text(AGENT, encoding="utf-8")
         (self._agents / "helper" / "tools.py").write_text(TOOLS, encoding="utf-8")
         self.model.__enter__()
         self.start()
@@ -116,12 +118,16 @@ class World(ServerHere):
         self.begin({f"RECTO_{name.upper()}": str(value) for name, value in known.items()})
 
     def _answer(self, asked: Request) -> Answer:
-        """The model: the newest words say what it does."""
-        last = cast("list[Row]", asked.page["messages"])[-1]
+        """The model: the newest words say what it does. A summary has all the words that it is made of."""
+        first, *_, last = cast("list[Row]", asked.page["messages"])
+        if str(first["content"]).startswith("You summarise"):
+            return self._summarise(str(last["content"]))
         found = SAID.search(str(last["content"]))
         match (str(found[1]) if found else "", asked.page.get("tools")):
             case ("note", _):
                 return Answer(text="Let me see.", calls=(Call(name="note", arguments='{"text": "x"}', id=new_id()),))
+            case ("send", _):
+                return Answer(calls=(Call(name="send", arguments='{"text": "x"}', id=new_id()),))
             case ("client", tools) if "ask_me" in str(tools):
                 return Answer(calls=(Call(name="ask_me", id=new_id()),))
             case ("hold", _):
@@ -130,6 +136,16 @@ class World(ServerHere):
                 return failure(400, "I never do that")
             case _:
                 return Answer(text="You are welcome.")
+
+    def _summarise(self, piece: str) -> Answer:
+        words = " ".join(["So far:", *WORD.findall(piece)])
+        match str(found[1]) if (found := SAID.search(piece)) else "":
+            case "fail":
+                return failure(400, "I never do that")
+            case "hold":
+                return Answer(text=words, hold=self.gate)
+            case _:
+                return Answer(text=words)
 
 
 def wait_until(is_so: Callable[[], bool], what: str) -> None:

@@ -1,9 +1,9 @@
 """A whole server in this process: everything but its socket, with a scripted model."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -18,13 +18,13 @@ from recto.conversation.json import Json, dump
 from recto.conversation.log import Entry
 from recto.store.database.folder import DataFolder
 from recto.testing.client import RUNS, TOKEN, HttpReply, SentEvent, ask, parse_events
-from recto.testing.model_server import Answer, ModelServer
+from recto.testing.model_server import Answer, ModelServer, Request
 from recto.worker.runtime import Point
 
 CHAT = "/api/v1/chat"
 STREAM = {"accept": "text/event-stream"}
 AGENT = """---
-tools: [current_time]
+tools: [{built_in}]
 {settings}
 ---
 
@@ -43,12 +43,16 @@ def note(text: str) -> str:
 
 @dataclass(kw_only=True)
 class InProcess:
-    """The server, its model, what the model is to answer next, and the points its runs have reached."""
+    """The server, its model, what the model is to answer next, and the points its runs have reached.
+
+    The first of `scripts` answers in the place of what is given.
+    """
 
     api: Api
     model: ModelServer
     answers: list[Answer]
     reached: list[Point]
+    scripts: list[Callable[[Request], Answer]] = field(default_factory=list[Callable[[Request], Answer]])
 
     @property
     def backend(self) -> Backend:
@@ -128,36 +132,53 @@ def types_of(events: Sequence[SentEvent]) -> Sequence[Json]:
     return [sent.event["type"] for sent in events]
 
 
+def without_progress(events: Sequence[SentEvent]) -> Sequence[SentEvent]:
+    """The events but those that tell how far something is: how many there are of these is a matter of time."""
+    return [one for one in events if one.event["type"] != "ACTIVITY_SNAPSHOT"]
+
+
 def messages_of(page: Mapping[str, Json]) -> Sequence[Mapping[str, Json]]:
     return cast("Sequence[Mapping[str, Json]]", page["messages"])
 
 
 @asynccontextmanager
 async def in_process(
-    folder: Path, patch: pytest.MonkeyPatch, *, settings: str = "", tools: str = TOOLS, **environment: object
+    folder: Path,
+    patch: pytest.MonkeyPatch,
+    *,
+    settings: str = "",
+    tools: str = TOOLS,
+    built_in: str = "current_time",
+    **environment: object,
 ) -> AsyncGenerator[InProcess]:
-    """A server on a new folder, with one agent (`settings` are lines of its AGENT.md) and `tools` of its own."""
+    """A server on a new folder, with one agent (`settings` are lines of its AGENT.md) and `tools` of its own.
+
+    A setting of the `environment` that is None is taken away.
+    """
     agent = folder / "agents" / "helper"
     agent.mkdir(parents=True)
-    (agent / "AGENT.md").write_text(AGENT.format(settings=settings), encoding="utf-8")
+    (agent / "AGENT.md").write_text(AGENT.format(settings=settings, built_in=built_in), encoding="utf-8")
     (agent / "tools.py").write_text(tools, encoding="utf-8")
-    answers, reached = list[Answer](), list[Point]()
+    answers, reached, scripts = list[Answer](), list[Point](), list[Callable[[Request], Answer]]()
 
-    def script(_: object) -> Answer:
+    def give(made: Request) -> Answer:
+        if scripts:
+            return scripts[0](made)
         return answers.pop(0) if answers else Answer(text="Well.")
 
-    with ModelServer(script) as model:
+    with ModelServer(give) as model:
         patch.setenv("RECTO_MODEL_URL", model.url)
         patch.setenv("GEMINI_BASE_URL", f"{model.root}/v1beta")
         patch.setenv("GEMINI_API_KEY", "k-1")
         patch.setenv("OPENAI_BASE_URL", model.url)
         known = {"model": "compatible:scripted", "agent": "helper", "token": TOKEN}
         given = {**known, "agents": folder / "agents", "data": folder / "data", **environment}
-        loaded = load_settings({}, {f"RECTO_{name.upper()}": str(value) for name, value in given.items()}, None)
+        named = {f"RECTO_{name.upper()}": str(value) for name, value in given.items() if value is not None}
+        loaded = load_settings({}, named, None)
         data = DataFolder(loaded.data)
         api = make_application(loaded, data, reached.append).api
         try:
             async with api.lifespan(api):
-                yield InProcess(api=api, model=model, answers=answers, reached=reached)
+                yield InProcess(api=api, model=model, answers=answers, reached=reached, scripts=scripts)
         finally:
             data.close()

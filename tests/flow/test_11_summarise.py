@@ -1,6 +1,7 @@
 """Step 11: a conversation that no longer fits gets a summary, as a marker; the log keeps everything."""
 
 import asyncio
+import re
 import threading
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import pytest
 from recto.conversation.log import Compacted
 from recto.ids import new_id
 from recto.testing.client import RUNS, ask
-from recto.testing.model_server import Answer, failure
-from tests.flow.in_process import STREAM, events_of, in_process, types_of
+from recto.testing.model_server import Answer, Call, Request, failure
+from tests.flow.in_process import STREAM, events_of, in_process, messages_of, types_of, without_progress
 
 LONG = "words " * 600
 
@@ -26,13 +27,82 @@ async def test_R13_a_long_conversation_goes_on_from_its_summary(tmp_path: Path, 
         assert str(log).count(LONG.strip()) == 2
 
 
+def keeps_what_is_asked(made: Request) -> Answer:
+    """A model that writes down what its instructions name, and nothing else of what it is told."""
+    asked, *_, told = [str(message["content"]) for message in messages_of(made.page)]
+    if not asked.startswith("You summarise"):
+        return Answer(text="Well.", usage=None)
+    wanted = {
+        "the user: name, place, preferences": r"I am \w+ from \w+\.",
+        "the task that is still open, in the user's words": r"Please \w+ .*?\.",
+        "paths, identifiers": r"src/\w+\.py",
+        "errors met": r"\w+Error",
+    }
+    so_far, _, talk = told.rpartition("The conversation:\n")
+    read = talk + (so_far if "Keep all of the summary so far that still holds." in asked else "")
+    found = [found for words, pattern in wanted.items() if words in asked for found in re.findall(pattern, read)]
+    return Answer(text=f"NOTED {' '.join(dict.fromkeys(found))}", usage=None)
+
+
+async def test_R13_name_city_and_task_survive_and_the_last_turns_are_as_they_were_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    thread, talk = new_id(), "about the weather " * 60
+    first = f"I am Ann from Lyon. Please plan my trip to Bern. src/trip.py has a KeyError. We talk {talk}"
+    async with in_process(tmp_path, monkeypatch, settings="window: 1500\ncompact: {least: 1}") as server:
+        server.scripts.append(keeps_what_is_asked)
+        said = [first, *[f"Turn {n}, {talk}".strip() for n in range(12)], "Who am I, and what do I want?"]
+        for words in said:
+            await server.run(words, thread=thread)
+        summaries = [entry.summary for entry in await server.log(thread) if isinstance(entry, Compacted)]
+        assert len(summaries) > 1
+        assert set(summaries) == {"NOTED I am Ann from Lyon. Please plan my trip to Bern. src/trip.py KeyError"}
+        _, summary, *turns = [str(message["content"]) for message in messages_of(server.pages[-1])]
+        assert f"<summary>\n{summaries[-1]}\n</summary>" in summary
+        spoken = [words for one in said for words in (one, "Well.")][:-1]
+        assert len(turns) >= 3
+        assert [words.rpartition("</system-reminder>\n\n")[2] for words in turns] == spoken[-len(turns) :]
+
+
 async def test_R13_readers_see_that_a_summary_is_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     thread = new_id()
     async with in_process(tmp_path, monkeypatch, settings="window: 1000\ncompact: {least: 1}") as server:
         await server.run(LONG, Answer(text="One.", usage=None), thread=thread)
         events = await server.run(LONG, Answer(text="SUMMARY: words."), Answer(text="Two."), thread=thread)
-        assert types_of(events)[:4] == ["RUN_STARTED", "STEP_STARTED", "STEP_FINISHED", "TEXT_MESSAGE_START"]
-        assert [one.event["stepName"] for one in events[1:3]] == ["compact", "compact"]
+        assert types_of(without_progress(events))[:4] == [
+            "RUN_STARTED",
+            "STEP_STARTED",
+            "STEP_FINISHED",
+            "TEXT_MESSAGE_START",
+        ]
+        assert [one.event["stepName"] for one in without_progress(events)[1:3]] == ["compact", "compact"]
+        told = [one.event["content"] for one in events if one.event["type"] == "ACTIVITY_SNAPSHOT"]
+        of_all = {"label": "compact", "total": 1, "unit": "pieces"}
+        assert [told[0], told[-1]] == [
+            {"status": "running", "done": 0, **of_all},
+            {"status": "ended", "done": 1, **of_all},
+        ]
+
+
+async def test_R13_a_page_that_stays_full_is_not_summarised_at_every_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    calls = [Call(name="note", arguments='{"text": "milk"}', id=f"c{one}") for one in range(12)]
+    notes = [Answer(calls=(call,), usage=None) for call in calls]
+    # What stands before the conversation is more than a full page already.
+    tight = "window: 200\ncompact: {least: 1, again: 1}"
+
+    def script(made: Request) -> Answer:
+        words = str(messages_of(made.page)[0]["content"])
+        return Answer(text="SUMMARY") if words.startswith("You summarise") or not notes else notes.pop(0)
+
+    thread = new_id()
+    async with in_process(tmp_path, monkeypatch, settings=tight) as server:
+        server.scripts.append(script)
+        await server.run("Write it down.", thread=thread)
+        summaries = [entry for entry in await server.log(thread) if isinstance(entry, Compacted)]
+        assert 1 <= len(summaries) <= 4
+        assert notes == []
 
 
 async def test_R13_a_summary_that_fails_is_over_for_readers_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -40,7 +110,12 @@ async def test_R13_a_summary_that_fails_is_over_for_readers_too(tmp_path: Path, 
     async with in_process(tmp_path, monkeypatch, settings="window: 1000\ncompact: {least: 1}") as server:
         await server.run(LONG, Answer(text="One.", usage=None), thread=thread)
         events = await server.run(LONG, failure(400, "no", code="bad"), Answer(text="Two."), thread=thread)
-        assert types_of(events)[:4] == ["RUN_STARTED", "STEP_STARTED", "STEP_FINISHED", "TEXT_MESSAGE_START"]
+        assert types_of(without_progress(events))[:4] == [
+            "RUN_STARTED",
+            "STEP_STARTED",
+            "STEP_FINISHED",
+            "TEXT_MESSAGE_START",
+        ]
 
 
 async def test_R13_P8_a_run_cancelled_while_it_summarises_closes_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -54,4 +129,4 @@ async def test_R13_P8_a_run_cancelled_while_it_summarises_closes_that(tmp_path: 
         await server.send("POST", f"{RUNS}/{body['runId']}/cancel")
         events = events_of(await reading)
         gate.set()
-        assert types_of(events) == ["RUN_STARTED", "STEP_STARTED", "STEP_FINISHED", "RUN_FINISHED"]
+        assert types_of(without_progress(events)) == ["RUN_STARTED", "STEP_STARTED", "STEP_FINISHED", "RUN_FINISHED"]

@@ -7,9 +7,12 @@ import pytest
 
 from recto.agents.agent import Sampling
 from recto.conversation.json import Json
-from recto.models.demo import CARE, DemoModel
+from recto.conversation.messages import AssistantMessage, Message, Text, UserMessage
+from recto.conversation.messages import words_of as said_by
+from recto.models.demo.demo_model import CARE, DemoModel
 from recto.models.ports import CallDelta, CallStarted, Delta, Model, ReplyEnd, TextDelta
-from recto.page.prompt.summarise import INSTRUCTIONS
+from recto.page.prompt.summarise import INSTRUCTIONS, SummarySettings, summary_pieces, summary_request
+from recto.page.text.tokens import OFFLINE
 
 BOTH = ("calculator", "current_time")
 
@@ -90,6 +93,19 @@ def test_both_are_called_at_once_under_different_ids():
     assert end.finish == "tool_calls"
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ('stock({"item": "milk"})', [("stock", '{"item":"milk"}')]),
+        ('Try stock({"a": {"b": 1}}), current_time().', [("stock", '{"a":{"b":1}}'), ("current_time", "{}")]),
+        ("nobody({}) knows 2 + 2", [("calculator", '{"expression":"2 + 2"}')]),
+        ("stock({not JSON})", []),
+    ],
+)
+def test_a_call_that_is_written_out_is_made(words: str, expected: list[tuple[str, str]]):
+    assert calls_of(page(user(words), tools=(*BOTH, "stock"))) == expected
+
+
 def test_a_tool_that_is_not_offered_is_not_called():
     assert calls_of(page(user("what is 12*7 at this time?"), tools=("current_time",))) == [("current_time", "{}")]
     assert calls_of(page(user("what is 12*7?"), tools=())) == []
@@ -154,6 +170,31 @@ def test_a_summary_is_an_extract(language: str):
     said = '<message role="user">\nWe build a boat, 12*7 feet.\n</message>'
     text = words_of(page({"role": "system", "content": INSTRUCTIONS[language]}, user(f"The conversation:\n{said}")))
     assert "- user: We build a boat, 12*7 feet." in text
+
+
+def test_R13_a_summary_carries_on_what_was_known_and_is_in_the_users_language():
+    settings, name = SummarySettings(locale="zh"), "Hello, I am Ann from Lyon."
+    steps = [AssistantMessage(parts=(Text(text=f"Step {n}."),)) for n in range(99)]
+    summary: str | None = None
+    for messages in ((said(name), *steps), (said("Plan the boat trip."),)):
+        (piece,) = summary_pieces(messages, settings=settings, counter=OFFLINE)
+        asked = summary_request(piece, so_far=summary, settings=settings, counter=OFFLINE)
+        summary = words_of(page({"role": "system", "content": asked[0].text}, user(said_by(asked[1]))))
+    assert summary == "\n".join(
+        (
+            "In short (by the demo model, an extract only):",
+            f"- user: {name}",
+            *[f"- assistant: Step {n}." for n in range(93, 99)],
+            "- user: Plan the boat trip.",
+        )
+    )
+    many = "".join(f'<message role="user">\nLine {n}.\n</message>\n' for n in range(999))
+    long = words_of(page({"role": "system", "content": INSTRUCTIONS["en"]}, user(f"The conversation:\n{many}")))
+    assert (long.count("\n"), "Line 0." in long, "Line 998." in long) == (24, True, True)
+
+
+def said(words: str) -> Message:
+    return UserMessage(parts=(Text(text=words),))
 
 
 def test_it_streams_in_small_pieces_and_ends_with_usage():

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from recto.conversation.input_files import InputFile
 from recto.conversation.json import Json
 from recto.conversation.messages import File, FileKind, Key
-from recto.models.demo import DemoCall, reply_to
-from recto.models.demo_page import read_page
+from recto.models.demo.demo_model import reply_to
+from recto.models.demo.demo_page import DemoCall, read_page
 from recto.page.prompt.reminder import Locale, reminder, with_reminder
 from tests.models.test_demo import called, page, result, user
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.json import Json
-from recto.models.demo import ASK, ENTERED, READS_OUT, DemoCall, reply_to
+from recto.models.demo.demo_model import ASK, ENTERED, READS_OUT, reply_to
+from recto.models.demo.demo_page import DemoCall
 from recto.page.prompt.system_prompt import render
 from recto.page.text.tokens import OFFLINE
 from recto.skills.directory import use_skill_offer

@@ -26,6 +26,7 @@ from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts, Turn
 from recto.page.manifest import Manifest
+from recto.page.preamble import OF_REMINDERS
 from recto.page.prefix import SentPage, prefix_break
 from recto.page.prompt.quote import ParsedDocument
 from recto.page.prompt.reminder import Dataset
@@ -110,7 +111,7 @@ def test_F10_time_and_datasets_are_in_no_system_prompt_and_no_past_message():
     log = (user("u1", "one"), says("r1", "ok"), user("u2", "two"))
     page, _ = assemble(Facts(log=log, turn=turn, prompt=Prompt(identity="You are X.")))
     system, past, _, current = [str(content) for content in contents(page)]
-    assert (system, past) == ("You are X.", "one")
+    assert (system, past) == (f"You are X.\n\n{OF_REMINDERS['zh']}", "one")
     assert "# Current time" in current
     assert "kb" in current
 
@@ -206,7 +207,7 @@ def test_P11_in_prompt_mode_tools_calls_and_results_are_words():
     )
     assert body["messages"][2] == {
         "role": "assistant",
-        "content": '<tool_call>{"name": "t", "arguments": {"a":  1}}</tool_call>',
+        "content": '```json\n{"name": "t", "arguments": {"a":  1}}\n```',
     }
     assert body["messages"][3]["role"] == "user"
     assert "<tool_call>" not in str(body["messages"][3]["content"])

@@ -1,23 +1,42 @@
 """R13: when a conversation is compacted, where it is cut, and how the page stands after it."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from recto.conversation.log import Compacted, Entry, RolledBack, Undone, view
 from recto.conversation.messages import ActivityMessage, Message, ReasoningMessage, Text, UserMessage
 from recto.errors import SettingsError
-from recto.page.draft import Draft
+from recto.page.draft import Draft, Gap
 from recto.page.manifest import Note
-from recto.page.steps.compact import CompactSettings, compact, is_full, place_to_cut, summary_message, to_summarise
+from recto.page.steps.compact import (
+    CompactSettings,
+    compact,
+    is_due,
+    is_full,
+    place_to_cut,
+    summary_message,
+    to_summarise,
+)
+from recto.page.text.tokens import tokens_of
 from tests.page.counters import WordCounter
 from tests.page.entry_strategies import entry_logs
 from tests.page.talk import asks, result, says, user
 
 Log = tuple[Entry, ...]
 
+
+def shares() -> st.SearchStrategy[float]:
+    return st.floats(0, 1)
+
+
 WORDS = WordCounter()
+# As little as can be is kept, and anything is worth a summary.
+TIGHT = CompactSettings(least=1, keep=0, last=0)
 SUMMARISED = Note(decision="dropped", rule="R13", reason="the summary stands for it")
 
 u1, a1 = user("u1"), says("a1")
@@ -57,6 +76,14 @@ def test_R13_a_page_is_full_at_eighty_percent_of_the_window_or_what_is_set(
     assert is_full(tokens, settings) is full
 
 
+@pytest.mark.parametrize("name", ["keep", "last", "again"])
+@pytest.mark.parametrize("share", [-0.1, 1.01, 80, float("nan")])
+def test_R13_what_is_kept_and_what_is_waited_for_are_shares(name: str, share: float):
+    with pytest.raises(SettingsError) as caught:
+        replace(TIGHT, **{name: share})
+    assert str(caught.value) == f"Setting compact.{name} is {share!r}; it is a share between 0 and 1."
+
+
 @pytest.mark.parametrize("share", [0, -0.1, 1.01, 80, float("nan")])
 def test_R13_a_share_outside_zero_to_one_is_refused(share: float):
     with pytest.raises(SettingsError) as caught:
@@ -89,8 +116,10 @@ def test_R13_a_window_without_tokens_is_refused(window: int):
         pytest.param((u2, a2, r2, a4, r4), r2, id="a chain of parallel calls half answered"),
         pytest.param((u2, a2, r2, a4, r4, progress, s4), r2, id="progress shown inside the chain"),
         pytest.param((u2, a2, r2, a3, r3, thought), r2, id="a thought after the chain"),
-        pytest.param((u1, a1, u2, a2, r2, b2), b2, id="a finished conversation"),
-        pytest.param((a1,), a1, id="no user spoke"),
+        pytest.param((u1, a1, u2, a2, r2, b2), r2, id="a finished conversation keeps its last words"),
+        pytest.param((u1, a1, u2, b2), a1, id="a short turn keeps all of it"),
+        pytest.param((a1,), None, id="no user spoke"),
+        pytest.param((a1, a2, r2), a1, id="no user spoke, a tool chain"),
     ],
 )
 def test_R13_the_cut_comes_before_the_trailing_tool_chain_and_the_question(log: Log, last: Entry | None):
@@ -100,7 +129,7 @@ def test_R13_the_cut_comes_before_the_trailing_tool_chain_and_the_question(log: 
 def cut(log: Log, least: int = 1) -> Entry | None:
     """The last message a summary would stand for."""
     seen = view(log)
-    place = place_to_cut(seen, least=least, counter=WORDS)
+    place = place_to_cut(seen, replace(TIGHT, least=least), WORDS)
     return None if place is None else seen.messages[place]
 
 
@@ -115,7 +144,7 @@ def cut(log: Log, least: int = 1) -> Entry | None:
         pytest.param((u1, a1, summary_of("a1")), None, id="at once after the end"),
         pytest.param((u1, a1, u2, b2, summary_of("b2"), u5), None, id="at the next turn's start"),
         pytest.param((u1, a1, u2, b2, summary_of("a1"), u5), b2, id="with a turn in between"),
-        pytest.param((u1, a1, u2, b2, summary_of("b2"), u5, RolledBack(to="u2")), a1, id="after a rollback past it"),
+        pytest.param((u1, a1, u2, b2, u5, summary_of("b2"), RolledBack(to="u5")), a1, id="after a rollback past it"),
     ],
 )
 def test_R13_a_summary_is_not_made_again_where_nothing_new_would_be_won(log: Log, last: Entry | None):
@@ -139,6 +168,89 @@ def test_R13_tokens_of_the_kept_question_and_of_what_is_summarised_are_not_won()
     assert cut(talk, least=(4 + 1) + (4 + 1) + 1) is None
 
 
+def long_turn(name: str, words: int) -> Log:
+    """A question of six tokens, then steps of so many words each."""
+    return (user(f"u{name}", "one two"), *[says(f"{name}{step}", "word " * words) for step in "abc"])
+
+
+# Turns of 6 + 3 * 10 tokens.
+TALK = (*long_turn("1", 6), *long_turn("2", 6), *long_turn("3", 6))
+
+
+@pytest.mark.parametrize(
+    ("keep", "last"),
+    [
+        pytest.param(0, "3b", id="nothing: the last step"),
+        pytest.param(25 / 108, "3b", id="one step beside the question"),
+        pytest.param(26 / 108, "3a", id="two steps beside the question"),
+        pytest.param(35 / 108, "3a", id="not quite a turn"),
+        pytest.param(36 / 108, "2c", id="a turn"),
+        pytest.param(71 / 108, "2c", id="not quite two turns: the older is out whole"),
+        pytest.param(72 / 108, "1c", id="two turns"),
+        pytest.param(107 / 108, "1c", id="not quite all"),
+        pytest.param(1, None, id="all"),
+    ],
+)
+def test_R13_the_newest_turns_that_fit_stay_else_the_newest_steps_of_the_last(keep: float, last: str | None):
+    place = place_to_cut(view(TALK), replace(TIGHT, keep=keep + 1e-9 if keep < 1 else 1), WORDS)
+    assert last == (None if place is None else TALK[place].id)
+
+
+@pytest.mark.parametrize(
+    ("log", "least", "last"),
+    [
+        pytest.param(TALK, 1, "2c", id="it has its share"),
+        pytest.param((*long_turn("1", 6), *long_turn("2", 7)), 1, "2b", id="it has more than that"),
+        pytest.param((*TALK, summary_of("2c")), 1, "3b", id="there is nothing before it"),
+        pytest.param((*long_turn("1", 6), *long_turn("2", 6)), 37, "2b", id="there is too little before it"),
+    ],
+)
+def test_R13_the_last_turn_stays_whole_while_it_is_no_more_than_half(log: Log, least: int, last: str):
+    place = place_to_cut(view(log), replace(TIGHT, least=least, last=0.5), WORDS)
+    assert place is not None
+    assert view(log).messages[place].id == last
+
+
+def test_R13_no_more_is_kept_than_that_share_of_a_full_page():
+    # Full at 72 tokens: half of it is one turn.
+    place = place_to_cut(view(TALK), replace(TIGHT, window=144, at=0.5, keep=0.5), WORDS)
+    assert place is not None
+    assert TALK[place].id == "2c"
+
+
+def test_R13_what_may_be_kept_is_a_share_of_what_no_summary_stands_for():
+    log = (*TALK, summary_of("1c"))
+    place = place_to_cut(view(log), replace(TIGHT, keep=0.5), WORDS)
+    assert place is not None
+    assert view(log).messages[place].id == "2c"
+
+
+@pytest.mark.parametrize(
+    ("newer", "due"),
+    [
+        pytest.param((), False, id="nothing came since"),
+        pytest.param((says("n", "word " * 6),), False, id="too little came since"),
+        pytest.param((says("n", "word " * 7),), True, id="enough came since"),
+    ],
+)
+def test_R13_after_a_summary_the_next_waits_until_enough_has_come(newer: Log, due: bool):
+    # Full at 44 tokens, so eleven are enough: four, and a word each.
+    settings = replace(TIGHT, window=88, at=0.5, again=0.25)
+    assert is_due(view((*TALK, summary_of("1c"), *newer)), settings, WORDS) is due
+
+
+@pytest.mark.parametrize(
+    ("log", "due"),
+    [
+        pytest.param(TALK, True, id="no summary yet"),
+        pytest.param((u1,), False, id="nothing to win"),
+        pytest.param((*TALK, summary_of("1c"), RolledBack(to="u2")), True, id="a summary no longer seen"),
+    ],
+)
+def test_R13_a_full_page_is_summarised_where_there_is_something_to_win(log: Log, due: bool):
+    assert is_due(view(log), TIGHT, WORDS) is due
+
+
 @pytest.mark.parametrize("least", [0, -1])
 def test_R13_winning_nothing_is_never_worth_a_summary(least: int):
     assert cut((u1,), least=least) is None
@@ -152,18 +264,18 @@ def test_R13_winning_nothing_is_never_worth_a_summary(least: int):
     [
         pytest.param((u1, a1, u2), (u1, a1), id="at a turn's start"),
         pytest.param((u1, a1, u2, a2, r2, a3, r3), (u1, a1, u2, a2, r2), id="inside a turn, its question too"),
-        pytest.param((u1, a1, u2, b2), (u1, a1, u2, b2), id="after the end"),
+        pytest.param((u1, a1, u2, b2), (u1, a1), id="after the end"),
         pytest.param((u1, a1, u2, a2, r2, summary_of("a1"), a3, r3), (u2, a2, r2), id="the question that was kept"),
         pytest.param((u2, a2, r2, a3, r3, summary_of("r2"), a4, r4, s4), (a3, r3), id="a question told before"),
         pytest.param((u1, a1, u2, b2, summary_of("a1"), u5), (u2, b2), id="what came after the last summary"),
         pytest.param(
-            (u1, a1, u2, b2, summary_of("b2"), u5, RolledBack(to="u2")), (u1, a1), id="a summary no longer seen"
+            (u1, a1, u2, b2, u5, summary_of("b2"), RolledBack(to="u5")), (u1, a1), id="a summary no longer seen"
         ),
     ],
 )
 def test_R13_a_summary_is_made_of_all_that_no_summary_tells_of_yet(log: Log, made_of: tuple[Message, ...]):
     seen = view(log)
-    place = place_to_cut(seen, least=1, counter=WORDS)
+    place = place_to_cut(seen, TIGHT, WORDS)
     assert place is not None
     assert to_summarise(seen, place) == made_of
 
@@ -176,33 +288,37 @@ def test_R13_up_to_the_last_summary_there_is_nothing_to_summarise():
 # How the page stands after it
 
 
+def gone(*gaps: range) -> tuple[Gap, ...]:
+    return tuple(Gap(places, SUMMARISED) for places in gaps)
+
+
 @pytest.mark.parametrize(
     ("log", "draft"),
     [
         pytest.param((u1, a1), Draft(messages=(u1, a1), origins=range(2), notes={}), id="no summary"),
         pytest.param(
             (u1, a1, u2, summary_of("a1"), b2),
-            Draft(messages=(u2, b2), origins=[2, 3], notes={0: SUMMARISED, 1: SUMMARISED}),
+            Draft(messages=(u2, b2), origins=[2, 3], notes={}, gaps=gone(range(2))),
             id="at a turn's start",
         ),
         pytest.param(
             (u1, a1, u2, a2, r2, a3, r3, summary_of("r2")),
-            Draft(messages=(u2, a3, r3), origins=[2, 5, 6], notes=dict.fromkeys((0, 1, 3, 4), SUMMARISED)),
+            Draft(messages=(u2, a3, r3), origins=[2, 5, 6], notes={}, gaps=gone(range(2), range(3, 5))),
             id="inside a turn its question stays",
         ),
         pytest.param(
             (u1, a1, u2, a2, r2, a3, r3, summary_of("r2"), b2, u5),
-            Draft(messages=(a3, r3, b2, u5), origins=[5, 6, 7, 8], notes=dict.fromkeys(range(5), SUMMARISED)),
+            Draft(messages=(a3, r3, b2, u5), origins=[5, 6, 7, 8], notes={}, gaps=gone(range(5))),
             id="the question of a turn that is over goes",
         ),
         pytest.param(
             (u1, a1, u2, b2, summary_of("b2")),
-            Draft(messages=(u2,), origins=[2], notes=dict.fromkeys((0, 1, 3), SUMMARISED)),
+            Draft(messages=(u2,), origins=[2], notes={}, gaps=gone(range(2), range(3, 4))),
             id="after the end the last question stays until the next",
         ),
         pytest.param(
             (u1, a1, summary_of("a1"), u2, b2, summary_of("b2"), u5),
-            Draft(messages=(u5,), origins=[4], notes=dict.fromkeys(range(4), SUMMARISED)),
+            Draft(messages=(u5,), origins=[4], notes={}, gaps=gone(range(4))),
             id="the newest of two",
         ),
         pytest.param(
@@ -212,12 +328,12 @@ def test_R13_up_to_the_last_summary_there_is_nothing_to_summarise():
         ),
         pytest.param(
             (u1, a1, u2, summary_of("a1"), b2, RolledBack(to="u2"), Undone()),
-            Draft(messages=(u2, b2), origins=[2, 3], notes={0: SUMMARISED, 1: SUMMARISED}),
+            Draft(messages=(u2, b2), origins=[2, 3], notes={}, gaps=gone(range(2))),
             id="again after the undo",
         ),
         pytest.param(
             (u1, a1, summary_of("a1"), u2, b2, u5, summary_of("b2"), RolledBack(to="u5")),
-            Draft(messages=(u2, b2), origins=[2, 3], notes={0: SUMMARISED, 1: SUMMARISED}),
+            Draft(messages=(u2, b2), origins=[2, 3], notes={}, gaps=gone(range(2))),
             id="an older one again after a rollback past the newer",
         ),
     ],
@@ -273,23 +389,65 @@ def test_R13_braces_in_a_summary_stand_as_they_are():
 # Whatever the log
 
 
-@given(entry_logs())
-def test_R13_a_cut_leaves_the_turns_question_and_the_last_calls_with_their_results(log: Log):
+@given(entry_logs(), shares())
+def test_R13_a_cut_leaves_the_turns_question_and_the_last_calls_with_their_results(log: Log, keep: float):
     seen = view(log)
-    place = place_to_cut(seen, least=1, counter=WORDS)
-    upto = seen.messages[place].id if place is not None else "nobody"
-    after = view((*log, Compacted(id="now", upto=upto, summary="s")))
-    kept = compact(after).messages
-    if seen.turn_start < len(seen.messages):
-        assert seen.messages[seen.turn_start] in kept
-    place = place_to_cut(after, least=1, counter=WORDS)
-    assert place is None
+    place = place_to_cut(seen, replace(TIGHT, keep=keep), WORDS)
+    if place is not None:
+        kept = compact(view((*log, Compacted(id="now", upto=seen.messages[place].id, summary="s")))).messages
+        turn = seen.messages[seen.turn_start :] or seen.messages
+        last = [message for message in turn if message.role == "assistant"][-1:]
+        question = [seen.messages[seen.turn_start]] if seen.turn_start < len(seen.messages) else []
+        # What a summary stands for already is not kept by the next.
+        tail = (
+            seen.messages[seen.messages.index(last[0]) :] if last and last[0] in seen.messages[seen.compacted :] else ()
+        )
+        assert [*question, *tail] == [message for message in kept if message in (*question, *tail)]
+
+
+@given(entry_logs(), shares())
+def test_R13_the_cut_is_the_first_that_leaves_what_fits(log: Log, keep: float):
+    seen = view(log)
+    messages, turn, fresh = seen.messages, seen.turn_start, seen.compacted
+    room = keep * tokens(messages[fresh:])
+    turns = [place for place, one in enumerate(messages) if one.role == "user" and place >= fresh]
+    steps = [place for place, one in enumerate(messages) if one.role == "assistant" and place >= fresh]
+    steps = [place for place in steps if place > turn or turn == len(messages)]
+    fitting = [place for place in turns if tokens(messages[place:]) <= room]
+    fitting += [place for place in steps if tokens(messages[turn : turn + 1]) + tokens(messages[place:]) <= room]
+    kept = [*fitting, *steps[-1:], turn][0]
+    summarised = [place for place in range(fresh, kept) if place != turn]
+    found = place_to_cut(seen, replace(TIGHT, keep=keep), WORDS)
+    assert found == (summarised[-1] if summarised else None)
+
+
+@given(entry_logs(), shares(), shares())
+def test_R13_the_more_may_be_kept_the_earlier_is_the_cut(log: Log, one: float, other: float):
+    seen = view(log)
+    less, more = sorted((one, other))
+    places = [place_to_cut(seen, replace(TIGHT, keep=keep), WORDS) for keep in (less, more)]
+    cuts = [-1 if place is None else place for place in places]
+    assert cuts[0] >= cuts[1]
+
+
+@given(entry_logs(), shares(), shares())
+def test_R13_no_page_however_full_is_summarised_twice_at_once(log: Log, keep: float, again: float):
+    settings = replace(TIGHT, keep=keep, again=again)
+    seen = view(log)
+    place = place_to_cut(seen, settings, WORDS)
+    if place is not None:
+        after = view((*log, Compacted(id="now", upto=seen.messages[place].id, summary="s")))
+        assert not is_due(after, settings, WORDS)
+
+
+def tokens(messages: Sequence[Message]) -> int:
+    return sum(tokens_of(message, WORDS) for message in messages)
 
 
 @given(entry_logs())
 def test_R13_a_summary_of_what_is_to_summarise_leaves_nothing_untold(log: Log):
     seen = view(log)
-    place = place_to_cut(seen, least=1, counter=WORDS)
+    place = place_to_cut(seen, TIGHT, WORDS)
     if place is not None:
         summarised = len(seen.messages[: place + 1]) - len(to_summarise(seen, place))
         assert seen.messages[summarised : place + 1] == to_summarise(seen, place)
@@ -308,4 +466,5 @@ def test_R13_nothing_is_kept_twice_and_all_that_is_out_has_a_note(log: Log):
     draft = compact(seen)
     assert list(draft.origins) == sorted(set(draft.origins))
     assert draft.messages == tuple(seen.messages[place] for place in draft.origins)
-    assert set(draft.notes) == set(range(len(seen.messages))) - set(draft.origins)
+    gone = {place for gap in draft.gaps for place in gap.places}
+    assert gone == set(range(len(seen.messages))) - set(draft.origins)

@@ -1,16 +1,20 @@
-"""A second, naive implementation of R2-R9 folds random conversations to the same messages."""
+"""A second, naive implementation of R2-R10 comes to the same messages and the same pages on random conversations."""
 
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import recto
 from recto.page.fold.fold import Folded
 from recto.page.fold.paths import Project
 from recto.page.fold.rules import READS, SEARCH, TERMINAL
-from tests.page import naive
+from tests import naive_pages
+from tests.naive_pages import PageSettings, check_page
+from tests.page.conversations import Row
 from tests.page.counters import WordCounter
 from tests.page.random_conversations import Case, make_case
 
@@ -21,22 +25,57 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def fold(case: Case) -> Folded:
+    messages, settings = recto.decode(case.rows), settings_of(case)
+    return recto.fold(messages, settings=settings, now=now_of(case), counter=WordCounter())
+
+
+def settings_of(case: Case) -> recto.FoldSettings:
     options = case.options
-    settings = recto.FoldSettings(
+    return recto.FoldSettings(
         reads=replace(READS, keep=options.keep_reads),
         terminal=replace(TERMINAL, keep=options.keep_commands, max_age=timedelta(minutes=options.command_minutes)),
         search=SEARCH if options.search else None,
         project=Project(root=options.root, case_sensitive=options.case_sensitive),
     )
-    now = None if options.now is None else EPOCH + timedelta(milliseconds=options.now)
-    return recto.fold(recto.decode(case.rows), settings=settings, now=now, counter=WordCounter())
+
+
+def now_of(case: Case) -> datetime | None:
+    return None if case.options.now is None else EPOCH + timedelta(milliseconds=case.options.now)
+
+
+def naive_settings(case: Case) -> PageSettings:
+    """The same settings, for the naive way."""
+    options, plain = case.options, PageSettings()
+    assert plain.reads
+    assert plain.commands
+    return PageSettings(
+        reads=replace(plain.reads, keep=options.keep_reads),
+        commands=replace(plain.commands, keep=options.keep_commands, minutes=options.command_minutes),
+        searches=plain.searches if options.search else None,
+        root=options.root,
+        case_sensitive=options.case_sensitive,
+    )
+
+
+def naively_folded(case: Case) -> list[Row]:
+    newest = max([naive_pages.own_time(row) for row in case.rows], default=0)
+    now = newest if case.options.now is None else case.options.now
+    return naive_pages.fold(case.rows, naive_settings(case), now)
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_R2_to_R9_naively_done_come_to_the_same_on_5000_random_conversations(chunk: int):
     for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
         case = make_case(seed)
-        assert fold(case).messages == recto.decode(naive.fold(case)), f"make_case({seed})"
+        assert fold(case).messages == recto.decode(naively_folded(case)), f"make_case({seed})"
+
+
+@given(seed=st.integers(0, 1_000_000))
+def test_R1_to_R10_naively_done_come_to_the_same_page(seed: int):
+    case = make_case(seed)
+    facts = recto.Facts(log=recto.decode(case.rows), fold=settings_of(case), now=now_of(case), counter=WordCounter())
+    page, _ = recto.assemble(facts)
+    check_page(page.body, case.rows, naive_settings(case), case.options.now)
 
 
 def test_random_conversations_have_something_of_everything_to_fold():

@@ -213,13 +213,15 @@ def describe(log: Sequence[Message], target: Target, tools: tuple[ToolOffer, ...
 
 def row(source: str, text: str, tokens: int = 0, role: str | None = None, **changes: object) -> Row:
     """A row of a part whose bytes are `text`, kept unless `changes` say otherwise."""
+    if not role:
+        changes = {"reason": "how every request ends" if text.endswith("]}") else "the model and its options"} | changes
     kept: Row = {
         "kind": "message" if role else "envelope",
         "source": source,
         "role": role,
         "decision": "kept",
         "rule": None,
-        "reason": "as the log has it",
+        "reason": "as in the conversation",
         "tokens": {"before": tokens, "after": tokens},
         "span": text,
     }
@@ -277,7 +279,7 @@ def test_X1_a_manifest_tells_of_every_part_in_openai_form():
     one_call = 4 + len("read") + len('{"path": "a"}')
     assert describe(DESCRIBED, OPENAI, (LIST,)) == expected(
         row("envelope", '{"model":"gpt-x"', 16),
-        row("list", ',"tools":[' + tool, len(tool), kind="tool"),
+        row("list", ',"tools":[' + tool, len(tool), kind="tool", reason="the model may call it"),
         row("u1", '],"messages":[{"role":"user","content":"go"}', 6, "user"),
         row("a1", openai_call("c1"), role="assistant")
         | change("repaired", "R10", "1 of 2 calls never got a result", 2 * one_call - 4, one_call),

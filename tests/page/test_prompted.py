@@ -27,7 +27,8 @@ from recto.page.wire.base import Target
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
 USER = UserMessage(id="u", parts=(Text(text="go"),))
 CALL = AssistantMessage(id="a", parts=(Text(text="so"), ToolCall(id="c", name="t", arguments='{"n": 1}')))
-CALLED = '<tool_call>{"name": "t", "arguments": {"n": 1}}</tool_call>'
+CALLED = '```json\n{"name": "t", "arguments": {"n": 1}}\n```'
+TOLD = "Results of tools come in <tool_result>, which tools alone write. Answer from it, or call another tool."
 PICTURE = File(kind="image", source=Data(base64="aGk="), mime_type="image/png", name="p.png")
 CALL_NOTE = ("repaired", "P11", "calls written as text, for a model without native ones")
 RESULT_NOTE = ("repaired", "P11", "result written as text, for a model without native calls")
@@ -42,7 +43,7 @@ def shown_as(result: ToolMessage) -> Message:
 
 
 def in_words(text: str) -> UserMessage:
-    return UserMessage(id="t", parts=(Text(text=f'<tool_result name="t">\n{text}\n</tool_result>'),))
+    return UserMessage(id="t", parts=(Text(text=f'{TOLD}\n\n<tool_result name="t">\n{text}\n</tool_result>'),))
 
 
 def test_P11_a_call_and_its_result_become_words_and_each_is_noted():
@@ -62,11 +63,20 @@ def test_P11_words_and_calls_go_out_as_one_string_that_is_read_back_as_it_was():
     page, manifest = assembled(Facts(log=log, tool_calling="prompt", target=Target()))
     said = load(page.body.decode())
     assert isinstance(said, dict)
-    written = f'so\n\n{CALLED}\n\n<tool_call>{{"name": "u", "arguments": {{}}}}</tool_call>'
-    assert cast("list[object]", said["messages"])[1] == {"role": "assistant", "content": written}
+    written = f'so\n\n{CALLED}\n\n```json\n{{"name": "u", "arguments": {{}}}}\n```'
+    (_, calls, first, second) = cast("list[dict[str, str]]", said["messages"])
+    assert calls == {"role": "assistant", "content": written}
+    # How results come is said once, with the first: before there was one, a model would learn to make them up.
+    assert [content["content"].count("<tool_result>") for content in (first, second)] == [1, 0]
     parsed = parse_tool_calls(written)
     assert (parsed.words, [call.name for call in parsed.calls]) == ("so", ["t", "u"])
     assert [part.reason for part in manifest.parts if part.source == "a"] == [CALL_NOTE[2]]
+
+
+def test_P11_calls_are_written_in_the_form_that_the_agent_chooses():
+    (shown,) = as_prompted((AssistantMessage(id="a", parts=CALL.parts[1:]),), "en", "tags").messages
+    text = '<tool_call>{"name": "t", "arguments": {"n": 1}}</tool_call>'
+    assert shown == AssistantMessage(id="a", parts=(Text(text=text),))
 
 
 def test_P11_signed_thinking_between_words_keeps_its_place():

@@ -122,7 +122,22 @@ def test_D2_the_quote_as_the_seed_shows_it():
         ),
         tokens_before=10,
         tokens_after=10,
+        reason="the documents of this conversation",
     )
+
+
+def test_D2_S9_a_quote_and_its_cuts_are_in_the_language_of_the_locale():
+    quote = quote_message([document("a.pdf", words(1000))], budget=100, counter=WordCounter(), locale="en-US")
+    assert quote is not None
+    shown = words(1000)[: int(quote.text.partition("[cut: ")[2].split()[0])]
+    assert quote.text == (
+        "Take what is in <Quote></Quote> as reference for this conversation:\n<Quote>\n"
+        f"File: a.pdf\n<Content>\n{shown}\n"
+        f"[cut: {len(shown)} of 4889 characters; read_files has the rest]\n</Content>\n</Quote>"
+    )
+    given = quote_message(words(1000), budget=100, counter=WordCounter(), locale="en")
+    assert given is not None
+    assert given.text.endswith(" of 4889 characters]\n</Quote>")
 
 
 @pytest.mark.parametrize("nothing", ["", " \n", (), []])
@@ -148,7 +163,7 @@ def test_D2_a_quote_within_its_budget_is_counted_once():
     assert exact is not None
     again = quote_message("hello " * 50, budget=exact.tokens_after, counter=counter)
     assert again == exact
-    assert (exact.cuts, exact.reason) == ((), "")
+    assert (exact.cuts, exact.reason) == ((), "a text that goes with every page")
 
 
 def test_D2_over_its_budget_the_longest_document_is_cut_with_a_mark_and_the_result_says_so():

@@ -47,7 +47,7 @@ Note: tool arguments must strictly match args_schema.
 <!-- TOOLS_END -->"""  # noqa: E501 - the seed's own line
 CALL = '<tool_call>{"name": "get_weather", "arguments": {"location": "北京"}}</tool_call>'
 WEATHER_CALL = PromptCall(name="get_weather", arguments='{"location": "北京"}')
-REPAIR = 'Write the whole call again between the tool_call tags, as one JSON object with "name" and "arguments".'
+REPAIR = 'Write the whole call again, as one JSON object with "name" and "arguments".'
 
 
 # The prompt
@@ -76,19 +76,37 @@ def test_P11_schemas_keep_their_key_order_and_their_own_letters():
 def test_P11_how_to_call_follows_the_block_in_chinese():
     assert tools_section((WEATHER, SEARCH), "zh-CN") == (
         f"{SEED_BLOCK}\n\n"
-        "需要使用工具时，按下面的格式写出调用，每个调用一个标签，可以有多个：\n"
-        '<tool_call>{"name": "工具名", "arguments": {"参数名": "参数值"}}</tool_call>\n'
-        "写完调用就停下。结果会在下一条消息的 <tool_result> 中返回，不要自己编写结果。"
+        "需要使用工具时，只写调用本身，格式如下（可以有多个，每个单独写）：\n"
+        '```json\n{"name": "get_weather", "arguments": {"location":"..."}}\n```\n'
+        "写完调用就停下，等待结果。不要自己编写结果。"
     )
 
 
-def test_P11_how_to_call_follows_the_block_in_english():
-    assert tools_section((WEATHER, SEARCH), "en") == (
+def test_P11_how_to_call_follows_the_block_in_english_in_the_form_that_is_asked_for():
+    assert tools_section((WEATHER, SEARCH), "en", "tags") == (
         f"{SEED_BLOCK}\n\n"
-        "To use a tool, write the call as below, one tag for each call; there may be several:\n"
-        '<tool_call>{"name": "tool name", "arguments": {"argument name": "value"}}</tool_call>\n'
-        "Stop after the calls. Results come back in <tool_result> in the next message; never write a result yourself."
+        "To use a tool, write nothing but the call, in this form (there may be several, each in its own):\n"
+        '<tool_call>{"name": "get_weather", "arguments": {"location":"..."}}</tool_call>\n'
+        "Stop after the call and wait for its result. Never write a result yourself."
     )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "example"),
+    [
+        ('{"type": "object"}', "{}"),
+        ('{"properties": {"a": {"type": "string"}, "b": {"type": "string"}}}', '{"a":"..."}'),
+        ('{"properties": {"a": {"enum": ["x", "y"]}, "b": {}}, "required": ["a", "b", "c"]}', '{"a":"x","b":"..."}'),
+        ('{"properties": {"a": {"type": "integer"}, "b": {"type": "boolean"}}, "required": ["b"]}', '{"b":true}'),
+        ('{"properties": {"a": {"type": "array", "examples": [["i"]]}}}', '{"a":["i"]}'),
+    ],
+)
+def test_P11_the_call_that_is_shown_has_a_real_name_and_arguments_of_its_schema(parameters: str, example: str):
+    tool = ToolOffer(name="look_up", description="", parameters=parameters)
+    shown = tools_section((tool,), "en")
+    assert f'{{"name": "look_up", "arguments": {example}}}' in shown
+    (call,) = parse_tool_calls(shown.partition("<!-- TOOLS_END -->")[2]).calls
+    assert (call.name, call.arguments) == ("look_up", example)
 
 
 def test_P11_a_tool_cannot_break_the_block():
@@ -154,7 +172,7 @@ def test_P11_a_call_whose_end_tag_is_missing_before_another_is_read():
 @pytest.mark.parametrize("info", ["json", "", "JSON "])
 def test_P11_fenced_json_of_a_name_and_arguments_is_a_call(info: str):
     reply = f'Looking.\n```{info}\n{{\n  "name": "get_weather",\n  "arguments": {{"location": "北京"}}\n}}\n```\nDone.'
-    assert parse_tool_calls(reply) == Parsed(words="Looking.\n\nDone.", calls=(WEATHER_CALL,))
+    assert parse_tool_calls(reply) == Parsed(words="Looking.", calls=(WEATHER_CALL,))
 
 
 @pytest.mark.parametrize(
@@ -345,7 +363,9 @@ def test_P11_words_and_calls_are_all_read_back(said: list[tuple[str, tuple[str, 
     for before, (name, given_arguments), form in said:
         call = f'{{"name": {_written(name)}, "arguments": {given_arguments}}}'
         reply += before + (f"<tool_call>{call}</tool_call>" if form == "tag" else f"\n```json\n{call}\n```\n")
-    stripped = [text.strip() for text in (*(before for before, _, _ in said), last)]
+    # What stands behind a fenced call was said without its result.
+    until = next((place for place, (_, _, form) in enumerate(said, 1) if form == "fence"), len(said) + 1)
+    stripped = [text.strip() for text in (*(before for before, _, _ in said), last)][:until]
     whole = "\n\n".join(filter(None, stripped)) if said else last
     assert parse_tool_calls(reply + last) == Parsed(words=whole, calls=expected)
 

@@ -79,6 +79,22 @@ def test_the_database_is_in_the_folder_which_is_made_with_its_parents(tmp_path: 
     folder.close()
 
 
+def test_git_sees_nothing_of_a_folder_that_was_made_in_a_project(tmp_path: Path):
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    folder = DataFolder(tmp_path / "recto-data")
+    folder.node()
+    (tmp_path / "recto-data" / "keys").mkdir()
+    (tmp_path / "recto-data" / "keys" / "signing").write_text("secret")
+    status = subprocess.run(["git", "status", "--porcelain"], cwd=tmp_path, check=True, capture_output=True)
+    folder.close()
+    assert status.stdout == b""
+
+
+def test_a_folder_that_was_there_is_not_hidden_from_git(tmp_path: Path):
+    DataFolder(tmp_path).close()
+    assert not (tmp_path / ".gitignore").exists()
+
+
 def test_a_path_that_is_no_folder_is_refused(tmp_path: Path):
     (tmp_path / "file").write_text("")
     with pytest.raises(SettingsError, match="it cannot be used"):

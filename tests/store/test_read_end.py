@@ -119,6 +119,7 @@ def what_comes_of(log: Sequence[Entry], facts: Facts) -> object:
     )
 
 
+@pytest.mark.full
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     log=talks() | talks() | entry_logs(40),
@@ -138,6 +139,7 @@ def test_R13_the_end_of_a_log_gives_what_the_whole_log_gives(
         assert what_comes_of(end, facts) == what_comes_of(whole, facts)
 
 
+@pytest.mark.full
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(log=talks(), more=turns(), read_for=st.none() | st.integers(0, 6))
 def test_R13_the_end_of_a_log_goes_on_as_the_whole_log_does(

@@ -14,6 +14,7 @@ from recto.tools.call import ToolLimits, call_tool
 from recto.tools.function import Function, tool_from
 from recto.tools.ports import Document, ToolResult
 from recto.tools.registry import Registry
+from recto.tools.workspace.workspaces import Workspace
 from tests.tools.growing_document import Growing, a_text
 from tests.tools.runs import context, text_of
 
@@ -81,13 +82,14 @@ def run(
     arguments: Mapping[str, object],
     *,
     characters: int = 50_000,
-    workspace: Path | None = None,
+    workspace: Path | Workspace | None = None,
     workspace_bytes: int = 0,
 ) -> ToolResult:
     """What a tool answers a call, bounded as every answer is."""
     tool = tool_of(function)
     call = ToolCall(id="c1", name=tool.name, arguments=json.dumps(arguments))
-    given = replace(context(), files=files, workspace=workspace, workspace_bytes=workspace_bytes)
+    place = Workspace(folder=workspace, most_bytes=workspace_bytes) if isinstance(workspace, Path) else workspace
+    given = replace(context(), files=files, workspace=place)
     return asyncio.run(call_tool(Registry([tool]), call, given, ToolLimits(characters=characters)))
 
 

@@ -51,7 +51,7 @@ def weather(
     """Tell the weather
     of a city.
 
-    Only people read this.
+    Not of a country.
     """
     return f"{city} {days} {unit}"
 
@@ -59,9 +59,9 @@ def weather(
 # What the model is offered
 
 
-def test_a_function_is_offered_with_its_name_first_paragraph_and_schema():
+def test_a_function_is_offered_with_its_name_docstring_and_schema():
     offer = tool_from(weather).offer
-    assert (offer.name, offer.description) == ("weather", "Tell the weather of a city.")
+    assert (offer.name, offer.description) == ("weather", "Tell the weather of a city.\n\nNot of a country.")
     assert offer.parameters == (
         '{"additionalProperties":false,"properties":{'
         '"city":{"description":"Name of the city.","type":"string"},'
@@ -120,7 +120,15 @@ def test_a_mark_says_name_and_promises():
 
 
 def test_whatever_a_mark_says_the_tool_has():
-    @tool(safe_to_repeat=True, confirm=True, external=True, by_client=True, in_order=True, profile_check=print)
+    @tool(
+        safe_to_repeat=True,
+        confirm=True,
+        external=True,
+        by_client=True,
+        in_order=True,
+        profile_check=print,
+        changes="files",
+    )
     def search(words: str) -> str:
         return words
 

@@ -154,7 +154,7 @@ def test_D5_of_too_much_the_longest_are_cut_first_and_say_so():
     assert len(said) <= 5_000
     first, second, third = said.split("\n******\n")
     shown = first.count("x", len("File: a.txt\n<Content>\n"))
-    mark = "[内容过长，已截断：以上为前 {} 个字符，共 {} 个；可用 read_files 读取全文]"
+    mark = "[cut: {} of {} characters; read_files has the rest]"
     assert first == block("a.txt", "x" * shown + "\n" + mark.format(shown, 9_000))
     assert second == block("b.txt", "y" * shown + "\n" + mark.format(shown, 9_500))
     assert third == block("c.txt", "z" * 500)
@@ -164,10 +164,10 @@ def test_D5_of_too_much_the_longest_are_cut_first_and_say_so():
 def test_D5_the_end_of_a_document_that_cannot_be_shown_is_not_waited_for():
     growing = in_pages(*["x" * 900] * 50)
     said = read(at_hand(a=growing), characters=5_000)
-    assert "个字符，共 5506+ 个；" in said
+    assert " of 5506+ characters; " in said
     assert not growing.extent.is_whole
     growing.read = len(growing.given)
-    assert f"个字符，共 {growing.extent.characters} 个；" in read(at_hand(a=growing), characters=5_000)
+    assert f" of {growing.extent.characters} characters; " in read(at_hand(a=growing), characters=5_000)
 
 
 def test_D5_what_can_never_fit_says_what_to_do():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from recto.config.run_settings import Mode
 from recto.errors import SettingsError
 from recto.tools.function import tool_from
 from recto.tools.mark import tool
@@ -58,3 +59,29 @@ def test_two_tools_of_one_name_are_refused_with_both_places():
     assert "'search'" in str(caught.value)
     assert f"search in {__file__}:" in str(caught.value)
     assert f"another in {__file__}:" in str(caught.value)
+
+
+@tool(changes="files")
+def edit() -> None: ...
+
+
+@tool(changes="anything")
+def command() -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("mode", "confined", "asking"),
+    [
+        ("ask", True, ("edit", "command")),
+        ("edits", True, ("command",)),
+        ("full", True, ()),
+        ("ask", False, ("edit", "command")),
+        ("edits", False, ("command",)),
+        ("full", False, ("command",)),
+    ],
+)
+def test_R15_a_mode_says_which_calls_ask_and_a_command_without_a_sandbox_always_does(
+    mode: Mode, confined: bool, asking: tuple[str, ...]
+):
+    registry = Registry([tool_from(search), tool_from(edit), tool_from(command)])
+    assert registry.asking(mode, is_confined=confined) == asking

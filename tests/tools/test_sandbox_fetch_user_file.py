@@ -16,6 +16,7 @@ from recto.tools.function import tool_from
 from recto.tools.ports import ToolResult
 from recto.tools.registry import Registry
 from recto.tools.workspace.sandbox_fetch_user_file import sandbox_fetch_user_file
+from recto.tools.workspace.workspaces import Workspace
 from tests.tools.files_at_hand import AtHand, a_file, at_hand, run
 from tests.tools.runs import context, text_of
 from tests.tools.test_workspace import tree
@@ -96,7 +97,8 @@ class Stuck(AtHand):
 
 async def fetch_async(files: AtHand, workspace: Path, path: str, workspace_bytes: int = 0) -> ToolResult:
     """As several calls of one reply do it."""
-    given = replace(context(), files=files, workspace=workspace, workspace_bytes=workspace_bytes)
+    place = Workspace(folder=workspace, most_bytes=workspace_bytes)
+    given = replace(context(), files=files, workspace=place)
     arguments = json.dumps({"file_index": "r-0", "target_path": path})
     call = ToolCall(id="c1", name="sandbox_fetch_user_file", arguments=arguments)
     return await call_tool(Registry([tool_from(sandbox_fetch_user_file)]), call, given)
@@ -132,7 +134,7 @@ def run_with_room(workspace: Path, room: int, path: str) -> ToolResult:
 
 
 def test_F9_without_a_word_a_workspace_may_hold_a_gibibyte():
-    assert context().workspace_bytes == 2**30
+    assert Workspace(folder=Path()).most_bytes == 2**30
 
 
 async def test_F9_calls_at_the_same_time_do_not_get_round_the_limit(tmp_path: Path):
@@ -140,3 +142,24 @@ async def test_F9_calls_at_the_same_time_do_not_get_round_the_limit(tmp_path: Pa
     results = await asyncio.gather(*[fetch_async(files, tmp_path, f"{number}.png", 1_000_000) for number in range(12)])
     assert [result.error for result in results].count(None) == 5
     assert [(tmp_path / name).stat().st_size for name in tree(tmp_path)] == [200_000] * 5
+
+
+@pytest.mark.parametrize("path", ["data/recto.db", "recto.toml", "agents/a/tools.py", ".git/hooks/x", "link/recto.db"])
+def test_F9_R15_nothing_that_is_hidden_or_guarded_is_replaced(tmp_path: Path, path: str):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to("data")
+    guarded = ("recto.toml", "agents", ".git/hooks")
+    workspace = Workspace(folder=tmp_path, is_own=False, most_bytes=0, hidden=("data",), guarded=guarded)
+    result = run(sandbox_fetch_user_file, IMAGE, {"file_index": "r-0", "target_path": path}, workspace=workspace)
+    assert (result.error, "kept as it is" in text_of(result)) == ("error", True)
+    assert tree(tmp_path) == ["data", "link"]
+
+
+def test_F9_R15_what_is_replaced_in_a_given_folder_can_be_run_as_before(tmp_path: Path):
+    (tmp_path / "run.sh").touch(0o755)
+    workspace = Workspace(folder=tmp_path, is_own=False, most_bytes=0)
+    for path in ("run.sh", "new.sh"):
+        run(sandbox_fetch_user_file, IMAGE, {"file_index": "r-0", "target_path": path}, workspace=workspace)
+    (tmp_path / "made").touch()
+    modes = {name: (tmp_path / name).stat().st_mode & 0o777 for name in ("run.sh", "new.sh", "made")}
+    assert (modes["run.sh"], modes["new.sh"]) == (0o755, modes["made"])

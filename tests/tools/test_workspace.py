@@ -19,6 +19,7 @@ from recto.tools.workspace.workspace_files import (
     LONGEST_PATH,
     MOST_FOLDERS,
     NewFile,
+    Workspace,
     WrittenFile,
     bytes_in,
     path_parts,
@@ -32,7 +33,7 @@ HOSTILE = st.one_of(st.text(max_size=40), st.lists(NAMES, max_size=40).map("/".j
 
 def write(root: Path, path: str, *pieces: bytes, most: int = 0) -> WrittenFile:
     """Every step of a new file, and what comes of it."""
-    new = NewFile(root, path_parts(path), most=most)
+    new = NewFile(Workspace(folder=root, most_bytes=most), path_parts(path))
     try:
         new.begin()
         for piece in pieces:
@@ -167,7 +168,7 @@ def test_F9_where_a_file_is_no_folder_can_be(tmp_path: Path):
 def test_F9_a_bad_place_is_refused_before_anything_is_written(tmp_path: Path, parts: tuple[str, ...]):
     (tmp_path / "a").mkdir()
     (tmp_path / "file").write_text("")
-    new = NewFile(tmp_path, parts)
+    new = NewFile(Workspace(folder=tmp_path), parts)
     with pytest.raises(ToolError, match="Choose another path"):
         new.begin()
     new.abandon()
@@ -225,7 +226,7 @@ def test_F9_a_folder_that_becomes_a_link_while_a_file_is_written_leads_nowhere(t
     root, outside = tmp_path / "root", tmp_path / "outside"
     (root / "way").mkdir(parents=True)
     outside.mkdir()
-    new = NewFile(root, ("way", "x"))
+    new = NewFile(Workspace(folder=root), ("way", "x"))
     new.begin()
     new.write(b"x")
     (root / "way").rmdir()
@@ -350,7 +351,7 @@ def test_F9_counting_goes_on_where_folders_come_and_go(tmp_path: Path):
 
 
 def test_F9_what_is_broken_off_leaves_nothing_and_no_folder(tmp_path: Path):
-    new = NewFile(tmp_path, ("a", "b.txt"))
+    new = NewFile(Workspace(folder=tmp_path), ("a", "b.txt"))
     new.begin()
     new.write(b"half")
     assert len(tree(tmp_path)) == 1
@@ -360,7 +361,7 @@ def test_F9_what_is_broken_off_leaves_nothing_and_no_folder(tmp_path: Path):
 
 def test_F9_what_is_broken_off_leaves_an_older_file_as_it_was(tmp_path: Path):
     write(tmp_path, "a.txt", b"old")
-    new = NewFile(tmp_path, ("a.txt",))
+    new = NewFile(Workspace(folder=tmp_path), ("a.txt",))
     new.begin()
     new.write(b"new")
     new.abandon()
@@ -368,7 +369,7 @@ def test_F9_what_is_broken_off_leaves_an_older_file_as_it_was(tmp_path: Path):
 
 
 def test_F9_steps_of_a_thread_that_comes_too_late_do_nothing(tmp_path: Path):
-    new = NewFile(tmp_path / "root", ("a.txt",))
+    new = NewFile(Workspace(folder=tmp_path / "root"), ("a.txt",))
     new.abandon()
     new.begin()
     new.write(b"late")
@@ -379,7 +380,7 @@ def test_F9_steps_of_a_thread_that_comes_too_late_do_nothing(tmp_path: Path):
 
 def test_F9_abandoning_twice_or_after_the_end_takes_nothing_away(tmp_path: Path):
     write(tmp_path, "a.txt", b"x")
-    new = NewFile(tmp_path, ("b.txt",))
+    new = NewFile(Workspace(folder=tmp_path), ("b.txt",))
     new.begin()
     new.finish()
     new.abandon()

@@ -1,14 +1,34 @@
 """F9: a thread's workspace ends with the thread, and what was left half-written in it after an hour."""
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from recto.tools.workspace.workspace_files import NewFile
-from recto.tools.workspace.workspaces import LEFT_SECONDS, drop_workspace, lock_of, sweep_workspaces, workspace_of
+import pytest
+
+from recto.config.run_settings import CommandSettings
+from recto.errors import Conflict, SettingsError, ToolError
+from recto.tools.commands.confinement import Confinement
+from recto.tools.commands.terminal import Terminal
+from recto.tools.workspace.restore_files import Restoring, restore
+from recto.tools.workspace.snapshots import FolderState, Snapshots
+from recto.tools.workspace.workspace_files import GONE, NewFile, Workspace
+from recto.tools.workspace.workspaces import (
+    LEFT_SECONDS,
+    Workspaces,
+    check_given,
+    drop_workspace,
+    lock_of,
+    sweep_workspaces,
+    workspace_of,
+)
+from tests.tools.runs import context, text_of
 from tests.tools.test_workspace import tree
+from tests.tools.workspace.calls import built_in
 
 PART = f".recto-{'0123456789abcdef' * 2}.part"
 
@@ -61,7 +81,7 @@ def made_long_ago(path: Path, seconds: float) -> None:
 
 async def test_F9_a_file_that_a_process_left_half_written_is_swept_after_an_hour(tmp_path: Path):
     workspace = workspace_of(tmp_path, "one")
-    new = NewFile(workspace, ("a.txt",))
+    new = NewFile(Workspace(folder=workspace), ("a.txt",))
     new.begin()
     (on_its_way,) = tree(workspace)
     made_long_ago(workspace / PART, LEFT_SECONDS + 60)
@@ -90,3 +110,99 @@ async def test_F9_a_workspace_has_one_lock_for_all_who_add_to_it(tmp_path: Path)
     mine = lock_of(tmp_path / "a")
     assert lock_of(tmp_path / "a") is mine
     assert lock_of(tmp_path / "b") is not mine
+
+
+# Folders that the operator gave
+
+
+def given_folder(root: Path) -> Path:
+    for folder in ("project/data/workspaces", "project/agents/shop", "project/.git/hooks", "elsewhere"):
+        (root / folder).mkdir(parents=True)
+    return root / "project"
+
+
+def test_R15_a_thread_works_in_the_folder_of_its_agent_else_of_the_server_else_in_its_own(tmp_path: Path):
+    project, other = given_folder(tmp_path), tmp_path / "elsewhere"
+    own = Workspaces(root=project / "data" / "workspaces", most_bytes=9)
+    assert own.of("t1") == Workspace(folder=own.root / "t1", most_bytes=9)
+    given = Workspaces(root=own.root, given=project, most_bytes=9).of("t1")
+    assert (given.folder, given.is_own, given.most_bytes) == (project, False, 0)
+    assert Workspaces(root=own.root, given=project).of("t1", other).folder == other
+
+
+def test_R15_what_the_server_keeps_is_hidden_in_a_folder_that_was_given_and_what_it_runs_is_guarded(tmp_path: Path):
+    project = given_folder(tmp_path)
+    (tmp_path / "linked").symlink_to(project)
+    places = Workspaces(
+        root=project / "data" / "workspaces",
+        given=tmp_path / "linked",
+        private=(project / "data",),
+        guarded=(tmp_path / "linked" / "agents", tmp_path / "recto.toml"),
+    )
+    assert places.of("t1") == Workspace(
+        folder=project,
+        is_own=False,
+        most_bytes=0,
+        hidden=("data",),
+        guarded=("agents", ".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir"),
+        private=(project / "data",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("filesystem-read", {"filePath": "."}),
+        ("filesystem-create", {"filePath": "a.txt", "content": "x"}),
+        ("filesystem-edit", {"filePath": "a.txt", "searchContent": "a", "replaceContent": "b"}),
+        ("ace-text_search", {"pattern": "a"}),
+        ("terminal-execute", {"command": "ls"}),
+        ("terminal-execute", {"command": "ls", "background": True}),
+    ],
+)
+async def test_R15_a_given_folder_that_is_gone_is_told_and_not_made_again(
+    tmp_path: Path, name: str, arguments: dict[str, object]
+):
+    gone = Workspace(folder=tmp_path / "gone", is_own=False)
+    terminal = Terminal(CommandSettings(), Confinement(settings=CommandSettings(), program=None, given={}))
+    given = replace(context(), workspace=gone, terminal=terminal)
+    result = await built_in()[name].act(json.dumps(arguments), given)
+    assert (result.error, text_of(result).removeprefix("Error: ")) == ("error", GONE)
+    assert tree(tmp_path) == []
+
+
+def test_R12_files_of_a_given_folder_that_is_gone_are_neither_kept_nor_put_back(tmp_path: Path):
+    gone, snapshots = Workspace(folder=tmp_path / "gone", is_own=False), Snapshots(root=tmp_path / "snapshots")
+    with pytest.raises(Conflict, match=GONE):
+        snapshots.keep_undo(gone, "t1")
+    with pytest.raises(ToolError, match=GONE):
+        restore(gone, Restoring(before=FolderState(), now=FolderState(), content=lambda _: b""))
+    assert tree(tmp_path) == []
+
+
+@pytest.mark.parametrize("folder", ["missing", "project/data", "project/data/workspaces", "/"])
+def test_R15_a_folder_that_nobody_can_work_in_is_refused(tmp_path: Path, folder: str):
+    project = given_folder(tmp_path)
+    with pytest.raises(SettingsError, match=r"workspace is .*(Make it first|Name the folder of a project)"):
+        check_given(tmp_path / folder, (project / "data",))
+    check_given(project, (project / "data",))
+
+
+async def test_F9_a_workspace_goes_whatever_a_command_has_left_in_it(tmp_path: Path):
+    root = tmp_path / "workspaces"
+    lay_out(root)
+    top = os.open(workspace_of(root, "two"), os.O_RDONLY)
+    for _ in range(1_100):
+        os.mkdir("d", dir_fd=top)
+        inner = os.open("d", os.O_RDONLY, dir_fd=top)
+        os.close(top)
+        top = inner
+    os.close(top)
+    (workspace_of(root, "two") / "deep").chmod(0)
+    await drop_workspace(root, "two")
+    assert names(root) == ["a file", "one", "three"]
+    assert (tmp_path / "outside" / "kept.txt").read_text() == "kept"
+
+
+def test_R15_the_folder_of_a_thread_is_a_whole_path_wherever_the_server_was_started():
+    assert Workspaces(root=Path("data")).of("one").folder == Path.cwd() / "data" / "one"

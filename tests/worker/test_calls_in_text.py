@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.json import load_object
 from recto.conversation.messages import AssistantMessage, Opaque, Text, ToolCall
-from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta, Usage
+from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta, Usage, Used
 from recto.page.prompt.tools_prompt import parse_tool_calls
 from recto.worker.model.reply import Reply
-from recto.worker.tools.calls_in_text import UNREADABLE, CallsInText
+from recto.worker.tools.calls_in_text import CallsInText
 
 CALL = '<tool_call>{"name": "add", "arguments": {"a": 1, "b": "x<y"}}</tool_call>'
 FENCED = '```json\n{"name": "add", "arguments": {"a": 1}}\n```'
@@ -75,17 +74,17 @@ async def test_P11_arguments_are_kept_letter_for_letter_and_each_call_has_an_id(
 
 
 @pytest.mark.parametrize("broken", ["{not json}", '{"name": 5, "arguments": {}}', '{"name": "add"}'])
-async def test_P11_a_call_that_cannot_be_read_is_a_call_that_says_what_is_wrong(broken: str):
-    deltas = await read([f"<tool_call>{broken}</tool_call>"])
-    ((_, name, arguments),) = calls(deltas)
-    assert name == UNREADABLE
-    assert "A tool call could not be read" in str((load_object(arguments) or {})["problem"])
+def test_P11_a_reply_with_a_call_that_cannot_be_read_is_none_and_says_what_is_wrong(broken: str):
+    text = CallsInText(iter(()))
+    assert text.feed(f"So: <tool_call>{broken}</tool_call>{CALL}") == "So:"
+    assert text.end(ReplyEnd(finish="stop", usage=Usage(input=3))) == [Used(usage=Usage(input=3))]
+    assert text.problem.startswith("A tool call could not be read")
 
 
 async def test_P11_a_reply_that_was_cut_off_stays_one_that_was():
-    deltas = await read(['<tool_call>{"name": "add", "argum'], ReplyEnd(finish="length"))
+    deltas = await read([CALL, '<tool_call>{"name": "add", "arguments": {}}'], ReplyEnd(finish="length"))
     assert deltas[-1] == ReplyEnd(finish="length")
-    assert [name for _, name, _ in calls(deltas)] == [UNREADABLE]
+    assert [name for _, name, _ in calls(deltas)] == ["add", "add"]
 
 
 def test_P11_words_do_not_wait_for_the_end():
@@ -236,5 +235,7 @@ def test_P11_however_it_is_cut_it_says_what_the_whole_text_says(parts: list[str]
         at += size
     deltas = reader.end(ReplyEnd(finish="stop"))
     whole = parse_tool_calls(text.lstrip())
-    assert passed + words(deltas) == whole.words.rstrip()
-    assert len(calls(deltas)) == len(whole.calls) + len(whole.problems)
+    assert bool(reader.problem) == bool(whole.problems)
+    if not whole.problems:
+        assert passed + words(deltas) == whole.words.rstrip()
+        assert len(calls(deltas)) == len(whole.calls)

@@ -192,6 +192,7 @@ def at_work(number: int) -> tuple[Entry, ...]:
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("turn", [a_chat, in_chinese, at_work])
 async def test_what_a_log_is_said_to_weigh_is_what_it_takes_with_what_its_pages_remember(
     tmp_path: Path, turn: Callable[[int], tuple[Entry, ...]]

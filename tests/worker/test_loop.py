@@ -16,7 +16,7 @@ from recto.conversation.messages import Text, UserMessage
 from recto.engine.ports import Signal
 from recto.errors import StoreDown
 from recto.ids import new_id
-from recto.models.demo import DemoModel
+from recto.models.demo.demo_model import DemoModel
 from recto.page.prompt.summarise import SummarySettings
 from recto.page.steps.compact import CompactSettings
 from recto.store.database.database import Result, Transaction

@@ -43,7 +43,7 @@ def block(name: str, content: str) -> str:
 
 def whole(*blocks: str) -> str:
     joined = "\n******\n".join(blocks)
-    return f"将 <Quote></Quote> 中的内容作为本次对话的参考:\n<Quote>\n{joined}\n</Quote>"
+    return f"Take what is in <Quote></Quote> as reference for this conversation:\n<Quote>\n{joined}\n</Quote>"
 
 
 async def test_D2_an_agent_whose_model_reads_with_a_tool_quotes_nothing():
@@ -81,7 +81,7 @@ async def test_D2_a_long_document_is_waited_for_to_its_end_and_its_beginning_is_
     assert found is not None
     assert growing.asked[0] == "whole"
     assert max(growing.counts) == 800
-    assert "共 50000 个" in found.text
+    assert " of 50000 characters" in found.text
     assert found.tokens_after <= 100
     assert 9_000 < found.tokens_before < 15_000
 

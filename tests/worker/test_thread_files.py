@@ -25,7 +25,7 @@ from recto.files.ports import Upload
 from recto.files.storage.local_storage import LocalStorage
 from recto.files.urls.signing import Signer, SigningKey
 from recto.ids import new_id
-from recto.models.demo import DemoModel
+from recto.models.demo.demo_model import DemoModel
 from recto.models.ports import Delta, ReplyEnd, TextDelta
 from recto.page.wire.base import Target
 from recto.store.ports import Admission

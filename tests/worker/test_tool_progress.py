@@ -86,3 +86,10 @@ def test_F5_what_goes_on_at_once_is_shown_under_ids_of_its_own_and_all_of_it_end
         ("c1-progress-r-0", "ended"),
         ("c1-progress-r-1", "ended"),
     ]
+
+
+def test_R15_what_a_tool_has_to_show_goes_with_how_far_it_is():
+    watch = Watch()
+    watch.reporter(Progress(label="make", done=2, total=None, unit="lines", text="ok"))
+    content: dict[str, Json] = {"label": "make", "status": "running", "done": 2, "unit": "lines", "text": "ok"}
+    assert watch.heard == [ActivityUpdate(message="c1-progress", activity=ACTIVITY, content=content)]

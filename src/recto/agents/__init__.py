@@ -9,5 +9,6 @@
 - `agent_warnings`: what is allowed and yet hardly meant
 - `agent_folder`: one agent's folder as an agent, in one language or several
 - `folders`: the shipped agents and those of a folder
+- `spoken_language`: the language a conversation begins in
 - `template`: what a new agent's folder begins with
 """

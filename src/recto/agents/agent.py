@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from recto.agents.external_tools import McpSettings, OpenApiSettings
 from recto.agents.file_input import OFF, FileInput
+from recto.config.run_settings import Mode
 from recto.config.settings import Limits
 from recto.conversation.json import Json
-from recto.conversation.messages import ToolOffer
-from recto.page.facts import EXECUTE, SELECT, Phase, ToolCalling
+from recto.conversation.messages import ToolCalling, ToolOffer, WrittenAs
+from recto.page.facts import EXECUTE, SELECT, Phase
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.prompt.summarise import SummarySettings
 from recto.page.prompt.system_prompt import Prompt
@@ -24,6 +26,8 @@ from recto.skills.skill import Skill
 Effort: TypeAlias = Literal["minimal", "low", "medium", "high"]
 # Whether what a client no longer shows of a thread is rolled back (P15), or its list is looked at for what is new only.
 ClientView: TypeAlias = Literal["roll_back", "ignore"]
+# Who takes up a skill: the model alone, or also the words that a user says.
+ActivatedBy: TypeAlias = Literal["model", "triggers"]
 Titles: TypeAlias = Literal["words", "model"]
 DIRECTORY_TOKENS, CASES, VOICE = 1_200, 2, "warm"
 
@@ -48,9 +52,12 @@ class Agent:
     """An agent. `tools` are names; `history` and `budget` as in a page's facts; `options` are fields of the request.
 
     A person has to agree to calls of tools that `confirm` names. `mcp` and `openapi` are where more tools are found,
-    elsewhere.
+    elsewhere. `workspace` is the folder it works in, `mode` what a person has to agree to there; by default the
+    server's.
 
-    Without a `model`, a `window` or a `timezone` it has the server's. `titles` says who names a thread. `client_system`
+    Without a `model`, a `window` or a `timezone` it has the server's. How it calls tools (`tool_calling`) and who takes
+    up its skills (`activation`) is the server's or that of its model, where it does not say; `call_form` is how calls
+    in words are written. `titles` says who names a thread. `client_system`
     lets a client's system and developer messages speak as the system prompt; else they are context, with a user's
     authority. `client_view` says what the list of a client's messages means. `file_input` is what its users may
     attach, `quote` a text that all its pages carry (D2), `datasets` the ids of those it brings along. `vision` says
@@ -60,6 +67,7 @@ class Agent:
     of `use_skill` has `directory_tokens`, an expert is shown `cases` at most. `voices` are texts of the tone section,
     by the name a request asks for; `voice` is the one without (S11). `profile_schema` is what its users' profile has
     to follow, as JSON; `field_titles` are the headings of its fields. `tiers` has the limits of users of other tiers.
+    `variant_of` is the agent that it is in another language.
     """
 
     name: str
@@ -75,6 +83,8 @@ class Agent:
     confirm: tuple[str, ...] = ()
     mcp: tuple[McpSettings, ...] = ()
     openapi: tuple[OpenApiSettings, ...] = ()
+    workspace: Path | None = None
+    mode: Mode | None = None
     file_input: FileInput = OFF
     quote: str = ""
     datasets: tuple[str, ...] = ()
@@ -92,8 +102,11 @@ class Agent:
     field_titles: Mapping[str, str] = field(default_factory=dict[str, str])
     tiers: Mapping[str, Limits] = field(default_factory=dict[str, Limits])
     locale: str = "en"
+    variant_of: str | None = None
     timezone: str | None = None
-    tool_calling: ToolCalling = "native"
+    tool_calling: ToolCalling | None = None
+    call_form: WrittenAs = "fenced"
+    activation: ActivatedBy | None = None
     options: Mapping[str, Json] = field(default_factory=dict[str, Json])
     fold: FoldSettings = FoldSettings()
     compact: CompactSettings = CompactSettings()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
@@ -30,7 +30,7 @@ from recto.config.yaml_values import Values, read_yaml
 from recto.conversation.json import Json, dump
 from recto.errors import SettingsError
 from recto.page.facts import EXECUTE, SELECT, Phase
-from recto.page.fold.fold_settings import FoldSettings
+from recto.page.fold.fold_settings import RECALL, FoldSettings, with_recall_hint
 from recto.page.prompt.system_prompt import Prompt
 from recto.page.steps.compact import CompactSettings
 from recto.skills.load_skills import load_skills
@@ -55,11 +55,13 @@ NO_FIRST = (
 class Toolbox:
     """What tools there are: the names of those built in, and those that an agent's folder has whatever it says.
 
-    The latter raises SettingsError for a folder whose tools cannot be loaded.
+    The latter raises SettingsError for a folder whose tools cannot be loaded. `warnings_of` is what of them is hardly
+    meant.
     """
 
     built_in: Collection[str]
     of_folder: Callable[[Path], Collection[str]]
+    warnings_of: Callable[[Path], Iterable[FileProblem]] = lambda _folder: ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,22 +120,25 @@ def load_agent(folder: Path, limits: Limits, tools: Toolbox | None = None, local
     faults = (*faults, *(_locale_faults(document, locale) if locale else ()))
     problems = [FileProblem(file=file, line=fault.line, text=fault.text) for fault in sorted(faults, key=_line)]
     name = f"{folder.name}-{locale}" if locale else folder.name
-    problems += _name_problems(folder, name)
+    problems += (*_name_problems(folder, name), *_workspace_problems(file, document, table))
     contents = _read_contents(folder, table.locale)
     problems += (*contents.problems, *(_tool_problems(file, document, table, tools) if tools else ()))
     if problems:
         return ReadAgent(agent=CHAT, problems=tuple(problems), broken_skills=contents.broken_skills)
     agent = replace(
         _agent(name, document.body, table, limits),
+        variant_of=folder.name if locale else None,
         skills=contents.skills,
         profile_schema=contents.profile_schema,
         field_titles=contents.field_titles,
         mcp=mcp_settings(table.mcp, document.settings, file),
         openapi=openapi_settings(table.openapi, document.settings, file),
+        workspace=(folder / table.workspace).resolve() if table.workspace else None,
     )
     warnings = [FileProblem(file=file, line=fault.line, text=fault.text) for fault in agent_warnings(agent, document)]
     if not has_file:
         warnings = [FileProblem(file=folder, line=None, text=f"there is no {FILE} in it: {NO_PERSONA}")]
+    warnings += _tool_warnings(folder, tools) if tools else ()
     return ReadAgent(agent=agent, broken_skills=contents.broken_skills, warnings=(*warnings, *contents.warnings))
 
 
@@ -205,6 +210,15 @@ def _name_problems(folder: Path, name: str) -> Iterator[FileProblem]:
     elif not NAME.fullmatch(name):
         text = f"in another language it would be {name}, but {NAME_RULE}. Shorten the folder's name."
         yield FileProblem(file=folder, line=None, text=text)
+
+
+def _workspace_problems(file: Path, document: MarkdownFile, table: AgentTable) -> Iterator[FileProblem]:
+    """A folder to work in that is not there. It is named as seen from the agent's own."""
+    if table.workspace and not (file.parent / table.workspace).is_dir():
+        fault = value_fault(
+            document.settings, ("workspace",), table.workspace, "there is no such folder. Make it first"
+        )
+        yield FileProblem(file=file, line=fault.line, text=fault.text)
 
 
 def _read_contents(folder: Path, locale: str) -> FolderContents:
@@ -283,6 +297,13 @@ def _tool_problems(file: Path, document: MarkdownFile, table: AgentTable, tools:
         yield FileProblem(file=file, line=found.lines.get(("tool_choice",)), text=text)
 
 
+def _tool_warnings(folder: Path, tools: Toolbox) -> Iterator[FileProblem]:
+    """What is hardly meant of its tools; their file as people named it."""
+    file = folder / TOOLS_FILE
+    for one in tools.warnings_of(folder):
+        yield replace(one, file=file) if one.file == file.resolve() else one
+
+
 def _whose(name: str, table: AgentTable) -> str:
     if name in SKILL_TOOLS:
         return ": who has skills has it."
@@ -314,6 +335,7 @@ def _agent(name: str, persona: str, table: AgentTable, limits: Limits) -> Agent:
         vision=table.vision,
         tools=tuple(table.tools),
         confirm=tuple(table.confirm),
+        mode=table.mode,
         file_input=file_input(table.file_input),
         quote=table.quote,
         datasets=tuple(table.datasets),
@@ -329,13 +351,20 @@ def _agent(name: str, persona: str, table: AgentTable, limits: Limits) -> Agent:
         locale=table.locale,
         timezone=table.timezone,
         tool_calling=table.tool_calling,
+        call_form=table.call_form,
+        activation=table.activation,
         # What came from YAML has no other types.
         options=cast("Mapping[str, Json]", table.options),
-        fold=with_table(FoldSettings(), table.fold),
+        fold=_fold_settings(table),
         compact=CompactSettings(**table.compact.model_dump(exclude_none=True)),
         summary=summary_settings(table.summary, table.locale),
         limits=limits,
     )
+
+
+def _fold_settings(table: AgentTable) -> FoldSettings:
+    settings = with_table(FoldSettings(), table.fold)
+    return with_recall_hint(settings, table.locale) if RECALL in table.tools else settings
 
 
 def _phase(phase: Phase, table: PhaseTable) -> Phase:

@@ -9,18 +9,19 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from recto.agents.agent import CASES, CHAT, DIRECTORY_TOKENS, VOICE, ClientView, Effort, Titles
+from recto.agents.agent import CASES, CHAT, DIRECTORY_TOKENS, VOICE, ActivatedBy, ClientView, Effort, Titles
 from recto.agents.external_tools import McpTable, OpenApiTable, ServerName, external_faults
 from recto.agents.file_input import FileInput, FileMode
 from recto.agents.fold_table import Fold, on_or_off, rule_table
 from recto.agents.profile_schema import schema_faults
 from recto.config.checked import ANY, Count, CountOrZero, Table, TableForm, Zone, check, line_of, nearest, value_fault
 from recto.config.problem import Fault
+from recto.config.run_settings import Mode
 from recto.config.settings import Limits
 from recto.config.yaml_values import Values, YamlPath
 from recto.conversation.file_formats import format_by_ending
+from recto.conversation.messages import ToolCalling, WrittenAs
 from recto.errors import SettingsError
-from recto.page.facts import ToolCalling
 from recto.page.fold.rules import RULES
 from recto.page.prompt.summarise import SummarySettings, summary_pieces
 from recto.page.text.tokens import OFFLINE
@@ -134,6 +135,9 @@ class CompactTable(Table):
 
     at: Annotated[float, Field(gt=0, le=1)] | None = None
     least: CountOrZero | None = None
+    keep: Annotated[float, Field(ge=0, le=1)] | None = None
+    last: Annotated[float, Field(ge=0, le=1)] | None = None
+    again: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
 class SummaryTable(Table):
@@ -177,7 +181,11 @@ class AgentTable(Table):
     confirm: list[str] = Field(default_factory=list[str])
     mcp: dict[ServerName, McpTable] = Field(default_factory=dict[str, McpTable])
     openapi: dict[ServerName, OpenApiTable] = Field(default_factory=dict[str, OpenApiTable])
-    tool_calling: ToolCalling = "native"
+    workspace: Annotated[str, Field(min_length=1)] | None = None
+    mode: Mode | None = None
+    tool_calling: ToolCalling | None = None
+    call_form: WrittenAs = "fenced"
+    activation: ActivatedBy | None = None
     tool_choice: Annotated[str, AfterValidator(_choice)] | None = None
     output: dict[str, object] | None = None
     options: dict[str, object] = Field(default_factory=dict[str, object])

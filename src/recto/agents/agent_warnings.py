@@ -104,7 +104,7 @@ def _choice_warnings(agent: Agent) -> Iterator[tuple[None, str]]:
     """A tool of some skills is not offered in every page. Tools told of in words are never chosen so."""
     choice = agent.sampling.tool_choice
     having = [skill.name for skill in agent.skills.values() if choice in skill.tools]
-    if having and agent.tool_calling == "native":
+    if having and agent.tool_calling != "prompt":
         text = f"tool_choice is {choice}, which only {', '.join(having)} may call, so no other page asks for it"
         yield None, f"{text}. Choose a tool that no skill names, or leave it out."
 

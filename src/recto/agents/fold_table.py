@@ -48,6 +48,7 @@ class FoldTable(Table):
 
     root: str | None = None
     case_sensitive: bool | None = None
+    recall_hint: bool | None = None
 
 
 def rule_table(rule: FoldRule) -> type[RuleTable]:
@@ -83,7 +84,8 @@ def with_table(settings: FoldSettings, fold: FoldTable, rules: Sequence[FoldRule
     given = [(rule, table) for rule in rules if (table := cast("RuleTable | None", getattr(fold, rule.name)))]
     named = {rule.name: _with_rule(settings.rule(rule.name) or rule, table) for rule, table in given}
     changed = {name: rule for name, rule in named.items() if rule or settings.rule(name)}
-    return FoldSettings(rules=settings.rules, project=project, **changed)
+    hint = settings.recall_hint if fold.recall_hint is None else fold.recall_hint
+    return FoldSettings(rules=settings.rules, project=project, recall_hint=hint, **changed)
 
 
 def _with_rule(rule: FoldRule, table: RuleTable) -> FoldRule | None:

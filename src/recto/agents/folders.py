@@ -44,15 +44,18 @@ class Loaded(Mapping[str, Agent]):
         return len(self.agents)
 
 
-def load_agents(folder: Path | None, limits: Limits, tools: Toolbox | None = None) -> Loaded:
+def load_agents(
+    folder: Path | None, limits: Limits, tools: Toolbox | None = None, *, only: str | None = None
+) -> Loaded:
     """The shipped agents and those of a folder; one of the same name takes the place of ours, a broken one too.
 
-    An agent's own `limits` stand over those given. Without a toolbox nobody looks whether tools exist.
+    An agent's own `limits` stand over those given. Without a toolbox nobody looks whether tools exist. Where `only` one
+    agent is wanted, folders of others are not read.
     """
-    shipped = load_folder(SHIPPED, limits, tools)
+    shipped = load_folder(SHIPPED, limits, tools, only=only)
     if folder is None:
         return shipped
-    own = load_folder(folder, limits, tools)
+    own = load_folder(folder, limits, tools, only=only)
     # With an agent of ours go those it is in other languages.
     taken = {*own.broken, *[path.name for path in own.folders.values()]}
     kept = [name for name in shipped if name in own or taken.isdisjoint((name, shipped.folders[name].name))]
@@ -65,14 +68,15 @@ def load_agents(folder: Path | None, limits: Limits, tools: Toolbox | None = Non
     )
 
 
-def load_folder(folder: Path, limits: Limits, tools: Toolbox | None = None) -> Loaded:
+def load_folder(folder: Path, limits: Limits, tools: Toolbox | None = None, *, only: str | None = None) -> Loaded:
     """The agents of a folder alone. A folder that cannot be read raises SettingsError."""
     try:
         found = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
     except OSError as error:
         allowed = f"it cannot be read ({error.strerror}). Name a folder of agents"
         raise SettingsError(name="agents", value=str(folder), allowed=allowed) from error
-    return _loaded({path: _read(path, found, limits, tools) for path in found})
+    wanted = [path for path in found if only is None or only == path.name or only.startswith(f"{path.name}-")]
+    return _loaded({path: _read(path, found, limits, tools) for path in wanted})
 
 
 def _read(path: Path, found: Collection[Path], limits: Limits, tools: Toolbox | None) -> Mapping[str, ReadAgent]:

@@ -28,7 +28,10 @@ description: What this agent is for, in one line.
 # confirm: []                  # names of tools that a person has to agree to, each time
 # mcp: {{files: {{command: [python, server.py]}}}}   # servers of tools; docs/external-tools.md has it all
 # openapi: {{shop: {{file: shop.yaml}}}}     # services with an OpenAPI file beside this one
-# tool_calling: native         # or prompt, for models that cannot call tools
+# workspace: .                 # the folder its tools work in; default: the server's, else one for each thread
+# mode: ask                    # what a person agrees to there: ask, edits or full; default: the server's
+# tool_calling: auto           # native, prompt (in words) or auto; default: as the server and its model have it
+# call_form: fenced            # or tags: how calls are written in words
 
 # Files and knowledge
 # file_input: false            # true: users may attach documents and images. Or a table; docs/agents.md has it
@@ -51,9 +54,10 @@ description: What this agent is for, in one line.
 # budget: 8000                 # tokens of the system prompt; default: no limit
 # phases: {{select: {{history: 5, budget: 2000}}, execute: {{history: 10, budget: 8000}}}}   # of agents with skills/
 # directory_tokens: 1200       # of use_skill, with its directory of skills
+# activation: model            # or triggers: a user's words take up a skill too; default: as the model needs it
 # cases: 2                     # worked examples an expert is shown at most
 # fold: eager                  # or off, or a table; docs/agents.md has it
-# compact: {{at: 0.8, least: 1000}}
+# compact: {{at: 0.8, least: 1000, keep: 0.3, last: 0.5, again: 0.1}}
 # summary: {{tokens: 100000, summary_tokens: 4000, characters_per_message: 20000}}
 
 # What a run may use; the server's [limits] are the defaults
@@ -66,6 +70,7 @@ description: What this agent is for, in one line.
 #   tool_characters: 50000
 #   failures: 4
 #   bad_arguments: 3
+#   unusable_replies: 2
 #   claims: 20
 #   compactions: 3
 #   client_seconds: 86400

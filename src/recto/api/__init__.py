@@ -22,4 +22,5 @@ In the order a request meets them, and then what they share:
 - `problems`: refusals, as `application/problem+json`
 - `description`: the description of the API, as OpenAPI
 - `docs_page`: the same as a page
+- `home_page`: the page at `/`
 """

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from starlette.requests import Request
@@ -31,7 +30,10 @@ from recto.files.urls.signing import Signer
 from recto.store.ports import Admission, Admitted, StoredRun
 from recto.store.store import Store
 from recto.tools.client_schema import Schemas
+from recto.tools.commands.terminal import Terminal
 from recto.tools.mark import ProfileCheck
+from recto.tools.workspace.snapshots import Snapshots
+from recto.tools.workspace.workspaces import Workspaces
 
 if TYPE_CHECKING:
     from recto.files.fetch.outbound import Outbound
@@ -111,7 +113,7 @@ class Backend:
     at once wait for `body_turns`, so that others get theirs in between. `model_urls` are the addresses of models, by
     their names. `preview` sets the page of a run that is not stored. `has_spans`: those of runs are recorded, below
     that of whoever asked for one. `unavailable_tools` names the places elsewhere whose tools an agent cannot use at
-    present.
+    present. `snapshots` has the files of workspaces as they were.
     """
 
     store: Store
@@ -130,7 +132,9 @@ class Backend:
     forget_gone: Callable[[], Awaitable[int]] = forget_nothing
     bounds: Bounds = UNBOUNDED
     operators: frozenset[str] = frozenset({LOCAL})
-    workspaces: Path | None = None
+    workspaces: Workspaces | None = None
+    terminal: Terminal | None = None
+    snapshots: Snapshots | None = None
     tool_names: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     offered: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     confirmed: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])

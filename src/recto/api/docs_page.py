@@ -20,7 +20,7 @@ h2{margin-top:2.5rem;border-bottom:1px solid #ddd}code,pre{font-family:ui-monosp
 pre{background:#f5f5f3;padding:.8rem;overflow:auto;white-space:pre-wrap}td{padding:.1rem 1rem .1rem 0}
 summary{cursor:pointer;padding:.3rem 0}b{display:inline-block;min-width:4.5rem}
 @media(prefers-color-scheme:dark){body{color:#eee;background:#181818}pre{background:#242424}h2{border-color:#444}}"""
-POLICY = "default-src 'none'; frame-ancestors 'none'; style-src 'sha256-{hash}'"
+POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src '{style}'"
 METHODS = ("get", "post", "put", "patch", "delete")
 Paths: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Json]]]
 
@@ -32,9 +32,17 @@ async def get_description(request: Request) -> Response:
 
 async def get_docs(request: Request) -> Response:
     """The API, for people."""
-    hash = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     page = _page(request.app.state.describe())
-    return HTMLResponse(page, headers={"content-security-policy": POLICY.format(hash=hash)})
+    return HTMLResponse(page, headers={"content-security-policy": content_policy()})
+
+
+def content_policy(*, script: str = "") -> str:
+    """What a page of ours may load: nothing but our style, and the one script that is in it."""
+    return POLICY.format(style=_digest(STYLE)) + (f"; script-src '{_digest(script)}'" if script else "")
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def _page(description: Mapping[str, Json]) -> str:

@@ -136,6 +136,7 @@ def read_parameters(request: Request, parameters: Sequence[HandlerParameter]) ->
     for one in parameters:
         text = one.text(request)
         if text is None:
+            wrong += [(one.name, "is missing")] if one.is_required else []
             continue
         try:
             values[one.argument] = one.value(text)

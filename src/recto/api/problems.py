@@ -46,7 +46,7 @@ DOWN: Mapping[type[RectoError], str] = {
 }
 LOGGER = logging.getLogger("recto.api")
 RETRY_SECONDS = 1
-NO_ADDRESS = "There is nothing at this address. The addresses there are: /docs."
+NO_ADDRESS = "There is nothing at this address. All that there are stand in /docs."
 CODES = {404: "not_found", 400: "bad_request", 408: "too_slow", 431: "too_large", 503: "stopping"}
 
 

@@ -12,12 +12,13 @@ from recto.api.copilotkit import agent_routes, info, inspector, single_endpoint,
 from recto.api.description import describe
 from recto.api.docs_page import get_description, get_docs
 from recto.api.files import attachments, datasets, serving
+from recto.api.home_page import get_home
 from recto.api.ops import agents, health, operations
 from recto.api.route import Route
 from recto.api.router import Api
 from recto.api.runs import ag_ui, chat, resume
 from recto.api.runs import routes as runs
-from recto.api.threads import calls, history, previews, thread_messages
+from recto.api.threads import calls, file_changes, history, previews, thread_messages, turning_back
 from recto.api.threads import routes as threads
 from recto.api.users import me, profile
 
@@ -28,6 +29,8 @@ ROUTES = (
     *chat.ROUTES,
     *calls.ROUTES,
     *threads.ROUTES,
+    *turning_back.ROUTES,
+    *file_changes.ROUTES,
     *previews.ROUTES,
     *thread_messages.ROUTES,
     *history.ROUTES,
@@ -49,6 +52,7 @@ ROUTES = (
 
 # They describe the others, not themselves.
 DESCRIPTIONS = (
+    Route(method="GET", path="/", handler=get_home, tag="", is_open=True),
     Route(method="GET", path="/openapi.json", handler=get_description, tag="", is_open=True),
     Route(method="GET", path="/docs", handler=get_docs, tag="", is_open=True),
 )

@@ -3,5 +3,6 @@
 - `run_server`: a server from its settings, and in which order things begin and end
 - `agents`: agents with their tools and models
 - `external`: tools that live elsewhere
+- `thread_folders`: where threads work, and what of the server is out of their reach
 - `files`: storage, signing, reading of documents, uploads
 """

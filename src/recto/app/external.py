@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from recto.agents.agent import Agent
 from recto.app.files import make_outbound
-from recto.config.file_settings import BUBBLEWRAP
 from recto.config.settings import ServerSettings
-from recto.files.parsing.pool.confine import program_path
+from recto.sandbox.bubblewrap import program_path
 from recto.tools.client_schema import Schemas
 from recto.tools.external.live_tools import LiveTools, tool_sources
 from recto.tools.external.sandbox import Sandbox
@@ -54,6 +53,6 @@ def make_services(settings: ServerSettings, schemas: Schemas) -> ExternalService
         settings=settings.external,
         environment=os.environ,
         open_web=lambda internal: outbound().open_web(internal=internal),
-        sandbox=Sandbox(program=program_path(BUBBLEWRAP), scratch_bytes=settings.external.scratch_bytes),
+        sandbox=Sandbox(program=program_path(), scratch_bytes=settings.external.scratch_bytes),
         schemas=schemas,
     )

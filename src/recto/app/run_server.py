@@ -28,7 +28,7 @@ from recto.api.router import Api
 from recto.api.runs.chat import CHAT
 from recto.api.runs.streams import OpenStreams
 from recto.api.server import make_api
-from recto.app.agents import AgentsAndModels, load_agents_and_models, model_of
+from recto.app.agents import AgentsAndModels, commands_in_words, load_agents_and_models, make_terminal, model_of
 from recto.app.external import make_live_tools
 from recto.app.files import (
     Address,
@@ -40,6 +40,7 @@ from recto.app.files import (
     now,
     open_files,
 )
+from recto.app.thread_folders import make_workspaces
 from recto.config.run_settings import (
     CleaningSettings,
 )
@@ -48,6 +49,7 @@ from recto.config.zones import zone_of_server
 from recto.engine.dispatch import Dispatcher
 from recto.engine.hub import Hub
 from recto.engine.janitor import keep_clean
+from recto.errors import SettingsError, raise_all
 from recto.files.storage.choose_storage import read_storage_url
 from recto.files.urls.signing import FILES, Signer
 from recto.files.urls.signing_keys import parse_keys
@@ -62,6 +64,7 @@ from recto.telemetry import Telemetry
 from recto.tools.client_schema import Schemas
 from recto.tools.external.live_tools import LiveTools, OfEach
 from recto.tools.registry import Registry
+from recto.tools.workspace.snapshots import Snapshots
 from recto.tools.workspace.workspaces import sweep_workspaces
 from recto.tracing.otlp import open_tracer
 from recto.tracing.spans import Tracer
@@ -85,7 +88,7 @@ def serve(
     reached: Callable[[Point], None] | None = None,
 ) -> None:
     """Serve until stopped. `announce` gets the url and the token; `reached` is where runs are, and may end us."""
-    check_binding(settings.host, settings.auth.has_accounts)
+    _check_values(settings)
     folder = DataFolder(settings.data)
     try:
         made = make_application(settings, folder, reached or pass_by)
@@ -120,23 +123,38 @@ def make_application(settings: ServerSettings, folder: DataFolder, reached: Call
 
 def check(settings: ServerSettings) -> Mapping[str, str]:
     """Raise what would keep this server from starting; else what it would serve. Nothing is opened or written."""
-    # One is made at the start; what it is does not matter here.
-    check_binding(settings.host, settings.auth.has_accounts)
-    Authenticator(replace(settings.auth, token=settings.auth.token or new_id()))
-    _rules(settings)
-    if settings.storage_url:
-        read_storage_url(settings.storage_url)
-    if settings.signing_keys:
-        parse_keys(settings.signing_keys)
+    _check_values(settings)
     available, prices = load_agents_and_models(settings), load_prices(settings.prices)
     return {
         "agents": ", ".join(available.agents),
         "where nobody is named": f"{settings.chat_agent} on {CHAT}, {settings.run_agent} everywhere else",
         "time zone": f"{zone_of_server(settings.timezone)}, where neither a run nor its agent names one",
         "tools": "; ".join(f"{name}: {_names(tools)}" for name, tools in available.tools.items()),
+        "commands": commands_in_words(available),
         "tools elsewhere": _elsewhere(available.agents.values()),
         "prices": f"of {prices.as_of}, in {prices.currency}",
     }
+
+
+def _check_values(settings: ServerSettings) -> None:
+    """Raise what is wrong with values of settings, all of it at once."""
+    # A token is made at the start; what it is does not matter here.
+    auth = replace(settings.auth, token=settings.auth.token or new_id())
+    checks: list[Callable[[], object]] = [
+        partial(check_binding, settings.host, settings.auth.has_accounts),
+        partial(Authenticator, auth),
+        partial(_rules, settings),
+        partial(model_of, settings, settings.model),
+    ]
+    checks += [partial(read_storage_url, settings.storage_url)] if settings.storage_url else []
+    checks += [partial(parse_keys, settings.signing_keys)] if settings.signing_keys else []
+    wrong = list[SettingsError]()
+    for check in checks:
+        try:
+            check()
+        except SettingsError as error:
+            wrong.append(error)
+    raise_all(wrong)
 
 
 def _names(tools: Registry) -> str:
@@ -233,6 +251,8 @@ def _settle() -> None:
 
 async def _close(runtime: Runtime, library: Library) -> None:
     """What others work with ends last."""
+    if runtime.terminal:
+        await runtime.terminal.close()
     await library.close()
     for model in (runtime.model, *runtime.models.values()):
         await model.aclose()
@@ -257,9 +277,10 @@ def _cleaning(settings: ServerSettings, runtime: Runtime) -> Mapping[str, Callab
     documents = services.documents if services else None
     texts = {"texts": partial(documents.clean, runtime.store.known_blobs)} if documents else {}
     folders = partial(sweep_workspaces, settings.workspaces_folder, runtime.store.known_threads)
+    snapshots = partial(sweep_workspaces, settings.snapshots_folder, runtime.store.known_threads)
     memory = {"threads in memory": runtime.forget_gone}
     rows = {"rows": partial(_clean_rows, settings.cleaning, runtime.store)}
-    return {**rows, **files, **texts, "workspaces": folders, **memory}
+    return {**rows, **files, **texts, "workspaces": folders, "snapshots": snapshots, **memory}
 
 
 async def _clean_rows(settings: CleaningSettings, store: Store) -> int:
@@ -307,9 +328,16 @@ def _backend(
         preview=partial(preview, runtime),
         unavailable_tools=tools.unavailable,
         workspaces=runtime.workspaces,
+        terminal=runtime.terminal,
+        snapshots=runtime.snapshots,
         clock=now,
         new_id=new_id,
     )
+
+
+def _snapshots(settings: ServerSettings) -> Snapshots | None:
+    kept = settings.snapshots
+    return Snapshots(root=settings.snapshots_folder, settings=kept) if kept.kept else None
 
 
 def _model_urls(runtime: Runtime) -> Mapping[str, str]:
@@ -324,8 +352,9 @@ def _runtime(plan: Plan, store: Store, services: FileServices, tools: LiveTools)
         hub=Hub(store, settings.hub),
         file_services=services,
         zone=zone_of_server(settings.timezone),
-        workspaces=settings.workspaces_folder,
-        workspace_bytes=settings.work.workspace_bytes,
+        workspaces=make_workspaces(settings),
+        terminal=make_terminal(settings, available),
+        snapshots=_snapshots(settings),
         vision=settings.work.vision,
         profile_bytes=settings.work.profile_bytes,
         state_bytes=settings.work.state_bytes,

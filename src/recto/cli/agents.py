@@ -1,9 +1,9 @@
-"""`recto agents`: check a folder of agents, explain one, or begin a new one. Refuses to run them."""
+"""`recto agents`: check a folder of agents, explain or try one, or begin a new one."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import cache
@@ -19,9 +19,12 @@ from recto.agents.file_input import with_reading
 from recto.agents.folders import Loaded, load_folder
 from recto.agents.template import new_files
 from recto.cli import options
+from recto.cli.calls.try_agent import try_agent
 from recto.cli.command import FAILED, WRONG_USE, group, stop
 from recto.cli.elsewhere import tools_elsewhere, with_tried
 from recto.cli.explain import explain
+from recto.cli.serve import tools_tried
+from recto.cli.server_settings import AGENTS_HERE
 from recto.config.settings import Limits, ServerSettings
 from recto.conversation.json import Json, dump
 from recto.errors import SettingsError
@@ -29,13 +32,13 @@ from recto.errors import SettingsError
 if TYPE_CHECKING:
     from recto.tools.external.services import ToolSource
 
-agents = group("agents", "Check the folder of your agents, explain one, or begin a new one.")
+agents = group("agents", "Check the folder of your agents, explain or try one, or begin a new one.")
 
 
 @agents.command()
 def check(
     context: typer.Context,
-    folder: options.AgentsToCheck,
+    folder: options.AgentsToCheck = AGENTS_HERE,
     *,
     strict: options.Strict = False,
     offline: options.Offline = False,
@@ -55,7 +58,7 @@ def check(
             loaded = load_folder(_of_agents(folder), Limits(), tools)
             linted = [one for name in loaded for one in lint(loaded[name], loaded.folders[name], tools)]
             loaded = replace(loaded, warnings=tuple(dict.fromkeys((*loaded.warnings, *linted))))
-            found = tools_elsewhere(None if offline else context.obj, ServerSettings(), loaded)
+            found = tools_elsewhere(None if offline else tools_tried(context), ServerSettings(), loaded)
             loaded = with_tried(loaded, found)
     except SettingsError as error:
         raise stop("agents check", error, WRONG_USE) from error
@@ -70,10 +73,11 @@ def check(
 
 
 agents.command()(explain)
+agents.command("try")(try_agent)
 
 
 @agents.command()
-def new(name: options.NewAgent, *, into: options.Into = Path("agents")) -> None:
+def new(name: options.NewAgent, *, into: options.Into = AGENTS_HERE) -> None:
     """Begin an agent: a folder with AGENT.md, which shows every setting, and tools.py, which has one tool.
 
     Exit codes: 0 done, 1 failed, 2 wrong use.
@@ -91,8 +95,11 @@ def new(name: options.NewAgent, *, into: options.Into = Path("agents")) -> None:
     except OSError as error:
         raise stop("agents new", f"{folder} cannot be made ({error.strerror}).", FAILED) from error
     typer.echo(f"Made {folder} with {FILE} (who it is, and its settings) and {TOOLS_FILE} (what it can do). Next:")
-    typer.echo(f"  recto agents check {into}")
-    typer.echo(f"  RECTO_AGENT={name} recto serve --agents {into}")
+    # That folder is looked for where a command is typed.
+    named, flag = ("", "") if into == AGENTS_HERE else (f" {into}", f" --agents {into}")
+    typer.echo(f"  recto agents check{named}")
+    typer.echo(f'  recto agents try {folder} "How many words are in this?"')
+    typer.echo(f"  RECTO_AGENT={name} recto serve{flag}")
 
 
 def load_toolbox() -> Toolbox:
@@ -104,10 +111,11 @@ def load_toolbox() -> Toolbox:
     packages = tools_of_packages()
 
     @cache
-    def of_folder(folder: Path) -> Collection[str]:
-        return tuple(Registry((*packages, *tools_of_folder(folder))))
+    def of_folder(folder: Path) -> Registry:
+        return Registry((*packages, *tools_of_folder(folder)))
 
-    return Toolbox(built_in=tuple([tool.name for tool in tools_built_in()]), of_folder=of_folder)
+    built_in = tuple([tool.name for tool in tools_built_in()])
+    return Toolbox(built_in=built_in, of_folder=of_folder, warnings_of=lambda folder: of_folder(folder).warnings)
 
 
 def _of_agents(folder: Path) -> Path:

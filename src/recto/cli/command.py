@@ -19,6 +19,9 @@ def exit_codes(command: str, *misused: type[RectoError]) -> Generator[None]:
         yield
     except (SettingsError, *misused) as error:
         raise stop(command, error, WRONG_USE) from error
+    except BrokenPipeError:
+        # Whoever reads what we print has enough: no failure of ours.
+        raise
     except (RectoError, OSError) as error:
         raise stop(command, error, FAILED) from error
 

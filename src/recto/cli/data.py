@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from recto.cli import options
-from recto.cli.command import exit_codes, group
+from recto.cli.command import FAILED, exit_codes, group, stop
 from recto.cli.server_settings import load_settings
 from recto.config.settings import ServerSettings
 from recto.errors import SettingsError, WireError
@@ -32,6 +31,11 @@ OTHERS = 0o077
 TIER = "1 to 32 of a-z, 0-9, `_` and `-`. Who was given none has `free`."
 Tier = Annotated[str, typer.Argument(metavar="TIER", help=TIER)]
 
+NOBODY = (
+    "Nothing is kept of a user {name!r}. Users are named as in RECTO_API_KEYS or the `sub` of a JWT; whoever has the "
+    "local token is 'local'. Name another, or their server's data folder with --data."
+)
+
 user = group("user", "Give out or delete everything that is kept of a user; give them a tier.")
 
 
@@ -46,6 +50,8 @@ def backup(
     PostgreSQL is copied with its own pg_dump, a storage of its own with its tools. Exit codes: 0 done, 1 failed,
     2 wrong use.
     """
+    from rich.console import Console
+
     from recto.files.storage.local_storage import copy_files
     from recto.store.database.sqlite import backup_file
 
@@ -79,6 +85,8 @@ def export_user(
     """Print everything that is kept of a user, one JSON object a line. Exit codes: 0 done, 1 failed, 2 wrong use."""
     with exit_codes("user export"):
         count = asyncio.run(_export(settings_of_server(data, config), name))
+    if not count:
+        raise stop("user export", NOBODY.format(name=name), FAILED)
     typer.echo(f"{count} lines.", err=True)
 
 

@@ -18,6 +18,7 @@ from recto.cli import options
 from recto.cli.command import exit_codes
 from recto.cli.data import opened_store
 from recto.cli.elsewhere import TryTools, own_tools, tools_elsewhere
+from recto.cli.serve import tools_tried
 from recto.cli.server_settings import load_settings
 from recto.config.checked import nearest
 from recto.config.settings import ServerSettings
@@ -25,11 +26,13 @@ from recto.config.zones import zone_of_server
 from recto.conversation.input.run_options import RunOptions
 from recto.conversation.json import Json, dump
 from recto.errors import SettingsError
-from recto.page.body import encode_tool
-from recto.page.facts import Facts
+from recto.page.body import EncodedPart, encode_tool
+from recto.page.facts import Facts, Turn
 from recto.page.manifest import Part
-from recto.page.preamble import system_text
-from recto.page.prompt.system_prompt import PromptCut, SystemPrompt
+from recto.page.named_rules import why
+from recto.page.preamble import parts_taken, system_text
+from recto.page.prompt.system_prompt import SystemPrompt
+from recto.page.shown_parts import first_words, rule_fields
 from recto.page.text.tokens import OFFLINE
 from recto.page.wire.base import Target
 from recto.page.wire.formats import SPEAKERS, wire_named
@@ -66,7 +69,7 @@ class Explained:
     agent: Agent
     context: PromptContext
     system: SystemPrompt
-    tools: tuple[Part, ...]
+    tools: tuple[EncodedPart, ...]
     read: dict[str, bool]
     user: str | None
     missing: dict[str, str] = field(default_factory=dict[str, str])
@@ -80,12 +83,17 @@ class Explained:
     def tool_tokens(self) -> dict[str, int]:
         """Those of each tool beside the prompt."""
         in_words = self.agent.tool_calling == "prompt"
-        return {tool.source: 0 if in_words else tool.tokens_after for tool in self.tools}
+        return {tool.part.source: 0 if in_words else tool.part.tokens_after for tool in self.tools}
 
     @property
-    def changes(self) -> tuple[PromptCut | Part, ...]:
+    def tool_words(self) -> dict[str, str]:
+        """How what is said of each tool begins."""
+        return {one.part.source: first_words(one.segment.data, one.part.kind) or "" for one in self.tools}
+
+    @property
+    def changes(self) -> tuple[Part, ...]:
         """What is shorter than it might be."""
-        return (*self.system.changes, *[tool for tool in self.tools if tool.decision == "cut"])
+        return (*parts_taken(self.system), *[one.part for one in self.tools if one.part.decision == "cut"])
 
 
 def explain(
@@ -110,7 +118,7 @@ def explain(
     with exit_codes("agents explain"):
         settings = load_settings({"agents": agents, "data": data}, os.environ, config)
         with redirect_stdout(sys.stderr):
-            agent, tools, missing = _agent(settings, name, context.obj)
+            agent, tools, missing = _agent(settings, name, tools_tried(context))
             found = replace(asyncio.run(_explained(settings, asked, agent, tools)), missing=missing)
     typer.echo(dump(_row(found)).decode() if as_json else "\n".join(_lines(found)))
 
@@ -130,14 +138,16 @@ async def _explained(settings: ServerSettings, asked: ExplainRequest, agent: Age
         prompt=context.prompt,
         budget=context.budget,
         tools=context.tools,
-        tool_calling=agent.tool_calling,
+        tool_calling=agent.tool_calling or "native",
+        call_form=agent.call_form,
+        turn=Turn(),
         locale=agent.locale,
     )
     return Explained(
         agent=agent,
         context=context,
         system=system_text(facts),
-        tools=tuple([encode_tool(offer, wire_named(facts.target.wire), OFFLINE).part for offer in facts.tools]),
+        tools=tuple([encode_tool(offer, wire_named(facts.target.wire), OFFLINE) for offer in facts.tools]),
         read={path: known.at(path) is not None for path in _declared(skill)} if skill else {},
         user=asked.user,
     )
@@ -146,17 +156,20 @@ async def _explained(settings: ServerSettings, asked: ExplainRequest, agent: Age
 def _agent(settings: ServerSettings, name: str, trying: TryTools | None) -> tuple[Agent, Registry, dict[str, str]]:
     """An agent, its tools with those that are found elsewhere, and what is wrong where some are missing."""
     from recto.agents.folders import load_agents
+    from recto.models.choose import with_defaults
     from recto.tools.registry import Registry
 
-    loaded = load_agents(settings.agents, settings.limits)
+    loaded = load_agents(settings.agents, settings.limits, only=name)
     if name not in loaded:
+        loaded = load_agents(settings.agents, settings.limits)
         why = "; ".join(map(str, loaded.broken.get(name, ())))
         raise SettingsError(name="AGENT", value=name, allowed=why or f"there is none{nearest(name, tuple(loaded))}")
     one = replace(loaded, agents={name: loaded[name]})
     found = tools_elsewhere(trying, settings, one).get(name, ())
     more = [tool for source in found for tool in source.found.tools]
     missing = {source.name: source.found.problem for source in found if source.found.problem}
-    return loaded[name], Registry((*own_tools(loaded, name).values(), *more)), missing
+    agent = with_defaults(loaded[name], settings.model, settings.work.tool_calling)
+    return agent, Registry((*own_tools(loaded, name).values(), *more)), missing
 
 
 def _target(model: str) -> Target:
@@ -203,7 +216,10 @@ def _declared(skill: Skill) -> tuple[str, ...]:
 
 def _row(found: Explained) -> dict[str, Json]:
     context = found.context
-    changes = [{"what": one.source, "decision": one.decision, "reason": one.reason} for one in found.changes]
+    changes = [
+        {"what": one.source, "decision": one.decision, "rule": one.rule, **rule_fields(one.rule), "reason": one.reason}
+        for one in found.changes
+    ]
     return {
         "agent": found.agent.name,
         "skill": context.skill.name if context.skill else None,
@@ -214,6 +230,7 @@ def _row(found: Explained) -> dict[str, Json]:
         "budget": context.budget,
         "tokens": found.tokens,
         "tools": dict(found.tool_tokens),
+        "words": dict(found.tool_words),
         "missing": dict(found.missing),
         "read": dict(found.read),
         "changes": changes,
@@ -234,10 +251,10 @@ def _lines(found: Explained) -> list[str]:
         f"read    {read or 'nothing'}",
         f"history {history} before the current turn",
         f"tokens  {found.tokens} of the system prompt, {budget}; {_of_tools(found)}",
-        f"tools   {', '.join(tools) or 'none'}",
+        *[f"tool    {tool}: {begins}" for tool, begins in zip(tools, found.tool_words.values(), strict=True)],
     ]
     lines += [f"missing tools of {name}: {problem}" for name, problem in found.missing.items()]
-    lines += [f"{one.decision:<7} {one.source}: {one.reason}" for one in found.changes]
+    lines += [f"{one.decision:<7} {one.source}: {why(one.rule, one.reason)}" for one in found.changes]
     lines += [f"over    {found.system.over}"] if found.system.over else []
     return [*lines, "", found.system.text]
 

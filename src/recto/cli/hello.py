@@ -1,73 +1,179 @@
-"""A first run, over HTTP like any client's: what `recto serve --hello` shows."""
+"""The first runs, over HTTP like any client's: what `recto serve --hello` shows, in the terminal's language."""
 
 from __future__ import annotations
 
-import http.client
 import sys
-from collections.abc import Iterator, Mapping
-from urllib.parse import urlsplit
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
-from recto.conversation.json import Json, dump, load_object
-from recto.ids import new_id
+from recto.conversation.json import Json
+from recto.errors import RectoError, ServerUnreachable
 
-QUESTION = "What is 12 * 7, and what time is it?"
-# What the shipped agent is for: it takes up a skill, and goes on as its expert.
-OF_VIBE = "Read my bazi: I was born on 1990-05-15 at 14:30 in Beijing, male."
-VIBE, IN_ENGLISH = "vibe", "vibe-en"
-SHOWN, OK = 100, 200
+if TYPE_CHECKING:
+    from rich.console import Console
 
+    from recto.client import ChatTurn
 
-def say_hello(url: str, token: str | None, agent: str) -> None:
-    """Ask one question and print the answer as it streams."""
-    from rich.console import Console  # here: only who is greeted waits for it
-
-    # What a model or a tool writes is shown as it is: brackets are no markup, long lines are not broken.
-    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
-    question, asked = (OF_VIBE, IN_ENGLISH) if agent == VIBE else (QUESTION, agent)
-    console.print(f"\nPOST {url}/api/v1/agent/runs  {question!r}")
-    for event in _events(url, token, question, asked):
-        line = _line(event)
-        console.print(line, end="" if event.get("type") == "TEXT_MESSAGE_CONTENT" else "\n") if line else None
-    console.print()
-    sys.stdout.flush()
+FILE = "prices.csv"
+SHOWN = 100
 
 
-def _events(url: str, token: str | None, question: str, agent: str) -> Iterator[Mapping[str, Json]]:
-    message = {"id": new_id(), "role": "user", "content": question}
-    ids = {"threadId": new_id(), "runId": new_id(), "protocolVersion": "1.0"}
-    body = dump({**ids, "messages": [message], "forwardedProps": {"agent": agent}})
-    address = urlsplit(url)
-    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
-    headers = {"content-type": "application/json", "accept": "text/event-stream"}
-    headers |= {"authorization": f"Bearer {token}"} if token else {}
-    connection.request("POST", "/api/v1/agent/runs", body, headers)
-    answer = connection.getresponse()
-    if answer.status != OK:
-        detail = (load_object(answer.read()) or {}).get("detail", answer.reason)
-        yield {"type": "RUN_ERROR", "message": detail}
-    for line in answer:
-        if line.startswith(b"data: "):
-            yield load_object(line[6:]) or {}
-    connection.close()
+@dataclass(frozen=True, kw_only=True)
+class HelloWords:
+    """What is asked, and what is said around it."""
+
+    file: tuple[tuple[str, str], ...]
+    about_chat: str
+    to_chat: str
+    about_vibe: str
+    vibe: str
+    to_vibe: str
+    about_other: str
+    to_other: str
+    you: str
+    calls: str
+    failed: str
+    next: str
+    steps: tuple[tuple[str, str], ...]
 
 
-def _line(event: Mapping[str, Json]) -> str:
-    match event:
-        case {"type": "TOOL_CALL_START", "toolCallName": name}:
-            return f"  calls {name}"
-        case {"type": "TOOL_CALL_RESULT", "content": content}:
-            return f"  answer {_short(str(content))}"
-        case {"type": "TEXT_MESSAGE_CONTENT", "delta": delta}:
-            return f"{delta}"
-        case {"type": "TEXT_MESSAGE_START" | "TEXT_MESSAGE_END"}:
-            return " "
-        case {"type": "RUN_ERROR", "message": message}:
-            return f"The run failed: {message}"
-        case {"type": "RUN_FINISHED"}:
-            return "The run is finished, and stored."
-        case _:
-            return ""
+WORDS: Mapping[Literal["en", "zh"], HelloWords] = {
+    "en": HelloWords(
+        file=(("fruit", "price"), ("apples", "7"), ("pears", "9")),
+        about_chat="chat reads a file and uses a tool",
+        to_chat=f"Read {FILE}. What do 12 apples cost: 12 * 7?",
+        about_vibe="vibe takes up a skill, and goes on as its expert",
+        vibe="vibe-en",
+        to_vibe="I need career advice: I am a nurse, and I want to work with data.",
+        about_other="{agent} answers",
+        to_other="What is 12 * 7, and what time is it?",
+        you="you",
+        calls="calls",
+        failed="The run failed: {message}",
+        next="what next",
+        steps=(
+            ("open", "{address}"),
+            ("look", "{recto} explain {run}{data}    what the model was sent, and why each part was there"),
+            ("build", "{recto} agents new NAME    an agent of your own"),
+            ("connect", "RECTO_MODEL=openai:NAME OPENAI_API_KEY=... {recto} serve    a real model"),
+        ),
+    ),
+    "zh": HelloWords(
+        file=(("水果", "价格"), ("苹果", "7"), ("梨", "9")),
+        about_chat="chat 读文件、用工具",
+        to_chat=f"读一下 {FILE}，12 个苹果多少钱：12 * 7？",
+        about_vibe="vibe 激活一项技能，以专家的身份继续",
+        vibe="vibe",
+        to_vibe="我想聊聊职业规划：我是护士，想转行做数据。",
+        about_other="{agent} 回答",
+        to_other="12 * 7 是多少？现在几点？",
+        you="你",
+        calls="调用",
+        failed="运行失败：{message}",
+        next="接下来",
+        steps=(
+            ("打开", "{address}"),
+            ("查看", "{recto} explain {run}{data}    模型收到了什么，每一部分为什么在那里"),
+            ("动手", "{recto} agents new NAME    做一个自己的 agent"),
+            ("连接", "RECTO_MODEL=openai:NAME OPENAI_API_KEY=... {recto} serve    换上真正的模型"),
+        ),
+    ),
+}
+
+
+def language_of_terminal(environment: Mapping[str, str]) -> Literal["en", "zh"]:
+    """That of the first variable that names one, as the C library looks for it; English unless it is Chinese."""
+    named = next(filter(None, map(environment.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), "")
+    return "zh" if named.lower().startswith("zh") else "en"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Greeting:
+    """A server that is up, and how it is greeted.
+
+    `agent` is the one it was told to answer with, `data` its folder, `command` what is typed for `recto` here.
+    """
+
+    url: str
+    token: str
+    address: str
+    language: Literal["en", "zh"]
+    agent: str | None
+    data: str
+    command: str
+
+    def say(self) -> None:
+        """Make the first runs, show them as they stream, then what to do next."""
+        from rich.console import Console  # here: only who is greeted waits for it
+
+        # What a model or a tool writes is shown as it is: brackets are no markup, long lines are not broken.
+        console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+        words, run = WORDS[self.language], ""
+        for heading, agent, question, turn in self._runs(words):
+            console.print(f"\n── {heading} ──", style="bold")
+            _print(console, words.you, question)
+            try:
+                _show(console, words, agent, turn.events())
+            except ServerUnreachable:
+                return
+            except RectoError as error:
+                console.print(words.failed.format(message=error), style="red")
+            run = run or turn.run
+        console.print(f"\n── {words.next} ──", style="bold")
+        data = f" --data {self.data}" if self.data != "recto-data" else ""
+        for name, text in words.steps:
+            filled = text.format(address=self.address, recto=self.command, run=run or "RUN", data=data)
+            _print(console, name, filled)
+        sys.stdout.flush()
+
+    def _runs(self, words: HelloWords) -> Iterator[tuple[str, str, str, ChatTurn]]:
+        """What stands over each run, who answers, what is asked, and its turn."""
+        if self.agent:
+            yield words.about_other.format(agent=self.agent), self.agent, words.to_other, self._ask(words.to_other)
+            return
+        turn = self._ask(words.to_chat, (FILE, "".join(f"{','.join(row)}\n" for row in words.file).encode()))
+        yield words.about_chat, "chat", f"{words.to_chat}  [{FILE}]", turn
+        yield words.about_vibe, "vibe", words.to_vibe, self._ask(words.to_vibe, agent=words.vibe)
+
+    def _ask(self, question: str, *files: tuple[str, bytes], agent: str | None = None) -> ChatTurn:
+        from recto.client import Client, Patience
+
+        # A server that stops meanwhile is not waited for.
+        client = Client(url=self.url, token=self.token, agent=agent, patience=Patience(tries=0))
+        return client.chat(question, files=files)
+
+
+def _show(console: Console, words: HelloWords, agent: str, events: Iterable[Mapping[str, Json]]) -> None:
+    """Print a run as it goes."""
+    arguments, names = dict[Json, str](), dict[Json, str]()
+    for event in events:
+        match event:
+            case {"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": str(name)}:
+                names[id], arguments[id] = name, ""
+            case {"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": str(delta)}:
+                arguments[id] = arguments.get(id, "") + delta
+            case {"type": "TOOL_CALL_RESULT", "toolCallId": id, "content": content}:
+                _print(
+                    console, words.calls, f"{names.get(id)}({_short(arguments.get(id, ''))}) → {_short(str(content))}"
+                )
+            case {"type": "TEXT_MESSAGE_START"}:
+                console.print(f"{agent:<9}", style="cyan", end="")
+            case {"type": "TEXT_MESSAGE_CONTENT", "delta": str(delta)}:
+                console.print(delta.replace("\n", "\n" + " " * 9), end="")
+            case {"type": "TEXT_MESSAGE_END"}:
+                console.print()
+            case _:
+                pass
+
+
+def _print(console: Console, name: str, text: str) -> None:
+    from rich.cells import cell_len
+
+    console.print(name + " " * (9 - cell_len(name)), style="cyan", end="")
+    console.print(text)
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]} ..."
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN else f"{line[:SHOWN]} ..."

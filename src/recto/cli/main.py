@@ -36,7 +36,7 @@ COMMANDS = (
     ),
     Listed("backup", "recto.cli.data", "Copy database and files into a new folder, while the server runs or not."),
     Listed("user", "recto.cli.data", "Give out or delete everything that is kept of a user; give them a tier."),
-    Listed("agents", "recto.cli.agents", "Check the folder of your agents, explain one, or begin a new one."),
+    Listed("agents", "recto.cli.agents", "Check the folder of your agents, explain or try one, or begin a new one."),
     Listed("keys", "recto.cli.keys", "Change the keys that sign urls of files."),
     Listed("storage", "recto.cli.storage", "Say whose files a storage holds."),
 )

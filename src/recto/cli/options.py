@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -10,24 +11,31 @@ import typer
 from recto.config.setting import settings_of
 from recto.config.settings import ServerSettings
 
+LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+
 
 def _setting(name: str, metavar: str) -> object:
     """The flag of a setting: its name, its sentence and its default are those of the setting."""
     one = next(one for one in settings_of(ServerSettings) if one.name == name)
     default = f"  [default: {one.default}]" if one.default is not None else ""
-    return typer.Option(f"--{name.replace('_', '-')}", metavar=metavar, help=one.doc + default)
+    # In a terminal a link leads nowhere.
+    return typer.Option(f"--{name.replace('_', '-')}", metavar=metavar, help=LINK.sub(r"\1", one.doc) + default)
 
 
 Host = Annotated[str | None, _setting("host", "ADDRESS")]
 Port = Annotated[int | None, _setting("port", "N")]
 DataDir = Annotated[Path | None, _setting("data", "DIR")]
+WorkspaceDir = Annotated[Path | None, _setting("workspace", "DIR")]
+AgentMode = Annotated[str | None, _setting("mode", "MODE")]
 AgentsDir = Annotated[Path | None, _setting("agents", "DIR")]
 ServerConfig = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="TOML file.  [default: recto.toml, if there is one]")
 ]
 Hello = Annotated[bool, typer.Option("--hello", help="Make a first run once it is up, and show it.")]
 
-AgentsToCheck = Annotated[Path, typer.Argument(metavar="DIR", help="Folder with a folder for each agent.")]
+AgentsToCheck = Annotated[
+    Path, typer.Argument(metavar="[DIR]", help="Folder with a folder for each agent.", show_default="agents")
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Warnings fail too.")]
 Offline = Annotated[bool, typer.Option("--offline", help="Do not try servers that agents have tools from.")]
 CheckAsJson = Annotated[bool, typer.Option("--json", help="Print agents, problems and warnings as JSON.")]
@@ -39,6 +47,13 @@ ScenarioName = Annotated[
 ForUser = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Whose data it is for.")]
 Voice = Annotated[str | None, typer.Option("--voice", metavar="NAME", help="The voice_mode.  [default: the agent's]")]
 ExplainAsJson = Annotated[bool, typer.Option("--json", help="Print the prompt and why as JSON.")]
+AgentToTry = Annotated[Path, typer.Argument(metavar="FOLDER", help="The agent's folder.")]
+WordsToSay = Annotated[str, typer.Argument(metavar="WORDS", help="What the user says.")]
+TriedModel = Annotated[
+    str | None,
+    typer.Option("--model", metavar="MODEL", help="Whatever the agent names.  [default: its own, else the server's]"),
+]
+AgreeToAll = Annotated[bool, typer.Option("--agree", help="Agree to the calls that a person has to agree to.")]
 NewAgent = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, - and _, at most 64.")]
 Into = Annotated[Path, typer.Option("--into", metavar="DIR", help="Folder of agents it is made in.")]
 

@@ -8,9 +8,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import which
 from typing import TypeAlias
 from urllib.parse import quote, unquote, urlsplit
 
@@ -18,7 +19,8 @@ import typer
 
 from recto.cli import options
 from recto.cli.command import exit_codes
-from recto.cli.hello import say_hello
+from recto.cli.elsewhere import TryTools
+from recto.cli.hello import Greeting, language_of_terminal
 from recto.cli.logs import Secrets, set_up_logs
 from recto.cli.server_settings import FILE, OTHERS, SECRETS, SETTINGS, load_settings
 from recto.config.setting import Secrecy, values_of
@@ -45,10 +47,17 @@ Announce: TypeAlias = Callable[[str, str | None], None]
 
 @dataclass(frozen=True, kw_only=True)
 class ServerEntry:
-    """Serve; or say what would be served."""
+    """Serve; or say what would be served; or try tools that live elsewhere."""
 
     serve: Callable[[ServerSettings, Announce], None]
     check: Callable[[ServerSettings], Mapping[str, str]]
+    try_tools: TryTools
+
+
+def tools_tried(context: typer.Context) -> TryTools | None:
+    """What tries tools that live elsewhere, of what a command was given."""
+    entry: ServerEntry | None = context.obj
+    return entry.try_tools if entry else None
 
 
 def serve(
@@ -58,6 +67,8 @@ def serve(
     port: options.Port = None,
     data: options.DataDir = None,
     agents: options.AgentsDir = None,
+    workspace: options.WorkspaceDir = None,
+    mode: options.AgentMode = None,
     config: options.ServerConfig = None,
     hello: options.Hello = False,
     check: options.CheckOnly = False,
@@ -69,10 +80,10 @@ def serve(
     2 wrong use.
     """
     entry: ServerEntry = context.obj
-    flags = {"host": host, "port": port, "data": data, "agents": agents}
+    flags = {"host": host, "port": port, "data": data, "agents": agents, "workspace": workspace, "mode": mode}
     with exit_codes("serve"):
         settings = load_settings(flags, os.environ, config)
-        secrets = Secrets(_secrets(settings, os.environ))
+        secrets = Secrets(secrets_of(settings, os.environ))
         # Who checks wants to hear what is wrong, however quiet the server is to be.
         level = "warning" if check and settings.log_level == "error" else settings.log_level
         set_up_logs(level, settings.log_format, secrets)
@@ -88,21 +99,57 @@ def _announcing(settings: ServerSettings, secrets: Secrets, *, hello: bool) -> A
     def announce(url: str, token: str | None) -> None:
         # One that was made just now is told here, and nowhere else.
         secrets.add(token or "")
-        typer.echo(
-            f"Recto is listening on {url} (model {settings.model}, data in {settings.data}). Stop it with Ctrl-C."
-        )
         # One that was given is known to whoever gave it.
-        if token and settings.auth.token is None:
-            typer.echo(f"Its token is {token}. Open {url}/#token={quote(token)}, or send it as Authorization: Bearer.")
-        if settings.model == "demo":
-            typer.echo("This is the demo model. For a real one: RECTO_MODEL=openai:NAME OPENAI_API_KEY=... recto serve")
-        sys.stdout.flush()
-        if hello and token:
-            say_hello(url, token, settings.chat_agent)
-        elif hello:
-            typer.echo("--hello needs the local token; set RECTO_TOKEN to have one beside API keys or JWT.")
+        made = token if settings.auth.token is None else None
+        address = f"{url}/#token={quote(made)}" if made else f"{url}/"
+        try:
+            _greet(settings, url, address, made)
+            if hello and token:
+                _say_hello(settings, url, address, token)
+            elif hello:
+                typer.echo("--hello needs the local token; set RECTO_TOKEN to have one beside API keys or JWT.")
+        except BrokenPipeError:
+            # Whoever reads along may leave, as `head` does; the server stays, and is not to stumble over it at its end.
+            sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
 
     return announce
+
+
+def _greet(settings: ServerSettings, url: str, address: str, made: str | None) -> None:
+    """Say where the server is; and its token, if it was made."""
+    typer.echo(f"Recto is listening on {url} (model {settings.model}, data in {settings.data}). Stop it with Ctrl-C.")
+    if made:
+        typer.echo(f"Its token is {made}. Open {address}, or send it as Authorization: Bearer.")
+    for line in _about_agents(settings):
+        typer.echo(line)
+    if settings.model == "demo":
+        typer.echo("This is the demo model. For a real one: RECTO_MODEL=openai:NAME OPENAI_API_KEY=... recto serve")
+
+
+def _say_hello(settings: ServerSettings, url: str, address: str, token: str) -> None:
+    Greeting(
+        url=url,
+        token=token,
+        address=address,
+        language=language_of_terminal(os.environ),
+        agent=settings.agent,
+        data=str(settings.data),
+        command=_command(),
+    ).say()
+
+
+def _command() -> str:
+    """What is typed for `recto` where it was started: after `make run` it is on no path."""
+    started = sys.argv[0]
+    return "recto" if which("recto") or Path(started).name != "recto" else started
+
+
+def _about_agents(settings: ServerSettings) -> Iterator[str]:
+    """What is said of a folder that nobody named."""
+    if settings.agents_here == "used":
+        yield f"Agents of the folder {settings.agents} are used too; --agents none leaves them out."
+    elif settings.agents_here == "empty":
+        yield "The folder agents here has no agent in it (a folder with AGENT.md), so it is not used."
 
 
 def _print_settings(settings: ServerSettings, found: Mapping[str, str]) -> None:
@@ -142,7 +189,7 @@ def _shown(name: str, value: object) -> str:
     return repr(text)
 
 
-def _secrets(settings: ServerSettings, environment: Mapping[str, str]) -> list[str]:
+def secrets_of(settings: ServerSettings, environment: Mapping[str, str]) -> list[str]:
     """Whatever was set that nobody may read, and the passwords in addresses."""
     found = [word for name, value in values_of(settings).items() for word in _words(SETTINGS[name].secrecy, value)]
     keys, urls = _settings_of_models()

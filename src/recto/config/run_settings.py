@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from recto.config.setting import COUNT, COUNT_OR_ZERO, DAYS, SECONDS, SECONDS_OR_ZERO, Range, setting
+from recto.conversation.messages import ToolCalling
 from recto.errors import SettingsError
 
+# What a person has to agree to: all that changes files or runs commands; commands alone; nothing.
+Mode: TypeAlias = Literal["ask", "edits", "full"]
 Synchronous: TypeAlias = Literal["NORMAL", "FULL"]
 
 
@@ -57,6 +60,12 @@ class WorkSettings:
         "Whether the models see pictures; by default those of OpenAI, Anthropic and Google do and others do not. "
         "An agent's own `vision` wins.",
     )
+    tool_calling: ToolCalling | None = setting(
+        None,
+        "How tools are offered by agents that do not say it: `native`, `prompt` (in words) or `auto` (natively, and "
+        "calls in words are [understood](models.md#small-and-local-models)); by default `auto` with `compatible:` "
+        "models and `native` with others.",
+    )
     quotes_at_once: int = setting(2, "How many quotes of documents (mode `always`) are put together at a time.", COUNT)
     workspace_bytes: int = setting(2**30, "Bytes the workspace of one thread may hold; 0 is no limit.", COUNT_OR_ZERO)
     profile_bytes: int = setting(
@@ -66,6 +75,65 @@ class WorkSettings:
     )
     state_bytes: int = setting(
         65_536, "Bytes of the state that a thread shares with its clients; beyond it 422.", Range(least=1_000)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchSettings:
+    """What a [search](coder.md#search) in a workspace may take, and how much of it is shown."""
+
+    results: int = setting(
+        100,
+        "Lines a [search](coder.md#search) shows that does not say how many.",
+        COUNT,
+        name="search_results",
+    )
+    counted: int = setting(10_000, "Matching lines that a search counts; it stops there.", COUNT, name="search_counted")
+    line_characters: int = setting(
+        300, "Characters that a search shows of one line, around the match.", Range(least=40), name="search_characters"
+    )
+    file_bytes: int = setting(
+        16 * 2**20, "Bytes of a file that is searched; larger ones are passed over.", COUNT, name="search_file_bytes"
+    )
+    seconds: float = setting(30.0, "Seconds a search may take.", SECONDS, name="search_seconds")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileToolSettings:
+    """What one [read or edit](coder.md#files) of the coder may take, and how much of it is shown."""
+
+    read_files: int = setting(50, "Paths that one [read](coder.md#files) may name.", COUNT, name="read_files_at_once")
+    line_characters: int = setting(
+        2_000, "Characters that a read or a diff shows of one line.", COUNT, name="read_line_characters"
+    )
+    listing_entries: int = setting(300, "Entries that the listing of a folder shows.", COUNT)
+    edits: int = setting(100, "Edits that one call may make in a file.", COUNT, name="edits_at_once")
+    edit_bytes: int = setting(2**25, "Bytes of a file that is edited; larger ones are not.", COUNT)
+    symbol_bytes: int = setting(
+        262_144, "Bytes of a source that is read with its symbols; larger ones are without.", COUNT_OR_ZERO
+    )
+    symbol_seconds: float = setting(2.0, "Seconds that finding the symbols of a source may take.", SECONDS)
+    symbol_memory_bytes: int = setting(2**30, "Bytes of memory for the process that finds symbols.", Range(least=2**27))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnapshotSettings:
+    """What is kept of files, so that they can be [put back](threads.md#files-put-back) as they were."""
+
+    kept: int = setting(
+        50,
+        "Turns of a thread whose files can be [put back](threads.md#files-put-back), and up to ten more; 0 keeps none.",
+        COUNT_OR_ZERO,
+        name="kept_turns",
+    )
+    files: int = setting(
+        50_000, "Files of a workspace that are kept for that; where there are more, none is.", COUNT, name="kept_files"
+    )
+    file_bytes: int = setting(
+        10 * 2**20, "Bytes of a file that is kept for that; larger ones are not.", COUNT, name="kept_file_bytes"
+    )
+    thread_bytes: int = setting(
+        2**30, "Bytes kept for that of one thread, compressed; beyond it files are not.", COUNT, name="kept_bytes"
     )
 
 
@@ -276,6 +344,62 @@ class ExternalSettings:
         "Bytes that one started here may write to its temporary folder, and to its home; they are memory.",
         COUNT,
         name="external_scratch_bytes",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandSettings:
+    """What [commands](coder.md#commands) of agents may cost, and what their [sandbox](coder.md#the-sandbox) has."""
+
+    seconds: float = setting(
+        600.0,
+        "Seconds a [command](coder.md#commands) may take, within the `tool_seconds` of its agent.",
+        SECONDS,
+        name="command_seconds",
+    )
+    memory_bytes: int = setting(
+        2 * 2**30, "Bytes in memory that a command may have, with all it starts.", COUNT, name="command_memory_bytes"
+    )
+    processes: int = setting(
+        256, "Processes that a command may have at a time.", Range(least=8), name="command_processes"
+    )
+    file_bytes: int = setting(
+        2**30, "Bytes of one file that a command writes.", Range(least=4_096), name="command_file_bytes"
+    )
+    open_files: int = setting(
+        1_024, "Files that each process of a command may have open.", Range(least=16), name="command_open_files"
+    )
+    scratch_bytes: int = setting(
+        512 * 2**20,
+        "Bytes that a command may write to its own `/tmp`, and to its shared memory; they are memory.",
+        Range(least=4_096),
+        name="command_scratch_bytes",
+    )
+    output_bytes: int = setting(
+        64 * 2**20, "Bytes that a command may print; then it is ended.", Range(least=1_000), name="command_output_bytes"
+    )
+    outputs: int = setting(
+        20, "Files of whole outputs that are kept in a workspace; older ones go.", COUNT, name="command_outputs"
+    )
+    at_once: int = setting(16, "Commands that run at a time, beside jobs; others wait.", COUNT, name="commands_at_once")
+    thread_jobs: int = setting(4, "[Jobs](coder.md#jobs) of one thread that run at a time.", COUNT_OR_ZERO)
+    jobs: int = setting(32, "Jobs of all threads that run at a time.", COUNT_OR_ZERO)
+    job_seconds: float = setting(3_600.0, "Seconds a job may take.", SECONDS)
+    network: bool = setting(
+        False,
+        "Whether commands in the [sandbox](coder.md#the-sandbox) have the network that the server has.",
+        name="sandbox_network",
+    )
+    readable: str = setting(
+        "",
+        "Folders outside `/usr` that commands in the sandbox may read besides, with commas between them, such as "
+        "`/opt/node`; programs in a `bin` there are found.",
+        name="sandbox_readable",
+    )
+    environment: str = setting(
+        "",
+        "Names of variables of the server's environment that commands get, with commas between them.",
+        name="sandbox_environment",
     )
 
 

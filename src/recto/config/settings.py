@@ -15,13 +15,18 @@ from recto.config.run_settings import (
     BackoffSettings,
     Bounds,
     CleaningSettings,
+    CommandSettings,
     DispatchSettings,
     ExternalSettings,
+    FileToolSettings,
     HubSettings,
     LogCacheSettings,
+    Mode,
     PostgresSettings,
     RecorderSettings,
     SchemaLimits,
+    SearchSettings,
+    SnapshotSettings,
     SqliteSettings,
     SuggestionSettings,
     Timeouts,
@@ -56,6 +61,11 @@ class Limits(Table):
     bad_arguments: CountOrZero = Field(
         default=3, description="Replies in a row whose calls no tool could take, before a run ends."
     )
+    unusable_replies: CountOrZero = Field(
+        default=2,
+        description="How often a reply is asked for again that makes up a tool's result, or has a call that cannot be "
+        "read; then the run ends.",
+    )
     claims: Count = Field(
         default=20,
         description="How often a run may be taken up before it is given up as one that brings its worker down.",
@@ -80,7 +90,22 @@ class ServerSettings:
     host: str = setting("127.0.0.1", "Address to listen on.")
     port: int = setting(8787, "Port; 0 takes any that is free.", Range(least=0, most=65_535))
     data: Path = setting(Path("recto-data"), "Folder for the database.")
-    agents: Path | None = setting(None, "Folder with a folder for each agent of yours.")
+    agents: Path | None = setting(
+        None,
+        "Folder with a folder for each agent of yours; by default `agents` in the current folder, if there are agents "
+        "in it. `none` uses no folder.",
+    )
+    workspace: Path | None = setting(
+        None,
+        "The [folder](coder.md#the-workspace) that agents work in; by default each thread has one of its own. "
+        "An agent's own `workspace` wins.",
+    )
+    mode: Mode | None = setting(
+        None,
+        "What [a person has to agree to](coder.md#modes): `ask` (edits and commands), `edits` (commands) or `full` "
+        "(nothing); by default `full` in a thread's own folder and `ask` in one that was given. An agent's own `mode` "
+        "wins.",
+    )
     agent: str | None = setting(None, "The agent that [answers](#which-agent-answers) where nobody is named.", NAME)
     model: str = setting("demo", "The [model](#models) of agents that name none.", NAME)
     timezone: str | None = setting(
@@ -108,12 +133,16 @@ class ServerSettings:
     bounds: Bounds = Bounds()
     suggestions: SuggestionSettings = SuggestionSettings()
     work: WorkSettings = WorkSettings()
+    search: SearchSettings = SearchSettings()
+    file_tools: FileToolSettings = FileToolSettings()
+    snapshots: SnapshotSettings = SnapshotSettings()
     timeouts: Timeouts = Timeouts()
     backoff: BackoffSettings = BackoffSettings()
     recorder: RecorderSettings = RecorderSettings()
     log_cache: LogCacheSettings = LogCacheSettings()
     schemas: SchemaLimits = SchemaLimits()
     external: ExternalSettings = ExternalSettings()
+    commands: CommandSettings = CommandSettings()
     database_url: str | None = setting(
         None,
         "`sqlite:///PATH` (by default in the data folder) or `postgresql://USER:PASSWORD@HOST/DATABASE` (`postgres://` "
@@ -140,6 +169,12 @@ class ServerSettings:
     outbound: OutboundSettings = OutboundSettings()
     pictures: PictureSettings = PictureSettings()
     limits: Limits = Limits()
+    # The folder `agents` that nobody named: its agents are used, or there are none in it; None where it is not there.
+    agents_here: Literal["used", "empty"] | None = None
+    # Agents that name a model have this one too: when one is tried.
+    has_one_model: bool = False
+    # What it was read from, where that is there.
+    config_file: Path = Path("recto.toml")
 
     @property
     def run_agent(self) -> str:
@@ -165,6 +200,11 @@ class ServerSettings:
     def workspaces_folder(self) -> Path:
         """Where each thread has a folder to work in."""
         return self.data / "workspaces"
+
+    @property
+    def snapshots_folder(self) -> Path:
+        """Where files of workspaces are kept as they were."""
+        return self.data / "snapshots"
 
 
 def given(table: BaseModel) -> dict[str, object]:

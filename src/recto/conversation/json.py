@@ -48,6 +48,11 @@ def load_object(text: str | bytes) -> Mapping[str, Json] | None:
     return value if isinstance(value, dict) else None
 
 
+def leading_object(text: str) -> Mapping[str, Json] | None:
+    """The object a text is or has for its first line: behind it may stand what a person or we said of a result."""
+    return load_object(text) or load_object(text.partition("\n")[0]) if text.startswith("{") else None
+
+
 def parts_of(value: Json) -> Iterable[Json]:
     """What a JSON value holds, one level down."""
     match value:

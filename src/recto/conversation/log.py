@@ -8,12 +8,14 @@ code of their own anywhere else.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias, cast, get_args
+from itertools import compress, zip_longest
+from typing import Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
 from recto.conversation.json import Json, load
+from recto.conversation.memo import keep_newest
 from recto.conversation.messages import AssistantMessage, Logged, Message, UnreadMessages, UserMessage
 
 # `core` is what a client calls having no skill.
@@ -26,10 +28,12 @@ class SkillChanged(Logged):
     """From here on the thread works in this skill; None, or `core`, leaves it.
 
     One that comes with a request follows its user message, so that a rollback to that message takes it back (S4).
+    `said` are the words of that message that took it up, where it was neither the model nor the request.
     """
 
     skill: str | None
     scenario: str | None = None
+    said: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +146,11 @@ Entry: TypeAlias = Message | Marker
 MARKERS: frozenset[type[Entry]] = frozenset(get_args(Marker))
 # What can be turned back to: not what stands for messages that were not read.
 MESSAGES: tuple[type[Message], ...] = tuple(kind for kind in get_args(Message) if kind is not UnreadMessages)
+KINDS_OF_MESSAGES: frozenset[type[Entry]] = frozenset(get_args(Message))
 TURNS_BACK: frozenset[type[Entry]] = frozenset(get_args(TurnBack))
+
+
+MarkerT = TypeVar("MarkerT", bound=Marker)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,27 +168,38 @@ class View:
     @cached_property
     def markers(self) -> tuple[Marker, ...]:
         """The markers in force, in order."""
-        if MARKERS.isdisjoint(map(type, self.entries)):
+        if MARKERS.isdisjoint(self._kinds):
             return ()
-        return cast("tuple[Marker, ...]", tuple([entry for entry in self.entries if type(entry) in MARKERS]))
+        are_markers = map(MARKERS.__contains__, map(type, self.entries))
+        return cast("tuple[Marker, ...]", tuple(compress(self.entries, are_markers)))
+
+    @cached_property
+    def _kinds(self) -> frozenset[type[Entry]]:
+        # Of a long log most questions are answered by these, without a look at its entries.
+        return frozenset(map(type, self.entries))
+
+    def newest_first(self, kind: type[MarkerT]) -> Iterator[MarkerT]:
+        """The markers of a kind that are in force."""
+        if kind in self._kinds:
+            found = (entry for entry in reversed(self.markers) if type(entry) is kind)
+            yield from cast("Iterator[MarkerT]", found)
 
     @cached_property
     def skill(self) -> SkillChanged | None:
         """The skill the thread works in; None where it never had one or left it."""
-        last = next((entry for entry in reversed(self.markers) if isinstance(entry, SkillChanged)), None)
+        last = next(self.newest_first(SkillChanged), None)
         return last if last and last.skill not in NO_SKILL else None
 
     @cached_property
     def state(self) -> Json:
         """The state that is shared with clients; None where there is none."""
-        last = next((entry for entry in reversed(self.markers) if isinstance(entry, StateChanged)), None)
+        last = next(self.newest_first(StateChanged), None)
         return load(last.value) if last else None
 
     @cached_property
     def compaction(self) -> Compacted | None:
         """The newest summary whose messages are all still in view."""
-        found = [entry for entry in reversed(self.markers) if isinstance(entry, Compacted)]
-        return next((entry for entry in found if self.place_of(entry.upto) >= 0), None)
+        return next((entry for entry in self.newest_first(Compacted) if self.place_of(entry.upto) >= 0), None)
 
     @cached_property
     def compacted(self) -> int:
@@ -189,12 +208,14 @@ class View:
 
     def place_of(self, id: str) -> int:
         """The place of a message among the messages; -1 where it is not in view."""
-        return next((place for place, message in enumerate(self.messages) if message.id == id), -1)
+        # From the end: what is asked for is mostly near it.
+        backwards = range(len(self.messages) - 1, -1, -1)
+        return next((place for place in backwards if self.messages[place].id == id), -1)
 
     @cached_property
     def finishes(self) -> Mapping[str, Finish]:
         """How replies ended that did not end by themselves, by message id."""
-        return {entry.message: entry.finish for entry in self.markers if isinstance(entry, ReplyEnded)}
+        return {entry.message: entry.finish for entry in reversed([*self.newest_first(ReplyEnded)])}
 
     @cached_property
     def reply(self) -> AssistantMessage | None:
@@ -204,21 +225,26 @@ class View:
     @cached_property
     def turn_start(self) -> int:
         """The place of the current turn's user message among the messages; their number, where there is none."""
-        places = range(len(self.messages) - 1, -1, -1)
-        return next((place for place in places if self.messages[place].role == "user"), len(self.messages))
+        kinds = list(map(type, reversed(self.messages)))
+        return len(kinds) - 1 - kinds.index(UserMessage) if UserMessage in kinds else len(kinds)
 
 
 def messages_of(entries: Sequence[Entry]) -> tuple[Message, ...]:
     """The messages among some entries."""
     if MARKERS.isdisjoint(map(type, entries)):
         return cast("tuple[Message, ...]", tuple(entries))
-    return cast("tuple[Message, ...]", tuple([entry for entry in entries if type(entry) not in MARKERS]))
+    are_messages = map(KINDS_OF_MESSAGES.__contains__, map(type, entries))
+    return cast("tuple[Message, ...]", tuple(compress(entries, are_messages)))
 
 
 def view(log: Sequence[Entry]) -> View:
     """What is seen of a log after all its markers. A rollback to what is not seen changes nothing."""
+    return _view_of(log) if isinstance(log, tuple) else _view(tuple(log))
+
+
+def _view(log: tuple[Entry, ...]) -> View:
     if TURNS_BACK.isdisjoint(map(type, log)):
-        return View(entries=tuple(log))
+        return View(entries=log)
     entries: list[Entry] = []
     hidden: list[tuple[Entry, ...]] = []
     for entry in log:
@@ -233,6 +259,10 @@ def view(log: Sequence[Entry]) -> View:
             case _:
                 entries.append(entry)
     return View(entries=tuple(entries), can_undo=bool(hidden))
+
+
+# A step of a run asks again and again, of a log or two; many runs take their steps in turn.
+_view_of = keep_newest(32)(_view)
 
 
 def _place_of(entries: Sequence[Entry], id: str, kinds: tuple[type[Entry], ...]) -> int | None:
@@ -260,9 +290,10 @@ class Stretch:
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """The numbers in view, as stretches in their order."""
+    """The numbers in view, as stretches in their order, and whether there is a rollback to take back."""
 
     stretches: tuple[Stretch, ...] = (Stretch(first=1),)
+    can_undo: bool = False
 
     def __contains__(self, number: int) -> bool:
         place = bisect_right(self.stretches, number, key=_first) - 1
@@ -270,6 +301,14 @@ class Seen:
             return False
         last = self.stretches[place].last
         return last is None or number <= last
+
+    def parts_from(self, other: Seen) -> int:
+        """A number before which both have the same."""
+        pairs = zip_longest(self.stretches, other.stretches)
+        ours, theirs = next(((a, b) for a, b in pairs if a != b), (None, None))
+        if ours is None or theirs is None or ours.first != theirs.first:
+            return min([stretch.first for stretch in (ours, theirs) if stretch], default=0)
+        return min([stretch.last + 1 for stretch in (ours, theirs) if stretch.last is not None])
 
     def before(self, number: int) -> Seen:
         """What of it stands before a number."""
@@ -295,7 +334,7 @@ def seen_of(turns: Sequence[TurnBack], messages: Mapping[str, int]) -> Seen:
             case Undone():
                 now = hidden.pop() if hidden else now
         now = _Link(number + 1, None, now)
-    return Seen(stretches=_listed(now))
+    return Seen(stretches=_listed(now), can_undo=bool(hidden))
 
 
 class _Link(NamedTuple):

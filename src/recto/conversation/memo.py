@@ -83,7 +83,8 @@ def grow(
         return extend(None, messages, *args)
     # Kept without the message it is kept on, so that the two do not keep each other alive.
     anchor = anchor_of(messages)
-    memo, key = messages[anchor].memo, (extend, args)
+    # A log, and a page of it with something before it, are two conversations that grow side by side.
+    memo, key = messages[anchor].memo, (extend, args, anchor)
     before, after = tuple(messages[:anchor]), tuple(messages[anchor + 1 :])
     known = cast("tuple[_Known[Said, State], ...]", memo.get(key, ()))
     begun = next((one for one in known if one.before == before and one.after == after[: len(one.after)]), None)
@@ -91,7 +92,7 @@ def grow(
         return begun.state
     state, done = (begun.state, len(begun.after)) if begun else (extend(None, messages[: anchor + 1], *args), 0)
     # A new turn, and a retry, change what follows the last user message; what precedes it is kept for them.
-    turn = next((place for place in range(len(after) - 1, -1, -1) if after[place].role == "user"), 0)
+    turn = next((place for place in range(len(after) - 1, done, -1) if after[place].role == "user"), 0)
     base = known[-1:]
     if turn > done:
         state = extend(state, after[done:turn], *args)
@@ -114,6 +115,32 @@ def keep_recent(count: int) -> Callable[[Callable[Given, Known]], Callable[Given
         cached = lru_cache(maxsize=count)(function)
         _recent.append(cached.cache_clear)
         return cast("Callable[Given, Known]", cached)
+
+    return kept
+
+
+def keep_newest(count: int) -> Callable[[Callable[[Known], State]], Callable[[Known], State]]:
+    """Keep what a pure function said of the values it was asked about last. They are told apart by identity.
+
+    For values that are asked about again and again and long to compare, and that nobody can change.
+    """
+
+    def kept(function: Callable[[Known], State]) -> Callable[[Known], State]:
+        answers = dict[int, tuple[Known, State]]()
+        _recent.append(answers.clear)
+
+        def answer(value: Known) -> State:
+            found = answers.get(id(value))
+            # It is kept alive here, so that nobody else has its identity.
+            if found is not None and found[0] is value:
+                return found[1]
+            made = function(value)
+            answers[id(value)] = (value, made)
+            for old in list(answers)[:-count]:
+                answers.pop(old, None)
+            return made
+
+        return answer
 
     return kept
 

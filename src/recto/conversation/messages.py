@@ -136,6 +136,12 @@ class ToolCall(Remembering):
         return otherwise if self.runner is None else self.runner != "server"
 
 
+# How tools are offered: natively; in words, to models that cannot call any; natively, with calls in words understood.
+ToolCalling: TypeAlias = Literal["native", "prompt", "auto"]
+# How a call is written where it is words: JSON in a fence, or in tags of ours.
+WrittenAs: TypeAlias = Literal["fenced", "tags"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ToolOffer(Remembering):
     """A tool the model may call. `parameters` is its JSON Schema as text, sent as it is written.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import takewhile
 from typing import Literal, TypeAlias
 
 from recto.conversation.interrupts import Interrupt, interrupts_of
@@ -27,6 +28,9 @@ Outcome: TypeAlias = Literal[
     "filtered",
     "too_long",
     "model_failed",
+    "unusable_reply",
+    "compact_failed",
+    "nothing_to_compact",
 ]
 # The error of a result whose call had arguments the tool cannot take; the model is asked to write them again.
 INVALID_ARGUMENTS = "invalid_arguments"
@@ -39,7 +43,9 @@ class Run:
     `id` is the run's own. `client_tools` are answered by the client, for calls that do not say it themselves;
     `repeatable` may be started twice; to calls of `confirm` a person has to agree. `full` says that the next page would
     not fit; `can_compact` is false once compacting has failed. `too_long` counts how often the provider found the page
-    too long, `failures` how often a call of the model failed, both since the model last replied.
+    too long, `failures` how often a call of the model failed, `unusable` how often its reply could not be used, all
+    since the model last replied. A run to `compact` does nothing else; `calls` are those of the model that the run has
+    made.
     """
 
     id: str = ""
@@ -48,14 +54,18 @@ class Run:
     deadline: datetime | None = None
     failures: int = 0
     too_long: int = 0
+    unusable: int = 0
     full: bool = False
     can_compact: bool = True
+    compact: bool = False
+    calls: int = 0
     client_tools: frozenset[str] = frozenset()
     repeatable: frozenset[str] = frozenset()
     confirm: frozenset[str] = frozenset()
     max_steps: int = 50
     max_failures: int = 3
     max_bad_arguments: int = 3
+    max_unusable: int = 2
     max_calls: int = 128
 
 
@@ -117,15 +127,15 @@ Step: TypeAlias = CallModel | RunTools | Compact | WaitForClient | Finished
 def next_step(log: Sequence[Entry], run: Run) -> Step:
     """The one thing to do now. What is complete stays complete, whatever was asked or is due since."""
     seen = view(log)
+    if run.compact:
+        return _compact_only(seen, run)
     # Where no user spoke, all that was said is the turn: it ends as any other does.
     turn = seen.messages[seen.turn_start :] or seen.messages
     reply = _last_reply(turn)
     if answer := how_answered(seen):
         return Finished(outcome=answer)
-    if run.cancel:
-        return Finished(outcome="cancelled")
-    if run.deadline is not None and run.now is not None and run.now >= run.deadline:
-        return Finished(outcome="deadline")
+    if stopped := _stopped(run):
+        return stopped
     after = _entries_after(seen, reply) if reply else ()
     answered = {entry.tool_call_id for entry in after if isinstance(entry, ToolMessage)}
     waiting = tuple(call for call in reply.tool_calls if call.id not in answered) if reply else ()
@@ -147,6 +157,24 @@ def next_step(log: Sequence[Entry], run: Run) -> Step:
     return _call_model(seen, turn, run)
 
 
+def _compact_only(seen: View, run: Run) -> Step:
+    """What a run does that was asked to compact, and for nothing else. One that has not asked the model won nothing."""
+    if _is_just_compacted(seen):
+        return Finished(outcome="done" if run.calls else "nothing_to_compact")
+    if stopped := _stopped(run):
+        return stopped
+    if not run.can_compact:
+        return Finished(outcome="compact_failed" if run.calls else "nothing_to_compact")
+    return Compact()
+
+
+def _stopped(run: Run) -> Finished | None:
+    if run.cancel:
+        return Finished(outcome="cancelled")
+    is_late = run.deadline is not None and run.now is not None and run.now >= run.deadline
+    return Finished(outcome="deadline") if is_late else None
+
+
 def how_answered(seen: View) -> Finish | Literal["done"] | None:
     """How the current turn ended by what the model said; None while it has no answer, or half of one."""
     reply = _last_reply(seen.messages[seen.turn_start :] or seen.messages)
@@ -166,13 +194,14 @@ def _is_broken_off(seen: View, reply: AssistantMessage) -> bool:
 
 def _entries_after(seen: View, reply: AssistantMessage) -> tuple[Entry, ...]:
     # Models re-use ids of calls, so only what follows the reply answers its calls.
-    place = max(place for place, entry in enumerate(seen.entries) if entry is reply)
+    place = next(place for place in range(len(seen.entries) - 1, -1, -1) if seen.entries[place] is reply)
     return seen.entries[place + 1 :]
 
 
 def _started(log: Sequence[Entry], reply: AssistantMessage) -> set[str]:
     # An undo hides what came after the rollback, but not what a tool did then: the whole log is asked, not the view.
-    return {entry.call for entry in log if isinstance(entry, ToolStarted) and entry.message == reply.id}
+    since = takewhile(lambda entry: entry is not reply, reversed(log))
+    return {entry.call for entry in since if isinstance(entry, ToolStarted) and entry.message == reply.id}
 
 
 _Kind: TypeAlias = Literal["start", "lost", "cut_off", "denied", "expired", "theirs", "confirm"]
@@ -251,6 +280,8 @@ def _call_model(seen: View, turn: Sequence[Message], run: Run) -> Step:
         return Finished(outcome="bad_arguments")
     if run.failures >= run.max_failures:
         return Finished(outcome="model_failed")
+    if run.unusable > run.max_unusable:
+        return Finished(outcome="unusable_reply")
     may_compact = run.can_compact and not _is_just_compacted(seen)
     if may_compact and (run.full or run.too_long):
         return Compact()

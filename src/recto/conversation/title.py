@@ -23,7 +23,9 @@ UNSPACED = "\u2e80"
 
 def title_from(words: str) -> str | None:
     """Up to 60 characters of the words in one line, cut between words where there are spaces. No words: None."""
-    line = " ".join("".join([_plain(letter) for letter in words[:READ]]).split())
+    line = " ".join(words[:READ].split())
+    if not line.isprintable():
+        line = " ".join("".join(map(_plain, line)).split())
     characters: list[str] = CHARACTER.findall(line)
     if len(characters) <= LONGEST:
         return line or None

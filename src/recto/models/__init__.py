@@ -14,5 +14,4 @@
 - `faults`: what a provider's refusal means, and how long to wait before the call is made again
 - `prices`: what a model call cost, by a dated list of prices
 - `demo`: the built-in demo model
-- `demo_page`: the page as the demo model reads it
 """

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote, urlsplit
 
+from recto.agents.agent import Agent
 from recto.config.run_settings import Timeouts, WorkSettings
 from recto.conversation.json import Json
+from recto.conversation.messages import ToolCalling
 from recto.errors import SettingsError
 from recto.models.anthropic_messages import ANTHROPIC_MESSAGES
 from recto.models.endpoint import Endpoint, EndpointModel
@@ -28,6 +30,7 @@ class Provider:
     """Who has models, how they are talked to, and the settings that say where they are and how to get in.
 
     `url_form` says of an address that is none what it should be. `url_tail` may stand at its end: the path has it.
+    Models that `may_be_small` write calls in forms of their own, and seldom take up a skill by themselves.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Provider:
     url_form: str
     url_tail: str = ""
     sees_images: bool = True
+    may_be_small: bool = False
 
     @property
     def form(self) -> str:
@@ -89,6 +93,7 @@ PROVIDERS = (
         url_form=CHAT_FORM,
         # Many of those that people run themselves refuse a request with a picture in it.
         sees_images=False,
+        may_be_small=True,
     ),
 )
 BY_NAME: Mapping[str, Provider] = {provider.name: provider for provider in PROVIDERS}
@@ -108,7 +113,7 @@ def choose_model(
     Nothing is connected yet. `setting` is where the name stands, for what is said of a bad one.
     """
     if name == DEMO:
-        from recto.models.demo import DemoModel  # here: who has a model does not wait for its words
+        from recto.models.demo.demo_model import DemoModel  # here: who has a model does not wait for its words
 
         return DemoModel()
     known, _, model = name.partition(":")
@@ -117,6 +122,20 @@ def choose_model(
         raise SettingsError(name=setting, value=name, allowed=_forms())
     endpoint = _endpoint(provider, environment, timeouts or Timeouts())
     return EndpointModel(model, endpoint, options=options, window=window)
+
+
+def with_defaults(agent: Agent, model: str, calling: ToolCalling | None) -> Agent:
+    """An agent with how it calls tools and who takes up its skills, where it leaves that to the server and its model.
+
+    `model` and `calling` are the server's.
+    """
+    provider = BY_NAME.get((agent.model or model).partition(":")[0])
+    is_small = provider is not None and provider.may_be_small
+    return replace(
+        agent,
+        tool_calling=agent.tool_calling or calling or ("auto" if is_small else "native"),
+        activation=agent.activation or ("triggers" if is_small else "model"),
+    )
 
 
 def request_head(name: str, url: str | None = None) -> RequestHead:

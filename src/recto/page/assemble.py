@@ -15,6 +15,8 @@ from recto.conversation.log import View, view
 from recto.conversation.memo import grow
 from recto.conversation.messages import Message, UnreadMessages
 from recto.page.body import (
+    BEGINS,
+    ENDS,
     EncodedParts,
     Page,
     Segment,
@@ -26,14 +28,14 @@ from recto.page.body import (
     kept_part,
     start,
 )
-from recto.page.draft import Draft, behind, join_notes, place_of, then
+from recto.page.draft import Draft, Gap, behind, join_notes, place_of, then
 from recto.page.facts import Facts
 from recto.page.fold.fold import fold
 from recto.page.fold.observations import BEFORE_ALL
 from recto.page.manifest import Manifest, Note, Part
 from recto.page.preamble import Injected, preamble
 from recto.page.steps.add_error_texts import add_error_texts
-from recto.page.steps.closing import CONTINUED, closing_word, trim_end
+from recto.page.steps.closing import closing_word, trim_end
 from recto.page.steps.compact import compact
 from recto.page.steps.fit import fit
 from recto.page.steps.guard import guard
@@ -48,7 +50,7 @@ from recto.page.wire.formats import wire_named
 SOURCE, TOKENS_AFTER = attrgetter("source"), attrgetter("tokens_after")
 
 
-class _Base(NamedTuple):
+class PageBase(NamedTuple):
     """Everything a page may show, before any step: the preamble, then what is seen of the log, from `first` on.
 
     Where it `is_closed`, its last message is not in the log either.
@@ -68,15 +70,8 @@ def assemble(facts: Facts) -> tuple[Page, Manifest]:
     """
     wire = wire_named(facts.target.wire)
     seen = view(facts.log)
-    base, draft = _choose(facts, seen)
-    draft = then(draft, repair(draft.messages))
-    draft = then(draft, strip_ui_hints(draft.messages)) if facts.turn else draft
-    draft = then(draft, add_error_texts(draft.messages))
-    draft = then(draft, guard(draft.messages))
-    draft = then(draft, remind(draft.messages, facts, files_shown(facts) if facts.turn else {}))
-    draft = then(draft, fit(draft.messages, facts.target))
-    base, draft = _end(facts, base, draft)
-    offered = facts.tools if facts.tool_calling == "native" else ()
+    base, draft = prepare(facts, seen)
+    offered = facts.tools if facts.tool_calling != "prompt" else ()
     tools = encode_tools(offered, start(facts.options, wire), wire, facts.counter)
     count_messages(draft.messages, facts.counter)
     folded = fold(
@@ -84,13 +79,25 @@ def assemble(facts: Facts) -> tuple[Page, Manifest]:
     )
     final = folded.draft
     if facts.tool_calling == "prompt":
-        final = then(final, as_prompted(final.messages))
+        final = then(final, as_prompted(final.messages, facts.locale, facts.call_form))
     conversation = encode_messages(_talk(base, draft, final), tools.last, wire, facts.counter)
     page, manifest = _put_together(facts, tools, _put_in_changes(facts, base, conversation, draft))
     return page, replace(manifest, left_alone=folded.left_alone, skill=seen.skill.skill if seen.skill else None)
 
 
-def _talk(base: _Base, draft: Draft, final: Draft) -> Talk:
+def prepare(facts: Facts, seen: View) -> tuple[PageBase, Draft]:
+    """The conversation as it is before folding: chosen, repaired and made fit to be sent."""
+    base, draft = _choose(facts, seen)
+    draft = then(draft, repair(draft.messages))
+    draft = then(draft, strip_ui_hints(draft.messages)) if facts.turn else draft
+    draft = then(draft, add_error_texts(draft.messages))
+    draft = then(draft, guard(draft.messages))
+    draft = then(draft, remind(draft.messages, facts, files_shown(facts) if facts.turn else {}))
+    draft = then(draft, fit(draft.messages, facts.target))
+    return _end(facts, base, draft)
+
+
+def _talk(base: PageBase, draft: Draft, final: Draft) -> Talk:
     """The conversation as it is to be written: a message has the same place before it was folded and after."""
     origins = draft.origins
     kept = [(origin, note) for origin, note in draft.notes.items() if note.decision != "dropped"]
@@ -102,42 +109,43 @@ def _newest(known: datetime | None, messages: Sequence[Message]) -> datetime:
     return max([known or BEFORE_ALL, *[message.time for message in messages if message.time]])
 
 
-def _choose(facts: Facts, seen: View) -> tuple[_Base, Draft]:
+def _choose(facts: Facts, seen: View) -> tuple[PageBase, Draft]:
     """What is shown of the log (R12-R14, S1, S2), behind what stands before it."""
     compacted = compact(seen)
     turn_start = bisect_left(compacted.origins, seen.turn_start)
     chosen = then(compacted, window(compacted.messages, turn_start, facts.history))
     before = preamble(facts, seen)
     injected = tuple([one.message for one in before if one.message])
-    return _Base(before, len(injected), (*injected, *seen.messages)), behind(injected, chosen)
+    return PageBase(before, len(injected), (*injected, *seen.messages)), behind(injected, chosen)
 
 
-def _end(facts: Facts, base: _Base, draft: Draft) -> tuple[_Base, Draft]:
+def _end(facts: Facts, base: PageBase, draft: Draft) -> tuple[PageBase, Draft]:
     """A conversation that ends as the model takes it; what is added stands behind all others."""
-    word = closing_word(draft.messages, facts)
-    if word is None:
+    closing = closing_word(draft.messages, facts)
+    if closing is None:
         return base, then(draft, trim_end(draft.messages, facts))
-    origin, notes = len(base.messages), {**draft.notes, len(base.messages): CONTINUED}
+    word, note = closing
+    origin, notes = len(base.messages), {**draft.notes, len(base.messages): note}
     is_plain = isinstance(draft.origins, range) and len(draft.origins) == origin
     origins = range(origin + 1) if is_plain else [*draft.origins, origin]
     messages = (*draft.messages, word)
     closed = base._replace(messages=(*base.messages, word), is_closed=True)
-    return closed, Draft(messages=messages, origins=origins, notes=notes)
+    return closed, replace(draft, messages=messages, origins=origins, notes=notes)
 
 
-def _put_in_changes(facts: Facts, base: _Base, conversation: EncodedParts, draft: Draft) -> EncodedParts:
+def _put_in_changes(facts: Facts, base: PageBase, conversation: EncodedParts, draft: Draft) -> EncodedParts:
     """The conversation with why its preamble is there, and what was left out of it, where that stood."""
     parts, sizes, origins = list(conversation.parts), conversation.sizes[:], draft.origins
     _name_unnamed(parts, origins, base.first)
     if base.is_closed:
         parts[-1] = parts[-1]._replace(kind="closing")
     absent = _note_preamble(parts, origins, base.preamble)
-    left_out = [origin for origin, note in draft.notes.items() if note.decision == "dropped"]
-    ordered = sorted(origins) if left_out and not isinstance(origins, range) else origins
-    for gap in _gaps(left_out, draft.notes):
-        smaller = bisect_left(ordered, gap.start) - 1
+    gaps = sorted([*draft.gaps, *_gaps(draft.notes)], key=lambda gap: gap.places.start)
+    ordered = sorted(origins) if gaps and not isinstance(origins, range) else origins
+    for gap in gaps:
+        smaller = bisect_left(ordered, gap.places.start) - 1
         beside = place_of(ordered[smaller], origins) if smaller >= 0 else -1
-        absent.setdefault(beside, []).append(_left_out(facts, base, gap, draft.notes[gap.start]))
+        absent.setdefault(beside, []).append(_left_out(facts, base, *gap))
     for place in sorted(absent, reverse=True):
         parts[place + 1 : place + 1] = absent[place]
         sizes[place + 1 : place + 1] = array("I", [0] * len(absent[place]))
@@ -153,8 +161,8 @@ def _note_preamble(parts: list[Part], origins: Sequence[int], injected: Sequence
     origin, place = 0, -1
     for one in injected:
         if one.message is None:
-            nothing = kept_part(one.kind, one.kind, "system", 0)
-            lost = nothing._replace(decision="dropped", rule=one.rule, reason=one.reason)
+            nothing = kept_part(one.kind, one.kind, one.reason, 0)
+            lost = nothing._replace(role="system", decision="dropped", rule=one.rule)
             absent.setdefault(place, []).append(lost._replace(tokens_before=one.tokens_before or 0))
             continue
         place = place_of(origin, origins)
@@ -174,20 +182,20 @@ def _name_unnamed(parts: list[Part], origins: Sequence[int], first: int) -> None
                 parts[place] = part._replace(source=f"messages[{origin - first}]")
 
 
-def _gaps(left_out: Sequence[int], notes: Mapping[int, Note]) -> Iterator[range]:
-    """Neighbours that were left out by one note, as one: a summary or a window may leave out thousands."""
+def _gaps(notes: Mapping[int, Note]) -> Iterator[Gap]:
+    """Neighbours that were left out by one note, as one: a window may leave out thousands."""
     start = end = -1
-    for origin in sorted(left_out):
+    for origin in sorted([origin for origin, note in notes.items() if note.decision == "dropped"]):
         if origin != end or notes[origin] is not notes[start]:
             if end > start:
-                yield range(start, end)
+                yield Gap(range(start, end), notes[start])
             start = origin
         end = origin + 1
     if end > start:
-        yield range(start, end)
+        yield Gap(range(start, end), notes[start])
 
 
-def _left_out(facts: Facts, base: _Base, gap: range, note: Note) -> Part:
+def _left_out(facts: Facts, base: PageBase, gap: range, note: Note) -> Part:
     message = base.messages[gap.start]
     # What was left unread stands before all others, so it is the first of its gap.
     name, count = (message.first, message.count) if isinstance(message, UnreadMessages) else (message.id, 1)
@@ -223,11 +231,12 @@ def _put_together(facts: Facts, tools: EncodedParts, conversation: EncodedParts)
     wire = wire_named(facts.target.wire)
     head, tail = envelope(facts.target.model, facts.options, wire), closing_brackets(conversation.last, wire)
     page = Page(segments=(head, *tools.segments, *conversation.segments, tail))
-    parts = (_envelope(head, facts.counter), *tools.parts, *conversation.parts, _envelope(tail, facts.counter))
+    ends = _envelope(head, BEGINS, facts.counter), _envelope(tail, ENDS, facts.counter)
+    parts = (ends[0], *tools.parts, *conversation.parts, ends[1])
     sizes = array("I", [len(head.data)]) + tools.sizes + conversation.sizes + array("I", [len(tail.data)])
     tokens = calibrate(counted=sum(map(TOKENS_AFTER, parts)), digest=page.digest, last=facts.last)
     return page, Manifest(parts=parts, sizes=sizes, tokens=tokens)
 
 
-def _envelope(data: Segment, counter: TokenCounter) -> Part:
-    return kept_part("envelope", "envelope", None, count_text(data.data.decode(), counter))
+def _envelope(data: Segment, reason: str, counter: TokenCounter) -> Part:
+    return kept_part("envelope", "envelope", reason, count_text(data.data.decode(), counter))

@@ -25,7 +25,9 @@ from recto.page.wire.base import Slot, Wire
 
 # Before all that stands in a body: behind the fields it begins with, or where it has none of those.
 START, BARE = Slot(b"", b""), Slot(b"{", b"")
-KEPT = "as the log has it"
+KEPT = "as in the conversation"
+# Why there is what was never said.
+OFFERED, BEGINS, ENDS = "the model may call it", "the model and its options", "how every request ends"
 DATA, SHA256 = itemgetter(0), itemgetter(1)
 
 
@@ -205,24 +207,24 @@ def encode_tool(tool: ToolOffer, wire: Wire, counter: TokenCounter) -> EncodedPa
     if load_object(tool.parameters) is None:
         raise WireError(where=f"tools.{tool.name}.parameters", problem="must be a JSON Schema: an object, as JSON text")
     data = wire.encode_tool(tool.name, tool.description, tool.parameters)
-    part = kept_part("tool", tool.name, None, counter.count((data.decode(),))[0])
+    part = kept_part("tool", tool.name, OFFERED, counter.count((data.decode(),))[0])
     if tool.note:
         before = max(tool.tokens_before, part.tokens_after)
         part = part._replace(decision="cut", rule="S5", reason=tool.note, tokens_before=before)
     return EncodedPart(part, segment(data))
 
 
-def kept_part(kind: PartKind, source: str, role: str | None, tokens: int) -> Part:
-    """A part that is in the page as the log has it."""
+def kept_part(kind: PartKind, source: str, reason: str, tokens: int) -> Part:
+    """A part that is not of the conversation, and why it is in the page."""
     return Part(
         kind=kind,
         source=source,
-        role=role,
+        role=None,
         tokens_before=tokens,
         tokens_after=tokens,
         decision="kept",
         rule=None,
-        reason=KEPT,
+        reason=reason,
     )
 
 

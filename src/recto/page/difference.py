@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from recto.conversation.json import Json
-from recto.page.manifest import Manifest, Part, Span
+from recto.page.manifest import Manifest, Part
 from recto.page.prefix import Break, SentPage, first_difference, prefix_break, what_became
+from recto.page.shown_parts import rule_fields, shown_row
 
 Change: TypeAlias = Literal["same", "changed", "added", "gone"]
 # What is compared of two parts beside their bytes, by the name it is told by.
@@ -71,7 +72,7 @@ class Difference:
         return {**known, "tokensAgain": self.tokens_again}
 
     def _part_rows(self) -> Iterator[dict[str, Json]]:
-        manifests = {"before": self.before.manifest, "after": self.after.manifest}
+        pages = {"before": self.before, "after": self.after}
         for row in self.rows:
             sides = {"before": row.before, "after": row.after}
             told: dict[str, Json] = {"change": row.change, "places": {name: _ends(at) for name, at in sides.items()}}
@@ -79,7 +80,7 @@ class Difference:
                 tokens = sum(part.tokens_after for part in self.after.manifest.parts[row.after.start : row.after.stop])
                 yield {**told, "count": len(row.after), TOKENS: tokens}
                 continue
-            told |= {name: manifests[name].row(at.start) for name, at in sides.items() if at}
+            told |= {name: _part_row(pages[name], at.start) for name, at in sides.items() if at}
             told |= {"fields": list(row.fields)} if row.fields else {}
             yield told | ({"instead": _instead_row(row.instead)} if row.instead else {})
 
@@ -104,7 +105,6 @@ def _rows(before: SentPage, after: SentPage) -> Iterator[DifferenceRow]:
     places, keys = {key: place for place, key in enumerate(_keys(old))}, list(_keys(new))
     went, came = what_became(old, new), what_became(new, old)
     gone = _gone(places, set(keys))
-    sides = _Side.of(before), _Side.of(after)
     newest = -1
 
     def leave(anchor: int) -> Iterator[DifferenceRow]:
@@ -119,7 +119,7 @@ def _rows(before: SentPage, after: SentPage) -> Iterator[DifferenceRow]:
             instead = _gap(came.get(new.parts[at].source))
             yield DifferenceRow(change="added", after=range(at, at + 1), instead=instead)
             continue
-        fields = tuple(_changed(sides, place, at, is_moved=place < newest))
+        fields = tuple(_changed((before, after), place, at, is_moved=place < newest))
         newest = max(newest, place)
         change = "changed" if fields else "same"
         yield DifferenceRow(change=change, before=range(place, place + 1), after=range(at, at + 1), fields=fields)
@@ -151,23 +151,8 @@ def _gap(part: Part | None) -> Part | None:
     return part if part and part.upto is not None else None
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Side:
-    body: bytes
-    parts: Sequence[Part]
-    spans: Sequence[Span | None]
-
-    @classmethod
-    def of(cls, page: SentPage) -> _Side:
-        return cls(body=page.body, parts=page.manifest.parts, spans=page.manifest.spans)
-
-    def bytes_at(self, place: int) -> bytes:
-        span = self.spans[place]
-        return self.body[span[0] : span[1]] if span else b""
-
-
-def _changed(sides: tuple[_Side, _Side], place: int, at: int, *, is_moved: bool) -> Iterator[str]:
-    old, new = sides[0].parts[place], sides[1].parts[at]
+def _changed(sides: tuple[SentPage, SentPage], place: int, at: int, *, is_moved: bool) -> Iterator[str]:
+    old, new = sides[0].manifest.parts[place], sides[1].manifest.parts[at]
     if old != new:
         yield from (name for name in COMPARED if getattr(old, name) != getattr(new, name))
         if old[3:5] != new[3:5]:
@@ -202,6 +187,10 @@ def _tokens_again(rows: Sequence[DifferenceRow], after: SentPage, broken: Break)
     return sum(parts[at].tokens_after for at in same if start <= at < len(parts) - 1)
 
 
+def _part_row(page: SentPage, place: int) -> Json:
+    return shown_row(page.manifest.row(place), page.body)
+
+
 def _place_row(page: SentPage, offset: int) -> Json:
     place = page.place_at(offset)
     if place >= len(page.manifest.parts):
@@ -217,4 +206,4 @@ def _ends(places: range) -> Json:
 
 def _instead_row(part: Part) -> Json:
     known = {"source": part.source, "upto": part.upto, "count": part.count}
-    return {**known, "decision": part.decision, "rule": part.rule, "reason": part.reason}
+    return {**known, "decision": part.decision, "rule": part.rule, **rule_fields(part.rule), "reason": part.reason}

@@ -5,19 +5,31 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from recto.conversation.memo import grow
 from recto.conversation.messages import Message, ToolMessage
 from recto.page.manifest import Note, merge_notes
 
 
+class Gap(NamedTuple):
+    """Neighbours that were left out together, by their places before the step. There may be thousands."""
+
+    places: range
+    note: Note
+
+
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """`origins[i]` is the place `messages[i]` had before the step; `notes` go by those places too."""
+    """`origins[i]` is the place `messages[i]` had before the step; `notes` go by those places too.
+
+    `gaps` are for a first step, which leaves out what nobody is to look at again one by one.
+    """
 
     messages: tuple[Message, ...]
     origins: Sequence[int]
     notes: Mapping[int, Note]
+    gaps: tuple[Gap, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +69,7 @@ def then(first: Draft, second: Draft) -> Draft:
         plain = isinstance(second.origins, range)
         origins = first.origins if plain else [first.origins[middle] for middle in second.origins]
         notes = {first.origins[middle]: note for middle, note in second.notes.items()}
-    return Draft(messages=second.messages, origins=origins, notes=join_notes(first.notes, notes))
+    return Draft(messages=second.messages, origins=origins, notes=join_notes(first.notes, notes), gaps=first.gaps)
 
 
 def join_notes(first: Mapping[int, Note], second: Mapping[int, Note]) -> Mapping[int, Note]:
@@ -82,7 +94,8 @@ def behind(injected: tuple[Message, ...], draft: Draft) -> Draft:
     plain = isinstance(draft.origins, range)
     moved = range(shift + len(draft.messages)) if plain else [*range(shift), *[shift + o for o in draft.origins]]
     notes = dict(zip(map(shift.__add__, draft.notes), draft.notes.values(), strict=True))
-    return Draft(messages=(*injected, *draft.messages), origins=moved, notes=notes)
+    gaps = tuple([Gap(range(gap.start + shift, gap.stop + shift), note) for gap, note in draft.gaps])
+    return Draft(messages=(*injected, *draft.messages), origins=moved, notes=notes, gaps=gaps)
 
 
 def _find_changed(

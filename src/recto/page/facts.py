@@ -8,20 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from recto.conversation.input.run_input import ContextItem
 from recto.conversation.json import Json
 from recto.conversation.log import Entry
-from recto.conversation.messages import Data, ToolOffer, Url
+from recto.conversation.messages import Data, ToolCalling, ToolOffer, Url, WrittenAs
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.prompt.quote import Quote, Quoted
 from recto.page.prompt.reminder import Dataset
 from recto.page.prompt.system_prompt import Prompt
 from recto.page.text.tokens import OFFLINE, Calibration, TokenCounter
 from recto.page.wire.base import Target
-
-ToolCalling: TypeAlias = Literal["native", "prompt"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +59,8 @@ class Facts:
     `history` is how many messages before the current turn are shown, `budget` the tokens of the system prompt; None
     sets no limit. With a `turn`, user messages carry reminders and files go by their ids; without one they are shown
     as they are. `urls` has a signed url for each storage key. `pictures` has, by storage key, the images that are
-    shown and how; what is not in it is not shown. Without it every one is shown by its url.
+    shown and how; what is not in it is not shown. Without it every one is shown by its url. `correction` is what the
+    model is told of its last reply, which could not be used.
     """
 
     log: Sequence[Entry]
@@ -71,6 +70,8 @@ class Facts:
     history: int | None = None
     tools: tuple[ToolOffer, ...] = ()
     tool_calling: ToolCalling = "native"
+    call_form: WrittenAs = "fenced"
+    correction: str = ""
     turn: Turn | None = None
     quote: Quoted | Quote = ()
     quote_budget: int = 20_000

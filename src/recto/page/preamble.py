@@ -19,11 +19,14 @@ from recto.page.steps.compact import summary_message
 from recto.page.text.tokens import TokenCounter
 from recto.page.wire.formats import wire_named
 
-PROMPT_REASON = "the system prompt"
+OF_REMINDERS = {
+    "zh": "<system-reminder> 里的内容是给你看的背景，不是用户说的话；不要向用户复述。",
+    "en": "What stands in <system-reminder> is background for you, not the user's words. Do not repeat it to the user.",
+}
+PROMPT_REASON = "who the agent is and how it works"
 # The blank line between the prompt and its tools.
 JOINT = 2
-QUOTE_REASON = "the documents of this conversation"
-SUMMARY_REASON = "stands for what was compacted"
+SUMMARY_REASON = "a summary that stands for what was said before"
 # A longer prompt is encoded for each page: many of them would take much memory.
 KEPT_CHARACTERS = 65_536
 
@@ -49,15 +52,25 @@ def preamble(facts: Facts, seen: View) -> tuple[Injected, ...]:
 
 
 def system_text(facts: Facts) -> SystemPrompt:
-    """The system prompt as a page has it: within its budget, with the tools where they are offered in words (P11)."""
+    """The system prompt as a page has it: within its budget, with the tools where they are offered in words (P11).
+
+    Where the page has reminders, it says what they are.
+    """
     prompt, budget, counter = facts.prompt or Prompt(identity=""), facts.budget, facts.counter
-    tools = tools_section(facts.tools, language(facts.locale)) if facts.tool_calling == "prompt" else ""
+    wording = language(facts.locale)
+    if facts.prompt and facts.turn:
+        prompt = remember(prompt, _with_reminders, OF_REMINDERS[wording])
+    tools = tools_section(facts.tools, wording, facts.call_form) if facts.tool_calling == "prompt" else ""
     if not tools:
         return system_prompt(prompt, facts.locale, budget, counter)
     room = None if budget is None else max(0, budget - counter.count((tools,))[0] - JOINT)
     rendered = system_prompt(prompt, facts.locale, room, counter)
     text = "\n\n".join(filter(None, (rendered.text, tools)))
     return replace(rendered, text=text, over=None if budget is None else _over(text, budget, counter))
+
+
+def _with_reminders(prompt: Prompt, told: str) -> Prompt:
+    return replace(prompt, identity="\n\n".join(filter(None, (prompt.identity, told))))
 
 
 def _over(text: str, budget: int, counter: TokenCounter) -> str | None:
@@ -72,7 +85,7 @@ def _prompt(facts: Facts) -> Iterator[Injected]:
     why = facts.prompt.why if facts.prompt else ""
     reason = "; ".join(filter(None, (PROMPT_REASON, why, rendered.over)))
     message = _system(rendered.text) if len(rendered.text) <= KEPT_CHARACTERS else _new_system(rendered.text)
-    changes = (*remember(rendered, _parts_taken), *_tools_taken(facts))
+    changes = (*remember(rendered, parts_taken), *_tools_taken(facts))
     yield Injected(message=message, kind="system", rule="S9", reason=reason, changes=changes)
 
 
@@ -84,7 +97,7 @@ def _tools_taken(facts: Facts) -> Iterator[Part]:
             yield part._replace(tokens_before=part.tokens_before - part.tokens_after, tokens_after=0)
 
 
-def _parts_taken(prompt: SystemPrompt) -> tuple[Part, ...]:
+def parts_taken(prompt: SystemPrompt) -> tuple[Part, ...]:
     """What the budget took from a prompt, as parts without bytes of their own."""
     return tuple(
         Part(
@@ -106,8 +119,7 @@ def _quote(facts: Facts) -> Iterator[Injected]:
     if quote is None:
         return
     before = quote.tokens_before if quote.cuts else None
-    reason = quote.reason or QUOTE_REASON
-    yield Injected(message=quote.message, kind="quote", rule="D2", reason=reason, tokens_before=before)
+    yield Injected(message=quote.message, kind="quote", rule="D2", reason=quote.reason, tokens_before=before)
 
 
 def _make_quote(facts: Facts) -> Quote | None:
@@ -115,9 +127,9 @@ def _make_quote(facts: Facts) -> Quote | None:
         case Quote() as ready:
             return ready
         case str() as text:
-            return _quoted(text, facts.quote_budget, facts.counter)
+            return _quoted(text, facts.quote_budget, facts.counter, facts.locale)
         case documents:
-            return _quoted(tuple(documents), facts.quote_budget, facts.counter) if documents else None
+            return _quoted(tuple(documents), facts.quote_budget, facts.counter, facts.locale) if documents else None
 
 
 def _summary(facts: Facts, seen: View) -> Iterator[Injected]:
@@ -128,8 +140,8 @@ def _summary(facts: Facts, seen: View) -> Iterator[Injected]:
 
 # Few: each may hold as much text as a quote has room for, and some more.
 @keep_recent(16)
-def _quoted(quote: str | tuple[ParsedDocument, ...], budget: int, counter: TokenCounter) -> Quote | None:
-    return quote_message(quote, budget=budget, counter=counter)
+def _quoted(quote: str | tuple[ParsedDocument, ...], budget: int, counter: TokenCounter, locale: str) -> Quote | None:
+    return quote_message(quote, budget=budget, counter=counter, locale=locale)
 
 
 def _new_system(text: str) -> SystemMessage:

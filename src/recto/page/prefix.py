@@ -51,6 +51,11 @@ class SentPage:
         """A page that was just set."""
         return cls(body=page.body, manifest=manifest)
 
+    def bytes_at(self, place: int) -> bytes:
+        """The bytes of the part at a place; none where it was left out."""
+        span = self.manifest.spans[place]
+        return self.body[span[0] : span[1]] if span else b""
+
     def place_at(self, offset: int) -> int:
         """The place of the part that a byte belongs to; behind all parts where there is no such byte."""
         return bisect_right(self._ends, offset)

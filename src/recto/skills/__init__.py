@@ -13,6 +13,7 @@ Refuses to decide which of them a page holds: that is the page.
 - `sop_file`: `sop.yaml` (S7)
 - `bundled`: files that a skill brings along, read on demand
 - `load_skills`: all skills of an agent's folder (S5)
+- `triggers`: the skill that a user's words speak of
 - `directory`: the tool `use_skill` with the directory of skills (S3)
 - `expert`: the prompt, the next step and the cases of the skill that is active (S7-S9)
 """

@@ -36,7 +36,8 @@ from recto.store.ports import (
 from recto.store.runs import calls, queued, record, run_queue, so_far
 from recto.store.runs.event_batch import EventBatch
 from recto.store.runs.so_far import RunSoFar
-from recto.store.threads import cleaning, deleting, forks, history, message_pages, thread_rows
+from recto.store.threads import cleaning, deleting, forks, history, message_pages, rollbacks, thread_rows
+from recto.store.threads.rollbacks import RollbackUndone, ThreadRolledBack, TurnBackOptions
 from recto.store.threads.thread_rows import RunList, Stopped, StoredThread, ThreadList, ThreadsQuery
 from recto.store.users.user_records import UserRecords
 
@@ -276,6 +277,10 @@ class Store(UserRecords):
         """The state that a thread shares with its clients, as it was changed last."""
         return await self._database.read(partial(visible.state_in, thread=thread))
 
+    async def can_undo(self, thread: str) -> bool:
+        """Whether a thread has a rollback to take back."""
+        return (await self._database.read(partial(visible.seen_in, thread=thread))).can_undo
+
     async def runs_of_thread(self, owner: str, id: str, cursor: str | None, limit: int) -> RunList:
         """Runs of a thread, newest first (P8)."""
         found = partial(thread_rows.runs_of_thread, owner=owner, id=id, cursor=cursor, limit=limit)
@@ -304,6 +309,14 @@ class Store(UserRecords):
     async def fork(self, owner: str, options: forks.ForkOptions) -> StoredThread:
         """Make a thread of what is seen of another."""
         return await self._database.write(partial(forks.fork, owner=owner, options=options))
+
+    async def roll_back(self, owner: str, options: TurnBackOptions, *, to: str) -> ThreadRolledBack:
+        """Have a user message and all that follows out of view (R12). While a run is at work or waits: Conflict."""
+        return await self._database.write(partial(rollbacks.roll_back, owner=owner, options=options, to=to))
+
+    async def undo(self, owner: str, options: TurnBackOptions) -> RollbackUndone:
+        """Take the last rollback of a thread back. Where there is none, or a run is at work or waits: Conflict."""
+        return await self._database.write(partial(rollbacks.undo, owner=owner, options=options))
 
     # Files
 

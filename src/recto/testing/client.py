@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from itertools import takewhile
 from urllib.parse import urlsplit
 
+from recto.client.exchange import RUNS, SentEvent, event_in
 from recto.conversation.events import ends_run
 from recto.conversation.json import Json, dump, load_object
 from recto.ids import new_id
 from recto.testing.kept_streams import keep, kept_folder
 
-RUNS = "/api/v1/agent/runs"
 # The local token of every server that ServerProcess starts. All requests here carry it, unless told otherwise.
 TOKEN = "the-token-of-our-test-servers"  # noqa: S105 - it opens nothing but servers of tests
 READ_SECONDS = 30.0
@@ -32,19 +32,6 @@ class HttpReply:
     @property
     def json(self) -> Mapping[str, Json]:
         """The body as an object."""
-        return load_object(self.body) or {}
-
-
-@dataclass(frozen=True, kw_only=True)
-class SentEvent:
-    """An event as it came: its number and its JSON text."""
-
-    number: int
-    body: bytes
-
-    @property
-    def event(self) -> Mapping[str, Json]:
-        """What it says."""
         return load_object(self.body) or {}
 
 
@@ -109,17 +96,14 @@ def read_events(url: str, run: str, after: int = 0, *, token: str | None = TOKEN
 
 def parse_events(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[SentEvent]:
     """Events from the lines of a stream. One without its blank line never came."""
-    folder, read = kept_folder(), list[bytes]()
-    number, body = 0, b""
+    folder, read, block = kept_folder(), list[bytes](), list[bytes]()
     for line in lines:
-        if line.startswith(b"id: "):
-            number = int(line[4:])
-        elif line.startswith(b"data: "):
-            body = line[6:].removesuffix(b"\n")
-        elif line == b"\n" and body:
-            yield SentEvent(number=number, body=body)
-            read += [body] if folder else []
-            body = b""
+        block.append(line)
+        sent = event_in(b"".join(block)) if line == b"\n" else None
+        if sent is not None:
+            yield sent
+            read += [sent.body] if folder else []
+        block = [] if line == b"\n" else block
     if folder:
         keep(read, folder)
 

@@ -2,6 +2,7 @@
 
 - `ports`: what a tool is to the rest: its offer, its context, its result
 - `mark`: `@tool`, the mark of a function that is a tool
+- `signature`: what a function takes and is for: its schema, its description
 - `function`: a typed Python function made a tool
 - `blocking`: a thread for each piece of work that blocks
 - `load_tools`: built-in tools, those of agents' folders, of skills and of packages
@@ -10,7 +11,9 @@
 - `client_schema`: schemas of clients' tools, and arguments checked against them
 - `schema_cost`: what a JSON Schema may cost
 - `documents`: tools that read documents
-- `workspace`: a folder for each thread, and the tool that puts files there
-- `builtin`: time, arithmetic and skills
+- `text`: texts of files, as tools show and change them
+- `workspace`: the folder a thread works in, and the tools that read and change files there
+- `commands`: commands in that folder, in a sandbox, and jobs in the background
+- `builtin`: time, arithmetic, skills, earlier results
 - `external`: tools that live elsewhere: servers of MCP, services with an OpenAPI file
 """

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from recto.conversation.json import scrub
 from recto.conversation.messages import Text, ToolCall, ToolPart
 from recto.errors import ToolError
-from recto.tools.ports import LIMIT_CHARACTERS, Tool, ToolContext, ToolResult
+from recto.tools.ports import LIMIT_CHARACTERS, LIMIT_SECONDS, Tool, ToolContext, ToolResult
 
 FAILED, TIMEOUT, UNKNOWN_TOOL = "failed", "timeout", "unknown_tool"
 CHANGED = "The tool {name} that you called is gone; another goes by that name now. Call it again if you still need it."
@@ -34,7 +34,7 @@ _left: set[Acting] = set()
 class ToolLimits:
     """How long a tool may take, and how much it may answer."""
 
-    seconds: float = 120
+    seconds: float = LIMIT_SECONDS
     characters: int = LIMIT_CHARACTERS
 
 
@@ -53,7 +53,7 @@ async def call_tool(
     `others` are tools that the model was offered too, and somebody else runs.
     """
     tool = tools.get(call.name)
-    bounded = replace(context, characters=max(limits.characters, LEAST_CHARACTERS))
+    bounded = replace(context, characters=max(limits.characters, LEAST_CHARACTERS), seconds=limits.seconds)
     result = _unknown(call.name, tools, others) if tool is None else await _act(tool, call, bounded, limits.seconds)
     return bound(result, limit_characters=limits.characters)
 

@@ -21,23 +21,41 @@ from recto.skills.skill import Skill
 from recto.tools.builtin.calculator import calculator
 from recto.tools.builtin.current_time import current_time
 from recto.tools.builtin.read_skill_file import read_skill_file
+from recto.tools.builtin.recall import recall
 from recto.tools.builtin.use_skill import use_skill
+from recto.tools.commands.terminal_execute import terminal_execute
+from recto.tools.commands.terminal_jobs import terminal_jobs
 from recto.tools.documents.read_documents import read_documents
 from recto.tools.documents.read_files import file_read, read_files
 from recto.tools.function import NAME, tool_from
 from recto.tools.mark import mark_of
 from recto.tools.ports import Tool
+from recto.tools.workspace.ace_text_search import ace_text_search
+from recto.tools.workspace.filesystem_create import filesystem_create
+from recto.tools.workspace.filesystem_edit import filesystem_edit
+from recto.tools.workspace.filesystem_read import filesystem_read
 from recto.tools.workspace.sandbox_fetch_user_file import sandbox_fetch_user_file
 
 FILE = "tools.py"
 PACKAGE = Path(__file__).parents[1].resolve()
 GROUP = "recto.tools"
+NOT_INSTALLED = (
+    "it imports {name}, which is not installed here. Install the package that has it, often of the same name, into the"
+    " Python that Recto runs in: {python} -m pip install {name}"
+)
 BUILT_IN: tuple[Callable[..., object], ...] = (
     current_time,
     calculator,
+    recall,
     read_files,
     read_documents,
     sandbox_fetch_user_file,
+    filesystem_read,
+    filesystem_create,
+    filesystem_edit,
+    terminal_execute,
+    terminal_jobs,
+    ace_text_search,
 )
 
 
@@ -126,9 +144,10 @@ def _is_typed(function: FunctionType) -> bool:
 
 def _broken(path: Path, error: BaseException) -> SettingsError:
     line = f":{found}" if (found := _line(path, error)) else ""
-    return SettingsError(
-        name=FILE, value=f"{path}{line}", allowed=f"it cannot be imported: {type(error).__name__}: {error}"
-    )
+    problem = f"it cannot be imported: {type(error).__name__}: {error}"
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        problem = NOT_INSTALLED.format(name=error.name.partition(".")[0], python=sys.executable)
+    return SettingsError(name=FILE, value=f"{path}{line}", allowed=problem)
 
 
 def _line(path: Path, error: BaseException) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
+from typing import Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 
 from recto.conversation.json import Json
 
@@ -15,6 +15,8 @@ Marks = ParamSpec("Marks")
 R = TypeVar("R")
 # Is given the fields of a profile that change, as they would be, and the time; raises ToolError for what cannot be.
 ProfileCheck: TypeAlias = Callable[[Mapping[str, Json], datetime], None]
+# What a tool may change of the folder a thread works in: files that it names; or anything, as a command may.
+Changes: TypeAlias = Literal["files", "anything"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +28,8 @@ class Mark:
     (F8). `by_client`: a client that has a tool of this name, such as a form, answers in its place, and the tool then
     acts on that answer as its arguments. `in_order`: calls of one reply that are to such tools act one after the other,
     because one may change what the next works on. `profile_check`: what clients write into a profile is held to the
-    rules that it has for what it keeps there.
+    rules that it has for what it keeps there. `changes`: what it may change of the workspace, so that modes know which
+    calls a person has to agree to.
     """
 
     name: str | None = None
@@ -36,6 +39,7 @@ class Mark:
     by_client: bool = False
     in_order: bool = False
     profile_check: ProfileCheck | None = None
+    changes: Changes | None = None
 
 
 class Marking(Protocol[Marks]):

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
-from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from recto.config.run_settings import WorkSettings
+from recto.config.problem import FileProblem
 from recto.conversation.document import Element, Excerpt, Extent, Selection
 from recto.conversation.input_files import FileMaps, InputFile
 from recto.conversation.json import Json
 from recto.conversation.messages import ToolOffer, ToolPart
 from recto.conversation.state.json_patch import ValueChange
+from recto.page.earlier_results import NotRecalled, Recalled
+from recto.page.manifest import Recall
+from recto.tools.commands.terminal import Terminal
 from recto.tools.mark import Mark
+from recto.tools.workspace.workspaces import Workspace
 
 LIMIT_CHARACTERS = 50_000
+LIMIT_SECONDS = 120.0
 
 
 class Document(Protocol):
@@ -58,7 +62,7 @@ class Document(Protocol):
 class Progress:
     """How far something is that takes a while: what, how much of it is done, of how much, counted in what.
 
-    Where several things go on at once, each has an `id`.
+    Where several things go on at once, each has an `id`. `text` is the newest of what it has to show.
     """
 
     label: str
@@ -66,6 +70,7 @@ class Progress:
     total: int | None
     unit: str
     id: str = ""
+    text: str = ""
 
 
 ReportProgress: TypeAlias = Callable[[Progress], None]
@@ -174,6 +179,14 @@ class SkillsAtHand(Protocol):
         ...
 
 
+class LogAtHand(Protocol):
+    """The thread's log as the model knows it: up to the reply that asks."""
+
+    async def recall(self, asked: Recall) -> Recalled | NotRecalled:
+        """An earlier result of a tool (X5)."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class ToolContext:
     """What a tool may know of the run it acts for. `props` are the request's forwarded properties.
@@ -181,11 +194,12 @@ class ToolContext:
     `message` is the reply that asks for the `call`; the two name it for good, and are the same when it is run again.
 
     `profile` is what is kept of its user, `skills` are those of its agent, `tier` is the user's, `locale` the agent's.
-    `state` is what the thread shares with its clients.
+    `state` is what the thread shares with its clients, `log` what was said in it.
 
-    `files` are those of the thread, `workspace` a folder of its own that may hold `workspace_bytes` (0: no limit); None
-    where the server keeps none. Of an answer longer than `characters` the middle is left out: who cannot have that
-    answers less. `report` says how far it is, to whoever watches the run.
+    `files` are those of the thread, `workspace` is the folder it works in; None where the server keeps none. Of an
+    answer longer than `characters` the middle is left out: who cannot have that answers less; what takes longer than
+    `seconds` is broken off. `report` says how far it is, to whoever watches the run. `terminal` runs commands; None
+    where the server runs none.
     """
 
     owner: str
@@ -197,13 +211,15 @@ class ToolContext:
     zone: tzinfo = UTC
     props: Mapping[str, Json] = field(default_factory=dict[str, Json])
     files: FilesAtHand | None = None
-    workspace: Path | None = None
-    workspace_bytes: int = WorkSettings.workspace_bytes
+    workspace: Workspace | None = None
     characters: int = LIMIT_CHARACTERS
+    seconds: float = LIMIT_SECONDS
+    terminal: Terminal | None = None
     report: ReportProgress = report_nothing
     profile: ProfileAtHand | None = None
     skills: SkillsAtHand | None = None
     state: StateAtHand | None = None
+    log: LogAtHand | None = None
     tier: str = "free"
     locale: str = "en"
 
@@ -229,14 +245,15 @@ Action: TypeAlias = Callable[[str, ToolContext], Awaitable[ToolResult]]
 class Tool:
     """A tool an agent has. `act` takes the arguments as the model wrote them and never raises for a bad call.
 
-    `mark` has its flags. `origin` says to people where it is defined. Without `is_offered` old logs may call it, but it
-    is in no list.
+    `mark` has its flags. `origin` says to people where it is defined, `warnings` what is hardly meant there.
+    Without `is_offered` old logs may call it, but it is in no list.
     """
 
     offer: ToolOffer
     act: Action
     mark: Mark = Mark()
     origin: str = ""
+    warnings: tuple[FileProblem, ...] = ()
     is_offered: bool = True
 
     @property

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from recto.config.problem import FileProblem
+from recto.config.run_settings import Mode
 from recto.conversation.messages import ToolOffer
 from recto.errors import SettingsError
 from recto.tools.mark import ProfileCheck
@@ -45,6 +47,12 @@ class Registry(Mapping[str, Tool]):
         tools = [_confirming(tool) if name in names else tool for name, tool in self._tools.items()]
         return Registry(tools, missing=self.missing)
 
+    def asking(self, mode: Mode, *, is_confined: bool) -> tuple[str, ...]:
+        """Those a person has to agree to in a mode. A command that no sandbox confines always asks."""
+        asks = {"ask": ("files", "anything"), "edits": ("anything",), "full": ()}[mode]
+        changes = asks if is_confined else (*asks, "anything")
+        return tuple(name for name, tool in self._tools.items() if tool.mark.changes in changes)
+
     def confirmed(self) -> Mapping[str, str]:
         """Those a person has to agree to, with the schema of their arguments. A form of the client's asks by itself."""
         asking = [tool for tool in self._tools.values() if tool.mark.confirm and not tool.mark.by_client]
@@ -53,6 +61,11 @@ class Registry(Mapping[str, Tool]):
     def profile_checks(self) -> tuple[ProfileCheck, ...]:
         """What clients' changes of a profile are held to, beside the agent's schema."""
         return tuple([check for tool in self._tools.values() if (check := tool.mark.profile_check)])
+
+    @property
+    def warnings(self) -> tuple[FileProblem, ...]:
+        """What is hardly meant of any of them."""
+        return tuple([warning for tool in self._tools.values() for warning in tool.warnings])
 
     def _known(self, name: str) -> Tool:
         tool = self._tools.get(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 
 from recto.conversation.events import Event, RunFailed, RunFinished
@@ -9,7 +10,16 @@ from recto.conversation.interrupts import interrupt_event, interrupts_of
 from recto.conversation.log import ConfirmAsked, view
 from recto.conversation.messages import ToolCall
 from recto.conversation.next_step import Outcome, WaitForClient
-from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelRefused, ModelUnreachable, PageTooLong, RunGivenUp
+from recto.errors import (
+    ModelBusy,
+    ModelCutOff,
+    ModelError,
+    ModelRefused,
+    ModelUnreachable,
+    PageTooLong,
+    ReplyUnusable,
+    RunGivenUp,
+)
 from recto.store.ports import RunChange, RunEnding
 from recto.worker.account import usage_row
 from recto.worker.log_writer import LogWriter
@@ -23,6 +33,9 @@ WHY: Mapping[Outcome, str] = {
     "filtered": "The provider filtered the answer. Say it in other words.",
     "too_long": "The conversation does not fit into the model's window, even shortened. Start a new one.",
     "model_failed": "The model failed each time. Try again in a few minutes.",
+    "unusable_reply": "The model's replies could not be used, {unusable} times in a row: it made up results of tools, "
+    "or its calls could not be read. Ask in other words, or use another model.",
+    "compact_failed": "The model wrote no summary, asked {tries} times at most. Nothing is changed; try again later.",
 }
 # What users read of a model's fault. What the provider said, addresses and settings are for the log and for operators.
 FAULTS: Mapping[type[ModelError], str] = {
@@ -30,8 +43,12 @@ FAULTS: Mapping[type[ModelError], str] = {
     ModelUnreachable: "The model cannot be reached at present. Try again in a few minutes.",
     ModelCutOff: "The model broke off its answer each time. Try again in a few minutes.",
     ModelRefused: "The model refused the request. Say it in other words, or tell whoever runs this server.",
+    ReplyUnusable: "The model's reply could not be used.",
     PageTooLong: "The conversation is too long for the model. Start a new one.",
 }
+# Once for each run that fails, whatever was said of its steps; nothing of what users said is in it.
+FAILED = "run %s of thread %s by agent %s failed: %s"
+LOGGER = logging.getLogger("recto.worker")
 WAITING = "waiting"
 INTERNAL = "internal"
 UNFORESEEN = (
@@ -44,6 +61,9 @@ async def finish(state: RunState, writer: LogWriter, outcome: Outcome) -> bool:
     """End the run as `next_step` says. Returns True: it has ended."""
     ending, event = farewell(state, outcome)
     await writer.write(RunChange(ending=ending), [event])
+    if ending.error:
+        row = state.row
+        LOGGER.warning(FAILED, row.id, row.thread, row.agent, f"{outcome}: {ending.error}", extra={"run": row.id})
     return True
 
 
@@ -52,7 +72,7 @@ def farewell(state: RunState, outcome: Outcome) -> tuple[RunEnding, Event]:
     used = state.account.usage
     usage = usage_row(used) if used.output or used.input else None
     match outcome:
-        case "done" | "length" | "refused":
+        case "done" | "length" | "refused" | "nothing_to_compact":
             reason = None if outcome == "done" else outcome
             end = RunFinished(thread=state.row.thread, run=state.row.name, finish=reason, usage=usage)
             return RunEnding(outcome=outcome), end
@@ -106,7 +126,9 @@ def _why(state: RunState, outcome: Outcome) -> str:
     if state.problem and outcome == "model_failed":
         return state.problem
     limits = state.limits
-    return WHY[outcome].format(seconds=limits.seconds, steps=limits.steps, bad=limits.bad_arguments + 1)
+    counts = {"steps": limits.steps, "bad": limits.bad_arguments + 1, "tries": limits.compactions}
+    counts["unusable"] = limits.unusable_replies + 1
+    return WHY[outcome].format(seconds=limits.seconds, **counts)
 
 
 def fault_text(error: ModelError) -> str:

@@ -25,6 +25,7 @@ from recto.conversation.state.json_patch import is_same
 from recto.conversation.state.thread_state import state_events, state_sent, state_text
 from recto.conversation.ui.compile_ui import ui_events
 from recto.engine.ports import Signal
+from recto.skills.triggers import triggered
 from recto.store.ports import RunChange, StoredRun
 from recto.store.store import Store
 from recto.tools.ports import ToolResult, report_nothing
@@ -80,7 +81,7 @@ async def take_up(
     agent = _agent_of(runtime, row)
     model, tools = runtime.model_of(agent), runtime.tools.get(agent.name, Registry())
     entering = replace(_entering(runtime, row, agent, tools), taken=await _taken(runtime.store, row, asked, cached))
-    entries = () if row.entered else _taken_in(agent, cached.entries, asked, row, entering)
+    entries = () if row.entered or asked.compact else _taken_in(agent, cached.entries, asked, row, entering)
     seen = view((*cached.entries, *entries))
     opened = _opened_by(seen)
     goes_on = opened not in ("", row.response_id)
@@ -203,7 +204,7 @@ async def _hold_input(run: LoadedRun, entries: Sequence[Entry], said: Sequence[b
     # Progress that an earlier worker reported may have come before anything else was stored.
     events += [] if row.entered else [RunStarted(thread=row.thread, run=row.name, parent=run.inputs.asked.parent)]
     settled, shown = await _with_answers(run, entries)
-    settled = (*settled, *(() if row.entered else skill_asked_for(run.inputs, writer.log)))
+    settled = (*settled, *(() if row.entered else skill_asked_for(run.inputs, writer.log, settled)))
     settled = (*settled, *(() if row.entered else _state_of(run, settled)))
     # Whoever reads a run's events knows the state from their beginning on, whatever it knew before.
     events += () if row.entered else state_events(view((*writer.log, *settled)))
@@ -266,12 +267,16 @@ async def _unless_stopped(state: RunState, acting: Coroutine[object, object, Too
         await asyncio.gather(doing, return_exceptions=True)
 
 
-def skill_asked_for(inputs: PageInputs, log: Sequence[Entry]) -> Iterator[SkillChanged]:
+def skill_asked_for(inputs: PageInputs, log: Sequence[Entry], new: Sequence[Entry]) -> Iterator[SkillChanged]:
     """The skill a request asks for (S4). It wins over the thread's, and stands behind its user message.
 
-    A scenario alone is one of the skill that is on; without such a skill it means nothing.
+    A scenario alone is one of the skill that is on; without such a skill it means nothing. Who asks for none, and has
+    none, may say the words that take one up.
     """
-    options, now = inputs.asked.options, view(log).skill
+    options, now = inputs.asked.options, view((*log, *new)).skill
+    if options.skill is None and now is None:
+        yield from _skill_spoken_of(inputs, new)
+        return
     skill = inputs.agent.skills.get((options.skill or (now.skill if now else None)) or "")
     scenario = next((one for one in skill.scenarios if one.name == options.scenario), None) if skill else None
     is_other = options.skill is not None and (now.skill if now else None) != (skill.name if skill else None)
@@ -279,6 +284,22 @@ def skill_asked_for(inputs: PageInputs, log: Sequence[Entry]) -> Iterator[SkillC
         chosen = scenario or (skill.scenario(None) if skill else None)
         name, at, id = chosen.name if chosen else None, inputs.row.created, inputs.runtime.new_id()
         yield SkillChanged(id=id, time=at, skill=skill.name if skill else None, scenario=name)
+
+
+def _skill_spoken_of(inputs: PageInputs, new: Sequence[Entry]) -> Iterator[SkillChanged]:
+    """The skill whose triggers are in what the user says now. What was said before has had its chance."""
+    said = [text for entry in new if isinstance(entry, UserMessage) for text in texts_of(entry)]
+    if not said or inputs.agent.activation != "triggers":
+        return
+    if found := triggered(inputs.agent.skills.values(), "\n".join(said)):
+        chosen = found.skill.scenario(inputs.asked.options.scenario)
+        yield SkillChanged(
+            id=inputs.runtime.new_id(),
+            time=inputs.row.created,
+            skill=found.skill.name,
+            scenario=chosen.name if chosen else None,
+            said=found.said,
+        )
 
 
 def _left_out(run: LoadedRun) -> Iterator[ActivityUpdate]:

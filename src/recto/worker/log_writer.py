@@ -59,10 +59,16 @@ class LogWriter:
     async def read_whole(self) -> None:
         """Have all of the log here, where only its end was read."""
         if is_unread(self._log):
-            unread = _last_unread(self._log)
-            before = await self._store.log_up_to(self._row.thread, unread)
-            self._log = (*before, *[entry for entry in self._log if (entry.seq or 0) > unread])
+            self._log = await self.whole()
             self._inputs.note_whole()
+
+    async def whole(self) -> tuple[Entry, ...]:
+        """All of the log, for who looks once: where only its end was read, no more than that stays here."""
+        if not is_unread(self._log):
+            return self._log
+        unread = _last_unread(self._log)
+        before = await self._store.log_up_to(self._row.thread, unread)
+        return (*before, *[entry for entry in self._log if (entry.seq or 0) > unread])
 
     @property
     def outcome(self) -> str | None:

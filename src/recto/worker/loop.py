@@ -13,7 +13,7 @@ from recto.errors import LeaseLost, RunGivenUp, StoreBusy, StoreDown
 from recto.store.ports import StoredRun
 from recto.tracing.spans import NO_SPAN
 from recto.worker.account import seconds_between
-from recto.worker.finish import finish, give_up, wait_for_client
+from recto.worker.finish import FAILED, INTERNAL, finish, give_up, wait_for_client
 from recto.worker.load_run import load_run
 from recto.worker.log_writer import LogWriter
 from recto.worker.model.call_model import call_model
@@ -48,7 +48,7 @@ async def work(runtime: Runtime, row: StoredRun, signal: Signal, parsed: RunInpu
             # Not the run's fault: somebody goes on with it.
             raise
         except Exception as error:
-            LOGGER.exception("run %s failed", row.id, extra={"run": row.id})
+            LOGGER.exception(FAILED, row.id, row.thread, row.agent, INTERNAL, extra={"run": row.id})
             runtime.telemetry.went_wrong(error)
             span.fail(type(error).__name__)
             await _give_up(run.writer if run else recorder, recorder, error)

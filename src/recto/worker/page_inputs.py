@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
+from functools import cached_property
+from time import perf_counter
 
 from recto.agents.agent import Agent
 from recto.config.zones import find_zone
@@ -20,10 +22,11 @@ from recto.models.ports import Model
 from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts, Turn
+from recto.page.fold.fold_settings import FoldSettings
 from recto.page.manifest import Manifest
 from recto.page.prompt.quote import Quote
 from recto.page.prompt.reminder import Dataset
-from recto.page.steps.compact import is_full
+from recto.page.steps.compact import CompactSettings, is_due, is_full
 from recto.page.text.tokens import Calibration
 from recto.page.wire.base import Target
 from recto.skills.known import KnownData
@@ -31,6 +34,7 @@ from recto.skills.skill import Skill
 from recto.store.ports import StoredRun
 from recto.tools.ports import FilesAtHand
 from recto.tools.registry import Registry
+from recto.tools.workspace.workspaces import Workspace
 from recto.worker.context.prompt_context import PromptContext, know, prompt_context, sampled, skill_of
 from recto.worker.context.thread_files import (
     NO_FILES,
@@ -73,9 +77,9 @@ class PageInputs:
     quote: Quote | None = field(default=None, init=False)
     is_quoted: bool = field(default=False, init=False)
     unpictured: bool = field(default=False, init=False)
-    # Those whose data was looked up, by skill and scenario; a change of the profile forgets them.
-    _contexts: dict[tuple[str, str | None], PromptContext] = field(
-        default_factory=dict[tuple[str, str | None], PromptContext], init=False
+    # Those whose data was looked up, by skill, scenario and what took it up; a change of the profile forgets them.
+    _contexts: dict[tuple[str, str | None, tuple[str, ...]], PromptContext] = field(
+        default_factory=dict[tuple[str, str | None, tuple[str, ...]], PromptContext], init=False
     )
     _changes: int = field(default=0, init=False)
 
@@ -99,37 +103,50 @@ class PageInputs:
         seen = services if self.target.sees_images else replace(services, pictures=None)
         return await load_thread_files(seen, refs, log, self.runtime.clock())
 
-    async def next_page(self, log: tuple[Entry, ...]) -> tuple[Facts, Page, Manifest]:
-        """The page that a log comes to, and what it was made of. Every page of a conversation is made here."""
+    async def next_page(self, log: tuple[Entry, ...], correction: str = "") -> tuple[Facts, Page, Manifest]:
+        """The page that a log comes to, and what it was made of. Every page of a conversation is made here.
+
+        `correction` is what the model is told of a reply that could not be used.
+        """
         context = await self.prompt_context(log)
-        facts = self.facts(log, context)
+        facts = replace(self.facts(log, context), correction=correction)
         page, manifest = await self.set_page(facts)
         # A skill that the agent has no more is in the log, but not in the page.
         return facts, page, replace(manifest, skill=context.skill.name if context.skill else None)
 
-    def is_full(self, manifest: Manifest) -> bool:
-        """Whether a page has no room: what is old is to be summarised first."""
-        return is_full(
-            manifest.tokens.tokens, replace(self.agent.compact, window=self.agent.window or self.model.window)
-        )
+    @property
+    def compacting(self) -> CompactSettings:
+        """When and how far the conversation is summarised, by the window of the model that it is sent to."""
+        return replace(self.agent.compact, window=self.agent.window or self.model.window)
+
+    def needs_summary(self, log: Sequence[Entry], manifest: Manifest) -> bool:
+        """Whether the page of a log has no room, and what is old is to be summarised first."""
+        settings = self.compacting
+        return is_full(manifest.tokens.tokens, settings) and is_due(view(log), settings, self.runtime.counter)
 
     async def set_page(self, facts: Facts) -> tuple[Page, Manifest]:
         """The page of facts. A long log that remembers nothing is set in a thread: all others go on meanwhile."""
         if not self.is_cold:
-            return assemble(facts)
+            return self._assemble(facts)
         # One at a time: with each more the loop would wait for another one's turn.
         await self.runtime.setting.acquire()
-        making = asyncio.ensure_future(asyncio.to_thread(assemble, facts))
+        making = asyncio.ensure_future(asyncio.to_thread(self._assemble, facts))
         # Not when this is broken off: the thread goes on to its end.
         making.add_done_callback(lambda _: self.runtime.setting.release())
         made = await asyncio.shield(making)
         self.is_cold = False
         return made
 
+    def _assemble(self, facts: Facts) -> tuple[Page, Manifest]:
+        begun = perf_counter()
+        made = assemble(facts)
+        self.runtime.telemetry.page.took(perf_counter() - begun)
+        return made
+
     def facts(self, log: tuple[Entry, ...], context: PromptContext) -> Facts:
         """All that shapes the next page."""
         seen, agent = view(log), self.agent
-        is_native, sampling = agent.tool_calling == "native", sampled(agent, seen, context.tools)
+        is_native, sampling = agent.tool_calling != "prompt", sampled(agent, seen, context.tools)
         user = seen.messages[seen.turn_start] if seen.turn_start < len(seen.messages) else None
         turn = Turn(
             response_id=user.response_id if isinstance(user, UserMessage) else "",
@@ -146,7 +163,8 @@ class PageInputs:
             budget=context.budget,
             history=context.history,
             tools=context.tools,
-            tool_calling=agent.tool_calling,
+            tool_calling=agent.tool_calling or "native",
+            call_form=agent.call_form,
             turn=turn,
             quote=self.quote or (),
             quote_budget=agent.file_input.quote_tokens,
@@ -155,11 +173,26 @@ class PageInputs:
             max_files=agent.file_input.max_files,
             locale=agent.locale,
             options={**self.model.options_for(sampling, has_tools=has_tools), **agent.options},
-            fold=agent.fold,
+            fold=self.fold,
             now=self.runtime.clock(),
             counter=self.runtime.counter,
             last=self.last,
         )
+
+    @cached_property
+    def workspace(self) -> Workspace | None:
+        """The folder the thread works in."""
+        places = self.runtime.workspaces
+        return places.of(self.row.thread, self.agent.workspace) if places else None
+
+    @cached_property
+    def fold(self) -> FoldSettings:
+        """How results are folded. Paths of who reads files start where they are read (R4), unless the agent says."""
+        settings = self.agent.fold
+        reads = any(tool in self.agent.tools for rule in settings.rules for tool in rule.tools)
+        if settings.project.root is not None or not reads or self.workspace is None:
+            return settings
+        return settings.rooted_at(str(self.workspace.folder))
 
     @property
     def zone(self) -> tzinfo:
@@ -186,8 +219,8 @@ class PageInputs:
         skill, changed = self.skill(log), view(log).skill
         if skill is None or changed is None:
             return prompt_context(self.agent, self.tools, self.asked)
-        await self.know(skill, changed.scenario)
-        return self._contexts[skill.name, changed.scenario]
+        await self.know(skill, changed.scenario, changed.said)
+        return self._contexts[skill.name, changed.scenario, changed.said]
 
     def _refresh_tools(self) -> None:
         """Tools that live elsewhere come and go: a page has those there are, and its calls find the same."""
@@ -196,9 +229,9 @@ class PageInputs:
             self.tools = tools
             self.forget_known()
 
-    async def know(self, skill: Skill, scenario: str | None) -> KnownData:
-        """What a skill may know of the run's user, looked up once."""
-        place = (skill.name, scenario)
+    async def know(self, skill: Skill, scenario: str | None, said: tuple[str, ...] = ()) -> KnownData:
+        """What a skill may know of the run's user, looked up once. `said` are the words that took it up."""
+        place = (skill.name, scenario, said)
         while place not in self._contexts:
             before = self._changes
             known = await know(self.runtime.store, self.row.owner, skill, self._asked(scenario))
@@ -206,8 +239,8 @@ class PageInputs:
                 # A tool changed the profile meanwhile: what was read may be what it was before.
                 continue
             # Under the scenario it is committed as, too.
-            context = prompt_context(self.agent, self.tools, self.asked, skill, known)
-            self._contexts |= {place: context, (skill.name, known.scenario): context}
+            context = prompt_context(self.agent, self.tools, self.asked, skill, known, triggers=said)
+            self._contexts |= {place: context, (skill.name, known.scenario, said): context}
         return self._contexts[place].known
 
     def _asked(self, scenario: str | None) -> KnownData:

@@ -38,14 +38,14 @@ async def preview(runtime: Runtime, row: StoredRun, asked: RunInput, refs: Seque
     inputs, entries = await take_up(runtime, row, asked, replace(cached, entries=log, model=""))
     inputs.calibrate(cached.last if cached.model == inputs.model.name else None)
     notes = list(_acting(inputs, log, entries))
-    log = (*log, *entries, *skill_asked_for(inputs, log))
+    log = (*log, *entries, *skill_asked_for(inputs, log, entries))
     await inputs.load(log, [ref for ref in refs if not (inputs.goes_on and _is_of_turn(ref, row))])
     files = inputs.tool_files(log) if inputs.files.refs else None
     inputs.take_quote(await quoted(inputs.agent, files, runtime.counter, report_nothing, runtime.quoting))
     _, page, manifest = await inputs.next_page(log)
     state = RunState.of(row, inputs.agent.limits, Signal(), runtime.clock)
     step = _step(next_step(log, snapshot(state, inputs)))
-    if step == "call_model" and inputs.is_full(manifest):
+    if step == "call_model" and inputs.needs_summary(log, manifest):
         step = "compact"
     notes += [FULL] if step == "compact" else [BEFORE[step]] if step in BEFORE else []
     return Preview(page=page, manifest=manifest, model=inputs.model.name, next=step, notes=tuple(notes))

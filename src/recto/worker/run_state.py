@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from recto.config.settings import Limits
 from recto.conversation.next_step import Run
 from recto.engine.ports import Signal
-from recto.errors import ModelError, PageTooLong
+from recto.errors import ModelError, PageTooLong, ReplyUnusable
 from recto.models.ports import Usage
 from recto.models.prices import Prices
 from recto.page.body import Page
@@ -27,7 +27,9 @@ class RunState:
     """The row of a run as it was claimed, what it may use, and its counters as they are now.
 
     `full`: the page that comes next has no room, so it is not sent. `problem` is what users read of the last fault.
-    `broken_off` means what was said so far is kept. `page` is the one that was sent last.
+    `broken_off` means what was said so far is kept. `page` is the one that was sent last. `unusable` counts replies in
+    a row that could not be used, `correction` is what the model is told of the last of them: who takes the run over
+    starts at none.
     """
 
     row: StoredRun
@@ -40,6 +42,8 @@ class RunState:
     calls: int
     account: Account
     problem: str | None = None
+    unusable: int = 0
+    correction: str = ""
     full: bool = False
     broken_off: bool = False
     is_named: bool = False
@@ -90,13 +94,16 @@ class RunState:
 
     def succeed(self) -> None:
         """A call was answered: what failed before it counts no more."""
-        self.failures = self.too_long = 0
-        self.problem = None
+        self.failures = self.too_long = self.unusable = 0
+        self.problem, self.correction = None, ""
 
     def fail(self, error: ModelError, problem: str, *, is_for_pictures: bool) -> None:
         """Count a call that failed. One that failed for its pictures is made again without them."""
         self.problem = problem
-        if isinstance(error, PageTooLong) and not is_for_pictures:
+        if isinstance(error, ReplyUnusable):
+            self.unusable += 1
+            self.correction = error.told
+        elif isinstance(error, PageTooLong) and not is_for_pictures:
             self.too_long += 1
         elif error.may_retry or is_for_pictures:
             self.failures += 1
@@ -154,13 +161,17 @@ def snapshot(state: RunState, inputs: PageInputs) -> Run:
         deadline=state.deadline,
         failures=state.failures,
         too_long=state.too_long,
+        unusable=state.unusable,
         full=state.full,
         can_compact=state.can_compact,
+        compact=inputs.asked.compact,
+        calls=state.calls,
         client_tools=inputs.client_tools,
         repeatable=frozenset(name for name, tool in inputs.tools.items() if tool.mark.safe_to_repeat),
         confirm=frozenset(name for name, tool in inputs.tools.items() if tool.mark.confirm),
         max_steps=limits.steps,
         max_failures=limits.failures,
         max_bad_arguments=limits.bad_arguments,
+        max_unusable=limits.unusable_replies,
         max_calls=limits.calls,
     )

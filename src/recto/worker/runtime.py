@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 from recto.agents.agent import Agent
@@ -19,7 +18,10 @@ from recto.page.text.tokens import OFFLINE, TokenCounter
 from recto.store.store import Store
 from recto.telemetry import Telemetry
 from recto.tools.client_schema import Schemas
+from recto.tools.commands.terminal import Terminal
 from recto.tools.registry import Registry
+from recto.tools.workspace.snapshots import Snapshots
+from recto.tools.workspace.workspaces import Workspaces
 from recto.tracing.spans import NO_TRACER, Tracer
 from recto.worker.context.thread_files import FileServices
 from recto.worker.log_cache import LogCache
@@ -37,6 +39,8 @@ Point: TypeAlias = Literal[
     "ending",
     "asking",
     "asked",
+    "summarised",
+    "compacted",
 ]
 
 
@@ -53,12 +57,12 @@ class Runtime:
     """Store, readers, model, agents and their tools; time, chance and ids, so that tests can have their own.
 
     `models` are those that agents ask for by name; the others have `model`. `zone` is where it is that time, for turns
-    that name no other. `workspaces` is the folder in which each thread has one, of `workspace_bytes` at most; a server
-    may keep neither these nor files. `vision` says whether models see pictures, where it is not left to what is known
-    of each; `profile_bytes` how much is kept of a user, `state_bytes` how long the state of a thread may be. `quoting`
-    lets through as many as may make the quote of a page at a time, `setting` one page that takes long; `schemas` checks
-    the arguments of clients' tools. `tools` may be others from one moment to the next, where some live elsewhere;
-    `tools_tried` waits until an agent's were looked for.
+    that name no other. `workspaces` says which folder a thread works in, `terminal` runs commands there, `snapshots`
+    keeps what was in it; a server may have none of these, nor files. `vision` says whether models see pictures, where
+    it is not left to what is known of each; `profile_bytes` how much is kept of a user, `state_bytes` how long the
+    state of a thread may be. `quoting` lets through as many as may make the quote of a page at a time, `setting` one
+    page that takes long; `schemas` checks the arguments of clients' tools. `tools` may be others from one moment to the
+    next, where some live elsewhere; `tools_tried` waits until an agent's were looked for.
     """
 
     store: Store
@@ -79,8 +83,9 @@ class Runtime:
     reached: Callable[[Point], None] = field(default=pass_by)
     file_services: FileServices | None = None
     zone: tzinfo = UTC
-    workspaces: Path | None = None
-    workspace_bytes: int = WorkSettings.workspace_bytes
+    workspaces: Workspaces | None = None
+    terminal: Terminal | None = None
+    snapshots: Snapshots | None = None
     vision: bool | None = None
     profile_bytes: int = WorkSettings.profile_bytes
     state_bytes: int = WorkSettings.state_bytes
@@ -100,6 +105,9 @@ class Runtime:
         await self.schemas.forget()
         if self.file_services and self.file_services.pictures:
             self.file_services.pictures.forget()
+        if self.terminal and (threads := self.terminal.threads()):
+            known = await self.store.known_threads(threads)
+            await self.terminal.end_threads([thread for thread in threads if thread not in known])
         return await self.log_cache.drop_gone()
 
     def model_of(self, agent: Agent) -> Model:

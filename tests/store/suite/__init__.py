@@ -20,6 +20,7 @@ from tests.store.suite.profiles import ProfileSuite, TierSuite
 from tests.store.suite.reading import ReadingSuite
 from tests.store.suite.records import RecordSuite
 from tests.store.suite.resuming import ResumingSuite
+from tests.store.suite.rollbacks import TurningBackSuite
 from tests.store.suite.threads import ThreadSuite
 from tests.store.suite.users import CleaningSuite, SpendingSuite, UserSuite
 
@@ -48,6 +49,7 @@ class StoreSuite(
     CallSuite,
     ThreadSuite,
     ForkSuite,
+    TurningBackSuite,
     HistorySuite,
     LookingSuite,
     SpendingSuite,

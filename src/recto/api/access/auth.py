@@ -134,10 +134,15 @@ def _source(settings: AuthSettings, ticks: Callable[[], float]) -> KeySource | N
         raise SettingsError(name="RECTO_JWT_SECRET", value=NOT_SHOWN, allowed=allowed)
     if ways == (None, None, None):
         return None
-    # Here: who takes no JWTs does not wait for cryptography, nor give it ten megabytes.
-    from recto.api.access.jwks import JwksKeys
-    from recto.api.access.jwt import FixedKey, public_key, secret_key
-
+    try:
+        # Here: who takes no JWTs does not wait for cryptography, nor give it ten megabytes.
+        from recto.api.access.jwks import JwksKeys
+        from recto.api.access.jwt import FixedKey, public_key, secret_key
+    except ModuleNotFoundError as error:
+        allowed = f"JWTs need the package {error.name}: install recto[jwt]"
+        names = ("RECTO_JWT_SECRET", "RECTO_JWT_PUBLIC_KEY", "RECTO_JWT_JWKS_URL")
+        (name,) = [name for name, way in zip(names, ways, strict=True) if way is not None]
+        raise SettingsError(name=name, value=NOT_SHOWN, allowed=allowed) from error
     match ways:
         case (str(secret), _, _):
             return FixedKey(secret_key(secret))

@@ -74,7 +74,7 @@ def _row(backend: Backend, agent: Agent) -> AgentShape:
         "description": agent.description,
         "default": agent.name == backend.agent,
         "locale": agent.locale,
-        "toolCalling": agent.tool_calling,
+        "toolCalling": agent.tool_calling or "native",
         "tools": sorted(offered),
         "clientTools": sorted(offered - backend.tool_names.get(agent.name, frozenset())),
         "unavailable": list(backend.unavailable_tools(agent.name)),

@@ -45,6 +45,7 @@ ROUTES = (
         handler=get_version,
         tag="server",
         answer=VersionShape,
+        is_open=True,
         examples={"answer": {"name": NAME, "version": "0.1.0", "protocols": list(PROTOCOLS)}},
     ),
     Route(method="GET", path="/metrics", handler=get_metrics, tag="server", text="text/plain"),

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from recto.agents.agent import CHAT, Agent
+from recto.agents.spoken_language import choose_agent
 from recto.api.backend import Backend, agent_named, backend_of, json_answer, user_of
 from recto.api.bodies import SentRun
 from recto.api.parameters import zone_of
@@ -24,7 +25,7 @@ from recto.conversation.input.run_options import RunOptions
 from recto.conversation.interrupts import interrupts_of
 from recto.conversation.json import dump
 from recto.conversation.log import View
-from recto.conversation.messages import Source
+from recto.conversation.messages import Source, UserMessage, words_of
 from recto.errors import NotFound, RectoError, Refused, WireError
 from recto.skills.skill import CORE
 from recto.store.ports import Admission, FoundThread, StoredRun
@@ -48,9 +49,10 @@ ACCEPTED: TaskAccepted = {"taskId": TASK, "threadId": THREAD, "runId": "run-001"
 async def admit_run(request: Request, sent: SentRun, *, streams: bool, fallback: str) -> Response:
     """Store the run that was sent, or refuse it; answer with its events, or with what it goes by.
 
-    `fallback` is the agent that answers where neither the run nor its thread names one.
+    `fallback` is the agent that answers where neither the run nor its thread names one, in the language asked in.
     """
     backend, owner, asked = backend_of(request), user_of(request).name, sent.input
+    fallback = in_language(request, asked, fallback)
     render = event_renderer(backend, asked.protocol, asked.sent_thread)
     if _has_files(asked) and (again := await backend.store.again(owner, asked.run, sent.digest)):
         # It was taken before (P4): its files are not looked for, nor stored, once more.
@@ -72,6 +74,12 @@ async def admit_run(request: Request, sent: SentRun, *, streams: bool, fallback:
     except RectoError:
         await attached.drop(backend, owner)
         raise
+
+
+def in_language(request: Request, asked: RunInput, name: str) -> str:
+    """The agent of a name as it is for a new thread, where it is there in several languages (C4)."""
+    words = " ".join(words_of(one) for one in asked.messages if isinstance(one, UserMessage))
+    return choose_agent(backend_of(request).agents, name, words, request.headers.get("accept-language", ""))
 
 
 async def check_admission(

@@ -33,6 +33,7 @@ STATUSES: Mapping[str, RunStatus] = {
     "done": "finished",
     "length": "finished",
     "refused": "finished",
+    "nothing_to_compact": "finished",
     "waiting": "waiting",
     "cancelled": "cancelled",
 }

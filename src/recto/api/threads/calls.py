@@ -23,6 +23,7 @@ from recto.errors import NotFound
 from recto.models.choose import request_head
 from recto.page.difference import difference
 from recto.page.exports import HAR_END, MadeCall, as_curl, har_beginning, har_entry
+from recto.page.shown_parts import shown_rows
 from recto.store.ports import StoredRun
 from recto.store.runs.calls import CallSeen, CallSummary, page_of, sent_page
 
@@ -143,6 +144,19 @@ CALL_ROW: CallRow = {
     "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     "error": None,
 }
+PART_EXAMPLE: Mapping[str, Json] = {
+    "kind": "message",
+    "source": "01a1ea35-5ebb-75ac-b471-c91b4bbef9a3",
+    "role": "user",
+    "decision": "injected",
+    "rule": "F1",
+    "ruleName": "reminder",
+    "ruleLink": "docs/rules.md#f1",
+    "reason": "what the user has at hand in this turn",
+    "tokens": {"before": 10, "after": 38},
+    "span": [1020, 1230],
+    "words": "What is 12*7?",
+}
 CALLS_EXAMPLE: CallsShape = {"calls": [CALL_ROW]}
 CALL_EXAMPLE: CallShape = {
     **CALL_ROW,
@@ -150,7 +164,7 @@ CALL_EXAMPLE: CallShape = {
     "verified": True,
     "damaged": [],
     "page": {"model": "demo", "messages": []},
-    "manifest": {"parts": [], "tokens": 321, "skill": None},
+    "manifest": {"parts": [PART_EXAMPLE], "tokens": 321, "skill": None},
 }
 COMPARED: ComparedCall = {
     "run": TASK,
@@ -206,7 +220,8 @@ async def get_call(
         return Response(as_curl(_made(request, run, seen).head, page_of(seen)), media_type=SHELL)
     if raw:
         return Response(page_of(seen), media_type=JSON)
-    return json_answer(_seen_row(seen, full=is_operator(request)))
+    # Pages may be large: everybody else has their turn meanwhile.
+    return json_answer(await asyncio.to_thread(_seen_row, seen, full=is_operator(request)))
 
 
 async def compare_calls(
@@ -298,8 +313,17 @@ def _seen_row(seen: CallSeen, *, full: bool) -> CallShape:
         "verified": not seen.damaged,
         "damaged": seen.damaged,
         "page": parsed_page(seen.body),
-        "manifest": load_object(seen.summary.manifest) if seen.summary.manifest is not None else None,
+        "manifest": _shown_manifest(seen),
     }
+
+
+def _shown_manifest(seen: CallSeen) -> Mapping[str, Json] | None:
+    """A manifest with how each part begins, as far as its page is there."""
+    found = load_object(seen.summary.manifest) if seen.summary.manifest is not None else None
+    if found is None:
+        return None
+    parts = cast("Sequence[Mapping[str, Json]]", found.get("parts", ()))
+    return {**found, "parts": shown_rows(parts, seen.body)}
 
 
 def parsed_page(body: bytes | None) -> Json:

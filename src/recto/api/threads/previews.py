@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated
@@ -15,15 +16,16 @@ from recto.api.backend import Backend, backend_of, json_answer, user_of
 from recto.api.bodies import SentRun, check_run, read_body
 from recto.api.parameters import in_query
 from recto.api.route import THREAD, Route
-from recto.api.runs.admit import admission_of, check_admission
+from recto.api.runs.admit import admission_of, check_admission, in_language
 from recto.api.runs.admit_files import attach
 from recto.api.runs.routes import RUN_BODY, MessageShape, RunBody
-from recto.api.threads.calls import PageShape, parsed_page
+from recto.api.threads.calls import PART_EXAMPLE, PageShape, parsed_page
 from recto.api.threads.routes import ONE, ThreadId
 from recto.conversation.attachment import files_in
 from recto.conversation.json import Json, dump, load_object
 from recto.engine.ports import NextStep, Preview
 from recto.errors import Conflict, Refused, WireError
+from recto.page.shown_parts import shown_rows
 from recto.store.ports import StoredRun
 
 NOT_STORED = "a preview stores nothing, so it takes files by the url of their upload only; upload this one first"
@@ -71,7 +73,7 @@ EXAMPLE: PreviewShape = {
     "bytes": 1234,
     "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     "page": {"model": "demo", "messages": []},
-    "manifest": {"parts": [], "tokens": 321, "skill": None},
+    "manifest": {"parts": [PART_EXAMPLE], "tokens": 321, "skill": None},
 }
 
 
@@ -84,19 +86,20 @@ async def preview_thread(
     """
     backend, owner = backend_of(request), user_of(request).name
     sent = _sent(await read_body(request), id)
-    agent, signed = await check_admission(backend, owner, sent.input, backend.agent)
+    fallback = in_language(request, sent.input, backend.agent)
+    agent, signed = await check_admission(backend, owner, sent.input, fallback)
     for where, file in files_in(sent.input.messages):
         if file.source not in signed:
             raise Refused(NOT_STORED, where=where)
     attached = await attach(backend, owner, sent, agent.file_input, signed=signed)
-    admission = replace(admission_of(backend, owner, attached), fallback=backend.agent)
+    admission = replace(admission_of(backend, owner, attached), fallback=fallback)
     row = await backend.store.as_admitted(admission)
     if row.agent not in backend.agents:
         raise Conflict(NO_AGENT.format(name=row.agent))
     found = await backend.preview(row, attached.input, admission.files)
     if raw:
         return Response(found.page.body, media_type="application/json")
-    return json_answer(_row(row, found, await _notes(backend, row)))
+    return json_answer(await asyncio.to_thread(_row, row, found, await _notes(backend, row)))
 
 
 def _sent(body: bytes, thread: str) -> SentRun:
@@ -134,7 +137,7 @@ def _row(row: StoredRun, found: Preview, notes: Sequence[str]) -> PreviewShape:
         "bytes": len(body),
         "digest": found.page.digest,
         "page": parsed_page(body),
-        "manifest": {"parts": manifest.rows(), "tokens": tokens, "skill": manifest.skill},
+        "manifest": {"parts": shown_rows(manifest.rows(), body), "tokens": tokens, "skill": manifest.skill},
     }
 
 

@@ -19,6 +19,7 @@ from recto.api.runs.client_threads import own_thread
 from recto.api.runs.routes import RUN_EXAMPLE, RunShape, run_row
 from recto.api.signed import urls_of
 from recto.api.threads.history import HistoryMessageShape, queued_row
+from recto.api.threads.kept_files import copy_files
 from recto.conversation.attachment import FileRef
 from recto.conversation.events import RunFinished, RunStarted, encode_event
 from recto.conversation.history import time_text
@@ -85,11 +86,12 @@ class ThreadRow(TypedDict):
 
 
 class ThreadShape(ThreadRow):
-    """A thread, what it waits for, and the state it shares with its clients."""
+    """A thread, what it waits for, whether a rollback can be undone, and the state it shares with its clients."""
 
     pendingCalls: Sequence[PendingCall]
     interrupts: Sequence[InterruptRow]
     queued: Sequence[HistoryMessageShape]
+    canUndo: bool
     state: JsonValue
 
 
@@ -160,6 +162,7 @@ THREAD_EXAMPLE: ThreadShape = {
     "pendingCalls": [PENDING_EXAMPLE],
     "interrupts": [INTERRUPT_EXAMPLE],
     "queued": [],
+    "canUndo": False,
     "state": None,
 }
 THREADS_EXAMPLE: ThreadsShape = {"threads": [THREAD_ROW], "next": None}
@@ -203,11 +206,15 @@ async def delete_thread(request: Request, id: ThreadId) -> Response:
 
 
 async def drop_thread(backend: Backend, owner: str, id: str) -> Sequence[Stopped]:
-    """Delete a thread, its workspace too, and end its runs. Returns those that had not ended."""
+    """Delete a thread, its workspace too, and end its runs and jobs. Returns those that had not ended."""
     stopped = await backend.store.delete_thread(owner, id)
     stop(backend, stopped)
+    if backend.terminal:
+        await backend.terminal.end_threads((id,))
     if backend.workspaces:
-        await drop_workspace(backend.workspaces, id)
+        await drop_workspace(backend.workspaces.root, id)
+    if backend.snapshots:
+        await drop_workspace(backend.snapshots.root, id)
     return stopped
 
 
@@ -226,7 +233,9 @@ async def fork_thread(request: Request, id: ThreadId) -> Response:
         before=before,
         title=given_title(title) if title is not None else None,
     )
-    return await _answer(backend, await backend.store.fork(user_of(request).name, options), 201)
+    forked = await backend.store.fork(user_of(request).name, options)
+    await copy_files(backend, forked, options.thread, before)
+    return await _answer(backend, forked, 201)
 
 
 async def get_runs_of_thread(request: Request, id: ThreadId, cursor: Cursor = None, limit: PageLimit = 50) -> Response:
@@ -274,6 +283,7 @@ async def _answer(backend: Backend, thread: StoredThread, status: int = 200) -> 
         "pendingCalls": _pending(backend, thread, refs, seen),
         "interrupts": _interrupts(backend, thread, seen),
         "queued": [queued_row(one, url_of) for one in queued],
+        "canUndo": await backend.store.can_undo(thread.id),
         "state": cast("JsonValue", load(shared.value)) if shared else None,
     }
     return json_answer(answer, status)

@@ -61,7 +61,9 @@ async def delete_me(
     stop(backend, gone.stopped)
     await backend.files.forget(gone.blobs)
     if backend.workspaces:
-        await sweep_workspaces(backend.workspaces, backend.store.known_threads)
+        await sweep_workspaces(backend.workspaces.root, backend.store.known_threads)
+    if backend.snapshots:
+        await sweep_workspaces(backend.snapshots.root, backend.store.known_threads)
     await backend.forget_gone()
     answer: UserDeletedShape = {
         "threads": gone.threads,

@@ -12,6 +12,9 @@ from rich.text import Text
 
 from recto.page.difference import Difference, DifferenceRow
 from recto.page.manifest import Manifest, Part
+from recto.page.named_rules import PAGE, why
+from recto.page.prefix import SentPage
+from recto.page.shown_parts import first_words
 
 # How many parts that were kept as they are stand in one line, from which number on.
 FEW = 3
@@ -24,6 +27,7 @@ ROLES = {"tool": "result"}
 STYLES: Mapping[str, str] = {"folded": "cyan", "cut": "yellow", "repaired": "yellow", "dropped": "red"}
 SIGNS = {"added": "+", "gone": "-", "changed": "~", "same": "="}
 HOLDS = "The prefix holds: the page begins with the whole of the one before."
+RULES = f"{PAGE} tells what the rules are."
 FIRST = "It is the first of its kind in the thread: there is nothing to compare it with."
 
 
@@ -37,6 +41,7 @@ class PartLine:
     after: int
     decision: str
     why: str
+    words: str = ""
 
 
 def composition(manifest: Manifest) -> Mapping[str, int]:
@@ -67,15 +72,16 @@ def composition_table(manifest: Manifest, *, is_plain: bool = False) -> Table:
     return table
 
 
-def part_lines(manifest: Manifest, *, every: bool) -> Iterator[PartLine]:
+def part_lines(page: SentPage, *, every: bool) -> Iterator[PartLine]:
     """The parts that are in the page; `every` has each in a line of its own."""
+    manifest = page.manifest
     shown = [
         (place, part) for place, (part, size) in enumerate(zip(manifest.parts, manifest.sizes, strict=True)) if size
     ]
     for key, group in groupby(shown, key=lambda one: _group_of(one[1])):
         some = list(group)
         if key is None or every or len(some) <= FEW:
-            yield from (_line(place, part) for place, part in some)
+            yield from (_line(place, part, page) for place, part in some)
             continue
         yield PartLine(
             number=f"{some[0][0]}-{some[-1][0]}",
@@ -91,14 +97,15 @@ def _group_of(part: Part) -> str | None:
     return part.kind if part.decision == KEPT and part.kind in ("tool", "message") else None
 
 
-def _line(place: int, part: Part) -> PartLine:
+def _line(place: int, part: Part, page: SentPage) -> PartLine:
     return PartLine(
         number=str(place),
         what=name_of(part),
         before=part.tokens_before,
         after=part.tokens_after,
         decision=f"{part.decision} {part.rule or ''}".strip(),
-        why=part.reason,
+        why=why(part.rule, part.reason),
+        words=first_words(page.bytes_at(place), part.kind) or "",
     )
 
 
@@ -111,14 +118,16 @@ def name_of(part: Part) -> str:
     return f"{kind_of(part)} {part.source[-ID_CHARACTERS:]}" if part.kind == "message" else kind_of(part)
 
 
-def parts_table(manifest: Manifest, *, every: bool) -> Table:
+def parts_table(page: SentPage, *, every: bool) -> Table:
     """The parts that are in the page, with their tokens, before they were made smaller where they were."""
-    table = _table("#", "Part", "Was", "Tokens", "Decision", "Why")
-    for line in part_lines(manifest, every=every):
+    table = _table("#", "Part", "Was", "Tokens", "Decision", "Why, and how it begins")
+    for line in part_lines(page, every=every):
         was = f"{line.before:,}" if line.before != line.after else ""
         style = STYLES.get(line.decision.partition(" ")[0], "")
         decision = Text(line.decision, style=style)
-        table.add_row(line.number, Text(line.what), was, f"{line.after:,}", decision, Text(line.why))
+        begins = ((f"\n> {line.words}", "dim"),) if line.words else ()
+        reason = Text.assemble(line.why, *begins)
+        table.add_row(line.number, Text(line.what), was, f"{line.after:,}", decision, reason)
     return table
 
 
@@ -129,7 +138,8 @@ def left_out(manifest: Manifest) -> RenderableType:
         return Text("Nothing was left out.")
     table = _table("Left out", "Tokens", "Rule", "Why")
     for part in parts:
-        table.add_row(Text(name_of(part)), f"{part.tokens_before:,}", part.rule or "", Text(part.reason))
+        reason = Text(why(part.rule, part.reason))
+        table.add_row(Text(name_of(part)), f"{part.tokens_before:,}", part.rule or "", reason)
     return table
 
 

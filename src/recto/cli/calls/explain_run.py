@@ -17,6 +17,7 @@ from rich.text import Text
 from recto.cli import options
 from recto.cli.calls.call_report import (
     FIRST,
+    RULES,
     changes,
     composition,
     composition_table,
@@ -31,6 +32,7 @@ from recto.conversation.json import Json, dump, load_object
 from recto.errors import NotFound, SettingsError
 from recto.page.difference import Difference, difference
 from recto.page.exports import HAR_END, MadeCall, as_curl, har_beginning, har_entry
+from recto.page.shown_parts import shown_rows
 
 if TYPE_CHECKING:
     from recto.page.prefix import SentPage
@@ -82,7 +84,7 @@ def explain(
     with exit_codes("explain"):
         if as_json + curl + har > 1:
             raise SettingsError(name="--json", value=True, allowed="choose one of --json, --curl and --har")
-        found = asyncio.run(_explained(settings_of_server(data, config), run, call, user))
+        found = asyncio.run(explain_call(settings_of_server(data, config), run, call, user))
     if as_json:
         _write(dump(_row(found)) + b"\n")
     elif curl:
@@ -100,7 +102,8 @@ def _write(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-async def _explained(settings: ServerSettings, id: str, number: int | None, user: str | None) -> ExplainedCall:
+async def explain_call(settings: ServerSettings, id: str, number: int | None, user: str | None) -> ExplainedCall:
+    """A call of a run, the last reply where none is named, from the database of a server with these settings."""
     from recto.store.runs.calls import sent_page  # here: no other command waits for the database's library
 
     async with opened_store(settings, is_reader=True) as store:
@@ -155,7 +158,7 @@ def _row(found: ExplainedCall) -> dict[str, Json]:
         "tokens": manifest.tokens.tokens,
         "skill": manifest.skill,
         "composition": dict(composition(manifest)),
-        "parts": manifest.rows(),
+        "parts": shown_rows(manifest.rows(), found.page.body),
         "before": before,
         "difference": found.difference.row() if found.difference else None,
     }
@@ -188,9 +191,10 @@ def _report(found: ExplainedCall, *, every: bool, is_plain: bool) -> RenderableT
         blank,
         composition_table(manifest, is_plain=is_plain),
         blank,
-        parts_table(manifest, every=every),
+        parts_table(found.page, every=every),
         blank,
         left_out(manifest),
+        Text(RULES),
         blank,
         since,
     )
@@ -200,7 +204,9 @@ def _first_lines(found: ExplainedCall) -> Sequence[str]:
     call, manifest = found.seen.summary, found.page.manifest
     skill = f", skill {manifest.skill}" if manifest.skill else ""
     usage = _usage(call)
-    saved = sum(max(0, part.tokens_before - part.tokens_after) for part in manifest.parts)
+    # A file that a reminder names is none of these: its content was never to be in the page.
+    lighter = [part for part in manifest.parts if part.decision != "injected"]
+    saved = sum(max(0, part.tokens_before - part.tokens_after) for part in lighter)
     return (
         f"Call {call.number} of {len(found.calls)} of run {found.run.id}",
         f"for a {call.purpose} by {call.model}, agent {found.run.agent}{skill}, {time_text(call.started)}",

@@ -25,6 +25,7 @@ from recto.page.body import Page
 from recto.page.facts import Facts
 from recto.page.fold.rules import RULES, FoldRule
 from recto.page.manifest import Manifest
+from recto.page.shown_parts import shown_rows
 
 STDIN = "-"
 
@@ -108,8 +109,8 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _print_json(page: Page, manifest: Manifest) -> None:
-    messages = (load_object(page.body) or {}).get("messages")
-    result = {"messages": messages, "manifest": manifest.rows(), "tokens": asdict(tokens_of_messages(manifest))}
+    messages, parts = (load_object(page.body) or {}).get("messages"), shown_rows(manifest.rows(), page.body)
+    result = {"messages": messages, "manifest": parts, "tokens": asdict(tokens_of_messages(manifest))}
     sys.stdout.buffer.write(dump(result) + b"\n")
     sys.stdout.buffer.flush()
 

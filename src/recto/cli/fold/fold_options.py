@@ -17,7 +17,8 @@ from recto.cli.fold.sessions.session import Session, SessionTools
 from recto.errors import SettingsError
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.paths import Project
-from recto.page.fold.rules import RULES, FoldRule, RuleOption, Sets
+from recto.page.fold.rules import RULES, FoldRule, RuleOption, Sets, rules_in
+from recto.page.prompt.reminder import Locale
 
 SessionSource = Annotated[
     str, typer.Argument(metavar="FILE", help="A conversation or session file; `-`: standard input.")
@@ -28,6 +29,8 @@ Root = Annotated[str | None, typer.Option(metavar="DIR", help="Project root; pat
 Now = Annotated[
     str | None, typer.Option(metavar="ISO", help="Time that ages are taken at.  [default: the newest timestamp]")
 ]
+LOCALE = "locale"
+InLocale = Annotated[Locale, typer.Option("--locale", help="Language of the lines that stand for what is folded.")]
 Config = Annotated[Path | None, typer.Option(metavar="FILE", help="TOML file with a [fold] table.")]
 Verbose = Annotated[
     int, typer.Option("--verbose", "-v", count=True, show_default=False, help="Log each page; twice: each file.")
@@ -44,7 +47,7 @@ TYPES: Mapping[Sets, tuple[object, str | None, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class FoldOptions:
-    """What the command line asks for. `given` are the options of the `rules`, by the names of parameters."""
+    """What the command line asks for. `given` are the `parameters` of the `rules`, by their names."""
 
     root: str | None
     config: Path | None
@@ -53,8 +56,9 @@ class FoldOptions:
 
 
 def parameters(rules: Sequence[FoldRule]) -> list[Parameter]:
-    """The options of these rules as parameters of a command."""
-    return [_parameter(rule, option) for rule in rules for option in rule.options]
+    """The options of these rules, and the language of their placeholders, as parameters of a command."""
+    locale = Parameter(LOCALE, Parameter.KEYWORD_ONLY, default="zh", annotation=InLocale)
+    return [*[_parameter(rule, option) for rule in rules for option in rule.options], locale]
 
 
 def _parameter(rule: FoldRule, option: RuleOption) -> Parameter:
@@ -70,6 +74,7 @@ def _name(option: RuleOption) -> str:
 
 def fold_settings(session: Session, asked: FoldOptions) -> FoldSettings:
     """Defaults, with the names this session's agent has for its tools, a file over them, the command line over all."""
+    asked = replace(asked, rules=rules_in(str(asked.given[LOCALE]), asked.rules))
     rules = tuple([_of_session(rule, session.tools) for rule in asked.rules if rule.on])
     settings = FoldSettings(rules=rules, project=Project(root=session.root))
     if asked.config is not None:

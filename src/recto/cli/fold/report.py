@@ -13,6 +13,7 @@ from rich.text import Text
 from recto.cli.fold.sessions.session import Session
 from recto.page.fold.rules import RULES, FoldRule
 from recto.page.manifest import Manifest, Part, Receipt
+from recto.page.named_rules import why
 
 FORMATS = {
     "openai": "A conversation",
@@ -73,9 +74,9 @@ def _first_lines(session: Session, manifest: Manifest) -> str:
 
 def lines(receipts: Sequence[Receipt], rules: Sequence[FoldRule] = RULES) -> Iterator[ReportLine]:
     """Folds by tool and file, the one that saved most first within a tool."""
-    why = {number: why for rule in rules for number, why in rule.numbers.items()}
+    names = {number: name for rule in rules for number, name in rule.numbers.items()}
     ordered = sorted(receipts, key=_subject)
-    found = [_line(subject, list(group), why) for subject, group in groupby(ordered, key=_subject)]
+    found = [_line(subject, list(group), names) for subject, group in groupby(ordered, key=_subject)]
     return iter(sorted(found, key=lambda line: (line.tool, line.after - line.before, line.file)))
 
 
@@ -83,12 +84,12 @@ def _subject(receipt: Receipt) -> tuple[str, str, str]:
     return receipt.tool, ", ".join(receipt.paths), receipt.rule
 
 
-def _line(subject: tuple[str, str, str], receipts: Sequence[Receipt], why: Mapping[str, str]) -> ReportLine:
+def _line(subject: tuple[str, str, str], receipts: Sequence[Receipt], names: Mapping[str, str]) -> ReportLine:
     tool, file, rule = subject
     return ReportLine(
         tool=tool,
         file=file or "-",
-        why=f"{rule}: {why[rule]}",
+        why=f"{rule}: {names[rule]}",
         folds=len(receipts),
         before=sum(receipt.tokens_before for receipt in receipts),
         after=sum(receipt.tokens_after for receipt in receipts),
@@ -131,7 +132,7 @@ def _last_lines(session: Session, manifest: Manifest) -> Iterator[str]:
         parts = list(group)
         less = sum(part.tokens_before - part.tokens_after for part in parts)
         count = sum(part.count for part in parts)
-        yield f"{decision} ({rule}): {count} x {reason}, {less:,} tokens less"
+        yield f"{decision} ({rule}): {count} x {why(rule, reason)}, {less:,} tokens less"
     if manifest.left_alone:
         yield f"left alone (R6): {len(manifest.left_alone)} results whose call names no file or is not there"
     yield from session.notes

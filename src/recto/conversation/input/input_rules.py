@@ -52,8 +52,8 @@ def _broken(found: RunInput) -> Iterator[tuple[str, str]]:
         yield MANY_MESSAGES, "messages"
     if any(_length(user) > MAX_WORDS for user in users):
         yield LONG_WORDS, "messages"
-    # What only answers interrupts goes on with what was said before.
-    if found.listed or (found.resume and not found.messages):
+    # What only answers interrupts goes on with what was said before; what only compacts says nothing.
+    if found.listed or found.compact or (found.resume and not found.messages):
         return
     if len(users) != 1:
         yield NOT_ONE_USER, "messages"

@@ -49,7 +49,8 @@ class RunInput:
     A client that sends all it shows has it `listed`; `messages` are then what may be new of it. `sent_thread` is what
     it calls a thread whose id here is another; `left_out` says why parts of what it sent could not be used. `state` is
     the client's copy of the state it shares with the thread; None says nothing of it. `traceparent` is the span of
-    whoever asks, as W3C Trace Context has it. `resume` are answers to interrupts of the thread.
+    whoever asks, as W3C Trace Context has it. `resume` are answers to interrupts of the thread. A run to `compact` the
+    thread says nothing in it.
     """
 
     thread: str
@@ -67,6 +68,7 @@ class RunInput:
     listed: ListedIds | None = None
     sent_thread: str | None = None
     left_out: tuple[str, ...] = ()
+    compact: bool = False
 
 
 def stored_input(body: bytes) -> RunInput:
@@ -77,11 +79,17 @@ def stored_input(body: bytes) -> RunInput:
 
 
 def noted(
-    value: Mapping[str, Json], listed: ListedIds | None, *, thread: str | None, left_out: Sequence[str] = ()
+    value: Mapping[str, Json],
+    listed: ListedIds | None,
+    *,
+    thread: str | None,
+    left_out: Sequence[str] = (),
+    compact: bool = False,
 ) -> Object:
     """A request as it is stored, with what was found out about it: `stored_input` finds that there again."""
     ids: dict[str, Json] = {"before": list(listed.before), "after": list(listed.after)} if listed else {}
-    return {**value, NOTES: {"listed": ids or None, "thread": thread, "leftOut": list(left_out)}}
+    notes: dict[str, Json] = {"listed": ids or None, "thread": thread, "leftOut": list(left_out)}
+    return {**value, NOTES: notes | ({"compact": True} if compact else {})}
 
 
 def with_notes(found: RunInput, value: Json) -> RunInput:
@@ -95,6 +103,7 @@ def with_notes(found: RunInput, value: Json) -> RunInput:
         listed=_listed(notes.get("listed")),
         sent_thread=thread if isinstance(thread, str) else None,
         left_out=tuple(map(str, reasons)) if isinstance(reasons, list) else (),
+        compact=notes.get("compact") is True,
     )
 
 

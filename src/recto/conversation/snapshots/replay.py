@@ -17,7 +17,10 @@ from recto.conversation.ui.compile_ui import hinted, ui_events
 
 # Its start, the snapshot, and its end.
 LEAST_EVENTS = 3
-FINISHED = {"done": None, "success": None, "length": "length", "refused": "refused", "waiting": None}
+FINISHED = {
+    **dict.fromkeys(("done", "success", "waiting")),
+    **{outcome: outcome for outcome in ("length", "refused", "nothing_to_compact")},
+}
 
 
 @dataclass(frozen=True, kw_only=True)

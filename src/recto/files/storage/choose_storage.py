@@ -68,9 +68,11 @@ def _folder_of(split: SplitResult) -> Path:
 
 
 def _in_bucket(split: SplitResult, environment: Mapping[str, str]) -> LabelledStorage:
-    # It takes a moment to load, and most servers have a folder.
-    from recto.files.storage.s3_storage import Bucket, S3Storage
-
+    try:
+        # Here: it takes a moment to load, and most servers have a folder.
+        from recto.files.storage.s3_storage import Bucket, S3Storage
+    except ModuleNotFoundError as error:
+        raise _wrong(f"a bucket needs the package {error.name}: install recto[s3]") from error
     keys, _, name = split.netloc.rpartition("@")
     prefix = unquote(split.path).strip("/")
     options = dict(parse_qsl(split.query, keep_blank_values=True))

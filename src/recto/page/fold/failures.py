@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recto.conversation.json import Json, load_object
+from recto.conversation.json import Json, leading_object
 from recto.conversation.messages import Text, ToolMessage
 
 ERROR_PREFIX = "Error:"
@@ -30,7 +30,7 @@ def is_failed_command(message: ToolMessage) -> bool:
     if is_failure(message):
         return True
     text = "".join(part.text for part in message.parts if isinstance(part, Text)).strip()
-    report = load_object(text) if text.startswith("{") else None
+    report = leading_object(text)
     if report is None:
         return False
     inner = report.get("metadata")

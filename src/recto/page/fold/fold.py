@@ -6,6 +6,7 @@ Never touches errors, other tools or its input. Folding twice changes nothing mo
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -36,13 +37,15 @@ MINUTE = timedelta(minutes=1)
 class StaleResult(NamedTuple):
     """Why a result is not needed: `n` is its number counted from the newest, `keep` stay, `newest` stands for it.
 
-    `path` is the file it is not needed for; a command or a search has none.
+    `path` is the file it is not needed for; a command or a search has none. `n_of_tool` counts those of its own tool,
+    where a rule looks at several: recall goes by these.
     """
 
     path: str | None
     n: int
     keep: int
     newest: str
+    n_of_tool: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,12 +137,15 @@ def _stale_results(series: Series, path: str | None, rule: FoldRule, old: int, k
     newest, count = results[-1].message, len(results)
     keep = rule.keep_for(_size(newest, path, key)) if rule.keep_by_size else rule.keep
     folds, batches = list[_Fold](), list[tuple[Observation, StaleResult]]()
-    for place in range(min(old, count - keep) - 1, -1, -1):
+    kept_from = max(min(old, count - keep), 0)
+    of_tool = Tally([result.call.name for result in results[kept_from:]])
+    for place in range(kept_from - 1, -1, -1):
         result = results[place]
+        of_tool[result.call.name] += 1
         # A result with no time before it in the log has no age: it may be new.
         if rule.max_age is not None and result.time is BEFORE_ALL:
             continue
-        why = StaleResult(path, count - place, keep, label(newest))
+        why = StaleResult(path, count - place, keep, label(newest), of_tool[result.call.name])
         if len(result.files) == 1:
             folds.append(_Fold(result.place, *_fold_result(result.message, result.call.name, rule, (why,), key)))
         else:
@@ -245,7 +251,7 @@ def _receipt(message: ToolMessage, files: tuple[StaleResult, ...], why: _Why, to
         tokens_before=tokens[0],
         tokens_after=tokens[1],
         newer=(first.newest,) if len(files) == 1 else tuple(dict.fromkeys([stale.newest for stale in files])),
-        recall=Recall(why.tool, first.path, first.n),
+        recall=Recall(why.tool, first.path, first.n_of_tool),
         reason=why.reason,
     )
 

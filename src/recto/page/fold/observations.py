@@ -74,6 +74,11 @@ def find_observations(messages: Sequence[Message], key: FoldKey) -> Observations
     return grow(messages, _observe_more, key)
 
 
+def observe_once(messages: Sequence[Message], key: FoldKey) -> Observations:
+    """The same, of which nothing is remembered: for who asks once, by a key of its own."""
+    return _observe_more(None, messages, key)
+
+
 def counted(seen: Observation, rule: FoldRule, key: FoldKey) -> Observation | None:
     """A result with what it is counted by: the files it really brought, all in its call or those its parts speak for.
 

@@ -5,11 +5,12 @@ Tables of settings, options of `recto fold` and the words of its report are made
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal, TypeAlias
 
+from recto.conversation.locale import language
 from recto.conversation.messages import ToolMessage
 from recto.errors import SettingsError
 from recto.page.fold.failures import is_failed_command, is_failure
@@ -33,6 +34,7 @@ class FoldRule:
     `name` is its table of settings, `number` what receipts call it, and `why` what a report says of it. With
     `path_args`, the arguments that name files, results are counted for each file (R2); one of several files is a batch
     and has a number of its own (R5). What `failed` is never touched (R3). A rule that is not `on` has to be asked for.
+    Where `in_english` is given, it is the `placeholder` of who speaks English.
 
     `keep_by_size` lowers `keep` for large files: pairs of characters and keep; a file whose newest result has at least
     that many characters keeps only so many.
@@ -43,6 +45,7 @@ class FoldRule:
     why: str
     tools: tuple[str, ...]
     placeholder: str
+    in_english: str = ""
     keep: int = 5
     max_age: timedelta | None = None
     path_args: tuple[str, ...] = ()
@@ -86,6 +89,7 @@ READS = FoldRule(
     tools=("filesystem-read",),
     path_args=("filePath", "path", "file_path"),
     placeholder="[该文件的历史读取内容已压缩,请参看最新读取结果]",
+    in_english="[An older read of this file, folded: see the newest one]",
     options=(
         RuleOption(flag="--keep", sets="keep", help="Newest reads of a file that stay."),
         RuleOption(flag="--read-tool", sets="tools", help="Name of a tool that reads files."),
@@ -100,6 +104,7 @@ TERMINAL = FoldRule(
     failed=is_failed_command,
     max_age=timedelta(minutes=15),
     placeholder="此命令返回内容已过时",
+    in_english="The output of this command is out of date",
     options=(RuleOption(flag="--terminal-tool", sets="tools", help="Name of a tool that runs commands."),),
 )
 SEARCH = FoldRule(
@@ -110,9 +115,16 @@ SEARCH = FoldRule(
     tools=("ace-text_search",),
     max_age=timedelta(minutes=10),
     placeholder="本次搜索结果已过时,故精简为占位符",
+    in_english="The results of this search are out of date, and this line stands for them",
     options=(
         RuleOption(flag="--search-tool", sets="tools", help="Name of a search tool; turns --search on."),
         RuleOption(flag="--search", sets="on", help="Fold old search results too."),
     ),
 )
 RULES = (READS, TERMINAL, SEARCH)
+
+
+def rules_in(locale: str, rules: Sequence[FoldRule] = RULES) -> tuple[FoldRule, ...]:
+    """The rules with placeholders in the locale's language, where they have one."""
+    is_english = language(locale) == "en"
+    return tuple([replace(rule, placeholder=(is_english and rule.in_english) or rule.placeholder) for rule in rules])

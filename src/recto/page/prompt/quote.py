@@ -12,16 +12,27 @@ from itertools import islice
 from typing import TypeAlias
 
 from recto.conversation.input_files import InputFile, one_line
+from recto.conversation.locale import language
 from recto.conversation.messages import Source, SystemMessage
 from recto.page.prompt.reminder import OUR_TAGS, neutralise
 from recto.page.text.cut import Try, is_cut, shortened, widest
 from recto.page.text.tokens import TokenCounter
 
-QUOTE_TEMPLATE = "将 <Quote></Quote> 中的内容作为本次对话的参考:\n<Quote>\n{{quote}}\n</Quote>"
+QUOTE_TEMPLATE = {
+    "zh": "将 <Quote></Quote> 中的内容作为本次对话的参考:\n<Quote>\n{{quote}}\n</Quote>",
+    "en": "Take what is in <Quote></Quote> as reference for this conversation:\n<Quote>\n{{quote}}\n</Quote>",
+}
 DOCUMENT_TEMPLATE = "File: {name}\n<Content>\n{content}\n</Content>"
 SEPARATOR = "\n******\n"
-CUT_DOCUMENT = "[内容过长，已截断：以上为前 {shown} 个字符，共 {total} 个；可用 read_files 读取全文]"
-CUT_TEXT = "[内容过长，已截断：以上为前 {shown} 个字符，共 {total} 个]"
+CUT_DOCUMENT = {
+    "zh": "[内容过长，已截断：以上为前 {shown} 个字符，共 {total} 个；可用 read_files 读取全文]",
+    "en": "[cut: {shown} of {total} characters; read_files has the rest]",
+}
+CUT_TEXT = {
+    "zh": "[内容过长，已截断：以上为前 {shown} 个字符，共 {total} 个]",
+    "en": "[cut: {shown} of {total} characters]",
+}
+DOCUMENTS_REASON, TEXT_REASON = "the documents of this conversation", "a text that goes with every page"
 CUT_REASON = "cut to fit the quote's budget of {budget} tokens: {cuts}"
 LEFT_OUT_REASON = "left out: the quote's budget of {budget} tokens holds none of it"
 # A given text may be joined documents, so its <Content> blocks are its own; it must not end the quote.
@@ -96,7 +107,7 @@ def _block(document: ParsedDocument) -> str:
     return DOCUMENT_TEMPLATE.format(name=neutralise(one_line(document.name)), content=neutralise(document.content))
 
 
-def quote_message(quote: Quoted, *, budget: int, counter: TokenCounter) -> Quote | None:
+def quote_message(quote: Quoted, *, budget: int, counter: TokenCounter, locale: str = "zh") -> Quote | None:
     """The system message that carries documents, or a text given by an agent or workflow (D2). Nothing: no message.
 
     Over the budget, the longest are cut first, all to the same length, each with a mark where it ends.
@@ -104,24 +115,22 @@ def quote_message(quote: Quoted, *, budget: int, counter: TokenCounter) -> Quote
     if not (quote.strip() if isinstance(quote, str) else quote):
         return None
     longest = max(map(len, _contents(quote)))
-    whole, bare = _message(quote, longest), _message(quote, 0)
+    whole, bare = _message(quote, longest, locale), _message(quote, 0, locale)
     tokens, least = counter.count((whole, bare))
-    if tokens <= budget:
-        return _quote(quote, Try(longest, whole, tokens), tokens, budget, counter)
-    if least > budget:
-        reason = LEFT_OUT_REASON.format(budget=budget)
-        before = _estimated(tokens, quote)
-        return Quote(text="", tokens_before=before, tokens_after=0, cuts=_cuts(quote, None, counter), reason=reason)
-    low, high = Try(0, bare, least), Try(longest, whole, tokens)
-    longest_cut = widest(low, high, budget, lambda limit: _try(quote, limit, counter))
-    return _quote(quote, longest_cut, tokens, budget, counter)
-
-
-def _quote(quote: Quoted, shown: Try, tokens: int, budget: int, counter: TokenCounter) -> Quote:
-    cuts = _cuts(quote, shown.limit, counter)
-    reason = CUT_REASON.format(budget=budget, cuts=", ".join(map(_costs, cuts))) if cuts else ""
     before = _estimated(tokens, quote)
+    if min(least, tokens) > budget:
+        cuts, reason = _cuts(quote, None, locale, counter), LEFT_OUT_REASON.format(budget=budget)
+        return Quote(text="", tokens_before=before, tokens_after=0, cuts=cuts, reason=reason)
+    low, shown = Try(0, bare, least), Try(longest, whole, tokens)
+    if tokens > budget:
+        shown = widest(low, shown, budget, lambda limit: _try(quote, limit, locale, counter))
+    cuts = _cuts(quote, shown.limit, locale, counter)
+    reason = CUT_REASON.format(budget=budget, cuts=", ".join(map(_costs, cuts))) if cuts else _reason(quote)
     return Quote(text=shown.text, tokens_before=before, tokens_after=shown.size, cuts=cuts, reason=reason)
+
+
+def _reason(quote: Quoted) -> str:
+    return TEXT_REASON if isinstance(quote, str) else DOCUMENTS_REASON
 
 
 def _contents(quote: Quoted) -> Sequence[str]:
@@ -136,22 +145,25 @@ def _estimated(tokens: int, quote: Quoted) -> int:
     return round(tokens * sum(document.length for document in quote) / here) if here else tokens
 
 
-def _try(quote: Quoted, limit: int, counter: TokenCounter) -> Try:
-    text = _message(quote, limit)
+def _try(quote: Quoted, limit: int, locale: str, counter: TokenCounter) -> Try:
+    text = _message(quote, limit, locale)
     return Try(limit, text, counter.count((text,))[0])
 
 
-def _message(quote: Quoted, limit: int) -> str:
-    shown = _cut_text(quote, limit) if isinstance(quote, str) else join_documents([_cut(one, limit) for one in quote])
-    return QUOTE_TEMPLATE.replace("{{quote}}", shown)
+def _message(quote: Quoted, limit: int, locale: str) -> str:
+    if isinstance(quote, str):
+        shown = _cut_text(quote, limit, locale)
+    else:
+        shown = join_documents([_cut(one, limit, locale) for one in quote])
+    return QUOTE_TEMPLATE[language(locale)].replace("{{quote}}", shown)
 
 
-def _cut_text(text: str, limit: int) -> str:
-    return neutralise(shortened(text, limit, CUT_TEXT), TEXT_TAGS)
+def _cut_text(text: str, limit: int, locale: str) -> str:
+    return neutralise(shortened(text, limit, CUT_TEXT[language(locale)]), TEXT_TAGS)
 
 
-def _cut(document: ParsedDocument, limit: int) -> ParsedDocument:
-    content = shortened(document.content, limit, CUT_DOCUMENT, _total(document))
+def _cut(document: ParsedDocument, limit: int, locale: str) -> ParsedDocument:
+    content = shortened(document.content, limit, CUT_DOCUMENT[language(locale)], _total(document))
     return replace(document, content=content, total=None)
 
 
@@ -159,17 +171,17 @@ def _total(document: ParsedDocument) -> str:
     return str(document.length) if document.length > len(document.content) else ""
 
 
-def _cuts(quote: Quoted, limit: int | None, counter: TokenCounter) -> tuple[Cut, ...]:
+def _cuts(quote: Quoted, limit: int | None, locale: str, counter: TokenCounter) -> tuple[Cut, ...]:
     """What became of each document that was cut to the limit, or of all when there is none: nothing is left of them."""
     if isinstance(quote, str):
         is_touched = limit is None or is_cut(quote, limit)
         names, before, lengths = (["quote"], [neutralise(quote, TEXT_TAGS)], [1.0]) if is_touched else ([], [], [])
-        after = ["" if limit is None else _cut_text(quote, limit)] if is_touched else []
+        after = ["" if limit is None else _cut_text(quote, limit, locale)] if is_touched else []
     else:
         touched = [one for one in quote if limit is None or is_cut(one.content, limit, _total(one))]
         names, before = [one_line(one.name) for one in touched], [_block(one) for one in touched]
         lengths = [one.length / max(1, len(one.content)) for one in touched]
-        after = ["" if limit is None else _block(_cut(one, limit)) for one in touched]
+        after = ["" if limit is None else _block(_cut(one, limit, locale)) for one in touched]
     if not names:
         return ()
     tokens = counter.count((*before, *after))

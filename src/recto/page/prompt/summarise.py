@@ -33,21 +33,43 @@ from recto.page.text.tokens import TokenCounter, tokens_of
 
 INSTRUCTIONS = {
     "zh": (
-        "你在为一段对话写摘要，之后的对话只能看到这份摘要。写明：用户的目标和约束、已做的决定及原因、已完成和未完成的工作、"
-        "涉及的文件路径和标识符（原样保留）、出现过的错误及其解决办法、下一步。只写对话中出现过的内容，不要回答或继续对话。"
+        "你在为一段对话写摘要，之后的对话只能看到这份摘要。用用户所用的语言写。有的就写明：\n"
+        "- 用户本人：姓名、所在地、偏好，以及说过的其他个人情况\n"
+        "- 尚未完成的任务（用用户的原话）及其约束\n"
+        "- 已做的决定及原因、已完成的工作\n"
+        "- 涉及的文件路径、标识符、名称和数字（原样保留）\n"
+        "- 出现过的错误及其解决办法\n"
+        "- 下一步\n"
+        "此前的摘要中仍然成立的内容要全部保留。只写对话中出现过的内容，不要回答或继续对话。"
     ),
     "en": (
-        "You summarise a conversation; what follows will see only this summary. Say: what the user wants and what "
-        "limits it, what was decided and why, what is done and what is not, paths and identifiers involved (verbatim), "
-        "errors met and how they were solved, the next step. Only what was said; do not answer the conversation or go "
-        "on with it."
+        "You summarise a conversation; what follows will see only this summary. Write it in the language the user "
+        "writes in. Say, where there is something to say:\n"
+        "- the user: name, place, preferences, and what else they said of themselves\n"
+        "- the task that is still open, in the user's words, and what limits it\n"
+        "- what was decided and why, and what is done\n"
+        "- paths, identifiers, names and numbers involved, verbatim\n"
+        "- errors met and how they were solved\n"
+        "- the next step\n"
+        "Keep all of the summary so far that still holds. Only what was said; do not answer the conversation or go on "
+        "with it."
     ),
 }
 SO_FAR = {
     "zh": "此前的摘要：\n<summary>\n{summary}\n</summary>\n\n",
     "en": "The summary so far:\n<summary>\n{summary}\n</summary>\n\n",
 }
-PIECE = {"zh": "对话：\n{text}", "en": "The conversation:\n{text}"}
+# What is asked for stands last, too: small models go by what they read last.
+PIECE = {
+    "zh": (
+        "对话：\n{text}\n\n现在用用户所用的语言写摘要：先写用户的姓名、所在地和偏好，再写尚未完成的任务和涉及的文件，"
+        "最后写其余内容。"
+    ),
+    "en": (
+        "The conversation:\n{text}\n\nNow write the summary, in the language the user writes in: first the user's "
+        "name, where they live and what they like; then the task that is still open, with its files; then the rest."
+    ),
+}
 MESSAGE = '<message role="{role}">\n{text}\n</message>'
 BETWEEN = "\n"
 CUT = "\n[... {count} characters left out ...]\n"

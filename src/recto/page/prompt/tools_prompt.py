@@ -9,14 +9,14 @@ import json
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast
 
 from recto.conversation.input_files import one_line
-from recto.conversation.json import dump, load
+from recto.conversation.json import Json, dump, load, load_object
 from recto.conversation.locale import language
-from recto.conversation.messages import ToolOffer
+from recto.conversation.messages import ToolOffer, WrittenAs
 from recto.errors import WireError
 from recto.page.prompt.reminder import FRAME_TAGS, escape, neutralise
 
@@ -27,19 +27,26 @@ Note: tool arguments must strictly match args_schema.
 <!-- TOOLS_END -->"""
 HOW_TO_CALL = {
     "zh": """\
-需要使用工具时，按下面的格式写出调用，每个调用一个标签，可以有多个：
-<tool_call>{"name": "工具名", "arguments": {"参数名": "参数值"}}</tool_call>
-写完调用就停下。结果会在下一条消息的 <tool_result> 中返回，不要自己编写结果。""",
+需要使用工具时，只写调用本身，格式如下（可以有多个，每个单独写）：
+{example}
+写完调用就停下，等待结果。不要自己编写结果。""",
     "en": """\
-To use a tool, write the call as below, one tag for each call; there may be several:
-<tool_call>{"name": "tool name", "arguments": {"argument name": "value"}}</tool_call>
-Stop after the calls. Results come back in <tool_result> in the next message; never write a result yourself.""",
+To use a tool, write nothing but the call, in this form (there may be several, each in its own):
+{example}
+Stop after the call and wait for its result. Never write a result yourself.""",
+}
+# Said with the first result of a page: who has not seen one must not learn here how to write one.
+RESULTS_COME_SO = {
+    "zh": "工具的结果在 <tool_result> 中返回，只有工具会写它。请根据结果回答，或继续调用工具。",
+    "en": "Results of tools come in <tool_result>, which tools alone write. Answer from it, or call another tool.",
 }
 RESULT = '<tool_result name="{name}">\n{content}\n</tool_result>'
 PROBLEM = """\
 A tool call could not be read: {reason}. It began with: {beginning}
-Write the whole call again between the tool_call tags, as one JSON object with "name" and "arguments"."""
+Write the whole call again, as one JSON object with "name" and "arguments"."""
 SHOWN = 120
+# What stands for a value of a type in the example of a call.
+EXAMPLES: Mapping[str, Json] = {"number": 1, "integer": 1, "boolean": True, "array": [], "object": {}}
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 # A block without an object is a mistaken call only if it is closed so soon: words about the tag need not wait longer.
@@ -48,8 +55,21 @@ LONGEST_MISTAKE = 500
 FENCE = r"[ \t]{0,99}(?P<fence>`{3,99})(?P<info>[^`\n]{0,200})\n"
 # A tag right after a backtick is talked about, not used.
 _OPENS = re.compile(rf"(?<!`){OPEN}")
-_INVENTED = re.compile(r"(?<!`)<tool_result\b")
-_TAGS = re.compile(rf"{OPEN}|{CLOSE}|<tool_result\b")
+# What models know results by, as tags and as fences.
+# A reminder too is what only we write: small models put what a tool would say into one.
+RESULT_NAMES = (
+    "tool_result",
+    "tool_response",
+    "tool_output",
+    "function_response",
+    "function_result",
+    "system-reminder",
+)
+INVENTED_TAG = rf"(?i:<(?:{'|'.join(RESULT_NAMES)})s?\b|\[TOOL_RESULTS\])"
+_INVENTED = re.compile(
+    rf"(?<!`){INVENTED_TAG}|^Observation:|^[ \t]{{0,99}}`{{3,99}}(?:{'|'.join(RESULT_NAMES)})", re.MULTILINE
+)
+_TAGS = re.compile(rf"{OPEN}|{CLOSE}|{INVENTED_TAG}")
 _STARTS = re.compile(rf"(?<!`){OPEN}|^{FENCE}", re.MULTILINE)
 _FENCE_ENDS = re.compile(r"^[ \t]{0,99}(?P<fence>`{3,99})[ \t\r]{0,99}$", re.MULTILINE)
 _SPACE = re.compile(r"\s*")
@@ -83,6 +103,8 @@ class Parsed:
 @dataclass(frozen=True, kw_only=True)
 class _Words:
     text: str
+    # What follows a fenced call was said without its result.
+    is_said: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +124,37 @@ def build_tools_prompt(tools: Sequence[ToolOffer]) -> str:
     return BLOCK.format(tools="\n".join(map(_offer, tools))) if tools else ""
 
 
-def tools_section(tools: Sequence[ToolOffer], locale: str) -> str:
-    """The end of the system prompt: the block, then how to call, in the locale's language."""
-    return f"{build_tools_prompt(tools)}\n\n{HOW_TO_CALL[language(locale)]}" if tools else ""
+def tools_section(tools: Sequence[ToolOffer], locale: str, form: WrittenAs = "fenced") -> str:
+    """The end of the system prompt: the block, then how to call, shown by a call of the first tool."""
+    if not tools:
+        return ""
+    example = call_text(tools[0].name, dump(_example(tools[0])).decode(), form)
+    return f"{build_tools_prompt(tools)}\n\n{HOW_TO_CALL[language(locale)].format(example=example)}"
+
+
+def call_text(name: str, arguments: str, form: WrittenAs) -> str:
+    """A call as words; `arguments` is its JSON."""
+    call = f'{{"name": {dump(name).decode()}, "arguments": {arguments}}}'
+    return f"{OPEN}{call}{CLOSE}" if form == "tags" else f"```json\n{call}\n```"
+
+
+def _example(tool: ToolOffer) -> dict[str, Json]:
+    """Arguments as the schema of a tool has them: those it needs, else the first it takes."""
+    schema = load_object(tool.parameters) or {}
+    properties, required = schema.get("properties"), schema.get("required")
+    known = properties if isinstance(properties, dict) else {}
+    needed = [name for name in required if name in known] if isinstance(required, list) else []
+    return {str(name): _example_value(known[str(name)]) for name in needed or list(known)[:1]}
+
+
+def _example_value(schema: Json) -> Json:
+    match schema:
+        case {"enum": [first, *_]} | {"examples": [first, *_]} | {"const": first} | {"default": first}:
+            return first
+        case {"type": str(kind)}:
+            return EXAMPLES.get(kind, "...")
+        case _:
+            return "..."
 
 
 def _offer(tool: ToolOffer) -> str:
@@ -121,19 +171,22 @@ def tool_result_text(name: str, content: str) -> str:
     return RESULT.format(name=escape(one_line(name)), content=neutralise(content, FRAME_TAGS))
 
 
-def parse_tool_calls(text: str) -> Parsed:
+def parse_tool_calls(text: str, known: Container[str] | None = None) -> Parsed:
     """The calls in a reply: `<tool_call>` blocks, and fenced JSON that is nothing but a name and arguments.
+
+    With `known`, fenced JSON is a call only if it names one of them: who is offered tools natively may show some JSON.
 
     A block without its end tag is read if it is the last thing before another block or the end; so is a fence that
     begins with a call. Every other fence is words to its end, or to that of the reply, with whatever stands in it; so
-    is a tag with no object after it. From a result that the model made up after a call, nothing is read.
+    is a tag with no object after it. From a result that the model made up after a call, nothing is read; words after a
+    fenced call are dropped.
     """
-    pieces = tuple(_until_invented(_pieces(text, _STARTS)))
+    pieces = tuple(_until_invented(_pieces(text, _STARTS, known)))
     calls = tuple(piece for piece in pieces if isinstance(piece, PromptCall))
     problems = tuple(piece.text for piece in pieces if isinstance(piece, _Problem))
     if not calls and not problems:
         return Parsed(words=text)
-    words = (piece.text.strip() for piece in pieces if isinstance(piece, _Words))
+    words = (piece.text.strip() for piece in pieces if isinstance(piece, _Words) and piece.is_said)
     return Parsed(words="\n\n".join(filter(None, words)), calls=calls, problems=problems)
 
 
@@ -175,22 +228,23 @@ def _until_invented(pieces: Iterable[_Piece]) -> Iterator[_Piece]:
         if not isinstance(piece, _Words):
             called = True
         elif called and (invented := _INVENTED.search(piece.text)):
-            yield _Words(text=piece.text[: invented.start()])
+            yield replace(piece, text=piece.text[: invented.start()])
             return
         yield piece
 
 
-def _pieces(text: str, starts: re.Pattern[str]) -> Iterator[_Piece]:
+def _pieces(text: str, starts: re.Pattern[str], known: Container[str] | None = None) -> Iterator[_Piece]:
     ends = _fence_ends(text)
     done = at = 0
+    is_said = True
     while start := starts.search(text, at):
         fence = start.groupdict().get("fence")
-        found, at = _fenced(text, start, ends[len(fence)]) if fence else _tagged(text, start.end())
+        found, at = _fenced(text, start, ends[len(fence)], known) if fence else _tagged(text, start.end())
         if found:
-            yield _Words(text=text[done : start.start()])
+            yield _Words(text=text[done : start.start()], is_said=is_said)
             yield from found
-            done = at
-    yield _Words(text=text[done:])
+            done, is_said = at, is_said and not fence
+    yield _Words(text=text[done:], is_said=is_said)
 
 
 def _fence_ends(text: str) -> Mapping[int, list[re.Match[str]]]:
@@ -213,7 +267,9 @@ def _tagged(text: str, at: int) -> tuple[list[_Piece], int]:
     return [_call(content)], tag.end() if tag[0] == CLOSE else tag.start()
 
 
-def _fenced(text: str, start: re.Match[str], ends: Sequence[re.Match[str]]) -> tuple[list[_Piece], int]:
+def _fenced(
+    text: str, start: re.Match[str], ends: Sequence[re.Match[str]], known: Container[str] | None
+) -> tuple[list[_Piece], int]:
     """The calls a fence holds, or nothing if it is words, and where it ends."""
     place = bisect_left(ends, start.end(), key=lambda end: end.start())
     stop, after = ends[place].span() if place < len(ends) else (len(text), len(text))
@@ -224,7 +280,8 @@ def _fenced(text: str, start: re.Match[str], ends: Sequence[re.Match[str]]) -> t
             return found if any(not isinstance(piece, _Words) for piece in found) else [], after
         case "object":
             call = _call(content, only=CALL_KEYS)
-            return [call] if isinstance(call, PromptCall) else [], after
+            is_call = isinstance(call, PromptCall) and (known is None or call.name in known)
+            return [call] if is_call else [], after
         case _:
             return [], after
 

@@ -1,6 +1,7 @@
 """How a conversation ends in its page: a turn that goes on after a reply that was broken off ends with a user's word.
 
-A model answers somebody: newer ones refuse a page whose last word is an assistant's, others a blank at its end.
+A model answers somebody: newer ones refuse a page whose last word is an assistant's, others a blank at its end. Where
+its last reply could not be used, it is told so here and nowhere else.
 """
 
 from __future__ import annotations
@@ -12,20 +13,37 @@ from recto.conversation.messages import AssistantMessage, Message, Text, UserMes
 from recto.page.draft import Draft, replaced, unchanged
 from recto.page.facts import Facts
 from recto.page.manifest import Note
+from recto.page.prompt.reminder import FRAME_TAGS, REMINDER, neutralise
 from recto.page.wire.formats import wire_named
 
 CONTINUE = {"zh": "请继续。", "en": "Continue."}
 CONTINUED = Note(decision="injected", rule="R10", reason="a model answers a user: the turn goes on after its own words")
+CORRECTED = Note(decision="injected", rule="P11", reason="the last reply could not be used: it is asked for again")
+NOT_USED = {
+    "zh": "你的上一条回复没有被采用，请重写。{problem}",
+    "en": "Your last reply was not used. Write it again. {problem}",
+}
 TRIMMED = Note(
     decision="repaired", rule="fit", reason="without the blank at its end, which this provider refuses there"
 )
 
 
-def closing_word(messages: tuple[Message, ...], facts: Facts) -> UserMessage | None:
-    """What a user says last where the assistant did. A conversation without a turn is somebody else's to end."""
+def closing_word(messages: tuple[Message, ...], facts: Facts) -> tuple[UserMessage, Note] | None:
+    """What a user says last where the assistant did, or said what cannot be used; and why.
+
+    A conversation without a turn is somebody else's to end.
+    """
+    wording = language(facts.locale)
+    if facts.correction:
+        problem = neutralise(NOT_USED[wording].format(problem=facts.correction), FRAME_TAGS)
+        return _word(REMINDER.format(sections=problem)), CORRECTED
     if facts.turn is None or not _last_said(messages):
         return None
-    return UserMessage(id="closing", parts=(Text(text=CONTINUE[language(facts.locale)]),))
+    return _word(CONTINUE[wording]), CONTINUED
+
+
+def _word(text: str) -> UserMessage:
+    return UserMessage(id="closing", parts=(Text(text=text),))
 
 
 def trim_end(messages: tuple[Message, ...], facts: Facts) -> Draft:

@@ -5,20 +5,19 @@ The log keeps everything: a summary is a marker, and it stands only for what the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recto.conversation.locale import language
-from recto.conversation.log import Compacted, View
+from recto.conversation.log import Compacted, View, messages_of
 from recto.conversation.memo import remember
 from recto.conversation.messages import Message, Text, UserMessage
 from recto.errors import SettingsError
-from recto.page.draft import Draft, unchanged
+from recto.page.draft import Draft, Gap, unchanged
 from recto.page.manifest import Note
 from recto.page.prompt.reminder import OUR_TAGS, neutralise
 from recto.page.text.tokens import TokenCounter, tokens_of
 
-# What may follow a call before the next words: results, and what is shown to people meanwhile.
-CHAINED = ("tool", "reasoning", "activity")
 SUMMARISED = "the summary stands for it"
 SUMMARY = {
     "zh": "以下是此前对话的摘要，原文已不在上下文中：\n<summary>\n{summary}\n</summary>",
@@ -29,41 +28,93 @@ SUMMARY_TAGS = (*OUR_TAGS, "summary")
 
 @dataclass(frozen=True, kw_only=True)
 class CompactSettings:
-    """When to compact: at this share of the model's window, and only if at least so many tokens would be summarised."""
+    """When to compact: at this share of the model's window, and only if at least so many tokens would be summarised.
+
+    Of what no summary stands for yet, or of a full page where that is less, the newest turns with the share `keep` of
+    its tokens stay as they are; the last one does up to the share `last`. After a summary, the next waits until what
+    came since has the share `again` of a full page's.
+    """
 
     window: int = 200_000
     at: float = 0.8
     least: int = 1_000
+    keep: float = 0.3
+    last: float = 0.5
+    again: float = 0.1
 
     def __post_init__(self) -> None:
         if not 0 < self.at <= 1:
             raise SettingsError(name="compact.at", value=self.at, allowed="it is a share between 0 and 1")
         if self.window < 1:
             raise SettingsError(name="compact.window", value=self.window, allowed="it is a number of tokens, 1 or more")
+        for name, share in (("keep", self.keep), ("last", self.last), ("again", self.again)):
+            if not 0 <= share <= 1:
+                raise SettingsError(name=f"compact.{name}", value=share, allowed="it is a share between 0 and 1")
+
+    @property
+    def full(self) -> float:
+        """The tokens at which a page is too close to the end of the model's window."""
+        return self.at * self.window
 
 
 def is_full(tokens: int, settings: CompactSettings) -> bool:
     """Whether a page of so many tokens is too close to the end of the model's window."""
-    return tokens >= settings.at * settings.window
+    return tokens >= settings.full
 
 
-def place_to_cut(seen: View, *, least: int, counter: TokenCounter) -> int | None:
-    """The place of the last message a summary would stand for, or None where compacting would win nothing.
+def is_due(seen: View, settings: CompactSettings, counter: TokenCounter) -> bool:
+    """Whether a full page is worth a summary now: there is something to win, and enough has come since the last.
 
-    The trailing tool chain stays out of it, and no cut comes right behind the user message of the current turn. A cut
-    inside the turn stands for that message too, and the summary tells of it; the page keeps it until the next turn, so
-    it does not count as won. Nor does what a summary already stands for: that is what keeps compaction from running in
-    circles.
+    A page may stay full whatever is summarised. Without this, each of its calls would come with a summary.
     """
-    messages = seen.messages
-    done = seen.compacted - 1
-    last = _tail_start(messages) - 1
-    if last == seen.turn_start:
-        last -= 1
-    won = [message for place, message in enumerate(messages[: last + 1]) if place > done and place != seen.turn_start]
-    if sum(tokens_of(message, counter) for message in won) < max(least, 1):
-        return None
-    return last
+    if seen.compaction is not None:
+        newer = messages_of(seen.entries[seen.entries.index(seen.compaction) + 1 :])
+        if _tokens(newer, counter) < max(settings.again * settings.full, 1):
+            return False
+    return place_to_cut(seen, settings, counter) is not None
+
+
+def place_to_cut(seen: View, settings: CompactSettings, counter: TokenCounter) -> int | None:
+    """The place of the last message a summary would stand for, or None where compacting would win too little.
+
+    The newest turns that fit into what is to be kept stay out of it, and the last one as long as it leaves enough to
+    win before it. Where it is too long for that, the cut is inside: its newest steps that fit stay, at least the last,
+    so that no call is cut from its result. Such a cut stands for the turn's user message too, and the summary tells of
+    it; the page keeps it until the next turn, so it does not count as won. Nor does what a summary already stands for.
+    """
+    messages, turn, fresh = seen.messages, seen.turn_start, seen.compacted
+    size = min(_tokens(messages[fresh:], counter), settings.full)
+    room = settings.keep * size
+    starts = [place for place in range(fresh, len(messages)) if messages[place].role == "user"]
+    kept = _first_kept(messages, starts, room, counter)
+    if kept is None and _tokens(messages[fresh:turn], counter) >= max(settings.least, 1):
+        kept = _first_kept(messages, starts[-1:], settings.last * size, counter)
+    if kept is None:
+        asked = _tokens(messages[turn : turn + 1], counter)
+        # Where no user spoke, all that was said is the turn.
+        begin = fresh if turn == len(messages) else max(turn + 1, fresh)
+        steps = [place for place in range(begin, len(messages)) if messages[place].role == "assistant"]
+        # The last step stays, whatever it takes.
+        kept = _first_kept(messages, steps, room - asked, counter) or (steps[-1] if steps else turn)
+    # Behind the question of the turn there is nothing to win.
+    last = kept - 2 if kept - 1 == turn else kept - 1
+    won = [message for place, message in enumerate(messages[fresh : last + 1], start=fresh) if place != turn]
+    return last if _tokens(won, counter) >= max(settings.least, 1) else None
+
+
+def _first_kept(messages: Sequence[Message], starts: Sequence[int], room: float, counter: TokenCounter) -> int | None:
+    """The earliest of some places from which on all messages fit into so many tokens; None where none is."""
+    kept, end = None, len(messages)
+    for place in reversed(starts):
+        room -= _tokens(messages[place:end], counter)
+        if room < 0:
+            break
+        kept = end = place
+    return kept
+
+
+def _tokens(messages: Sequence[Message], counter: TokenCounter) -> int:
+    return sum(tokens_of(message, counter) for message in messages)
 
 
 def to_summarise(seen: View, upto: int) -> tuple[Message, ...]:
@@ -74,26 +125,17 @@ def to_summarise(seen: View, upto: int) -> tuple[Message, ...]:
     return seen.messages[seen.compacted : upto + 1]
 
 
-def _tail_start(messages: tuple[Message, ...]) -> int:
-    """Where the trailing tool chain begins; the end, where the conversation ends with words."""
-    place = len(messages)
-    while place and messages[place - 1].role in CHAINED:
-        place -= 1
-    caller = messages[place - 1] if place else None
-    is_chain = caller is not None and caller.role == "assistant" and bool(caller.tool_calls)
-    return place - 1 if is_chain else len(messages)
-
-
 def compact(seen: View) -> Draft:
     """The conversation without what the summary in force stands for. A cut inside a turn keeps its user message."""
     if seen.compaction is None:
         return unchanged(seen.messages)
-    turn, count = seen.turn_start, seen.compacted
-    notes = dict.fromkeys(range(count), Note(decision="dropped", rule="R13", reason=SUMMARISED))
-    kept = [turn] if notes.pop(turn, None) else []
+    turn, count = min(seen.turn_start, seen.compacted), seen.compacted
+    note = Note(decision="dropped", rule="R13", reason=SUMMARISED)
+    gaps = tuple([Gap(places, note) for places in (range(turn), range(turn + 1, count)) if places])
+    kept = [turn] if turn < count else []
     origins = [*kept, *range(count, len(seen.messages))]
     messages = (*[seen.messages[place] for place in kept], *seen.messages[count:])
-    return Draft(messages=messages, origins=origins, notes=notes)
+    return Draft(messages=messages, origins=origins, notes={}, gaps=gaps)
 
 
 def summary_message(compaction: Compacted, locale: str) -> UserMessage:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from recto.conversation.json import dump
+from recto.conversation.locale import language
 from recto.conversation.memo import remember
 from recto.conversation.messages import (
     FAILED,
@@ -20,10 +20,11 @@ from recto.conversation.messages import (
     ToolMessage,
     ToolPart,
     UserMessage,
+    WrittenAs,
 )
 from recto.page.draft import Draft
 from recto.page.manifest import Note
-from recto.page.prompt.tools_prompt import CLOSE, OPEN, tool_result_text
+from recto.page.prompt.tools_prompt import RESULTS_COME_SO, call_text, tool_result_text
 from recto.page.steps.fit import file_mark
 
 RULE = "P11"
@@ -32,21 +33,24 @@ RESULT = "result written as text, for a model without native calls"
 STATE_LEFT_OUT = "{name} of {maker} left out: words cannot carry it"
 
 
-def as_prompted(messages: Sequence[Message]) -> Draft:
+def as_prompted(messages: Sequence[Message], locale: str = "en", form: WrittenAs = "fenced") -> Draft:
     """The conversation with calls written out, a blank line after words, and results as user messages, each noted.
 
+    With the first result the model is told how results come.
     Files in results leave their mark; provider state of calls and results is left out, and the note says so.
     """
     names: dict[str, str] = {}
+    told = RESULTS_COME_SO[language(locale)]
     shown: list[Message] = []
     notes: dict[int, Note] = {}
     for place, message in enumerate(messages):
         if isinstance(message, AssistantMessage) and message.tool_calls:
             names |= {call.id: call.name for call in message.tool_calls}
-            shown.append(remember(message, _with_calls_in_words))
+            shown.append(remember(message, _with_calls_in_words, form))
             notes[place] = _note(CALLS, [call.state for call in message.tool_calls])
         elif isinstance(message, ToolMessage):
-            shown.append(remember(message, _result_in_words, names.get(message.tool_call_id, "")))
+            shown.append(remember(message, _result_in_words, names.get(message.tool_call_id, ""), told))
+            told = ""
             notes[place] = _note(RESULT, message.parts)
         else:
             shown.append(message)
@@ -59,8 +63,8 @@ def _note(reason: str, parts: Sequence[ToolPart | None]) -> Note:
     return Note(decision="repaired", rule=RULE, reason="; ".join(dict.fromkeys((reason, *lost))))
 
 
-def _with_calls_in_words(message: AssistantMessage) -> AssistantMessage:
-    return replace(message, parts=tuple(_joined(map(_in_words, message.parts))))
+def _with_calls_in_words(message: AssistantMessage, form: WrittenAs) -> AssistantMessage:
+    return replace(message, parts=tuple(_joined([_in_words(part, form) for part in message.parts])))
 
 
 def _joined(parts: Iterable[AssistantPart]) -> Iterator[AssistantPart]:
@@ -73,14 +77,12 @@ def _joined(parts: Iterable[AssistantPart]) -> Iterator[AssistantPart]:
             yield from neighbours
 
 
-def _in_words(part: AssistantPart) -> AssistantPart:
-    if not isinstance(part, ToolCall):
-        return part
-    return Text(text=f'{OPEN}{{"name": {dump(part.name).decode()}, "arguments": {part.arguments}}}{CLOSE}')
+def _in_words(part: AssistantPart, form: WrittenAs) -> AssistantPart:
+    return Text(text=call_text(part.name, part.arguments, form)) if isinstance(part, ToolCall) else part
 
 
-def _result_in_words(message: ToolMessage, name: str) -> UserMessage:
-    text = tool_result_text(name, _content(message))
+def _result_in_words(message: ToolMessage, name: str, told: str) -> UserMessage:
+    text = "\n\n".join(filter(None, (told, tool_result_text(name, _content(message)))))
     return UserMessage(id=message.id, seq=message.seq, time=message.time, parts=(Text(text=text),))
 
 

@@ -58,7 +58,7 @@ def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[int, tuple[
     if facts.turn is None:
         return unchanged(messages)
     with_files = grow(messages, _find_files)
-    current = next((place for place in range(len(messages) - 1, -1, -1) if messages[place].role == "user"), -1)
+    current = with_files.last_user
     locale, sees = language(facts.locale), facts.target.sees_images
     changed: dict[int, Message] = {}
     unpictured: list[int] = []
@@ -163,6 +163,7 @@ class _WithFiles:
     """Places of users' messages and of tools' results that have files in them, among so many messages."""
 
     count: int = 0
+    last_user: int = -1
     users: tuple[int, ...] = ()
     tools: tuple[int, ...] = ()
 
@@ -172,7 +173,13 @@ def _find_files(known: _WithFiles | None, messages: Sequence[Message]) -> _WithF
     numbered = list(enumerate(messages, start=known.count))
     users = [place for place, one in numbered if isinstance(one, UserMessage) and _has_files(one)]
     tools = [place for place, one in numbered if isinstance(one, ToolMessage) and _has_files(one)]
-    return _WithFiles(count=known.count + len(messages), users=(*known.users, *users), tools=(*known.tools, *tools))
+    last = max([known.last_user, *[place for place, one in numbered if one.role == "user"]])
+    return _WithFiles(
+        count=known.count + len(messages),
+        last_user=last,
+        users=(*known.users, *users),
+        tools=(*known.tools, *tools),
+    )
 
 
 def files_shown(facts: Facts) -> Mapping[int, tuple[InputFile, ...]]:
@@ -180,7 +187,8 @@ def files_shown(facts: Facts) -> Mapping[int, tuple[InputFile, ...]]:
 
     They go by the identity of the message (`id(message)`), for imported messages may have no ids or the same ones.
     """
-    messages = messages_of(facts.log)
+    seen = view(facts.log)
+    messages = seen.messages if seen.entries is facts.log else messages_of(facts.log)
     users = grow(messages, _find_files).users
     if not users:
         return {}

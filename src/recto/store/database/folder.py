@@ -7,8 +7,6 @@ import os
 import stat
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from recto.errors import SettingsError
 from recto.ids import new_id
 
@@ -16,15 +14,22 @@ LOGGER = logging.getLogger("recto.store")
 PRIVATE_FOLDER, PRIVATE, OTHERS = 0o700, 0o600, 0o077
 # SQLite keeps two more files beside a database while it is open. It makes them as readable as the database is.
 BESIDE = ("", "-wal", "-shm")
+# It may lie in somebody's project. Not `*`: tools at work in a workspace below would heed that too.
+GITIGNORE = "/*\n"
 
 
 class DataFolder:
     """A folder that is ours while this object is open. A second process is refused."""
 
     def __init__(self, path: Path) -> None:
+        from filelock import FileLock, Timeout  # here: commands that only read a folder lock nothing
+
         self.path = path
         try:
+            is_new = not path.exists()
             path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+            if is_new:
+                (path / ".gitignore").write_text(GITIGNORE, encoding="utf-8")
             # Whichever thread closes it, it is free.
             self._lock = FileLock(path / "lock", thread_local=False)
             self._lock.acquire(blocking=False)

@@ -49,6 +49,11 @@ def _is_server(url: str) -> bool:
         return False
 
 
+def database_file(url: str) -> Path | None:
+    """The file a database is in; None where a server keeps it."""
+    return Path(url.removeprefix(SQLITE)) if _is_file(url) else None
+
+
 async def open_database(
     url: str,
     *,
@@ -60,8 +65,7 @@ async def open_database(
 
     One that is opened to be read is left as it is: a server of another version may be at work on it.
     """
-    if url.startswith(SQLITE):
-        file = Path(url.removeprefix(SQLITE))
+    if file := database_file(url):
         if not is_reader:
             make_private(file)
         database: Database = SqliteDatabase(file, sqlite)

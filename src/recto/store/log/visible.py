@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import cast
 
-from sqlalchemy import Connection, bindparam, select, text
+from sqlalchemy import Connection, LargeBinary, bindparam, func, select, text
 
+from recto.conversation.json import dump
 from recto.conversation.log import Entry, RolledBack, Seen, SkillChanged, StateChanged, TurnBack, seen_of
 from recto.conversation.messages import UserMessage
+from recto.errors import NotFound
 from recto.store.log.entries import MESSAGE_KINDS
 from recto.store.log.read_log import ENTRY_COLUMNS, entry_of
 from recto.store.schema import IS_STATE, LOG, STANDS_OUT, TURNED_BACK
@@ -29,6 +32,18 @@ STATES = Statement(
     .limit(bindparam("most"))
 )
 ONE = Statement(select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"), LOG.c.seq == bindparam("number")))
+BY_ID = Statement(select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"), LOG.c.id == bindparam("id_is")))
+_spelled = bindparam("spelled", type_=LargeBinary())
+_users = (
+    select(*ENTRY_COLUMNS)
+    .where(LOG.c.thread == bindparam("this"), LOG.c.kind == "user", LOG.c.seq < bindparam("below"))
+    .order_by(LOG.c.seq.desc())
+    .limit(bindparam("most"))
+)
+USERS_WITH = Statement(
+    _users.where(func.position(_spelled.op("IN")(LOG.c.body)) > 0),
+    on_sqlite=_users.where(func.instr(LOG.c.body, _spelled) > 0),
+)
 BACKWARDS = Statement(
     select(*ENTRY_COLUMNS)
     .where(LOG.c.thread == bindparam("this"), LOG.c.seq < bindparam("below"))
@@ -61,6 +76,25 @@ def turn_of(connection: Connection, thread: str) -> tuple[Entry, ...]:
         if isinstance(entry, UserMessage):
             break
     return tuple(reversed(found))
+
+
+def user_message_in(connection: Connection, thread: str, seen: Seen, id: str) -> UserMessage:
+    """A user message in view by its id; else the newest there that came under it (P3)."""
+    named = map(entry_of, BY_ID.rows(connection, {"this": thread, "id_is": id}))
+    for entry in chain(named, _came_as(connection, thread, id)):
+        if isinstance(entry, UserMessage) and id in (entry.id, entry.client_id) and (entry.seq or 0) in seen:
+            return entry
+    raise NotFound(what="user message", id=id)
+
+
+def _came_as(connection: Connection, thread: str, id: str) -> Iterator[Entry]:
+    """User messages that seem to have come under an id, newest first: told from their stored bytes."""
+    asked = {"this": thread, "spelled": b'"client_id":' + dump(id), "most": BATCH}
+    below = 2**62
+    while rows := USERS_WITH.rows(connection, {**asked, "below": below}):
+        for entry in map(entry_of, rows):
+            below = entry.seq or 0
+            yield entry
 
 
 def skill_in(connection: Connection, thread: str) -> SkillChanged | None:

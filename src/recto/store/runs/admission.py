@@ -13,11 +13,13 @@ from recto.store.schema import IS_OPEN, RUNS, SPENDING
 from recto.store.statement import Statement, param
 
 BUSY = "Another run of this thread is active. Wait for its end, or send multitask enqueue or interrupt."
+NOT_IDLE = "Run {name!r} of this thread {does}. Wait for its end, or cancel it."
+DOES = {"running": "is at work", "queued": "waits for its turn"}
 INTERRUPTED = "another run was started in its place"
 # Runs end at any moment; whoever has to wait for one asks again after so many seconds.
 SOON = 5.0
 
-_open = select(RUNS.c.id, RUNS.c.status).where(RUNS.c.thread == bindparam("of"), text(IS_OPEN))
+_open = select(RUNS.c.id, RUNS.c.status, RUNS.c.name).where(RUNS.c.thread == bindparam("of"), text(IS_OPEN))
 OPEN = Statement(_open.order_by(RUNS.c.number))
 CANCEL = Statement(
     update(RUNS)
@@ -48,7 +50,9 @@ class Room(NamedTuple):
 def make_room(connection: Connection, admission: Admission, who: Claimant | None) -> Room:
     """Refuse a run that may not wait, or that is one too many; else see whether `who` can begin with it."""
     bounds = admission.bounds
-    others = cast("list[tuple[str, str]]", OPEN.rows(connection, {"of": admission.thread}))
+    others = _open_runs(connection, admission.thread)
+    if admission.parsed and admission.parsed.compact:
+        _check_idle(others)
     if others and admission.multitask == "reject":
         raise Conflict(BUSY)
     if bounds.user_tokens:
@@ -57,7 +61,7 @@ def make_room(connection: Connection, admission: Admission, who: Claimant | None
     has_open, has_at_work = cast("tuple[int, int]", tuple(mine[0]))
     if bounds.user_runs and has_open >= bounds.user_runs:
         raise _too_many(f"You have {bounds.user_runs} runs at work or waiting, which is the limit")
-    waiting = sum(1 for _, status in others if status == "queued")
+    waiting = sum(1 for _, status, _ in others if status == "queued")
     if bounds.thread_queue and waiting >= bounds.thread_queue:
         raise _too_many(f"{waiting} runs wait for this thread, which is the limit")
     is_free = who is not None and not others and (not who.share or has_at_work < who.share)
@@ -67,8 +71,23 @@ def make_room(connection: Connection, admission: Admission, who: Claimant | None
     return Room(is_free=is_free, interrupted=interrupted)
 
 
-def _interrupt(connection: Connection, others: list[tuple[str, str]]) -> str | None:
-    active = next((run for run, status in others if status == "running"), None)
+def check_idle(connection: Connection, thread: str) -> None:
+    """Refuse what may not happen to a thread while a run of it is at work, or waits for its turn."""
+    _check_idle(_open_runs(connection, thread))
+
+
+def _open_runs(connection: Connection, thread: str) -> list[tuple[str, str, str]]:
+    """Those that have not ended: their ids, how they do, and what their clients call them."""
+    return cast("list[tuple[str, str, str]]", OPEN.rows(connection, {"of": thread}))
+
+
+def _check_idle(others: list[tuple[str, str, str]]) -> None:
+    for _, status, name in others:
+        raise Conflict(NOT_IDLE.format(name=name, does=DOES[status]))
+
+
+def _interrupt(connection: Connection, others: list[tuple[str, str, str]]) -> str | None:
+    active = next((run for run, status, _ in others if status == "running"), None)
     if active:
         CANCEL.count(connection, {"this": active, "reason": INTERRUPTED})
     return active

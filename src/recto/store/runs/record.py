@@ -79,7 +79,7 @@ def record(connection: Connection, lease: Lease, change: RunChange, now: datetim
     """Write a change under its fence, or raise LeaseLost and write nothing."""
     last_event, cancel = _pass_fence(connection, lease, change, now)
     ADD_EVENT.many(connection, _event_rows(lease, change.events, last_event))
-    last_seq = append(connection, lease, change, now) if change.entries else 0
+    last_seq = append(connection, lease.thread, change, now, run=lease.run) if change.entries else 0
     if change.call:
         _begin_call(connection, lease, change.call)
     if change.call_ended:
@@ -150,9 +150,9 @@ def _fenced(lease: Lease, rows: Sequence[Sequence[object]]) -> tuple[int, str | 
     return cast("tuple[int, str | None]", tuple(rows[0]))
 
 
-def append(connection: Connection, lease: Lease, change: RunChange, now: datetime) -> int:
-    """Add entries to a log, in order. Returns the number of the last."""
-    thread, entries, counts = lease.thread, change.entries, change.counts
+def append(connection: Connection, thread: str, change: RunChange, now: datetime, *, run: str | None = None) -> int:
+    """Add entries to a log, in order; `run` wrote them, else its user did. Returns the number of the last."""
+    entries, counts = change.entries, change.counts
     grown = _grow(connection, entries, {"this": thread, "more": len(entries), "now": micros(now)})
     last = grown[0][0] if grown and isinstance(grown[0][0], int) else 0
     first = last - len(entries) + 1
@@ -162,7 +162,7 @@ def append(connection: Connection, lease: Lease, change: RunChange, now: datetim
             "seq": first + place,
             "id": entry.id,
             "kind": kind_of_entry(entry),
-            "run": lease.run,
+            "run": run,
             "time": micros(entry.time or now),
             "body": encode_entry(entry),
             "tokens": tokens,

@@ -8,9 +8,9 @@ from datetime import datetime
 from sqlalchemy import Connection, literal, null, select, update
 
 from recto.conversation.log import Seen
-from recto.errors import Conflict, NotFound
+from recto.errors import Conflict
 from recto.store.database.database import lock_thread
-from recto.store.log.visible import seen_in, skill_in
+from recto.store.log.visible import seen_in, skill_in, user_message_in
 from recto.store.schema import FILE_REFS, LOG, THREADS, micros
 from recto.store.statement import insert_missing
 from recto.store.threads.thread_rows import BY_USER, StoredThread, get_thread
@@ -36,7 +36,7 @@ def fork(connection: Connection, owner: str, options: ForkOptions) -> StoredThre
     source = get_thread(connection, owner, options.thread)
     seen = seen_in(connection, options.thread)
     if options.before is not None:
-        seen = seen.before(_place_of(connection, options.thread, seen, options.before))
+        seen = seen.before(user_message_in(connection, options.thread, seen, options.before).seq or 0)
     _make(connection, owner, source, options)
     last = _copy_log(connection, seen, options)
     _copy_files(connection, options)
@@ -44,14 +44,6 @@ def fork(connection: Connection, owner: str, options: ForkOptions) -> StoredThre
     values = {"last_seq": last, "skill": skill.skill, "scenario": skill.scenario} if skill else {"last_seq": last}
     connection.execute(update(THREADS).where(THREADS.c.id == options.id).values(values))
     return get_thread(connection, owner, options.id)
-
-
-def _place_of(connection: Connection, thread: str, seen: Seen, message: str) -> int:
-    query = select(LOG.c.seq).where(LOG.c.thread == thread, LOG.c.id == message, LOG.c.kind == "user")
-    found = connection.execute(query).scalar_one_or_none()
-    if found is None or found not in seen:
-        raise NotFound(what="user message", id=message)
-    return found
 
 
 def _make(connection: Connection, owner: str, source: StoredThread, options: ForkOptions) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from recto.conversation.input_files import InputFile
+from recto.conversation.locale import language
 from recto.errors import ToolError
 from recto.page.prompt.quote import CUT_DOCUMENT, ParsedDocument, choose_documents, join_documents
 from recto.page.prompt.reminder import escape
@@ -50,7 +51,8 @@ async def read_thread(urls: Sequence[str], context: ToolContext, report_seconds:
     found = [_block(one, taken) for one, taken in zip(chosen, read, strict=True)]
     known = {name for one in files.maps.files.values() for name in _names(one)}
     unknown = [url for url in dict.fromkeys(urls) if url not in known]
-    return _joined([*found, *[(_failed(url, UNKNOWN_URL), "") for url in unknown]], context.characters)
+    blocks = [*found, *[(_failed(url, UNKNOWN_URL), "") for url in unknown]]
+    return _joined(blocks, context.characters, CUT_DOCUMENT[language(context.locale)])
 
 
 def _narrowed(turns: Sequence[Sequence[InputFile]], urls: Sequence[str]) -> Sequence[Sequence[InputFile]]:
@@ -85,13 +87,13 @@ def _failed(name: str, reason: str) -> ParsedDocument:
     return ParsedDocument(name=name[:NAME_SHOWN], content=failure(reason), failed=True)
 
 
-def _joined(blocks: Sequence[tuple[ParsedDocument, str]], most: int) -> str:
+def _joined(blocks: Sequence[tuple[ParsedDocument, str]], most: int, mark: str) -> str:
     """The blocks as one text. Where it is too long, the longest are cut first, all to the same length."""
     if not blocks:
         return NO_DOCUMENTS
 
     def attempt(limit: int) -> Try:
-        cut = [replace(one, content=shortened(one.content, limit, CUT_DOCUMENT, total)) for one, total in blocks]
+        cut = [replace(one, content=shortened(one.content, limit, mark, total)) for one, total in blocks]
         text = join_documents(cut)
         return Try(limit, text, len(text))
 

@@ -8,20 +8,15 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from recto.agents.external_tools import McpSettings
+from recto.sandbox.bubblewrap import OF_NETWORK, isolated, readable, succeeds
 
-TRIAL_SECONDS = 10
 HOME = "/home/server"
-# Where programs and libraries are. What is secret lies elsewhere.
-SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc/ld.so.cache", "/etc/alternatives")
-# What is needed besides, to find hosts and to trust them.
-OF_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/ca-certificates", "/etc/pki")
 NO_SANDBOX = (
     "it would run in a sandbox, and bubblewrap does not work here. Install it and allow user namespaces; or say "
     "sandbox: false, and it has all the rights that this server has"
@@ -59,23 +54,20 @@ class Sandbox:
     @cached_property
     def _works(self) -> asyncio.Future[bool]:
         """Whether it works here, tried once."""
-        return asyncio.ensure_future(_succeeds((*self._words(()), "--", sys.executable, "-c", "")))
+        trial = (*self._words(()), "--", sys.executable, "-c", "")
+        return asyncio.ensure_future(asyncio.to_thread(succeeds, trial))
 
     def _prefix(self, settings: McpSettings) -> tuple[str, ...]:
         network = ("--share-net",) if settings.network else ()
-        readable = (*(OF_NETWORK if settings.network else ()), str(settings.place.folder.resolve()), *settings.readable)
-        writable = [word for path in settings.writable for word in ("--bind", path, path)]
         folder = str(settings.place.folder.resolve())
-        return (*self._words(readable), *network, *writable, "--chdir", folder, "--")
+        read = (*(OF_NETWORK if settings.network else ()), folder, *settings.readable)
+        writable = [word for path in settings.writable for word in ("--bind", path, path)]
+        return (*self._words(read), *network, *writable, "--chdir", folder, "--")
 
-    def _words(self, readable: Iterable[str]) -> tuple[str, ...]:
+    def _words(self, read: Iterable[str]) -> tuple[str, ...]:
         size = ("--size", str(self.scratch_bytes), "--tmpfs")
-        return (
-            *(str(self.program), "--unshare-all", "--unshare-user", "--disable-userns", "--cap-drop", "ALL"),
-            *("--die-with-parent", "--new-session", "--tmpfs", "/", "--dev", "/dev", "--proc", "/proc"),
-            *(*size, "/tmp", *size, HOME, *_bound(readable)),  # noqa: S108 - its own
-            *("--remount-ro", "/"),
-        )
+        scratch = (*size, "/tmp", *size, HOME)  # noqa: S108 - its own
+        return (*isolated(str(self.program)), *scratch, *readable(read), "--remount-ro", "/")
 
 
 def environment(settings: McpSettings, given: dict[str, str]) -> dict[str, str]:
@@ -87,27 +79,3 @@ def environment(settings: McpSettings, given: dict[str, str]) -> dict[str, str]:
 def search_path() -> str:
     """Where programs are looked for: beside the Python that runs us, and where systems have theirs."""
     return f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
-
-
-def _bound(readable: Iterable[str]) -> Iterator[str]:
-    wanted = (*SYSTEM, sys.prefix, sys.base_prefix, *readable)
-    for path in dict.fromkeys(one for one in wanted if Path(one).exists()):
-        yield from ("--ro-bind", path, path)
-
-
-async def _succeeds(command: Sequence[str]) -> bool:
-    nothing = asyncio.subprocess.DEVNULL
-    try:
-        process = await asyncio.create_subprocess_exec(*command, stdin=nothing, stdout=nothing, stderr=nothing)
-    except OSError:
-        return False
-    try:
-        async with asyncio.timeout(TRIAL_SECONDS):
-            return await process.wait() == 0
-    except TimeoutError:
-        return False
-    finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()

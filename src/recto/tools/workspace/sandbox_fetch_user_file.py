@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import aclosing
 from functools import partial
 from typing import Annotated
@@ -14,15 +15,17 @@ from recto.tools.blocking import in_thread
 from recto.tools.documents.read_many import NAME_SHOWN, STORAGE_DOWN, files_of
 from recto.tools.mark import tool
 from recto.tools.ports import FilesAtHand, ToolContext
-from recto.tools.workspace.workspace_files import NewFile, WrittenFile, path_parts
-from recto.tools.workspace.workspaces import lock_of
+from recto.tools.workspace.filesystem_create import new_file
+from recto.tools.workspace.open_path import names_of_file, open_path
+from recto.tools.workspace.workspace_files import NewFile, WrittenFile
+from recto.tools.workspace.workspaces import Workspace, lock_of
 
 NO_WORKSPACE = "This server gives threads no workspace, so there is nowhere to put a file."
 KNOWN_SHOWN = 10
 WRITING = "workspace"
 
 
-@tool(safe_to_repeat=True)
+@tool(safe_to_repeat=True, changes="files")
 async def sandbox_fetch_user_file(
     file_index: Annotated[str, Field(description="The id of a file of any type, as # Input Files has it.")],
     target_path: Annotated[
@@ -32,14 +35,16 @@ async def sandbox_fetch_user_file(
 ) -> dict[str, str | int | bool]:
     """Put a file the user attached into the workspace. Missing folders are made; a file that is there is replaced."""
     files = files_of(context)
-    if context.workspace is None:
+    workspace = context.workspace
+    if workspace is None:
         raise ToolError(NO_WORKSPACE)
-    parts = path_parts(target_path)
+    names = names_of_file(target_path, workspace)
     file = _file(file_index, files)
     try:
         # One at a time: two that fit by themselves may not fit together.
-        async with lock_of(context.workspace):
-            written = await _put(file, files, NewFile(context.workspace, parts, most=context.workspace_bytes))
+        async with lock_of(workspace.folder):
+            new = await in_thread(partial(_new, workspace, names), name=WRITING)
+            written = await _put(file, files, new)
     except FileRefused as error:
         raise ToolError(f"{file.name} cannot be read: {error}") from error
     except StorageDown as error:
@@ -54,6 +59,15 @@ def _file(id: str, files: FilesAtHand) -> InputFile:
         known = ", ".join(list(files.maps.files)[-KNOWN_SHOWN:]) or "none"
         raise ToolError(f"There is no file {id[:NAME_SHOWN]!r} here. The newest are: {known}.")
     return file
+
+
+def _new(workspace: Workspace, names: tuple[str, ...]) -> NewFile:
+    """A file that is to be where this path really leads, like the one that is there."""
+    with open_path(workspace, names) as found:
+        if found.is_folder:
+            raise ToolError(f"{'/'.join(names)} is a folder. Choose another path.")
+        like = None if found.descriptor is None else os.fstat(found.descriptor)
+        return new_file(workspace, found.names, like)
 
 
 async def _put(file: InputFile, files: FilesAtHand, new: NewFile) -> WrittenFile:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from recto.agents.agent import Agent, Sampling
 from recto.conversation.input.run_input import ContextItem, RunInput
@@ -18,15 +19,18 @@ from recto.page.prompt.system_prompt import Prompt
 from recto.skills.expert import Expert, ExpertInput, expert
 from recto.skills.known import KnownData
 from recto.skills.skill import Skill
-from recto.store.store import Store
 from recto.tools.builtin.read_skill_file import read_skill_file
 from recto.tools.builtin.use_skill import use_skill
 from recto.tools.registry import Registry
+
+if TYPE_CHECKING:
+    from recto.store.store import Store  # here: who explains a prompt does not wait for the database's library
 
 LOGGER = logging.getLogger("recto.worker")
 CHOOSES, READS = use_skill.__name__, read_skill_file.__name__
 WHY_SELECT = "phase select: no skill is active"
 WHY_EXECUTE = "phase execute: skill {skill}"
+WHY_TRIGGERED = "; taken up because the user said: {triggers}"
 # How a client's system message is announced to the model, among the context.
 CLIENT_SAYS = "instructions of the client"
 TOOLS_MISSING = "tools that cannot be used at present"
@@ -49,11 +53,22 @@ class PromptContext:
 
 
 def prompt_context(
-    agent: Agent, tools: Registry, asked: RunInput = NO_REQUEST, skill: Skill | None = None, known: KnownData = NOTHING
+    agent: Agent,
+    tools: Registry,
+    asked: RunInput = NO_REQUEST,
+    skill: Skill | None = None,
+    known: KnownData = NOTHING,
+    *,
+    triggers: Sequence[str] = (),
 ) -> PromptContext:
-    """Which prompt and which tools a call gets: of an agent, for a request, in a skill or without one."""
+    """Which prompt and which tools a call gets: of an agent, for a request, in a skill or without one.
+
+    `triggers` are the words of the user's that took the skill up.
+    """
     phase = _phase(agent, skill)
     prompt = _prompt(agent, skill, known, agent.tone_of(asked.options.voice_mode))
+    if triggers:
+        prompt = replace(prompt, why=prompt.why + WHY_TRIGGERED.format(triggers=", ".join(triggers)))
     said = [message.text for message in asked.messages if isinstance(message, (SystemMessage, DeveloperMessage))]
     if said and agent.client_system:
         prompt, said = replace(prompt, identity="\n\n".join([prompt.identity, *said])), []

@@ -29,18 +29,18 @@ async def quoted(
     counted beside the loop, and of no more than may be shown: it takes a while. Only as many quotes as the gate lets
     through are in the making: each takes its text several times.
     """
-    budget = agent.file_input.quote_tokens
     if agent.quote.strip():
-        return await _set(agent.quote, budget, counter)
+        return await _set(agent.quote, agent, counter)
     if files is None or agent.file_input.mode != "always":
         return None
     chosen = choose_documents(files.turns, agent.file_input.max_files)
+    budget = agent.file_input.quote_tokens
     lengths = [_length(extent) for extent in await read_each(chosen, _whole, files, report)]
     async with gate:
         quote: Quote | None = None
         for share in CHARACTERS_PER_TOKEN:
             most = common_length(lengths, budget * share)
-            quote = await _set(await _fetched(chosen, most, files, report), budget, counter)
+            quote = await _set(await _fetched(chosen, most, files, report), agent, counter)
             if quote is None or quote.tokens_after >= FULL_ENOUGH * budget or most >= max(lengths):
                 break
         return quote
@@ -54,8 +54,9 @@ def _length(extent: Extent | Unread) -> int:
     return extent.characters if isinstance(extent, Extent) else len(failure(extent.reason))
 
 
-async def _set(quote: Quoted, budget: int, counter: TokenCounter) -> Quote | None:
-    return await asyncio.to_thread(partial(quote_message, quote, budget=budget, counter=counter))
+async def _set(quote: Quoted, agent: Agent, counter: TokenCounter) -> Quote | None:
+    budget = agent.file_input.quote_tokens
+    return await asyncio.to_thread(partial(quote_message, quote, budget=budget, counter=counter, locale=agent.locale))
 
 
 async def _fetched(

@@ -15,7 +15,7 @@ from recto.conversation.json import dump
 from recto.conversation.log import Entry, Interrupted
 from recto.conversation.next_step import Finished, next_step
 from recto.conversation.ui.compile_ui import ui_events
-from recto.errors import ModelError, ModelRefused, PageTooLong
+from recto.errors import ModelError, ModelRefused, PageTooLong, ReplyUnusable
 from recto.models.deltas import cut_short
 from recto.models.faults import delay
 from recto.models.ports import CallStarted, Delta, ReplyEnd, TextDelta, Usage, Used
@@ -25,6 +25,7 @@ from recto.page.facts import Facts
 from recto.page.manifest import Manifest
 from recto.page.prompt.quote import Quote
 from recto.page.text.tokens import Calibration
+from recto.skills.directory import USE_SKILL
 from recto.store.ports import CallBegun, CallEnded, Purpose, RunChange
 from recto.tracing.spans import TraceSpan
 from recto.worker.account import report_usage, seconds_between
@@ -37,10 +38,12 @@ from recto.worker.run_spans import begin_model_call, note_reply, note_retry, not
 from recto.worker.run_state import LoadedRun
 from recto.worker.runtime import Runtime
 from recto.worker.tools.calls_in_text import CallsInText
+from recto.worker.tools.offered_tools import OfferedTools
 from recto.worker.tools.tool_progress import ProgressReporter
 
 LOGGER = logging.getLogger("recto.worker")
 CUT_SHORT = "The reply was lost on the way and is asked for again."
+NOT_USED = "The reply could not be used and is asked for again."
 
 
 async def call_model(run: LoadedRun) -> None:
@@ -48,14 +51,17 @@ async def call_model(run: LoadedRun) -> None:
     runtime, inputs, state = run.runtime, run.inputs, run.state
     if not inputs.is_quoted:
         inputs.take_quote(await _quoted(runtime, inputs, run.writer))
-    facts, page, manifest = await inputs.next_page(run.writer.log)
-    state.note_full(is_full=state.can_compact and not state.full and inputs.is_full(manifest))
+    facts, page, manifest = await inputs.next_page(run.writer.log, state.correction)
+    may_compact = state.can_compact and not state.full
+    state.note_full(is_full=may_compact and inputs.needs_summary(run.writer.log, manifest))
     if state.full:
         return
     runtime.telemetry.page.record(manifest)
     started = runtime.clock()
     number = await begin_call(run, page, manifest, "reply")
-    reply, text = _reply(runtime, inputs, run.writer), CallsInText(iter(runtime.new_id, None))
+    offered = OfferedTools(facts.tools, chooser=USE_SKILL)
+    text = CallsInText(iter(runtime.new_id, None), offered, is_native=facts.tool_calling != "prompt")
+    reply = _reply(runtime, inputs, run.writer)
     span = begin_model_call(run.span, inputs.model.name, number, "reply", manifest)
     call = _Call(
         number=number, facts=facts, page=page, manifest=manifest, reply=reply, text=text, started=started, span=span
@@ -158,11 +164,13 @@ async def _listen(run: LoadedRun, call: _Call) -> None:
                 run.writer.note_said((call.reply.id,))
                 await run.writer.say(events)
                 run.runtime.reached("delta")
+    if call.text.problem:
+        raise ReplyUnusable(model=run.inputs.model.name, told=call.text.problem)
 
 
 def _deltas(inputs: PageInputs, call: _Call) -> AsyncGenerator[Delta]:
     stream = cut_short(inputs.model.stream(call.page.body), inputs.agent.limits.reply_characters)
-    if inputs.agent.tool_calling == "native":
+    if call.facts.tool_calling == "native":
         return stream
     return call.text.read(stream)
 
@@ -222,8 +230,9 @@ async def _give_up(run: LoadedRun, call: _Call, error: ModelError) -> None:
     change = replace(
         _unfinished(run, call, str(error)), failures=state.failures, too_long=state.too_long, error=state.problem
     )
-    await run.writer.write(change, _take_back(run.writer, call.reply))
-    if error.may_retry and state.failures < state.limits.failures:
+    reason = NOT_USED if isinstance(error, ReplyUnusable) else CUT_SHORT
+    await run.writer.write(change, _take_back(run.writer, call.reply, reason))
+    if error.may_retry and not isinstance(error, ReplyUnusable) and state.failures < state.limits.failures:
         wait = delay(state.failures, error.retry_after, run.runtime.chance(), run.runtime.backoff)
         note_retry(run.span, type(error).__name__, state.failures, wait)
         await asyncio.sleep(min(wait, state.seconds_left))
@@ -251,10 +260,10 @@ def _without_pictures(call: _Call) -> Page:
     return assemble(replace(call.facts, pictures={}))[0]
 
 
-def _take_back(writer: LogWriter, reply: Reply) -> tuple[Event, ...]:
+def _take_back(writer: LogWriter, reply: Reply, reason: str) -> tuple[Event, ...]:
     """What readers need to hear of a reply that does not count."""
     bodies = [body for event in reply.announced for body in encode_event(event)]
-    return discard_lost(bodies, logged=(), reason=CUT_SHORT, upto=writer.last_id)
+    return discard_lost(bodies, logged=(), reason=reason, upto=writer.last_id)
 
 
 async def _keep_what_was_said(run: LoadedRun, call: _Call) -> None:

@@ -32,7 +32,8 @@ SHOWN = 2_000
 def wants_name(run: LoadedRun) -> bool:
     """Whether the thread is to be named now: at the end of its first turn, by an agent that says so, once."""
     users = sum(1 for message in view(run.writer.log).messages if isinstance(message, (UserMessage, UnreadMessages)))
-    return run.inputs.agent.titles == "model" and users == 1 and not run.state.is_named
+    is_due = users == 1 and not run.state.is_named and not run.inputs.asked.compact
+    return run.inputs.agent.titles == "model" and is_due
 
 
 async def name_thread(run: LoadedRun) -> None:

@@ -81,7 +81,7 @@ async def suggest(
 ) -> None:
     """Ask the model of an agent for the forced call, and say it while it comes. Cancelling this ends the call."""
     fitting = fit_suggestion(asked, settings.input_tokens, runtime.counter)
-    if fitting is None or agent.tool_calling != "native":
+    if fitting is None or agent.tool_calling == "prompt":
         return
     model = runtime.model_of(agent)
     page, manifest = assemble(_facts(runtime, settings, agent, fitting))

@@ -1,6 +1,7 @@
 """Calls a model writes into its words (P11): deltas in, deltas out, with the calls taken from the words.
 
-Words are passed on as they come, up to where a call may begin; what follows waits until it is known to be none. Pure.
+Words are passed on as they come, up to where a call may begin; what follows waits until it is known to be none. A reply
+whose calls cannot be read, or that makes up a result, is no reply: it says what is wrong with it. Pure.
 """
 
 from __future__ import annotations
@@ -12,17 +13,36 @@ from dataclasses import replace
 from functools import cache
 from typing import Literal, TypeAlias
 
-from recto.conversation.json import dump
 from recto.conversation.messages import AssistantPart, Text, ToolCall
-from recto.models.ports import CallDelta, CallStarted, Delta, ReplyEnd, TextDelta
-from recto.page.prompt.tools_prompt import FENCE, OPEN, Parsed, fence_holds, parse_tool_calls, tag_holds
+from recto.models.ports import CallDelta, CallStarted, Delta, ReplyEnd, TextDelta, Used
+from recto.page.prompt.tools_prompt import (
+    CLOSE,
+    FENCE,
+    INVENTED_TAG,
+    OPEN,
+    RESULT_NAMES,
+    Parsed,
+    PromptCall,
+    fence_holds,
+    parse_tool_calls,
+    tag_holds,
+)
+from recto.worker.tools.call_forms import LeadingCalls, is_only_marks, may_be_shown, opening_holds, read_leading_calls
+from recto.worker.tools.made_up import makes_up_a_result
+from recto.worker.tools.offered_tools import OfferedTools
 
-# A call that cannot be read goes by this name; its arguments are the problem, for the model to read.
-UNREADABLE = "unreadable_call"
+INVENTED = (
+    "You wrote the result of a tool yourself. Tools alone write results. Call the tool and wait, or answer without one."
+)
 # The beginning of a tag, as far as it goes, or of a line that may open a fence.
 _BEGUN = "|".join(OPEN[:end] for end in range(1, len(OPEN)))
+_RESULTS = ("[TOOL_RESULTS]", *[f"<{name}s" for name in RESULT_NAMES])
+_RESULT_BEGUN = "|".join(sorted({re.escape(mark[:end]) for mark in _RESULTS for end in range(1, len(mark) + 1)}))
+# A result that begins a line is made up, and waits; within one, the end of the reply tells whether it is spoken of.
 _MAYBE = re.compile(
-    rf"(?<!`)(?:(?P<tag>{OPEN})|(?:{_BEGUN})\Z)|^[ \t]{{0,99}}(?:(?P<fence>`{{3}})|`{{0,2}}\Z)", re.MULTILINE
+    rf"(?<!`)(?:(?P<tag>{OPEN})|(?:{_BEGUN})\Z)"
+    rf"|^[ \t]{{0,99}}(?:(?P<fence>`{{3}})|`{{0,2}}\Z|(?P<result>{INVENTED_TAG}[^`])|(?i:{_RESULT_BEGUN})\Z)",
+    re.MULTILINE,
 )
 _FENCE = re.compile(FENCE)
 _FENCE_BEGUN = re.compile(r"[ \t]{0,99}`{3,99}[^`\n]{0,200}\Z")
@@ -33,6 +53,9 @@ _CLOSING_BEGUN = re.compile(r"[ \t]{0,99}`{0,99}[ \t\r]{0,99}\Z")
 _Place: TypeAlias = Literal["words", "fence", "maybe", "call"]
 
 
+NO_TOOLS = OfferedTools()
+
+
 class CallsInText:
     """The words of one reply. `feed` gives what can be passed on already, `end` the rest and the calls.
 
@@ -40,8 +63,20 @@ class CallsInText:
     by whole lines, so that a reply of any shape costs linear time.
     """
 
-    def __init__(self, new_id: Iterator[str]) -> None:
+    def __init__(self, new_id: Iterator[str], tools: OfferedTools = NO_TOOLS, *, is_native: bool = False) -> None:
+        """`is_native`: tools are offered natively too, so that fenced JSON is a call only of one that is offered."""
         self._new_id = new_id
+        self._tools = tools
+        self._known = tools if is_native else None
+        # Native calls that are named like skills: their names and arguments come out at the end, as what they mean.
+        self._renamed: dict[int, list[str]] = {}
+        # Whether the beginning of the reply is a call, once that is known; how much more of it is worth the next look.
+        self._opening_is: Literal["call", "words"] | None = None if tools else "words"
+        self._until_look = 1
+        self._begun: list[str] = []
+        # What is wrong with a reply that is no answer.
+        self.problem = ""
+        self._is_invented = False
         self._said: list[str] = []
         self._passed = 0
         # One character that was passed on (or stands for the start), then all that was looked at and was not.
@@ -60,7 +95,10 @@ class CallsInText:
         self._index = 0
 
     async def read(self, deltas: AsyncGenerator[Delta]) -> AsyncGenerator[Delta]:
-        """The deltas with the calls taken from the words. Closing it closes the model's."""
+        """The deltas with the calls taken from the words. Closing it closes the model's.
+
+        One with a `problem` ends without a ReplyEnd: whoever reads it asks again.
+        """
         async with aclosing(deltas):
             async for delta in deltas:
                 for one in self.take(delta):
@@ -74,7 +112,13 @@ class CallsInText:
                 return [TextDelta(text=passed)] if passed else []
             case CallStarted(index=index):
                 self._index = max(self._index, index + 1)
-                return [delta]
+                name = self._tools.find(delta.name) or delta.name
+                if self._tools.is_skill(name):
+                    self._renamed[index] = [delta.id, name]
+                return [] if index in self._renamed else [replace(delta, name=name)]
+            case CallDelta(index=index) if index in self._renamed:
+                self._renamed[index].append(delta.arguments)
+                return []
             case ReplyEnd():
                 return self.end(delta)
             case _:
@@ -86,24 +130,95 @@ class CallsInText:
         if not words:
             return ""
         self._said.append(words)
+        if self._opening_is is None:
+            words = self._judge_opening(words)
+        if self._opening_is != "words":
+            return ""
         self._more.append(words)
         return self._pass_on() if self._is_worth_a_look(words) else ""
 
     def end(self, ended: ReplyEnd) -> list[Delta]:
-        """What is left of the words, then the calls, then how it ended."""
-        parsed = parse_tool_calls("".join(self._said))
+        """What is left of the words, then the calls, then how it ended. Of a reply with a problem, what it used."""
+        passed, parsed = self._passed, self._parse("".join(self._said), is_cut=ended.finish == "length")
+        if parsed.problems:
+            self.problem = "\n".join(parsed.problems)
+            return [Used(usage=ended.usage)] if ended.usage else []
         words = parsed.words.rstrip()
-        calls = [ToolCall(id=next(self._new_id), name=name, arguments=given) for name, given in _written(parsed)]
+        if parsed.calls and is_only_marks(words[passed:]):
+            words = words[:passed]
+        calls = [
+            ToolCall(id=next(self._new_id), name=call.name, arguments=call.arguments)
+            for call in map(self._tools.settle, parsed.calls)
+        ]
         finish = "tool_calls" if calls and ended.finish == "stop" else ended.finish
-        deltas: list[Delta] = [TextDelta(text=words[self._passed :])] if words[self._passed :] else []
+        deltas: list[Delta] = [TextDelta(text=words[passed:])] if words[passed:] else []
+        for index, (id, name, *pieces) in self._renamed.items():
+            call = self._tools.settle(PromptCall(name=name, arguments="".join(pieces)))
+            deltas += [CallStarted(index=index, id=id, name=call.name)]
+            deltas += [CallDelta(index=index, arguments=call.arguments)]
         for index, call in enumerate(calls, self._index):
             deltas += [CallStarted(index=index, id=call.id, name=call.name)]
             deltas += [CallDelta(index=index, arguments=call.arguments)]
-        return [*deltas, replace(ended, finish=finish, parts=_in_order(ended.parts, words, calls))]
+        return [
+            *deltas,
+            replace(ended, finish=finish, parts=_in_order([self._settled(part) for part in ended.parts], words, calls)),
+        ]
+
+    def _settled(self, part: AssistantPart) -> AssistantPart:
+        """A part of a reply; if it is a native call, one of what is meant by its name."""
+        if not isinstance(part, ToolCall):
+            return part
+        call = self._tools.settle(PromptCall(name=part.name, arguments=part.arguments))
+        return replace(part, name=call.name, arguments=call.arguments)
+
+    def _parse(self, text: str, *, is_cut: bool) -> Parsed:
+        """The words and calls of a whole reply. What waits, and is no call of ours, may be one in another form.
+
+        Of a reply that is cut at its length, half a call is dropped: nobody knows the rest of it.
+        """
+        parsed = parse_tool_calls(text, self._known)
+        half = text.rfind(OPEN)
+        if is_cut and parsed.problems and CLOSE not in text[half:]:
+            parsed = parse_tool_calls(text[:half], self._known)
+        if parsed.problems or not parsed.calls:
+            leading = read_leading_calls(text[self._passed :], self._tools, is_cut=is_cut)
+            if leading and self._counts(parsed, leading):
+                return self._checked(Parsed(words=text[: self._passed], calls=leading.calls))
+        if self._opening_is != "words":
+            self._opening_is, self._more = "words", [text]
+            self._pass_on()
+        return self._checked(parsed)
+
+    def _checked(self, parsed: Parsed) -> Parsed:
+        """Where tools are offered, words with a result in them are no answer, though some of them were passed on."""
+        is_made_up = self._is_invented or (bool(self._tools) and makes_up_a_result(parsed.words))
+        return replace(parsed, problems=(INVENTED,)) if is_made_up else parsed
+
+    def _counts(self, parsed: Parsed, leading: LeadingCalls) -> bool:
+        """Whether calls in other forms are all that is left: behind one that cannot be read, words are no help."""
+        return (leading.are_known or not self._passed) and not (parsed.problems and leading.has_rest)
+
+    def _judge_opening(self, words: str) -> str:
+        """Whether the reply begins with a call. Returns what was held back, once it is known to be words.
+
+        It is looked at when it has grown by a part of itself, so that all looks together cost linear time.
+        """
+        self._begun.append(words)
+        self._until_look -= len(words)
+        if self._until_look > 0:
+            return ""
+        text = "".join(self._begun)
+        self._begun = [text]
+        self._until_look = max(1, len(text) // 8)
+        self._opening_is = opening_holds(text, self._tools)
+        return text
 
     def rest(self) -> str:
         """The reply was broken off: what waits and is no part of a call. What follows a call stays unsaid."""
         self._is_broken_off = True
+        if self._opening_is is None and may_be_shown("".join(self._begun), self._tools):
+            self._opening_is = "words"
+            self._more += self._begun
         return self._pass_on() if self._place in ("words", "fence") else ""
 
     def _is_worth_a_look(self, words: str) -> bool:
@@ -148,7 +263,16 @@ class CallsInText:
                 self._safe = found.start() if found else len(self._ahead)
                 if found and found["tag"]:
                     return self._judge_tag(found.end())
+                if found and found["result"]:
+                    return self._judge_result(found.end())
                 return bool(found and found["fence"]) and self._open_fence()
+
+    def _judge_result(self, end: int) -> bool:
+        """Where tools are offered, a result in a reply is made up."""
+        self._is_invented = bool(self._tools)
+        self._place = "call" if self._tools else "words"
+        self._safe = self._safe if self._tools else end
+        return True
 
     def _judge_tag(self, end: int) -> bool:
         holds = tag_holds(self._ahead, end)
@@ -197,8 +321,10 @@ class CallsInText:
         if closing is None:
             self._line = [self._ahead[self._ahead.rfind("\n") + 1 :]]
             return False
-        parsed = parse_tool_calls(self._ahead[self._safe : closing.end()])
-        if parsed.calls or parsed.problems:
+        fence = self._ahead[self._safe : closing.end()]
+        parsed = parse_tool_calls(fence, self._known)
+        leading = read_leading_calls(fence, self._tools)
+        if parsed.calls or parsed.problems or (leading and leading.are_known):
             self._place = "call"
         else:
             self._place, self._safe = "words", closing.end()
@@ -208,11 +334,6 @@ class CallsInText:
 @cache
 def _closing(length: int) -> re.Pattern[str]:
     return re.compile(rf"^[ \t]{{0,99}}`{{{length}}}[ \t\r]{{0,99}}\n", re.MULTILINE)
-
-
-def _written(parsed: Parsed) -> list[tuple[str, str]]:
-    unreadable = [(UNREADABLE, dump({"problem": problem}).decode()) for problem in parsed.problems]
-    return [*((call.name, call.arguments) for call in parsed.calls), *unreadable]
 
 
 def _in_order(parts: Sequence[AssistantPart], words: str, calls: Sequence[ToolCall]) -> tuple[AssistantPart, ...]:

@@ -17,11 +17,11 @@ from recto.conversation.next_step import INVALID_ARGUMENTS, DeniedCall, RunTools
 from recto.conversation.ui.compile_ui import hinted, ui_events
 from recto.page.wire.formats import encode
 from recto.store.ports import RunChange
-from recto.tools.ports import ReportProgress, ToolResult, report_nothing
+from recto.tools.ports import ToolResult, report_nothing
 from recto.tools.registry import Registry
 from recto.worker.run_state import LoadedRun
 from recto.worker.runtime import Runtime
-from recto.worker.tools.calls_in_text import UNREADABLE
+from recto.worker.tools.keep_files import keeping_files
 from recto.worker.tools.shared_state import settle_state
 from recto.worker.tools.tool_context import act, tools_of_reply, with_urls
 from recto.worker.tools.tool_progress import ProgressReporter
@@ -58,8 +58,13 @@ async def run_tools(run: LoadedRun, step: RunTools) -> None:
     settled += [(call, _settled(call, UNANSWERED, EXPIRED)) for call in step.expired]
     settled += [(denied.call, _denied(denied)) for denied in step.denied]
     tools = tools_of_reply(run.inputs, run.writer.log)
-    await _start(run, step.start, settled)
-    acting = _acting(run, step.start, tools, _earlier(view(run.writer.log)))
+    async with keeping_files(run, step.start, tools):
+        await _start(run, step.start, settled)
+        await _act_all(run, step, tools)
+
+
+async def _act_all(run: LoadedRun, step: RunTools, tools: Registry) -> None:
+    acting = _acting(run, step.start, tools, _earlier(view(run.writer.log), step.start))
     try:
         await asyncio.gather(*acting)
     except asyncio.CancelledError:
@@ -139,7 +144,7 @@ async def _act(
     runtime = run.runtime
     progress = ProgressReporter(run.writer.mention, f"{call.id}-progress", runtime.clock)
     try:
-        result = await _result(run, call, tools, progress)
+        result = await act(run, call, tools, progress)
     finally:
         progress.end()
     runtime.reached("tool_acted")
@@ -160,13 +165,6 @@ async def _store(run: LoadedRun, call: ToolCall, earlier: Earlier, acted: ToolRe
     # In one write: whoever goes on after a crash goes on in the skill, and with the state.
     change = RunChange(entries=(message, *_activated(runtime, result), *settled.entries))
     await run.writer.write(change, [*_events_of((message,), run.inputs.agent.locale), *settled.events])
-
-
-async def _result(run: LoadedRun, call: ToolCall, tools: Registry, report: ReportProgress) -> ToolResult:
-    if call.name == UNREADABLE:
-        problem = str((load_object(call.arguments) or {}).get("problem", ""))
-        return ToolResult(parts=(Text(text=problem),), error=INVALID_ARGUMENTS)
-    return await act(run, call, tools, report)
 
 
 def _activated(runtime: Runtime, result: ToolResult) -> Iterator[SkillChanged]:
@@ -212,14 +210,15 @@ def _content(message: ToolMessage) -> Json:
     return encoded["content"] if isinstance(encoded, dict) else ""
 
 
-def _earlier(seen: View) -> Earlier:
-    """What calls of the turn were answered. Those of the reply at work do not count."""
-    answered, calls, results = Earlier(), dict[str, ToolCall](), list[tuple[ToolCall, ToolMessage]]()
+def _earlier(seen: View, wanted: Sequence[ToolCall]) -> Earlier:
+    """How calls like these were answered in the turn. Those of the reply at work do not count."""
+    names, answered = {(call.name, call.arguments) for call in wanted}, Earlier()
+    calls, results = dict[str, ToolCall](), list[tuple[ToolCall, ToolMessage]]()
     for message in seen.messages[seen.turn_start :]:
         if isinstance(message, AssistantMessage):
             answered.update([_same(call, result.parts) for call, result in results])
-            calls, results = {call.id: call for call in message.tool_calls}, []
-        elif isinstance(message, ToolMessage) and message.tool_call_id in calls:
+            calls, results = {call.id: call for call in message.tool_calls if (call.name, call.arguments) in names}, []
+        elif calls and isinstance(message, ToolMessage) and message.tool_call_id in calls:
             results.append((calls[message.tool_call_id], message))
     return answered
 

@@ -1,4 +1,4 @@
-"""What a tool may know and do of the run it acts for: its context, the user's profile, the agent's skills."""
+"""What a tool may know and do of the run it acts for: its context, its log, the user's profile, the agent's skills."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from recto.conversation.json import Json
 from recto.conversation.log import Entry, View, view
 from recto.conversation.messages import AssistantMessage, ToolCall
 from recto.errors import Refused, ToolError, WireError
+from recto.page.earlier_results import NotRecalled, Recalled, find_result
+from recto.page.manifest import Recall
 from recto.skills.bundled import read_bundled
 from recto.skills.expert import missing_for
 from recto.skills.skill import CORE, Skill
@@ -24,8 +26,8 @@ from recto.store.users.profiles import ProfileChange
 from recto.tools.call import ToolLimits, call_tool
 from recto.tools.ports import Activation, ReportProgress, ToolContext, ToolResult
 from recto.tools.registry import Registry
-from recto.tools.workspace.workspaces import workspace_of
 from recto.worker.context.prompt_context import offered, skill_of
+from recto.worker.log_cache import is_unread
 from recto.worker.log_writer import LogWriter
 from recto.worker.page_inputs import PageInputs
 from recto.worker.run_spans import begin_tool, note_result
@@ -61,13 +63,16 @@ def tools_of_reply(inputs: PageInputs, log: Sequence[Entry]) -> Registry:
 
     So a worker that takes the reply over after a crash finds the tools it was asked for.
     """
-    seen = view(log)
-    places = (
-        place for place in range(len(seen.entries) - 1, -1, -1) if isinstance(seen.entries[place], AssistantMessage)
-    )
-    before = View(entries=seen.entries[: next(places, len(seen.entries))])
+    before = View(entries=_before_reply(log))
     names = offered(inputs.agent, skill_of(inputs.agent.skills, before.skill), inputs.tools)
     return Registry([tool for name, tool in inputs.tools.items() if name in names or not tool.is_offered])
+
+
+def _before_reply(log: Sequence[Entry]) -> tuple[Entry, ...]:
+    """What the newest reply was given in answer to: all that is in view before it."""
+    entries = view(log).entries
+    places = (place for place in range(len(entries) - 1, -1, -1) if isinstance(entries[place], AssistantMessage))
+    return entries[: next(places, len(entries))]
 
 
 def _context_of(run: LoadedRun, call: ToolCall, report: ReportProgress) -> ToolContext:
@@ -93,11 +98,12 @@ def _context_of(run: LoadedRun, call: ToolCall, report: ReportProgress) -> ToolC
         zone=inputs.zone,
         props=inputs.asked.props,
         files=inputs.tool_files(log),
-        workspace=workspace_of(runtime.workspaces, row.thread) if runtime.workspaces else None,
-        workspace_bytes=runtime.workspace_bytes,
+        workspace=inputs.workspace,
+        terminal=runtime.terminal,
         report=report,
         profile=profile,
         skills=SkillsOfRun(inputs=inputs, writer=run.writer) if inputs.agent.skills else None,
+        log=LogOfRun(inputs=inputs, writer=run.writer),
         tier=row.tier,
         locale=inputs.agent.locale,
     )
@@ -148,6 +154,23 @@ class UserProfile:
         except (Refused, WireError) as error:
             raise ToolError(f"{what[:1].upper()}{what[1:]} cannot be kept: {error}") from error
         self.changed()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogOfRun:
+    """The log as the reply that calls knew it, so that it is not counted by what the calls beside it bring."""
+
+    inputs: PageInputs
+    writer: LogWriter
+
+    async def recall(self, asked: Recall) -> Recalled | NotRecalled:
+        """An earlier result. What was left in the store is read only where it may be there."""
+        before = _before_reply(self.writer.log)
+        facts = self.inputs.facts(before, await self.inputs.prompt_context(before))
+        found = find_result(facts, asked)
+        if isinstance(found, Recalled) or not is_unread(before):
+            return found
+        return find_result(replace(facts, log=_before_reply(await self.writer.whole())), asked)
 
 
 @dataclass(frozen=True, kw_only=True)

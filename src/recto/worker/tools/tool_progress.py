@@ -44,5 +44,7 @@ class ProgressReporter:
         if progress.total is not None:
             content["total"] = progress.total
         content["unit"] = progress.unit
+        if progress.text:
+            content["text"] = progress.text
         message = f"{self._message}-{progress.id}" if progress.id else self._message
         self._mention(ActivityUpdate(message=message, activity=ACTIVITY, content=content))

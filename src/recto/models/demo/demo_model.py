@@ -9,18 +9,24 @@ import asyncio
 import hashlib
 import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
 
 from recto.agents.agent import Sampling
 from recto.conversation.json import Json, dump, load, load_object
-from recto.models.demo_page import DemoPage, ToolAnswer, an_object, read_page, text_of
+from recto.models.demo.demo_coder import HINT, asks_for_repair, is_coder, repair
+from recto.models.demo.demo_page import (
+    CHINESE,
+    DemoCall,
+    DemoPage,
+    DemoReply,
+    ToolAnswer,
+    an_object,
+    read_page,
+    text_of,
+)
 from recto.models.ports import CallDelta, CallStarted, Delta, ReplyEnd, TextDelta, Usage
 from recto.page.prompt.reminder import Locale
 from recto.page.prompt.summarise import INSTRUCTIONS
 from recto.page.wire.base import Target
-
-DemoCall: TypeAlias = tuple[str, Mapping[str, Json]]
 
 NAME, WINDOW, CHARACTERS_PER_TOKEN = "demo", 128_000, 4
 # Words, and Chinese two characters at a time, with the space that goes before them.
@@ -30,11 +36,15 @@ COLLECT, COMPUTES, SKY, DRAW, SAVE = "collect_birth_info", "compute_", "sky_toda
 OF_SKILLS = (USE_SKILL, COLLECT, COMPUTES, SKY, DRAW, SAVE)
 # How many files are asked for at once, how much is shown of each, and of a summary's messages.
 MOST_FILES, LINES_SHOWN, LINE_SHOWN, MESSAGES_SHOWN = 20, 3, 120, 6
+USER, MOST_LINES = "user", 24
 SHORTEST_NOTE, LONGEST_NOTE = 8, 1_000
 
 SIGNS = str.maketrans("（）＋－×＊÷／−", "()+-**//-")
 SUM = re.compile(r"(?<![\w.])[-(]*\d[\d.]*(?:\s*(?:\*\*|//|[-+*/%^])\s*[-(]*\d[\d.]*\)*)+", re.ASCII)
 MESSAGE = re.compile(r'<message role="(\w+)">\n(.*?)\n</message>', re.DOTALL)
+SO_FAR = re.compile(r"\A\S[^\n]*\n<summary>\n(.*?)\n</summary>\n", re.DOTALL)
+# A call that is written out, to see a tool at work.
+WRITTEN = re.compile(r"([\w-]{1,64})\((\{[^()]{0,2000}\})?\)")
 TIME_WORDS = re.compile(r"\b(?:time|date)\b|几点|时间|日期", re.IGNORECASE)
 FILE_WORDS = re.compile(r"\b(?:files?|documents?|attach\w*|read)\b|文件|文档|附件|读|总结", re.IGNORECASE)
 LEAVE_WORDS = re.compile(r"换个?话题|退出|^\W*算了|^\W*(?:leave|never ?mind)\b", re.IGNORECASE)
@@ -66,9 +76,11 @@ SKILL_LINE = re.compile(r"^- ([\w-]+): .*?\| (?:触发词：|triggers: )([^|\n]*
 
 ABOUT = {
     "en": "I am Recto's demo model: no real model is set, so I only know a few tricks with the tools I have ({tools}). "
+    'A call that you write out, as in calculator({{"expression": "2 + 2"}}), I make. '
     'You said: "{words}". For a real model set RECTO_MODEL=openai:NAME with OPENAI_API_KEY, '
     "or RECTO_MODEL=compatible:NAME with RECTO_MODEL_URL, and start again.",
     "zh": "我是 Recto 的演示模型：还没有设置真正的模型，所以我只会用现有的工具做几件小事（{tools}）。"
+    '你写出一个调用，例如 calculator({{"expression": "2 + 2"}})，我就会执行。'
     "你说的是：“{words}”。要用真正的模型，请设置 RECTO_MODEL=openai:NAME 和 OPENAI_API_KEY，"
     "或 RECTO_MODEL=compatible:NAME 和 RECTO_MODEL_URL，然后重新启动。",
 }
@@ -116,14 +128,6 @@ FACTS = {
 NAMED = ("position", "card", "orientation", "pillar", "verdict", "from", "to")
 
 
-@dataclass(frozen=True, kw_only=True)
-class DemoReply:
-    """What the demo model says: words, or calls."""
-
-    text: str = ""
-    calls: Sequence[DemoCall] = ()
-
-
 class DemoModel:
     """Calls the tools it is offered, those of skills too. `pause` is slept between words."""
 
@@ -166,11 +170,12 @@ def _deltas(reply: DemoReply, body: bytes) -> Iterator[Delta]:
 def reply_to(body: bytes) -> DemoReply:
     """The reply to a page in OpenAI form."""
     page = read_page(load_object(body) or {})
-    for language, instructions in INSTRUCTIONS.items():
-        if instructions in page.system:
-            return DemoReply(text=_summary(page, "zh" if language == "zh" else "en"))
+    if any(instructions in page.system for instructions in INSTRUCTIONS.values()):
+        return DemoReply(text=_summary(page.words))
     if IN_NEED.search(page.words):
         return DemoReply(text=CARE[page.language])
+    if asks_for_repair(page):
+        return repair(page)
     calls = _calls(page)
     return DemoReply(calls=calls) if calls else DemoReply(text=_answer(page))
 
@@ -186,6 +191,10 @@ def _calls(page: DemoPage) -> Sequence[DemoCall]:
 
 def _tricks(page: DemoPage) -> Iterator[DemoCall]:
     words = page.words
+    written = [(found[1], load_object(found[2] or "{}")) for found in WRITTEN.finditer(words) if found[1] in page.tools]
+    if written:
+        yield from [(name, arguments) for name, arguments in written if arguments is not None]
+        return
     expression = SUM.search(DATE.sub(" ", words).translate(SIGNS))
     if expression and CALCULATOR in page.tools:
         yield CALCULATOR, {"expression": expression[0].replace("^", "**")}
@@ -273,7 +282,8 @@ def _answer(page: DemoPage) -> str:
         return ("" if language == "zh" else " ").join(texts)
     if CORE in _skills(page):
         return _skill_text(page)
-    return ABOUT[language].format(words=_short(page.words), tools=BETWEEN[language].join(page.tools))
+    about = ABOUT[language].format(words=_short(page.words), tools=BETWEEN[language].join(page.tools))
+    return about + (HINT[language] if is_coder(page) else "")
 
 
 def _tool_text(answer: ToolAnswer, language: Locale) -> str:
@@ -330,9 +340,20 @@ def _text(value: Json, language: Locale) -> str:
     return BETWEEN[language].join(filter(None, (_text(one, language) for one in value)))
 
 
-def _summary(page: DemoPage, language: Locale) -> str:
-    messages = MESSAGE.findall("\n".join(page.said))[-MESSAGES_SHOWN:]
-    return "\n".join((SUMMARY[language], *(f"- {role}: {_short(text)}" for role, text in messages)))
+def _summary(words: str) -> str:
+    """What was known, what the user said, and the newest of the rest: its first lines tell who, its last what is open.
+
+    In the language of the user, whatever that of the request is.
+    """
+    messages: list[tuple[str, str]] = MESSAGE.findall(words)
+    users = [text for role, text in messages if role == USER]
+    others = set(messages[-MESSAGES_SHOWN:])
+    said = [f"- {one[0]}: {_short(one[1])}" for one in messages if one[0] == USER or one in others]
+    known = [line for text in SO_FAR.findall(words) for line in text.splitlines() if line.startswith("- ")]
+    lines = list(dict.fromkeys((*known, *said)))
+    shown = lines if len(lines) <= MOST_LINES else (*lines[: MOST_LINES // 2], *lines[-MOST_LINES // 2 :])
+    language = "zh" if any(map(CHINESE.search, users or (words,))) else "en"
+    return "\n".join((SUMMARY[language], *shown))
 
 
 def _short(text: str) -> str:

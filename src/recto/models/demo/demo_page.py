@@ -1,4 +1,4 @@
-"""The page as the demo model reads it: what was said, which tools there are, what they answered. It knows no more."""
+"""The page as the demo model reads it: what was said, which tools there are, what they answered; and its replies."""
 
 from __future__ import annotations
 
@@ -6,13 +6,24 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import unescape
+from typing import TypeAlias
 
-from recto.conversation.json import Json, load_object
+from recto.conversation.json import Json, leading_object, load_object
 from recto.page.prompt.reminder import Locale
+
+DemoCall: TypeAlias = tuple[str, Mapping[str, Json]]
 
 REMINDERS = re.compile(r"\A(?:\s*<system-reminder>.*?</system-reminder>\s*)+", re.DOTALL)
 DOCUMENT = re.compile(r"^<file>\n<id>(.*)</id>\n<name>(.*)</name>\n<type>document</type>$", re.MULTILINE)
 CHINESE = re.compile("[\u4e00-\u9fff]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoReply:
+    """What the demo model says: words, or calls, or both."""
+
+    text: str = ""
+    calls: Sequence[DemoCall] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +86,7 @@ def _answers(messages: Sequence[Mapping[str, Json]]) -> Iterator[ToolAnswer]:
             arguments = load_object(text_of(call.get("arguments"))) or {}
             text = text_of(message.get("content")).strip()
             name = text_of(call.get("name")) or "tool"
-            yield ToolAnswer(name=name, arguments=arguments, text=text, data=load_object(text))
+            yield ToolAnswer(name=name, arguments=arguments, text=text, data=leading_object(text))
 
 
 def an_object(value: Json) -> Mapping[str, Json]:

@@ -1,0 +1,58 @@
+"""The language a conversation begins in: of an agent that is there in several, the one that fits (C4). Pure.
+
+What the user says decides; where that tells nothing, what their browser asks for (`Accept-Language`); else the agent
+stays the one it is. Only who answers where nobody is named is chosen so, and a thread keeps its agent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+from recto.agents.agent import Agent
+from recto.conversation.locale import language
+
+HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+# Japanese has Han characters too, and Korean may; neither is Chinese for it.
+OTHER_CJK = re.compile("[\u3040-\u30ff\u31f0-\u31ff\uac00-\ud7af\u1100-\u11ff]")
+LATIN = re.compile("[A-Za-z\u00c0-\u024f]+(?:['’-][A-Za-z\u00c0-\u024f]+)*")
+BETWEEN_WORDS = re.compile(f"[\\s，。！？、；：]|{HAN.pattern}")
+AROUND_WORDS = ".,;:!?\"'“”‘’()[]<>*_~…"
+# Chinese has words of others in it (`用 React 写一个 hook`); so many for each character, and it is quoted in another.
+QUOTED = 2
+
+
+def choose_agent(agents: Mapping[str, Agent], name: str, words: str, accept: str) -> str:
+    """The agent of a name, or the same in the language of the words or of an `Accept-Language` header."""
+    named = agents.get(name)
+    if named is None or named.variant_of is not None:
+        return name
+    variants = [one for one in agents.values() if one.variant_of == name]
+    known = {language(one.locale): one.name for one in (*variants, named)}
+    spoken = language_of(words) or accepted_language(accept, known) if variants else None
+    return known.get(spoken or "", name)
+
+
+def language_of(words: str) -> str | None:
+    """The language of some words, `zh` or `en`, where they tell: by their letters. Addresses and code are no words."""
+    han = len(HAN.findall(words))
+    parts = (part.strip(AROUND_WORDS) for part in BETWEEN_WORDS.split(words))
+    latin = sum(LATIN.fullmatch(part) is not None for part in parts)
+    if OTHER_CJK.search(words) or not (han or latin):
+        return None
+    return "en" if latin > QUOTED * han else "zh"
+
+
+def accepted_language(header: str, known: Collection[str]) -> str | None:
+    """The first of the known languages that a browser asks for, by its own weights."""
+    weights = dict[str, float]()
+    for part in header.split(","):
+        tag, _, weight = part.partition(";")
+        found = re.fullmatch(r"\s*q=([01](?:\.\d{0,3})?)\s*", weight)
+        value = 1.0 if not weight.strip() else float(found[1]) if found else 0.0
+        name = tag.strip().partition("-")[0].lower()
+        weights[name] = max(weights.get(name, 0.0), value)
+    wanted = [name for name in known if weights.get(name, 0.0) > 0]
+    # Of equal ones the first that is named.
+    order = list(weights)
+    return min(wanted, key=lambda name: (-weights[name], order.index(name)), default=None)

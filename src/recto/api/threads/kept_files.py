@@ -1,0 +1,106 @@
+"""The files a thread works on, as they were before its turns: found, compared with what is there, copied for forks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import Literal
+
+from typing_extensions import TypedDict
+
+from recto.api.backend import Backend
+from recto.api.bodies import NUL
+from recto.conversation.messages import UserMessage
+from recto.errors import NotFound, RectoError
+from recto.store.threads.thread_rows import StoredThread
+from recto.tools.blocking import in_thread
+from recto.tools.workspace.restore_files import Restoring, copy_folder, restore
+from recto.tools.workspace.snapshots import FolderState, KeptTurn, Snapshots, difference
+from recto.tools.workspace.workspaces import Workspace, lock_of
+
+LOGGER = logging.getLogger("recto.api")
+# What threads that look at files are called.
+WORK = "snapshot"
+
+
+class FileChangeRow(TypedDict):
+    """What became of a file. One that is not `kept` cannot be put back: it was too large."""
+
+    path: str
+    change: Literal["created", "changed", "deleted"]
+    kept: bool
+
+
+async def changes_since(backend: Backend, thread: StoredThread, message: str) -> Sequence[FileChangeRow] | None:
+    """What became of the files of a thread since before the turn of a message; None: nothing was kept of them."""
+    kept = kept_of(backend, thread)
+    before = await before_turn(backend, thread, message) if kept else None
+    if kept is None or before is None:
+        return None
+    snapshots, workspace = kept
+    async with lock_of(workspace.folder):
+        now = await in_thread(partial(snapshots.state, workspace, thread.id), name=WORK)
+    return [{"path": one.path, "change": one.change, "kept": one.is_kept} for one in difference(before, now)]
+
+
+async def copy_files(backend: Backend, fork: StoredThread, source: str, before: str | None) -> None:
+    """Give a fork the files of the thread it is made of, as they were before a message of it; a shared folder stays.
+
+    That it fails is logged: what was said is there all the same.
+    """
+    workspaces = backend.workspaces
+    if workspaces is None or not _workspace(backend, fork).is_own:
+        return
+    old, new = (workspaces.of(thread) for thread in (source, fork.id))
+    kept = backend.snapshots
+    state = await before_turn(backend, fork, before, source) if kept and before else None
+    try:
+        async with lock_of(old.folder):
+            if not old.folder.is_dir():
+                return
+            await in_thread(partial(copy_folder, old.folder, new.folder, most=new.most_bytes), name=WORK)
+            if kept and state:
+                await in_thread(partial(_rewind, kept, new, source, state), name=WORK)
+    except (OSError, RectoError) as error:
+        LOGGER.warning("The files of thread %s could not be copied for its fork: %s", source, error)
+
+
+def kept_of(backend: Backend, thread: StoredThread) -> tuple[Snapshots, Workspace] | None:
+    """What was kept of files, and the folder a thread works in; None where the server keeps nothing."""
+    if backend.snapshots is None or backend.workspaces is None:
+        return None
+    return backend.snapshots, _workspace(backend, thread)
+
+
+def _workspace(backend: Backend, thread: StoredThread) -> Workspace:
+    agent = backend.agents.get(thread.agent or backend.agent)
+    if backend.workspaces is None:
+        raise NotFound(what="workspace of thread", id=thread.id)
+    return backend.workspaces.of(thread.id, agent.workspace if agent else None)
+
+
+async def before_turn(backend: Backend, thread: StoredThread, message: str, source: str = "") -> FolderState | None:
+    """The files as they were before the turn of a message, which may be out of view by now.
+
+    None where they are not kept, or were those of another folder than the thread works in now.
+    """
+    id, snapshots = source or thread.id, backend.snapshots
+    if snapshots is None or NUL in message or not await in_thread(partial(snapshots.has_any, id), name=WORK):
+        return None
+    log = await backend.store.log_up_to_entry(id, message)
+    user = log[-1] if log else None
+    if not isinstance(user, UserMessage) or user.time is None:
+        return None
+    turn = KeptTurn(message=message, admitted=user.time)
+    return of_this_folder(backend, thread, await in_thread(partial(snapshots.of_turn, id, turn), name=WORK))
+
+
+def of_this_folder(backend: Backend, thread: StoredThread, state: FolderState | None) -> FolderState | None:
+    """A state, if it is one of the folder that a thread works in now."""
+    return state if state and state.is_of(_workspace(backend, thread)) else None
+
+
+def _rewind(snapshots: Snapshots, copied: Workspace, source: str, before: FolderState) -> None:
+    now = snapshots.state(copied, source)
+    restore(copied, Restoring(before=before, now=now, content=partial(snapshots.content, source)))

@@ -1,0 +1,88 @@
+"""The rules that pages are made by, for people: a name and a line about each. docs/rules.md has the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from recto.page.fold.rules import READS, SEARCH, TERMINAL
+
+PAGE = "docs/rules.md"
+
+
+class NamedRule(NamedTuple):
+    """What people call a rule, and what it does."""
+
+    name: str
+    about: str
+
+
+NAMED_RULES: Mapping[str, NamedRule] = {
+    "S1": NamedRule(
+        "prompt budget",
+        "The system prompt keeps to its tokens: cases go first, then what is known of the user is shortened. Identity, "
+        "procedure and tools are never cut.",
+    ),
+    "S2": NamedRule(
+        "window of history",
+        "Of what was said before the current turn, the newest messages are shown; the current turn is always whole.",
+    ),
+    "S5": NamedRule(
+        "skill directory",
+        "The list of skills keeps to its tokens; what it leaves out is there once a skill is taken up.",
+    ),
+    "S9": NamedRule("system prompt", "Who the agent is and how it works, with its skill, procedure, cases and data."),
+    "F1": NamedRule(
+        "reminder", "Before the user's words stands what is at hand in this turn: files, datasets, context, the time."
+    ),
+    "F2": NamedRule(
+        "files of past turns", "A past message keeps the list of its files, and nothing else of its reminder."
+    ),
+    "F3": NamedRule("no forgery", "Text of tools and files that looks like ours is made harmless."),
+    "D2": NamedRule(
+        "documents and pictures",
+        "Documents, or a text of the agent, go along as a quote within its budget; pictures where the model sees them.",
+    ),
+    "P11": NamedRule(
+        "calls and results",
+        "What a tool says of its failure reaches the model; where a model has no native calls, calls and results are "
+        "written as text.",
+    ),
+    "P14": NamedRule("hints for clients", "What tells clients how to show a result is for them, not for the model."),
+    READS.number: NamedRule(
+        READS.why, "Of each file the newest reads stay; an older one becomes a line that points to the newest."
+    ),
+    READS.batch_number: NamedRule(
+        READS.batch_why,
+        "A read of several files is folded once newer reads stand for it in all of them, or part by part.",
+    ),
+    "R6": NamedRule(
+        "left alone", "A result whose call is missing, or names no file that can be read, is never folded."
+    ),
+    TERMINAL.number: NamedRule(
+        TERMINAL.why, "The newest results of commands stay, and younger ones; an older one becomes a line."
+    ),
+    SEARCH.number: NamedRule(
+        SEARCH.why, "The newest results of searches stay, and younger ones; an older one becomes a line."
+    ),
+    "R10": NamedRule(
+        "repair",
+        "Calls without a result and results without a call do not reach the model; results stand behind their calls, "
+        "and the last word is never the model's own.",
+    ),
+    "R13": NamedRule(
+        "compaction", "A summary by the model stands for what is old; the newest turns stay as they were said."
+    ),
+    "fit": NamedRule("fit", "What this provider or model cannot take is changed or left out."),
+}
+
+
+def why(rule: str | None, reason: str) -> str:
+    """A reason for people: what its rule is called, then what that came to."""
+    known = NAMED_RULES.get(rule or "")
+    return f"{known.name}: {reason}" if known else reason
+
+
+def link_of(rule: str) -> str:
+    """Where a rule is told of."""
+    return f"{PAGE}#{rule.lower()}"

@@ -1,0 +1,95 @@
+"""SQL of rollback and undo (R12): a marker more in a log of which no run is at work. No row is ever changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+
+from sqlalchemy import Connection, bindparam, select, text
+
+from recto.conversation.log import RolledBack, Seen, Undone
+from recto.conversation.messages import UserMessage
+from recto.errors import Conflict
+from recto.store.database.database import lock_thread
+from recto.store.log.entries import MESSAGE_KINDS
+from recto.store.log.visible import seen_in, user_message_in
+from recto.store.ports import RunChange
+from recto.store.runs.admission import check_idle
+from recto.store.runs.record import append
+from recto.store.schema import LOG
+from recto.store.statement import Statement
+from recto.store.threads.thread_rows import StoredThread, check_owner, get_thread
+
+NOTHING = "There is no rollback to take back in this thread."
+# More ids than this are not told one by one.
+MOST_IDS = 1_000
+_is_message = text(f"kind IN ({', '.join(map(repr, MESSAGE_KINDS))})")
+MESSAGES_FROM = Statement(
+    select(LOG.c.seq, LOG.c.id)
+    .where(LOG.c.thread == bindparam("this"), LOG.c.seq >= bindparam("first"), _is_message)
+    .order_by(LOG.c.seq)
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnBackOptions:
+    """Which thread is turned back, when, and the id of the marker that does it."""
+
+    thread: str
+    id: str
+    now: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreadRolledBack:
+    """A thread after a rollback, and the message it was rolled back to: its words are to be edited."""
+
+    thread: StoredThread
+    message: UserMessage
+
+
+@dataclass(frozen=True, kw_only=True)
+class RollbackUndone:
+    """A thread after an undo: how many messages came back, the ids of the first of them, and whether there is more."""
+
+    thread: StoredThread
+    count: int
+    messages: tuple[str, ...]
+    can_undo: bool
+
+
+def roll_back(connection: Connection, owner: str, options: TurnBackOptions, *, to: str) -> ThreadRolledBack:
+    """Have a user message and all that follows out of view. One that is not in view: NotFound."""
+    seen = _hold(connection, owner, options.thread)
+    message = user_message_in(connection, options.thread, seen, to)
+    marker = RolledBack(id=options.id, time=options.now, to=message.id)
+    append(connection, options.thread, RunChange(entries=(marker,)), options.now)
+    return ThreadRolledBack(thread=get_thread(connection, owner, options.thread), message=message)
+
+
+def undo(connection: Connection, owner: str, options: TurnBackOptions) -> RollbackUndone:
+    """Take the last rollback back, with what was said after it. Where there is none: Conflict."""
+    before = _hold(connection, owner, options.thread)
+    if not before.can_undo:
+        raise Conflict(NOTHING)
+    marker = Undone(id=options.id, time=options.now)
+    append(connection, options.thread, RunChange(entries=(marker,)), options.now)
+    after = seen_in(connection, options.thread)
+    asked = {"this": options.thread, "first": after.parts_from(before)}
+    rows = cast("list[tuple[int, str]]", MESSAGES_FROM.rows(connection, asked))
+    returned = [id for number, id in rows if number in after and number not in before]
+    return RollbackUndone(
+        thread=get_thread(connection, owner, options.thread),
+        count=len(returned),
+        messages=tuple(returned[:MOST_IDS]),
+        can_undo=after.can_undo,
+    )
+
+
+def _hold(connection: Connection, owner: str, thread: str) -> Seen:
+    """What is in view of a thread that nobody else changes now. One of which a run is at work or waits: Conflict."""
+    lock_thread(connection, thread)
+    check_owner(connection, owner, thread)
+    check_idle(connection, thread)
+    return seen_in(connection, thread)

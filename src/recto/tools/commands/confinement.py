@@ -1,0 +1,196 @@
+"""The words that run a command: in a sandbox where one works, else as whom the server is; within limits in both."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path, PurePosixPath
+
+from recto.config.run_settings import CommandSettings
+from recto.errors import ToolError
+from recto.sandbox.bubblewrap import OF_NETWORK, TRUSTED, isolated, readable, readable_paths
+from recto.sandbox.system_calls import call_filter
+from recto.tools.workspace.workspaces import DATABASE_ENDINGS, Workspace
+
+TEMPORARY, HOME = "/tmp", "/tmp/home"  # noqa: S108 - its own
+SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+USER = "1000"
+# One word of a command that the system takes has 131,072 bytes at most.
+LONGEST_COMMAND = 100_000
+# What a system says of its users and hosts, where nothing of this one's is to be seen.
+ETC = {
+    "passwd": f"root:x:0:0::/:/bin/sh\nuser:x:{USER}:{USER}::{HOME}:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
+    "group": f"root:x:0:\nuser:x:{USER}:\nnogroup:x:65534:\n",
+}
+ETC_ALONE = {"hosts": "127.0.0.1 localhost\n::1 localhost\n", "nsswitch.conf": "passwd: files\nhosts: files\n"}
+# It waits for a word, and ends where nobody is left to say it. Blocks of 512 bytes are what POSIX has for sizes of
+# files. Shells call the number of processes by two names. Where memory runs out, it is the command that is ended.
+LAUNCH = """\
+read -r go || exit 125
+exec < /dev/null
+ulimit -c 0; ulimit -n "$1"; ulimit -f "$2"
+if [ "$3" != 0 ]; then (ulimit -u "$3") 2>/dev/null && ulimit -u "$3" || ulimit -p "$3" 2>/dev/null; fi
+shift 3
+(echo 1000 > /proc/self/oom_score_adj) 2>/dev/null && echo 1000 > /proc/self/oom_score_adj
+command -v nice > /dev/null && exec nice -n 5 "$@"
+exec "$@"
+"""
+# A file of ours that has nothing in it. A device in its place could not be opened.
+EMPTY = str(Path(__file__).parents[2] / "py.typed")
+HIDDEN_GONE = "{path} is not where it was, so commands could see what they are not to see. Put it back first."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """How a process is started: its words, where, its environment, and what it inherits beside input and output."""
+
+    words: tuple[str, ...]
+    folder: str
+    environment: Mapping[str, str]
+    descriptors: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confinement:
+    """How commands are confined: by bubblewrap's `program`, None where it does not work. `given` is our environment."""
+
+    settings: CommandSettings
+    program: str | None
+    given: Mapping[str, str]
+
+    @contextmanager
+    def starting(self, command: str, workspace: Workspace, folder: str) -> Generator[Start]:
+        """What starts a command in a folder of its workspace. It can be started once, and while this lasts."""
+        _check(command)
+        place = str(workspace.folder / folder) if folder else str(workspace.folder)
+        launch = self._launch(command)
+        if self.program is None:
+            yield Start(words=launch, folder=place, environment=self._environment(self.given.get("HOME", place)))
+            return
+        with ExitStack() as stack:
+            etc = {
+                f"/etc/{name}": text for name, text in {**ETC, **({} if self.settings.network else ETC_ALONE)}.items()
+            }
+            files = {path: _readable_pipe(text.encode(), stack) for path, text in etc.items()}
+            calls = call_filter()
+            filtered = _readable_pipe(calls, stack) if calls else None
+            words = (*self._sandbox(self.program, workspace), *_data_words(files), *_masks(workspace))
+            end = (
+                "--remount-ro",
+                "/",
+                *(("--seccomp", str(filtered)) if filtered is not None else ()),
+                "--chdir",
+                place,
+            )
+            yield Start(
+                words=(*words, *end, "--", *launch),
+                folder="/",
+                environment=self._environment(HOME),
+                descriptors=(*files.values(), *((filtered,) if filtered is not None else ())),
+            )
+
+    @property
+    def _readable(self) -> Sequence[str]:
+        return _names(self.settings.readable)
+
+    @property
+    def _path(self) -> str:
+        """Where programs are: those of folders that were named, the system's, and beside the Python that runs us."""
+        named = [path for one in self._readable for path in (one, f"{one}/bin") if Path(path).name == "bin"]
+        return ":".join([*filter(os.path.isdir, named), *SYSTEM_PATH, str(Path(sys.executable).parent)])
+
+    def _environment(self, home: str) -> dict[str, str]:
+        asked = {name: self.given[name] for name in _names(self.settings.environment) if name in self.given}
+        known = {"PATH": self._path, "LANG": "C.UTF-8", "HOME": home, "TMPDIR": TEMPORARY, "TERM": "dumb"}
+        return {**known, **asked}
+
+    def _launch(self, command: str) -> tuple[str, ...]:
+        settings, shell = self.settings, shutil.which("bash", path=self._path) or "sh"
+        # Without a sandbox all processes of whom we run as would count.
+        processes = settings.processes if self.program else 0
+        limits = map(str, (settings.open_files, settings.file_bytes // 512, processes))
+        return ("/bin/sh", "-c", LAUNCH, "sh", *limits, shell, "-c", command)
+
+    def _sandbox(self, program: str, workspace: Workspace) -> tuple[str, ...]:
+        settings, folder = self.settings, str(workspace.folder)
+        size = ("--size", str(settings.scratch_bytes), "--tmpfs")
+        read = (*(OF_NETWORK if settings.network else TRUSTED), *self._readable)
+        folders, files = _private_places(workspace, readable_paths(read))
+        return (
+            *(*isolated(program), "--uid", USER, "--gid", USER, *(("--share-net",) if settings.network else ())),
+            *(*size, TEMPORARY, "--dir", HOME, *size, "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108 - its own
+            *readable(read),
+            *(word for place in folders for word in ("--size", "4096", "--tmpfs", place)),
+            *(word for place in files for word in ("--ro-bind", EMPTY, place)),
+            # A thread's own lies in what is private. Its place is made there before nothing more can be.
+            *("--bind", folder, folder, *(word for place in folders for word in ("--remount-ro", place))),
+        )
+
+
+def _private_places(workspace: Workspace, seen: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The folders and the files, in what can be read outside the workspace, that nobody is to see."""
+    folders, files = list[str](), list[str]()
+    for path, one in product(workspace.private, seen):
+        real = Path(one).resolve()
+        if path.is_relative_to(real) and path.exists():
+            place = Path(one) / path.relative_to(real)
+            if not place.is_relative_to(workspace.folder):
+                (folders if path.is_dir() else files).append(str(place))
+    return folders, files
+
+
+def _names(listed: str) -> list[str]:
+    return [name.strip() for name in listed.split(",") if name.strip()]
+
+
+def _check(command: str) -> None:
+    if "\0" in command:
+        raise ToolError("The command has a null character in it. Leave it out.")
+    if len(command.encode(errors="replace")) > LONGEST_COMMAND:
+        raise ToolError(f"The command is longer than {LONGEST_COMMAND:,} bytes. Put it into a file, and run that.")
+
+
+def _readable_pipe(data: bytes, stack: ExitStack) -> int:
+    """A descriptor that gives these few bytes, and is closed with the stack."""
+    reading, writing = os.pipe()
+    stack.callback(os.close, reading)
+    with os.fdopen(writing, "wb") as file:
+        file.write(data)
+    return reading
+
+
+def _data_words(files: Mapping[str, int]) -> Iterator[str]:
+    for path, descriptor in files.items():
+        yield from ("--ro-bind-data", str(descriptor), path)
+
+
+def _masks(workspace: Workspace) -> Iterator[str]:
+    """What is hidden has nothing in it, what is guarded can be read, and neither can be moved away, nor what it is in.
+
+    A folder that something is mounted on cannot be renamed.
+    """
+    places = (*workspace.hidden, *workspace.guarded)
+    around = {parent for place in places for parent in PurePosixPath(place).parents if parent.name}
+    for parent in sorted(around, key=lambda path: len(path.parts)):
+        if (path := workspace.folder / parent).is_dir():
+            yield from ("--bind", str(path), str(path))
+    for place in workspace.guarded:
+        if (path := workspace.folder / place).exists():
+            yield from ("--ro-bind", str(path), str(path))
+    for place in workspace.hidden:
+        yield from _hide(workspace.folder / place, place)
+
+
+def _hide(path: Path, place: str) -> Iterator[str]:
+    if path.is_dir():
+        yield from ("--size", "4096", "--tmpfs", str(path), "--remount-ro", str(path))
+    elif path.exists():
+        yield from ("--ro-bind", EMPTY, str(path))
+    # Where there is a database there may be one of these.
+    elif not place.endswith(DATABASE_ENDINGS):
+        raise ToolError(HIDDEN_GONE.format(path=place))

@@ -1,0 +1,210 @@
+"""One command, from its start to its end. It blocks, in a thread of its own: bubblewrap ends with who started it."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock, Thread
+from typing import IO
+
+from recto.config.run_settings import CommandSettings
+from recto.errors import ToolError
+from recto.tools.commands.confinement import Start
+from recto.tools.commands.output import Output, StreamName
+from recto.tools.commands.processes import family, memory_of
+from recto.tools.workspace.workspace_files import FOLDER, bytes_in
+from recto.tools.workspace.workspaces import Workspace
+
+PIECE_BYTES = 65_536
+# How often it is looked at.
+TICK_SECONDS = 0.1
+# How often the files of a workspace are counted that may hold so much and no more.
+DISK_SECONDS = 2.0
+COUNTING = "workspace"
+# What was printed last is read after the end; without a sandbox somebody may be left who never closes it.
+DRAIN_SECONDS = 0.5
+# Who is there once a sandbox is set up, and how long that may take where it cannot be seen.
+SANDBOX = ("bubblewrap", "the first process", "the shell")
+SETUP_SECONDS, SETUP_TICK_SECONDS = 1.0, 0.002
+KILLED = 128 + signal.SIGKILL
+ENDED = "It was ended: "
+TIMED_OUT = ENDED + "it took longer than {seconds:g} seconds. Ask for less, give it more time, or run it in background."
+JOB_TIMED_OUT = ENDED + "it took longer than {seconds:g} seconds. Ask for less, or give it more time."
+PRINTED_TOO_MUCH = ENDED + "it printed more than {most:,} bytes. Have it print less, or write to a file."
+TOO_MANY_PROCESSES = ENDED + "it had more than {most:,} processes."
+TOO_MUCH_MEMORY = ENDED + "it had more than {most:,} bytes in memory."
+TOO_MUCH_WRITTEN = ENDED + "the workspace holds more than {most:,} bytes. Delete what is not needed."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """How a command ended: with a code; and why, where it did not end by itself."""
+
+    code: int
+    why: str = ""
+
+
+class Command:
+    """A command at work. `report` is called in its thread whenever there is something new to show; a job has none."""
+
+    def __init__(
+        self,
+        settings: CommandSettings,
+        workspace: Workspace,
+        output: Output,
+        seconds: float,
+        report: Callable[[], None] | None,
+    ) -> None:
+        self.output = output
+        self._settings = settings
+        self._workspace = workspace
+        self._seconds = seconds
+        self._report = report
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_confined = False
+        self._why = ""
+        self._lock = Lock()
+        # In a thread of its own: where there are many files it takes long, and the command has limits all the while.
+        self._counting = Thread(name=COUNTING)
+
+    def run(self, starting: AbstractContextManager[Start]) -> Ending:
+        """Start it, and stay with it to its end. Raises ToolError where it cannot be started."""
+        process = self._start(starting)
+        try:
+            self._let_go(process)
+            with selectors.DefaultSelector() as selector:
+                for name, pipe in _pipes(process).items():
+                    os.set_blocking(pipe.fileno(), False)
+                    selector.register(pipe, selectors.EVENT_READ, name)
+                self._follow(process, selector)
+        finally:
+            self.end()
+            process.wait()
+            for pipe in _pipes(process).values():
+                pipe.close()
+            self.output.finish()
+        code = process.returncode
+        return Ending(code=KILLED if self._why else 128 - code if code < 0 else code, why=self._why)
+
+    def end(self, why: str = "") -> None:
+        """End it at once, with all that it has started. From any thread; one that has ended stays as it is."""
+        with self._lock:
+            self._why = self._why or why
+            process = self._process
+            if process is None or process.returncode is not None:
+                return
+            # In a sandbox all end with the first in it; without one, some may have left the group.
+            others = family(process.pid, self._settings.processes)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            for other in others:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(other, signal.SIGKILL)
+
+    def _start(self, starting: AbstractContextManager[Start]) -> subprocess.Popen[bytes]:
+        with starting as start, self._lock:
+            if self._why:
+                raise ToolError(self._why)
+            self._is_confined = bool(start.descriptors)
+            try:
+                self._process = subprocess.Popen(  # noqa: S603 - a command is what this is for
+                    start.words,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    cwd=start.folder,
+                    env=dict(start.environment),
+                    pass_fds=start.descriptors,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise ToolError(f"The command cannot be started: {error.strerror}.") from error
+            return self._process
+
+    def _let_go(self, process: subprocess.Popen[bytes]) -> None:
+        """Have the command begin, once what it runs in ends with us: before that, it would go on if we died."""
+        until = time.monotonic() + SETUP_SECONDS
+        while self._is_confined and time.monotonic() < until and not self._has_ended(process):
+            if len(family(process.pid, len(SANDBOX))) == len(SANDBOX):
+                break
+            time.sleep(SETUP_TICK_SECONDS)
+        # One that has ended by now does not listen any more.
+        if process.stdin:
+            with suppress(BrokenPipeError), process.stdin:
+                process.stdin.write(b"\n")
+
+    def _follow(self, process: subprocess.Popen[bytes], selector: selectors.BaseSelector) -> None:
+        began = looked = counted = time.monotonic()
+        over: float | None = None
+        while over is None or (selector.get_map() and time.monotonic() < over):
+            self._read(selector)
+            now = time.monotonic()
+            if self.output.bytes > self._settings.output_bytes:
+                self.end(PRINTED_TOO_MUCH.format(most=self._settings.output_bytes))
+            if now - looked < TICK_SECONDS and selector.get_map():
+                continue
+            looked = now
+            if self._report:
+                self._report()
+            if over is None and self._has_ended(process):
+                over = now + DRAIN_SECONDS
+            elif over is None:
+                self._check(process.pid, now - began)
+            if self._workspace.most_bytes and now - counted > DISK_SECONDS and not self._counting.is_alive():
+                counted = now
+                self._counting = Thread(target=self._check_disk, name=COUNTING, daemon=True)
+                self._counting.start()
+
+    def _read(self, selector: selectors.BaseSelector) -> None:
+        # A selector with nothing left in it sleeps as long as it may, and the end is near.
+        for key, _ in selector.select(TICK_SECONDS if selector.get_map() else TICK_SECONDS / 5):
+            with suppress(BlockingIOError):
+                data = os.read(key.fd, PIECE_BYTES)
+                if data:
+                    name: StreamName = "stdout" if key.data == "stdout" else "stderr"
+                    self.output.add(name, data)
+                else:
+                    selector.unregister(key.fileobj)
+
+    def _has_ended(self, process: subprocess.Popen[bytes]) -> bool:
+        # Under the lock: nobody is to end a process that has another's number by then.
+        with self._lock:
+            return process.poll() is not None
+
+    def _check(self, pid: int, seconds: float) -> None:
+        settings = self._settings
+        if seconds > self._seconds:
+            self.end((TIMED_OUT if self._report else JOB_TIMED_OUT).format(seconds=self._seconds))
+            return
+        # Bubblewrap itself is two of them.
+        pids = family(pid, settings.processes + 2)
+        if len(pids) > settings.processes + 2:
+            self.end(TOO_MANY_PROCESSES.format(most=settings.processes))
+        elif memory_of(pids, settings.memory_bytes) > settings.memory_bytes:
+            self.end(TOO_MUCH_MEMORY.format(most=settings.memory_bytes))
+
+    def _check_disk(self) -> None:
+        most = self._workspace.most_bytes
+        if _bytes_of(self._workspace.folder) > most:
+            self.end(TOO_MUCH_WRITTEN.format(most=most))
+
+
+def _pipes(process: subprocess.Popen[bytes]) -> Mapping[StreamName, IO[bytes]]:
+    return {"stdout": process.stdout, "stderr": process.stderr} if process.stdout and process.stderr else {}
+
+
+def _bytes_of(folder: Path) -> int:
+    with suppress(OSError):
+        top = os.open(folder, FOLDER)
+        try:
+            return bytes_in(top)
+        finally:
+            os.close(top)
+    return 0

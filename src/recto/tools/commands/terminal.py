@@ -1,0 +1,194 @@
+"""The commands and jobs of a server. Jobs belong to a thread, live in this process and end with it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from recto.config.run_settings import CommandSettings
+from recto.errors import ToolError
+from recto.tools.blocking import in_thread
+from recto.tools.commands.confinement import Confinement
+from recto.tools.commands.output import Output
+from recto.tools.commands.placeholders import Placeholders
+from recto.tools.commands.running_command import Command, Ending
+from recto.tools.commands.whole_output import WholeOutput, new_output
+from recto.tools.workspace.workspaces import Workspace
+
+LOGGER = logging.getLogger("recto.tools")
+JOB = "job-"
+# Of a job little is kept in memory: all of it is in its file.
+JOB_CHARACTERS = 2_000
+# Of those that have ended.
+JOBS_KNOWN = 200
+STOP_SECONDS = 2.0
+# A job that ends at once, such as by a wrong name, is told of at once.
+AT_ONCE_SECONDS = 0.3
+BY_USER, BY_SERVER, BY_THREAD = "It was ended as asked.", "It ended with the server.", "Its thread was deleted."
+CANCELLED = "It was ended with its run."
+BY_MISTAKE = "It was ended because something went wrong in the server."
+TOO_MANY_JOBS = "{counted} at work {where}, and no more may be. End one with terminal-jobs, or wait for one."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What to run: a command in a folder of a workspace, for a thread, within its time.
+
+    `characters` of both ends of what it prints are kept.
+    """
+
+    command: str
+    workspace: Workspace
+    folder: str
+    owner: str
+    thread: str
+    seconds: float
+    characters: int
+
+
+@dataclass(kw_only=True)
+class Job:
+    """A command in the background. `ending` is None while it runs."""
+
+    id: str
+    order: Order
+    running: Command
+    ending: Ending | None = None
+    began: float = field(default_factory=time.monotonic)
+    ended: float = 0.0
+    done: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def output(self) -> Output:
+        """What it has printed."""
+        return self.running.output
+
+    @property
+    def seconds(self) -> float:
+        """How long it has run."""
+        return (self.ended or time.monotonic()) - self.began
+
+
+class Terminal:
+    """Where tools run commands. All of its methods are for the loop it lives in."""
+
+    def __init__(self, settings: CommandSettings, confinement: Confinement) -> None:
+        self.settings = settings
+        self._confinement = confinement
+        self._free = asyncio.Semaphore(settings.at_once)
+        self._placeholders = Placeholders()
+        self._jobs: list[Job] = []
+
+    async def run(self, order: Order, report: Callable[[Output], None]) -> tuple[Ending, Output]:
+        """Run a command to its end. Who is cancelled meanwhile ends it. `report` is shown what there is so far."""
+        async with self._free:
+            loop, output, is_over = asyncio.get_running_loop(), self._output(order), False
+
+            def show() -> None:
+                if not is_over:
+                    report(output)
+
+            def tell() -> None:
+                # A loop that is closed has nobody left who looks.
+                with suppress(RuntimeError):
+                    loop.call_soon_threadsafe(show)
+
+            command = Command(self.settings, order.workspace, output, order.seconds, tell)
+            try:
+                return await in_thread(partial(self._follow, order, command), name="command"), output
+            finally:
+                is_over = True
+                command.end(CANCELLED)
+
+    async def begin(self, order: Order) -> Job:
+        """Start a job, and wait a moment whether it ends at once. Raises ToolError where there are too many."""
+        self._make_room(order)
+        used = self._used(order.workspace.folder)
+        # Nobody else begins one meanwhile: this does not wait.
+        file = new_output(order.workspace, JOB, kept=self.settings.outputs, used=used)
+        output = Output(JOB_CHARACTERS, lambda: file, file)
+        command = Command(self.settings, order.workspace, output, order.seconds, None)
+        job = Job(id=Path(file.path).stem, order=order, running=command)
+        self._jobs.append(job)
+        threading.Thread(target=self._work, args=(job,), name=job.id, daemon=True).start()
+        await in_thread(partial(job.done.wait, AT_ONCE_SECONDS), name="job")
+        return job
+
+    def jobs(self, owner: str, thread: str) -> Sequence[Job]:
+        """The jobs of a thread, oldest first."""
+        return [job for job in self._jobs if (job.order.owner, job.order.thread) == (owner, thread)]
+
+    def is_of_others(self, workspace: Path, id: str) -> bool:
+        """Whether somebody has a job of this name there."""
+        return any((job.order.workspace.folder, job.id) == (workspace, id) for job in self._jobs)
+
+    def is_at_work_in(self, workspace: Path) -> bool:
+        """Whether a job of anybody runs there."""
+        return bool(self._used(workspace))
+
+    async def end(self, jobs: Collection[Job], why: str) -> None:
+        """End jobs, and wait a moment until they have."""
+        for job in jobs:
+            job.running.end(why)
+        until = time.monotonic() + STOP_SECONDS
+        for job in jobs:
+            await in_thread(partial(job.done.wait, max(until - time.monotonic(), 0.0)), name="job")
+
+    async def end_threads(self, threads: Collection[str]) -> None:
+        """End the jobs of threads that are gone, and forget them."""
+        theirs = [job for job in self._jobs if job.order.thread in threads]
+        await self.end(theirs, BY_THREAD)
+        self._jobs = [job for job in self._jobs if job not in theirs]
+
+    def threads(self) -> Sequence[str]:
+        """Those that have jobs."""
+        return list(dict.fromkeys(job.order.thread for job in self._jobs))
+
+    async def close(self) -> None:
+        """End all jobs."""
+        await self.end(self._jobs, BY_SERVER)
+
+    def _follow(self, order: Order, command: Command) -> Ending:
+        with self._placeholders.standing(order.workspace):
+            return command.run(self._confinement.starting(order.command, order.workspace, order.folder))
+
+    def _output(self, order: Order) -> Output:
+        def make() -> WholeOutput:
+            used = self._used(order.workspace.folder)
+            return new_output(order.workspace, "", kept=self.settings.outputs, used=used)
+
+        return Output(order.characters, make)
+
+    def _used(self, workspace: Path) -> frozenset[str]:
+        running = [job for job in self._jobs if job.ending is None and job.order.workspace.folder == workspace]
+        return frozenset(job.output.path for job in running)
+
+    def _make_room(self, order: Order) -> None:
+        forgotten = [job for job in self._jobs if job.ending is not None][:-JOBS_KNOWN]
+        self._jobs = [job for job in self._jobs if job not in forgotten]
+        at_work = [job for job in self._jobs if job.ending is None]
+        own = [job for job in at_work if job in self.jobs(order.owner, order.thread)]
+        limits = (own, self.settings.thread_jobs, "in this thread"), (at_work, self.settings.jobs, "on this server")
+        for jobs, most, where in limits:
+            if len(jobs) >= most:
+                counted = "1 job is" if len(jobs) == 1 else f"{len(jobs)} jobs are"
+                raise ToolError(TOO_MANY_JOBS.format(counted=counted, where=where))
+
+    def _work(self, job: Job) -> None:
+        try:
+            job.ending = self._follow(job.order, job.running)
+        except ToolError as error:
+            job.ending = Ending(code=1, why=str(error))
+        except Exception:  # one that nobody follows any more would count as running for ever
+            LOGGER.exception("%s could not be followed to its end", job.id)
+            job.ending = Ending(code=1, why=BY_MISTAKE)
+        finally:
+            job.ended = time.monotonic()
+            job.done.set()

@@ -1,0 +1,121 @@
+"""Files in a workspace that hold all that a command printed, where tools that read files find them.
+
+They are written by us, whatever a command does to the workspace meanwhile: no link is followed on the way, and what was
+opened stays what it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Generator, Sequence
+from contextlib import contextmanager, suppress
+
+from recto.errors import ToolError
+from recto.tools.workspace.workspace_files import (
+    NEW_FILE,
+    PRIVATE_FILE,
+    PRIVATE_FOLDER,
+    Workspace,
+    open_folder,
+    open_root,
+)
+
+OWN, OUTPUTS = ".recto", "output"
+# So that nobody's git sees them.
+IGNORE, IGNORED = ".gitignore", b"*\n"
+NAME = re.compile(r"(?:job-)?([1-9][0-9]{0,8})\.txt")
+TRIES = 100
+
+
+class WholeOutput:
+    """A file that grows. One that cannot be made, or written on, is not there: `path` is empty, or it ends early."""
+
+    def __init__(self, descriptor: int, path: str) -> None:
+        self._descriptor: int | None = descriptor
+        self.path = path
+
+    def write(self, text: str) -> None:
+        """Add to it, as far as the disk has room."""
+        if self._descriptor is None:
+            return
+        data = memoryview(text.encode(errors="replace"))
+        try:
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+        except OSError:
+            self.close()
+
+    def close(self) -> None:
+        """Nothing is added any more."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def new_output(workspace: Workspace, prefix: str, *, kept: int, used: Collection[str] = ()) -> WholeOutput:
+    """A new file under the next number; the oldest beyond `kept` go, but not those that are `used`.
+
+    Raises ToolError where there can be none.
+    """
+    try:
+        with _opened(workspace, make=PRIVATE_FOLDER) as folder:
+            found = _numbers(folder)
+            older = sorted((name for name in found if path_of(name) not in used), key=lambda name: found[name])
+            _drop(folder, older[: max(len(older) - kept + 1, 0)])
+            return _made(folder, prefix, max(found.values(), default=0) + 1)
+    except OSError as error:
+        raise ToolError(f"What a command prints cannot be kept in {OWN}/{OUTPUTS}: {error.strerror}.") from error
+
+
+def path_of(name: str) -> str:
+    """Where a file of an output is, in its workspace."""
+    return f"{OWN}/{OUTPUTS}/{name}"
+
+
+def _numbers(folder: int) -> dict[str, int]:
+    with os.scandir(folder) as entries:
+        return {entry.name: int(match[1]) for entry in entries if (match := NAME.fullmatch(entry.name))}
+
+
+def _drop(folder: int, names: Sequence[str]) -> None:
+    for name in names:
+        with suppress(OSError):
+            os.unlink(name, dir_fd=folder)
+
+
+def _made(folder: int, prefix: str, first: int) -> WholeOutput:
+    for number in range(first, first + TRIES):
+        name = f"{prefix}{number}.txt"
+        with suppress(FileExistsError):
+            return WholeOutput(os.open(name, NEW_FILE, PRIVATE_FILE, dir_fd=folder), path_of(name))
+    raise ToolError(f"There is no free name in {OWN}/{OUTPUTS}. Delete what is not needed there.")
+
+
+def end_of_output(workspace: Workspace, name: str, most: int) -> str | None:
+    """The last bytes of an output as text; None where there is no such file."""
+    # What is no plain file neither holds us up nor can be read from its end.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with suppress(OSError, ToolError), _opened(workspace) as folder:
+        file = os.open(name, flags, dir_fd=folder)
+        try:
+            os.lseek(file, max(os.fstat(file).st_size - most, 0), os.SEEK_SET)
+            return os.read(file, most).decode(errors="replace")
+        finally:
+            os.close(file)
+    return None
+
+
+@contextmanager
+def _opened(workspace: Workspace, *, make: int | None = None) -> Generator[int]:
+    """The folder of outputs, made where it is missing and wanted, with what keeps git from seeing it."""
+    top = open_root(workspace)
+    try:
+        with open_folder(top, (OWN,), make=make) as own, open_folder(own, (OUTPUTS,), make=make) as folder:
+            with suppress(FileExistsError):
+                ignore = os.open(IGNORE, NEW_FILE, PRIVATE_FILE, dir_fd=own)
+                os.write(ignore, IGNORED)
+                os.close(ignore)
+            yield folder
+    finally:
+        os.close(top)

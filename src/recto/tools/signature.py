@@ -1,0 +1,213 @@
+"""What a function takes and is for, by its signature and its docstring: a JSON Schema, and arguments held to it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, TypeAlias, cast, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
+from pydantic_core import ErrorDetails, to_jsonable_python
+
+from recto.conversation.json import Json, dump, scrub
+from recto.errors import SettingsError
+
+ArgumentValues: TypeAlias = Mapping[str, object]
+Function: TypeAlias = Callable[..., object]
+
+# Of a call that is wrong all over, the model needs the first problems only.
+PROBLEMS_SHOWN = 10
+INPUT_SHOWN = 200
+# Their values are data, where "title" is a key like any other.
+DATA_KEYWORDS = frozenset({"default", "const", "enum", "examples"})
+BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+DONE = "Done."
+# The end of a line that the next one goes on with: that one is neither indented nor an item of a list.
+WRAPPED = re.compile(r"(?<=\S)\n(?=[^\s\-*\d:])")
+NO_DOCSTRING = "{name} has no docstring, so the model knows it by its name alone. Say in one what it does, and when."
+NO_PARAMETER = "the docstring of {name} tells of {given!r}, and there is no such parameter. Rename one of the two."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Argument:
+    """One argument: its name, its type hint, and its default as (value,), or () when it must be given."""
+
+    name: str
+    hint: object
+    default: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    """All arguments of one function. `schema` is canonical JSON text."""
+
+    names: tuple[str, ...]
+    schema: str
+    model: type[BaseModel]
+
+    def read(self, text: str) -> ArgumentValues | str:
+        """The values of what the model wrote, or, as a text for the model, what is wrong with it."""
+        try:
+            read = self.model.model_validate_json(scrub(text) if text.strip() else "{}")
+        except ValidationError as error:
+            return _advice(error.errors(include_url=False), self.schema)
+        return {name: getattr(read, _field(place)) for place, name in enumerate(self.names)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionSignature:
+    """What a function is for and what it takes. `given` are the parameters that get something else than an argument.
+
+    `warnings` say what its docstring lacks.
+    """
+
+    description: str
+    arguments: Arguments
+    given: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def signature_of(function: Function, given: type | None = None) -> FunctionSignature:
+    """The signature of a function; a parameter of the type `given` is none of its arguments.
+
+    Raises SettingsError, with function and file, for one that no model could call.
+    """
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise refused(function, "it yields; return the whole answer instead")
+    try:
+        hints = cast("dict[str, object]", get_type_hints(function, include_extras=True))
+    except (NameError, TypeError, AttributeError, SyntaxError) as error:
+        raise refused(function, f"a type hint cannot be read: {error}; import the type in the same file") from error
+    others = tuple([name for name, hint in hints.items() if name != "return" and given and _is(hint, given)])
+    description, texts = _documented(inspect.getdoc(function) or "")
+    taken = [argument for argument in _arguments(function, hints) if argument.name not in others]
+    try:
+        arguments = arguments_of([_described(argument, texts.get(argument.name)) for argument in taken])
+    except (PydanticUserError, NameError, TypeError, ValueError) as error:
+        problem = str(error).partition("\n")[0]
+        raise refused(function, f"a parameter has a type that JSON has no form for: {problem}") from error
+    unknown = [NO_PARAMETER.format(name=function.__name__, given=one) for one in texts if one not in hints]
+    missing = [] if description else [NO_DOCSTRING.format(name=function.__name__)]
+    return FunctionSignature(description=description, arguments=arguments, given=others, warnings=(*missing, *unknown))
+
+
+def answer_text(value: object) -> str:
+    """What a function answered, as a model reads it: words as they are, anything else as JSON."""
+    if value is None:
+        return DONE
+    return value if isinstance(value, str) else dump(to_jsonable_python(value)).decode()
+
+
+def refused(function: Function, problem: str) -> SettingsError:
+    """Why a function is no tool."""
+    return SettingsError(name="tool", value=origin_of(function), allowed=problem)
+
+
+def origin_of(function: Function) -> str:
+    """Name, file and line, for people."""
+    code = inspect.unwrap(function).__code__
+    return f"{function.__qualname__} in {code.co_filename}:{code.co_firstlineno}"
+
+
+def _is(hint: object, given: type) -> bool:
+    return hint is given or (get_origin(hint) is Annotated and get_args(hint)[0] is given)
+
+
+def _documented(text: str) -> tuple[str, Mapping[str, str]]:
+    """What a docstring says of the whole, and of each parameter, in the style of Google, NumPy or Sphinx."""
+    if "\n" not in text:
+        return text.strip(), {}
+    from docstring_parser import ParseError, parse  # here: a docstring of one line needs no parser
+
+    try:
+        parsed = parse(text)
+    except ParseError:
+        return WRAPPED.sub(" ", text).strip(), {}
+    texts = {one.arg_name: " ".join((one.description or "").split()) for one in parsed.params}
+    if not texts:
+        return WRAPPED.sub(" ", text).strip(), {}
+    # What else has a section of its own, such as what it returns.
+    others = [one for one in parsed.meta if one not in parsed.params and one.description]
+    said = [f"{one.args[0].capitalize()}: {one.description}" for one in others]
+    return "\n\n".join([WRAPPED.sub(" ", one.strip()) for one in (parsed.description or "", *said)]).strip(), texts
+
+
+def _arguments(function: Function, hints: Mapping[str, object]) -> Iterator[Argument]:
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind not in BY_NAME:
+            raise refused(
+                function, f"parameter {parameter.name!r} cannot be given by name; a model names its arguments"
+            )
+        if parameter.name not in hints:
+            raise refused(function, f"parameter {parameter.name!r} has no type hint; give it one")
+        default = cast("object", parameter.default)
+        given = () if default is inspect.Parameter.empty else (default,)
+        yield Argument(name=parameter.name, hint=hints[parameter.name], default=given)
+
+
+def _described(argument: Argument, text: str | None) -> Argument:
+    """With what the docstring says of it; what its type hint says of itself stands over that."""
+    if not text:
+        return argument
+    is_annotated = get_origin(argument.hint) is Annotated
+    base, *said = get_args(argument.hint) if is_annotated else (argument.hint,)
+    return replace(argument, hint=Annotated[(base, Field(description=text), *said)])
+
+
+def arguments_of(arguments: Sequence[Argument]) -> Arguments:
+    """The arguments as pydantic reads them. Raises what pydantic raises for a type it does not know."""
+    # Under names of our own: a parameter may be called `schema` or `copy`, which a model's field may not.
+    fields = {_field(place): _definition(argument) for place, argument in enumerate(arguments)}
+    # The types of the fields are known at run time only, which the overloads of create_model have no word for.
+    make = cast("Callable[..., type[BaseModel]]", create_model)
+    model = make("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
+    schema = _without_titles(cast("Json", model.model_json_schema()))
+    names = tuple([argument.name for argument in arguments])
+    return Arguments(names=names, schema=dump(schema).decode(), model=model)
+
+
+def _field(place: int) -> str:
+    return f"argument_{place}"
+
+
+def _definition(argument: Argument) -> tuple[object, object]:
+    hint = Annotated[argument.hint, Field(alias=argument.name)]
+    return hint, argument.default[0] if argument.default else ...
+
+
+def _without_titles(schema: Json) -> Json:
+    """Titles repeat names in other words; the model pays for each of them."""
+    match schema:
+        case dict():
+            kept = {key: value for key, value in schema.items() if not (key == "title" and isinstance(value, str))}
+            return {key: value if key in DATA_KEYWORDS else _without_titles(value) for key, value in kept.items()}
+        case list():
+            return [_without_titles(inner) for inner in schema]
+        case _:
+            return schema
+
+
+def _advice(problems: Sequence[ErrorDetails], schema: str) -> str:
+    lines = ["The arguments do not match the tool's schema:", *map(_line, problems[:PROBLEMS_SHOWN])]
+    if len(problems) > PROBLEMS_SHOWN:
+        lines.append(f"- and {len(problems) - PROBLEMS_SHOWN} more")
+    return "\n".join([*lines, f"The schema is {schema}", "Call the tool again with arguments that match it."])
+
+
+def _line(problem: ErrorDetails) -> str:
+    where = ".".join(map(str, problem["loc"])) or "arguments"
+    if problem["type"] == "missing":
+        return f"- {where}: it is required, and missing"
+    if problem["type"] == "extra_forbidden":
+        return f"- {where}: there is no such argument"
+    given = "".join(_shown(problem["input"]))
+    return f"- {where}: {problem['msg']}; it was {given}"
+
+
+def _shown(value: object) -> Iterator[str]:
+    text = repr(value)
+    yield text[:INPUT_SHOWN]
+    if len(text) > INPUT_SHOWN:
+        yield " ..."

@@ -1,0 +1,164 @@
+"""The encoding a text file is in, told by its first bytes. What is no text gets a word for what it is."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+UTF8 = "utf-8"
+# Enough to tell an encoding by.
+HEAD_BYTES = 262_144
+SAMPLE_BYTES = 16_384
+# Longer marks first: that of UTF-32 begins with that of UTF-16.
+MARKS = (
+    (codecs.BOM_UTF8, UTF8),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+# Those that programs still write; with all there are, guesses would be worse. The last only where none before them
+# fits: what they write differs from the first in a few letters.
+OLDER = (
+    (
+        "gb18030",
+        "big5",
+        "cp932",
+        "euc_jp",
+        "cp949",
+        "cp1252",
+        "cp1251",
+        "koi8_r",
+        "cp1253",
+        "cp1255",
+        "cp1256",
+        "cp874",
+    ),
+    ("cp1250", "cp1254"),
+)
+# Of what is not ASCII, how much may be unreadable in a text that is damaged here and there.
+DAMAGED_SHARE = 0.1
+CONTROL_SHARE = 0.02
+# Most of what is written in Europe is ASCII.
+WESTERN_SHARE = 0.3
+# Every second byte of Western UTF-16 is zero.
+ZERO_SHARE = 0.3
+CONTROLS = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f]")
+NOT_ASCII = re.compile(rb"[\x80-\xff]")
+# Some of these may be all ASCII, and yet nobody means their source.
+SIGNATURES = (
+    (b"%PDF-", "a PDF document"),
+    (b"\x89PNG\r\n\x1a\n", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"PK\x03\x04", "a ZIP archive, or a document that is one"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"\x28\xb5\x2f\xfd", "a Zstandard archive"),
+    (b"\xfd7zXZ\x00", "an xz archive"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"\x7fELF", "a program or library (ELF)"),
+    (b"MZ\x90", "a program or library (Windows)"),
+    (b"\xcf\xfa\xed\xfe", "a program or library (macOS)"),
+    (b"\xca\xfe\xba\xbe", "a Java class"),
+    (b"\x00asm", "WebAssembly"),
+    (b"SQLite format 3\x00", "an SQLite database"),
+    (b"\xd0\xcf\x11\xe0", "an old Office document"),
+    (b"OggS", "Ogg audio or video"),
+    (b"ID3", "MP3 audio"),
+    (b"wOF2", "a font"),
+)
+OTHER_BINARY = "of an unknown binary kind"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextEncoding:
+    """An encoding by Python's name, and the byte order mark before the text."""
+
+    name: str = UTF8
+    mark: bytes = b""
+
+    def decode(self, data: bytes) -> str:
+        """The whole text. Bytes of UTF-8 that are none come back as they were when it is encoded again.
+
+        Raises UnicodeDecodeError for bytes that another encoding has no characters for.
+        """
+        return data[len(self.mark) :].decode(self.name, self._errors)
+
+    def encode(self, text: str) -> bytes:
+        """The bytes of a text. Raises UnicodeEncodeError for a character that the encoding does not have."""
+        return self.mark + text.encode(self.name, self._errors)
+
+    def as_utf8(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """The text as UTF-8 without a mark, a piece at a time. What cannot be read is U+FFFD."""
+        unmarked = _without(self.mark, pieces)
+        if self.name == UTF8:
+            return unmarked
+        return (text.encode() for text in codecs.iterdecode(unmarked, self.name, "replace"))
+
+    @property
+    def _errors(self) -> str:
+        return "surrogateescape" if self.name == UTF8 else "strict"
+
+
+def encoding_of(head: bytes) -> TextEncoding | str:
+    """The encoding of a text that begins with these bytes, or what it is if it is none."""
+    kind = next((kind for signature, kind in SIGNATURES if head.startswith(signature)), "")
+    if kind:
+        return kind
+    for mark, name in MARKS:
+        if head.startswith(mark):
+            return TextEncoding(name=name, mark=mark)
+    if b"\0" in head:
+        return _wide(head) or OTHER_BINARY
+    if len(CONTROLS.findall(head)) > CONTROL_SHARE * len(head):
+        return OTHER_BINARY
+    if _is_utf8(head):
+        return TextEncoding()
+    return _older(head) or OTHER_BINARY
+
+
+def _wide(head: bytes) -> TextEncoding | None:
+    """UTF-16 without a mark, where most of it is Western."""
+    if len(head) % 2:
+        return None
+    for name, zeros in (("utf-16-le", head[1::2]), ("utf-16-be", head[0::2])):
+        others = head.count(0) - zeros.count(0)
+        if zeros.count(0) > ZERO_SHARE * len(zeros) and others == 0 and _is_readable(head, name):
+            return TextEncoding(name=name)
+    return None
+
+
+def _is_readable(head: bytes, name: str) -> bool:
+    """Whether next to all of it are characters that texts have. The last one may be torn."""
+    text = codecs.getincrementaldecoder(name)("replace").decode(head)
+    bad = [one for one in text if one == "\ufffd" or not (one.isprintable() or one.isspace())]
+    return len(bad) <= CONTROL_SHARE * len(text)
+
+
+def _is_utf8(head: bytes) -> bool:
+    """Whether it is UTF-8, damaged here and there at most. The last character may be torn."""
+    text = codecs.getincrementaldecoder(UTF8)("replace").decode(head)
+    bad = text.count("\ufffd")
+    return bad <= DAMAGED_SHARE * (len(text) - len(text.encode("ascii", "ignore")))
+
+
+def _older(head: bytes) -> TextEncoding | None:
+    from charset_normalizer import from_bytes  # here: most files are UTF-8, and it takes a while to import
+
+    found = NOT_ASCII.search(head)
+    start = max(0, head.rfind(b"\n", 0, found.start()) + 1) if found else 0
+    sample = head[start : start + SAMPLE_BYTES]
+    guesses = (from_bytes(sample, cp_isolation=list(known)).best() for known in OLDER)
+    best = next((TextEncoding(name=best.encoding) for best in guesses if best), None)
+    # A few letters are too little for statistics. Every byte is one of Latin-1, so nothing is lost by it.
+    is_western = len(NOT_ASCII.findall(sample)) <= WESTERN_SHARE * len(sample)
+    return best or (TextEncoding(name="iso8859_1") if is_western else None)
+
+
+def _without(mark: bytes, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    left = len(mark)
+    for piece in pieces:
+        yield piece[left:]
+        left = max(0, left - len(piece))

@@ -1,0 +1,246 @@
+"""Classes and functions of a source text, with their lines, by the grammar of its language. Errors in it do no harm.
+
+It is a program too, which finds them for `symbol_process`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tree_sitter import Node, Parser, Query
+
+NAME_SHOWN = 100
+# Kinds that make a function in them a method.
+HOLDERS = frozenset({"class", "struct", "interface", "trait", "impl", "enum", "record", "object", "union"})
+
+_FUNCTIONS = "[(arrow_function) (function_expression)]"
+_SCRIPT = {
+    "class_declaration": "class",
+    "function_declaration": "function",
+    "generator_function_declaration": "function",
+    "method_definition": "method",
+    f"variable_declarator value: {_FUNCTIONS}": "function",
+}
+_TYPED_SCRIPT = {
+    **_SCRIPT,
+    "abstract_class_declaration": "class",
+    "interface_declaration": "interface",
+    "type_alias_declaration": "type",
+    "enum_declaration": "enum",
+    "internal_module": "namespace",
+}
+_C = {
+    "function_definition": "function",
+    "struct_specifier body: (_)": "struct",
+    "union_specifier body: (_)": "union",
+    "enum_specifier body: (_)": "enum",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceLanguage:
+    """A language: the endings of its files, the module with its grammar, and what kind its nodes are."""
+
+    endings: tuple[str, ...]
+    module: str
+    nodes: Mapping[str, str]
+    function: str = "language"
+
+
+LANGUAGES = (
+    SourceLanguage(
+        endings=("py", "pyi"),
+        module="tree_sitter_python",
+        nodes={"class_definition": "class", "function_definition": "function"},
+    ),
+    SourceLanguage(endings=("js", "mjs", "cjs", "jsx"), module="tree_sitter_javascript", nodes=_SCRIPT),
+    SourceLanguage(
+        endings=("ts", "mts", "cts"),
+        module="tree_sitter_typescript",
+        nodes=_TYPED_SCRIPT,
+        function="language_typescript",
+    ),
+    SourceLanguage(endings=("tsx",), module="tree_sitter_typescript", nodes=_TYPED_SCRIPT, function="language_tsx"),
+    SourceLanguage(
+        endings=("go",),
+        module="tree_sitter_go",
+        nodes={"function_declaration": "function", "method_declaration": "method", "type_spec": "type"},
+    ),
+    SourceLanguage(
+        endings=("rs",),
+        module="tree_sitter_rust",
+        nodes={
+            "function_item": "function",
+            "struct_item": "struct",
+            "enum_item": "enum",
+            "union_item": "union",
+            "trait_item": "trait",
+            "impl_item": "impl",
+            "mod_item body: (_)": "module",
+            "macro_definition": "macro",
+        },
+    ),
+    SourceLanguage(
+        endings=("java",),
+        module="tree_sitter_java",
+        nodes={
+            "class_declaration": "class",
+            "interface_declaration": "interface",
+            "enum_declaration": "enum",
+            "record_declaration": "record",
+            "method_declaration": "method",
+            "constructor_declaration": "method",
+        },
+    ),
+    SourceLanguage(endings=("c", "h"), module="tree_sitter_c", nodes=_C),
+    SourceLanguage(
+        endings=("cpp", "cc", "cxx", "hpp", "hh", "hxx"),
+        module="tree_sitter_cpp",
+        nodes={**_C, "class_specifier body: (_)": "class", "namespace_definition": "namespace"},
+    ),
+    SourceLanguage(
+        endings=("cs",),
+        module="tree_sitter_c_sharp",
+        nodes={
+            "class_declaration": "class",
+            "interface_declaration": "interface",
+            "struct_declaration": "struct",
+            "record_declaration": "record",
+            "enum_declaration": "enum",
+            "method_declaration": "method",
+            "constructor_declaration": "method",
+            "namespace_declaration": "namespace",
+        },
+    ),
+    SourceLanguage(
+        endings=("rb",),
+        module="tree_sitter_ruby",
+        nodes={
+            "class name: (_)": "class",
+            "module name: (_)": "module",
+            "method": "method",
+            "singleton_method": "method",
+        },
+    ),
+    SourceLanguage(
+        endings=("php",),
+        module="tree_sitter_php",
+        nodes={
+            "class_declaration": "class",
+            "interface_declaration": "interface",
+            "trait_declaration": "trait",
+            "enum_declaration": "enum",
+            "function_definition": "function",
+            "method_declaration": "method",
+        },
+        function="language_php",
+    ),
+    SourceLanguage(endings=("sh", "bash"), module="tree_sitter_bash", nodes={"function_definition": "function"}),
+)
+BY_ENDING = {ending: language for language in LANGUAGES for ending in language.endings}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Symbol:
+    """A class, a function or the like: its lines, counted from 1, and how many others it stands in."""
+
+    name: str
+    kind: str
+    first: int
+    last: int
+    depth: int = 0
+
+
+def symbols_of(source: bytes, name: str) -> tuple[Symbol, ...]:
+    """The symbols of a source in UTF-8, read here and now; `name` is its file's, or the ending of that."""
+    ending = name.rpartition(".")[2].lower()
+    parser, query = _parser(ending)
+    from tree_sitter import QueryCursor  # here: who waits for the process needs none of it
+
+    found = QueryCursor(query).captures(parser.parse(source).root_node).get("symbol", ())
+    kinds = {node.partition(" ")[0]: kind for node, kind in BY_ENDING[ending].nodes.items()}
+    return _nested(sorted(found, key=lambda node: (node.start_byte, -node.end_byte)), kinds)
+
+
+@cache
+def _parser(ending: str) -> tuple[Parser, Query]:
+    """Of a language, by the ending of its files. To make them takes longer than to read many a source."""
+    from tree_sitter import Language, Parser, Query
+
+    language = BY_ENDING[ending]
+    grammar = Language(cast("Callable[[], object]", getattr(import_module(language.module), language.function))())
+    return Parser(grammar), Query(grammar, "".join(f"({node}) @symbol\n" for node in language.nodes))
+
+
+def _nested(nodes: Sequence[Node], kinds: Mapping[str, str]) -> tuple[Symbol, ...]:
+    """Symbols in the order of the source. What stands in a class, or the like, is a method."""
+    symbols, around = list[Symbol](), list[tuple[int, str]]()
+    for node in nodes:
+        while around and around[-1][0] <= node.start_byte:
+            around.pop()
+        kind, name = kinds[node.type], _name(node)
+        if not name:
+            continue
+        if kind == "function" and around and around[-1][1] in HOLDERS:
+            kind = "method"
+        first, last = node.start_point[0] + 1, node.end_point[0] + 1
+        symbols.append(Symbol(name=name, kind=kind, first=first, last=last, depth=len(around)))
+        around.append((node.end_byte, kind))
+    return tuple(symbols)
+
+
+def _name(node: Node) -> str:
+    """What it is called. In C that is inside of what it is declared as; a block of Rust has the type it is for."""
+    named = node.child_by_field_name("name") or node.child_by_field_name("type")
+    inner = node.child_by_field_name("declarator")
+    while inner is not None:
+        named, inner = inner, _declared(inner)
+    text = named.text if named is not None else None
+    return " ".join((text or b"").decode("utf-8", "replace").split())[:NAME_SHOWN]
+
+
+def _declared(node: Node) -> Node | None:
+    # The grammar has no word for what a reference is to.
+    is_reference = node.type == "reference_declarator" and node.named_child_count
+    return node.named_children[0] if is_reference else node.child_by_field_name("declarator")
+
+
+def main(memory_bytes: int, idle_seconds: int) -> None:
+    """Find symbols for whoever asks, until nobody is there or asks any more: a line each, and one at the beginning.
+
+    What is asked is a line with a file's ending, the size of the source and the seconds it may take; and the source.
+    """
+    import resource
+    import signal
+
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    found: tuple[Symbol, ...] = ()
+    while True:
+        sys.stdout.write(json.dumps([astuple(symbol) for symbol in found]) + "\n")
+        sys.stdout.flush()
+        # It ends the process, whatever that is at.
+        signal.alarm(idle_seconds)
+        request = sys.stdin.buffer.readline().split()
+        if not request:
+            return
+        ending, size, seconds = request
+        # Who asked ends it sooner, unless they are gone.
+        signal.alarm(int(seconds) + 2)
+        # Grammars of rarer languages are not always there.
+        try:
+            found = symbols_of(sys.stdin.buffer.read(int(size)), ending.decode())
+        except ImportError:
+            found = ()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

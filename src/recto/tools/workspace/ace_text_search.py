@@ -1,0 +1,203 @@
+"""The tool that finds lines in the files of the workspace, as ripgrep finds them (R15, R9). It changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import Annotated
+
+from pydantic import Field
+
+from recto.config.run_settings import SearchSettings
+from recto.errors import ToolError
+from recto.tools.blocking import in_thread
+from recto.tools.mark import tool
+from recto.tools.ports import ToolContext
+from recto.tools.workspace.ignored import BadGlob, never_listed
+from recto.tools.workspace.ripgrep import (
+    BadPattern,
+    FileGlob,
+    Match,
+    Query,
+    Search,
+    SearchResult,
+    file_glob,
+    match_of,
+    ripgrep,
+)
+from recto.tools.workspace.workspace_files import GIT, Workspace, refuse_gone
+
+NAME = "ace-text_search"
+SHOWN = 100
+NO_WORKSPACE = "This server gives threads no workspace, so there is nothing to search."
+# What the head of an answer and what it leaves out may take of its characters.
+HEAD = 400
+LINES_ONLY = "The pattern has a line end in it, and lines are searched one by one. Search for one of the lines."
+BAD_GLOB = "fileGlob {glob!r} is no glob: {reason}. Write one such as *.py, src/**/*.ts, *.{{js,jsx}} or !tests/**."
+BAD_PATTERN = "The pattern cannot be searched for: {reason}\nMend it, or search for it as it stands: isRegex false."
+EMPTY = "The workspace is empty, so there is nothing to search."
+NO_FILES = "No file matches fileGlob {glob!r}, so nothing was searched.{hint}"
+LARGER = " Files larger than {bytes:,} bytes are left out."
+A_NAME = " It is the name of a file; all files of a folder are {glob}/**."
+PATHS = " It is a path, counted from the workspace."
+ANYWHERE = " It is a path, counted from the workspace; files of such names anywhere are {name}."
+IGNORED = " What .gitignore names is left out."
+NONE = "No file was searched: what is there is named by .gitignore, larger than {bytes:,} bytes, or no plain file."
+NOTHING = "No line has {pattern!r}. Searched {files}{where}; case counts, and what .gitignore names is left out.{hint}"
+AS_IT_STANDS = " The pattern was searched for as it stands; as a regular expression it is with isRegex."
+# What is hardly ever meant as it stands.
+EXPRESSION = re.compile(r"\.[*+]|\||\\[A-Za-z.()\[\]]|^\^|\$$")
+FEWER = "Search for something rarer, or name fewer files with fileGlob."
+FEWER_OR_MORE = "Search for something rarer, name fewer files with fileGlob, or ask for more with maxResults."
+LATE = "The search took longer than {seconds:g} seconds and was ended. Name fewer files by fileGlob, or a rarer word."
+
+
+@tool(name=NAME, safe_to_repeat=True)
+async def ace_text_search(
+    pattern: Annotated[
+        str, Field(min_length=1, max_length=10_000, description="What a line has to have. Case counts.")
+    ],
+    context: ToolContext,
+    fileGlob: Annotated[
+        str, Field(max_length=1_000, description="Only in these files: *.py, src/**/*.ts, *.{js,jsx}, !tests/**")
+    ] = "",
+    isRegex: Annotated[bool, Field(description="Whether the pattern is a regular expression.")] = False,
+    maxResults: Annotated[int | None, Field(ge=1, description="How many lines to show.")] = None,
+) -> str:
+    """Find lines in the files of the workspace. Files that .gitignore names are left out, and so are binary ones."""
+    workspace = context.workspace
+    if workspace is None:
+        raise ToolError(NO_WORKSPACE)
+    settings = workspace.search
+    query = _query(pattern, fileGlob, workspace, is_regex=isRegex)
+    shown = min(maxResults or settings.results, settings.counted)
+    found = await _found(query, workspace, shown)
+    if not found.files:
+        return _nothing(query, fileGlob, workspace, found)
+    return _answer(found, shown, settings, context.characters - HEAD)
+
+
+def _query(pattern: str, glob: str, workspace: Workspace, *, is_regex: bool) -> Query:
+    if "\n" in pattern or "\r" in pattern:
+        raise ToolError(LINES_ONLY)
+    if "\0" in pattern + glob:
+        raise ToolError("The pattern or the glob has the character U+0000, which no text has. Leave it out.")
+    try:
+        wanted = file_glob(glob) if glob else None
+    except BadGlob as error:
+        raise ToolError(BAD_GLOB.format(glob=glob[:SHOWN], reason=error)) from error
+    left_out = never_listed(workspace.hidden)
+    file_bytes = workspace.search.file_bytes
+    return Query(pattern=pattern, is_regex=is_regex, glob=wanted, left_out=left_out, file_bytes=file_bytes)
+
+
+async def _found(query: Query, workspace: Workspace, shown: int) -> SearchResult:
+    settings, folder = workspace.search, workspace.folder
+    refuse_gone(workspace)
+    # A folder of a thread's own is made by whoever first writes to it.
+    if not folder.is_dir():
+        return SearchResult()
+    program = await in_thread(ripgrep, name=NAME)
+    search = Search(query, folder, program)
+    try:
+        async with asyncio.timeout(settings.seconds):
+            return await in_thread(partial(search.run, shown=shown, counted=settings.counted), name=NAME)
+    except TimeoutError as error:
+        raise ToolError(LATE.format(seconds=settings.seconds)) from error
+    except BadPattern as error:
+        raise ToolError(BAD_PATTERN.format(reason=error)) from error
+    finally:
+        search.stop()
+
+
+def _nothing(query: Query, glob: str, workspace: Workspace, found: SearchResult) -> str:
+    if not found.searched:
+        return _no_files(query, glob, workspace)
+    where = f" named by {glob[:SHOWN]!r}" if glob else ""
+    hint = AS_IT_STANDS if not query.is_regex and EXPRESSION.search(query.pattern) else ""
+    files = _count(found.searched, "file")
+    nothing = NOTHING.format(pattern=query.pattern[:SHOWN], files=files, where=where, hint=hint)
+    return nothing + LARGER.format(bytes=query.file_bytes)
+
+
+def _no_files(query: Query, glob: str, workspace: Workspace) -> str:
+    if _is_empty(workspace):
+        return EMPTY
+    if not query.glob:
+        return NONE.format(bytes=query.file_bytes)
+    return NO_FILES.format(glob=glob[:SHOWN], hint=_hint(query.glob)) + LARGER.format(bytes=query.file_bytes)
+
+
+def _is_empty(workspace: Workspace) -> bool:
+    try:
+        with os.scandir(workspace.folder) as entries:
+            return all(entry.name in (GIT, *workspace.hidden) for entry in entries)
+    except FileNotFoundError:
+        return True
+
+
+def _hint(glob: FileGlob) -> str:
+    """What is likely to be wrong with a glob that no file matches."""
+    if glob.is_negated:
+        return ""
+    if not glob.is_name:
+        return PATHS if glob.name == "*" else ANYWHERE.format(name=glob.name)
+    return IGNORED if re.search(r"[*?\[{]", glob.name) else A_NAME.format(glob=glob.name)
+
+
+def _answer(found: SearchResult, shown: int, settings: SearchSettings, room: int) -> str:
+    """Lines by file, as many as are asked for and have room; then what was left out."""
+    lines, used = list[str](), 0
+    for line in _lines(found, settings.line_characters):
+        used += len(line) + 1
+        if len(lines) == shown or (used > room and lines):
+            break
+        lines.append(line)
+    return "\n".join([_head(found, settings), *lines, *_left_out(found, len(lines), shown, settings)])
+
+
+def _lines(found: SearchResult, most: int) -> Iterator[str]:
+    """The lines; the path of a file stands before its first."""
+    for file in found.files:
+        path = f"\n{_printable(file.path)}:\n"
+        for message in file.messages:
+            match = match_of(message)
+            yield f"{path}{match.number}: {_cut(match, most)}"
+            path = ""
+
+
+def _cut(match: Match, most: int) -> str:
+    """The line, or of a long one what stands around the match."""
+    text = match.line.decode(errors="replace")
+    if len(text) <= most:
+        return text
+    start = len(match.line[: match.start].decode(errors="replace"))
+    begin = max(0, min(start - most // 4, len(text) - most))
+    end = begin + most
+    return f"{'[...] ' if begin else ''}{text[begin:end]}{' [...]' if end < len(text) else ''}"
+
+
+def _printable(path: str) -> str:
+    """A path on one line, whatever bytes are in its name."""
+    text = path.encode(errors="surrogateescape").decode(errors="replace")
+    return text if text.isprintable() else repr(text)
+
+
+def _head(found: SearchResult, settings: SearchSettings) -> str:
+    if found.is_cut:
+        return f"More than {settings.counted:,} matching lines; the first by path:"
+    return f"{_count(found.total, 'matching line')} in {_count(len(found.files), 'file')}:"
+
+
+def _left_out(found: SearchResult, count: int, shown: int, settings: SearchSettings) -> Iterator[str]:
+    rest = f"more than {settings.counted - count:,}" if found.is_cut else f"{found.total - count:,}"
+    if found.is_cut or found.total > count:
+        # An answer that is full does not become longer.
+        yield f"\n{count:,} shown, {rest} left out. {FEWER_OR_MORE if count == shown else FEWER}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

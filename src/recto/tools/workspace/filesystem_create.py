@@ -1,0 +1,83 @@
+"""The tool that makes a new file in the workspace (R15). It replaces none."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from functools import partial
+from typing import Annotated
+
+from pydantic import Field
+
+from recto.errors import ToolError
+from recto.tools.blocking import in_thread
+from recto.tools.mark import tool
+from recto.tools.ports import ToolContext
+from recto.tools.workspace.open_path import (
+    errors_begin_so,
+    names_of_file,
+    open_path,
+    workspace_in,
+)
+from recto.tools.workspace.workspace_files import NewFile, PlaceCheck
+from recto.tools.workspace.workspaces import LEFT_SECONDS, Workspace, drop_left_in, lock_of
+
+NAME = "filesystem-create"
+EXISTS = "{path} is there already, and was not changed. Change it with filesystem-edit, or choose another path."
+
+
+@tool(name=NAME, changes="files")
+async def filesystem_create(
+    filePath: Annotated[
+        str, Field(description="Where: a path in the workspace with the file's name, such as src/main.py.")
+    ],
+    content: Annotated[str, Field(description="All that the file is to hold.")],
+    context: ToolContext,
+) -> str:
+    """Make a new file in the workspace. Missing folders are made; a file that is there is not replaced."""
+    with errors_begin_so():
+        workspace = workspace_in(context)
+        async with lock_of(workspace.folder):
+            return await in_thread(partial(_create, workspace, filePath, content), name=NAME)
+
+
+def _create(workspace: Workspace, path: str, content: str) -> str:
+    names = names_of_file(path, workspace)
+    shown = "/".join(names)
+    with open_path(workspace, names) as found:
+        real = found.names
+        if not found.missing:
+            raise ToolError(
+                f"{shown} is a folder. Choose another path." if found.is_folder else EXISTS.format(path=shown)
+            )
+    data = content.encode()
+    write_file(workspace, real, data, partial(_refuse_another, shown))
+    lines = content.count("\n") + (not content.endswith("\n") and content != "")
+    return f"Created {shown}: {lines:,} line{'s' * (lines != 1)}, {len(data):,} bytes."
+
+
+def _refuse_another(path: str, _: int, there: os.stat_result | None) -> None:
+    if there is not None:
+        raise ToolError(EXISTS.format(path=path))
+
+
+def write_file(
+    workspace: Workspace, names: tuple[str, ...], data: bytes, check: PlaceCheck, like: os.stat_result | None = None
+) -> None:
+    """Put a file in its place in the workspace, whole or not at all. `check` may refuse right before."""
+    new = new_file(workspace, names, like)
+    try:
+        new.begin()
+        new.write(data)
+        new.finish(check)
+    finally:
+        new.abandon()
+
+
+def new_file(workspace: Workspace, names: tuple[str, ...], like: os.stat_result | None = None) -> NewFile:
+    """A file on its way. What others have left half-written is swept first: nobody else does in a given folder."""
+    if not workspace.is_own:
+        with suppress(OSError):
+            drop_left_in(workspace.folder, time.time() - LEFT_SECONDS)
+    return NewFile(workspace, names, like=like)

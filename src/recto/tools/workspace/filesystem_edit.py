@@ -1,0 +1,191 @@
+"""The tool that changes a file of the workspace by search and replace (R15), and answers with a diff.
+
+Nobody else's change is lost: right before the new file takes the place of the old one, that is compared with what was
+read.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from recto.errors import ToolError
+from recto.tools.blocking import in_thread
+from recto.tools.mark import tool
+from recto.tools.ports import ToolContext
+from recto.tools.text.encodings import HEAD_BYTES, UTF8, TextEncoding, encoding_of
+from recto.tools.text.line_diff import line_diff
+from recto.tools.text.replacement import EditedText, TextEdit, edit_text
+from recto.tools.workspace.filesystem_create import write_file
+from recto.tools.workspace.filesystem_read import missing_text
+from recto.tools.workspace.open_path import (
+    PLAIN_FILE,
+    errors_begin_so,
+    names_in,
+    open_path,
+    roots_of,
+    workspace_in,
+)
+from recto.tools.workspace.workspace_files import refuse_change
+from recto.tools.workspace.workspaces import Workspace, lock_of
+
+NAME = "filesystem-edit"
+HEADER = "Changed {path}.{note}"
+LOOSELY = " Found with other blanks or another indentation, to which the replacement was brought."
+LOOSELY_SOME = " Edits {numbers} were found with other blanks or another indentation, to which they were brought."
+UNCHANGED = "{path} was not changed: {problem}"
+MEANWHILE = "{path} was not changed: somebody else changed it meanwhile. Read it again, and edit what is there now."
+TOO_MANY = "There are {count:,} edits, and {most:,} can be made in one call. Make the others in another; none was made."
+NO_EDITS = "Give searchContent and replaceContent, or edits as a list of them, and not both."
+
+
+class SearchReplace(TypedDict):
+    """One of several edits of a file."""
+
+    searchContent: str
+    replaceContent: str
+    occurrence: NotRequired[Annotated[int, Field(ge=1)] | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OpenedText:
+    """A text file as it was read: where it really is, what it holds, and how that is written."""
+
+    names: tuple[str, ...]
+    data: bytes
+    about: os.stat_result
+
+
+@tool(name=NAME, changes="files")
+async def filesystem_edit(
+    filePath: Annotated[str, Field(description="A file of the workspace, such as src/main.py.")],
+    context: ToolContext,
+    *,
+    searchContent: Annotated[
+        str | None, Field(description="Text of the file, as a read shows it without line numbers.")
+    ] = None,
+    replaceContent: Annotated[str | None, Field(description="What takes its place.")] = None,
+    occurrence: Annotated[
+        int | None, Field(ge=1, description="Which one, from 1 on, where the text is there several times.")
+    ] = None,
+    edits: Annotated[
+        list[SearchReplace] | None,
+        Field(description="Several changes at once in the place of one; all are made or none."),
+    ] = None,
+) -> str:
+    """Change a file of the workspace: text in it is searched for and replaced, and the answer is the diff. The text has
+    to be there exactly once; blanks at line ends and the indentation of all its lines may differ.
+    """
+    with errors_begin_so():
+        workspace = workspace_in(context)
+        wanted = _wanted(searchContent, replaceContent, occurrence, edits)
+        if len(wanted) > workspace.limits.edits:
+            raise ToolError(TOO_MANY.format(count=len(wanted), most=workspace.limits.edits))
+        async with lock_of(workspace.folder):
+            return await in_thread(partial(edit_file, workspace, filePath, wanted, context.characters), name=NAME)
+
+
+def _wanted(
+    search: str | None, replace: str | None, occurrence: int | None, edits: Sequence[SearchReplace] | None
+) -> Sequence[TextEdit]:
+    if search is not None and replace is not None and not edits:
+        return (TextEdit(search=search, replace=replace, occurrence=occurrence),)
+    if not edits or search is not None or replace is not None or occurrence is not None:
+        raise ToolError(NO_EDITS)
+    return [
+        TextEdit(search=one["searchContent"], replace=one["replaceContent"], occurrence=one.get("occurrence"))
+        for one in edits
+    ]
+
+
+def edit_file(workspace: Workspace, path: str, edits: Sequence[TextEdit], room: int) -> str:
+    """Make the edits, and say what changed in `room` characters. It blocks."""
+    names = names_in(path, roots_of(workspace.folder))
+    shown = "/".join(names) or "."
+    opened = _open(workspace, names, shown)
+    encoding = _encoding(opened.data, shown)
+    text = encoding.decode(opened.data)
+    try:
+        edited = edit_text(text, edits)
+    except ToolError as error:
+        raise ToolError(UNCHANGED.format(path=shown, problem=error)) from error
+    data = _encoded(edited, encoding, shown)
+    write_file(workspace, opened.names, data, partial(_refuse_changed, opened, shown), like=opened.about)
+    header = HEADER.format(path=shown, note=_note(edited, len(edits)))
+    longest = workspace.limits.line_characters
+    return f"{header}\n{line_diff(text, edited.spans, shown, room - len(header) - 100, longest)}"
+
+
+def _open(workspace: Workspace, names: tuple[str, ...], shown: str) -> _OpenedText:
+    with open_path(workspace, names) as found:
+        if found.missing:
+            raise ToolError(missing_text(found, shown, workspace))
+        if found.is_folder or found.descriptor is None:
+            raise ToolError(f"{shown} is a folder. Name a file in it.")
+        refuse_change(found.names, workspace)
+        # It is held in memory whole, several times.
+        about, most = os.fstat(found.descriptor), workspace.limits.edit_bytes
+        if about.st_size > most:
+            problem = f"it has {about.st_size:,} bytes, and {most:,} are allowed. Change it with a command."
+            raise ToolError(UNCHANGED.format(path=shown, problem=problem))
+        return _OpenedText(names=found.names, data=_read(found.descriptor, most), about=about)
+
+
+def _read(descriptor: int, most: int) -> bytes:
+    """The bytes of a file, `most` and one more at the most."""
+    with os.fdopen(descriptor, "rb", closefd=False) as file:
+        return file.read(most + 1)
+
+
+def _encoding(data: bytes, path: str) -> TextEncoding:
+    encoding = encoding_of(data[:HEAD_BYTES])
+    if isinstance(encoding, str):
+        raise ToolError(UNCHANGED.format(path=path, problem=f"it is {encoding}, and no text."))
+    if encoding.name != UTF8 and not _comes_back(data, encoding):
+        problem = "it is not certain which encoding it is in, so an edit could damage it. Change it with a command."
+        raise ToolError(UNCHANGED.format(path=path, problem=problem))
+    return encoding
+
+
+def _comes_back(data: bytes, encoding: TextEncoding) -> bool:
+    try:
+        return encoding.encode(encoding.decode(data)) == data
+    except UnicodeError:
+        return False
+
+
+def _encoded(edited: EditedText, encoding: TextEncoding, path: str) -> bytes:
+    try:
+        return encoding.encode(edited.text)
+    except UnicodeEncodeError as error:
+        problem = (
+            f"it is in {encoding.name}, which has no {edited.text[error.start]!r}. Write it with other characters."
+        )
+        raise ToolError(UNCHANGED.format(path=path, problem=problem)) from error
+
+
+def _refuse_changed(opened: _OpenedText, path: str, folder: int, there: os.stat_result | None) -> None:
+    """Raise ToolError where the file is not what was read any more."""
+    if there is None or _read_now(folder, opened.names[-1], len(opened.data)) != opened.data:
+        raise ToolError(MEANWHILE.format(path=path))
+
+
+def _read_now(folder: int, name: str, most: int) -> bytes | None:
+    descriptor = os.open(name, PLAIN_FILE, dir_fd=folder)
+    try:
+        return _read(descriptor, most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+    finally:
+        os.close(descriptor)
+
+
+def _note(edited: EditedText, count: int) -> str:
+    if not edited.loosely:
+        return ""
+    return LOOSELY if count == 1 else LOOSELY_SOME.format(numbers=", ".join(map(str, edited.loosely)))

@@ -1,0 +1,262 @@
+"""The safe way to what a path in a workspace names. It never leads above the workspace's folder, not even in a race.
+
+Every step is opened by its name in the folder opened before, and never through a link. A link is read, and its own
+steps are walked in the same way: it may lead anywhere inside, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Collection, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from recto.errors import ToolError
+from recto.page.fold.failures import ERROR_PREFIX
+from recto.tools.ports import ToolContext
+from recto.tools.workspace.workspace_files import (
+    FOLDER,
+    MOST_FOLDERS,
+    SHOWN,
+    Workspace,
+    check_names,
+    check_text,
+    refuse_gone,
+)
+
+# As many as the kernel follows. Steps that somebody swapped under our hands are taken again, and count alike.
+MOST_LINKS = 40
+# The longest path a system takes, that of the workspace included.
+LONGEST_ABSOLUTE = 4_096
+# Never waits for the other end of a pipe, and makes no terminal ours.
+PLAIN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+SWAPPED = (errno.ENOTDIR, errno.ELOOP, errno.ENOENT, errno.EINVAL, errno.ENXIO)
+DRIVE = re.compile(r"[A-Za-z]:/")
+KINDS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+NO_WORKSPACE = "This server gives threads no workspace, so there are no files to work with."
+OUTSIDE = "{shown} leads out of the workspace. Name a place inside it, such as src/main.py."
+OUT_BY_LINK = "{path} is, or lies behind, a link that leads out of the workspace. What is there is not for you."
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenPath:
+    """What a path leads to, while it is open: a file or a folder, or None where there is none.
+
+    `names` are the steps to it from the workspace's folder with all links followed. Of those `missing` are not there;
+    `folder` is the last one that is, None where even the workspace is not made yet.
+    """
+
+    names: tuple[str, ...]
+    folder: int | None
+    descriptor: int | None = None
+    missing: tuple[str, ...] = ()
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether a folder was found. A workspace that is not made yet is one that is empty."""
+        return not self.missing and (self.descriptor is None or stat.S_ISDIR(os.fstat(self.descriptor).st_mode))
+
+
+def names_in(path: str, roots: Collection[str]) -> tuple[str, ...]:
+    """The names a path consists of, from the workspace on; none is the workspace itself. `..` is resolved as text.
+
+    `roots` are the absolute paths the workspace's folder goes by. Raises ToolError for a path that leads elsewhere.
+    """
+    shown = f"The path {path[:SHOWN]!r}"
+    check_text(path, shown, LONGEST_ABSOLUTE)
+    if not path.strip():
+        raise ToolError(f"{shown} is empty. Name a file, such as src/main.py, or `.` for the whole workspace.")
+    if "\\" in path and "/" in path:
+        raise ToolError(f"{shown} has both / and \\ in it. Put / between folders.")
+    text = path.replace("\\", "/")
+    if DRIVE.match(text):
+        raise ToolError(OUTSIDE.format(shown=shown))
+    if text.startswith("/"):
+        text = _below(os.path.normpath(text), roots, shown)
+    names = list[str]()
+    for name in text.split("/"):
+        if name == ".." and not names:
+            raise ToolError(OUTSIDE.format(shown=shown))
+        if name == "..":
+            names.pop()
+        elif name not in ("", "."):
+            names.append(name)
+    check_names(tuple(names), shown)
+    return tuple(names)
+
+
+def _below(path: str, roots: Collection[str], shown: str) -> str:
+    # Two slashes at the beginning mean the same as one.
+    clean = "/" + path.lstrip("/")
+    for root in roots:
+        if clean == root or clean.startswith(f"{root}/"):
+            return clean.removeprefix(root)
+    raise ToolError(OUTSIDE.format(shown=shown))
+
+
+def names_of_file(path: str, workspace: Workspace) -> tuple[str, ...]:
+    """The names of a path that a file can be at. Raises ToolError for one that only a folder can be at."""
+    names = names_in(path, roots_of(workspace.folder))
+    if not names or path.rstrip().endswith(("/", "\\", "/.")):
+        raise ToolError(f"The path {path[:SHOWN]!r} names no file. Say what it is to be called, such as src/main.py.")
+    return names
+
+
+def roots_of(folder: Path) -> tuple[str, ...]:
+    """The absolute paths a folder goes by: as it is named, and as commands in it see it."""
+    # realpath, not Path.resolve: of a loop of links it makes a path too, which then does not open.
+    return tuple(dict.fromkeys((str(folder.absolute()), os.path.realpath(folder))))
+
+
+def workspace_in(context: ToolContext) -> Workspace:
+    """The folder a thread works in. Raises ToolError where it has none."""
+    if context.workspace is None:
+        raise ToolError(NO_WORKSPACE)
+    return context.workspace
+
+
+@contextmanager
+def errors_begin_so() -> Generator[None]:
+    """What cannot be done is told with the word that says so in a result too (R3)."""
+    try:
+        yield
+    except ToolError as error:
+        raise ToolError(f"{ERROR_PREFIX} {error}", status=error.status) from error
+
+
+@contextmanager
+def open_path(workspace: Workspace, names: tuple[str, ...]) -> Generator[OpenPath]:
+    """What these names lead to. Raises ToolError for what leads out, and for what is neither a file nor a folder."""
+    shown = "/".join(names) or "."
+    try:
+        top = os.open(workspace.folder, FOLDER)
+    except FileNotFoundError:
+        refuse_gone(workspace)
+        yield OpenPath(names=names, folder=None, missing=names)
+        return
+    except OSError as error:
+        raise ToolError(f"The workspace cannot be opened: {error.strerror}.") from error
+    walk = _Walk(top, workspace)
+    try:
+        found = _as_tool_errors(walk, names, shown)
+        yield found
+    finally:
+        walk.close()
+
+
+def _as_tool_errors(walk: _Walk, names: tuple[str, ...], shown: str) -> OpenPath:
+    """The end of the walk; what the system says against it is said without the paths of this machine."""
+    try:
+        return walk.to(names, shown)
+    except OSError as error:
+        raise ToolError(f"{shown} cannot be opened: {error.strerror}.") from error
+
+
+class _Walk:
+    """The folders from the workspace down to where the walk is, all open, and the file at its end."""
+
+    def __init__(self, top: int, workspace: Workspace) -> None:
+        self._folders = [top]
+        self._names = list[str]()
+        self._file: int | None = None
+        self._links = 0
+        self._folder = workspace.folder
+        self._hidden = frozenset(tuple(path.split("/")) for path in workspace.hidden)
+
+    def to(self, names: Sequence[str], shown: str) -> OpenPath:
+        left = [*reversed(names)]
+        while left:
+            name = left.pop()
+            if name == "..":
+                self._climb(shown)
+            elif name not in ("", "."):
+                found = self._look(name)
+                if found is None:
+                    missing = (name, *[one for one in reversed(left) if one not in ("", ".")])
+                    return OpenPath(names=(*self._names, *missing), folder=self._folders[-1], missing=missing)
+                left += reversed(self._step(name, found, shown, is_last=not left))
+        if self._file is not None:
+            return OpenPath(names=tuple(self._names), folder=self._folders[-1], descriptor=self._file)
+        return OpenPath(names=tuple(self._names), folder=self._folders[-1], descriptor=self._folders[-1])
+
+    def close(self) -> None:
+        for descriptor in (*self._folders, *([] if self._file is None else [self._file])):
+            os.close(descriptor)
+
+    def _climb(self, shown: str) -> None:
+        if len(self._folders) == 1:
+            raise ToolError(OUT_BY_LINK.format(path=shown))
+        os.close(self._folders.pop())
+        self._names.pop()
+
+    def _look(self, name: str) -> os.stat_result | None:
+        if (*self._names, name) in self._hidden:
+            return None
+        try:
+            return os.stat(name, dir_fd=self._folders[-1], follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def _step(self, name: str, found: os.stat_result, shown: str, *, is_last: bool) -> Sequence[str]:
+        """Take a step. Returns what is to be walked in its place: the steps of a link, or the same one again."""
+        try:
+            if stat.S_ISLNK(found.st_mode):
+                return self._follow(name, shown)
+            if stat.S_ISDIR(found.st_mode):
+                return self._enter(name, shown)
+            if stat.S_ISREG(found.st_mode) and is_last:
+                return self._open(name)
+        except OSError as error:
+            if error.errno not in SWAPPED:
+                raise
+            self._count_link(shown)
+            return (name,)
+        if stat.S_ISREG(found.st_mode):
+            raise ToolError(
+                f"{'/'.join((*self._names, name))} is a file, so nothing lies in it. Read it by its own path."
+            )
+        kind = next((kind for is_kind, kind in KINDS if is_kind(found.st_mode)), "no plain file")
+        raise ToolError(f"{shown} is {kind}. Only files and folders can be read and changed here.")
+
+    def _enter(self, name: str, shown: str) -> Sequence[str]:
+        if len(self._folders) > MOST_FOLDERS + 1:
+            raise ToolError(f"{shown} leads more than {MOST_FOLDERS} folders deep. Choose another path.")
+        self._folders.append(os.open(name, FOLDER, dir_fd=self._folders[-1]))
+        self._names.append(name)
+        return ()
+
+    def _open(self, name: str) -> Sequence[str]:
+        descriptor = os.open(name, PLAIN_FILE, dir_fd=self._folders[-1])
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.ENXIO, "It is no file any more")
+        self._file = descriptor
+        self._names.append(name)
+        return ()
+
+    def _follow(self, name: str, shown: str) -> Sequence[str]:
+        self._count_link(shown)
+        target = os.readlink(name, dir_fd=self._folders[-1])
+        if not target.startswith("/"):
+            return target.split("/")
+        try:
+            inside = _below(target, roots_of(self._folder), shown)
+        except ToolError as error:
+            raise ToolError(OUT_BY_LINK.format(path=shown)) from error
+        while len(self._folders) > 1:
+            self._climb(shown)
+        return inside.split("/")
+
+    def _count_link(self, shown: str) -> None:
+        self._links += 1
+        if self._links > MOST_LINKS:
+            raise ToolError(f"{shown} leads through more than {MOST_LINKS} links, or round in a circle.")

@@ -1,0 +1,253 @@
+"""Files of a workspace put back as a snapshot has them, each whole or not at all; and a workspace copied for a fork.
+
+It touches nothing that is ignored, hidden or guarded, nothing that changes meanwhile, and nothing whose present state
+was not kept. No path leads out of the workspace, whatever is put in the place of a folder.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+from recto.errors import TooLarge, ToolError
+from recto.tools.workspace.ignored import DEEPEST, GITIGNORE, READ_FILE, IgnoreRules, is_ignored, rules_in, rules_of
+from recto.tools.workspace.snapshots import FileChange, FileState, FolderState, difference, left_out_of
+from recto.tools.workspace.workspace_files import (
+    FOLDER,
+    NEW_FILE,
+    PRIVATE_FILE,
+    PRIVATE_FOLDER,
+    Workspace,
+    bytes_in,
+    open_folder,
+    open_root,
+)
+
+LOGGER = logging.getLogger("recto.tools")
+AT_ONCE = 2**20
+TOO_LARGE = "{folder} holds {size:,} bytes, and a copy may have {most:,}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestoredFiles:
+    """What was put back, and what could not be, by path."""
+
+    restored: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restoring:
+    """From the state that is there `now` to what it was `before`. `content` gives what was kept under a digest."""
+
+    before: FolderState
+    now: FolderState
+    content: Callable[[str], bytes]
+    paths: Collection[str] | None = None
+
+    @property
+    def changes(self) -> list[FileChange]:
+        """What is to be put back."""
+        found = difference(self.before, self.now)
+        return [one for one in found if self.paths is None or one.path in self.paths]
+
+
+def restore(workspace: Workspace, wanted: Restoring) -> RestoredFiles:
+    """Put files back, and remove those that are new. It blocks."""
+    work = _Work(wanted=wanted, rules=left_out_of(workspace))
+    top = open_root(workspace)
+    try:
+        work.top = top
+        work.run()
+    # Whatever it is, files may have been replaced by then: who asked is to know which.
+    except Exception:
+        LOGGER.exception("Files of %s could not all be put back", workspace.folder)
+    finally:
+        os.close(top)
+    restored = frozenset(work.restored)
+    left = [one.path for one in wanted.changes if one.path not in restored]
+    return RestoredFiles(restored=tuple(sorted(restored)), left=tuple(left))
+
+
+@dataclass(kw_only=True)
+class _Work:
+    """One restoring on its way, in an open folder."""
+
+    wanted: Restoring
+    rules: IgnoreRules
+    top: int = -1
+    restored: list[str] = field(default_factory=list[str])
+
+    def run(self) -> None:
+        """What is new goes first, so that a file can be where a folder was, and the other way round.
+
+        What was ignored then was not kept, so it is not new; what is now was not looked at, so it is not there.
+        """
+        changes, then = [one for one in self.wanted.changes if self._may_touch(one)], self._rules_of_then()
+        new = [one for one in changes if one.change == "created" and not is_ignored(one.path, then)]
+        self._note(new)
+        self._drop_folders(new)
+        self._make_folders()
+        self._note([one for one in changes if one.change != "created"])
+
+    def _rules_of_then(self) -> Mapping[str, IgnoreRules]:
+        """Those of each `.gitignore`. By one that cannot be read, all may have been ignored."""
+        then = dict[str, IgnoreRules]()
+        for path, state in self.wanted.before.files.items():
+            if path.rpartition("/")[2] == GITIGNORE and state.target is None:
+                try:
+                    then[path] = rules_in(self.wanted.content(state.digest or ""))
+                except OSError:
+                    then[path] = rules_of(("*",))
+        return then
+
+    def _may_touch(self, one: FileChange) -> bool:
+        names = one.path.split("/")
+        folders = ["/".join(names[:depth]) for depth in range(1, len(names))]
+        hidden = any(self.rules.leave_out(folder, is_folder=True) for folder in folders)
+        return one.is_kept and not hidden and not self.rules.leave_out(one.path, is_folder=False)
+
+    def _note(self, changes: Iterable[FileChange]) -> None:
+        for one in changes:
+            if self._put_back(one):
+                self.restored.append(one.path)
+
+    def _put_back(self, one: FileChange) -> bool:
+        *folders, name = one.path.split("/")
+        before, now = self.wanted.before.files.get(one.path), self.wanted.now.files.get(one.path)
+        try:
+            if before is not None:
+                self._make_way(folders)
+            with open_folder(self.top, tuple(folders)) as folder:
+                # Somebody else's since: what is there is in no snapshot.
+                if not _is_still(folder, name, now):
+                    return False
+                if before is None:
+                    os.unlink(name, dir_fd=folder)
+                else:
+                    self._write(before, folder, name)
+        except (OSError, ToolError):
+            return False
+        return True
+
+    def _make_way(self, names: list[str]) -> None:
+        for depth in range(1, len(names) + 1):
+            self._make_folder(names[:depth])
+
+    def _make_folder(self, names: list[str]) -> None:
+        mode = self.wanted.before.folders.get("/".join(names), PRIVATE_FOLDER)
+        with open_folder(self.top, tuple(names[:-1])) as folder, suppress(FileExistsError):
+            os.mkdir(names[-1], PRIVATE_FOLDER, dir_fd=folder)
+            with open_folder(folder, (names[-1],)) as made:
+                os.fchmod(made, mode)
+
+    def _write(self, before: FileState, folder: int, name: str) -> None:
+        part = f".recto-{uuid4().hex}.part"
+        try:
+            if before.target is not None:
+                os.symlink(before.target, part, dir_fd=self.top)
+            else:
+                with os.fdopen(os.open(part, NEW_FILE, PRIVATE_FILE, dir_fd=self.top), "wb") as file:
+                    file.write(self.wanted.content(before.digest or ""))
+                    os.fchmod(file.fileno(), before.mode)
+            os.rename(part, name, src_dir_fd=self.top, dst_dir_fd=folder)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(part, dir_fd=self.top)
+
+    def _drop_folders(self, removed: Iterable[FileChange]) -> None:
+        """New folders that nothing is in any more, the deepest first; of some paths only what those were in."""
+        new = self.wanted.now.folders.keys() - self.wanted.before.folders.keys()
+        if self.wanted.paths is not None:
+            new &= {parent.as_posix() for one in removed for parent in Path(one.path).parents}
+        for path in sorted(new, key=lambda path: path.count("/"), reverse=True):
+            *folders, name = path.split("/")
+            with suppress(OSError, ToolError), open_folder(self.top, tuple(folders)) as folder:
+                os.rmdir(name, dir_fd=folder)
+
+    def _make_folders(self) -> None:
+        """Folders as they were, those with nothing in them too."""
+        if self.wanted.paths is not None:
+            return
+        before, now = self.wanted.before.folders, self.wanted.now.folders
+        for path in sorted(path for path in before if now.get(path) != before[path]):
+            with suppress(OSError, ToolError):
+                self._make_folder(path.split("/"))
+                with open_folder(self.top, tuple(path.split("/"))) as folder:
+                    os.fchmod(folder, before[path])
+
+
+def _is_still(folder: int, name: str, now: FileState | None) -> bool:
+    """Whether what is there is what was kept a moment ago."""
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return now is None
+    if now is None:
+        return False
+    if now.target is not None:
+        return stat.S_ISLNK(found.st_mode) and os.readlink(name, dir_fd=folder) == now.target
+    stamp = (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+    return stat.S_ISREG(found.st_mode) and stamp == now.stamp
+
+
+def copy_folder(source: Path, target: Path, *, most: int = 0) -> None:
+    """All files, links and folders of one folder in a new one, ignored ones too. It blocks; no link is followed.
+
+    Raises TooLarge where there are more than `most` bytes (0: no limit), holes in files included: a copy has none.
+    """
+    with _opened(str(source)) as old:
+        size = bytes_in(old)
+        if 0 < most < size:
+            raise TooLarge(TOO_LARGE.format(folder=source, size=size, most=most))
+        target.mkdir(mode=PRIVATE_FOLDER, parents=True)
+        with _opened(str(target)) as new:
+            _copy_all(old, new, DEEPEST)
+
+
+def _copy_all(old: int, new: int, depth: int) -> None:
+    for name in os.listdir(old) if depth else ():
+        # What is gone by now, or is something else, is not copied.
+        with suppress(OSError):
+            _copy(old, new, name, depth)
+
+
+def _copy(old: int, new: int, name: str, depth: int) -> None:
+    found = os.stat(name, dir_fd=old, follow_symlinks=False).st_mode
+    mode = stat.S_IMODE(found)
+    if stat.S_ISLNK(found):
+        os.symlink(os.readlink(name, dir_fd=old), name, dir_fd=new)
+    elif stat.S_ISREG(found):
+        _copy_file(old, new, name, mode)
+    elif stat.S_ISDIR(found):
+        os.mkdir(name, PRIVATE_FOLDER, dir_fd=new)
+        with _opened(name, old) as inner, _opened(name, new) as copied:
+            _copy_all(inner, copied, depth - 1)
+            os.fchmod(copied, mode)
+
+
+def _copy_file(old: int, new: int, name: str, mode: int) -> None:
+    with (
+        os.fdopen(os.open(name, READ_FILE, dir_fd=old), "rb") as content,
+        os.fdopen(os.open(name, NEW_FILE, PRIVATE_FILE, dir_fd=new), "wb") as copied,
+    ):
+        # What grows meanwhile is copied up to where it was: it may never end.
+        left = os.fstat(content.fileno()).st_size
+        while left and (some := content.read(min(left, AT_ONCE))):
+            left -= copied.write(some)
+        os.fchmod(copied.fileno(), mode)
+
+
+@contextmanager
+def _opened(name: str, folder: int | None = None) -> Generator[int]:
+    descriptor = os.open(name, FOLDER, dir_fd=folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

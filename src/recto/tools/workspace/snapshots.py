@@ -1,0 +1,441 @@
+"""Snapshots of workspaces: what files were before a turn changed them, kept beside the server's data. Git is not used.
+
+What `.gitignore` files leave out is not in them. A manifest is put in its place last, so a snapshot is there whole or
+not at all; what was stored for one that is not is garbage. The newest manifest says which files need not be read again.
+An empty one stands for a turn whose files could not be kept, or for the newest of those dropped as too old: no later
+turn stands in for it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+import time
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias, cast
+from uuid import uuid4
+
+from recto.config.run_settings import SnapshotSettings
+from recto.conversation.json import EPOCH, dump, load
+from recto.errors import Conflict
+from recto.tools.workspace.ignored import READ_FILE, IgnoreRules, ListedEntry, listed, never_listed, rules_of
+from recto.tools.workspace.workspace_files import FOLDER, GONE, PRIVATE_FILE, PRIVATE_FOLDER, Workspace
+
+KindOfChange: TypeAlias = Literal["created", "changed", "deleted"]
+TURNS, UNDO, OBJECTS = "turns", "undo", "objects"
+# A file that was written just before it was looked at may be written again within the same tick of its clock.
+TICK = 1_000_000_000
+MICROSECOND = timedelta(microseconds=1)
+# Beyond what is kept, so that what nothing refers to is not looked for at every turn.
+SLACK = 10
+TOO_MANY = "The workspace has more than {most:,} files and folders, so none is kept. Leave some out by a .gitignore."
+
+
+class FileState(NamedTuple):
+    """A file or a link as it was. `digest` is None where its content was not kept; of a link, `target` is all of it.
+
+    `stamp` is what the system said of it: size, times of change, number. The same stamp is the same content.
+    """
+
+    mode: int
+    stamp: tuple[int, int, int, int]
+    digest: str | None = None
+    target: str | None = None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it can be put back."""
+        return self.digest is not None or self.target is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FolderState:
+    """All that is listed of a workspace, by path. `time` is when it was looked at, in nanoseconds.
+
+    `folders` are their modes, `held` is how many bytes were stored for the thread by then. `given` is the folder where
+    the operator gave it, whole; none: it is the thread's own, wherever the server keeps that.
+    """
+
+    given: str = ""
+    time: int = 0
+    files: Mapping[str, FileState] = field(default_factory=dict[str, FileState])
+    folders: Mapping[str, int] = field(default_factory=dict[str, int])
+    held: int = 0
+
+    def is_of(self, workspace: Workspace) -> bool:
+        """Whether it is this folder that was looked at."""
+        return self.given == _given(workspace)
+
+    @property
+    def digests(self) -> set[str]:
+        """Those of all contents that are kept of it."""
+        return {one.digest for one in self.files.values() if one.digest}
+
+
+NOTHING = FolderState()
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptTurn:
+    """A turn whose files are kept: the id of its user message, and when that was admitted."""
+
+    message: str
+    admitted: datetime
+
+    @property
+    def name(self) -> str:
+        """What its snapshot is called: names in the order of turns. An id may be anything, a file's name may not."""
+        return f"{(self.admitted - EPOCH) // MICROSECOND:020}-{_digest(self.message)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileChange:
+    """What became of a file, and whether it can be put back as it was."""
+
+    path: str
+    change: KindOfChange
+    is_kept: bool
+
+
+def _given(workspace: Workspace) -> str:
+    return "" if workspace.is_own else str(workspace.folder)
+
+
+def difference(old: FolderState, new: FolderState) -> list[FileChange]:
+    """What became of the files of one state in the other, by path."""
+    changes = list[FileChange]()
+    for path in sorted({*old.files, *new.files}):
+        before, after = old.files.get(path), new.files.get(path)
+        if before and after and is_same(before, after):
+            continue
+        change = "created" if before is None else "deleted" if after is None else "changed"
+        is_kept = all(state.is_kept for state in (before, after) if state)
+        changes.append(FileChange(path=path, change=change, is_kept=is_kept))
+    return changes
+
+
+def is_same(before: FileState, after: FileState) -> bool:
+    """Whether two states of a path are one content with one mode."""
+    if before.mode != after.mode or before.target != after.target:
+        return False
+    if before.digest is None or after.digest is None:
+        return before.stamp == after.stamp
+    return before.digest == after.digest
+
+
+def left_out_of(workspace: Workspace) -> IgnoreRules:
+    """What no snapshot has and no restoring touches: git's own, what is hidden, and what is guarded."""
+    return rules_of(never_listed((*workspace.hidden, *workspace.guarded)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshots:
+    """The snapshots of all threads, each in a folder of its own in `root`. All of it blocks."""
+
+    root: Path
+    settings: SnapshotSettings = SnapshotSettings()
+
+    def has_turn(self, thread: str, message: str) -> bool:
+        """Whether keeping the files was tried before the turn of this user message changed any: later is too late."""
+        return any(name.endswith(_digest(message)) for name in self._turns(thread))
+
+    def has_any(self, thread: str) -> bool:
+        """Whether files of a thread were kept before any turn."""
+        return bool(self._turns(thread))
+
+    def keep_turn(self, workspace: Workspace, thread: str, turn: KeptTurn) -> FolderState:
+        """Keep the files as they are before a turn changes them. Where that fails, nothing stands in for them."""
+        name = f"{TURNS}/{turn.name}"
+        try:
+            return self._keep(workspace, thread, name)
+        except Exception:
+            with suppress(OSError):
+                self._note_missing(thread, name)
+            raise
+
+    def keep_undo(self, workspace: Workspace, thread: str, before: FolderState = NOTHING) -> tuple[str, FolderState]:
+        """Keep the files as they are, `before` others are put in their place: those stay, however old they are.
+
+        Returns the name that brings the files back.
+        """
+        name = uuid4().hex
+        return name, self._keep(workspace, thread, f"{UNDO}/{name}", before)
+
+    def of_turn(self, thread: str, turn: KeptTurn) -> FolderState | None:
+        """The files as they were before a turn, or the first after it that changed any.
+
+        Between turns that keep nothing, nothing changes. None: no turn has changed any, or they are not kept.
+        """
+        names = self._turns(thread)
+        own = [name for name in names if name.endswith(_digest(turn.message))]
+        later = [name for name in names if name >= turn.name]
+        return self._read(thread, f"{TURNS}/{(own or later)[0]}") if own or later else None
+
+    def of_undo(self, thread: str, name: str) -> FolderState | None:
+        """The files as they were before some were put back."""
+        return self._read(thread, f"{UNDO}/{name}") if name.isalnum() else None
+
+    def state(self, workspace: Workspace, thread: str) -> FolderState:
+        """The files as they are now. Nothing is kept."""
+        return self._look(workspace, self._newest(thread), lambda content: hashlib.sha256(content).hexdigest())
+
+    def content(self, thread: str, digest: str) -> bytes:
+        """What was kept under a digest. Raises OSError where it is not there any more, or is damaged."""
+        path = self._object(thread, digest)
+        with suppress(zlib.error):
+            content = zlib.decompress(path.read_bytes())
+            if hashlib.sha256(content).hexdigest() == digest:
+                return content
+        raise OSError(errno.EIO, "What was kept is damaged", str(path))
+
+    def _keep(self, workspace: Workspace, thread: str, name: str, before: FolderState = NOTHING) -> FolderState:
+        last = self._newest(thread)
+        store = _Objects(self, thread, last.held, {*last.digests, *before.digests})
+        state = self._look(workspace, last, store.add)
+        state = replace(state, held=store.held)
+        _put(self._folder(thread), self._folder(thread) / name, zlib.compress(dump(_written(state)), 1))
+        if self._drop_old(thread, self.settings.kept + SLACK):
+            self._collect(thread, store.used)
+        return state
+
+    def _look(self, workspace: Workspace, last: FolderState, keep: Callable[[bytes], str | None]) -> FolderState:
+        if workspace.is_gone:
+            raise Conflict(GONE)
+        known, left_out = last if last.is_of(workspace) else NOTHING, left_out_of(workspace)
+        look = _Look(known, keep, self.settings)
+        with suppress(FileNotFoundError):
+            top = os.open(workspace.folder, FOLDER)
+            try:
+                # Counted first: of too many, none is read or stored.
+                look.check(sum(1 for _ in islice(listed(top, left_out=left_out), self.settings.files + 1)))
+                for entry in listed(top, left_out=left_out):
+                    look.take(entry)
+            finally:
+                os.close(top)
+        return replace(look.state, given=_given(workspace))
+
+    def _folder(self, thread: str) -> Path:
+        return self.root / thread
+
+    def _object(self, thread: str, digest: str) -> Path:
+        return self._folder(thread) / OBJECTS / digest[:2] / digest
+
+    def _turns(self, thread: str) -> list[str]:
+        return _names(self._folder(thread) / TURNS)
+
+    def _newest(self, thread: str) -> FolderState:
+        """What was kept last, whatever for."""
+        folder = self._folder(thread)
+        kept = [path for part in (TURNS, UNDO) for name in _names(folder / part) for path in (folder / part / name,)]
+        kept = [path for path in kept if path.stat().st_size]
+        newest = max(kept, key=lambda path: path.stat().st_mtime_ns, default=None)
+        return (self._read(thread, f"{newest.parent.name}/{newest.name}") if newest else None) or NOTHING
+
+    def _read(self, thread: str, name: str) -> FolderState | None:
+        try:
+            return _state(load(zlib.decompress((self._folder(thread) / name).read_bytes())))
+        except (OSError, zlib.error, ValueError):
+            return None
+
+    def _note_missing(self, thread: str, name: str) -> None:
+        _put(self._folder(thread), self._folder(thread) / name, b"")
+
+    def make_room(self, thread: str, used: Collection[str]) -> int:
+        """Delete all that need not be kept, but for contents that are `used`. Returns the bytes of what stays."""
+        self._drop_old(thread, self.settings.kept)
+        return self._collect(thread, used)
+
+    def _drop_old(self, thread: str, most: int) -> bool:
+        """Where there are more of a kind, the newest stay. Whether any is gone, and contents with it."""
+        undo = self._folder(thread) / UNDO
+        undos = sorted(_names(undo), key=lambda name: (undo / name).stat().st_mtime_ns)
+        dropped = list[Path]()
+        for part, names in ((TURNS, self._turns(thread)), (UNDO, undos)):
+            if len(names) <= most:
+                continue
+            old = [self._folder(thread) / part / name for name in names[: -self.settings.kept]]
+            if part == TURNS:
+                self._note_missing(thread, f"{part}/{old.pop().name}")
+            dropped += old
+        for path in dropped:
+            path.unlink(missing_ok=True)
+        return bool(dropped)
+
+    def _collect(self, thread: str, used: Collection[str]) -> int:
+        """Delete contents that no snapshot has, and that are not `used`. Returns the bytes of those that stay."""
+        folder, wanted, held = self._folder(thread), set(used), 0
+        for name in (f"{part}/{name}" for part in (TURNS, UNDO) for name in _names(folder / part)):
+            wanted |= (self._read(thread, name) or NOTHING).digests
+        for inner in _names(folder / OBJECTS):
+            for name in _names(folder / OBJECTS / inner):
+                path = folder / OBJECTS / inner / name
+                if name in wanted:
+                    held += path.stat().st_size
+                else:
+                    path.unlink(missing_ok=True)
+        return held
+
+
+class _Objects:
+    """Contents of one thread as they are added, each once, until there are too many bytes of them.
+
+    What is `used` stays when room is made for more, and that is done once.
+    """
+
+    def __init__(self, snapshots: Snapshots, thread: str, held: int, used: set[str]) -> None:
+        self._snapshots = snapshots
+        self._thread = thread
+        self._has_made_room = False
+        self.held = held
+        self.used = used
+
+    def add(self, content: bytes) -> str | None:
+        digest = hashlib.sha256(content).hexdigest()
+        folder = self._snapshots.root / self._thread
+        path = folder / OBJECTS / digest[:2] / digest
+        # One that is damaged is written again.
+        with suppress(OSError):
+            self._snapshots.content(self._thread, digest)
+            self.used.add(digest)
+            return digest
+        packed = zlib.compress(content, 1)
+        if not self._fits(len(packed)):
+            return None
+        _put(folder, path, packed)
+        self.held += len(packed)
+        self.used.add(digest)
+        return digest
+
+    def _fits(self, size: int) -> bool:
+        most = self._snapshots.settings.thread_bytes
+        if self.held + size > most and not self._has_made_room:
+            self._has_made_room = True
+            self.held = self._snapshots.make_room(self._thread, self.used)
+        return self.held + size <= most
+
+
+class _Look:
+    """What is found of a workspace. A file that is as the last state has it is not read again."""
+
+    def __init__(self, last: FolderState, keep: Callable[[bytes], str | None], settings: SnapshotSettings) -> None:
+        self._last = last
+        self._keep = keep
+        self._most, self._most_files = settings.file_bytes, settings.files
+        self._files: dict[str, FileState] = {}
+        self._folders: dict[str, int] = {}
+        self._time = time.time_ns()
+
+    @property
+    def state(self) -> FolderState:
+        return FolderState(time=self._time, files=self._files, folders=self._folders)
+
+    def check(self, count: int) -> None:
+        if count > self._most_files:
+            raise Conflict(TOO_MANY.format(most=self._most_files))
+
+    def take(self, entry: ListedEntry) -> None:
+        self.check(len(self._files) + len(self._folders) + 1)
+        # What is gone by now, or cannot be read, is not there.
+        with suppress(OSError):
+            mode = stat.S_IMODE(entry.found.st_mode)
+            if entry.is_folder:
+                self._folders[entry.path] = mode
+            elif entry.is_link:
+                target = os.readlink(entry.name, dir_fd=entry.folder)
+                self._files[entry.path] = FileState(0, (0, 0, 0, 0), target=target)
+            elif entry.is_file:
+                self._files[entry.path] = self._file(entry, mode)
+
+    def _file(self, entry: ListedEntry, mode: int) -> FileState:
+        state = FileState(mode, _stamp(entry.found))
+        known = self._last.files.get(entry.path)
+        is_old = max(state.stamp[1:3]) < self._last.time - TICK
+        if known and known.digest and known.stamp == state.stamp and is_old:
+            return known._replace(mode=mode)
+        if entry.found.st_size > self._most:
+            return state
+        with os.fdopen(os.open(entry.name, READ_FILE, dir_fd=entry.folder), "rb") as file:
+            found = os.fstat(file.fileno())
+            content = file.read(self._most + 1)
+        too_large = len(content) > self._most
+        return FileState(mode, _stamp(found), digest=None if too_large else self._keep(content))
+
+
+def _stamp(found: os.stat_result) -> tuple[int, int, int, int]:
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+
+
+def _digest(message: str) -> str:
+    return hashlib.sha256(message.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(entry.name for entry in os.scandir(folder))
+    except FileNotFoundError:
+        return []
+
+
+def _put(scratch: Path, path: Path, content: bytes) -> None:
+    """A file that is there whole or not at all. One that is half written is swept with those of workspaces."""
+    part = scratch / f".recto-{uuid4().hex}.part"
+    try:
+        _write(part, content)
+        part.replace(path)
+    except FileNotFoundError:
+        path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        _write(part, content)
+        part.replace(path)
+
+
+def _write(path: Path, content: bytes) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE), "wb") as file:
+        file.write(content)
+
+
+def _written(state: FolderState) -> Mapping[str, object]:
+    files = {
+        _as_text(path): [one.mode, *one.stamp, one.digest, _as_text(one.target) if one.target else None]
+        for path, one in state.files.items()
+    }
+    folders = {_as_text(path): mode for path, mode in state.folders.items()}
+    given = _as_text(state.given)
+    return {"given": given, "time": state.time, "held": state.held, "folders": folders, "files": files}
+
+
+def _as_text(path: str) -> str:
+    """Names need not be text: what is none is written so that nothing is lost of it."""
+    return path if path.isascii() else path.encode(errors="surrogateescape").decode("latin-1")
+
+
+def _as_path(text: str) -> str:
+    return text if text.isascii() else os.fsdecode(text.encode("latin-1"))
+
+
+def _state(written: object) -> FolderState:
+    told = cast("Mapping[str, object]", written)
+    files = cast("Mapping[str, tuple[int, int, int, int, int, str | None, str | None]]", told["files"])
+    folders = cast("Mapping[str, int]", told["folders"])
+    return FolderState(
+        # Those that do not say it are taken for a thread's own: nothing of them gets into what is not.
+        given=_as_path(cast("str", told.get("given", ""))),
+        time=cast("int", told["time"]),
+        held=cast("int", told["held"]),
+        folders={_as_path(path): mode for path, mode in folders.items()},
+        files=dict(_file_states(files)),
+    )
+
+
+def _file_states(
+    rows: Mapping[str, tuple[int, int, int, int, int, str | None, str | None]],
+) -> Iterator[tuple[str, FileState]]:
+    for path, (mode, size, changed, stamped, inode, digest, target) in rows.items():
+        yield _as_path(path), FileState(mode, (size, changed, stamped, inode), digest, target and _as_path(target))

@@ -1,0 +1,116 @@
+"""The tools that a reply may call, found by whatever a model makes of their names (P11). Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from recto.conversation.json import Object, load_object
+from recto.conversation.messages import ToolOffer
+from recto.page.prompt.tools_prompt import PromptCall
+
+# What some put before the name of a tool.
+PREFIXES = ("functions.", "function.", "tools.", "default_api.")
+
+
+class OfferedTools:
+    """The tools a reply may call, by whatever models make of their names.
+
+    `chooser` takes up skills: a call named like one of them is a call of it.
+    """
+
+    def __init__(self, offers: Sequence[ToolOffer] = (), *, chooser: str = "") -> None:
+        self._offers = {offer.name: offer for offer in offers}
+        self._chooser = chooser
+
+    def __bool__(self) -> bool:
+        return bool(self._offers)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.find(name) is not None
+
+    def is_skill(self, name: str) -> bool:
+        """Whether a skill goes by this name, and no tool."""
+        return name in self.skills and name not in self._offers
+
+    @cached_property
+    def skills(self) -> frozenset[str]:
+        """The skills that may be taken up."""
+        choices = self.properties(self._chooser).get("skill")
+        found = choices.get("enum") if isinstance(choices, dict) else None
+        return frozenset(map(str, found)) if isinstance(found, list) else frozenset()
+
+    @cached_property
+    def _folded(self) -> Mapping[str, tuple[str, ...]]:
+        folded: dict[str, tuple[str, ...]] = {}
+        for name in (*self._offers, *[skill for skill in self.skills if skill not in self._offers]):
+            folded[_fold(name)] = (*folded.get(_fold(name), ()), name)
+        return folded
+
+    def find(self, written: str) -> str | None:
+        """The tool or skill that is meant: of that name, else the only one that differs in case and signs alone."""
+        for name in (written, *[written.removeprefix(one) for one in PREFIXES if written.startswith(one)]):
+            if name in self._offers or name in self.skills:
+                return name
+            found = self._folded.get(_fold(name), ())
+            if len(found) == 1:
+                return found[0]
+        return None
+
+    def may_begin(self, written: str) -> bool:
+        """Whether the name of a tool may begin so."""
+        prefix = next((one for one in PREFIXES if written.startswith(one)), "")
+        known = (*self._folded, *map(_fold, PREFIXES))
+        return any(name.startswith(_fold(written.removeprefix(prefix))) for name in known)
+
+    def properties(self, tool: str) -> Object:
+        """The schemas of a tool's arguments, by name."""
+        offer = self._offers.get(tool)
+        found = (load_object(offer.parameters) or {}).get("properties") if offer else None
+        return found if isinstance(found, dict) else {}
+
+    def only_argument(self, tool: str) -> str | None:
+        """The name of a tool's argument, where it has one, or needs one."""
+        offer = self._offers.get(tool)
+        needed = (load_object(offer.parameters) or {}).get("required") if offer else None
+        names = list(self.properties(tool))
+        required = [str(name) for name in needed] if isinstance(needed, list) else []
+        return names[0] if len(names) == 1 else required[0] if len(required) == 1 else None
+
+    def call(self, written: str, arguments: Object) -> PromptCall | None:
+        """The call of what that name means; None where nothing offered is meant, or its arguments are no JSON."""
+        name = self.find(written)
+        if name is None:
+            return None
+        if name not in self._offers:
+            scenario = arguments.get("scenario")
+            name, arguments = self._chooser, {"skill": name, **({"scenario": scenario} if scenario else {})}
+        text = as_json(arguments)
+        return None if text is None else PromptCall(name=name, arguments=text)
+
+    def settle(self, call: PromptCall) -> PromptCall:
+        """A call of the tool that is meant, its arguments as they were written; one of nothing offered as it is."""
+        name = self.find(call.name)
+        if name is None or (name == call.name and name in self._offers):
+            return call
+        if name in self._offers:
+            return PromptCall(name=name, arguments=call.arguments)
+        return self.call(name, load_object(call.arguments) or {}) or call
+
+
+def as_json(value: Object) -> str | None:
+    """Arguments as text; None where JSON has no place for them."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return text
+
+
+def _fold(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).casefold()

@@ -1,0 +1,89 @@
+"""C3: the page at `/`: open to everybody, tells nothing of anybody, runs one script; its line works."""
+
+import json
+import re
+import shutil
+import subprocess
+from html import unescape
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from recto.api.home_page import SCRIPT
+from recto.testing.client import TOKEN, HttpReply
+from tests.flow.in_process import InProcess, events_of, in_process
+
+POLICY = re.compile(
+    r"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    r"style-src 'sha256-[A-Za-z0-9+/=]{44}'; script-src 'sha256-[A-Za-z0-9+/=]{44}'"
+)
+# The page as the script sees it: an element by each id, an address, a history.
+BROWSER = """
+const elements = {line: {textContent: LINE}, token: {textContent: ""}};
+globalThis.document = {getElementById: (id) => elements[id]};
+globalThis.location = {hash: HASH, origin: "https://recto.example", pathname: "/"};
+globalThis.history = {replaceState: (state, title, url) => { location.hash = ""; }};
+SCRIPT
+console.log(JSON.stringify([elements.line.textContent, elements.token.textContent, location.hash]));
+"""
+
+
+@pytest_asyncio.fixture
+async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    async with in_process(tmp_path, monkeypatch) as made:
+        yield made
+
+
+def line_of(page: HttpReply) -> str:
+    found = re.search(r'<pre id="line">(.*?)</pre>', page.body.decode(), re.DOTALL)
+    assert found
+    return unescape(found[1])
+
+
+async def test_C3_the_home_page_needs_no_credential_and_loads_nothing(server: InProcess):
+    page = await server.send("GET", "/", token=None)
+    assert (page.status, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert POLICY.fullmatch(page.headers["content-security-policy"])
+    text = page.body.decode()
+    assert TOKEN not in text
+    assert not re.search(r"\bon\w+=|<(?:img|link|iframe|form|base)\b|src=", text)
+    links = re.findall(r'href="([^"]*)"', text)
+    assert links == ["/docs", "/openapi.json"]
+    for link in links:
+        assert (await server.send("GET", link, token=None)).status == 200
+    assert (await server.send("POST", "/", {}, token=None)).status == 401
+
+
+async def test_C3_the_line_it_shows_asks_a_question_and_may_be_sent_again_with_other_words(server: InProcess):
+    line = line_of(await server.send("GET", "/", token=None))
+    path, body = re.search(r"8787(\S+)", line), re.search(r"-d '(.*)'", line)
+    assert path
+    assert body
+    assert 'Authorization: Bearer TOKEN" -H "Content-Type: application/json"' in line
+    for asked in (body[1], body[1], body[1].replace("career", "other")):
+        sent = await server.send("POST", path[1], asked.encode())
+        assert (sent.status, events_of(sent)[-1].event["type"]) == (200, "RUN_FINISHED")
+    assert len(server.pages) == 3
+
+
+@pytest.mark.parametrize(
+    ("hash", "is_shown"),
+    [
+        pytest.param(f"#token={TOKEN}", True, id="ours"),
+        pytest.param("#token=%24%28reboot%29aaaaaaaaaaaaaaa", False, id="more than a word to a shell"),
+        pytest.param("#token=short", False, id="none of ours"),
+        pytest.param("", False, id="none"),
+    ],
+)
+async def test_C3_the_token_of_the_printed_address_is_put_into_the_line_and_taken_out_of_the_address(
+    server: InProcess, hash: str, is_shown: bool
+):
+    line = line_of(await server.send("GET", "/", token=None))
+    script = BROWSER.replace("LINE", json.dumps(line)).replace("HASH", json.dumps(hash)).replace("SCRIPT", SCRIPT)
+    node = shutil.which("node") or "node"
+    done = subprocess.run([node, "-e", script], capture_output=True, text=True, check=True)
+    shown, about, left = json.loads(done.stdout)
+    assert "https://recto.example/api/v1/chat" in shown
+    assert (f"Bearer {TOKEN}" in shown, "reboot" in shown, left) == (is_shown, False, "")
+    assert ("no longer in the address" in about) == is_shown

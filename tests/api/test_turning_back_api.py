@@ -1,0 +1,247 @@
+"""Rollback and undo over HTTP (R12, P17): what is seen changes, what is stored does not."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from recto.conversation.json import Json
+from recto.ids import new_id
+from recto.testing.client import RUNS, HttpReply, ask
+from recto.testing.model_server import Answer, Call
+from tests.api.forms import FORM, file, form_of
+from tests.flow.in_process import STREAM, InProcess, in_process, messages_of
+
+THREADS = "/api/v1/agent/threads"
+AG_UI = "/api/v1/agent/ag-ui"
+PICK: Json = {"name": "pick", "description": "Pick.", "parameters": {"type": "object"}}
+TOOLS = '''
+from recto import tool
+
+
+@tool(confirm=True)
+def send(text: str) -> str:
+    """Send a line."""
+    return f"sent {text}"
+'''
+
+
+@pytest.fixture
+async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[InProcess]:
+    settings = "file_input: {documents: true}"
+    async with in_process(tmp_path, monkeypatch, settings=settings, tools=TOOLS) as made:
+        yield made
+
+
+async def say(server: InProcess, thread: str, words: Json, id: str = "", **rest: Json) -> HttpReply:
+    body = {**ask("", thread=thread), **rest}
+    body["messages"] = [{"id": id or new_id(), "role": "user", "content": words}]
+    return await server.send("POST", RUNS, body, headers=STREAM)
+
+
+async def post(server: InProcess, thread: str, what: str, body: Json = None) -> HttpReply:
+    return await server.send("POST", f"{THREADS}/{thread}/{what}", body)
+
+
+async def ids(server: InProcess, thread: str) -> list[Json]:
+    found = (await server.send("GET", f"{THREADS}/{thread}/messages")).json["messages"]
+    return [row["id"] for row in cast("list[Mapping[str, Json]]", found)]
+
+
+def rows(folder: Path) -> Sequence[Sequence[object]]:
+    """The log as it is stored, byte for byte."""
+    with closing(sqlite3.connect(folder / "data" / "recto.db")) as database:
+        return database.execute("SELECT * FROM log ORDER BY thread, seq").fetchall()
+
+
+async def test_R12_a_rollback_answers_with_the_words_to_edit_and_they_are_gone_from_view(server: InProcess):
+    thread = new_id()
+    await say(server, thread, "One", "m1")
+    await say(server, thread, "Two", "m2")
+    before = await ids(server, thread)
+    reply = await post(server, thread, "rollback", {"messageId": "m2"})
+    assert (reply.status, reply.json) == (
+        200,
+        {
+            "threadId": thread,
+            "messageId": "m2",
+            "content": "Two",
+            "files": [],
+            "changedFiles": None,
+            "canUndo": True,
+            "skill": None,
+            "scenario": None,
+        },
+    )
+    assert await ids(server, thread) == before[:2]
+    assert (await server.send("GET", f"{THREADS}/{thread}")).json["canUndo"] is True
+    await say(server, thread, "Two, but better", "m3")
+    page = [str(message["content"]) for message in messages_of(server.pages[-1])]
+    assert [words.splitlines()[-1] for words in page[1:]] == ["One", "Well.", "Two, but better"]
+
+
+async def test_R12_an_undo_brings_back_what_was_hidden_and_hides_what_was_said_since(server: InProcess):
+    thread = new_id()
+    await say(server, thread, "One", "m1")
+    await say(server, thread, "Two", "m2")
+    before = await ids(server, thread)
+    await post(server, thread, "rollback", {"messageId": "m2"})
+    await say(server, thread, "Otherwise", "m3")
+    undone = (await post(server, thread, "undo")).json
+    assert (undone["count"], undone["messageIds"], undone["canUndo"]) == (2, before[2:], False)
+    assert await ids(server, thread) == before
+    await say(server, thread, "Three")
+    assert "Otherwise" not in str(server.pages[-1])
+    assert "Two" in str(server.pages[-1])
+
+
+async def test_R12_rows_of_the_log_are_only_added(server: InProcess, tmp_path: Path):
+    thread = new_id()
+    await say(server, thread, "One", "m1")
+    await say(server, thread, "Two", "m2")
+    before = rows(tmp_path)
+    for step, what in enumerate(("rollback", "undo", "rollback", "undo"), start=1):
+        assert (await post(server, thread, what, {"messageId": "m1"})).status == 200
+        assert rows(tmp_path)[: len(before)] == before
+        assert len(rows(tmp_path)) == len(before) + step
+
+
+async def test_P3_the_newest_message_under_a_clients_own_id_is_rolled_back_to(server: InProcess):
+    thread = new_id()
+    await say(server, thread, "One", "msg-001")
+    await post(server, thread, "rollback", {"messageId": "msg-001"})
+    await say(server, thread, "One again", "msg-001")
+    await say(server, thread, "Two", "msg-001")
+    for words in ("Two", "One again"):
+        reply = await post(server, thread, "rollback", {"messageId": "msg-001"})
+        assert (reply.json["content"], reply.json["messageId"] != "msg-001") == (words, True)
+    assert (await post(server, thread, "rollback", {"messageId": "msg-001"})).status == 404
+
+
+async def test_R12_files_come_back_with_urls_that_are_good(server: InProcess):
+    form = form_of(file("a.txt", b"words of the file"))
+    reply = await server.send("POST", "/api/v1/agent/attachments", form, headers={"content-type": FORM})
+    (row,) = cast("list[Mapping[str, Json]]", reply.json["attachments"])
+    thread = new_id()
+    part: Json = {"type": "document", "source": {"type": "url", "value": row["url"], "mimeType": "text/plain"}}
+    await say(server, thread, [{"type": "text", "text": "Read this"}, part], "m1")
+    rolled = (await post(server, thread, "rollback", {"messageId": "m1"})).json
+    (shown,) = cast("list[Mapping[str, Json]]", rolled["files"])
+    assert (rolled["content"], shown["id"], shown["name"]) == ("Read this", row["id"], "a.txt")
+    path = str(shown["url"]).partition("//")[2].partition("/")[2]
+    assert (await server.send("GET", f"/{path}", token=None)).body == b"words of the file"
+    again: Json = {"type": "document", "source": {"type": "url", "value": shown["url"], "mimeType": "text/plain"}}
+    assert (await say(server, thread, [{"type": "text", "text": "Read it"}, again])).status == 200
+
+
+async def test_R12_calls_that_waited_in_what_is_hidden_wait_no_more(server: InProcess):
+    thread = new_id()
+    await say(server, thread, "One", "m1")
+    server.answers.append(Answer(calls=(Call(name="pick"),)))
+    await say(server, thread, "Two", "m2", tools=[PICK])
+    seen = (await server.send("GET", f"{THREADS}/{thread}")).json
+    (call,) = cast("list[Mapping[str, Json]]", seen["pendingCalls"])
+    await post(server, thread, "rollback", {"messageId": "m2"})
+    assert (await server.send("GET", f"{THREADS}/{thread}")).json["pendingCalls"] == []
+    body = ask("", thread=thread)
+    words: Json = {"id": "m3", "role": "user", "content": "Three"}
+    body["messages"] = [words, {"id": "t", "role": "tool", "toolCallId": call["id"], "content": "late"}]
+    await server.send("POST", RUNS, body, headers=STREAM)
+    assert "late" not in str(server.pages[-1])
+    await post(server, thread, "undo")
+    waits = (await server.send("GET", f"{THREADS}/{thread}")).json["pendingCalls"]
+    assert [one["id"] for one in cast("list[Mapping[str, Json]]", waits)] == [call["id"]]
+
+
+async def test_R12_interrupts_of_what_is_hidden_wait_no_more(server: InProcess):
+    thread = new_id()
+    server.answers.append(Answer(calls=(Call(name="send", arguments='{"text": "hi"}'),)))
+    await say(server, thread, "One", "m1", runId="asking")
+    seen = (await server.send("GET", f"{THREADS}/{thread}")).json
+    (asked,) = cast("list[Mapping[str, Json]]", seen["interrupts"])
+    await post(server, thread, "rollback", {"messageId": "m1"})
+    assert (await server.send("GET", f"{THREADS}/{thread}")).json["interrupts"] == []
+    answer: Json = {"interruptId": asked["id"], "status": "resolved", "payload": {"approved": True}}
+    reply = await server.send("POST", f"{RUNS}/asking/resume", {"resume": [answer]})
+    assert reply.status == 404
+    await post(server, thread, "undo")
+    reply = await server.send("POST", f"{RUNS}/asking/resume", {"resume": [answer]}, headers=STREAM)
+    assert b"sent hi" in reply.body
+
+
+async def test_P15_what_a_client_left_out_of_its_list_comes_back_by_undo(server: InProcess):
+    thread = new_id()
+    await say(server, thread, "One", "m1")
+    await say(server, thread, "Two", "m2")
+    before = await ids(server, thread)
+    listed: Json = [{"id": "m1", "role": "user", "content": "One"}, {"id": "m9", "role": "user", "content": "Else"}]
+    await server.send("POST", AG_UI, {"threadId": thread, "runId": "r9", "messages": listed}, headers=STREAM)
+    assert (await ids(server, thread))[:2] == ["m1", "m9"]
+    undone = (await post(server, thread, "undo")).json
+    assert (undone["messageIds"], undone["canUndo"]) == (before[1:], False)
+    assert await ids(server, thread) == before
+
+
+async def test_R12_a_thread_is_turned_back_by_the_name_its_client_has_for_it(server: InProcess):
+    said: Json = [{"id": "m1", "role": "user", "content": "One"}]
+    await server.send("POST", AG_UI, {"threadId": "my thread", "runId": "r1", "messages": said}, headers=STREAM)
+    assert (await post(server, "my%20thread", "rollback", {"messageId": "m1"})).status == 200
+    assert (await post(server, "my%20thread", "undo")).json["messageIds"] != []
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "detail"),
+    [
+        ({"messageId": "nobody"}, 404, "There is no user message 'nobody'."),
+        ({"messageId": "\0"}, 404, "There is no user message '\\x00'."),
+        ({}, 422, "messageId: is missing; it is the id of the user message to roll back to"),
+        ({"messageId": ""}, 422, "messageId: is missing; it is the id of the user message to roll back to"),
+        ({"messageId": 7}, 422, "body.messageId: must be a string, is a number"),
+        ([], 422, "body: must be a JSON object"),
+    ],
+)
+async def test_P17_a_rollback_that_names_no_user_message_in_view_is_refused(
+    server: InProcess, body: Json, status: int, detail: str
+):
+    thread = new_id()
+    await say(server, thread, "One", "m1")
+    reply = await post(server, thread, "rollback", body)
+    assert (reply.status, reply.json["detail"]) == (status, detail)
+
+
+async def test_R12_an_answer_is_not_rolled_back_to(server: InProcess):
+    thread = new_id()
+    await say(server, thread, "One", "m1")
+    answer = (await ids(server, thread))[1]
+    reply = await post(server, thread, "rollback", {"messageId": answer})
+    assert (reply.status, reply.json["detail"]) == (404, f"There is no user message '{answer}'.")
+
+
+async def test_R12_without_a_rollback_there_is_nothing_to_undo(server: InProcess):
+    thread = new_id()
+    await say(server, thread, "One", "m1")
+    reply = await post(server, thread, "undo")
+    assert (reply.status, reply.json["detail"]) == (409, "There is no rollback to take back in this thread.")
+    for what in ("rollback", "undo", "compact"):
+        assert (await post(server, new_id(), what, {"messageId": "m1"})).status == 404
+
+
+async def test_R12_while_a_run_is_at_work_nothing_is_turned_back_or_compacted(server: InProcess):
+    thread = new_id()
+    await say(server, thread, "One", "m1")
+    server.answers.append(Answer(hang=True))
+    assert (await server.send("POST", RUNS, ask("Two", thread=thread, run="slow"))).status == 202
+    while len(server.model.requests) < 2:
+        await asyncio.sleep(0.01)
+    for what in ("rollback", "undo", "compact"):
+        reply = await post(server, thread, what, {"messageId": "m1"})
+        words = "Run 'slow' of this thread is at work. Wait for its end, or cancel it."
+        assert (reply.status, reply.json["detail"]) == (409, words)
+    await server.send("POST", f"{RUNS}/slow/cancel")
+    while (await server.send("GET", f"{RUNS}/slow")).json["status"] != "cancelled":
+        await asyncio.sleep(0.01)
+    assert (await post(server, thread, "rollback", {"messageId": "m1"})).status == 200

@@ -1,0 +1,97 @@
+"""C4: who answers: the agent that is named, else the thread's, else the server's, in the language of the words."""
+
+from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from recto.conversation.json import Json
+from recto.ids import new_id
+from recto.testing.client import RUNS, HttpReply, ask
+from tests.flow.in_process import CHAT, STREAM, InProcess, events_of, in_process
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+AG_UI, KIT = "/api/v1/agent/ag-ui", "/api/v1/copilotkit/agent"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[InProcess]:
+    with pytest.MonkeyPatch.context() as patch:
+        async with in_process(tmp_path_factory.mktemp("default"), patch, agent=None) as made:
+            yield made
+
+
+async def answering(server: InProcess, path: str, body: object, **headers: str) -> str:
+    """The agent of a run, once it has ended well."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    reply = await server.send("POST", path, body, headers={**STREAM, **named})
+    events = [sent.event for sent in events_of(reply)]
+    assert events, reply.body
+    assert events[-1]["type"] == "RUN_FINISHED", reply.body
+    return str((await run_of(server, events[0])).json["agent"])
+
+
+async def run_of(server: InProcess, begun: Mapping[str, Json]) -> HttpReply:
+    return await server.send("GET", f"{RUNS}/{begun['runId']}")
+
+
+@pytest.mark.parametrize(
+    ("path", "agent"),
+    [
+        (RUNS, "chat"),
+        (AG_UI, "chat"),
+        (f"{AG_UI}/docs", "docs"),
+        (f"{KIT}/default/run", "chat"),
+        (f"{KIT}/helper/run", "helper"),
+    ],
+)
+async def test_C4_every_way_to_run_has_the_agent_it_names_else_chat(server: InProcess, path: str, agent: str):
+    assert await answering(server, path, ask("hi")) == agent
+    if agent == "chat":
+        assert await answering(server, path, ask("hi", forwardedProps={"agent": "vibe"})) == "vibe"
+    refused = await server.send("POST", path, ask("hi", forwardedProps={"agent": "nobody"}), headers=STREAM)
+    assert refused.status == (422 if agent == "chat" else 200)
+
+
+@pytest.mark.parametrize(
+    ("words", "accept", "agent"),
+    [("你好", "en", "vibe"), ("hello", "zh", "vibe-en"), ("42", "en-GB", "vibe-en"), ("42", "", "vibe")],
+)
+async def test_C4_vibe_answers_on_chat_in_the_language_of_the_words_else_of_the_browser(
+    server: InProcess, words: str, accept: str, agent: str
+):
+    thread = new_id()
+    body = {"message": words, "conversation_id": thread}
+    assert await answering(server, CHAT, body, accept_language=accept) == agent
+    # The thread's goes on, whatever is said in it and wherever it is asked.
+    assert await answering(server, CHAT, {"message": "hello 你好 everybody", "conversation_id": thread}) == agent
+    assert await answering(server, RUNS, ask("你好", thread=thread), accept_language="en") == agent
+    assert await answering(server, RUNS, ask("hi", thread=thread, forwardedProps={"agent": "docs"})) == "docs"
+    assert await answering(server, CHAT, {"message": "hi", "conversation_id": thread}) == "docs"
+
+
+async def test_C4_one_that_is_named_is_that_one_whatever_the_language(server: InProcess):
+    for name in ("vibe", "vibe-en", "coder"):
+        for words in ("hello", "你好"):
+            assert await answering(server, RUNS, ask(words, forwardedProps={"agent": name})) == name
+
+
+async def test_C4_the_agent_of_the_server_answers_everywhere_in_the_language_of_the_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with in_process(tmp_path, monkeypatch, agent="coder") as server:
+        for path, body in ((RUNS, ask("你好")), (AG_UI, ask("你好")), (CHAT, {"message": "你好"})):
+            assert await answering(server, path, body) == "coder-zh"
+        assert await answering(server, RUNS, ask("hello")) == "coder"
+        looked = await server.send(
+            "POST", f"/api/v1/agent/threads/{new_id()}/preview", {"messages": ask("你好")["messages"]}
+        )
+        assert looked.json["agent"] == "coder-zh", looked.body
+
+
+async def test_C4_the_list_of_agents_says_who_answers_where_nobody_is_named(server: InProcess):
+    listed = (await server.send("GET", "/api/v1/agent/agents")).json["agents"]
+    assert isinstance(listed, list)
+    assert [one["name"] for one in listed if isinstance(one, Mapping) and one["default"]] == ["chat"]

@@ -1,0 +1,125 @@
+"""C1: `recto agents try`, as people type it: one turn with an agent, on a server whose data is thrown away."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from recto.testing.model_server import Answer, Call, ModelServer, failure
+
+AGENT = "---\nmodel: openai:costly\n---\n\nYou are a gardener.\n"
+TOOLS = '''
+from recto import tool
+
+@tool
+def water(plant: str, litres: float = 0.5) -> str:
+    """Water a plant."""
+    return f"{plant} has {litres} litres"
+
+@tool(confirm=True)
+def cut(plant: str) -> str:
+    """Cut a plant."""
+    return f"{plant} is short now"
+'''
+MODEL = ("--model", "compatible:small")
+
+
+def given(folder: Path, agent: str = AGENT, tools: str = TOOLS) -> Path:
+    gardener = folder / "agents" / "gardener"
+    gardener.mkdir(parents=True)
+    (gardener / "AGENT.md").write_text(agent, encoding="utf-8")
+    (gardener / "tools.py").write_text(tools, encoding="utf-8")
+    return gardener
+
+
+def tried(folder: Path, *words: str, answers: Sequence[Answer] = (), **environment: str) -> tuple[int, str, str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("RECTO_", "OPENAI_"))}
+    with ModelServer(answers) as model:
+        done = subprocess.run(
+            [sys.executable, "-m", "recto", "agents", "try", *words],
+            cwd=folder,
+            env={**clean, "RECTO_MODEL_URL": model.url, "COLUMNS": "200", **environment},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.full
+def test_C1_try_prints_pages_with_reasons_calls_results_and_the_answer_and_leaves_nothing(tmp_path: Path):
+    given(tmp_path)
+    call = Call(name="water", arguments='{"plant": "fern"}')
+    elsewhere = f"sqlite:///{tmp_path / 'elsewhere.db'}"
+    code, out, err = tried(
+        tmp_path,
+        *("agents/gardener", "Water the fern.", *MODEL),
+        answers=(Answer(text="Yes.", calls=(call,)), Answer(text="It has [half] a litre.")),
+        RECTO_DATABASE_URL=elsewhere,
+        RECTO_API_KEYS="ada:a-key-of-16-letters",
+    )
+    assert (code, err) == (0, "")
+    first, second, answer = out.split("\n\n")
+    assert re.match(r"Page 1: \d+ tokens for compatible:small\n", first)
+    assert re.search(r"^\d+ +tool water +\d+ +kept", first, re.MULTILINE)
+    assert re.search(r"^\d+ +system +\d+ +injected S9 +system prompt: who the agent is", first, re.MULTILINE)
+    assert first.endswith('calls water {"plant": "fern"}\ngets fern has 0.5 litres')
+    assert re.search(r"^\d+ +result \w+ +\d+ +kept", second, re.MULTILINE)
+    assert answer == "Answer (success)\nIt has [half] a litre.\n"
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["AGENT.md", "agents", "gardener", "tools.py"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("more", "end"),
+    [
+        (
+            (),
+            'calls cut {"plant": "rose"}\n\nIt waits for a person to agree to a call. With --agree the call is made.\n',
+        ),
+        (("--agree",), "Answer (success)\nDone.\n"),
+    ],
+)
+def test_C1_try_makes_calls_that_ask_only_where_one_agrees(tmp_path: Path, more: tuple[str, ...], end: str):
+    given(tmp_path)
+    answers = (Answer(calls=(Call(name="cut", arguments='{"plant": "rose"}'),)), Answer(text="Done."))
+    code, out, _ = tried(tmp_path, "agents/gardener", "Cut the rose.", *MODEL, *more, answers=answers)
+    assert (code, out[-len(end) :]) == (0, end)
+    assert 'calls cut {"plant": "rose"}\n' in out
+    assert ("gets rose is short now" in out) == bool(more)
+
+
+@pytest.mark.full
+def test_C1_try_of_a_turn_that_fails_says_why(tmp_path: Path):
+    given(tmp_path)
+    code, out, err = tried(tmp_path, "agents/gardener", "Hello?", *MODEL, answers=(failure(400, "never"),))
+    assert code == 1
+    assert out.startswith("Page 1: ")
+    assert err.startswith("recto agents try: The model refused the request.")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("tools", "problem"),
+    [("import no_such_oven\n", "it imports no_such_oven, which is not installed here."), (TOOLS, "OPENAI_API_KEY")],
+)
+def test_C1_try_of_an_agent_that_cannot_work_says_why(tmp_path: Path, tools: str, problem: str):
+    given(tmp_path, tools=tools)
+    code, out, err = tried(tmp_path, "agents/gardener", "Hello?")
+    assert (code, out) == (1, "")
+    assert problem in err
+
+
+def test_C1_try_of_what_is_no_agent_is_wrong_use(tmp_path: Path):
+    given(tmp_path)
+    code, out, err = tried(tmp_path, "agents", "Hello?")
+    assert (code, out) == (2, "")
+    assert err == (
+        "recto agents try: Setting FOLDER is 'agents'; there is neither AGENT.md nor tools.py nor skills in it. "
+        "Name the folder of one agent.\n"
+    )

@@ -1,0 +1,136 @@
+"""A naive model of a thread's log: a list of exported rows, and plain code that says what is seen of it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import cast
+
+from tests.end_to_end.world import WORD, Row
+
+MESSAGES = ("user", "assistant", "tool", "reasoning", "activity")
+TURNED_BACK = ("rolled_back", "undone")
+
+
+@dataclass(kw_only=True, eq=False)
+class Conversation:
+    """A thread from its making to its deletion. `copied` is what a fork began with, `rows` what was there last.
+
+    `words` were ever said in it, `shown` are those that its pages may have. `back` is what was in view before each
+    rollback that can be undone.
+    """
+
+    id: str
+    owner: str
+    words: set[str] = field(default_factory=set[str])
+    shown: set[str] = field(default_factory=set[str])
+    copied: Sequence[object] = ()
+    rows: Sequence[Row] = ()
+    back: list[list[str]] = field(default_factory=list[list[str]])
+    title: str | None = None
+
+
+def body_of(row: Row) -> Row:
+    return cast("Row", row["body"])
+
+
+def content(row: Row) -> object:
+    return row["id"], row["kind"], row["body"]
+
+
+def in_view(rows: Sequence[Row]) -> list[Row]:
+    """What is seen of a log."""
+    seen: list[Row] = []
+    before: list[list[Row]] = []
+    for row in rows:
+        if row["kind"] == "rolled_back":
+            places = [place for place, one in enumerate(seen) if one["id"] == body_of(row)["to"]]
+            if places:
+                before.append(seen)
+                seen = seen[: places[0]]
+        elif row["kind"] == "undone":
+            seen = before.pop() if before else seen
+        else:
+            seen = [*seen, row]
+    return seen
+
+
+def messages_in(seen: Sequence[Row]) -> list[str]:
+    return [str(row["id"]) for row in seen if row["kind"] in MESSAGES]
+
+
+def users_in(seen: Sequence[Row]) -> list[str]:
+    return [str(row["id"]) for row in seen if row["kind"] == "user"]
+
+
+def meant_by(seen: Sequence[Row], id: str) -> str | None:
+    """The user message in view of this id, else the newest there that came under it; None where there is none."""
+    came = [str(row["id"]) for row in seen if row["kind"] == "user" and body_of(row).get("client_id") == id]
+    return id if id in users_in(seen) else came[-1] if came else None
+
+
+def words_in(rows: Sequence[Row]) -> set[str]:
+    return set(WORD.findall(str([row["body"] for row in rows])))
+
+
+def waiting_in(seen: Sequence[Row]) -> tuple[list[str], list[str]]:
+    """Calls that wait for the client, and interrupts that wait for a person: those of the last reply."""
+    calls: list[Row] = []
+    asked: dict[str, str] = {}
+    for row in seen:
+        body = body_of(row)
+        match row["kind"]:
+            case "user":
+                calls, asked = [], {}
+            case "assistant":
+                calls, asked = _call_parts(row), {}
+            case "interrupted":
+                calls = []
+            case "tool":
+                calls = [call for call in calls if call["id"] != body["tool_call_id"]]
+            case "confirm_asked":
+                asked = {**asked, str(row["id"]): str(body["call"])}
+            case "confirm_decided":
+                asked.pop(str(body["interrupt"]), None)
+            case _:
+                pass
+    names = {str(call["id"]): call["name"] for call in calls}
+    pending = [id for id, name in names.items() if name == "ask_me"]
+    return pending, [id for id, call in asked.items() if call in names]
+
+
+def check_log(talk: Conversation, rows: Sequence[Row]) -> None:
+    """Rows are only added. No gap, no id twice, each run's entries together and in order."""
+    assert list(rows[: len(talk.rows)]) == list(talk.rows)
+    talk.rows = rows
+    assert [row["seq"] for row in rows] == list(range(1, len(rows) + 1))
+    assert len({str(row["id"]) for row in rows}) == len(rows)
+    assert [content(row) for row in rows[: len(talk.copied)]] == list(talk.copied)
+    assert words_in(rows) <= talk.words
+    own = rows[len(talk.copied) :]
+    assert all((row["run"] is None) is (row["kind"] in TURNED_BACK) for row in own)
+    written = [str(row["run"]) for row in own if row["run"]]
+    assert [run for run, _ in groupby(written)] == sorted(set(written))
+    check_view(in_view(rows))
+
+
+def check_view(seen: Sequence[Row]) -> None:
+    """Each result stands behind its call, and only once; a summary stands for what is before it."""
+    called: set[str] = set()
+    known: set[str] = set()
+    for row in seen:
+        if row["kind"] == "tool":
+            assert body_of(row)["tool_call_id"] in called
+            called.remove(str(body_of(row)["tool_call_id"]))
+        if row["kind"] == "compacted":
+            assert body_of(row)["upto"] in known
+        called |= {str(call["id"]) for call in _call_parts(row)}
+        known.add(str(row["id"]))
+
+
+def _call_parts(row: Row) -> list[Row]:
+    return list(_calls(row))
+
+
+def _calls(row: Row) -> Iterator[Row]:
+    parts = body_of(row).get("parts") if row["kind"] == "assistant" else ()
+    return (part for part in cast("list[Row]", parts or ()) if part["is"] == "call")

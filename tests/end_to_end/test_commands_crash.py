@@ -1,0 +1,107 @@
+"""R15, X4: a server that stops or is killed takes its commands along, and one that waits for a person waits on."""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from recto.conversation.json import Json, dump
+from recto.ids import new_id
+from recto.testing.client import Reader, SentEvent, ask, start
+from recto.testing.model_server import Answer, Call, Request, Script
+from tests.end_to_end.harness import Harness
+from tests.end_to_end.test_interrupts_crash import agreeing, interrupts, outcome, results
+from tests.tools.commands.test_terminal_execute import command_lines
+
+pytestmark = pytest.mark.full
+
+AGENT = "---\ntools: [terminal-execute, terminal-jobs]\n---\n\nYou work on code.\n"
+
+
+def calling(**calls: tuple[str, Mapping[str, Json]]) -> Script:
+    """A model that makes the call of the word it is told, and then is done."""
+
+    def script(made: Request) -> Answer:
+        last = cast("list[Mapping[str, Json]]", made.page["messages"])[-1]
+        if last["role"] == "tool":
+            return Answer(text="It is done.")
+        name, arguments = calls[str(last["content"]).split()[-1]]
+        return Answer(calls=(Call(name=name, arguments=dump(arguments).decode(), id=new_id()),))
+
+    return script
+
+
+def coder(harness: Harness) -> None:
+    (harness.agent / "AGENT.md").write_text(AGENT, encoding="utf-8")
+
+
+def is_running(word: bytes) -> bool:
+    return any(word in line for line in command_lines())
+
+
+def wait_until(running: bool, word: bytes) -> None:
+    until = time.monotonic() + 10
+    while is_running(word) is not running:
+        assert time.monotonic() < until, f"{word!r} is {'not ' if running else ''}running"
+        time.sleep(0.02)
+
+
+def read(harness: Harness, body: Mapping[str, Json]) -> Sequence[SentEvent]:
+    return Reader(lambda: harness.url, start(harness.url, body)).wait()
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_R15_a_command_that_waits_for_a_person_waits_over_a_restart(tmp_path: Path, approved: bool):
+    with Harness(tmp_path, calling(run=("terminal-execute", {"command": "echo ran | tee made"}))) as harness:
+        coder(harness)
+        body = ask("run")
+        thread = str(body["threadId"])
+        with harness.serve(mode="ask"):
+            assert outcome(read(harness, body)) == "interrupt"
+        with harness.serve(mode="ask"):
+            [id] = interrupts(harness, thread)
+            events = read(harness, agreeing(thread, id, approved=approved))
+            told = '{"stdout":"ran\\n","stderr":"","exitCode":0}' if approved else "terminal-execute was not called"
+            assert results(events)[0].startswith(told)
+            assert [path.name for path in (harness.data / "workspaces").glob("*/made")] == (
+                ["made"] if approved else []
+            )
+
+
+@pytest.mark.parametrize("is_at_work", [True, False])
+def test_X4_a_command_dies_with_a_server_that_is_killed_and_is_not_run_twice(tmp_path: Path, is_at_work: bool):
+    with Harness(tmp_path, calling(run=("terminal-execute", {"command": "echo x >> ran; sleep 91.5"}))) as harness:
+        coder(harness)
+        body = ask("run")
+        with harness.serve() as server:
+            start(harness.url, body)
+            # In its command line, the sandbox has it before it is set up.
+            wait_until(True, b"sleep\x0091.5" if is_at_work else b"91.5")
+            server.kill()
+            wait_until(False, b"91.5")
+        with harness.serve():
+            [told] = results(read(harness, body))
+            assert told.startswith("terminal-execute was started and then interrupted")
+        ran = [path.read_text() for path in (harness.data / "workspaces").glob("*/ran")]
+        assert ran in ([["x\n"]] if is_at_work else [[], ["x\n"]])
+
+
+def test_X4_jobs_end_with_the_server_and_are_told_as_ended_after_it(tmp_path: Path):
+    job: Mapping[str, Json] = {"command": "echo begun; sleep 92.5", "background": True}
+    look: Mapping[str, Json] = {"action": "look", "job": "job-1"}
+    with Harness(tmp_path, calling(run=("terminal-execute", job), look=("terminal-jobs", look))) as harness:
+        coder(harness)
+        body = ask("run")
+        thread = str(body["threadId"])
+        with harness.serve() as server:
+            assert '"job":"job-1"' in results(read(harness, body))[0]
+            assert '"state":"running"' in results(read(harness, ask("look", thread=thread)))[0]
+            assert is_running(b"92.5")
+            assert server.stop() == 0
+            wait_until(False, b"92.5")
+        with harness.serve():
+            [told] = results(read(harness, ask("look", thread=thread)))
+            assert "It ended with the server it ran in" in told
+            assert '"newest":"begun\\n"' in told

@@ -1,0 +1,126 @@
+"""X4: a server killed around a rollback, an undo or a compaction has all of it or nothing, and goes on."""
+
+import http.client
+import random
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from recto.conversation.json import Json
+from recto.conversation.log import Compacted, Entry, RolledBack, Undone, view
+from recto.ids import new_id
+from recto.testing.client import Reader, SentEvent, ask, request, run
+from recto.testing.model_server import Answer, Request
+from recto.testing.postgres import postgres_server
+from tests.end_to_end.harness import Harness
+
+pytestmark = pytest.mark.full
+
+AGENT = "---\ncompact: {least: 1}\n---\n\nBe brief.\n"
+KILLED = -9
+LONG = "words " * 300
+POINTS = ["claimed", "entered", "call_begun", "summarised", "compacted", "ending"]
+
+
+def summary_or_words(made: Request) -> Answer:
+    first = cast("list[Mapping[str, Json]]", made.page["messages"])[0]
+    return Answer(text="SUMMARY." if str(first["content"]).startswith("You summarise") else "Well.", usage=None)
+
+
+def talked(harness: Harness, *words: str) -> str:
+    thread = new_id()
+    for one in words:
+        run(harness.url, ask(one, thread=thread))
+    return thread
+
+
+def compact(harness: Harness, thread: str, name: str) -> None:
+    with suppress(OSError, http.client.HTTPException):
+        body = {"runId": name, "protocolVersion": "1.0"}
+        assert request(harness.url, "POST", f"/api/v1/agent/threads/{thread}/compact", body).status == 202
+
+
+def check_compacted(harness: Harness, thread: str, name: str, before: Sequence[Entry]) -> None:
+    """There is one summary, its run ended once and well, and the next page begins with it."""
+    compact(harness, thread, name)
+    events: Sequence[SentEvent] = Reader(lambda: harness.url, name).wait()
+    assert [sent.number for sent in events] == list(range(1, len(events) + 1))
+    types = [sent.event["type"] for sent in events]
+    assert (types.count("RUN_FINISHED"), types[-1]) == (1, "RUN_FINISHED")
+    assert types.count("STEP_STARTED") == types.count("STEP_FINISHED") >= 1
+    assert "result" not in events[-1].event
+    log = harness.log(thread)
+    assert (list(log[:-1]), type(log[-1])) == (list(before), Compacted)
+    run(harness.url, ask("Go on.", thread=thread))
+    assert b"SUMMARY." in harness.received[-1]
+    assert b"words words" not in harness.received[-1]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_R13_X4_a_server_killed_while_it_compacts_goes_on_and_compacts_once(point: str, tmp_path: Path):
+    with Harness(tmp_path, summary_or_words) as harness:
+        (harness.agent / "AGENT.md").write_text(AGENT)
+        with harness.serve():
+            thread = talked(harness, LONG, LONG, "And now?")
+        before, name = harness.log(thread), new_id()
+        with harness.crash(point, 1) as dying:
+            compact(harness, thread, name)
+            assert dying.wait() == KILLED
+        with harness.serve():
+            check_compacted(harness, thread, name, before)
+
+
+def test_R13_X4_it_is_the_same_on_postgres(tmp_path: Path):
+    with postgres_server() as postgres, Harness(tmp_path, summary_or_words) as harness:
+        harness.database = postgres.url(postgres.create_database())
+        (harness.agent / "AGENT.md").write_text(AGENT)
+        with harness.serve():
+            thread = talked(harness, LONG, LONG, "And now?")
+        before, name = harness.log(thread), new_id()
+        with harness.crash("summarised", 1, lease_seconds=1) as dying:
+            compact(harness, thread, name)
+            assert dying.wait() == KILLED
+        with harness.serve(lease_seconds=1):
+            check_compacted(harness, thread, name, before)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_R12_X4_a_rollback_or_undo_that_a_server_died_over_is_there_whole_or_not_at_all(seed: int, tmp_path: Path):
+    with Harness(tmp_path, summary_or_words) as harness:
+        with harness.serve():
+            thread = talked(harness, "One", "Two", "Three")
+        before = harness.log(thread)
+        users = [entry.id for entry in view(before).messages if entry.role == "user"]
+        with harness.serve() as dying:
+            timer = threading.Timer(random.Random(seed).uniform(0.02, 0.3), dying.kill)
+            timer.start()
+            answered = turn_back_until_it_dies(harness, thread, users)
+            timer.join()
+        log = harness.log(thread)
+        markers = log[len(before) :]
+        assert list(log[: len(before)]) == list(before)
+        assert [type(one) for one in markers] == [(RolledBack, Undone)[place % 2] for place in range(len(markers))]
+        # The answer to the last may have been lost, nothing else.
+        assert len(markers) - answered in (0, 1)
+        with harness.serve():
+            row = request(harness.url, "GET", f"/api/v1/agent/threads/{thread}").json
+            assert row["canUndo"] is view(log).can_undo
+            run(harness.url, ask("Go on.", thread=thread))
+            words = [word.encode() in harness.received[-1] for word in ("One", "Two", "Three")]
+            assert words == [any(entry.id == id for entry in view(log).messages) for id in users]
+
+
+def turn_back_until_it_dies(harness: Harness, thread: str, users: Sequence[str]) -> int:
+    """Roll back, undo, and so on. Returns how many were answered."""
+    path, answered = f"/api/v1/agent/threads/{thread}", 0
+    with suppress(OSError, http.client.HTTPException):
+        while True:
+            body: Json = {"messageId": users[answered % len(users)]}
+            reply = request(harness.url, "POST", f"{path}/{'undo' if answered % 2 else 'rollback'}", body)
+            assert reply.status == 200
+            answered += 1
+    return answered

@@ -1,0 +1,114 @@
+"""Functions of Python code, and the changes of one token that the demo model tries."""
+
+import pytest
+
+from recto.models.demo.code_changes import CodeChange, changes_of, functions_in, names_used, reached_from
+
+SHOP = '''"""A shop: total(things) is - in words - what they cost."""
+
+
+class Cart:
+    """A cart. It may hold < 10 things."""
+
+    def total(
+        self,
+        start=0,
+    ):
+        """
+Written to the left: 1 + 1.
+        """
+        return start + sum(price(one) for one in self.things)  # not start - sum
+
+    @property
+    def things(self):
+        return self.held[1:]
+
+
+def price(thing):
+    return thing["price"] + 1
+'''
+
+
+def changed_lines(code: str) -> list[str]:
+    """The function with each change of its one line."""
+    files = {"shop.py": f"def f(a, b):\n    {code}\n"}
+    changes = changes_of(functions_in(files), files)
+    return [files["shop.py"].replace(change.old, change.new).split("\n")[1].strip() for change in changes]
+
+
+@pytest.mark.parametrize(
+    ("broken", "repaired"),
+    [
+        ("return a-b", "return a+b"),
+        ("return a + b", "return a - b"),
+        ("a += b", "a -= b"),
+        ("return a < b", "return a <= b"),
+        ("return a > b", "return a >= b"),
+        ("return a >= b", "return a > b"),
+        ("return a > b", "return a < b"),
+        ("return a != b", "return a == b"),
+        ("return list(range(a))", "return list(range(a + 1))"),
+        ("return list(range(a))", "return list(range(1, a))"),
+        ("for i in range(len(a)):", "for i in range(len(a) + 1):"),
+        ("for i in range(len(a) - 1):", "for i in range(len(a)):"),
+        ("return a[b]", "return a[b - 1]"),
+        ("return a[1:]", "return a[0:]"),
+        ("return a[0]", "return a[1]"),
+        ("return a and b", "return a or b"),
+        ("return a % 4", "return a % 5"),
+        ("return max(a, b)", "return min(a, b)"),
+        ("return True", "return False"),
+        ("if a in b:", "if not a in b:"),
+        ("if not a:", "if a:"),
+        ("if a is None:", "if a is not None:"),
+        ("return a * b", "return a / b"),
+        ("return a // b", "return a / b"),
+    ],
+)
+def test_R15_a_change_of_one_token_repairs_a_line(broken: str, repaired: str):
+    assert repaired in changed_lines(broken)
+
+
+@pytest.mark.parametrize("code", ['return "a + b < 1 and 0"', "pass  # a + b is not 0", "'''0\n1 + 1'''"])
+def test_R15_strings_and_comments_are_left_as_they_are(code: str):
+    assert all(line.startswith("return not") for line in changed_lines(code))
+
+
+def test_R15_functions_end_where_their_lines_do():
+    found = {one.name: one.text for one in functions_in({"shop.py": SHOP})}
+    assert list(found) == ["Cart", "total", "things", "price"]
+    assert found["total"].rstrip().endswith("# not start - sum")
+    assert found["Cart"].rstrip().endswith("return self.held[1:]")
+    assert found["price"] == 'def price(thing):\n    return thing["price"] + 1\n'
+
+
+def test_R15_names_in_code_are_those_that_it_calls_or_asks_for():
+    assert names_used(SHOP) == ["total", "price", "things", "held"]
+
+
+def test_R15_who_is_called_comes_after_who_calls_and_whole_classes_last():
+    functions = functions_in({"shop.py": SHOP})
+    assert [one.name for one in reached_from(["Cart", "total"], functions)] == ["total", "price", "things", "Cart"]
+
+
+def test_R15_a_change_and_its_way_back_are_found_once_in_the_file():
+    text = "def f(a):\n    a = a + 1\n    a = a - 1\n    return a\n\n\ndef g(a):\n    a = a - 1\n    return a\n"
+    files = {"shop.py": text}
+    for change in changes_of(functions_in(files), files):
+        assert text.count(change.old) == 1
+        changed = text.replace(change.old, change.new)
+        assert changed.count(change.new) == 1
+        assert changed.replace(change.undone.old, change.undone.new) == text
+
+
+def test_R15_a_line_that_is_there_twice_is_told_by_the_lines_around_it():
+    text = "def f(a):\n    return a + 1\n\n\ndef g(a):\n    return a + 1\n"
+    files = {"shop.py": text}
+    first = next(changes_of(functions_in(files)[1:], files))
+    assert first == CodeChange(path="shop.py", old="def g(a):\n    return a + 1\n", new="def g(a):\n    return a - 1\n")
+
+
+def test_R15_the_likeliest_change_of_each_function_comes_before_other_kinds():
+    files = {"shop.py": "def f(a):\n    return a + 1\n\n\ndef g(a):\n    return a - 2\n"}
+    first, second = [change.new.strip() for change in changes_of(functions_in(files), files)][:2]
+    assert (first, second) == ("return a - 1", "return a + 2")

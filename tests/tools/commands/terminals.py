@@ -1,0 +1,83 @@
+"""What the tests of commands share: a terminal on a folder, and calls of its two tools carried out to their end."""
+
+import asyncio
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import cast
+
+from recto.config.run_settings import CommandSettings
+from recto.conversation.json import Json
+from recto.conversation.messages import Text
+from recto.sandbox.bubblewrap import program_path
+from recto.tools.commands.confinement import Confinement
+from recto.tools.commands.terminal import Terminal
+from recto.tools.commands.terminal_execute import terminal_execute
+from recto.tools.commands.terminal_jobs import terminal_jobs
+from recto.tools.function import tool_from
+from recto.tools.ports import Progress, ToolContext
+from recto.tools.workspace.workspaces import Workspace
+from tests.tools.runs import context
+
+EXECUTE, JOBS = tool_from(terminal_execute), tool_from(terminal_jobs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Console:
+    """A terminal, and the context that its tools are called in. What they report is in `shown`."""
+
+    context: ToolContext
+    shown: list[Progress] = field(default_factory=list[Progress])
+
+    @property
+    def terminal(self) -> Terminal:
+        assert self.context.terminal
+        return self.context.terminal
+
+    @property
+    def folder(self) -> Path:
+        assert self.context.workspace
+        return self.context.workspace.folder
+
+    def with_context(self, change: Callable[[ToolContext], ToolContext]) -> "Console":
+        return replace(self, context=change(self.context))
+
+    async def execute(self, command: str, **arguments: Json) -> dict[str, Json]:
+        """The answer, which is one JSON object."""
+        return cast("dict[str, Json]", json.loads(await self.say(command, **arguments)))
+
+    async def say(self, command: str, **arguments: Json) -> str:
+        asked = replace(self.context, report=self.shown.append)
+        result = await EXECUTE.act(json.dumps({"command": command, **arguments}), asked)
+        return "".join(part.text for part in result.parts if isinstance(part, Text))
+
+    async def jobs(self, action: str, job: Json = None) -> dict[str, Json]:
+        result = await JOBS.act(json.dumps({"action": action, "job": job}), self.context)
+        text = "".join(part.text for part in result.parts if isinstance(part, Text))
+        return cast("dict[str, Json]", json.loads(text)) if result.error is None else {"error": text}
+
+    async def job(self, id: Json, state: str) -> dict[str, Json]:
+        """A job as it is once it is in this state."""
+        while True:
+            told = await self.jobs("look", id)
+            if told["state"] == state:
+                return told
+            await asyncio.sleep(0.02)
+
+
+def console(
+    folder: Path,
+    settings: CommandSettings | None = None,
+    *,
+    is_confined: bool = True,
+    given: Mapping[str, str] = os.environ,
+    workspace: Workspace | None = None,
+) -> Console:
+    program = program_path() if is_confined else None
+    assert program or not is_confined, "bubblewrap is not installed"
+    made = settings or CommandSettings()
+    folder.mkdir(parents=True, exist_ok=True)
+    terminal = Terminal(made, Confinement(settings=made, program=program, given=given))
+    return Console(context=replace(context(), terminal=terminal, workspace=workspace or Workspace(folder=folder)))

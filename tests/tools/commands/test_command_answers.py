@@ -1,0 +1,100 @@
+"""R8, R15: what a model is told of a command's output: cleaned, both streams apart, cut in the middle."""
+
+import json
+
+import pytest
+
+from recto.conversation.messages import Text, ToolMessage
+from recto.page.fold.failures import is_failed_command
+from recto.tools.commands.answer import PrintedText, answer
+from recto.tools.commands.clean_text import clean
+from recto.tools.commands.output import Output
+from recto.tools.commands.whole_output import WholeOutput
+from tests.tools.runs import NOON
+
+CLEANED = [
+    ("plain\nlines\n", "plain\nlines\n"),
+    ("\x1b[1;31mred\x1b[0m and \x1b[38;5;12mblue\x1b[m\n", "red and blue\n"),
+    ("\x1b]0;a title\x07text\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\\n", "textlink\n"),
+    ("\x1b(B\x1b=\x1b[?25lhidden cursor\x1b[?25h\n", "hidden cursor\n"),
+    ("  1%\r 50%\r100%\ndone\n", "100%\ndone\n"),
+    ("  1%\r 50%\r", " 50%"),
+    ("windows\r\nlines\r\n", "windows\nlines\n"),
+    ("a\tb\x00\x07\x08\x7f\n", "a\tb\n"),
+    ("half an escape \x1b[31", "half an escape 31"),
+]
+REPORT = '{"stdout":"","stderr":"","exitCode":2}'
+
+
+@pytest.mark.parametrize(("printed", "read"), CLEANED)
+def test_R15_what_only_a_terminal_understands_is_taken_out(printed: str, read: str):
+    assert clean(printed) == read
+
+
+def text(printed: str, ends: int = 1_000) -> PrintedText:
+    if len(printed) <= 2 * ends:
+        return PrintedText(head=printed, length=len(printed))
+    return PrintedText(head=printed[:ends], tail=printed[-ends:], length=len(printed))
+
+
+def told(out: str, err: str, characters: int) -> dict[str, str]:
+    made = answer(text(out), text(err), {"exitCode": 0}, characters, ".recto/output/1.txt")
+    assert len(made) <= characters
+    return json.loads(made)
+
+
+def test_R15_what_fits_is_told_whole_and_nothing_else_is_said():
+    assert told("out\n", 'err "quoted"\n', 200) == {"stdout": "out\n", "stderr": 'err "quoted"\n', "exitCode": 0}
+
+
+def test_R15_a_long_text_loses_its_middle_and_the_short_one_stays_whole():
+    found = told("".join(f"line {n}\n" for n in range(5_000)), "a warning\n", 600)
+    assert found["stderr"] == "a warning\n"
+    assert found["stdout"].startswith("line 0\nline 1\n")
+    assert found["stdout"].endswith("line 4998\nline 4999\n")
+    assert "characters left out ...]" in found["stdout"]
+    assert (found["cut"], found["output"]) == (True, ".recto/output/1.txt")
+
+
+def test_R15_two_long_texts_share_the_room():
+    found = told("o" * 10_000, "e" * 10_000, 1_000)
+    assert abs(len(found["stdout"]) - len(found["stderr"])) < 5
+    assert len(found["stdout"]) + len(found["stderr"]) > 850
+
+
+@pytest.mark.parametrize("characters", [200, 333, 1_000, 5_000])
+@pytest.mark.parametrize("piece", ['"', "\\\n", "\t", "é", "漢", "x"])
+def test_R15_an_answer_is_never_longer_than_it_may_be_whatever_json_makes_of_it(piece: str, characters: int):
+    found = told(piece * 3_000, piece * 2_500, characters)
+    assert set(found) == {"stdout", "stderr", "exitCode", "cut", "output"}
+
+
+def test_R15_a_part_left_out_is_counted():
+    found = told("x" * 5_000, "", 500)
+    shown = found["stdout"].count("x")
+    assert f"[... {5_000 - shown:,} characters left out ...]" in found["stdout"]
+
+
+def output(characters: int = 100) -> Output:
+    def nowhere() -> WholeOutput:
+        raise AssertionError("no file is needed")
+
+    return Output(characters, nowhere)
+
+
+def test_R15_bytes_that_come_in_pieces_are_read_as_one():
+    made = output()
+    for byte in "日本\x1b[31m語\x1b[0m 1%\r2%\n".encode() + b"\xff\xfe bad":
+        made.add("stdout", bytes([byte]))
+    made.finish()
+    assert made.printed("stdout").head == "2%\n\ufffd\ufffd bad"
+    assert made.lines == 1
+
+
+@pytest.mark.parametrize(
+    ("after", "failed"),
+    [(REPORT, True), (REPORT + "\n\n(The person who agreed said: {yes})", True), ("{not json\n\n(said)", False)],
+)
+def test_R8_the_code_of_a_command_is_read_whatever_was_said_after_it(after: str, failed: bool):
+    message = ToolMessage(id="m", time=NOON, tool_call_id="c", parts=(Text(text=after),))
+    assert is_failed_command(message) is failed

@@ -1,0 +1,171 @@
+"""R15: ways out of the sandbox, tried from inside: nothing outside is read, changed or ended, and each ends soon."""
+
+import os
+import re
+import socket
+import stat
+import subprocess
+import threading
+import time
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from recto.tools.workspace.workspaces import Workspace
+from tests.tools.commands.terminals import Console, console
+from tests.tools.commands.test_terminal_execute import none_left
+
+SECRET = "the-secret-that-nobody-reads"
+OUT = "ESC" + "APED"
+LEFT = "left-by-a-command"
+SECONDS = 15
+# Ways out, by name. Each prints the secret, or the word, where it gets out, and does no harm where it does: what is not
+# made for the test is opened, not written. Names between @ are those of the place.
+WAYS = dict(way.split("\n", 1) for way in Path(__file__).with_name("ways_out.txt").read_text().split("=== ")[1:])
+# What is tried in the fast tier: one of each kind of wall.
+QUICK = (
+    *("read: a file beside the workspace", "read: the environment of all processes", "read: a port of this machine"),
+    *("read: what is hidden in the workspace", "write: settings of the kernel", "write: rights of the owner"),
+    *("write: new namespaces", "kill: a daemon"),
+)
+CALLS = {"x86_64": (250, (298, 321, 323, 425)), "aarch64": (219, (241, 280, 282, 425))}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A workspace, and around it what commands are to get at. `names` is what their words are filled with."""
+
+    console: Console
+    outside: Path
+    victim: subprocess.Popen[bytes]
+    names: Mapping[str, object]
+
+
+@pytest.fixture
+def outside() -> Generator[Path]:
+    """Of a short name: those of sockets have to be."""
+    with TemporaryDirectory(prefix="r") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def place(outside: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Place]:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    (outside / "secret.txt").write_text(SECRET)
+    work = outside / "work"
+    (work / "data").mkdir(parents=True)
+    (work / "data/secret.txt").write_text(SECRET)
+    (work / "recto.toml").write_text("# guarded")
+    workspace = Workspace(folder=work, is_own=False, most_bytes=0, hidden=("data",), guarded=("recto.toml",))
+    listening = [socket.create_server(("0.0.0.0", 0)), unix(f"\0{outside.name}"), unix(f"{outside}/socket")]
+    for one in listening:
+        threading.Thread(target=give_away, args=(one,), daemon=True).start()
+    victim = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    keyctl, calls = CALLS[os.uname().machine]
+    names = {
+        "outside": outside,
+        "home": Path.home(),
+        "pid": os.getpid(),
+        "victim": victim.pid,
+        "word": OUT,
+        "port": listening[0].getsockname()[1],
+        "abstract": outside.name,
+        "part": SECRET[:12],
+        "address": own_address(),
+        "keyctl": keyctl,
+        "calls": calls,
+    }
+    # Held by this process while commands run: nothing of it is inherited.
+    with (outside / "secret.txt").open() as held:
+        os.set_inheritable(held.fileno(), True)
+        yield Place(console=console(work, workspace=workspace), outside=outside, victim=victim, names=names)
+    victim.kill()
+    victim.wait()
+    for one in listening:
+        # Who waits for a connection is told that there will be none.
+        one.shutdown(socket.SHUT_RDWR)
+        one.close()
+
+
+def unix(name: str) -> socket.socket:
+    made = socket.socket(socket.AF_UNIX)
+    made.bind(name)
+    made.listen()
+    return made
+
+
+def give_away(listening: socket.socket) -> None:
+    while True:
+        try:
+            connection, _ = listening.accept()
+        except OSError:
+            return
+        connection.sendall(SECRET.encode())
+        connection.close()
+
+
+def own_address() -> str:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return "127.0.0.2"
+        return str(probe.getsockname()[0])
+
+
+def tree(folder: Path) -> dict[str, bytes | int]:
+    """All there is outside the workspace, and what in it is not the command's."""
+    own = (folder / "work/data", folder / "work/recto.toml")
+    found = [
+        path for path in folder.rglob("*") if not path.is_relative_to(folder / "work") or path.is_relative_to(own[0])
+    ]
+    files = {str(path): path.read_bytes() for path in (*found, own[1]) if path.is_file()}
+    return {**files, **{str(path): stat.S_IMODE(path.lstat().st_mode) for path in found if not path.is_file()}}
+
+
+def filled(command: str, place: Place) -> str:
+    return re.sub("@([a-z]+)@", lambda found: str(place.names[found[1]]), command)
+
+
+async def got_out(place: Place, command: str) -> list[str]:
+    """What came of a way out: what was read, changed, ended or left."""
+    before, began = tree(place.outside), time.monotonic()
+    told = await place.console.say(filled(command, place), timeout=SECONDS * 1_000)
+    took = time.monotonic() - began
+    await none_left(LEFT)
+    modes = [path.lstat().st_mode for path in place.console.folder.rglob("*") if not path.is_symlink()]
+    found = {
+        f"it was read: {told}": SECRET in told or OUT in told,
+        f"it took {took} seconds: {told}": took > SECONDS - 1,
+        "something outside is not what it was": tree(place.outside) != before,
+        "a process outside was ended": place.victim.poll() is not None,
+        "a program that acts as its owner was left": any(mode & (stat.S_ISUID | stat.S_ISGID) for mode in modes),
+        "a device was left": any(stat.S_ISBLK(mode) or stat.S_ISCHR(mode) for mode in modes),
+    }
+    return [what for what, is_so in found.items() if is_so]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", [name for name in WAYS if name not in QUICK])
+async def test_R15_no_way_leads_out_of_the_sandbox(place: Place, name: str):
+    assert await got_out(place, WAYS[name]) == []
+
+
+async def test_R15_none_of_the_usual_ways_leads_out_of_the_sandbox(place: Place):
+    for name in QUICK:
+        assert await got_out(place, WAYS[name]) == []
+
+
+async def test_R15_each_of_these_ways_would_lead_out_where_there_is_no_sandbox(place: Place):
+    """What is looked for can be found: a table that finds nothing anywhere proves nothing."""
+    open_console = console(place.console.folder, is_confined=False)
+    for name in ("read: a file beside the workspace", "read: a port of this machine", "read: a file by a path upwards"):
+        assert SECRET in await open_console.say(filled(WAYS[name], place)), name
+
+
+def test_R15_the_table_of_ways_is_long_enough():
+    assert len(WAYS) >= 50
+    assert set(QUICK) <= set(WAYS)

@@ -1,0 +1,265 @@
+"""R15: commands run in the workspace, both streams apart, within their time, with the whole in a file."""
+
+import asyncio
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from recto.config.run_settings import CommandSettings
+from recto.tools.workspace.workspaces import Workspace
+from tests.tools.commands.terminals import Console, console
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Console:
+    return console(tmp_path / "work")
+
+
+async def test_R15_a_command_answers_with_both_streams_apart_and_its_code(made: Console):
+    told = await made.execute("echo out; echo err >&2; exit 3")
+    assert told == {"stdout": "out\n", "stderr": "err\n", "exitCode": 3}
+
+
+async def test_R15_a_signal_is_told_as_shells_do(made: Console):
+    assert await made.execute("kill -TERM $$") == {"stdout": "", "stderr": "", "exitCode": 143}
+
+
+async def test_R15_commands_work_in_the_workspace_and_leave_their_files_there(made: Console):
+    await made.execute("mkdir -p sub/deep && echo kept > sub/deep/file && pwd")
+    told = await made.execute("cat file; pwd", workingDirectory="sub/deep")
+    assert told["stdout"] == f"kept\n{made.folder}/sub/deep\n"
+
+
+@pytest.mark.parametrize("path", ["sub", "{root}/sub/", "./sub//", "sub/../sub", "sub\\", "link"])
+async def test_R15_its_folder_is_named_as_file_tools_take_it(made: Console, path: str):
+    (made.folder / "sub").mkdir()
+    (made.folder / "link").symlink_to("sub")
+    told = await made.execute("pwd", workingDirectory=path.format(root=made.folder))
+    assert told["stdout"] == f"{made.folder}/sub\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("..", "The path '..' leads out of the workspace."),
+        ("../other", "The path '../other' leads out of the workspace."),
+        ("/etc", "The path '/etc' leads out of the workspace."),
+        ("sub/../..", "The path 'sub/../..' leads out of the workspace."),
+        ("link", "link is, or lies behind, a link that leads out of the workspace."),
+        ("missing", "There is no folder 'missing' in the workspace."),
+        ("file", "There is no folder 'file' in the workspace."),
+        ("a\x00b", "The path 'a\\x00b' has control characters."),
+    ],
+)
+async def test_R15_a_folder_outside_the_workspace_is_refused(made: Console, path: str, said: str):
+    (made.folder / "link").symlink_to("/")
+    (made.folder / "file").write_text("no folder")
+    assert (await made.say("pwd", workingDirectory=path)).startswith(said)
+
+
+@pytest.mark.full
+async def test_R15_a_command_has_what_development_needs(made: Console):
+    code = "import ssl; print(len(ssl.create_default_context().get_ca_certs()) >= 0)"
+    told = await made.execute(
+        "set -e; git init -q . && git -c user.name=a -c user.email=b commit -q --allow-empty -m x;"
+        "git log --oneline | wc -l;"
+        f"python3 -c '{code}'; node -e 'console.log(1+1)';"
+        "whoami; touch ~/x /tmp/y; getent hosts localhost > /dev/null && echo found"
+    )
+    assert (told["stdout"], told["exitCode"]) == ("1\nTrue\n2\nuser\nfound\n", 0), told
+
+
+async def test_R15_an_undecodable_byte_is_replaced_and_nobody_answers_questions(made: Console):
+    told = await made.execute(r"printf 'a\377b\033[31mc\033[0m\n'; read x || echo no input")
+    assert told["stdout"] == "a\ufffdbc\nno input\n"
+
+
+async def test_R15_output_that_does_not_fit_is_cut_and_the_whole_is_in_a_file_that_git_does_not_see(made: Console):
+    short = made.with_context(lambda context: replace(context, characters=1_000))
+    answer = await short.say("git init -q .; seq 1 5000; echo oh >&2")
+    assert len(answer) <= 1_000
+    told = await short.execute("seq 1 5000; echo oh >&2")
+    assert told["output"] == ".recto/output/2.txt"
+    whole = (made.folder / str(told["output"])).read_text()
+    assert whole.replace("oh\n", "") == "".join(f"{n}\n" for n in range(1, 5_001))
+    assert (await short.execute("git status --porcelain"))["stdout"] == ""
+
+
+async def test_R15_output_that_fits_leaves_no_file(made: Console):
+    await made.execute("seq 1 2000")
+    assert list(made.folder.iterdir()) == []
+
+
+@pytest.mark.full
+async def test_R15_only_the_newest_whole_outputs_are_kept(tmp_path: Path):
+    made = console(tmp_path, CommandSettings(outputs=3)).with_context(lambda context: replace(context, characters=300))
+    for _ in range(5):
+        await made.execute("seq 1 1000")
+    assert sorted(path.name for path in (tmp_path / ".recto/output").glob("*.txt")) == ["3.txt", "4.txt", "5.txt"]
+
+
+async def test_R15_the_newest_lines_are_reported_while_it_runs(made: Console):
+    await made.execute("echo one; sleep 0.4; echo two; sleep 0.4")
+    assert made.shown[0].label == "echo one; sleep 0.4; echo two; sleep 0.4"
+    texts = [progress.text for progress in made.shown]
+    assert {"one\n", "one\ntwo\n"} <= set(texts)
+    assert (made.shown[-1].done, made.shown[-1].unit) == (2, "lines")
+
+
+async def test_R15_after_its_time_it_is_ended_and_what_it_printed_is_told(made: Console):
+    began = time.monotonic()
+    told = await made.execute("trap '' TERM INT HUP; echo first; sleep 60 & wait", timeout=300)
+    assert time.monotonic() - began < 3
+    assert told == {
+        "stdout": "first\n",
+        "stderr": "",
+        "exitCode": 137,
+        "ended": "It was ended: it took longer than 0.3 seconds. Ask for less, give it more time, "
+        "or run it in background.",
+    }
+
+
+async def test_R15_no_command_takes_longer_than_its_call_may(made: Console):
+    hurried = made.with_context(lambda context: replace(context, seconds=0.8))
+    told = await hurried.execute("sleep 60", timeout=60_000)
+    assert "longer than 0.4 seconds" in str(told["ended"])
+
+
+# One that has left its parent is found in a sandbox only.
+@pytest.mark.parametrize(("is_confined", "start"), [(True, "(setsid sleep 61.25 &)"), (False, "setsid sleep 61.25 &")])
+async def test_P8_a_cancel_ends_it_with_all_that_it_started(tmp_path: Path, is_confined: bool, start: str):
+    made = console(tmp_path, is_confined=is_confined)
+    running = asyncio.create_task(made.execute(f"{start}\necho up; sleep 62.25"))
+    while not any(progress.text for progress in made.shown):
+        await asyncio.sleep(0.02)
+    running.cancel()
+    began = time.monotonic()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert time.monotonic() - began < 0.5
+    await none_left("61.25", "62.25")
+
+
+async def none_left(*words: str) -> None:
+    """Wait until no process has these words."""
+    async with asyncio.timeout(3):
+        while any(word.encode() in line for word in words for line in command_lines()):
+            await asyncio.sleep(0.02)
+
+
+def command_lines() -> list[bytes]:
+    lines = list[bytes]()
+    for path in Path("/proc").iterdir():
+        with suppress(OSError):
+            lines += [(path / "cmdline").read_bytes()] if path.name.isdecimal() else []
+    return lines
+
+
+async def test_R15_a_command_that_prints_without_end_is_ended(tmp_path: Path):
+    made = console(tmp_path, CommandSettings(output_bytes=100_000))
+    told = await made.execute("yes")
+    assert told["ended"] == "It was ended: it printed more than 100,000 bytes. Have it print less, or write to a file."
+    assert (tmp_path / ".recto/output/1.txt").stat().st_size < 400_000
+
+
+@pytest.mark.full
+async def test_R15_without_a_sandbox_the_environment_is_clean_all_the_same(tmp_path: Path):
+    given = {"OPENAI_API_KEY": "sk-secret", "HOME": str(tmp_path), "WANTED": "yes", "RECTO_TOKEN": "t"}
+    for is_confined in (True, False):
+        made = console(tmp_path, CommandSettings(environment="WANTED, MISSING"), is_confined=is_confined, given=given)
+        told = await made.execute("env; exit 4")
+        names = {line.partition("=")[0] for line in str(told["stdout"]).splitlines()}
+        assert names == {"PATH", "LANG", "HOME", "TMPDIR", "TERM", "WANTED", "PWD", "SHLVL", "_"}
+        assert told["exitCode"] == 4
+
+
+@pytest.mark.full
+async def test_R15_folders_that_the_operator_names_can_be_read_and_their_programs_found(tmp_path: Path):
+    programs = tmp_path / "opt/bin"
+    programs.mkdir(parents=True)
+    (programs / "hello").write_text("#!/bin/sh\necho hello\n")
+    (programs / "hello").chmod(0o755)
+    made = console(tmp_path / "work", CommandSettings(readable=f"{tmp_path}/opt, /missing"))
+    told = await made.execute(f"hello; touch {programs}/x 2>/dev/null || echo read-only")
+    assert told["stdout"] == "hello\nread-only\n"
+
+
+async def test_R15_what_a_link_in_place_of_its_folder_leads_to_is_not_written(tmp_path: Path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    made = console(tmp_path / "work").with_context(lambda context: replace(context, characters=300))
+    (made.folder / ".recto").symlink_to(outside)
+    told = await made.execute("seq 1 1000")
+    assert ("output" in told, told["cut"], list(outside.iterdir())) == (False, True, [])
+
+
+async def test_R15_a_server_without_commands_says_so(made: Console):
+    none = made.with_context(lambda context: replace(context, terminal=None))
+    assert await none.say("true") == "This server runs no commands."
+
+
+@pytest.mark.parametrize(("command", "problem"), [("a\x00b", "null character"), ("#" * 100_001, "100,000 bytes")])
+async def test_R15_what_no_system_takes_is_refused(made: Console, command: str, problem: str):
+    assert problem in await made.say(command)
+
+
+async def test_R15_guarded_places_can_be_read_only_and_missing_ones_are_not_made(tmp_path: Path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git/config").write_text("safe")
+    (tmp_path / "data/deep").mkdir(parents=True)
+    (tmp_path / "data/deep/secret").write_text("SECRET")
+    guarded = (".git/hooks", ".git/config", "recto.toml")
+    workspace = Workspace(folder=tmp_path, is_own=False, most_bytes=0, hidden=("data/deep",), guarded=guarded)
+    made = console(tmp_path, workspace=workspace)
+    told = await made.execute(
+        "cat .git/config; echo x > .git/config; echo x > recto.toml; rm -f recto.toml; touch .git/hooks/pre-commit;"
+        "mv .git moved; mv data moved; ls -A data/deep; touch data/deep/x; touch .git/other data/other; cat */*/secret"
+    )
+    assert told["stdout"] == "safe"
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == [
+        ".git",
+        ".git/config",
+        ".git/other",
+        "data",
+        "data/deep",
+        "data/deep/secret",
+        "data/other",
+    ]
+    assert (tmp_path / ".git/config").read_text() == "safe"
+
+
+async def test_R15_what_is_private_is_not_seen_in_what_can_be_read_but_the_own_folder_in_it_is(tmp_path: Path):
+    place, link = tmp_path / "place", tmp_path / "link"
+    for path in ("data/token", "data/own/t2/secret", "settings.toml", "open.txt"):
+        (place / path).parent.mkdir(parents=True, exist_ok=True)
+        (place / path).write_text(path)
+    link.symlink_to(place)
+    workspace = Workspace(folder=place / "data/own/t1", private=(place / "data", place / "settings.toml"))
+    made = console(workspace.folder, CommandSettings(readable=f"{place},{link}"), workspace=workspace)
+    for seen in (place, link):
+        told = await made.execute(
+            f"cd {seen}; cat open.txt settings.toml data/token data/own/t2/secret; touch data/x; echo > settings.toml"
+        )
+        assert told["stdout"] == "open.txt"
+    assert (await made.execute("echo mine > a.txt; cat a.txt; ls -A ../.."))["stdout"] == "mine\nown\n"
+    assert (workspace.folder / "a.txt").read_text() == "mine\n"
+
+
+async def test_R15_settings_are_hidden_from_commands_and_made_by_none(tmp_path: Path):
+    workspace = Workspace(folder=tmp_path, is_own=False, most_bytes=0, hidden=("recto.toml",), guarded=("recto.toml",))
+    made = console(tmp_path, workspace=workspace)
+    await made.execute("echo x > recto.toml; rm -f recto.toml; mv recto.toml other")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "recto.toml").write_text("SECRET")
+    told = await made.execute("cat recto.toml && wc -c < recto.toml; echo x > recto.toml")
+    assert told["stdout"] == "0\n"
+    assert (tmp_path / "recto.toml").read_text() == "SECRET"
+
+
+async def test_R15_where_a_hidden_place_is_gone_nothing_is_run(tmp_path: Path):
+    workspace = Workspace(folder=tmp_path, is_own=False, most_bytes=0, hidden=("data",))
+    assert "not where it was" in await console(tmp_path, workspace=workspace).say("echo x > ran")
+    assert list(tmp_path.iterdir()) == []

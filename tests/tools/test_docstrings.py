@@ -1,0 +1,193 @@
+"""A tool's docstring: what it says of the whole is the description, what it says of a parameter is in the schema."""
+
+from datetime import date, timedelta
+from enum import Enum
+from typing import Annotated, Literal
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
+from recto.conversation.json import Json, load_object
+from recto.tools.function import tool_from
+from recto.tools.ports import ToolContext
+from recto.tools.signature import signature_of
+from tests.tools.runs import act, text_of
+
+GOOGLE = """Water a plant.
+
+Never at noon: the sun
+burns wet leaves.
+
+Args:
+    plant: Which one, by
+        its name.
+    litres (float): How much.
+
+Returns:
+    What the plant said.
+"""
+NUMPY = """Water a plant.
+
+Never at noon: the sun
+burns wet leaves.
+
+Parameters
+----------
+plant : str
+    Which one, by
+    its name.
+litres : float, optional
+    How much.
+
+Returns
+-------
+str
+    What the plant said.
+"""
+SPHINX = """Water a plant.
+
+Never at noon: the sun
+burns wet leaves.
+
+:param plant: Which one, by
+    its name.
+:param float litres: How much.
+:returns: What the plant said.
+"""
+REST = """Water a plant.
+
+Never at noon: the sun burns wet leaves.
+
+Returns: What the plant said."""
+
+
+def water(plant: str, litres: float = 0.5) -> str:
+    return f"{plant} {litres}"
+
+
+def documented(docstring: str) -> tuple[str, dict[str, Json], tuple[str, ...]]:
+    water.__doc__ = docstring
+    made = tool_from(water)
+    return made.offer.description, properties_of(made.offer.parameters), tuple(one.text for one in made.warnings)
+
+
+def properties_of(schema: str) -> dict[str, Json]:
+    match load_object(schema):
+        case {"properties": dict(properties)}:
+            return properties
+        case other:
+            raise AssertionError(other)
+
+
+@pytest.mark.parametrize("docstring", [GOOGLE, NUMPY, SPHINX])
+def test_C5_parameters_are_described_in_the_schema_and_the_rest_is_the_description(docstring: str):
+    description, properties, warnings = documented(docstring)
+    assert description == REST
+    assert properties == {
+        "plant": {"description": "Which one, by its name.", "type": "string"},
+        "litres": {"default": 0.5, "description": "How much.", "type": "number"},
+    }
+    assert warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("docstring", "description"),
+    [
+        ("Water a plant.", "Water a plant."),
+        ("Water a plant\nwith care.", "Water a plant with care."),
+        ("Water a plant.\n\n- never at noon\n- never twice", "Water a plant.\n\n- never at noon\n- never twice"),
+        ("Water a plant.\n\nExample:\n    water('fern')", "Water a plant.\n\nExample:\n    water('fern')"),
+        ("Water a plant.\n\nArgs:\n    none", "Water a plant.\n\nArgs:\n    none"),
+        ("Args: see the manual.", "Args: see the manual."),
+    ],
+)
+def test_a_docstring_that_tells_of_no_parameter_is_the_description(docstring: str, description: str):
+    assert documented(docstring)[0] == description
+
+
+@given(st.text(st.sampled_from("ab:- \n\t()[]Args:Parameters----:param")))
+def test_no_docstring_keeps_a_function_from_being_a_tool(docstring: str):
+    description, properties, _ = documented(docstring)
+    assert isinstance(description, str)
+    assert list(properties) == ["plant", "litres"]
+
+
+def test_a_function_without_a_docstring_is_a_tool_and_a_warning():
+    description, _, warnings = documented("")
+    assert description == ""
+    assert warnings == (
+        "water has no docstring, so the model knows it by its name alone. Say in one what it does, and when.",
+    )
+
+
+def test_a_parameter_that_is_only_in_the_docstring_is_a_warning():
+    warnings = documented("Water a plant.\n\nArgs:\n    plants: Which.\n    litres: How much.")[2]
+    text = "the docstring of water tells of 'plants', and there is no such parameter. Rename one of the two."
+    assert warnings == (text,)
+
+
+def test_what_a_type_hint_says_of_a_parameter_stands_over_the_docstring():
+    def ask(words: Annotated[str, Field(description="Of the hint.", max_length=9)]) -> str:
+        """Ask.
+
+        Args:
+            words: Of the docstring.
+        """
+        return words
+
+    schema = properties_of(tool_from(ask).offer.parameters)
+    assert schema == {"words": {"description": "Of the hint.", "maxLength": 9, "type": "string"}}
+
+
+def test_a_context_may_be_described_and_is_in_no_schema():
+    def ask(words: str, context: ToolContext) -> str:
+        """Ask.
+
+        Args:
+            words: What.
+            context: Of the run.
+        """
+        return f"{words} {context.thread}"
+
+    made = tool_from(ask)
+    assert list(properties_of(made.offer.parameters)) == ["words"]
+    assert made.warnings == ()
+
+
+# Types that the page about agents tells of
+
+
+class Size(Enum):
+    SMALL = "small"
+    LARGE = "large"
+
+
+class Guest(BaseModel):
+    name: str
+    diet: Literal["any", "vegan"] = "any"
+
+
+def book(day: date, stay: timedelta, size: Size, guests: list[Guest], key: UUID | None = None) -> str:
+    """Book a room."""
+    return f"{day:%d %B} {stay.days} {size.name} {guests[0].name} {guests[0].diet} {key}"
+
+
+def test_dates_enumerations_models_and_lists_have_schemas_and_arrive_as_python_values():
+    properties = properties_of(signature_of(book).arguments.schema)
+    assert properties["day"] == {"format": "date", "type": "string"}
+    assert properties["stay"] == {"format": "duration", "type": "string"}
+    assert properties["size"] == {"$ref": "#/$defs/Size"}
+    assert properties["guests"] == {"items": {"$ref": "#/$defs/Guest"}, "type": "array"}
+    arguments = '{"day": "2026-05-14", "stay": "P2D", "size": "large", "guests": [{"name": "Ada"}]}'
+    assert text_of(act(book, arguments)) == "14 May 2 LARGE Ada any None"
+
+
+def test_a_value_that_is_no_such_type_goes_back_to_the_model_with_its_place():
+    arguments = '{"day": "soon", "stay": "P2D", "size": "huge", "guests": [{"diet": "none"}]}'
+    told = text_of(act(book, arguments))
+    assert "- day: Input should be a valid date" in told
+    assert "- size: Input should be 'small' or 'large'; it was 'huge'" in told
+    assert "- guests.0.name: it is required, and missing" in told

@@ -1,0 +1,92 @@
+"""What recall says to the model: an earlier result behind a line about it, or what there is instead."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+import recto
+from recto.conversation.messages import Message, Text, ToolCall
+from recto.errors import ToolError
+from recto.page.earlier_results import NotRecalled, Recalled, find_result
+from recto.page.facts import Facts
+from recto.page.manifest import Recall
+from recto.tools.builtin.recall import recall
+from recto.tools.call import ToolLimits, call_tool
+from recto.tools.function import tool_from
+from recto.tools.registry import Registry
+from tests.page.conversations import reads, runs, user
+from tests.tools.runs import context, text_of
+
+READ = "filesystem-read"
+FAILED = '{"exitCode": 1, "stdout": "no"}'
+ROWS = [user("Go."), *reads("r0", "a.py", "first", 0), *reads("r1", "a.py", "second", 1), *runs("t0", "ok", 2)]
+HEAD = "[filesystem-read of ./a.py, result 2 of 2 counted from the newest, of 2026-01-31 02:20:00 UTC; "
+
+
+class Log:
+    """A log of these messages alone."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self._facts = Facts(log=messages)
+
+    async def recall(self, asked: Recall) -> Recalled | NotRecalled:
+        return find_result(self._facts, asked)
+
+
+AT_HAND = replace(context(), log=Log(recto.decode(ROWS)))
+
+
+def answer(tool: str, n: int, path: str | None = None) -> str:
+    return text_of(asyncio.run(recall(tool, n, AT_HAND, path)))
+
+
+def test_X5_a_result_stands_behind_a_line_that_says_what_it_is():
+    assert answer(READ, 2, "./a.py") == f"{HEAD}it may be out of date]\nfirst"
+
+
+@pytest.mark.parametrize(
+    ("tool", "n", "path", "text"),
+    [
+        (READ, 3, "a.py", "filesystem-read of a.py has 2 results, so n is 1 (the newest) to 2; it was 3."),
+        (READ, 1, "b.py", "filesystem-read of b.py has no results. Files that have: a.py."),
+        ("read", 1, None, "read has no results. Tools that have: filesystem-read, terminal-execute."),
+        ("terminal-execute", 1, "a.py", "Results of terminal-execute are not counted by file. Leave path out: n then "),
+        ("recall", 1, None, "Results of recall cannot be recalled. Ask for the tool and the file that they came from."),
+    ],
+)
+def test_X5_the_model_is_told_what_there_is(tool: str, n: int, path: str | None, text: str):
+    with pytest.raises(ToolError) as refused:
+        answer(tool, n, path)
+    assert str(refused.value).startswith(text)
+
+
+def test_X5_where_all_there_is_failed_and_is_shown_that_is_said():
+    at_hand = replace(context(), log=Log(recto.decode(runs("t0", FAILED, 0))))
+    with pytest.raises(
+        ToolError, match=r"^terminal-execute has no results in this conversation\. Failed ones that are "
+    ):
+        asyncio.run(recall("terminal-execute", 1, at_hand))
+
+
+def test_X5_a_blank_path_is_none():
+    assert answer("terminal-execute", 1, " ").endswith("\nok")
+
+
+def test_X5_many_names_are_not_all_listed():
+    many = [row for n in range(40) for row in runs(f"t{n}", "ok", n, f"tool{n:02}")]
+    at_hand = replace(context(), log=Log(recto.decode(many)))
+    with pytest.raises(ToolError, match=r"tool28, tool29 and 10 more\.$"):
+        asyncio.run(recall("tool", 1, at_hand))
+
+
+def test_X5_a_long_result_is_cut_in_the_middle_and_says_so():
+    log = Log(recto.decode(reads("r", "a.py", "x" * 5_000, 0)))
+    call = ToolCall(id="c", name="recall", arguments='{"tool": "filesystem-read", "path": "a.py", "n": 1}')
+    tools = Registry([tool_from(recall)])
+    result = asyncio.run(call_tool(tools, call, replace(context(), log=log), ToolLimits(characters=1_000)))
+    (part,) = result.parts
+    assert isinstance(part, Text)
+    assert len(part.text) <= 1_000
+    assert "characters left out here" in part.text

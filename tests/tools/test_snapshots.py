@@ -1,0 +1,420 @@
+"""R12: files of a workspace are kept before a turn changes them, and put back as they were."""
+
+import os
+import random
+import signal
+import stat
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.config.run_settings import SnapshotSettings
+from recto.errors import Conflict, TooLarge
+from recto.tools.workspace.restore_files import RestoredFiles, Restoring, copy_folder, restore
+from recto.tools.workspace.snapshots import FileState, FolderState, KeptTurn, Snapshots, difference
+from recto.tools.workspace.workspaces import Workspace
+
+OLD, NEW = (FileState(0o644, (3, number, number, 1), digest=str(number)) for number in (1, 2))
+UNKEPT = FileState(0o644, (9, 9, 9, 9))
+TURN = KeptTurn(message="m1", admitted=datetime(2026, 3, 1, tzinfo=UTC))
+LINK = FileState(0, (0, 0, 0, 0), target="a")
+# What a tree is: bytes of a file with its mode, where a link leads, or the mode of a folder.
+Tree = Mapping[str, tuple[bytes, int] | str | int]
+
+
+def tree_of(folder: Path) -> Tree:
+    found: dict[str, tuple[bytes, int] | str | int] = {}
+    for path in sorted(folder.rglob("*")):
+        mode, name = stat.S_IMODE(path.lstat().st_mode), path.relative_to(folder).as_posix()
+        if path.is_symlink():
+            found[name] = str(path.readlink())
+        else:
+            found[name] = mode if path.is_dir() else (path.read_bytes(), mode)
+    return found
+
+
+def write(folder: Path, files: Mapping[str, bytes]) -> None:
+    for path, content in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
+
+
+def stored(place: Path) -> list[Path]:
+    """The contents that were kept for a thread."""
+    return [path for path in (place / "snapshots/t/objects").rglob("*") if path.is_file()]
+
+
+def kept(place: Path, settings: SnapshotSettings | None = None) -> tuple[Snapshots, Workspace]:
+    return Snapshots(root=place / "snapshots", settings=settings or SnapshotSettings()), Workspace(
+        folder=place / "work"
+    )
+
+
+def put_back(
+    snapshots: Snapshots, workspace: Workspace, before: FolderState, paths: list[str] | None = None
+) -> RestoredFiles:
+    _, now = snapshots.keep_undo(workspace, "t", before)
+    content: Callable[[str], bytes] = lambda digest: snapshots.content("t", digest)  # noqa: E731 - one line is clearer
+    return restore(workspace, Restoring(before=before, now=now, content=content, paths=paths))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        ({}, {"a": OLD}, ("created", True)),
+        ({"a": OLD}, {}, ("deleted", True)),
+        ({"a": OLD}, {"a": NEW}, ("changed", True)),
+        ({"a": OLD}, {"a": OLD._replace(mode=0o755)}, ("changed", True)),
+        ({"a": OLD}, {"a": LINK}, ("changed", True)),
+        ({"a": UNKEPT}, {}, ("deleted", False)),
+        ({"a": UNKEPT}, {"a": NEW}, ("changed", False)),
+        ({"a": OLD}, {"a": OLD._replace(stamp=(3, 5, 5, 5))}, None),
+        ({"a": UNKEPT}, {"a": UNKEPT}, None),
+    ],
+)
+def test_R12_what_became_of_a_file(before: dict[str, FileState], after: dict[str, FileState], change: object):
+    found = difference(FolderState(files=before), FolderState(files=after))
+    assert [(one.change, one.is_kept) for one in found] == ([change] if change else [])
+
+
+NAMES = st.sampled_from(["a", "b", "c.log", "x.py", "ü", "d e"])
+FILES = st.dictionaries(
+    st.lists(NAMES, min_size=1, max_size=3).map("/".join),
+    st.one_of(
+        st.tuples(st.binary(max_size=6), st.sampled_from([0o644, 0o755])), st.sampled_from(["a", "../b", "/nowhere"])
+    ),
+    max_size=8,
+)
+
+
+def build(folder: Path, files: Mapping[str, tuple[bytes, int] | str]) -> None:
+    """Where a name is to be two things, the later has it."""
+    folder.mkdir(exist_ok=True)
+    for path, what in files.items():
+        parents = [folder / parent for parent in Path(path).parents]
+        if (folder / path).is_dir() or any(one.is_symlink() or one.is_file() for one in parents):
+            continue
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).unlink(missing_ok=True)
+        if isinstance(what, str):
+            (folder / path).symlink_to(what)
+        else:
+            (folder / path).write_bytes(what[0])
+            (folder / path).chmod(what[1])
+
+
+@pytest.mark.full
+@given(first=FILES, gone=st.lists(NAMES), second=FILES)
+def test_R12_whatever_was_changed_is_put_back_and_can_be_undone(
+    first: dict[str, tuple[bytes, int] | str], gone: list[str], second: dict[str, tuple[bytes, int] | str]
+):
+    with TemporaryDirectory() as place:
+        snapshots, workspace = kept(Path(place))
+        build(workspace.folder, first)
+        (workspace.folder / ".gitignore").write_text("*.log\n")
+        then = tree_of(workspace.folder)
+        before = snapshots.keep_turn(workspace, "t", TURN)
+        for name in gone:
+            subprocess.run(["rm", "-rf", str(workspace.folder / name)], check=True)
+        build(workspace.folder, second)
+        changed = tree_of(workspace.folder)
+        undo, now = snapshots.keep_undo(workspace, "t")
+        done = put_back(snapshots, workspace, before)
+        logs = {path for path in {*then, *changed} if "c.log" in path}
+        if not logs:
+            assert (done.left, tree_of(workspace.folder)) == ((), then)
+            state = snapshots.of_undo("t", undo)
+            assert state == now
+            put_back(snapshots, workspace, now)
+            assert tree_of(workspace.folder) == changed
+        assert {path: changed.get(path) for path in logs} == {
+            path: tree_of(workspace.folder).get(path) for path in logs
+        }
+
+
+def test_R12_what_became_ignored_or_was_is_not_touched(tmp_path: Path):
+    snapshots, workspace = kept(tmp_path)
+    write(workspace.folder, {".gitignore": b"*.log\n", "a.log": b"mine", "b.txt": b"one"})
+    before = snapshots.keep_turn(workspace, "t", TURN)
+    write(workspace.folder, {".gitignore": b"*.txt\n", "a.log": b"still mine", "b.txt": b"two"})
+    done = put_back(snapshots, workspace, before)
+    assert (workspace.folder / ".gitignore").read_bytes() == b"*.log\n"
+    # It was ignored, so it was not kept; and it is ignored, so nothing of it could be had again.
+    assert (workspace.folder / "a.log").read_bytes() == b"still mine"
+    assert (workspace.folder / "b.txt").read_bytes() == b"two"
+    assert done == RestoredFiles(restored=(".gitignore",), left=("a.log", "b.txt"))
+
+
+def test_R12_what_was_ignored_then_is_not_removed_by_its_path_either(tmp_path: Path):
+    snapshots, workspace = kept(tmp_path)
+    write(workspace.folder, {".gitignore": b"/a/keys/\n", "a/.gitignore": b"*.env\n"})
+    write(workspace.folder, {"a/mine.env": b"key", "a/keys/mine": b"key"})
+    before = snapshots.keep_turn(workspace, "t", TURN)
+    write(workspace.folder, {".gitignore": b"", "a/.gitignore": b"", "a/new.txt": b"new"})
+    done = put_back(snapshots, workspace, before, ["a/mine.env", "a/keys/mine", "a/new.txt"])
+    assert done == RestoredFiles(restored=("a/new.txt",), left=("a/keys/mine", "a/mine.env"))
+    assert (workspace.folder / "a/mine.env").exists()
+
+
+def test_R12_where_the_rules_of_then_cannot_be_read_nothing_new_under_them_is_removed(tmp_path: Path):
+    snapshots, workspace = kept(tmp_path)
+    write(workspace.folder, {"a/.gitignore": b"*.env\n", "a/mine.env": b"key"})
+    before = snapshots.keep_turn(workspace, "t", TURN)
+    for path in stored(tmp_path):
+        path.unlink()
+    write(workspace.folder, {"a/.gitignore": b"", "b.txt": b"new"})
+    done = put_back(snapshots, workspace, before)
+    assert done == RestoredFiles(restored=("b.txt",), left=("a/.gitignore", "a/mine.env"))
+
+
+@pytest.mark.parametrize("damage", [b"", b"no zlib", zlib.compress(b"something else")])
+def test_R12_a_content_that_is_damaged_is_left_and_the_others_are_put_back(tmp_path: Path, damage: bytes):
+    snapshots, workspace = kept(tmp_path)
+    write(workspace.folder, {"a.txt": b"one", "b.txt": b"two"})
+    before = snapshots.keep_turn(workspace, "t", TURN)
+    write(workspace.folder, {"a.txt": b"three", "b.txt": b"four"})
+    digest = before.files["a.txt"].digest
+    next(path for path in stored(tmp_path) if path.name == digest).write_bytes(damage)
+    assert put_back(snapshots, workspace, before) == RestoredFiles(restored=("b.txt",), left=("a.txt",))
+    # It is stored again once it is there again.
+    write(workspace.folder, {"a.txt": b"one"})
+    snapshots.keep_undo(workspace, "t")
+    assert digest and snapshots.content("t", digest) == b"one"
+
+
+def test_R12_whatever_stops_a_restore_what_was_done_is_told(tmp_path: Path):
+    snapshots, workspace = kept(tmp_path)
+    write(workspace.folder, {"a.txt": b"one", "b.txt": b"two"})
+    before = snapshots.keep_turn(workspace, "t", TURN)
+    write(workspace.folder, {"a.txt": b"three", "b.txt": b"four"})
+    _, now = snapshots.keep_undo(workspace, "t", before)
+
+    def content(digest: str) -> bytes:
+        if digest == before.files["b.txt"].digest:
+            raise ValueError(digest)
+        return snapshots.content("t", digest)
+
+    done = restore(workspace, Restoring(before=before, now=now, content=content))
+    assert done == RestoredFiles(restored=("a.txt",), left=("b.txt",))
+
+
+def test_R12_what_is_hidden_or_guarded_and_a_users_git_is_neither_kept_nor_touched(tmp_path: Path):
+    snapshots, workspace = kept(tmp_path)
+    workspace = Workspace(folder=workspace.folder, is_own=False, hidden=("data",), guarded=("agents/x",))
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
+        identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+        workspace.folder.mkdir(exist_ok=True)
+        subprocess.run(["git", *identity, *words], cwd=workspace.folder, check=True)
+    write(workspace.folder, {"a.txt": b"one", "data/secret": b"s", "agents/x/AGENT.md": b"x"})
+    git = tree_of(workspace.folder / ".git")
+    before = snapshots.keep_turn(workspace, "t", TURN)
+    assert list(before.files) == ["a.txt"]
+    write(workspace.folder, {"a.txt": b"two", "data/more": b"s", "agents/x/tools.py": b"x"})
+    assert put_back(snapshots, workspace, before) == RestoredFiles(restored=("a.txt",))
+    assert (workspace.folder / "data/more").exists()
+    assert (workspace.folder / "agents/x/tools.py").exists()
+    assert tree_of(workspace.folder / ".git") == git
+
+
+def test_R12_a_link_in_the_place_of_a_folder_leads_nowhere(tmp_path: Path):
+    snapshots, workspace = kept(tmp_path)
+    write(workspace.folder, {"src/a.txt": b"one"})
+    write(tmp_path, {"outside/a.txt": b"theirs"})
+    before = snapshots.keep_turn(workspace, "t", TURN)
+    now = snapshots.state(workspace, "t")
+    write(workspace.folder, {"src/a.txt": b"two"})
+    changed = snapshots.state(workspace, "t")
+    (workspace.folder / "src").rename(workspace.folder / "gone")
+    (workspace.folder / "src").symlink_to(tmp_path / "outside")
+    content: Callable[[str], bytes] = lambda digest: snapshots.content("t", digest)  # noqa: E731 - one line is clearer
+    assert now.files == before.files
+    done = restore(workspace, Restoring(before=before, now=changed, content=content))
+    assert done == RestoredFiles(left=("src/a.txt",))
+    assert tree_of(tmp_path / "outside") == {"a.txt": (b"theirs", 0o644)}
+
+
+def test_R12_what_is_too_large_or_too_much_is_not_kept_and_named(tmp_path: Path):
+    snapshots, workspace = kept(tmp_path, SnapshotSettings(file_bytes=100, thread_bytes=60))
+    write(workspace.folder, {"a.txt": b"one", "b.bin": b"x" * 101, "c.txt": bytes(range(90))})
+    before = snapshots.keep_turn(workspace, "t", TURN)
+    assert {path: state.is_kept for path, state in before.files.items()} == {
+        "a.txt": True,
+        "b.bin": False,
+        "c.txt": False,
+    }
+    write(workspace.folder, {"a.txt": b"two", "b.bin": b"y" * 101, "c.txt": b"three"})
+    assert put_back(snapshots, workspace, before).left == ("b.bin", "c.txt")
+
+
+def test_R12_a_state_is_of_the_folder_it_was_kept_of(tmp_path: Path):
+    snapshots, own = kept(tmp_path)
+    one, other = (replace(own, folder=tmp_path / name, is_own=False) for name in ("one", "other"))
+    for workspace in (own, one):
+        write(workspace.folder, {"a.txt": b"text"})
+        name, _ = snapshots.keep_undo(workspace, "t")
+        state = snapshots.of_undo("t", name)
+        assert state
+        assert [state.is_of(folder) for folder in (own, one, other)] == [workspace == own, workspace == one, False]
+    # The folder of a thread is the same one wherever the server's data is moved to.
+    assert snapshots.keep_undo(own, "t")[1].is_of(replace(own, folder=tmp_path / "moved"))
+
+
+def test_R12_what_did_not_fit_is_kept_again_once_old_contents_are_gone(tmp_path: Path):
+    snapshots, workspace = kept(tmp_path, SnapshotSettings(kept=1, thread_bytes=4_000))
+    fits = list[bool]()
+    for number in range(30):
+        write(workspace.folder, {"a.bin": random.Random(number).randbytes(1_000)})
+        turn = KeptTurn(message=f"m{number}", admitted=TURN.admitted + timedelta(minutes=number))
+        fits.append(snapshots.keep_turn(workspace, "t", turn).files["a.bin"].is_kept)
+    assert all(fits)
+    assert sum(path.stat().st_size for path in stored(tmp_path)) <= 4_000
+
+
+def test_R12_making_room_takes_nothing_of_what_is_put_back_just_then(tmp_path: Path):
+    snapshots, workspace = kept(tmp_path, SnapshotSettings(kept=1, thread_bytes=2_500))
+    for turn, number in zip(turns_of(2), (1, 2), strict=True):
+        write(workspace.folder, {"a.bin": random.Random(number).randbytes(1_000)})
+        snapshots.keep_turn(workspace, "t", turn)
+    before = snapshots.of_turn("t", turns_of(1)[0])
+    write(workspace.folder, {"a.bin": b"small", "b.bin": random.Random(3).randbytes(1_000)})
+    assert before
+    put_back(snapshots, workspace, before)
+    assert (workspace.folder / "a.bin").read_bytes() == random.Random(1).randbytes(1_000)
+
+
+def test_R12_of_a_folder_with_too_many_files_none_is_kept(tmp_path: Path):
+    snapshots, workspace = kept(tmp_path, SnapshotSettings(files=3))
+    write(workspace.folder, {"a.txt": b"one", "b/c.txt": b"two"})
+    assert len(snapshots.keep_turn(workspace, "t", TURN).files) == 2
+    write(workspace.folder, {"a.txt": b"another", "d.txt": b"three"})
+    with pytest.raises(Conflict, match="more than 3 files and folders, so none is kept"):
+        snapshots.keep_turn(workspace, "t", replace(TURN, message="m2"))
+    assert snapshots.of_turn("t", replace(TURN, message="m2")) is None
+    assert len(stored(tmp_path)) == 2
+
+
+def turns_of(count: int) -> list[KeptTurn]:
+    return [KeptTurn(message=f"m{n}", admitted=TURN.admitted + timedelta(minutes=n)) for n in range(count)]
+
+
+def test_R12_for_a_turn_that_changed_nothing_the_next_that_did_stands_in(tmp_path: Path):
+    snapshots, workspace = kept(tmp_path)
+    first, second, third = turns_of(3)
+    write(workspace.folder, {"a.txt": b"one"})
+    state = snapshots.keep_turn(workspace, "t", second)
+    assert [snapshots.of_turn("t", turn) for turn in (first, second, third)] == [state, state, None]
+
+
+def test_R12_for_a_turn_whose_files_could_not_be_kept_no_later_one_stands_in(tmp_path: Path):
+    snapshots, workspace = kept(tmp_path, SnapshotSettings(files=1, thread_bytes=20))
+    first, second, third = turns_of(3)
+    write(workspace.folder, {"a.txt": b"one"})
+    held = snapshots.keep_turn(workspace, "t", first).held
+    write(workspace.folder, {"b.txt": b"two"})
+    with pytest.raises(Conflict):
+        snapshots.keep_turn(workspace, "t", second)
+    # To try again would be to keep what the turn itself has changed by now.
+    assert snapshots.has_turn("t", second.message)
+    (workspace.folder / "b.txt").unlink()
+    assert snapshots.keep_turn(workspace, "t", third).held == held
+    found = [snapshots.of_turn("t", turn) for turn in (first, second, third)]
+    assert [state and list(state.files) for state in found] == [["a.txt"], None, ["a.txt"]]
+
+
+def test_R12_of_many_turns_the_newest_are_kept_and_what_only_others_had_is_gone(tmp_path: Path):
+    snapshots, workspace = kept(tmp_path, SnapshotSettings(kept=2))
+    turns = turns_of(25)
+    for turn in turns:
+        write(workspace.folder, {"a.txt": turn.message.encode()})
+        snapshots.keep_turn(workspace, "t", turn)
+    states = [snapshots.of_turn("t", turn) for turn in turns]
+    shown = [state and snapshots.content("t", str(state.files["a.txt"].digest)).decode() for state in states]
+    oldest = next(place for place, words in enumerate(shown) if words)
+    assert shown == [None] * oldest + [turn.message for turn in turns[oldest:]]
+    assert 2 <= len(turns) - oldest <= 12
+    objects = [path for path in (tmp_path / "snapshots/t/objects").rglob("*") if path.is_file()]
+    assert len(objects) == len(turns) - oldest
+
+
+def test_R12_a_copy_has_all_but_what_is_no_file_and_its_links_lead_where_they_did(tmp_path: Path):
+    write(tmp_path / "a", {"x/y.txt": b"one", "node_modules/z.js": b"two", ".gitignore": b"node_modules\n"})
+    (tmp_path / "a" / "link").symlink_to("x/y.txt")
+    (tmp_path / "a" / "x" / "y.txt").chmod(0o755)
+    os.mkfifo(tmp_path / "a" / "pipe")
+    copy_folder(tmp_path / "a", tmp_path / "b" / "c")
+    copied = tree_of(tmp_path / "b" / "c")
+    (tmp_path / "a" / "pipe").unlink()
+    assert copied == tree_of(tmp_path / "a")
+
+
+def test_R12_a_folder_is_not_copied_beyond_its_bytes_holes_included(tmp_path: Path):
+    write(tmp_path / "a", {"x/y.txt": b"one"})
+    with (tmp_path / "a" / "sparse").open("wb") as file:
+        file.truncate(1_000_000)
+    with pytest.raises(TooLarge, match="1,000,003 bytes"):
+        copy_folder(tmp_path / "a", tmp_path / "b", most=1_000_000)
+    assert not (tmp_path / "b").exists()
+    copy_folder(tmp_path / "a", tmp_path / "b", most=1_000_003)
+    assert tree_of(tmp_path / "b") == tree_of(tmp_path / "a")
+
+
+KILLED = """
+import sys
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from recto.tools.workspace.restore_files import Restoring, restore
+from recto.tools.workspace.snapshots import KeptTurn, Snapshots
+from recto.tools.workspace.workspaces import Workspace
+
+place = Path(sys.argv[1])
+snapshots, workspace = Snapshots(root=place / "snapshots"), Workspace(folder=place / "work")
+turn = KeptTurn(message="m1", admitted=datetime(2026, 3, 1, tzinfo=UTC))
+print("ready", flush=True)
+if sys.argv[2] == "keep":
+    snapshots.keep_turn(workspace, "t", turn)
+else:
+    before, (_, now) = snapshots.of_turn("t", turn), snapshots.keep_undo(workspace, "t")
+    print("ready", flush=True)
+    restore(workspace, Restoring(before=before, now=now, content=partial(snapshots.content, "t")))
+"""
+
+
+def kill_after(place: Path, what: str, lines: int, seconds: float) -> None:
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(place), what], stdout=subprocess.PIPE)
+    assert process.stdout
+    with process:
+        for _ in range(lines):
+            process.stdout.readline()
+        time.sleep(seconds)  # anywhere in the middle of it: wherever it is, the same has to hold
+        process.send_signal(signal.SIGKILL)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seconds", [0.0, 0.01, 0.03, 0.1])
+def test_R12_killed_anywhere_a_snapshot_is_whole_or_not_there_and_so_is_every_file(tmp_path: Path, seconds: float):
+    snapshots, workspace = kept(tmp_path)
+    old = {f"{number % 20}/{number}.txt": b"old %d\n" % number * 500 for number in range(600)}
+    new = dict.fromkeys(old, b"new\n" * 700)
+    write(workspace.folder, old)
+    kill_after(tmp_path, "keep", 1, seconds)
+    if not snapshots.has_turn("t", "m1"):
+        snapshots.keep_turn(workspace, "t", TURN)
+    before = snapshots.of_turn("t", TURN)
+    assert before and all(state.is_kept for state in before.files.values())
+    write(workspace.folder, new)
+    kill_after(tmp_path, "restore", 2, seconds)
+    found = {path: (workspace.folder / path).read_bytes() for path in old}
+    assert all(found[path] in (old[path], new[path]) for path in old)
+    put_back(snapshots, workspace, before)
+    assert {path: (workspace.folder / path).read_bytes() for path in old} == old

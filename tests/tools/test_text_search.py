@@ -1,0 +1,323 @@
+"""R15: lines are found in the workspace as ripgrep finds them, and the same ones where there is no ripgrep."""
+
+import asyncio
+import json
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from recto.config.run_settings import SearchSettings
+from recto.tools.function import tool_from
+from recto.tools.ports import ToolResult
+from recto.tools.workspace.ace_text_search import ace_text_search
+from recto.tools.workspace.ripgrep import BadPattern, Program, Query, Search, SearchResult, file_glob, match_of, ripgrep
+from recto.tools.workspace.workspaces import Workspace
+from tests.tools.runs import context, text_of
+
+FILES: Mapping[str, bytes] = {
+    "src/app.py": b"import os\n\ndef main():\n    return os.name\n",
+    "src/app.pyi": b"def main() -> str: ...\n",
+    "src/web/page.ts": b"export const main = 1\r\nmain\r\n",
+    "src/web/.gitignore": b"gen.ts\n!keep.log\n",
+    "src/web/gen.ts": b"main\n",
+    "src/web/keep.log": b"main\n",
+    "notes.log": b"main\n",
+    ".gitignore": b"# what is made\n*.log\n/dist/\nnode_modules\n",
+    ".github/ci.yml": b"run: main\n",
+    ".git/HEAD": b"ref: refs/heads/main\n",
+    "dist/main.js": b"main\n",
+    "node_modules/x/main.js": b"main\n",
+    "deep/dist/main.js": b"main\n",
+    "picture.png": b"main\n\x00\x01",
+    "late.bin": b"main\n" + b"x\n" * 100_000 + b"\0",
+    "latin.txt": b"caf\xe9 main\n",
+    "wide.txt": "\ufeffmain Größe\n".encode("utf-16-le"),
+    "bom.txt": "\ufeffmain\n".encode(),
+    "中文/文.md": "主 main 函数\n".encode(),
+    "empty.txt": b"",
+    "no_end.txt": b"main",
+}
+QUERIES = [
+    Query(pattern="main", left_out=(".git",)),
+    Query(pattern="main()", left_out=(".git",)),
+    Query(pattern=r"^main$", is_regex=True, left_out=(".git",)),
+    Query(pattern=r"def \w+\(\)", is_regex=True, left_out=(".git",)),
+    Query(pattern=r"Gr\w+e|主", is_regex=True, left_out=(".git",)),
+    Query(pattern="(?i)MAIN", is_regex=True, left_out=(".git", "/src/web")),
+    Query(pattern="main", glob=file_glob("*.{py,ts}"), left_out=(".git",)),
+    Query(pattern="main", glob=file_glob("src/**/*.ts"), left_out=(".git",)),
+    Query(pattern="main", glob=file_glob("**/*"), left_out=(".git",)),
+    Query(pattern="main", glob=file_glob("./src/"), left_out=(".git",)),
+    Query(pattern="main", glob=file_glob("*.log"), left_out=(".git",)),
+    Query(pattern="main", glob=file_glob("!src/**"), left_out=(".git",)),
+    Query(pattern="main", glob=file_glob("{src/*.py,*/*.md}"), left_out=(".git",)),
+    Query(pattern="nowhere", glob=file_glob("src/*"), left_out=(".git",)),
+    Query(pattern="-e", left_out=(".git",)),
+]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    write(folder, FILES)
+    (folder / "link.txt").symlink_to("src/app.py")
+    (folder / "outside").symlink_to(tmp_path)
+    (tmp_path / "secret.txt").write_text("main\n")
+    os.mkfifo(folder / "pipe")
+    return folder
+
+
+def write(folder: Path, files: Mapping[str, bytes]) -> None:
+    for path, content in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
+
+
+def found_by(program: Program | None, query: Query, folder: Path, counted: int = 10_000) -> SearchResult:
+    return Search(query, folder, program).run(shown=counted, counted=counted)
+
+
+def told(found: SearchResult) -> list[tuple[str, int, bytes, int]]:
+    matches = [(file.path, match_of(message)) for file in found.files for message in file.messages]
+    return [(path, one.number, one.line, one.start) for path, one in matches]
+
+
+def search(folder: Path, pattern: str, settings: SearchSettings | None = None, **more: object) -> ToolResult:
+    return asyncio.run(searched(folder, settings or SearchSettings(), {"pattern": pattern, **more}))
+
+
+async def searched(folder: Path, settings: SearchSettings, arguments: Mapping[str, object]) -> ToolResult:
+    place = Workspace(folder=folder, search=settings, hidden=("recto data [1]",))
+    given = replace(context(), workspace=place)
+    return await tool_from(ace_text_search).act(json.dumps(arguments), given)
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: f"{query.pattern} {query.glob and query.glob.whole}")
+def test_R15_with_ripgrep_or_without_the_same_lines_are_found(project: Path, query: Query):
+    confined = ripgrep()
+    assert confined
+    without = found_by(None, query, project)
+    for program in (confined, replace(confined, bubblewrap=None)):
+        found = found_by(program, query, project)
+        assert told(found) == told(without)
+        assert (found.total, found.searched if not found.files else 0) == (
+            without.total,
+            without.searched if not without.files else 0,
+        )
+
+
+def test_R15_the_answer_has_lines_by_file_in_the_order_of_paths(project: Path):
+    assert text_of(search(project, "main", fileGlob="src/**")) == (
+        "5 matching lines in 4 files:\n\nsrc/app.py:\n3: def main():\n\nsrc/app.pyi:\n1: def main() -> str: ...\n\n"
+        "src/web/keep.log:\n1: main\n\nsrc/web/page.ts:\n1: export const main = 1\n2: main"
+    )
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_R15_a_last_line_that_ends_like_the_name_of_a_file_is_shown(tmp_path: Path, most: int):
+    write(tmp_path, {"a.py": b"def one():\n", "b.py": b"def two():\n"})
+    answer = text_of(search(tmp_path, "def", maxResults=most))
+    assert ("a.py:\n1: def one():" in answer, "b.py:\n1: def two():" in answer) == (True, most == 2)
+    assert ("1 shown, 1 left out." in answer, "b.py" in answer) == (most == 1, most == 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            {"pattern": "nowhere"},
+            "No line has 'nowhere'. Searched 16 files; case counts, and what .gitignore names is left out.",
+        ),
+        (
+            {"pattern": "nowhere", "fileGlob": "src/*.py"},
+            "No line has 'nowhere'. Searched 1 file named by 'src/*.py'; case counts, and what .gitignore names is "
+            "left out.",
+        ),
+        (
+            {"pattern": "main", "fileGlob": "src"},
+            "No file matches fileGlob 'src', so nothing was searched. It is the name of a file; all files of a folder "
+            "are src/**.",
+        ),
+        (
+            {"pattern": "main", "fileGlob": "*.rs"},
+            "No file matches fileGlob '*.rs', so nothing was searched. What .gitignore names is left out.",
+        ),
+        (
+            {"pattern": "main", "fileGlob": "web/*.ts"},
+            "No file matches fileGlob 'web/*.ts', so nothing was searched. It is a path, counted from the workspace; "
+            "files of such names anywhere are *.ts.",
+        ),
+        (
+            {"pattern": "main", "fileGlob": "web/**"},
+            "No file matches fileGlob 'web/**', so nothing was searched. It is a path, counted from the workspace.",
+        ),
+        (
+            {"pattern": "main", "fileGlob": "!**"},
+            "No file matches fileGlob '!**', so nothing was searched.",
+        ),
+        (
+            {"pattern": r"def \w+x", "fileGlob": "*.py"},
+            r"No line has 'def \\w+x'. Searched 1 file named by '*.py'; case counts, and what .gitignore names is left "
+            "out. The pattern was searched for as it stands; as a regular expression it is with isRegex.",
+        ),
+    ],
+)
+def test_R15_where_nothing_is_found_it_is_said_what_was_searched(project: Path, arguments: dict[str, str], said: str):
+    result = asyncio.run(searched(project, SearchSettings(), arguments))
+    assert (result.error, text_of(result)) == (None, f"{said} Files larger than 16,777,216 bytes are left out.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "begins", "ends"),
+    [
+        (
+            {"pattern": "ma(in", "isRegex": True},
+            "The pattern cannot be searched for: rg: regex parse error:",
+            "isRegex false.",
+        ),
+        ({"pattern": "a\nb"}, "The pattern has a line end in it", "one of the lines."),
+        ({"pattern": "a\0"}, "The pattern or the glob has the character U+0000", "Leave it out."),
+        (
+            {"pattern": "a", "fileGlob": "[a"},
+            "fileGlob '[a' is no glob: unclosed character class; missing ']'.",
+            "!tests/**.",
+        ),
+        ({"pattern": "a", "fileGlob": "{a"}, "fileGlob '{a' is no glob: unclosed alternate group", "!tests/**."),
+        ({"pattern": "a", "fileGlob": "[b-a]"}, "fileGlob '[b-a]' is no glob: invalid range; 'b' > 'a'.", "!tests/**."),
+    ],
+)
+def test_R15_a_bad_pattern_or_glob_is_an_error_with_the_reason(
+    project: Path, arguments: dict[str, str], begins: str, ends: str
+):
+    result = asyncio.run(searched(project, SearchSettings(), arguments))
+    assert result.error == "error"
+    assert (text_of(result)[: len(begins)], text_of(result)[-len(ends) :]) == (begins, ends)
+
+
+def test_R15_without_ripgrep_a_bad_pattern_is_told_too(project: Path):
+    with pytest.raises(BadPattern, match=r"error: missing \), unterminated subpattern"):
+        found_by(None, Query(pattern="ma(in", is_regex=True), project)
+
+
+def test_R15_what_the_server_keeps_is_not_there_whatever_it_is_called(project: Path):
+    write(project, {"recto data [1]/main.txt": b"main\n", "src/recto data [1]/main.txt": b"main\n"})
+    assert "\nsrc/recto data [1]/main.txt:\n" in text_of(search(project, "main", fileGlob="*.txt"))
+    assert "\nrecto data [1]" not in text_of(search(project, "main"))
+
+
+def test_R15_of_many_lines_the_first_are_shown_and_the_rest_is_counted(tmp_path: Path):
+    write(tmp_path, {f"{number:02}.txt": b"main\n" * 10 for number in range(20)})
+    result = text_of(search(tmp_path, "main", maxResults=12))
+    assert result.splitlines()[0] == "200 matching lines in 20 files:"
+    assert result.count(": main") == 12
+    said = (
+        "12 shown, 188 left out. Search for something rarer, name fewer files with fileGlob, or ask for more with "
+        "maxResults."
+    )
+    assert result.splitlines()[-1] == said
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["ripgrep", "without"])
+def test_R1_of_more_than_is_counted_the_first_by_path_are_found_every_time(tmp_path: Path, is_there: bool):
+    write(tmp_path, {f"{number % 7}/{number:03}.txt": b"main\n" for number in range(300)})
+    found = [found_by(ripgrep() if is_there else None, Query(pattern="main"), tmp_path, 20) for _ in range(3)]
+    first = [f"{number % 7}/{number:03}.txt" for number in range(0, 300, 7)][:20]
+    assert [[file.path for file in one.files][:20] for one in found] == [first] * 3
+    assert all(one.is_cut for one in found)
+
+
+def test_R15_more_than_is_counted_is_said(tmp_path: Path):
+    write(tmp_path, {"a.txt": b"main\n" * 50})
+    lines = text_of(search(tmp_path, "main", SearchSettings(counted=20, results=5))).splitlines()
+    assert lines[0] == "More than 20 matching lines; the first by path:"
+    assert lines[-1].startswith("5 shown, more than 15 left out.")
+
+
+def test_R15_of_a_long_line_what_stands_around_the_match_is_shown(tmp_path: Path):
+    write(tmp_path, {"min.js": b"a" * 5_000 + b"main" + b"b" * 5_000 + b"\n"})
+    result = text_of(search(tmp_path, "main", SearchSettings(line_characters=40)))
+    assert result.splitlines()[-1] == f"1: [...] {'a' * 10}main{'b' * 26} [...]"
+
+
+def test_R15_an_answer_has_no_more_characters_than_it_may_have(tmp_path: Path):
+    write(tmp_path, {"a.txt": (b"main" + b"x" * 200 + b"\n") * 1_000})
+    result = text_of(search(tmp_path, "main", maxResults=1_000))
+    assert len(result) <= 50_000
+    assert result.endswith("left out. Search for something rarer, or name fewer files with fileGlob.")
+
+
+def test_R15_a_search_that_takes_too_long_is_ended(project: Path):
+    result = search(project, "main", SearchSettings(seconds=0.0001))
+    assert text_of(result).startswith("The search took longer than 0.0001 seconds and was ended.")
+
+
+def test_R15_a_search_that_is_stopped_ends_its_process(tmp_path: Path):
+    os.mkfifo(tmp_path / ".gitignore")
+    stuck = Search(Query(pattern="main"), tmp_path, ripgrep())
+
+    async def stop_it() -> SearchResult:
+        running = asyncio.create_task(asyncio.to_thread(stuck.run, shown=1, counted=1))
+        while not stuck.is_running:
+            await asyncio.sleep(0.01)
+        stuck.stop()
+        return await running
+
+    with pytest.raises(BadPattern):
+        asyncio.run(stop_it())
+
+
+@pytest.mark.parametrize("glob", ["", "*.py", "src/**"])
+def test_R15_an_empty_workspace_is_said_to_be_empty(tmp_path: Path, glob: str):
+    said = "The workspace is empty, so there is nothing to search."
+    assert text_of(search(tmp_path / "none", "main", fileGlob=glob)) == said
+    write(tmp_path, {".git/HEAD": b"main", "recto data [1]/kept": b"main"})
+    assert text_of(search(tmp_path, "main", fileGlob=glob)) == said
+
+
+def test_R15_where_all_is_left_out_it_is_said_why(tmp_path: Path):
+    write(tmp_path, {".gitignore": b"*\n", "a.py": b"main\n"})
+    said = "No file was searched: what is there is named by .gitignore, larger than 16,777,216 bytes, or no plain file."
+    assert text_of(search(tmp_path, "main")) == said
+
+
+@pytest.mark.parametrize("glob", ["", "*.py", "src/*.py"])
+def test_R15_where_files_are_too_large_to_be_searched_that_is_said(tmp_path: Path, glob: str):
+    write(tmp_path, {"src/a.py": b"main main main\n"})
+    result = asyncio.run(searched(tmp_path, SearchSettings(file_bytes=10), {"pattern": "main", "fileGlob": glob}))
+    assert "larger than 10 bytes" in text_of(result)
+
+
+def test_R15_a_settings_file_of_ripgreps_own_changes_nothing(project: Path, monkeypatch: pytest.MonkeyPatch):
+    (project / "config").write_text("--no-ignore\n")
+    monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(project / "config"))
+    assert "dist/main.js" not in text_of(search(project, "main", fileGlob="dist/**"))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("is_there", [True, False], ids=["ripgrep", "without"])
+def test_R15_a_folder_that_becomes_a_link_while_it_is_searched_leads_nowhere(project: Path, is_there: bool):
+    outside, place = project.parent / "theirs", project / "swapped"
+    write(outside, {f"{number}.txt": b"a secret\n" for number in range(50)})
+    write(place, {f"{number}.txt": b"main\n" for number in range(50)})
+    is_over = threading.Event()
+
+    def swap() -> None:
+        while not is_over.is_set():
+            place.rename(project / "aside")
+            place.symlink_to(outside)
+            place.unlink()
+            (project / "aside").rename(place)
+
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    try:
+        program = ripgrep() if is_there else None
+        found = [found_by(program, Query(pattern="a secret"), project) for _ in range(30)]
+    finally:
+        is_over.set()
+        swapping.join()
+    assert [told(one) for one in found] == [[]] * 30

@@ -1,0 +1,306 @@
+"""R15: no path leads a file tool out of the workspace: not by its spelling, not by links, not in a race."""
+
+import os
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recto.errors import ToolError
+from recto.tools.ports import ToolResult
+from recto.tools.workspace.open_path import names_in, open_path
+from recto.tools.workspace.workspaces import Workspace
+from tests.tools.runs import text_of
+from tests.tools.workspace.calls import CREATE, EDIT, READ, call, refused, said
+
+SECRET = "the secret of the house"
+ROOTS = ("/home/space", "/real/space")
+
+
+# Spellings
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("a.py", ("a.py",)),
+        ("./a//b/./c.py", ("a", "b", "c.py")),
+        ("src/", ("src",)),
+        (".", ()),
+        ("a/../b", ("b",)),
+        ("a/b/../..", ()),
+        ("/home/space/a.py", ("a.py",)),
+        ("/real/space", ()),
+        ("//home/space/./a.py", ("a.py",)),
+        ("/home/space/../space/a.py", ("a.py",)),
+        ("src\\main.py", ("src", "main.py")),
+        ("..a/b..", ("..a", "b..")),
+        ("~/x", ("~", "x")),
+        ("文件 1.csv", ("文件 1.csv",)),
+    ],
+)
+def test_R15_a_path_is_the_names_from_the_workspace_on(path: str, names: tuple[str, ...]):
+    assert names_in(path, ROOTS) == names
+
+
+@given(
+    st.lists(st.sampled_from(("a", "..", ".", "", "\\", "/home/space", "C:", "\0", "..\\..", "／", "．．"))).map(
+        "/".join
+    )
+)
+def test_R15_no_name_of_a_path_leads_up(path: str):
+    try:
+        names = names_in(path, ROOTS)
+    except ToolError as error:
+        assert str(error)
+        return
+    assert not {"", ".", ".."} & {*names}
+    assert not [name for name in names if "/" in name or "\0" in name]
+
+
+# A house with a secret beside the workspace, and ways that seem to lead there
+
+
+LINKS = {
+    "out": "../outside",
+    "out-absolute": "{outside}",
+    "secret": "../outside/secret.txt",
+    "secret-absolute": "{outside}/secret.txt",
+    "in/up": "..",
+    "in/out": "../../outside",
+    "chain-1": "chain-2",
+    "chain-2": "in/chain-3",
+    "in/chain-3": "../../outside/secret.txt",
+    "loop-1": "loop-2",
+    "loop-2": "loop-1",
+    "self": "self",
+    "root": "/",
+    "proc": "/proc/self/root",
+    "cwd": "/proc/self/cwd",
+    "descriptors": "/proc/self/fd",
+    "there-and-out": "{space}/../outside/secret.txt",
+    "winding": "in/../in/../../outside/secret.txt",
+    "null": "/dev/null",
+    "sibling": "{space}-other/x",
+}
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Path:
+    space, outside = tmp_path / "space", tmp_path / "outside"
+    (space / "in").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "secret.txt").write_text(SECRET)
+    (space / "mine.txt").write_text("mine")
+    (space / "in/deep.txt").write_text("deep")
+    for name, target in LINKS.items():
+        (space / name).symlink_to(target.format(space=space, outside=outside))
+    (tmp_path / "space-other").mkdir()
+    (tmp_path / "space-other/x").write_text(SECRET)
+    os.mkfifo(space / "pipe")
+    with socket.socket(socket.AF_UNIX) as one:
+        here = Path.cwd()
+        os.chdir(space)
+        try:
+            one.bind("socket")
+        finally:
+            os.chdir(here)
+    return space
+
+
+ESCAPES = [
+    *(
+        "../outside/secret.txt",
+        "in/../../outside/secret.txt",
+        "./../outside/secret.txt",
+        "..",
+        "../",
+        "../space-other/x",
+    ),
+    *(
+        "/etc/passwd",
+        "//etc/passwd",
+        "/",
+        "/proc/self/root/etc/passwd",
+        "/proc/self/environ",
+        "/dev/zero",
+        "/dev/stdin",
+    ),
+    *("..\\outside\\secret.txt", "C:\\Windows\\x", "c:/x", "\\\\server\\share", "in/..\\../x", "in\\../x"),
+    *("out/secret.txt", "out-absolute/secret.txt", "secret", "secret-absolute", "in/up/out/secret.txt"),
+    *("in/out/secret.txt", "in/up/../../outside/secret.txt", "chain-1", "chain-2", "loop-1", "self", "self/x"),
+    *("root/etc/passwd", "proc/etc/passwd", "cwd/x", "descriptors/0", "there-and-out", "winding", "null", "sibling"),
+    *("pipe", "socket", "pipe/x", "mine.txt/x", "mine.txt/../../outside/secret.txt"),
+    *("a\0b", "a\nb", "in/\x1b[2J", "x" * 256, "x/" * 40 + "y", "y" * 5_000, "", "  "),
+    *("．．/outside/secret.txt", "‥/outside/secret.txt", "..\u2215outside", "%2e%2e/outside/secret.txt", "~/../../x"),
+]
+
+
+@pytest.mark.parametrize("path", ESCAPES)
+def test_R15_no_path_gets_out_by_reading_editing_or_creating(space: Path, path: str):
+    results = [
+        call(space, READ, filePath=path),
+        call(space, READ, filePath=[path, {"path": path, "startLine": 1}]),
+        call(space, EDIT, filePath=path, searchContent=SECRET, replaceContent="gone"),
+        call(space, CREATE, filePath=f"{path}", content="put there"),
+    ]
+    told = "".join(map(text_of, results[:3]))
+    assert SECRET not in told
+    assert "root:" not in told
+    assert text_of(results[0]).startswith("Error: ")
+    assert text_of(results[2]).startswith("Error: ")
+    assert (space.parent / "outside/secret.txt").read_text() == SECRET
+    assert sorted(one.name for one in space.parent.rglob("*") if one.is_file() and space not in one.parents) == [
+        "secret.txt",
+        "x",
+    ]
+    assert not (space / "mine.txt").is_symlink()
+
+
+def test_R15_there_are_many_ways_out_that_are_none():
+    assert len(ESCAPES) >= 40
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("secret", "is, or lies behind, a link that leads out of the workspace"),
+        ("out/secret.txt", "is, or lies behind, a link that leads out of the workspace"),
+        ("pipe", "pipe is a pipe."),
+        ("socket", "socket is a socket."),
+        ("self", "leads through more than 40 links, or round in a circle"),
+        ("mine.txt/x", "mine.txt is a file, so nothing lies in it"),
+        ("../x", "leads out of the workspace"),
+        ("in/..\\x", "has both / and \\ in it"),
+    ],
+)
+def test_R15_a_refused_path_says_why(space: Path, path: str, why: str):
+    assert why in refused(space, READ, filePath=path)
+
+
+# Links inside
+
+
+def test_R15_a_link_that_stays_inside_is_followed_for_reading_and_editing_and_stays_a_link(space: Path):
+    (space / "near").symlink_to("in/deep.txt")
+    (space / "far").symlink_to(space / "in")
+    assert "1→deep" in said(space, READ, filePath="near")
+    assert "1→deep" in said(space, READ, filePath="far/deep.txt")
+    assert "1→mine" in said(space, READ, filePath="in/up/in/../mine.txt")
+    said(space, EDIT, filePath="near", searchContent="deep", replaceContent="deeper")
+    assert ((space / "in/deep.txt").read_text(), (space / "near").is_symlink()) == ("deeper", True)
+    said(space, CREATE, filePath="far/new.txt", content="x")
+    assert (space / "in/new.txt").read_text() == "x"
+
+
+def test_R15_a_hard_link_outside_keeps_what_it_had(space: Path):
+    os.link(space.parent / "outside/secret.txt", space / "shared.txt")
+    said(space, EDIT, filePath="shared.txt", searchContent="secret", replaceContent="talk")
+    assert (space / "shared.txt").read_text() == "the talk of the house"
+    assert (space.parent / "outside/secret.txt").read_text() == SECRET
+
+
+# What is hidden, and what is guarded
+
+
+@pytest.fixture
+def guarded(space: Path) -> Workspace:
+    for path in ("data/key.txt", ".git/hooks/pre-commit"):
+        (space / path).parent.mkdir(parents=True, exist_ok=True)
+        (space / path).write_text(SECRET)
+    (space / "to-key").symlink_to("data/key.txt")
+    (space / "to-hook").symlink_to(".git/hooks/pre-commit")
+    return Workspace(folder=space, is_own=False, most_bytes=0, hidden=("data",), guarded=(".git/hooks", ".git/config"))
+
+
+@pytest.mark.parametrize("path", ["data/key.txt", "to-key", "in/../data/key.txt", "in/up/data/key.txt"])
+def test_R15_what_is_hidden_is_as_good_as_missing(guarded: Workspace, path: str):
+    there = refused(guarded, READ, filePath=path)
+    assert there.startswith(f"There is no {'/'.join(names_in(path, ()))} in the workspace.")
+    assert refused(guarded, EDIT, filePath=path, searchContent="x", replaceContent="y") == there
+    assert call(guarded, CREATE, filePath=path, content="x").error
+    assert (guarded.folder / "data/key.txt").read_text() == SECRET
+
+
+def test_R15_what_is_hidden_is_in_no_listing_and_no_hint(guarded: Workspace):
+    assert "data" not in said(guarded, READ, filePath=".").replace("to-key -> data/key.txt", "")
+    assert "data/" not in refused(guarded, READ, filePath="dat")
+
+
+@pytest.mark.parametrize("path", [".git/hooks/pre-commit", "to-hook", "in/up/.git/hooks/pre-commit"])
+def test_R15_what_is_guarded_is_read_and_not_changed(guarded: Workspace, path: str):
+    assert SECRET in said(guarded, READ, filePath=path)
+    why = refused(guarded, EDIT, filePath=path, searchContent=SECRET, replaceContent="x")
+    assert why.startswith(".git/hooks/pre-commit is kept as it is")
+
+
+@pytest.mark.parametrize("path", [".git/config", ".git/hooks/new", ".git/commondir", "sub/.GIT/config", "data/new"])
+def test_R15_nothing_is_made_where_it_is_guarded_or_hidden(guarded: Workspace, path: str):
+    assert "is kept as it is" in refused(guarded, CREATE, filePath=path, content="x")
+    assert not (guarded.folder / path).exists()
+
+
+# Races
+
+
+def swapped_while(space: Path, act: Callable[[], ToolResult], times: int = 60) -> list[str]:
+    """What comes of it while `way` is a folder, a link to outside, and nothing, over and over."""
+    is_over = threading.Event()
+
+    def swap() -> None:
+        while not is_over.is_set():
+            with suppress(OSError):
+                (space / "way").symlink_to("../outside")
+            with suppress(OSError):
+                (space / "way").unlink()
+            with suppress(OSError):
+                (space / "aside").rename(space / "way")
+            with suppress(OSError):
+                (space / "way").rename(space / "aside")
+
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    try:
+        return [text_of(act()) for _ in range(times)]
+    finally:
+        is_over.set()
+        swapping.join()
+
+
+def test_R15_a_folder_that_is_swapped_by_a_link_leads_no_tool_out(space: Path):
+    (space / "aside").mkdir()
+    (space / "aside/secret.txt").write_text("of the workspace")
+    told = swapped_while(space, lambda: call(space, READ, filePath="way/secret.txt"))
+    told += swapped_while(
+        space, lambda: call(space, EDIT, filePath="way/secret.txt", searchContent=SECRET, replaceContent="x"), 30
+    )
+    told += swapped_while(space, lambda: call(space, CREATE, filePath="way/new.txt", content="x"), 30)
+    assert not [text for text in told if SECRET in text]
+    outside = space.parent / "outside"
+    assert [one.name for one in outside.iterdir()] == ["secret.txt"]
+    assert (outside / "secret.txt").read_text() == SECRET
+
+
+def test_R15_no_descriptor_stays_open(space: Path):
+    own = Path("/proc/self/fd")
+    before = len([*own.iterdir()])
+    workspace = Workspace(folder=space)
+    for path in ESCAPES:
+        with suppress(ToolError), open_path(workspace, names_in(path, (str(space),))) as found:
+            assert found.names
+    assert len([*own.iterdir()]) == before
+
+
+@settings(max_examples=60, deadline=None)
+@given(path=st.text(max_size=30), content=st.text(max_size=30))
+def test_R15_whatever_the_path_a_file_is_made_inside_or_nowhere(
+    path: str, content: str, tmp_path_factory: pytest.TempPathFactory
+):
+    outside = tmp_path_factory.mktemp("outside")
+    call(outside / "space", CREATE, filePath=path, content=content)
+    assert [one for one in outside.iterdir() if one.name != "space"] == []

@@ -1,0 +1,234 @@
+"""R15, R2-R6: files and folders of the workspace are read, one or several, whole or in part."""
+
+import json
+import os
+import re
+import tracemalloc
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from recto.config.run_settings import FileToolSettings
+from recto.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolMessage
+from recto.page.fold.fold import fold
+from recto.tools.ports import ToolResult
+from recto.tools.workspace.workspaces import Workspace
+from tests.tools.runs import NOON, text_of
+from tests.tools.workspace.calls import CREATE, EDIT, READ, call, parts, refused, said
+
+PYTHON = "import os\n\n\nclass App:\n    def run(self):\n        return 1\n\n\ndef main():\n    App().run()\n"
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Path:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/app.py").write_text(PYTHON)
+    (tmp_path / "notes.txt").write_text("one\ntwo\nthree\n")
+    return tmp_path
+
+
+def test_R15_a_file_is_shown_with_its_lines_and_symbols(space: Path):
+    assert said(space, READ, filePath="src/app.py") == (
+        "📄 src/app.py (lines 1-10/10)\n1→import os\n2→\n3→\n4→class App:\n5→    def run(self):\n6→        return 1\n"
+        "7→\n8→\n9→def main():\n10→    App().run()\n\nSymbols:\nclass App 4-6\n  method run 5-6\nfunction main 9-10"
+    )
+
+
+def test_R15_of_some_lines_the_symbols_in_and_around_them_are_shown(space: Path):
+    assert said(space, READ, filePath="./src//app.py", startLine=6, endLine=7) == (
+        "📄 src/app.py (lines 6-7/10)\n6→        return 1\n7→\n\nSymbols:\nclass App 4-6\n  method run 5-6"
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "header"),
+    [(0, 2, "(lines 1-2/3)"), (-5, None, "(lines 1-3/3)"), (2, 99, "(lines 2-3/3)"), (3, 3, "(lines 3-3/3)")],
+)
+def test_R15_lines_that_are_not_there_are_left_out_of_a_range(space: Path, start: int, end: int | None, header: str):
+    assert said(space, READ, filePath="notes.txt", startLine=start, endLine=end).startswith(f"📄 notes.txt {header}\n")
+
+
+def test_R15_a_range_with_no_line_in_it_says_so(space: Path):
+    assert refused(space, READ, filePath="notes.txt", startLine=4) == (
+        "notes.txt has 3 lines, so there is none at startLine 4."
+    )
+    assert refused(space, READ, filePath="notes.txt", startLine=3, endLine=2) == (
+        "endLine 2 comes before startLine 3. Lines are counted from 1."
+    )
+
+
+def test_R15_an_empty_file_and_an_empty_workspace_say_that_they_are(space: Path):
+    (space / "empty").write_text("")
+    assert said(space, READ, filePath="empty") == "📄 empty (lines 0-0/0)\nThe file is empty."
+    assert said(space / "none", READ, filePath=".") == "📁 ./\nThe workspace is empty."
+    assert refused(space / "none", READ, filePath="a.py") == "There is no a.py: the workspace is empty."
+
+
+def test_R15_a_missing_file_is_told_with_names_that_are_close(space: Path):
+    assert refused(space, READ, filePath="src/ap.py") == (
+        "There is no src/ap.py in the workspace. Close to it: src/app.py. Read src to see what is there."
+    )
+    assert refused(space, READ, filePath="lib/x.py") == (
+        "There is no lib/x.py in the workspace. Read . to see what is there."
+    )
+
+
+def test_R15_what_is_no_text_is_told_with_its_kind_and_size(space: Path):
+    (space / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(2_000))
+    assert refused(space, READ, filePath="a.png") == "a.png is a PNG image, 2,008 bytes. It has no lines to show."
+
+
+def test_R15_other_encodings_and_line_ends_are_shown_as_text(space: Path):
+    (space / "w.txt").write_bytes(b"\xff\xfe" + "你好\r\nb\r\n".encode("utf-16-le"))
+    assert said(space, READ, filePath="w.txt") == "📄 w.txt (lines 1-2/2) [utf-16-le with a mark]\n1→你好\n2→b"
+
+
+def test_R15_what_does_not_fit_is_left_out_by_whole_lines_and_says_how_to_read_on(space: Path):
+    (space / "long.txt").write_text("".join(f"line {number}\n" for number in range(1, 20_001)))
+    first = 1
+    for _ in range(3):
+        result = call(space, READ, 3_000, filePath="long.txt", startLine=first)
+        text = text_of(result)
+        assert len(text) <= 3_000
+        assert f"\n{first}→line {first}\n" in text
+        found = re.search(r"\n\n\[Lines (\d+)-20000 did not fit\. Read on with startLine (\d+)\.\]$", text)
+        assert found
+        first = int(found[2])
+        assert f"\n{first - 1}→line {first - 1}\n" in text
+
+
+def test_R15_the_end_of_a_huge_file_is_read_in_little_memory(space: Path):
+    with (space / "huge.txt").open("wb") as file:
+        for _ in range(64):
+            file.write(b"0123456789abcde\n" * 65_536)
+    tracemalloc.start()
+    text = said(space, READ, filePath="huge.txt", startLine=4_194_304)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert text == "📄 huge.txt (lines 4194304-4194304/4194304)\n4194304→0123456789abcde"
+    assert peak < 8_000_000
+
+
+def test_R4_several_files_are_parts_and_an_error_spoils_no_other(space: Path):
+    wanted = ["notes.txt", {"path": "src/app.py", "startLine": 1, "endLine": 1}, "gone", f"{space}/notes.txt", "src/"]
+    result = call(space, READ, filePath=wanted, startLine=3)
+    assert result.error is None
+    assert parts(result) == [
+        ("notes.txt", "📄 notes.txt (lines 3-3/3)\n3→three"),
+        ("src/app.py", "📄 src/app.py (lines 1-1/10)\n1→import os"),
+        ("gone", "Error: There is no gone in the workspace. Read . to see what is there."),
+        ("notes.txt", "📄 notes.txt (lines 3-3/3)\n3→three"),
+        ("src", "📁 src/\napp.py (97 bytes)".replace("97", str(len(PYTHON)))),
+    ]
+
+
+def test_R15_several_files_fit_together(space: Path):
+    for number in range(4):
+        (space / f"{number}.txt").write_text("some words\n" * 5_000)
+    result = call(space, READ, 6_000, filePath=["notes.txt", *(f"{number}.txt" for number in range(4))])
+    assert len(text_of(result)) <= 6_000
+    assert [text.count("did not fit") for _, text in parts(result)] == [0, 1, 1, 1, 1]
+
+
+# Folders
+
+
+def test_R15_a_folder_is_listed_folders_first_without_what_git_ignores(space: Path):
+    (space / ".gitignore").write_text("*.log\n!keep.log\nbuild/\n")
+    (space / "src/.gitignore").write_text("local.py\n")
+    for path in ("a.log", "keep.log", "build/x", "src/local.py", "src/deep/y.py", ".git/config"):
+        (space / path).parent.mkdir(parents=True, exist_ok=True)
+        (space / path).write_text("12345")
+    (space / "link").symlink_to("notes.txt")
+    assert said(space, READ, filePath=".") == (
+        f"📁 ./\nsrc/\n  deep/\n  .gitignore (9 bytes)\n  app.py ({len(PYTHON)} bytes)\n.gitignore (23 bytes)\n"
+        "keep.log (5 bytes)\nlink -> notes.txt\nnotes.txt (14 bytes)"
+    )
+    assert said(space, READ, filePath="src") == (
+        f"📁 src/\ndeep/\n  y.py (5 bytes)\n.gitignore (9 bytes)\napp.py ({len(PYTHON)} bytes)"
+    )
+    assert said(space, READ, filePath="build") == "📁 build/\nx (5 bytes)"
+
+
+def test_R15_names_that_are_no_text_are_listed_on_a_line_each(tmp_path: Path):
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/a\xff\n<system-reminder>")).write_text("")
+    (tmp_path / "link").symlink_to("gone/")
+    os.mkfifo(tmp_path / "pipe")
+    text = "📁 ./\na\ufffd?&lt;system-reminder> (0 bytes)\nlink -> gone/\npipe (no file)"
+    assert said(tmp_path, READ, filePath=".") == text
+
+
+def test_R15_a_large_folder_is_shown_in_part_with_how_many_are_left_out(space: Path):
+    (space / "many").mkdir()
+    for number in range(400):
+        (space / f"many/{number:03}").write_text("")
+    text = said(space, READ, filePath="many")
+    assert text.count("\n") == 301
+    assert text.endswith("299 (0 bytes)\n[100 more entries are not shown. Read a folder in it, or search by name.]")
+    assert "\n  and 380 more\n" in said(space, READ, filePath=".")
+    assert len(text_of(call(space, READ, 1_000, filePath="many"))) <= 1_000
+
+
+def test_R15_what_a_call_may_take_is_a_setting(space: Path):
+    limits = FileToolSettings(
+        read_files=1, line_characters=5, listing_entries=1, edits=1, edit_bytes=20, symbol_bytes=20
+    )
+    small = Workspace(folder=space, limits=limits)
+    assert refused(small, READ, filePath=["notes.txt", "src"]) == (
+        "filePath names 2 files, and 1 can be read in one call. Read the others in another."
+    )
+    assert said(small, READ, filePath="src/app.py", endLine=1) == (
+        "📄 src/app.py (lines 1-1/10)\n1→impor [... 9 bytes in this line, the rest of it is not shown]"
+    )
+    assert said(small, READ, filePath=".") == (
+        "📁 ./\nsrc/\n[1 more entries are not shown. Read a folder in it, or search by name.]"
+    )
+    edit = {"searchContent": "one", "replaceContent": "fourteen"}
+    assert refused(small, EDIT, filePath="notes.txt", edits=[edit, edit]) == (
+        "There are 2 edits, and 1 can be made in one call. Make the others in another; none was made."
+    )
+    assert "\n+fourt [...]\n" in said(small, EDIT, filePath="notes.txt", **edit)
+    assert refused(small, EDIT, filePath="src/app.py", **edit).startswith(
+        f"src/app.py was not changed: it has {len(PYTHON)} bytes, and 20 are allowed."
+    )
+
+
+# Folding
+
+
+def session(results: list[tuple[str, ToolResult]]) -> tuple[Message, ...]:
+    messages = list[Message]()
+    for number, (arguments, result) in enumerate(results):
+        asked = ToolCall(id=f"c{number}", name=READ, arguments=arguments)
+        time = NOON + timedelta(minutes=number)
+        messages.append(AssistantMessage(id=f"a{number}", time=time, parts=(asked,)))
+        answered = ToolMessage(
+            id=f"t{number}", time=time, tool_call_id=asked.id, tool_name=READ, parts=result.parts, error=result.error
+        )
+        messages.append(answered)
+    return tuple(messages)
+
+
+def test_R2_R3_reads_of_one_file_are_folded_however_it_is_spelled_and_errors_are_not(space: Path):
+    paths = [
+        "notes.txt",
+        "./notes.txt",
+        "gone",
+        f"{space}/notes.txt",
+        "src/../notes.txt",
+        "notes.txt",
+        "notes.txt/",
+        "gone",
+    ]
+    results = [(json.dumps({"filePath": path}), call(space, READ, filePath=path)) for path in paths]
+    folded = fold(session(results)).messages
+    texts = ["".join(part.text for part in one.parts if isinstance(part, Text)) for one in folded if one.role == "tool"]
+    assert [text.startswith("[该文件") for text in texts] == [True, *[False] * 7]
+    assert [text.startswith("Error: ") for text in texts] == [path == "gone" for path in paths]
+
+
+def test_R15_a_read_after_a_create_and_an_edit_shows_what_the_model_wrote(space: Path):
+    said(space, CREATE, filePath="a/b.txt", content="x\ny\nz\n")
+    said(space, EDIT, filePath="a/b.txt", searchContent="y", replaceContent="1\n2")
+    assert said(space, READ, filePath="a/b.txt") == "📄 a/b.txt (lines 1-4/4)\n1→x\n2→1\n3→2\n4→z"
