@@ -1,4 +1,7 @@
-"""A model that never ends: every word is the microsecond it was sent at, on the clock all processes share."""
+"""A model that never ends: every word is the microsecond it was sent at, on the clock all processes share.
+
+The space stands before a word, as models write it: white space at the end of a text is held back until more follows.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ async def serve(rate: float) -> None:
         writer.write(HEAD + _chunk('{"role":"assistant","content":""}'))
         due = time.monotonic()
         while not writer.is_closing():
-            writer.write(_chunk(f'{{"content":"{time.monotonic_ns() // 1000} "}}'))
+            writer.write(_chunk(f'{{"content":" {time.monotonic_ns() // 1000}"}}'))
             due += 1 / rate
             await asyncio.sleep(due - time.monotonic())
 

@@ -17,7 +17,7 @@ from processes import Process
 from traffic import OK, PATIENCE, Target, Unanswered, request
 
 # A word of the stamped model: microseconds of the clock that all processes share.
-STAMP = re.compile(rb"(\d{8,}) ")
+STAMP = re.compile(rb"(?<=[ \"])(\d{8,})(?=[ \"])")
 # Streams are opened over so many seconds, then left alone for so many before anything is measured. Words that are late
 # are waited for so long at the end, or the latest would not be counted.
 OPENING, SETTLING, WAIT = 5.0, 2.0, 15.0
