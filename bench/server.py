@@ -80,6 +80,7 @@ class Options(argparse.Namespace):
     seconds: float
     delay: float
     streams: int
+    only_streams: bool
     rate: float
     stream_seconds: float
     quick: bool
@@ -96,11 +97,12 @@ def main() -> None:
         if options.profile:
             _profile(options, Path(folder))
             return
-        results = _throughput(options, Path(folder))
+        results: Results = {} if options.only_streams else _throughput(options, Path(folder))
         print("\n".join(_table(results)), flush=True)
         goals = _goals(results)
         if RECTO in options.only:
             goals += _streams(options, Path(folder))
+        if RECTO in options.only and not options.only_streams:
             goals += [*_start(options, Path(folder)), *_commands(options, Path(folder))]
     print("\n".join(map(str, goals)))
     missed = [goal.name for goal in goals if goal.verdict == "MISSED"]
@@ -120,6 +122,7 @@ def _options() -> Options:
         "--delay", type=float, default=NO_PAUSE, help="seconds between two tokens of the model (none; each is a write)"
     )
     parser.add_argument("--streams", type=int, default=1000, help="open streams; 0 leaves them out (1000)")
+    parser.add_argument("--only-streams", action="store_true", help="measure open streams and nothing else")
     parser.add_argument("--rate", type=float, default=5.0, help="words a second of each stream (5)")
     parser.add_argument("--stream-seconds", type=float, default=15.0, help="how long streams are measured (15)")
     parser.add_argument("--quick", action="store_true", help="one round of half a second, no streams, one start")
@@ -304,6 +307,8 @@ def _commands(options: Options, folder: Path) -> list[Goal]:
         ("recto read of a small file", ["read", str(session)], COMMAND_SECONDS),
         ("recto agents check of one", ["agents", "check", str(agents), "--offline"], COMMAND_SECONDS),
         ("recto agents explain chat", ["agents", "explain", "chat"], COMMAND_SECONDS),
+        ("recto agents explain vibe", ["agents", "explain", "vibe"], COMMAND_SECONDS),
+        ("recto serve --check", ["serve", "--check", "--data", str(data)], COMMAND_SECONDS),
         ("recto user tier", ["user", "tier", "somebody", "gold", "--data", str(data)], COMMAND_SECONDS),
     ):
         found = [cpu_of_command(arguments, folder / "bytecode") for _ in range(options.rounds + 1)]

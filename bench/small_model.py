@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, TypedDict, cast
 
 from processes import Process, scratch
+from relay import relay
 from traffic import TOKEN
 
 Wanted: TypeAlias = Literal["skill", "tool"]
@@ -92,6 +93,8 @@ class Options(argparse.Namespace):
     python: str
     tool_calling: str | None
     tries: int
+    max_tokens: int | None
+    replies: Path | None
     json: Path | None
 
 
@@ -125,10 +128,14 @@ def main(arguments: Sequence[str]) -> None:
     )
     parser.add_argument("--tool-calling", help="RECTO_TOOL_CALLING, where that Recto knows it")
     parser.add_argument("--tries", type=int, default=20, help="how many of each kind")
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="cut every reply at N tokens")
+    parser.add_argument(
+        "--replies", type=Path, metavar="FILE", help="add each reply to FILE, a line of JSON, as it came"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every try to FILE as JSON")
     options = parser.parse_args(arguments, namespace=Options())
-    with scratch(None) as folder:
-        server = start(options, Path(folder))
+    with scratch(None) as folder, relay(options.url, options.max_tokens, options.replies) as url:
+        server = start(options, url, Path(folder))
         try:
             tries = [*skill_tries(server.port, options.tries), *tool_tries(server.port, options.tries)]
         finally:
@@ -139,9 +146,9 @@ def main(arguments: Sequence[str]) -> None:
         options.json.write_text(rows + "\n", encoding="utf-8")
 
 
-def start(options: Options, folder: Path) -> Process:
-    """Recto with that model, and a new data folder."""
-    named = {"RECTO_MODEL": f"compatible:{options.model}", "RECTO_MODEL_URL": options.url, "RECTO_TOKEN": TOKEN}
+def start(options: Options, url: str, folder: Path) -> Process:
+    """Recto with that model at an address, and a new data folder."""
+    named = {"RECTO_MODEL": f"compatible:{options.model}", "RECTO_MODEL_URL": url, "RECTO_TOKEN": TOKEN}
     named |= {"RECTO_MODEL_FIRST_BYTE_SECONDS": SECONDS, "RECTO_MODEL_BETWEEN_SECONDS": SECONDS}
     named |= {"RECTO_TOOL_CALLING": options.tool_calling} if options.tool_calling else {}
     command = [options.python, "-m", "recto", "serve", "--port", "0", "--data", str(folder / "data")]

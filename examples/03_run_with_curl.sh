@@ -1,8 +1,18 @@
 #!/bin/sh
 # A run from start to end with curl: started, followed, read again from the middle, cancelled, found in history.
-# Needs a server (recto serve), its address in RECTO_URL and a credential in RECTO_TOKEN.
+# Needs a server (recto serve): one started in this folder is found, another is named in RECTO_URL and RECTO_TOKEN.
 set -eu
-api="${RECTO_URL:-http://127.0.0.1:8787}/api/v1/agent"
+url="${RECTO_URL:-http://127.0.0.1:8787}"
+api="$url/api/v1/agent"
+token_file="${RECTO_DATA:-recto-data}/token"
+case $url in # the token of a folder is for servers of this machine
+    *@*) ;;
+    http://127.0.0.1:* | http://localhost:*) : "${RECTO_TOKEN:=$(cat "$token_file" 2>/dev/null || true)}" ;;
+esac
+if [ -z "${RECTO_TOKEN:-}" ]; then
+    echo "No token: $token_file is not there, or not for $url. Start recto serve in this folder, or set RECTO_TOKEN." >&2
+    exit 1
+fi
 thread=$(cat /proc/sys/kernel/random/uuid 2>/dev/null || uuidgen | tr A-Z a-z)
 
 ask() { # METHOD PATH [MORE OPTIONS OF CURL ...]

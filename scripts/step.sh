@@ -1,5 +1,6 @@
 #!/bin/sh
-# Run a command as one quiet step: its title, how long it is at it, its output only if it fails.
+# Run a command as one quiet step: its title, how long it is at it, its output only if it fails, and not then where
+# STEP_QUIET is set.
 # Usage: step.sh TITLE COMMAND [ARGUMENT ...]
 set -u
 title=$1
@@ -32,6 +33,6 @@ if [ "$code" -eq 0 ]; then
     echo "done, $seconds s"
 else
     echo "failed"
-    cat "$log"
+    [ -n "${STEP_QUIET:-}" ] || cat "$log"
 fi
 exit "$code"

@@ -1,22 +1,56 @@
-"""The bench runs and tells every figure; how large they are is for people to judge."""
+"""The benches run and tell every figure of the table; how large they are is for people to judge."""
 
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from tests.house import ROOT
 
+sys.path.insert(0, str(ROOT / "bench"))
+from bench.table import BENCHES, ROWS, Written
+
 pytestmark = pytest.mark.full
+# What a quick run has in small.
+FEWER = {"1000 streams, a word late, p99", "1000 streams, memory, peak"}
 
 
-def test_the_bench_of_the_page_runs_and_writes_its_figures(tmp_path: Path):
-    written = tmp_path / "figures.json"
-    command = [sys.executable, "bench/page.py", "--quick", "--no-peer", "--json", str(written)]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=True).stdout
-    figures = {figure["name"]: figure for figure in json.loads(written.read_text(encoding="utf-8"))}
-    assert {"cold", "warm, one message added", "10x messages, cold", "memory, page and manifest"} <= set(figures)
-    assert all(figure["value"] > 0 for figure in figures.values())
-    assert all(name in said for name in figures)
+def run(bench: str, folder: Path, *options: str) -> tuple[list[Written], str]:
+    """What a bench wrote down, and what it said."""
+    written = folder / "figures.json"
+    command = [sys.executable, f"bench/{bench}.py", *options, "--json", str(written)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(written.read_text(encoding="utf-8"))
+    return list(cast("Sequence[Written]", told if isinstance(told, list) else told["goals"])), done.stdout
+
+
+@pytest.mark.parametrize("bench", BENCHES)
+def test_a_bench_runs_and_tells_every_figure_of_the_table(bench: str, tmp_path: Path):
+    figures, said = run(bench, tmp_path, *BENCHES[bench])
+    named = {figure["name"] for figure in figures}
+    assert {name for of, name in ROWS if of == bench} - FEWER <= named
+    assert all(figure["value"] >= 0 and figure["name"] in said for figure in figures)
+
+
+def test_a_few_open_streams_are_measured(tmp_path: Path):
+    figures, _ = run(
+        "server", tmp_path, "--only", "recto", "--only-streams", "--streams", "20", "--stream-seconds", "2"
+    )
+    values = {figure["name"]: figure["value"] for figure in figures}
+    assert values["20 streams, still open"] == 20
+    assert values["20 streams, memory, peak"] > 0
+
+
+def test_tokens_of_skills_do_not_depend_on_the_machine(tmp_path: Path):
+    _, said = run("skills", tmp_path, "--quick")
+    assert [line.split()[-1] for line in said.splitlines() if " tok " in line] == ["met", "met"]
+
+
+def test_files_in_a_full_folder_are_measured(tmp_path: Path):
+    figures, _ = run("files", tmp_path, *BENCHES["files"], "--full")
+    assert len(figures) == 14

@@ -22,8 +22,13 @@ def model(asked: Request) -> Answer:
 def test_the_trial_of_a_small_model_counts_calls_and_calls_that_were_shown(
     tmp_path: Path, calling: str, called: int, shown: int
 ):
-    written = tmp_path / "tries.json"
-    with ModelServer(model) as server:
+    written, replies, bounds = tmp_path / "tries.json", tmp_path / "replies.jsonl", set[object]()
+
+    def bounded(asked: Request) -> Answer:
+        bounds.add(asked.page["max_tokens"])
+        return model(asked)
+
+    with ModelServer(bounded) as server:
         options = [
             "--url",
             server.url,
@@ -33,11 +38,19 @@ def test_the_trial_of_a_small_model_counts_calls_and_calls_that_were_shown(
             calling,
             "--tries",
             "3",
+            "--max-tokens",
+            "120",
+            "--replies",
+            str(replies),
             "--json",
             str(written),
         ]
         command = [sys.executable, "bench/small_model.py", *options]
         said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True).stdout
+    assert bounds == {120}
+    kept = [json.loads(line) for line in replies.read_text(encoding="utf-8").splitlines()]
+    assert '{"name": "calculator", "arguments": {"expression": "17*23"}}' in {one["reply"] for one in kept}
+    assert {one["finish"] for one in kept} == {"stop"}
     tries = json.loads(written.read_text(encoding="utf-8"))
     assert [one["is_done"] for one in tries if one["kind"] == "skill"] == [True] * 3
     assert sum(one["is_done"] for one in tries if one["kind"] == "tool") == called

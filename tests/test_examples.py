@@ -81,6 +81,33 @@ def test_P8_a_run_with_curl_that_is_over_is_not_changed_by_a_cancel(tmp_path: Pa
 
 
 @pytest.mark.full
+def test_a_run_with_curl_finds_the_token_of_the_folder(tmp_path: Path):
+    with ServerProcess.serve(tmp_path / "recto-data", {}, token=None) as server:
+        assert "12 * 7 = 84." in output_of("sh", str(EXAMPLES["03"]), url=server.url, token="", folder=tmp_path)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "http://elsewhere.test:1", "http://127.0.0.1:1@elsewhere.test"])
+def test_a_run_with_curl_says_what_to_do_without_a_token_and_shows_that_of_the_folder_to_no_other_server(
+    tmp_path: Path, url: str
+):
+    if "elsewhere" in url:
+        (tmp_path / "recto-data").mkdir()
+        (tmp_path / "recto-data" / "token").write_text("secret", encoding="ascii")
+    done = subprocess.run(
+        ["sh", str(EXAMPLES["03"])],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "RECTO_URL": url},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    told = f"recto-data/token is not there, or not for {url}. Start recto serve in this folder, or set RECTO_TOKEN."
+    assert done.stderr == f"No token: {told}\n"
+
+
+@pytest.mark.full
 def test_clients_in_python_find_the_token_of_the_folder_and_show_what_happens(tmp_path: Path):
     with ServerProcess.serve(tmp_path / "recto-data", {}, "--agents", str(AGENTS), token=None) as server:
         chat, tool = (

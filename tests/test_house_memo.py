@@ -22,7 +22,6 @@ OF_NOBODY = frozenset(
         "src/recto/page/fold/fold_settings.py:fold_key",
         "src/recto/skills/triggers.py:_pattern",
         # Names, types and numbers that stand in our code.
-        "src/recto/api/description.py:_schema",
         "src/recto/conversation/input/agui.py:_snake",
         "src/recto/files/parsing/formats/extraction.py:_config",
         "src/recto/page/body.py:closing_brackets",
@@ -40,7 +39,8 @@ OF_NOBODY = frozenset(
         "src/recto/agents/shipped/vibe/almanac/birth/places.py:_provinces",
         "src/recto/agents/shipped/vibe/almanac/birth/places.py:_rows",
         # What this machine can do.
-        "src/recto/app/agents.py:are_confined",
+        "src/recto/sandbox/bubblewrap.py:binds_descriptors",
+        "src/recto/sandbox/bubblewrap.py:command_program",
         "src/recto/tools/text/symbol_process.py:_process",
         "src/recto/tools/text/symbols.py:_parser",
         "src/recto/tools/workspace/ripgrep.py:ripgrep",

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from recto.app.check_server import check
 from recto.app.external import try_tools
-from recto.app.run_server import check, serve
+from recto.app.run_server import serve
 from recto.cli.main import make_app
 from recto.cli.serve import ServerEntry
 from recto.conversation.json import Json

@@ -60,7 +60,7 @@ def _try_tools(
 
 
 def _check(settings: ServerSettings) -> Mapping[str, str]:
-    from recto.app.run_server import check
+    from recto.app.check_server import check
 
     return check(settings)
 

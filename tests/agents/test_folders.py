@@ -52,7 +52,8 @@ def an_agent(folder: Path, name: str, *, persona: str | None = None, tools: str 
 def test_C4_without_a_folder_there_are_the_shipped_agents():
     agents = load_agents(None, LIMITS)
     assert list(agents) == SHIPPED_NAMES
-    assert agents["chat"] == replace(CHAT, limits=LIMITS, description=agents["chat"].description)
+    chat = agents["chat"]
+    assert chat == replace(CHAT, limits=LIMITS, description=chat.description, starters=chat.starters)
     assert all(agent.description for agent in agents.values())
     assert (agents.problems, agents.warnings) == ((), ())
 

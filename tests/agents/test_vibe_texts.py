@@ -35,7 +35,8 @@ def test_S5_the_skills_load_without_a_word_of_complaint(locale: Locale):
     for skill in found.skills.values():
         assert set(skill.tools) <= set(tools())
         assert len(skill.cases.cases) >= 6
-        assert skill.title.isascii() == skill.identity.isascii() == (locale == "en")
+        assert skill.heading.isascii() == skill.identity.isascii() == (locale == "en")
+        assert skill.title and skill.title.isascii() == (locale == "en")
 
 
 @pytest.mark.parametrize("locale", LOCALES)

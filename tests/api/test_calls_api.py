@@ -1,6 +1,6 @@
 """Looking at model calls over HTTP (X1): the list, one call, its exact bytes, and what damage looks like."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 
@@ -10,11 +10,11 @@ from sqlalchemy import create_engine, delete, update
 from recto.api.threads import calls
 from recto.conversation.json import dump
 from recto.page.body import Segment
-from recto.store.ports import CallBegun, CallEnded, Lease, RunChange
+from recto.store.ports import CallBegun, CallEnded, Lease, RunChange, RunEnding
 from recto.store.schema import CALLS as CALL_TABLE
 from recto.store.schema import SEGMENTS
 from tests.api.local_api import LocalApi, assert_problem, local_api
-from tests.store.suite.samples import at, begin
+from tests.store.suite.samples import NODE, admit, at, begin, lease_of
 
 PIECES = (b'{"model": "x", ', b'"messages": [', '1.0e3, "四"'.encode(), b"]}")
 BODY = b"".join(PIECES)
@@ -31,23 +31,26 @@ async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
 
 async def a_call(api: LocalApi) -> Lease:
     lease = await begin(api.store, "r1")
+    await api.store.record(lease, RunChange(call=begun(1)), at(1))
+    ended = CallEnded(number=1, ended=at(3), first_token=at(2), finish="stop", usage=b'{"inputTokens": 9}', price=5)
+    await api.store.record(lease, RunChange(call_ended=ended), at(3))
+    return lease
+
+
+def begun(number: int, manifest: Mapping[str, object] = MANIFEST) -> CallBegun:
     segments = [Segment(data=piece, sha256=sha256(piece).digest()) for piece in PIECES]
     hashes = b"".join([segment.sha256 for segment in segments])
-    call = CallBegun(
-        number=1,
+    return CallBegun(
+        number=number,
         purpose="reply",
         model="gpt-x",
         digest=sha256(hashes).hexdigest(),
         shared=0,
         hashes=hashes,
         segments=segments,
-        manifest=dump(MANIFEST),
+        manifest=dump(manifest),
         started=at(1),
     )
-    await api.store.record(lease, RunChange(call=call), at(1))
-    ended = CallEnded(number=1, ended=at(3), first_token=at(2), finish="stop", usage=b'{"inputTokens": 9}', price=5)
-    await api.store.record(lease, RunChange(call_ended=ended), at(3))
-    return lease
 
 
 async def test_X1_calls_are_listed_with_what_they_took(api: LocalApi):
@@ -84,6 +87,68 @@ async def test_X1_the_exact_bytes_are_told_raw(api: LocalApi):
     await a_call(api)
     answer = await api.ask("GET", f"{RUNS}/r1/calls/1?raw=1")
     assert (answer.body, answer.headers["content-type"]) == (BODY, "application/json")
+
+
+# Calls of a thread
+
+THREAD, OTHER = "550e8400-e29b-41d4-a716-44665544000a", "550e8400-e29b-41d4-a716-44665544000b"
+
+
+def threads_calls(thread: str) -> str:
+    return f"/api/v1/agent/threads/{thread}/calls"
+
+
+async def a_run(api: LocalApi, name: str, calls: int, thread: str = THREAD, *, owner: str = "ann") -> str:
+    """A run that made so many calls; its id."""
+    await admit(api.store, name, thread, owner=owner)
+    (run,) = await api.store.claim(NODE, at(0), 1)
+    for number in range(1, calls + 1):
+        await api.store.record(lease_of(run), RunChange(call=begun(number)), at(1))
+    await api.store.record(lease_of(run), RunChange(ending=RunEnding(outcome="done")), at(2))
+    return run.id
+
+
+async def test_X1_the_calls_of_a_thread_are_told_newest_first_and_no_more_than_wanted(api: LocalApi):
+    first, second = await a_run(api, "r1", 2), await a_run(api, "r2", 3)
+    await a_run(api, "r3", 1, OTHER)
+    every = [(second, 3), (second, 2), (second, 1), (first, 2), (first, 1)]
+    for query, wanted in (("", every), ("?limit=500", every), ("?limit=4", every[:4]), ("?limit=1", every[:1])):
+        rows = (await api.ask("GET", threads_calls(THREAD) + query)).rows("calls")
+        assert [(row["run"], row["n"]) for row in rows] == wanted
+    for row in rows:
+        (of_run,) = [one for one in (await api.ask("GET", f"{RUNS}/r2/calls")).rows("calls") if one["n"] == 3]
+        assert row == {**of_run, "run": second, "saved": None}
+
+
+async def test_X1_a_call_of_a_thread_tells_the_tokens_that_were_kept_out_of_its_page(api: LocalApi, tmp_path: Path):
+    lease = await begin(api.store, "r1", THREAD)
+    tokens = [("folded", 100, 10), ("dropped", 40, 0), ("cut", 5, 4), ("kept", 7, 9), ("injected", 50, 20)]
+    parts = [
+        {**PART, "source": "m", "role": "user", "decision": decision, "reason": "", "tokens": {"before": b, "after": a}}
+        for decision, b, a in tokens
+    ]
+    await api.store.record(lease, RunChange(call=begun(1, {"parts": parts, "tokens": 43})), at(1))
+    (row,) = (await api.ask("GET", threads_calls(THREAD))).rows("calls")
+    assert (row["tokens"], row["saved"]) == (43, 90 + 40 + 1)
+    harm(tmp_path, update(CALL_TABLE).values(manifest=b"no zlib"))
+    (row,) = (await api.ask("GET", threads_calls(THREAD))).rows("calls")
+    assert (row["tokens"], row["saved"]) == (None, None)
+
+
+async def test_P5_calls_of_somebody_else_s_thread_are_not_there(api: LocalApi):
+    await a_run(api, "r1", 1)
+    mine = await a_run(api, "r1", 1, OTHER, owner="bob")
+    assert_problem(await api.ask("GET", threads_calls(THREAD), user="bob"), 404, f"There is no thread '{THREAD}'")
+    assert_problem(await api.ask("GET", threads_calls(OTHER)), 404, f"There is no thread '{OTHER}'")
+    assert_problem(await api.ask("GET", threads_calls("none")), 404, "There is no thread 'none'")
+    (row,) = (await api.ask("GET", threads_calls(OTHER), user="bob")).rows("calls")
+    assert row["run"] == mine
+
+
+@pytest.mark.parametrize("limit", ["0", "501", "many"])
+async def test_X1_from_1_to_500_calls_of_a_thread_are_told(api: LocalApi, limit: str):
+    await a_run(api, "r1", 1)
+    assert_problem(await api.ask("GET", f"{threads_calls(THREAD)}?limit={limit}"), 422, "limit")
 
 
 HASH = sha256(PIECES[2]).digest()

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from recto.api.route import Route
 from recto.api.server import ROUTES
-from recto.conversation.json import Json
+from recto.conversation.json import Json, dump
 from recto.testing.client import TOKEN, request
 from recto.testing.process import ServerProcess
 from tests.api.described import Operation, operations
@@ -50,8 +50,9 @@ def references(value: Json) -> Iterator[str]:
             pass
 
 
-def test_every_reference_leads_somewhere(url: str):
+def test_every_reference_leads_somewhere_and_every_shape_is_described_once(url: str):
     description = request(url, "GET", "/openapi.json").json
+    assert len(dump(description)) < 300_000
     for reference in references(dict(description)):
         found: Json = dict(description)
         for step in reference.removeprefix("#/").split("/"):
@@ -79,6 +80,7 @@ def test_P1_a_stream_is_described_under_the_status_it_is_answered_with(url: str)
 def test_X1_a_call_is_described_with_its_page_and_as_its_page_alone(url: str):
     found = {operation.name: dict(contents(operation)) for operation in operations(url)}
     schema = cast("dict[str, Json]", found["GET /api/v1/agent/runs/{id}/calls/{n}"]["200"][MEDIA]["schema"])
+    schema |= {"components": request(url, "GET", "/openapi.json").json["components"]}
     jsonschema.validate({"model": "x", "messages": [], "stream": True}, schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"n": 1}, schema)

@@ -1,8 +1,7 @@
-"""C3: the page at `/`: open to everybody, tells nothing of anybody, runs one script; its line works."""
+"""C3: what is at `/` where the web page is not built: open, tells nothing of anybody, one script; its line works."""
 
 import json
 import re
-import shutil
 import subprocess
 from html import unescape
 from pathlib import Path
@@ -11,7 +10,9 @@ import pytest
 import pytest_asyncio
 
 from recto.api.home_page import SCRIPT
+from recto.api.web_page import WebPage
 from recto.testing.client import TOKEN, HttpReply
+from tests.clients.node import NODE
 from tests.flow.in_process import InProcess, events_of, in_process
 
 POLICY = re.compile(
@@ -32,6 +33,7 @@ console.log(JSON.stringify([elements.line.textContent, elements.token.textConten
 @pytest_asyncio.fixture
 async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async with in_process(tmp_path, monkeypatch) as made:
+        made.api.state.web_page = WebPage(tmp_path / "not built")
         yield made
 
 
@@ -47,6 +49,7 @@ async def test_C3_the_home_page_needs_no_credential_and_loads_nothing(server: In
     assert POLICY.fullmatch(page.headers["content-security-policy"])
     text = page.body.decode()
     assert TOKEN not in text
+    assert "is not built: run <code>make web</code>" in text
     assert not re.search(r"\bon\w+=|<(?:img|link|iframe|form|base)\b|src=", text)
     links = re.findall(r'href="([^"]*)"', text)
     assert links == ["/docs", "/openapi.json"]
@@ -81,8 +84,7 @@ async def test_C3_the_token_of_the_printed_address_is_put_into_the_line_and_take
 ):
     line = line_of(await server.send("GET", "/", token=None))
     script = BROWSER.replace("LINE", json.dumps(line)).replace("HASH", json.dumps(hash)).replace("SCRIPT", SCRIPT)
-    node = shutil.which("node") or "node"
-    done = subprocess.run([node, "-e", script], capture_output=True, text=True, check=True)
+    done = subprocess.run([*NODE, "-e", script], capture_output=True, text=True, check=True)
     shown, about, left = json.loads(done.stdout)
     assert "https://recto.example/api/v1/chat" in shown
     assert (f"Bearer {TOKEN}" in shown, "reboot" in shown, left) == (is_shown, False, "")

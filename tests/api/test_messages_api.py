@@ -1,6 +1,6 @@
 """A thread's messages in AG-UI form over HTTP (P17): whole, since one of them, and a page at a time."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -23,8 +23,10 @@ from recto.conversation.messages import (
     ToolMessage,
     UserMessage,
 )
+from recto.conversation.ui.compile_ui import ui_of
 from recto.ids import new_id
 from recto.store.ports import RunChange, RunEnding
+from recto.store.threads.forks import ForkOptions
 from tests.api.local_api import BASE, LocalApi, assert_problem, local_api
 from tests.store.suite.samples import NODE, admission, admit, at, lease_of
 
@@ -93,7 +95,8 @@ async def test_P17_messages_are_told_as_AG_UI_has_them(api: LocalApi):
         PARSER.validate_python({name: value for name, value in row.items() if name != "status"})
 
 
-async def test_P10_files_are_told_by_urls_that_are_signed_now(api: LocalApi):
+async def with_files(api: LocalApi) -> None:
+    """A message with two files, of which the first is gone."""
     one = Attachment(
         id="k1",
         owner="ann",
@@ -106,17 +109,69 @@ async def test_P10_files_are_told_by_urls_that_are_signed_now(api: LocalApi):
         created=at(0),
     )
     await api.store.add_attachment(one, user_bytes=0)
-    ref = FileRef(id="resp-0", attachment="k1", name="a.png", kind="image")
+    ref = FileRef(id="resp-1", attachment="k1", name="a.png", kind="image")
     await api.store.admit(replace(admission(new_id(), THREAD), files=(ref,)))
     (run,) = await api.store.claim(NODE, at(0), 1)
     picture = File(kind="image", source=Key(key="k1"), mime_type="image/png", name="a.png")
     gone = File(kind="image", source=Key(key="gone"), name="b.png")
-    user = UserMessage(id="u", time=at(0), parts=(Text(text="See"), picture, gone))
+    user = UserMessage(id="u", time=at(0), response_id="resp", parts=(Text(text="See"), gone, picture))
     await api.store.record(lease_of(run), RunChange(entries=[user], ending=RunEnding(outcome="done")), at(1))
+
+
+async def test_P10_files_are_told_by_urls_that_are_signed_now(api: LocalApi):
+    await with_files(api)
     (row,) = (await api.ask("GET", PATH)).rows("messages")
     text, image = cast("list[dict[str, dict[str, str]]]", row["content"])
     assert (text, image["type"], image["metadata"]) == ({"type": "text", "text": "See"}, "image", {"filename": "a.png"})
     assert image["source"]["value"].startswith(f"{BASE}/api/v1/agent/files/k1/a.png?")
+
+
+async def test_P17_with_details_each_message_has_its_time_and_its_run(api: LocalApi):
+    await write(api, said("u1"), ReasoningMessage(id="r", time=at(0), text="Hm."), answered("a1"))
+    await write(api, said("u2"))
+    newer, older = (await api.store.runs_of_thread("ann", THREAD, None, 9)).runs
+    time = "2026-03-01T12:00:00.123Z"
+    plain, rows = (await api.ask("GET", PATH)).rows("messages"), await detailed(api)
+    runs = [older.id, older.id, older.id, newer.id]
+    assert rows == [{**row, "timestamp": time, "run": run} for row, run in zip(plain, runs, strict=True)]
+    assert [row["run"] for row in await detailed(api, "&since=a1")] == [newer.id]
+    assert await detailed(api, "&since=u2") == []
+
+
+async def test_P17_what_a_fork_has_copied_is_of_no_run(api: LocalApi):
+    await write(api, said("u1"))
+    fork = ForkOptions(thread=THREAD, id=new_id(), now=at(2))
+    await api.store.fork("ann", fork)
+    (row,) = (await api.ask("GET", f"{PATH.replace(THREAD, fork.id)}?details=1")).rows("messages")
+    assert (row["id"], row["run"]) == ("u1", None)
+
+
+async def test_P17_with_details_results_and_answers_have_their_cards(api: LocalApi):
+    card = '{"content": "Seven.", "ui_hints": {"title": "Seven"}}'
+    call = ToolCall(id="c", name="look", arguments="{}", runner="server")
+    result = ToolMessage(id="t", time=at(0), tool_call_id="c", parts=(Text(text=card),))
+    plain = ToolMessage(id="p", time=at(0), tool_call_id="d", parts=(Text(text="7"),))
+    asked = AssistantMessage(id="a", time=at(0), parts=(call, replace(call, id="d")))
+    await write(api, said("u"), asked, result, plain, answered("b", card))
+    rows = {row["id"]: row for row in await detailed(api)}
+    assert rows["t"]["uiSchema"] == rows["b"]["uiSchema"] == ui_of(card)
+    assert (rows["t"]["content"], rows["b"]["content"]) == (card, "Seven.")
+    assert [id for id, row in rows.items() if "uiSchema" in row] == ["t", "b"]
+    assert "content" not in rows["a"]
+    assert (await api.ask("GET", PATH)).rows("messages")[-1] == {"id": "b", "role": "assistant", "content": card}
+
+
+async def test_F4_with_details_files_go_by_the_ids_the_model_knows(api: LocalApi):
+    await with_files(api)
+    (row,) = await detailed(api)
+    (picture,) = cast("list[dict[str, str]]", row["files"])
+    url = picture.pop("url")
+    assert picture == {"id": "resp-1", "name": "a.png", "type": "image", "mimeType": "image/png"}
+    assert url.startswith(f"{BASE}/api/v1/agent/files/k1/a.png?")
+
+
+async def detailed(api: LocalApi, query: str = "") -> list[Mapping[str, Json]]:
+    return (await api.ask("GET", f"{PATH}?details=1{query}")).rows("messages")
 
 
 async def test_P17_what_follows_a_message_is_told_since_it(api: LocalApi):

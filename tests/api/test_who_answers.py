@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
+from typing import cast
 
 import pytest
 import pytest_asyncio
@@ -95,3 +96,13 @@ async def test_C4_the_list_of_agents_says_who_answers_where_nobody_is_named(serv
     listed = (await server.send("GET", "/api/v1/agent/agents")).json["agents"]
     assert isinstance(listed, list)
     assert [one["name"] for one in listed if isinstance(one, Mapping) and one["default"]] == ["chat"]
+
+
+async def test_P11_the_list_of_agents_has_the_forms_that_a_client_may_answer_with(server: InProcess):
+    listed = (await server.send("GET", "/api/v1/agent/agents")).json["agents"]
+    agents = {str(one["name"]): one for one in cast("list[Mapping[str, Json]]", listed)}
+    (form,) = cast("list[Mapping[str, Json]]", agents["vibe-en"]["forms"])
+    assert [form["name"]] == agents["vibe-en"]["clientTools"] == ["collect_birth_info"]
+    schema = cast("Mapping[str, Mapping[str, Json]]", form["parameters"])
+    assert {"date", "time", "place", "gender", "cancelled"} <= schema["properties"].keys()
+    assert (agents["vibe-en"]["variantOf"], agents["chat"]["forms"]) == ("vibe", [])

@@ -22,6 +22,7 @@ from recto.cli.calls.call_report import (
     left_out,
     part_lines,
     parts_table,
+    rule_lines,
 )
 from recto.cli.main import make_app
 from recto.conversation.json import Json, load_object
@@ -98,6 +99,14 @@ def test_C1_what_a_window_left_out_is_told_with_its_rule():
     assert "S2 window of history: outside the newest 2 messages" in " ".join(told.split())
     assert "messages" in told
     assert printed(left_out(a_page().manifest)) == ["Nothing was left out."]
+
+
+def test_C1_each_rule_that_decided_something_is_told_of_where_every_part_is():
+    manifest = a_page().manifest
+    assert rule_lines(manifest, every=False) == ["docs/rules.md tells what the rules are."]
+    every = rule_lines(manifest, every=True)
+    assert "R2 newer reads: docs/rules.md#r2" in every
+    assert len(every) == len({part.rule for part in manifest.parts if part.rule})
 
 
 def test_C1_lines_keep_to_80_columns_and_wide_characters_to_their_column():

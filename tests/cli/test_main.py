@@ -5,6 +5,7 @@ import subprocess
 import sys
 from importlib import import_module
 from inspect import getdoc
+from pathlib import Path
 
 import pytest
 import typer
@@ -53,6 +54,13 @@ def test_C1_the_list_and_the_version_load_no_command(words: str):
 def test_C1_a_command_loads_neither_a_server_nor_a_database_it_does_not_use(words: tuple[str, ...]):
     loaded = loaded_by(*words)
     assert loaded.isdisjoint({"sqlalchemy", "aiohttp", "uvicorn", "starlette", "rich.console", "recto.app.run_server"})
+
+
+def test_C1_a_check_of_settings_loads_neither_a_server_nor_a_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    loaded = loaded_by("serve", "--check")
+    assert "recto.app.check_server" in loaded
+    assert loaded.isdisjoint({"sqlalchemy", "aiohttp", "uvicorn", "prometheus_client", "recto.app.run_server"})
 
 
 @pytest.mark.parametrize(

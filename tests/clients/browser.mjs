@@ -2,12 +2,9 @@
 import { createServer } from "node:http";
 import { join } from "node:path";
 import * as esbuild from "esbuild";
-import { chromium } from "playwright-core";
-import { BROWSER } from "./browser_files.mjs";
+import { launch } from "./browser_files.mjs";
 import { serve } from "./commands.mjs";
 
-// Root may not use the sandbox, and the server is on loopback.
-const FLAGS = ["--no-sandbox", "--no-zygote", "--disable-gpu", "--font-render-hinting=none"];
 const files = new Map();
 const pages = new Map();
 let browser, server;
@@ -42,11 +39,7 @@ serve({
   async start({ port }) {
     await bundle();
     server = createServer(answer).listen(port, "127.0.0.1");
-    browser = await chromium.launch({
-      executablePath: process.env.CHROMIUM ?? join(BROWSER, "chromium"),
-      args: FLAGS,
-      env: { ...process.env, LD_LIBRARY_PATH: join(BROWSER, "al2023", "lib"), FONTCONFIG_PATH: join(BROWSER, "fonts") },
-    });
+    browser = await launch();
     return { version: browser.version() };
   },
 

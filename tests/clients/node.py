@@ -9,8 +9,11 @@ from types import TracebackType
 from typing import Self, cast
 
 from recto.conversation.json import Json, dump, load_object
+from tests.house import ROOT
 
 FOLDER = Path(__file__).parent
+# Decides which Node.js it is.
+NODE = ("sh", str(ROOT / "scripts" / "node.sh"), "node")
 MISSING = "The clients are not installed. Run: make tests/clients/node_modules/.made"
 SECONDS = 30.0
 
@@ -31,7 +34,7 @@ class NodeProcess:
     def __enter__(self) -> Self:
         assert (FOLDER / "node_modules" / ".made").exists(), MISSING
         self._process = subprocess.Popen(
-            ["node", self._script], cwd=FOLDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [*NODE, self._script], cwd=FOLDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         self._readers = [threading.Thread(target=work, daemon=True) for work in (self._read, self._listen)]
         for reader in self._readers:

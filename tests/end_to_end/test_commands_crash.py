@@ -13,6 +13,7 @@ from recto.testing.client import Reader, SentEvent, ask, start
 from recto.testing.model_server import Answer, Call, Request, Script
 from tests.end_to_end.harness import Harness
 from tests.end_to_end.test_interrupts_crash import agreeing, interrupts, outcome, results
+from tests.tools.commands.test_git_guards import git
 from tests.tools.commands.test_terminal_execute import command_lines
 
 pytestmark = pytest.mark.full
@@ -86,6 +87,29 @@ def test_X4_a_command_dies_with_a_server_that_is_killed_and_is_not_run_twice(tmp
             assert told.startswith("terminal-execute was started and then interrupted")
         ran = [path.read_text() for path in (harness.data / "workspaces").glob("*/ran")]
         assert ran in ([["x\n"]] if is_at_work else [[], ["x\n"]])
+
+
+def test_X4_a_server_killed_over_a_command_leaves_nothing_in_the_repository_of_its_user(tmp_path: Path):
+    project = tmp_path / "project"
+    project.mkdir()
+    git(project, "init", "-q")
+    before = sorted(path.name for path in (project / ".git").iterdir())
+    with Harness(tmp_path, calling(run=("terminal-execute", {"command": "sleep 93.5"}))) as harness:
+        coder(harness)
+        body = ask("run")
+        settings = {"workspace": project, "mode": "full"}
+        with harness.serve(**settings) as server:
+            start(harness.url, body)
+            wait_until(True, b"sleep\x0093.5")
+            server.kill()
+            wait_until(False, b"93.5")
+        # What it was killed over is there: else this would prove nothing.
+        assert (project / ".git/commondir").exists()
+        with harness.serve(**settings):
+            assert git(project, "status", "--porcelain") == ""
+            assert sorted(path.name for path in (project / ".git").iterdir()) == before
+            assert [path.name for path in project.iterdir()] == [".git"]
+            read(harness, body)
 
 
 def test_X4_jobs_end_with_the_server_and_are_told_as_ended_after_it(tmp_path: Path):

@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from recto.app.run_server import check
+from recto.app.check_server import check
 from recto.cli.server_settings import load_settings
 from recto.conversation.json import Json, dump, load, load_object
 from recto.conversation.messages import AssistantMessage, File, Key, ToolMessage

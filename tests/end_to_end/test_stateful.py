@@ -41,6 +41,8 @@ from tests.end_to_end.world import WORD, Row, World
 
 pytestmark = pytest.mark.full
 
+# Real compactions, of those that were asked for.
+COMPACTED = 20
 STEPS, EXAMPLES, STEPS_EACH = 2_000, 43, 50
 MOST_FORKS = 4
 CLIENT_TOOL: Json = {"name": "ask_me", "description": "Ask the user.", "parameters": {"type": "object"}}
@@ -408,6 +410,8 @@ class Server(TwoUsers):
         for talk in mine:
             assert talk.title in (None, titles[talk.id])
             rows = [row for row in found["entry"] if row["thread"] == talk.id]
+            new = rows[max(len(talk.rows), len(talk.copied)) :]
+            self.world.tally["compacted"] += sum(row["kind"] == "compacted" for row in new)
             check_log(talk, rows)
             at_work = [row for row in found["run"] if row["thread"] == talk.id and row["status"] == "running"]
             assert len(at_work) <= 1
@@ -463,4 +467,7 @@ def test_X4_P4_P5_P6_whatever_happens_in_whatever_order_the_server_keeps_its_pro
         assert {"kill", "stop", "fork", "deleted", "start 202", "start 404", "start 409"} <= world.tally.keys()
         assert {f"result {how} pending" for how in ("right", "wrong", "twice")} <= world.tally.keys()
         assert {f"{what} {status}" for what in ("roll back", "undo") for status in (200, 409)} <= world.tally.keys()
+        # That one was asked for is not that one was made; and nearly all pages can be compared.
+        assert world.tally["compacted"] >= COMPACTED
+        assert world.tally["page compared"] >= 10 * world.tally["page of a thread that is gone"]
         assert {"compact 202", "compact 409", "roll back 404", "decide right 202"} <= world.tally.keys()

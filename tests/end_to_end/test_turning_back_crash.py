@@ -1,4 +1,4 @@
-"""X4: a server killed around a rollback, an undo or a compaction has all of it or nothing, and goes on."""
+"""X4: a server killed around a rollback, an undo, a compaction or a fork has all of it or nothing, and goes on."""
 
 import http.client
 import random
@@ -16,13 +16,16 @@ from recto.ids import new_id
 from recto.testing.client import Reader, SentEvent, ask, request, run
 from recto.testing.model_server import Answer, Request
 from recto.testing.postgres import postgres_server
+from recto.tools.workspace.workspaces import ARRIVING
 from tests.end_to_end.harness import Harness
+from tests.end_to_end.world import wait_until
 
 pytestmark = pytest.mark.full
 
 AGENT = "---\ncompact: {least: 1}\n---\n\nBe brief.\n"
 KILLED = -9
 LONG = "words " * 300
+FILES = 3_000
 POINTS = ["claimed", "entered", "call_begun", "summarised", "compacted", "ending"]
 
 
@@ -112,6 +115,42 @@ def test_R12_X4_a_rollback_or_undo_that_a_server_died_over_is_there_whole_or_not
             run(harness.url, ask("Go on.", thread=thread))
             words = [word.encode() in harness.received[-1] for word in ("One", "Two", "Three")]
             assert words == [any(entry.id == id for entry in view(log).messages) for id in users]
+
+
+@pytest.mark.parametrize("filled", [1, 400])
+def test_R12_X4_a_fork_that_a_server_died_over_has_no_part_of_a_folder(filled: int, tmp_path: Path):
+    with Harness(tmp_path, summary_or_words) as harness:
+        with harness.serve():
+            thread = talked(harness, "One")
+        folders = harness.data / "workspaces"
+        many_files(folders / thread)
+        with harness.serve() as dying:
+            forking = threading.Thread(target=fork, args=(harness, thread))
+            forking.start()
+            wait_until(lambda: sum(1 for _ in folders.glob(f"*{ARRIVING}/*")) >= filled, "part of a copy")
+            dying.kill()
+            forking.join()
+        assert len(list(folders.glob(f"*{ARRIVING}"))) == 1
+        with harness.serve():
+            listed = request(harness.url, "GET", "/api/v1/agent/threads").json["threads"]
+            forked = [str(row["id"]) for row in cast("list[Mapping[str, Json]]", listed) if row["id"] != thread]
+            assert (len(forked), (folders / forked[0]).exists()) == (1, False)
+            wait_until(lambda: [one.name for one in folders.iterdir()] == [thread], "the rest of it to be swept")
+            # Nothing keeps it from being forked again.
+            again = fork(harness, thread)
+            assert len(list((folders / again).iterdir())) == FILES
+
+
+def many_files(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for number in range(FILES):
+        (folder / f"{number}.txt").write_bytes(b"x" * 4_096)
+
+
+def fork(harness: Harness, thread: str) -> str:
+    with suppress(OSError, http.client.HTTPException):
+        return str(request(harness.url, "POST", f"/api/v1/agent/threads/{thread}/fork", {}).json["id"])
+    return ""
 
 
 def turn_back_until_it_dies(harness: Harness, thread: str, users: Sequence[str]) -> int:

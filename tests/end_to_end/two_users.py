@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 from recto.conversation.json import Json, load_object
 from recto.ids import new_id
 from recto.testing.client import RUNS, HttpReply, request
-from tests.end_to_end.naive_log import Conversation
+from tests.end_to_end.naive_log import Conversation, words_when_said
 from tests.end_to_end.world import SECRET, WORD, Row, World, wait_until
 
 PATH = "/api/v1/agent/threads"
@@ -132,11 +132,20 @@ class TwoUsers(RuleBasedStateMachine):
         return reply
 
     def check_requests(self) -> None:
-        """No page holds words of another thread, of one that is gone, or of somebody else."""
+        """A page holds the words in view of its thread, all of them and no others; a summary is made of no others."""
         requests = self.world.model.requests
         for asked in requests[self.received :]:
             words = WORD.findall(asked.body.decode())
             # A fork is summarised before anything was said in it.
             whose = self.talks if SUMMARISES in asked.body else [self.by_word[words[-1]]]
             assert any(set(words) <= talk.shown for talk in whose), asked.body
+            if SUMMARISES not in asked.body:
+                self.check_page(words)
         self.received = len(requests)
+
+    def check_page(self, words: Sequence[str]) -> None:
+        """Against the view when its newest words were said, in the thread or a fork that goes on with them."""
+        seen = [view for talk in self.threads.values() for view in words_when_said(self.entries(talk), words[-1])]
+        # Of a thread that was deleted since, there is no log to compare with.
+        self.world.tally["page compared" if seen else "page of a thread that is gone"] += 1
+        assert not seen or set(words) in seen, (words, seen)

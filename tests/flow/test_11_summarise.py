@@ -64,6 +64,24 @@ async def test_R13_name_city_and_task_survive_and_the_last_turns_are_as_they_wer
         assert [words.rpartition("</system-reminder>\n\n")[2] for words in turns] == spoken[-len(turns) :]
 
 
+@pytest.mark.parametrize(
+    ("locale", "words", "begins"),
+    [
+        ("en", "我住在里昂，喜欢喝茶。" * 200, "你在为一段对话写摘要"),
+        ("zh", LONG, "You summarise a conversation"),
+        ("zh", "1 2 3 " * 600, "你在为一段对话写摘要"),
+    ],
+)
+async def test_R13_a_summary_is_asked_for_in_the_language_the_user_writes_in_else_the_agents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locale: str, words: str, begins: str
+):
+    thread, settings = new_id(), f"locale: {locale}\nwindow: 1000\ncompact: {{least: 1}}"
+    async with in_process(tmp_path, monkeypatch, settings=settings) as server:
+        await server.run(words, Answer(text="One.", usage=None), thread=thread)
+        await server.run(words, Answer(text="SUMMARY"), Answer(text="Two."), thread=thread)
+        assert str(messages_of(server.pages[1])[0]["content"]).startswith(begins)
+
+
 async def test_R13_readers_see_that_a_summary_is_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     thread = new_id()
     async with in_process(tmp_path, monkeypatch, settings="window: 1000\ncompact: {least: 1}") as server:

@@ -23,7 +23,7 @@ from tests.models.test_demo import called, result, user
 BAZI = Skill(
     name="bazi",
     description="八字（四柱）排盘与解读",
-    title="八字命理 - 命理师",
+    heading="八字命理 - 命理师",
     identity="你是命理师。",
     folder=Path(),
     fields=("birth_info",),
@@ -36,7 +36,7 @@ BAZI = Skill(
     triggers=("八字", "排盘"),
 )
 ZODIAC = replace(BAZI, name="zodiac", description="Birth charts", compute_tool="compute_zodiac", triggers=("星盘",))
-TAROT = Skill(name="tarot", description="塔罗", title="塔罗", identity="x", folder=Path(), triggers=("塔罗",))
+TAROT = Skill(name="tarot", description="塔罗", heading="塔罗", identity="x", folder=Path(), triggers=("塔罗",))
 DENTIST = replace(TAROT, name="dentist", description="Bright healthy polished molars", triggers=("tooth ache",))
 CAREER = replace(DENTIST, name="career", triggers=("跳槽",), fields=("life_context",))
 SKILLS = {skill.name: skill for skill in (BAZI, ZODIAC, TAROT, CAREER, DENTIST)}

@@ -137,10 +137,10 @@ def test_P11_a_reply_without_calls_is_its_words_as_they_are():
     assert parse_tool_calls(reply) == Parsed(words=reply)
 
 
-def test_P11_a_call_between_words_is_read_and_taken_out():
-    assert parse_tool_calls(f"Let me look.\n{CALL}\nOne moment.") == Parsed(
-        words="Let me look.\n\nOne moment.", calls=(WEATHER_CALL,)
-    )
+@pytest.mark.parametrize("behind", ["It rains.", f"It rains. {CALL}"])
+def test_P11_a_call_between_words_is_read_and_what_was_said_without_its_result_is_dropped(behind: str):
+    parsed = parse_tool_calls(f"Let me look.\n{CALL}\n{behind}")
+    assert (parsed.words, set(parsed.calls)) == ("Let me look.", {WEATHER_CALL})
 
 
 def test_P11_several_calls_with_blanks_inside_are_read_in_order():
@@ -243,8 +243,9 @@ def test_P11_what_follows_a_result_made_up_after_a_call_is_dropped_with_later_ca
     assert parse_tool_calls(reply) == Parsed(words="Let me look.", calls=(WEATHER_CALL,))
 
 
-def test_P11_words_between_a_call_and_a_made_up_result_stay():
-    assert parse_tool_calls(f"{CALL}\nHere:\n{INVENTED}") == Parsed(words="Here:", calls=(WEATHER_CALL,))
+@pytest.mark.parametrize("invented", [INVENTED, "Tool result: rain", "<result>rain</result>"])
+def test_P11_calls_behind_a_result_that_was_made_up_after_a_call_are_not_read(invented: str):
+    assert parse_tool_calls(f"{CALL}\nHere:\n{invented}\n{CALL}") == Parsed(words="", calls=(WEATHER_CALL,))
 
 
 def test_P11_a_result_made_up_after_an_unreadable_call_is_dropped_too():
@@ -255,7 +256,7 @@ def test_P11_a_result_made_up_after_an_unreadable_call_is_dropped_too():
 def test_P11_a_result_that_is_talked_about_or_stands_before_any_call_is_words():
     assert parse_tool_calls(INVENTED) == Parsed(words=INVENTED)
     assert parse_tool_calls(f"{INVENTED}{CALL}") == Parsed(words=INVENTED, calls=(WEATHER_CALL,))
-    assert parse_tool_calls(f"{CALL}See `<tool_result>`.").words == "See `<tool_result>`."
+    assert parse_tool_calls(f"{CALL}See `<tool_result>`.{CALL}").calls == (WEATHER_CALL, WEATHER_CALL)
 
 
 # Words and mistakes
@@ -284,7 +285,7 @@ MALFORMED = {
 @pytest.mark.parametrize("content", MALFORMED)
 def test_P11_a_malformed_call_says_what_to_repair(content: str):
     assert parse_tool_calls(f"A\n<tool_call>{content}</tool_call>\nB{CALL}") == Parsed(
-        words="A\n\nB",
+        words="A",
         calls=(WEATHER_CALL,),
         problems=(f"A tool call could not be read: {MALFORMED[content]}. It began with: {content}\n{REPAIR}",),
     )
@@ -363,10 +364,8 @@ def test_P11_words_and_calls_are_all_read_back(said: list[tuple[str, tuple[str, 
     for before, (name, given_arguments), form in said:
         call = f'{{"name": {_written(name)}, "arguments": {given_arguments}}}'
         reply += before + (f"<tool_call>{call}</tool_call>" if form == "tag" else f"\n```json\n{call}\n```\n")
-    # What stands behind a fenced call was said without its result.
-    until = next((place for place, (_, _, form) in enumerate(said, 1) if form == "fence"), len(said) + 1)
-    stripped = [text.strip() for text in (*(before for before, _, _ in said), last)][:until]
-    whole = "\n\n".join(filter(None, stripped)) if said else last
+    # What stands behind a call was said without its result.
+    whole = said[0][0].strip() if said else last
     assert parse_tool_calls(reply + last) == Parsed(words=whole, calls=expected)
 
 

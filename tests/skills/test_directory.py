@@ -22,7 +22,7 @@ from tests.page.counters import WordCounter
 
 def skill(name: str, description: str, **more: tuple[str, ...]) -> Skill:
     return replace(
-        Skill(name=name, description=description, title=name, identity="", folder=Path("/skills") / name),
+        Skill(name=name, description=description, heading=name, identity="", folder=Path("/skills") / name),
         triggers=more.get("triggers", ()),
         scenarios=tuple(Scenario(name=one, description=f"About {one}") for one in more.get("scenarios", ())),
     )

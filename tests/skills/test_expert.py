@@ -37,7 +37,7 @@ def tagged(name: str, *tags: str, rules: Sequence[str] = ()) -> TaggedCase:
 BAZI = Skill(
     name="bazi",
     description="看八字。",
-    title="八字命理 - 资深命理师",
+    heading="八字命理 - 资深命理师",
     identity="你是一位资深命理师。",
     folder=Path("/skills/bazi"),
     fields=("birth_info",),
@@ -59,7 +59,7 @@ BAZI = Skill(
     ),
 )
 PLAIN = Skill(
-    name="plain", description="Plain.", title="Plain", identity="You are plain.", folder=Path("/skills/plain")
+    name="plain", description="Plain.", heading="Plain", identity="You are plain.", folder=Path("/skills/plain")
 )
 CAREER = replace(PLAIN, name="career", fields=("life_context.career", "extracted"), has_data=True)
 OPTIONS = ExpertInput(locale="zh", tone="温暖。", tool_rules="- 一次只调用一个工具。")

@@ -15,6 +15,7 @@ from tests.skills.skill_folders import PLAIN, a_skill, broken, listed, loaded_wi
 
 EVERYTHING = """\
 license: MIT
+title: The Whole
 allowed-tools: Read Bash(ls:*)
 version: 2.0
 profile_fields:
@@ -44,9 +45,10 @@ def test_S5_every_setting_becomes_a_value(tmp_path: Path):
     assert skill == Skill(
         name="it",
         description="Does it.",
-        title="Expert",
+        heading="Expert",
         identity="You do it.",
         folder=tmp_path / "it",
+        title="The Whole",
         license="MIT",
         fields=("birth_info", "life_context.career", "extracted"),
         has_data=True,
@@ -112,7 +114,7 @@ def test_S5_the_first_scenario_is_the_default_unless_one_is_named(
 
 
 @pytest.mark.parametrize(
-    ("body", "title", "identity"),
+    ("body", "heading", "identity"),
     [
         ("# Bazi - Reader\n\nYou read.\n\n# More", "Bazi - Reader", "You read.\n\n# More"),
         ("\n\n# Closed ##  \nYou read.", "Closed", "You read."),
@@ -123,13 +125,13 @@ def test_S5_the_first_scenario_is_the_default_unless_one_is_named(
         ("# Only a title", "Only a title", ""),
     ],
 )
-def test_S9_the_first_heading_is_the_title_and_the_rest_the_identity(
-    tmp_path: Path, body: str, title: str, identity: str
+def test_S9_the_first_heading_is_that_of_the_prompt_and_the_rest_the_identity(
+    tmp_path: Path, body: str, heading: str, identity: str
 ):
     a_skill(tmp_path, "it", f"---\ndescription: It.\n---\n{body}")
     loaded = load_skills(tmp_path)
     assert loaded.warnings == ()
-    assert (loaded.skills["it"].title, loaded.skills["it"].identity) == (title, identity)
+    assert (loaded.skills["it"].heading, loaded.skills["it"].identity) == (heading, identity)
 
 
 # Mistakes
@@ -337,11 +339,11 @@ def test_S9_a_variant_for_the_language_has_the_body_and_the_settings_it_names(tm
     files = {"SKILL.en.md": english, "SKILL.fr.md": "Tu lis."}
     settings = "triggers: [t]\nscenarios: [a, b]\nrequires_birth_info: true"
     chinese, skill = one(tmp_path, settings, files), one(tmp_path, settings, files, "en")
-    assert (chinese.description, chinese.title, chinese.identity) == ("Does it.", "Expert", "You do it.")
+    assert (chinese.description, chinese.heading, chinese.identity) == ("Does it.", "Expert", "You do it.")
     assert skill == replace(
         chinese,
         description="In English.",
-        title="Reader",
+        heading="Reader",
         identity="You read.",
         scenarios=(Scenario(name="a", description="One.", rule_ids=("a",)),),
     )

@@ -36,9 +36,32 @@ def test_S5_every_kind_of_public_skill_loads_as_it_is(tmp_path: Path):
 def test_S5_a_public_skill_needs_nothing_and_knows_nothing(tmp_path: Path):
     description = "Makes plans. Use when somebody plans."
     expected = Skill(
-        name="plain", description=description, title="Planner", identity="You plan.", folder=tmp_path / "plain"
+        name="plain", description=description, heading="Planner", identity="You plan.", folder=tmp_path / "plain"
     )
     assert public(tmp_path, "plain") == expected
+
+
+@pytest.mark.parametrize(
+    ("title", "told"), [("Plans", "Plans"), ("' 计划 '", "计划"), ("2048", "2048"), (f"{'x' * 60}", "x" * 60)]
+)
+def test_S5_a_title_is_what_people_are_shown_and_no_heading(tmp_path: Path, title: str, told: str):
+    a_skill(tmp_path, "it", f"---\ndescription: It.\ntitle: {title}\n---\n# Planner\nYou plan.")
+    loaded = load_skills(tmp_path)
+    skill = loaded.skills["it"]
+    assert (skill.title, skill.heading, dict(skill.metadata), loaded.warnings) == (told, "Planner", {}, ())
+
+
+@pytest.mark.parametrize(
+    ("title", "shown"),
+    [("''", '""'), ("[a]", '["a"]'), ('"a\\nb"', '"a\\nb"'), ("x" * 61, f'"{"x" * 61}"'), ("", "null")],
+)
+def test_S5_a_title_that_is_none_is_left_out_with_a_warning(tmp_path: Path, title: str, shown: str):
+    a_skill(tmp_path, "it", f"---\ndescription: It.\ntitle: {title}\n---\nYou plan.")
+    loaded = load_skills(tmp_path)
+    (warning,) = loaded.warnings
+    allowed = "it is one line of up to 60 characters, so the name stands: it."
+    assert (warning.line, warning.text) == (3, f"title is {shown}; {allowed}")
+    assert loaded.skills["it"].title == ""
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+import recto.agents
+from recto.skills.load_skills import load_skills
 from recto.skills.skill import Skill
 from recto.skills.triggers import triggered
 
 
 def skill(name: str, *triggers: str) -> Skill:
-    return Skill(name=name, description="", title="", identity="", folder=Path(), triggers=triggers)
+    return Skill(name=name, description="", heading="", identity="", folder=Path(), triggers=triggers)
 
 
 SKILLS = (
@@ -42,6 +44,65 @@ SKILLS = (
 def test_S5_the_skill_that_is_spoken_of_most_is_the_one(words: str, name: str, said: tuple[str, ...]):
     found = triggered(SKILLS, words)
     assert (found.skill.name if found else "", found.said if found else ()) == (name, said)
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("不要给我看八字", ""),
+        ("别再聊八字了", ""),
+        ("我不想抽塔罗", ""),
+        ("八字就算了", ""),
+        ("塔罗也不用", ""),
+        ("Don't read my tarot", ""),
+        ("Please do not talk about the four pillars.", ""),
+        ("Stop the bazi. Never draw a card again.", ""),
+        ("No tarot, thanks", ""),
+        ("I am not interested in bazi", ""),
+        # What is refused makes room for what is not.
+        ("不要塔罗，看八字", "bazi"),
+        ("No tarot, but my bazi please", "bazi"),
+        ("Don’t read my tarot. Read my bazi.", "bazi"),
+        # These ask.
+        ("要不要看看八字？", "bazi"),
+        ("想不想抽塔罗", "tarot"),
+        ("我特别想看八字", "bazi"),
+        ("我不懂，帮我看八字", "bazi"),
+        ("I don't know my bazi", "bazi"),
+        ("Why not? Read my tarot", "tarot"),
+    ],
+)
+def test_S5_a_trigger_that_is_refused_takes_up_nothing(words: str, name: str):
+    found = triggered(SKILLS, words)
+    assert (found.skill.name if found else "") == name
+
+
+SHIPPED = Path(recto.agents.__file__).parent / "shipped" / "vibe" / "skills"
+
+
+@pytest.mark.parametrize(
+    ("locale", "words", "name"),
+    [
+        ("zh", "我的目标是写一个排序函数", ""),
+        ("zh", "这个工作目录里有什么？", ""),
+        ("zh", "按我的习惯改一下缩进", ""),
+        ("zh", "这个变量的意义是什么", ""),
+        ("zh", "温度上升了多少", ""),
+        ("zh", "我想换工作", "career"),
+        ("zh", "给点职业建议", "career"),
+        ("zh", "我很迷茫", "lifecoach"),
+        ("zh", "想理清人生目标", "lifecoach"),
+        ("zh", "我的上升星座是什么", "zodiac"),
+        ("en", "My goal is to write a sort function.", ""),
+        ("en", "Does it work? What is the meaning of this job queue?", ""),
+        ("en", "I want a career change", "career"),
+        ("en", "I hate my job", "career"),
+        ("en", "I need a life coach", "lifecoach"),
+    ],
+)
+def test_S5_shipped_skills_are_taken_up_by_words_that_want_them_and_hardly_else(locale: str, words: str, name: str):
+    found = triggered(load_skills(SHIPPED, locale).skills.values(), words)
+    assert (found.skill.name if found else "") == name
 
 
 def test_S5_a_trigger_within_a_longer_one_counts_once():

@@ -57,11 +57,7 @@ burns wet leaves.
 :param float litres: How much.
 :returns: What the plant said.
 """
-REST = """Water a plant.
-
-Never at noon: the sun burns wet leaves.
-
-Returns: What the plant said."""
+WHOLE = "Water a plant.\n\nNever at noon: the sun burns wet leaves.\n\n"
 
 
 def water(plant: str, litres: float = 0.5) -> str:
@@ -82,15 +78,61 @@ def properties_of(schema: str) -> dict[str, Json]:
             raise AssertionError(other)
 
 
-@pytest.mark.parametrize("docstring", [GOOGLE, NUMPY, SPHINX])
-def test_C5_parameters_are_described_in_the_schema_and_the_rest_is_the_description(docstring: str):
+@pytest.mark.parametrize(
+    ("docstring", "returns"),
+    [
+        (GOOGLE, "Returns:\n    What the plant said."),
+        (NUMPY, "Returns\n-------\nstr\n    What the plant said."),
+        (SPHINX, ":returns: What the plant said."),
+    ],
+)
+def test_C5_parameters_are_described_in_the_schema_and_the_rest_is_the_description(docstring: str, returns: str):
     description, properties, warnings = documented(docstring)
-    assert description == REST
+    assert description == WHOLE + returns
     assert properties == {
         "plant": {"description": "Which one, by its name.", "type": "string"},
         "litres": {"default": 0.5, "description": "How much.", "type": "number"},
     }
     assert warnings == ()
+
+
+ARGS = "Args:\n    plant: Which.\n    litres: How much.\n"
+FIELDS = ":param plant: Which.\n:type plant: str\n:param litres: How much.\n"
+SECTION = "Parameters\n----------\nplant : str\n    Which.\nlitres\n    How much.\n"
+
+
+@pytest.mark.parametrize(
+    ("docstring", "description"),
+    [
+        (f"Water.\n\n{ARGS}\nNote:\n    Never at noon.\n", "Water.\n\nNote:\n    Never at noon."),
+        (f"Water.\n\n{ARGS}\nThe last\nwords.", "Water.\n\nThe last words."),
+        (f"Water.\n\n{ARGS}Note:\n    Never.\n\nAnd so on.", "Water.\n\nNote:\n    Never.\n\nAnd so on."),
+        (f"Water.\n\n{ARGS}\nRaises:\n    ValueError: When dry.", "Water.\n\nRaises:\n    ValueError: When dry."),
+        (f"Water.\n\n{ARGS.replace('Args', 'Keyword Args')}", "Water."),
+        (f"Water.\n{ARGS}", "Water."),
+        (f"Water.\n\n{FIELDS}\nThe last\nwords.", "Water.\n\nThe last words."),
+        (f"Water.\n\n{FIELDS}:raises ValueError: When dry.", "Water.\n\n:raises ValueError: When dry."),
+        (f"Water.\n\n{SECTION}\nThe last\nwords.", "Water.\n\nThe last words."),
+        (
+            f"Water.\n\n{SECTION}\nRaises\n------\nValueError\n    Dry.",
+            "Water.\n\nRaises\n------\nValueError\n    Dry.",
+        ),
+        (f"Water.\n\n{SECTION.replace('Param', 'Other Param')}", "Water."),
+        (ARGS, ""),
+    ],
+)
+def test_C5_nothing_of_a_docstring_is_lost_beside_what_describes_parameters(docstring: str, description: str):
+    found, properties, _ = documented(docstring)
+    assert found == description
+    assert properties == {
+        "plant": {"description": "Which.", "type": "string"},
+        "litres": {"default": 0.5, "description": "How much.", "type": "number"},
+    }
+
+
+def test_a_docstring_that_tells_of_parameters_alone_is_a_warning():
+    text = "the docstring of water tells of its parameters alone. Say first what it does, and when it is called."
+    assert documented(ARGS)[2] == (text,)
 
 
 @pytest.mark.parametrize(

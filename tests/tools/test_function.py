@@ -128,6 +128,7 @@ def test_whatever_a_mark_says_the_tool_has():
         in_order=True,
         profile_check=print,
         changes="files",
+        reads=True,
     )
     def search(words: str) -> str:
         return words

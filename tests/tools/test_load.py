@@ -91,7 +91,7 @@ def test_C5_F8_the_tools_the_guide_shows_work_and_act_elsewhere(tmp_path: Path):
     size, plan, book = tools_of_folder(folder_with(tmp_path, "\n".join([one for one in shown if "@tool" in one])))
     assert '"properties":{"stop"' in plan.offer.parameters
     assert '"day":{"description":"The day of arrival.","format":"date","type":"string"}' in book.offer.parameters
-    assert book.offer.description.endswith("guests first.\n\nReturns: The number of the booking.")
+    assert book.offer.description.endswith("guests first.\n\nReturns:\n    The number of the booking.")
     wrong = [warning for tool in (size, plan, book) for warning in tool.warnings]
     assert wrong == []
     assert (size.name, size.mark.external, size.mark.safe_to_repeat) == ("size", True, True)

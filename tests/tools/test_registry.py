@@ -7,7 +7,7 @@ import pytest
 from recto.config.run_settings import Mode
 from recto.errors import SettingsError
 from recto.tools.function import tool_from
-from recto.tools.mark import tool
+from recto.tools.mark import Mark, tool
 from recto.tools.registry import Registry
 
 
@@ -51,6 +51,12 @@ def test_F6_a_hidden_tool_is_found_and_never_offered_or_named():
     assert registry.offers(["ping"]) == ()
     with pytest.raises(SettingsError, match=r"known are: search\."):
         registry.offers(["serch"])
+
+
+def test_P11_forms_are_the_offers_of_tools_that_a_client_may_answer_for():
+    asks = replace(tool_from(ping), mark=Mark(by_client=True))
+    assert Registry([tool_from(search), asks]).forms() == (asks.offer,)
+    assert Registry([replace(asks, is_offered=False)]).forms() == ()
 
 
 def test_two_tools_of_one_name_are_refused_with_both_places():

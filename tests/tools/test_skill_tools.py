@@ -44,7 +44,7 @@ class Skills:
 
 def a_skill(*files: str) -> Skill:
     bundled = tuple(BundledFile(path=path, size=1) for path in files)
-    return Skill(name="bazi", description="d", title="t", identity="i", folder=Path(), files=bundled)
+    return Skill(name="bazi", description="d", heading="t", identity="i", folder=Path(), files=bundled)
 
 
 FILES = {"a.md": b"# One\n", "long.md": TEXT.encode(), "p.png": b"\x89PNG\xff\xfe", "bom.md": b"\xef\xbb\xbfhi"}

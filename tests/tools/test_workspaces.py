@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,8 +18,10 @@ from recto.tools.workspace.restore_files import Restoring, restore
 from recto.tools.workspace.snapshots import FolderState, Snapshots
 from recto.tools.workspace.workspace_files import GONE, NewFile, Workspace
 from recto.tools.workspace.workspaces import (
+    ARRIVING,
     LEFT_SECONDS,
     Workspaces,
+    arriving_folder,
     check_given,
     drop_workspace,
     lock_of,
@@ -206,3 +208,20 @@ async def test_F9_a_workspace_goes_whatever_a_command_has_left_in_it(tmp_path: P
 
 def test_R15_the_folder_of_a_thread_is_a_whole_path_wherever_the_server_was_started():
     assert Workspaces(root=Path("data")).of("one").folder == Path.cwd() / "data" / "one"
+
+
+async def test_R12_a_folder_that_arrives_is_swept_only_once_nobody_fills_it(tmp_path: Path):
+    async def nobody(_: Sequence[str]) -> Collection[str]:
+        return ["t1"]
+
+    with arriving_folder(tmp_path / "t1") as part:
+        (part / "a.txt").write_text("a")
+        assert not (tmp_path / "t1").exists()
+        assert await sweep_workspaces(tmp_path, nobody) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["t1"]
+    # Left by a process that was killed.
+    (tmp_path / f"t2{ARRIVING}/deep").mkdir(parents=True)
+    assert await sweep_workspaces(tmp_path, nobody) == 1
+    with pytest.raises(ZeroDivisionError), arriving_folder(tmp_path / "t3"):
+        raise ZeroDivisionError
+    assert [path.name for path in tmp_path.iterdir()] == ["t1"]

@@ -45,7 +45,7 @@ def calls(deltas: Sequence[Delta]) -> list[tuple[str, str, str]]:
         (f"Let me add.\n\n{CALL}", "Let me add.", ["add"]),
         (CALL, "", ["add"]),
         (f"{CALL}\n{CALL}", "", ["add", "add"]),
-        (f"One {CALL} two {CALL} three", "One\n\ntwo\n\nthree", ["add", "add"]),
+        (f"One {CALL} two {CALL} three", "One", ["add", "add"]),
         (f"Here:\n{FENCED}\n", "Here:", ["add"]),
         ("a < b and <tool> and `<tool_call>` are words", "a < b and <tool> and `<tool_call>` are words", []),
         ('```json\n{"other": 1}\n```\nand more', '```json\n{"other": 1}\n```\nand more', []),

@@ -67,12 +67,14 @@ class Agent:
     of `use_skill` has `directory_tokens`, an expert is shown `cases` at most. `voices` are texts of the tone section,
     by the name a request asks for; `voice` is the one without (S11). `profile_schema` is what its users' profile has
     to follow, as JSON; `field_titles` are the headings of its fields. `tiers` has the limits of users of other tiers.
-    `variant_of` is the agent that it is in another language.
+    `variant_of` is the agent that it is in another language. `starters` are words to begin a thread with, for people
+    who do not know what to say.
     """
 
     name: str
     prompt: Prompt
     description: str = ""
+    starters: tuple[str, ...] = ()
     model: str | None = None
     window: int | None = None
     sampling: Sampling = Sampling()

@@ -326,6 +326,7 @@ def _agent(name: str, persona: str, table: AgentTable, limits: Limits) -> Agent:
         name=name,
         prompt=Prompt(identity=persona or CHAT.prompt.identity, tone=table.tone.strip(), rules=table.rules.strip()),
         description=table.description,
+        starters=tuple(table.starters),
         model=table.model,
         window=table.window,
         sampling=_sampling(table),
@@ -353,13 +354,17 @@ def _agent(name: str, persona: str, table: AgentTable, limits: Limits) -> Agent:
         tool_calling=table.tool_calling,
         call_form=table.call_form,
         activation=table.activation,
-        # What came from YAML has no other types.
-        options=cast("Mapping[str, Json]", table.options),
+        options=_options(table),
         fold=_fold_settings(table),
         compact=CompactSettings(**table.compact.model_dump(exclude_none=True)),
         summary=summary_settings(table.summary, table.locale),
         limits=limits,
     )
+
+
+def _options(table: AgentTable) -> Mapping[str, Json]:
+    # What came from YAML has no other types.
+    return cast("Mapping[str, Json]", table.options)
 
 
 def _fold_settings(table: AgentTable) -> FoldSettings:

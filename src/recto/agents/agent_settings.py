@@ -29,6 +29,7 @@ from recto.page.wire.formats import SPEAKERS, WIRES
 
 # Fewer would not hold what `use_skill` is.
 LEAST_DIRECTORY = 300
+MOST_STARTERS, LONGEST_STARTER = 6, 200
 
 MODEL = re.compile(rf"demo|({'|'.join(map(re.escape, SPEAKERS))}):\S(.*\S)?")
 ENDING = re.compile(r"[^\s./\\]{1,20}")
@@ -104,12 +105,20 @@ def _is_address(name: str) -> bool:
     return True
 
 
+def _starter(value: str) -> str:
+    words = value.strip()
+    if len(words) > LONGEST_STARTER or words.splitlines() != [words]:
+        raise ValueError(f"it is one line of 1 to {LONGEST_STARTER} characters")
+    return words
+
+
 def _word(value: str) -> str:
     if not WORD.fullmatch(value):
         raise ValueError("a name has 1 to 32 small letters, digits, - or _, all ASCII")
     return value
 
 
+Starter = Annotated[str, AfterValidator(_starter)]
 VoiceName = Annotated[str, AfterValidator(_word)]
 TierName = Annotated[str, AfterValidator(_word)]
 
@@ -167,6 +176,7 @@ class AgentTable(Table):
 
     name: str | None = None
     description: str = ""
+    starters: Annotated[list[Starter], Field(max_length=MOST_STARTERS)] = Field(default_factory=list[str])
     tone: str = ""
     rules: str = ""
     locale: Literal["zh", "en"] = "en"
@@ -259,7 +269,8 @@ def _further(table: AgentTable, found: Values, folder_name: str) -> Iterator[Fau
     if table.name is not None and table.name != folder_name:
         allowed = f"the folder's name decides, and it is {folder_name!r}. Take the line out or rename the folder"
         yield value_fault(found, ("name",), table.name, allowed)
-    for name, values in (("tools", table.tools), ("confirm", table.confirm), ("datasets", table.datasets)):
+    lists = {"tools": table.tools, "confirm": table.confirm, "datasets": table.datasets, "starters": table.starters}
+    for name, values in lists.items():
         for number in [number for number, value in enumerate(values) if value in values[:number]]:
             yield value_fault(found, (name, number), values[number], "it is in the list already")
     for name in table.options:

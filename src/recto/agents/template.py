@@ -11,6 +11,7 @@ AGENT_FILE = """\
 # All settings are optional. Commented lines show the default, or an example where the default is none.
 description: What this agent is for, in one line.
 # name: {name}                 # the folder's name, or nothing
+# starters: ['What is 12 * 7?']   # up to 6 things to say in an empty thread; default: none
 
 # The model
 # model: openai:NAME           # default: the server's. Also {others}, demo

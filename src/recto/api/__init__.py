@@ -22,5 +22,6 @@ In the order a request meets them, and then what they share:
 - `problems`: refusals, as `application/problem+json`
 - `description`: the description of the API, as OpenAPI
 - `docs_page`: the same as a page
-- `home_page`: the page at `/`
+- `web_page`: the web page at `/`, as it was built
+- `home_page`: what is at `/` where it is not built
 """

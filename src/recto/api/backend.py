@@ -22,13 +22,13 @@ from recto.config.run_settings import UNBOUNDED, Bounds, WorkSettings
 from recto.conversation.attachment import FileRef
 from recto.conversation.input.run_input import RunInput
 from recto.conversation.json import dump
+from recto.conversation.messages import ToolOffer
 from recto.engine.hub import Hub
 from recto.engine.ports import Preview, Previewer
 from recto.errors import Conflict, WireError
 from recto.files.attachments import Attachments
 from recto.files.urls.signing import Signer
 from recto.store.ports import Admission, Admitted, StoredRun
-from recto.store.store import Store
 from recto.tools.client_schema import Schemas
 from recto.tools.commands.terminal import Terminal
 from recto.tools.mark import ProfileCheck
@@ -37,6 +37,7 @@ from recto.tools.workspace.workspaces import Workspaces
 
 if TYPE_CHECKING:
     from recto.files.fetch.outbound import Outbound
+    from recto.store.store import Store
 
 # Whoever comes with the token of a server on this machine.
 LOCAL = "local"
@@ -104,16 +105,16 @@ class Backend:
     `forget_gone` has nothing left in memory of who was deleted.
 
     `agent` is the one a thread gets that names none, `chat_agent` the one it gets on `/chat`; `tool_names` are those of
-    each agent's own tools, `offered` those its models are offered, also where a client may answer for them,
-    `confirmed` those a person has to agree to, with their schemas, `profile_checks` what they have to say of a profile
-    that a client changes. `operators` are the users who may look at how the whole server does. `uploading` counts the
-    uploads at work in this process, `streams` the readers of events; `outbound` gives what fetches files of other
-    addresses; `schemas` judges the tools of requests; `profile_bytes` is how much may be kept of a user, `state_bytes`
-    how long the state of a thread may be; `suggestions` asks models what users could say next. Large bodies that come
-    at once wait for `body_turns`, so that others get theirs in between. `model_urls` are the addresses of models, by
-    their names. `preview` sets the page of a run that is not stored. `has_spans`: those of runs are recorded, below
-    that of whoever asked for one. `unavailable_tools` names the places elsewhere whose tools an agent cannot use at
-    present. `snapshots` has the files of workspaces as they were.
+    each agent's own tools, `offered` those its models are offered, also where a client may answer for them, `forms`
+    what these take, `confirmed` those a person has to agree to, with their schemas, `profile_checks` what they have to
+    say of a profile that a client changes. `operators` are the users who may look at how the whole server does.
+    `uploading` counts the uploads at work in this process, `streams` the readers of events; `outbound` gives what
+    fetches files of other addresses; `schemas` judges the tools of requests; `profile_bytes` is how much may be kept of
+    a user, `state_bytes` how long the state of a thread may be; `suggestions` asks models what users could say next.
+    Large bodies that come at once wait for `body_turns`, so that others get theirs in between. `model_urls` are the
+    addresses of models, by their names. `preview` sets the page of a run that is not stored. `has_spans`: those of runs
+    are recorded, below that of whoever asked for one. `unavailable_tools` names the places elsewhere whose tools an
+    agent cannot use at present. `snapshots` has the files of workspaces as they were.
     """
 
     store: Store
@@ -137,6 +138,7 @@ class Backend:
     snapshots: Snapshots | None = None
     tool_names: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     offered: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    forms: Mapping[str, tuple[ToolOffer, ...]] = field(default_factory=dict[str, tuple[ToolOffer, ...]])
     confirmed: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     profile_checks: Mapping[str, tuple[ProfileCheck, ...]] = field(default_factory=dict[str, tuple[ProfileCheck, ...]])
     bodies: BodyLimits = BodyLimits()

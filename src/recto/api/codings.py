@@ -11,7 +11,6 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Scope
 
 from recto.errors import WireError
-from recto.files.urls.signing import FILES
 
 PLAIN = frozenset({"", "identity"})
 GZIP, DEFLATE = frozenset({"gzip", "x-gzip"}), "deflate"
@@ -70,12 +69,18 @@ class Unpacked:
             raise WireError(where="body", problem=self._problem)
 
 
+def takes_gzip(headers: Headers) -> bool:
+    """Whether who asks takes an answer that is packed."""
+    accepted = headers.get("accept-encoding", "")
+    return "gzip" in accepted and not NO_GZIP.search(accepted)
+
+
 def packed(scope: Scope, answer: Response) -> ASGIApp:
-    """An answer, packed where that is wanted. Not streams of events, which go out as they come, and not files, which
-    have versions and parts.
+    """An answer, packed where that is wanted. Not streams of events, which go out as they come, and not what has a
+    tag, which names its bytes as they are: files, and the web page, which comes packed.
     """
     is_small = not isinstance(answer, StreamingResponse) and len(answer.body) < SMALLEST_ANSWER
-    if is_small or scope["path"].startswith(FILES):
+    if is_small or "etag" in answer.headers:
         return answer
     if NO_GZIP.search(Headers(scope=scope).get("accept-encoding", "")):
         return answer

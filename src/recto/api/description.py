@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from functools import cache
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import cast
@@ -23,6 +22,7 @@ Send `Authorization: Bearer` with the server's token, an API key or a JWT. Whate
 that accepts `application/json` or streams only gets the same under that name. Streams are server-sent events of AG-UI,
 numbered 1, 2, 3 ...; `Last-Event-ID` goes on from any of them."""
 SCHEME = "bearer"
+PLACE, REFUSAL = "#/components/schemas/{model}", "#/components/responses/{}"
 STREAM_STATUS = 200
 # What a stream is made of, and what it may look like, for the description. What is told once more has no number.
 STREAM_ITEM: dict[str, Json] = {
@@ -42,7 +42,11 @@ def describe(routes: Sequence[Route]) -> dict[str, Json]:
         "openapi": "3.1.0",
         "info": {"title": "Recto", "description": ABOUT, "version": version("recto")},
         "paths": cast("dict[str, Json]", paths),
-        "components": {"securitySchemes": {SCHEME: {"type": "http", "scheme": "bearer"}}},
+        "components": {
+            "securitySchemes": {SCHEME: {"type": "http", "scheme": "bearer"}},
+            "schemas": _shapes(routes),
+            "responses": _refusals(routes),
+        },
         "security": [{SCHEME: []}],
     }
 
@@ -66,7 +70,7 @@ def _parameter(one: HandlerParameter) -> Json:
         "name": one.name,
         "in": one.declared.place,
         "required": one.is_required,
-        "schema": _inlined(one.schema(), {}),
+        "schema": _without_null(one.schema()),
         "description": one.declared.description,
     }
 
@@ -81,14 +85,31 @@ def _answers(route: Route) -> dict[str, Json]:
     if route.streams:
         stream: Json = {"itemSchema": STREAM_ITEM, "example": STREAM_EXAMPLE}
         given[STREAM_STATUS] = {**given.get(STREAM_STATUS, {}), STREAM_MEDIA: stream}
-    common = {400, 408, 421, 429, 431, 503} | (set[int]() if route.is_open else {401, 403})
-    of_bodies = {415} if route.method != "GET" else set[int]()
-    for status in sorted({*route.refusals, *common, *of_bodies}):
-        problem: Json = {"schema": _schema(Problem), "example": _problem(status)}
-        given[status] = dict.fromkeys((PROBLEM_MEDIA, JSON_MEDIA), problem)
-    return {
+    told: dict[str, Json] = {
         str(status): {"description": HTTPStatus(status).phrase, "content": content} for status, content in given.items()
     }
+    return told | {str(status): {"$ref": REFUSAL.format(_code(status))} for status in _refused(route)}
+
+
+def _refused(route: Route) -> list[int]:
+    """The statuses a route may refuse with."""
+    common = {400, 408, 421, 429, 431, 503} | (set[int]() if route.is_open else {401, 403})
+    of_bodies = {415} if route.method != "GET" else set[int]()
+    return sorted({*route.refusals, *common, *of_bodies})
+
+
+def _refusals(routes: Sequence[Route]) -> dict[str, Json]:
+    """The refusals of all routes, each described once."""
+    return {_code(status): _refusal(status) for status in sorted({one for route in routes for one in _refused(route)})}
+
+
+def _refusal(status: int) -> Json:
+    problem: Json = {"schema": _schema(Problem), "example": _problem(status)}
+    return {"description": HTTPStatus(status).phrase, "content": dict.fromkeys((PROBLEM_MEDIA, JSON_MEDIA), problem)}
+
+
+def _code(status: int) -> str:
+    return "_".join(HTTPStatus(status).phrase.lower().replace("-", " ").split())
 
 
 def _body(route: Route) -> dict[str, Json]:
@@ -100,23 +121,31 @@ def _body(route: Route) -> dict[str, Json]:
     return {**security, "requestBody": {"required": route.needs_body, "content": content}}
 
 
-@cache
 def _schema(shape: type[object]) -> Json:
-    """The shape of a body, whole: in the description, references to its parts would lead nowhere."""
-    schema = cast("dict[str, Json]", TypeAdapter(shape).json_schema())
-    return _inlined(schema, cast("Mapping[str, Json]", schema.pop("$defs", {})))
+    """Where the shape of a body is described: once, whatever has it."""
+    return {"$ref": PLACE.format(model=shape.__name__)}
 
 
-def _inlined(schema: Json, parts: Mapping[str, Json]) -> Json:
+def _shapes(routes: Sequence[Route]) -> dict[str, Json]:
+    """The shapes of all bodies with their parts, each under its name."""
+    shapes = [shape for route in routes for shape in (route.body, route.answer) if shape]
+    found: dict[str, Json] = {}
+    for shape in dict.fromkeys([Problem, *shapes]):
+        schema = cast("dict[str, Json]", TypeAdapter(shape).json_schema(ref_template=PLACE))
+        parts = cast("Mapping[str, Json]", schema.pop("$defs", {}))
+        # A shape that is part of itself stands among its parts already.
+        found |= {name: _without_null(part) for name, part in {shape.__name__: schema, **parts}.items()}
+    return dict(sorted(found.items()))
+
+
+def _without_null(schema: Json) -> Json:
+    """A field that is null where it is left out is described by its type alone."""
     match schema:
-        case {"$ref": str(name)}:
-            return _inlined(parts[name.removeprefix("#/$defs/")], parts)
         case dict():
-            # A field that is null where it is left out is described by its type alone.
-            named = {name: inner for name, inner in schema.items() if (name, inner) != ("default", None)}
-            return {name: _inlined(inner, parts) for name, inner in named.items()}
+            kept = {name: inner for name, inner in schema.items() if (name, inner) != ("default", None)}
+            return {name: _without_null(inner) for name, inner in kept.items()}
         case list():
-            return [_inlined(inner, parts) for inner in schema]
+            return [_without_null(inner) for inner in schema]
         case _:
             return schema
 
@@ -125,9 +154,8 @@ def _problem(status: int) -> Json:
     """A refusal of this status; what really was wrong stands in its words."""
     phrase = HTTPStatus(status).phrase
     words = f"What was wrong, and what to do: {phrase}."
-    code = "_".join(phrase.lower().split())
     problem = {"type": "about:blank", "title": phrase, "status": status, "detail": words, "message": words}
-    return {**problem, "code": code, "errors": []}
+    return {**problem, "code": _code(status), "errors": []}
 
 
 def _example(route: Route, what: str) -> dict[str, Json]:

@@ -53,7 +53,8 @@ def _page(description: Mapping[str, Json]) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Recto API</title>'
         f"<style>{STYLE}</style></head>"
-        f'<body><h1>Recto API</h1>{about}<p><a href="/openapi.json">OpenAPI</a></p>{sections}</body></html>'
+        f'<body><h1>Recto API</h1>{about}<p><a href="/openapi.json">OpenAPI</a></p>{sections}'
+        f"{_refusals(description)}</body></html>"
     )
 
 
@@ -85,12 +86,30 @@ def _examples(route: Mapping[str, Json]) -> Iterator[str]:
     body = cast("Mapping[str, Json]", route.get("requestBody") or {})
     if body:
         yield "<p>Body</p>" + _shown(cast("Mapping[str, Mapping[str, Json]]", body.get("content", {})))
-    for status, answer in cast("Mapping[str, Mapping[str, Json]]", route.get("responses", {})).items():
-        content = cast("Mapping[str, Mapping[str, Json]]", answer.get("content", {}))
-        heading = f"<p><code>{escape(status)}</code> {escape(str(answer.get('description', '')))}</p>"
-        yield heading + _shown(content)
+    answers = cast("Mapping[str, Mapping[str, Json]]", route.get("responses", {}))
+    for status, answer in answers.items():
+        if "$ref" not in answer:
+            yield _answer(status, answer)
+    refusals = [f"<code>{escape(status)}</code>" for status, answer in answers.items() if "$ref" in answer]
+    yield f"<p>Refused with {', '.join(refusals)}</p>" if refusals else ""
+
+
+def _answer(status: str, answer: Mapping[str, Json]) -> str:
+    heading = f"<p><code>{escape(status)}</code> {escape(str(answer.get('description', '')))}</p>"
+    return heading + _shown(cast("Mapping[str, Mapping[str, Json]]", answer.get("content", {})))
+
+
+def _refusals(description: Mapping[str, Json]) -> str:
+    """What refusals look like, once for all routes."""
+    components = cast("Mapping[str, Mapping[str, Mapping[str, Json]]]", description["components"])
+    shown = [
+        f"<details><summary>{escape(str(one['description']))}</summary>{_answer('', one)}</details>"
+        for one in components["responses"].values()
+    ]
+    return f"<h2>refusals</h2>{''.join(shown)}"
 
 
 def _shown(content: Mapping[str, Mapping[str, Json]]) -> str:
     examples = [media["example"] for media in content.values() if "example" in media]
-    return "".join(f"<pre>{escape(one if isinstance(one, str) else dump(one).decode())}</pre>" for one in examples)
+    texts = dict.fromkeys(one if isinstance(one, str) else dump(one).decode() for one in examples)
+    return "".join(f"<pre>{escape(text)}</pre>" for text in texts)

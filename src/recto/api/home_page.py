@@ -1,4 +1,6 @@
-"""The page at `/`: what this is, how to ask it, where to read on. Static words: it tells nothing of this server."""
+"""What is at `/` where the web page is not built: what this is, how to have the page, how to ask without it, where to
+read on. Static words: it tells nothing of this server.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from recto.api.docs_page import STYLE, content_policy
-from recto.api.runs.chat import CHAT
+from recto.api.route import CHAT
 
 # Words alone: whoever writes others into it, or sends it twice, has no id to change.
 CURL = f"""\
@@ -31,6 +33,8 @@ PAGE = f"""\
 <title>Recto</title><style>{STYLE}</style></head><body><h1>Recto</h1>
 <p>An agent server. It keeps every conversation in a log that is never edited, and for each model call sets a fresh page
 from it, with a manifest that says of every part why it is there. It speaks AG-UI.</p>
+<p>Its web page would be here, and is not built: run <code>make web</code> where the server comes from, then load this
+again.</p>
 <h2>Ask it</h2><pre id="line">{escape(CURL)}</pre>
 <p id="token">TOKEN is printed where the server was started, and kept in the file <code>token</code> of its data folder,
 <code>recto-data</code> by default. Where API keys or JWTs are set, it is one of these.</p>
@@ -41,5 +45,5 @@ from it, with a manifest that says of every part why it is there. It speaks AG-U
 
 
 async def get_home(_request: Request) -> Response:
-    """What a browser is shown that is sent here."""
+    """What a browser is shown in place of the web page."""
     return HTMLResponse(PAGE, headers={"content-security-policy": content_policy(script=SCRIPT)})

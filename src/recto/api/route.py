@@ -17,6 +17,8 @@ from recto.api.parameters import Handler
 JSON_MEDIA, MERGE_MEDIA = "application/json", "application/merge-patch+json"
 FORM_MEDIA, STREAM_MEDIA = "multipart/form-data", "text/event-stream"
 PROBLEM_MEDIA = "application/problem+json"
+# Where whoever only wants to talk asks.
+CHAT = "/api/v1/chat"
 # What examples of bodies name.
 TASK = "01990b1e-6f3a-7c5e-8a57-1f0c2b9d4e11"
 THREAD = "550e8400-e29b-41d4-a716-446655440000"

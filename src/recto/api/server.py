@@ -12,7 +12,6 @@ from recto.api.copilotkit import agent_routes, info, inspector, single_endpoint,
 from recto.api.description import describe
 from recto.api.docs_page import get_description, get_docs
 from recto.api.files import attachments, datasets, serving
-from recto.api.home_page import get_home
 from recto.api.ops import agents, health, operations
 from recto.api.route import Route
 from recto.api.router import Api
@@ -21,6 +20,7 @@ from recto.api.runs import routes as runs
 from recto.api.threads import calls, file_changes, history, previews, thread_messages, turning_back
 from recto.api.threads import routes as threads
 from recto.api.users import me, profile
+from recto.api.web_page import ASSETS, HOME, ICON, WebPage, get_asset, get_icon, get_web_page
 
 ROUTES = (
     *runs.ROUTES,
@@ -50,9 +50,11 @@ ROUTES = (
 )
 
 
-# They describe the others, not themselves.
-DESCRIPTIONS = (
-    Route(method="GET", path="/", handler=get_home, tag="", is_open=True),
+# For people: the web page, and what describes the others. They are not described themselves.
+PAGES = (
+    Route(method="GET", path=HOME, handler=get_web_page, tag="", is_open=True),
+    Route(method="GET", path=ICON, handler=get_icon, tag="", is_open=True),
+    Route(method="GET", path=f"{ASSETS}{{name}}", handler=get_asset, tag="", is_open=True),
     Route(method="GET", path="/openapi.json", handler=get_description, tag="", is_open=True),
     Route(method="GET", path="/docs", handler=get_docs, tag="", is_open=True),
 )
@@ -63,6 +65,7 @@ def make_api(
 ) -> Api:
     """The application. Its `state.backend` is set by whoever starts it."""
     gate = partial(Gate, authenticator=authenticator, rules=rules)
-    api = Api((*ROUTES, *DESCRIPTIONS), gate=gate, lifespan=lifespan)
+    api = Api((*ROUTES, *PAGES), gate=gate, lifespan=lifespan)
+    api.state.web_page = WebPage()
     api.state.describe = cache(partial(describe, ROUTES))
     return api

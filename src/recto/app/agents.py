@@ -18,8 +18,9 @@ from recto.config.settings import ServerSettings
 from recto.errors import SettingsError
 from recto.models.choose import choose_model, with_defaults
 from recto.models.ports import Model
-from recto.sandbox.bubblewrap import confines, program_path
+from recto.sandbox.bubblewrap import command_program
 from recto.tools.commands.confinement import Confinement
+from recto.tools.commands.placeholders import take_away_left
 from recto.tools.commands.terminal import Terminal
 from recto.tools.load_tools import tools_built_in, tools_of_agent, tools_of_folder, tools_of_packages
 from recto.tools.registry import Registry
@@ -47,10 +48,9 @@ class AgentsAndModels:
         return any(map(_run_commands, self.tools.values()))
 
 
-@cache
 def are_confined() -> bool:
     """Whether commands run in a sandbox here."""
-    return confines(program_path())
+    return command_program() is not None
 
 
 def load_agents_and_models(settings: ServerSettings) -> AgentsAndModels:
@@ -96,21 +96,24 @@ def _run_commands(tools: Registry) -> bool:
 
 
 def make_terminal(settings: ServerSettings, available: AgentsAndModels) -> Terminal | None:
-    """What runs the commands of agents; None where none has a tool for it. Says so where no sandbox works."""
+    """What runs the commands of agents; None where none has a tool for it. Says so where no sandbox works.
+
+    What a server that was killed has left in folders is taken away first.
+    """
+    take_away_left(settings.placeholders_folder)
     if not available.run_commands:
         return None
     if not are_confined():
         LOGGER.warning("%s", NO_SANDBOX)
-    program = program_path() if are_confined() else None
-    confinement = Confinement(settings=settings.commands, program=program, given=os.environ)
-    return Terminal(settings.commands, confinement)
+    confinement = Confinement(settings=settings.commands, program=command_program(), given=os.environ)
+    return Terminal(settings.commands, confinement, settings.placeholders_folder)
 
 
 def commands_in_words(available: AgentsAndModels) -> str:
     """What an operator is told of commands."""
     if not available.run_commands:
         return "none"
-    return f"in a sandbox ({program_path()})" if are_confined() else "no sandbox: every command asks"
+    return f"in a sandbox ({command_program()})" if are_confined() else "no sandbox: every command asks"
 
 
 def _with_models(

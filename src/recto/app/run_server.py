@@ -8,7 +8,7 @@ import logging
 import os
 import random
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
@@ -16,8 +16,7 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from recto.agents.agent import Agent
-from recto.api.access.auth import Authenticator, check_binding, local_token
+from recto.api.access.auth import Authenticator, local_token
 from recto.api.access.gate import GateRules
 from recto.api.access.rate import is_loopback
 from recto.api.backend import Backend
@@ -25,10 +24,11 @@ from recto.api.copilotkit.suggestions import Suggestions
 from recto.api.files.attachments import ATTACHMENTS
 from recto.api.listen import listen
 from recto.api.router import Api
-from recto.api.runs.chat import CHAT
 from recto.api.runs.streams import OpenStreams
 from recto.api.server import make_api
-from recto.app.agents import AgentsAndModels, commands_in_words, load_agents_and_models, make_terminal, model_of
+from recto.api.web_page import ASSETS
+from recto.app.agents import AgentsAndModels, load_agents_and_models, make_terminal, model_of
+from recto.app.check_server import check_values
 from recto.app.external import make_live_tools
 from recto.app.files import (
     Address,
@@ -49,10 +49,7 @@ from recto.config.zones import zone_of_server
 from recto.engine.dispatch import Dispatcher
 from recto.engine.hub import Hub
 from recto.engine.janitor import keep_clean
-from recto.errors import SettingsError, raise_all
-from recto.files.storage.choose_storage import read_storage_url
 from recto.files.urls.signing import FILES, Signer
-from recto.files.urls.signing_keys import parse_keys
 from recto.ids import new_id
 from recto.models.endpoint import EndpointModel
 from recto.models.prices import load_prices
@@ -88,7 +85,7 @@ def serve(
     reached: Callable[[Point], None] | None = None,
 ) -> None:
     """Serve until stopped. `announce` gets the url and the token; `reached` is where runs are, and may end us."""
-    _check_values(settings)
+    check_values(settings)
     folder = DataFolder(settings.data)
     try:
         made = make_application(settings, folder, reached or pass_by)
@@ -121,52 +118,6 @@ def make_application(settings: ServerSettings, folder: DataFolder, reached: Call
     return Application(api=api, address=address, token=token)
 
 
-def check(settings: ServerSettings) -> Mapping[str, str]:
-    """Raise what would keep this server from starting; else what it would serve. Nothing is opened or written."""
-    _check_values(settings)
-    available, prices = load_agents_and_models(settings), load_prices(settings.prices)
-    return {
-        "agents": ", ".join(available.agents),
-        "where nobody is named": f"{settings.chat_agent} on {CHAT}, {settings.run_agent} everywhere else",
-        "time zone": f"{zone_of_server(settings.timezone)}, where neither a run nor its agent names one",
-        "tools": "; ".join(f"{name}: {_names(tools)}" for name, tools in available.tools.items()),
-        "commands": commands_in_words(available),
-        "tools elsewhere": _elsewhere(available.agents.values()),
-        "prices": f"of {prices.as_of}, in {prices.currency}",
-    }
-
-
-def _check_values(settings: ServerSettings) -> None:
-    """Raise what is wrong with values of settings, all of it at once."""
-    # A token is made at the start; what it is does not matter here.
-    auth = replace(settings.auth, token=settings.auth.token or new_id())
-    checks: list[Callable[[], object]] = [
-        partial(check_binding, settings.host, settings.auth.has_accounts),
-        partial(Authenticator, auth),
-        partial(_rules, settings),
-        partial(model_of, settings, settings.model),
-    ]
-    checks += [partial(read_storage_url, settings.storage_url)] if settings.storage_url else []
-    checks += [partial(parse_keys, settings.signing_keys)] if settings.signing_keys else []
-    wrong = list[SettingsError]()
-    for check in checks:
-        try:
-            check()
-        except SettingsError as error:
-            wrong.append(error)
-    raise_all(wrong)
-
-
-def _names(tools: Registry) -> str:
-    return ", ".join(tool.name for tool in tools.values() if tool.is_offered) or "none"
-
-
-def _elsewhere(agents: Iterable[Agent]) -> str:
-    """Where tools are that this server would look for, once it runs."""
-    places = {agent.name: [one.name for one in (*agent.mcp, *agent.openapi)] for agent in agents}
-    return "; ".join(f"{name}: {', '.join(found)}" for name, found in places.items() if found) or "none"
-
-
 def _token(settings: ServerSettings) -> str | None:
     """The token of this machine's own user. Where there are accounts, only one that was asked for."""
     token = settings.auth.token
@@ -177,7 +128,7 @@ def _rules(settings: ServerSettings) -> GateRules:
     return GateRules(
         **vars(settings.gate),
         is_loopback=is_loopback(settings.host),
-        open_prefixes=(FILES,),
+        open_prefixes=(FILES, ASSETS),
         multipart_paths=frozenset({ATTACHMENTS}),
     )
 
@@ -214,7 +165,7 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
         raise
     tools.start()
     cleaning = asyncio.create_task(keep_clean(_cleaning(settings, runtime), settings.cleaning.cleaning_seconds))
-    backend = api.state.backend = _backend(settings, runtime, services, dispatcher, tools)
+    backend = api.state.backend = _with_tools(_backend(settings, runtime, services, dispatcher), tools)
     runtime.telemetry.watch(streams=lambda: backend.streams.count, active=lambda: dispatcher.active)
 
     async def stop() -> None:
@@ -293,18 +244,13 @@ async def _clean_rows(settings: CleaningSettings, store: Store) -> int:
     return sum(asdict(done).values())
 
 
-def _backend(
-    settings: ServerSettings, runtime: Runtime, services: FileServices, dispatcher: Dispatcher, tools: LiveTools
-) -> Backend:
+def _backend(settings: ServerSettings, runtime: Runtime, services: FileServices, dispatcher: Dispatcher) -> Backend:
     return Backend(
         store=runtime.store,
         hub=runtime.hub,
         agent=settings.run_agent,
         chat_agent=settings.chat_agent,
         agents=runtime.agents,
-        tool_names=OfEach(tools, Registry.own_names),
-        offered=OfEach(tools, lambda own: frozenset(offer.name for offer in own.offers(own))),
-        confirmed=OfEach(tools, Registry.confirmed),
         profile_checks={name: tools.profile_checks() for name, tools in runtime.tools.items()},
         admit=dispatcher.admit,
         cancel=dispatcher.cancel,
@@ -326,12 +272,23 @@ def _backend(
         suggestions=Suggestions(settings.suggestions, partial(suggest, runtime, settings.suggestions)),
         model_urls=_model_urls(runtime),
         preview=partial(preview, runtime),
-        unavailable_tools=tools.unavailable,
         workspaces=runtime.workspaces,
         terminal=runtime.terminal,
         snapshots=runtime.snapshots,
         clock=now,
         new_id=new_id,
+    )
+
+
+def _with_tools(backend: Backend, tools: LiveTools) -> Backend:
+    """A backend that knows each agent's tools as they are when it is asked: those elsewhere come and go."""
+    return replace(
+        backend,
+        tool_names=OfEach(tools, Registry.own_names),
+        offered=OfEach(tools, lambda own: frozenset(offer.name for offer in own.offers(own))),
+        forms=OfEach(tools, Registry.forms),
+        confirmed=OfEach(tools, Registry.confirmed),
+        unavailable_tools=tools.unavailable,
     )
 
 

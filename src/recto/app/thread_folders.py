@@ -9,7 +9,6 @@ from pathlib import Path
 from recto.cli.server_settings import FILE
 from recto.config.settings import ServerSettings
 from recto.files.storage.choose_storage import read_storage_url
-from recto.store.database.opening import database_file
 from recto.tools.workspace.workspaces import DATABASE_ENDINGS, Workspaces
 
 
@@ -31,10 +30,17 @@ def make_workspaces(settings: ServerSettings) -> Workspaces:
 def private_paths(settings: ServerSettings) -> Iterator[Path]:
     """What the server keeps on this machine, and where its secrets may be."""
     yield from (settings.data, *_settings_files(settings))
-    if file := database_file(settings.database_url or ""):
-        yield from (file, *(file.with_name(file.name + ending) for ending in DATABASE_ENDINGS))
+    if settings.database_url:
+        yield from _database_files(settings.database_url)
     if settings.storage_url and isinstance(found := read_storage_url(settings.storage_url), Path):
         yield found
+
+
+def _database_files(url: str) -> Iterator[Path]:
+    from recto.store.database.opening import database_file  # here: who names no database does not wait for its library
+
+    if file := database_file(url):
+        yield from (file, *(file.with_name(file.name + ending) for ending in DATABASE_ENDINGS))
 
 
 def _settings_files(settings: ServerSettings) -> tuple[Path, ...]:

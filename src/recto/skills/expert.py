@@ -138,7 +138,7 @@ def expert(skill: Skill, known: KnownData, options: ExpertInput) -> Expert:
     cases = best_cases(skill.cases, features(known), rule_ids, options.max_cases)
     sop = skill.sop or default_sop(skill, options.locale)
     prompt = Prompt(
-        title=skill.title,
+        title=skill.heading,
         identity=skill.identity,
         tone=options.tone,
         sop=_sop_section(skill, sop, known, options.locale) if sop else "",

@@ -34,8 +34,9 @@ class BundledFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Skill:
-    """A skill (S5). `title` and `identity` are the body of its SKILL.md: its first heading, and what follows.
+    """A skill (S5). `heading` and `identity` are the body of its SKILL.md: its first heading, and what follows.
 
+    `title` is what people are shown for its name; empty where that will do.
     `fields` are dotted paths into the user's profile; `has_data` says that it reads `skill_data.<name>`, what it has
     kept of the user. `collect_tool` asks for what is missing, `compute_tool` makes its data. `tools` are those it
     names; an agent may not have them all. `metadata` is whatever else its file says.
@@ -43,9 +44,10 @@ class Skill:
 
     name: str
     description: str
-    title: str
+    heading: str
     identity: str
     folder: Path
+    title: str = ""
     license: str = ""
     fields: tuple[str, ...] = ()
     has_data: bool = False

@@ -25,13 +25,13 @@ from recto.skills.skill import BIRTH_INFO, CORE, Scenario, Skill
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 NAME_RULE = "a skill's name has 1 to 64 letters, digits, - or _, all ASCII"
-LONGEST_DESCRIPTION = 1_024
-# What Agent Skills has a name for; what else there is, is kept among the metadata too.
+LONGEST_DESCRIPTION, LONGEST_TITLE = 1_024, 60
+# What Agent Skills has a name for, and `title`; what else there is, is kept among the metadata too.
 KEPT = ("compatibility", "version")
-PUBLIC = ("name", "description", "license", "metadata", "allowed-tools", *KEPT)
+PUBLIC = ("name", "title", "description", "license", "metadata", "allowed-tools", *KEPT)
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 PATH = re.compile(r"[A-Za-z0-9_-]{1,64}(\.[^\s.]{1,64}){0,15}")
-HEADING = re.compile(r"#[ \t]+(?P<title>\S.*?)([ \t]+#+)?[ \t]*")
+HEADING = re.compile(r"#[ \t]+(?P<words>\S.*?)([ \t]+#+)?[ \t]*")
 IS_CORE = f"a skill cannot be named {CORE}, which means to have none. Rename it: the agent's own persona is {CORE}."
 NO_DESCRIPTION = "it has no description, by which a skill is chosen. Add `description: ...` between two lines of `---`."
 NO_BODY = "it says nothing below its settings. Say who the expert is and what they do."
@@ -202,15 +202,16 @@ def _text(value: Json) -> str | None:
 
 def _skill(written: LocalizedFile, table: OwnTable, needs: Needs, folder: Path) -> Skill:
     values = written.settings.values
-    title, identity = _persona(written.body)
+    heading, identity = _persona(written.body)
     scenarios = _scenarios_of(table.scenarios)
     tools = (*_tool_names(values.get("allowed-tools")), table.compute_tool, table.collect_tool)
     return Skill(
         name=needs.skill,
         description=_text(values.get("description")) or "",
-        title=title or needs.skill,
+        heading=heading or needs.skill,
         identity=identity,
         folder=folder,
+        title=_title(values.get("title")),
         license=_text(values.get("license")) or "",
         fields=needs.fields,
         has_data=needs.has_data,
@@ -242,10 +243,16 @@ def _scenarios_of(table: Mapping[str, ScenarioTable]) -> tuple[Scenario, ...]:
 
 
 def _persona(body: str) -> tuple[str, str]:
-    """The title, where the first line is a heading, and what follows."""
+    """The words of the first line, where it is a heading, and what follows."""
     first, _, rest = body.partition("\n")
     heading = HEADING.fullmatch(first)
-    return (heading["title"], rest.strip()) if heading else ("", body)
+    return (heading["words"], rest.strip()) if heading else ("", body)
+
+
+def _title(value: Json) -> str:
+    """A title, if it can be one; else there is none."""
+    title = _text(value) or ""
+    return title if len(title) <= LONGEST_TITLE and title.splitlines() == [title] else ""
 
 
 def _tool_names(value: Json) -> tuple[str, ...]:
@@ -297,6 +304,9 @@ def _warnings(written: LocalizedFile, folder_name: str, name: str, description: 
     found = written.settings
     if "name" in found.values:
         yield from _name_warnings(found, folder_name, name)
+    if "title" in found.values and not _title(found.values["title"]):
+        allowed = f"it is one line of up to {LONGEST_TITLE} characters, so the name stands: {name}"
+        yield value_fault(found, ("title",), found.values["title"], allowed)
     if len(description) > LONGEST_DESCRIPTION:
         text = f"description has {len(description)} characters; Agent Skills allows {LONGEST_DESCRIPTION}. Shorten it."
         yield Fault(line=line_of(found, ("description",)), text=text)

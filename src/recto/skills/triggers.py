@@ -12,6 +12,15 @@ from recto.skills.skill import Skill
 
 # Letters of scripts that put blanks between words; in others a trigger may stand anywhere.
 _SPACED = r"[^\W\u2e80-\U0010ffff]"
+# Where one thing that is said ends, and another begins.
+_BETWEEN = re.compile(r"[,.;:!?，。；：！？、…]|\bbut\b|但")
+# What before a trigger, in the same breath, says that it is not wanted. Questions (要不要, 想不想) say no such thing.
+_REFUSED = re.compile(
+    r"(?:(?<!要)不要|(?<!想)不想|(?<!用)不用|(?<!需)不需要|(?<!是)不是|不必|无需|没兴趣|(?<![特分性区类级告])别(?!人|的))\S{0,8}\Z"
+    r"|\b(?:(?:do not|don['’]?t|won['’]?t)(?! (?:know|understand|see|get|remember|feel))|never|stop|without|no more"
+    r"|not (?:interested|in the mood|about))\b(?: [\w'’]+){0,4} ?\Z|\bno (?:\w+ )?\Z"
+)
+_REFUSED_AFTER = re.compile(r"(?:的话|就|也|都|什么的|之类的){0,2}(?:不要|不用|不需要|算了|免了|没兴趣)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +42,19 @@ def triggered(skills: Iterable[Skill], words: str) -> Triggered | None:
 
 
 def _said(triggers: Iterable[str], text: str) -> tuple[str, ...]:
-    """The triggers in a text, without those that are a part of another one there."""
-    said = [trigger for trigger in triggers if _pattern(_plain(trigger)).search(text)]
+    """The triggers in a text that are not refused there, without those that are a part of another one."""
+    said = [
+        trigger
+        for trigger in triggers
+        if any(not _is_refused(text, found) for found in _pattern(_plain(trigger)).finditer(text))
+    ]
     return tuple([one for one in said if not any(one != other and _plain(one) in _plain(other) for other in said)])
+
+
+def _is_refused(text: str, trigger: re.Match[str]) -> bool:
+    """Whether somebody who says it does not want it: `不要给我看八字`, "don't read my tarot"."""
+    breath = _BETWEEN.split(text[: trigger.start()])[-1]
+    return bool(_REFUSED.search(breath) or _REFUSED_AFTER.match(text, trigger.end()))
 
 
 def _letters(one: Triggered) -> int:

@@ -286,6 +286,10 @@ class Store(UserRecords):
         found = partial(thread_rows.runs_of_thread, owner=owner, id=id, cursor=cursor, limit=limit)
         return await self._database.read(found)
 
+    async def calls_of_thread(self, owner: str, id: str, limit: int) -> Sequence[calls.ThreadCall]:
+        """The newest model calls of a thread, newest first, without pages and manifests."""
+        return await self._database.read(partial(thread_rows.calls_of_thread, owner=owner, id=id, limit=limit))
+
     async def rename(self, owner: str, id: str, title: str) -> StoredThread:
         """Give a thread a title that nobody but its user changes again."""
         return await self._database.write(partial(thread_rows.rename, owner=owner, id=id, title=title))

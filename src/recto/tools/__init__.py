@@ -2,6 +2,7 @@
 
 - `ports`: what a tool is to the rest: its offer, its context, its result
 - `mark`: `@tool`, the mark of a function that is a tool
+- `docstring`: what a docstring says of parameters, and the rest
 - `signature`: what a function takes and is for: its schema, its description
 - `function`: a typed Python function made a tool
 - `blocking`: a thread for each piece of work that blocks

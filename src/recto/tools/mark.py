@@ -29,7 +29,8 @@ class Mark:
     acts on that answer as its arguments. `in_order`: calls of one reply that are to such tools act one after the other,
     because one may change what the next works on. `profile_check`: what clients write into a profile is held to the
     rules that it has for what it keeps there. `changes`: what it may change of the workspace, so that modes know which
-    calls a person has to agree to.
+    calls a person has to agree to; calls of one reply to such tools act in its order. `reads`: it reads the workspace,
+    so it waits for those of the reply before it that may change that, and they wait for it.
     """
 
     name: str | None = None
@@ -40,6 +41,12 @@ class Mark:
     in_order: bool = False
     profile_check: ProfileCheck | None = None
     changes: Changes | None = None
+    reads: bool = False
+
+    def precedes(self, later: Mark) -> bool:
+        """Whether a call of this tool has ended before a later one in the same reply acts."""
+        by_files = (self.changes and (later.changes or later.reads)) or (self.reads and later.changes)
+        return bool(by_files) or (self.in_order and later.in_order)
 
 
 class Marking(Protocol[Marks]):

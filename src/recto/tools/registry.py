@@ -42,6 +42,10 @@ class Registry(Mapping[str, Tool]):
         """Those no client may answer for, nor call a tool of its own by."""
         return frozenset(name for name, tool in self._tools.items() if not tool.mark.by_client)
 
+    def forms(self) -> tuple[ToolOffer, ...]:
+        """Those a client may answer for, as models are offered them: what it answers are arguments of theirs."""
+        return self.offers(sorted(name for name, tool in self._tools.items() if tool.mark.by_client))
+
     def confirming(self, names: Collection[str]) -> Registry:
         """These tools, of which a person has to agree to those of these names, whatever their own marks say."""
         tools = [_confirming(tool) if name in names else tool for name, tool in self._tools.items()]

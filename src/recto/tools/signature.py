@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, TypeAlias, cast, get_args, get_origin, get_type_hints
@@ -13,6 +12,7 @@ from pydantic_core import ErrorDetails, to_jsonable_python
 
 from recto.conversation.json import Json, dump, scrub
 from recto.errors import SettingsError
+from recto.tools.docstring import read_docstring
 
 ArgumentValues: TypeAlias = Mapping[str, object]
 Function: TypeAlias = Callable[..., object]
@@ -24,9 +24,8 @@ INPUT_SHOWN = 200
 DATA_KEYWORDS = frozenset({"default", "const", "enum", "examples"})
 BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 DONE = "Done."
-# The end of a line that the next one goes on with: that one is neither indented nor an item of a list.
-WRAPPED = re.compile(r"(?<=\S)\n(?=[^\s\-*\d:])")
 NO_DOCSTRING = "{name} has no docstring, so the model knows it by its name alone. Say in one what it does, and when."
+NO_SUMMARY = "the docstring of {name} tells of its parameters alone. Say first what it does, and when it is called."
 NO_PARAMETER = "the docstring of {name} tells of {given!r}, and there is no such parameter. Rename one of the two."
 
 
@@ -81,7 +80,7 @@ def signature_of(function: Function, given: type | None = None) -> FunctionSigna
     except (NameError, TypeError, AttributeError, SyntaxError) as error:
         raise refused(function, f"a type hint cannot be read: {error}; import the type in the same file") from error
     others = tuple([name for name, hint in hints.items() if name != "return" and given and _is(hint, given)])
-    description, texts = _documented(inspect.getdoc(function) or "")
+    description, texts = read_docstring(inspect.getdoc(function) or "")
     taken = [argument for argument in _arguments(function, hints) if argument.name not in others]
     try:
         arguments = arguments_of([_described(argument, texts.get(argument.name)) for argument in taken])
@@ -89,7 +88,7 @@ def signature_of(function: Function, given: type | None = None) -> FunctionSigna
         problem = str(error).partition("\n")[0]
         raise refused(function, f"a parameter has a type that JSON has no form for: {problem}") from error
     unknown = [NO_PARAMETER.format(name=function.__name__, given=one) for one in texts if one not in hints]
-    missing = [] if description else [NO_DOCSTRING.format(name=function.__name__)]
+    missing = [] if description else [(NO_SUMMARY if texts else NO_DOCSTRING).format(name=function.__name__)]
     return FunctionSignature(description=description, arguments=arguments, given=others, warnings=(*missing, *unknown))
 
 
@@ -113,25 +112,6 @@ def origin_of(function: Function) -> str:
 
 def _is(hint: object, given: type) -> bool:
     return hint is given or (get_origin(hint) is Annotated and get_args(hint)[0] is given)
-
-
-def _documented(text: str) -> tuple[str, Mapping[str, str]]:
-    """What a docstring says of the whole, and of each parameter, in the style of Google, NumPy or Sphinx."""
-    if "\n" not in text:
-        return text.strip(), {}
-    from docstring_parser import ParseError, parse  # here: a docstring of one line needs no parser
-
-    try:
-        parsed = parse(text)
-    except ParseError:
-        return WRAPPED.sub(" ", text).strip(), {}
-    texts = {one.arg_name: " ".join((one.description or "").split()) for one in parsed.params}
-    if not texts:
-        return WRAPPED.sub(" ", text).strip(), {}
-    # What else has a section of its own, such as what it returns.
-    others = [one for one in parsed.meta if one not in parsed.params and one.description]
-    said = [f"{one.args[0].capitalize()}: {one.description}" for one in others]
-    return "\n\n".join([WRAPPED.sub(" ", one.strip()) for one in (parsed.description or "", *said)]).strip(), texts
 
 
 def _arguments(function: Function, hints: Mapping[str, object]) -> Iterator[Argument]:

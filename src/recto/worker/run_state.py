@@ -169,6 +169,8 @@ def snapshot(state: RunState, inputs: PageInputs) -> Run:
         client_tools=inputs.client_tools,
         repeatable=frozenset(name for name, tool in inputs.tools.items() if tool.mark.safe_to_repeat),
         confirm=frozenset(name for name, tool in inputs.tools.items() if tool.mark.confirm),
+        changing=frozenset(name for name, tool in inputs.tools.items() if tool.mark.changes),
+        reading=frozenset(name for name, tool in inputs.tools.items() if tool.mark.reads),
         max_steps=limits.steps,
         max_failures=limits.failures,
         max_bad_arguments=limits.bad_arguments,

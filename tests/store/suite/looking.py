@@ -176,6 +176,23 @@ class LookingSuite:
         found = [await store.call_before(*one) for one in asked]
         assert found == [(second.run, 1), (first.run, 1), None, None, None]
 
+    async def test_the_calls_of_a_thread_are_found_newest_first_and_for_its_owner_alone(self, store: Store):
+        first = await begin(store, "r1")
+        for number in (1, 2):
+            await store.record(first, RunChange(call=sealed(number, "a")), at(number))
+        await store.record(first, RunChange(ending=RunEnding(outcome="done")), at(3))
+        elsewhere, second = await begin(store, "r2", "thread-2"), await begin(store, "r3")
+        manifest = b'{"parts": [], "tokens": 7}'
+        for lease in (elsewhere, second):
+            await store.record(lease, RunChange(call=replace(sealed(1, "b"), manifest=manifest)), at(4))
+        wanted = [(second.run, 1, 7, 0), (first.run, 2, None, None), (first.run, 1, None, None)]
+        for limit in (9, 2):
+            found = await store.calls_of_thread("ann", "thread-1", limit)
+            assert [(one.run, one.summary.number, one.tokens, one.saved) for one in found] == wanted[:limit]
+        for owner, thread in (("bob", "thread-1"), ("ann", "thread-9")):
+            with pytest.raises(NotFound):
+                await store.calls_of_thread(owner, thread, 9)
+
     async def test_a_run_is_found_whoever_has_it_by_its_id_before_any_name(self, store: Store):
         mine, theirs = await admit(store, "r1"), await admit(store, "r1", "thread-2", owner="bob")
         named = await admit(store, mine.id, "thread-3", owner="bob")

@@ -11,7 +11,7 @@ from typing import cast
 from recto.config.run_settings import CommandSettings
 from recto.conversation.json import Json
 from recto.conversation.messages import Text
-from recto.sandbox.bubblewrap import program_path
+from recto.sandbox.bubblewrap import command_program
 from recto.tools.commands.confinement import Confinement
 from recto.tools.commands.terminal import Terminal
 from recto.tools.commands.terminal_execute import terminal_execute
@@ -75,7 +75,7 @@ def console(
     given: Mapping[str, str] = os.environ,
     workspace: Workspace | None = None,
 ) -> Console:
-    program = program_path() if is_confined else None
+    program = command_program() if is_confined else None
     assert program or not is_confined, "bubblewrap is not installed"
     made = settings or CommandSettings()
     folder.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from recto.tools.workspace.workspaces import Workspace
+from recto.tools.commands.masks import LINKED
+from recto.tools.commands.placeholders import BEFORE
+from recto.tools.workspace.workspaces import Workspace, Workspaces
 from tests.tools.commands.terminals import Console, console
 from tests.tools.commands.test_terminal_execute import none_left
 
@@ -31,6 +33,13 @@ QUICK = (
     *("read: what is hidden in the workspace", "write: settings of the kernel", "write: rights of the owner"),
     *("write: new namespaces", "kill: a daemon"),
 )
+SWAP = """
+import os
+while True:
+    for one in ("aside", "link"):
+        os.rename(one, ".git")
+        os.rename(".git", one)
+"""
 CALLS = {"x86_64": (250, (298, 321, 323, 425)), "aarch64": (219, (241, 280, 282, 425))}
 
 
@@ -166,6 +175,91 @@ async def test_R15_each_of_these_ways_would_lead_out_where_there_is_no_sandbox(p
         assert SECRET in await open_console.say(filled(WAYS[name], place)), name
 
 
+# Links in the place of what is guarded, made by one command for the next
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linked:
+    """A given folder without a repository, beside what is secret. All its commands have one Workspace value."""
+
+    console: Console
+    outside: Path
+
+    async def tell(self, command: str) -> str:
+        return await self.console.say(command, timeout=SECONDS * 1_000)
+
+    @property
+    def is_untouched(self) -> bool:
+        return sorted(one.name for one in self.outside.iterdir()) == ["secret.txt", "work"]
+
+
+@pytest.fixture
+def linked(outside: Path) -> Linked:
+    (outside / "secret.txt").write_text(SECRET)
+    work = outside / "work"
+    (work / "conf/agents").mkdir(parents=True)
+    (work / "data").mkdir()
+    given = Workspaces(
+        root=outside / "own",
+        given=work,
+        private=(work / "data",),
+        guarded=(work / "conf/agents", work / "agents/mine"),
+    )
+    return Linked(console=console(work, workspace=given.of("t1")), outside=outside)
+
+
+# Where a link may lead: beside the workspace and by its whole path, out of what bubblewrap builds, and to the system.
+TARGETS = (
+    *("..", "{outside}", "../../../../../..{outside}", "/", "/oldroot", "../../../../oldroot{outside}", "/newroot"),
+    *("/proc", "/proc/self/root", "/proc/self/cwd", "/proc/1/root", "/dev", "/dev/shm", "/usr", "/etc", "/tmp"),
+)
+
+
+@pytest.mark.parametrize("name", [".git", "agents"])
+@pytest.mark.parametrize("target", TARGETS)
+async def test_R15_a_link_in_the_place_of_what_is_guarded_has_the_next_command_refused(
+    linked: Linked, target: str, name: str
+):
+    await linked.tell(f"ln -s {target.format(outside=linked.outside)} {name}")
+    told = await linked.tell(f"cat {name}/secret.txt {name}/*/secret.txt; echo x > {name}/planted; ls -A {name}")
+    assert told == LINKED.format(path=name)
+    assert linked.is_untouched
+    # A link is what it was, and who takes it away has commands again.
+    (linked.console.folder / name).unlink()
+    assert '"exitCode":0' in await linked.tell("true")
+
+
+@pytest.mark.parametrize("place", ["conf", "conf/agents", "data"])
+async def test_R15_what_is_kept_cannot_be_made_a_link_by_a_command(linked: Linked, place: str):
+    await linked.tell(f"mv {place} aside; rm -rf {place}; ln -sfn {linked.outside} {place}; rmdir {place}")
+    assert not (linked.console.folder / place).is_symlink()
+    assert '"exitCode":0' in await linked.tell("true")
+
+
+@pytest.mark.parametrize("is_other", [False, True])
+@pytest.mark.parametrize("target", ["..", "../../../../../oldroot{outside}"])
+async def test_R15_a_link_that_is_swapped_with_a_folder_all_the_time_leads_no_command_out(
+    linked: Linked, target: str, is_other: bool
+):
+    """A job that began before there was a repository swaps; of that of another server, nobody here knows."""
+    swap = f"mkdir aside; : > aside/HEAD; ln -s {target.format(outside=linked.outside)} link; exec python3 -c '{SWAP}'"
+    job = (await linked.console.execute(swap, background=True))["job"]
+    other = console(linked.console.folder, workspace=linked.console.context.workspace) if is_other else linked.console
+    tried = [await other.say("cat .git/secret.txt ../secret.txt; echo x > .git/planted") for _ in range(40)]
+    await linked.console.jobs("end", job)
+    assert not [told for told in tried if SECRET in told]
+    assert linked.is_untouched
+
+
+async def test_R15_no_command_starts_beside_a_job_that_began_before_there_was_a_repository(linked: Linked):
+    job = (await linked.console.execute("sleep 60", background=True))["job"]
+    assert '"exitCode":0' in await linked.tell("mkdir -p .git/hooks; : > .git/HEAD")
+    assert await linked.tell("true") == BEFORE.format(place=".git/hooks")
+    await linked.console.jobs("end", job)
+    assert '"exitCode":0' in await linked.tell("true")
+
+
 def test_R15_the_table_of_ways_is_long_enough():
-    assert len(WAYS) >= 50
+    assert (len(WAYS), len(TARGETS)) >= (56, 16)
+    assert len(WAYS) + len(TARGETS) >= 72
     assert set(QUICK) <= set(WAYS)

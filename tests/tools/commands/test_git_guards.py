@@ -2,12 +2,16 @@
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from recto.config.run_settings import CommandSettings
-from recto.tools.workspace.workspaces import Workspaces
+from recto.tools.commands.confinement import TOO_OLD, Confinement
+from recto.tools.commands.placeholders import Placeholders, take_away_left
+from recto.tools.commands.terminal import Terminal
+from recto.tools.workspace.workspaces import Workspace, Workspaces
 from tests.tools.commands.terminals import Console, console
 
 EVIL = "[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = touch {mark}; false\\n"
@@ -80,3 +84,100 @@ async def test_R15_a_command_makes_a_repository_where_its_folder_is_empty(tmp_pa
     answer = await made.execute("git init -q -b main && git commit -q --allow-empty -m first && git log --format=%s")
     assert answer["stdout"] == "first\n", answer
     assert (await made.execute("echo x >> .git/config"))["exitCode"] == 1
+
+
+@pytest.mark.parametrize("target", ["../shared", "{outside}", "hooks", "nowhere"])
+async def test_R15_hooks_that_are_a_link_are_replaced_by_no_command(project: Path, tmp_path: Path, target: str):
+    """Where a link cannot be guarded by itself, what it is in is."""
+    mark, hooks = tmp_path / "mark", project / ".git/hooks"
+    for folder in (project / "shared", tmp_path / "outside"):
+        folder.mkdir()
+    hooks.rename(tmp_path / "aside")
+    hooks.symlink_to(target.format(outside=tmp_path / "outside"))
+    made = given(project)
+    evil = f"printf '#!/bin/sh\\ntouch {mark}\\n' > $at/post-index-change; chmod +x $at/post-index-change"
+    told = await made.execute(
+        f"for at in shared {tmp_path}/outside .git/hooks; do {evil}; done; rm .git/hooks; mkdir .git/hooks; "
+        f"at=.git/hooks; {evil}; mv .git moved; git log --format=%s; echo made > b.txt"
+    )
+    assert told["stdout"] == "first\n"
+    git(project, "add", ".")
+    assert (mark.exists(), hooks.is_symlink(), (project / "b.txt").read_text()) == (False, True, "made\n")
+    assert not [*(tmp_path / "outside").iterdir()]
+    # In the workspace only what it leads to is guarded with it.
+    assert [path.name for path in (project / "shared").iterdir()] == ["post-index-change"] * (target != "../shared")
+
+
+async def test_R15_links_on_the_way_to_what_is_guarded_are_guarded_themselves(tmp_path: Path):
+    folder = tmp_path / "project"
+    (folder / "real/agents").mkdir(parents=True)
+    (folder / "deep").mkdir()
+    (folder / "deep/conf").symlink_to("../real")
+    (folder / "store").symlink_to(tmp_path)
+    places = Workspaces(
+        root=tmp_path / "own", given=folder, private=(folder / "store/data",), guarded=(folder / "deep/conf/agents",)
+    )
+    assert places.of("t1").guarded[:3] == ("deep/conf", "real/agents", "store")
+    assert "is a link" in await console(folder, workspace=places.of("t1")).say("true")
+
+
+async def test_R15_a_link_that_goes_round_is_no_end_of_commands(project: Path):
+    (project / "round").symlink_to("round")
+    (project / ".git/config.worktree").symlink_to("config.worktree")
+    assert (await given(project).execute("git log --format=%s"))["stdout"] == "first\n"
+
+
+# What stands in the place of what is missing
+
+
+PLACES = (".git/commondir", ".git/config.worktree", "recto.toml")
+
+
+def test_R15_what_a_killed_server_left_is_taken_away_by_the_next_and_nothing_else(project: Path, tmp_path: Path):
+    notes, folder = tmp_path / "notes", Workspaces(root=tmp_path, given=project, guarded=(project / "recto.toml",))
+    killed = Placeholders(notes)
+    standing = killed.standing(folder.of("t1"))
+    standing.__enter__()
+    assert [(project / place).exists() for place in PLACES] == [True, True, True]
+    # Its process lives, so it is not asked.
+    assert take_away_left(notes) == 0
+    noted, left = next(notes.iterdir()).read_bytes(), notes / "of-one-that-is-no-more.json"
+    left.write_bytes(noted)
+    (project / "recto.toml").write_text("by the user")
+    assert take_away_left(notes) == len(PLACES)
+    assert [(project / place).exists() for place in PLACES] == [False, False, True]
+    assert not left.exists()
+    # Somebody's own, empty and for all to read, as an editor makes it.
+    left.write_bytes(noted)
+    (project / "recto.toml").write_text("")
+    (project / "recto.toml").chmod(0o644)
+    assert take_away_left(notes) == len(PLACES)
+    assert (project / "recto.toml").exists()
+    standing.__exit__(None, None, None)
+
+
+async def test_R15_after_a_command_nothing_is_noted(project: Path, tmp_path: Path):
+    notes = tmp_path / "notes"
+    with Placeholders(notes).standing(Workspaces(root=tmp_path, given=project).of("t1")):
+        assert ".git/commondir" in next(notes.iterdir()).read_text()
+    assert [path.read_text() for path in notes.iterdir()] == ["{}\n"]
+    # What a killed one wrote when a folder was gone is kept for when it is there again.
+    gone = notes / "gone.json"
+    gone.write_text('{"/gone": ["a"]}\n of an older note')
+    (notes / "torn.json").write_text('{"/gon')
+    assert (take_away_left(notes), gone.exists()) == (0, True)
+
+
+async def test_R15_a_bubblewrap_that_cannot_bind_what_is_open_runs_nothing_where_something_is_guarded(
+    project: Path, tmp_path: Path
+):
+    old = tmp_path / "bwrap"
+    old.write_text("#!/bin/sh\necho --ro-bind SRC DEST\n")
+    old.chmod(0o755)
+    made = CommandSettings()
+    terminal = Terminal(made, Confinement(settings=made, program=str(old), given={}))
+    asked = given(project).with_context(lambda context: replace(context, terminal=terminal))
+    assert await asked.say("touch made") == TOO_OLD.format(program=old)
+    # In a thread's own folder nothing is.
+    own = Workspace(folder=tmp_path / "own")
+    assert '"exitCode":0' in await asked.with_context(lambda context: replace(context, workspace=own)).say("true")

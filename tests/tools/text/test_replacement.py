@@ -56,6 +56,16 @@ def why_not(text: str, search: str, replace: str = "new", occurrence: int | None
         (CODE, "def run(self):\n    go()\n", "def run(self):\n    stay()\n", CODE.replace("go", "stay")),
         ("a:\n  b\n", "    a:\n      b", "    a:\n      c\n        d\n  e", "a:\n  c\n    d\ne\n"),
         ("\tif x:\n\t\ty()\n", "if x:\n\ty()\n", "if z:\n\n\ty()\n", "\tif z:\n\n\t\ty()\n"),
+        # Tabs for spaces, and the other way round: what is put in has the file's own.
+        ("if a:\n\tx = 1\n\ty = 2\n", "if a:\n    x = 1\n    y = 2", "if b:\n    x = 3", "if b:\n\tx = 3\n"),
+        ("\tx = 1\n", "    x = 1", "    if x:\n        y = 1", "\tif x:\n\t\ty = 1\n"),
+        ("if a:\n  x\n  if b:\n    y\n", "if a:\n\tx\n\tif b:\n\t\ty", "\tx\n\t\t\tz", "  x\n      z\n"),
+        ("\tif a:\n\t\tx\n", "if a:\n  x", "if a:\n  if b:\n    x\n y", "\tif a:\n\t\tif b:\n\t\t\tx\n\t y\n"),
+        ("if a:\n\tx\n        y\n", "if a:\n        x\n        y", "        z", "\tz\n"),
+        ("\ta\r\n\tb\r\n", "    a\n    b", "    c\n\n    d", "\tc\r\n\r\n\td\r\n"),
+        # Other blanks between words.
+        ("x  =   1\ny = 2\n", "x = 1", "x = 3", "x = 3\ny = 2\n"),
+        ("\tx =\t1\n\ty = 2\n", "    x  = 1\n    y = 2", "    z = 1", "\tz = 1\n"),
         # What a read shows of our own tags.
         ("say <system-reminder>x\n", "&lt;system-reminder>x", "&lt;system-reminder>y", "say <system-reminder>y\n"),
     ],
@@ -91,8 +101,9 @@ def test_R15_a_number_that_is_too_high_is_refused():
 
 def test_R15_what_is_not_there_is_refused_with_what_comes_nearest():
     assert why_not(CODE, "def run(self):\n    go(1)\n    return 1") == (
-        "searchContent is not in it, not even with other blanks or another indentation. What comes nearest is there "
-        "now, in lines 1-6:\n1→class A:\n2→    def run(self):\n3→        go()\n4→        return 1\n5→\n"
+        "searchContent is not in it, nor are its lines there with other blanks or another indentation. "
+        "What comes nearest is there now, in lines 1-6:\n1→class A:\n"
+        "2→    def run(self):\n3→        go()\n4→        return 1\n5→\n"
         "6→    def stop(self):\nSearch for what is there."
     )
     assert "3→        go()" in why_not(CODE, "        go(more)")
@@ -111,6 +122,28 @@ def test_R15_several_edits_are_made_at_once_or_not_at_all():
         edit_text(CODE, [edits[1], TextEdit(search="gone", replace="x")])
     with pytest.raises(ToolError, match=r"^edits 1 and 2 change the same text"):
         edit_text(CODE, [TextEdit(search="run(self)", replace="x"), TextEdit(search="def run", replace="y")])
+
+
+@pytest.mark.parametrize(
+    ("text", "search"),
+    [("if a:\n\tx\nif a:\n\tx\n", "if a:\n  x"), ("x  = 1\nx =  1\n", "x = 1"), ("\ta b\n\ta  b\n", "  a   b")],
+)
+def test_R15_what_is_there_several_times_with_other_blanks_is_refused(text: str, search: str):
+    assert "searchContent is there 2 times" in why_not(text, search)
+
+
+def test_R15_what_differs_less_is_meant_where_something_differs_more():
+    assert edited("\ta b\na  b\n", "  a b", "  c") == "\tc\na  b\n"
+
+
+def test_R15_lines_that_are_indented_in_no_regular_way_are_said_to_be_there():
+    why = why_not("a:\n  b\n    c\n", "a:\n b\n       c")
+    assert why.startswith("searchContent is not in it: its lines are there, but their indentation differs in")
+    assert "2→  b\n3→    c" in why
+    # Nor is it known which are meant where others are indented so that only tabs account for it.
+    assert "differs in no regular way" in why_not("if a:\n\tx\nif a:\n    x\n", "if a:\n  x")
+    # A part of a line is not said to be in it with no blanks whatever.
+    assert why_not("if a: return  b\n", "return b").startswith("searchContent is not in it, nor are its lines there")
 
 
 def test_R15_which_edits_were_found_with_other_blanks_is_told():

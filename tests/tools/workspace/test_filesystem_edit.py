@@ -1,6 +1,7 @@
 """R15: files of the workspace are made and changed whole or not at all, and nobody's change is lost."""
 
 import asyncio
+import fcntl
 import json
 import os
 import random
@@ -9,6 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +19,7 @@ import pytest
 from recto.errors import ToolError
 from recto.tools.ports import ToolResult
 from recto.tools.text.replacement import TextEdit
+from recto.tools.workspace.filesystem_create import write_file
 from recto.tools.workspace.filesystem_edit import MEANWHILE, edit_file
 from recto.tools.workspace.workspaces import Workspace
 from tests.tools.runs import text_of
@@ -214,7 +217,46 @@ def test_R15_edits_by_others_who_share_no_lock_are_never_lost(tmp_path: Path):
         thread.join()
     assert (tmp_path / "a.txt").read_text().startswith("".join(f"{who}: {made[who]}\n" for who in range(4)))
     assert sum(made) + len(problems) == 160
-    assert set(problems) <= {MEANWHILE.format(path="a.txt")}
+    # What is told is what was there: the lines as others have left them.
+    head = MEANWHILE.format(path="a.txt", now="What comes nearest is there now, in lines ")
+    assert [problem for problem in problems if not problem.startswith(head)] == []
+    assert all(problem.endswith("\nEdit what is there now.") for problem in problems)
+
+
+def test_R15_a_file_that_changed_between_read_and_write_is_told_as_it_is_now(tmp_path: Path):
+    file, problems = tmp_path / "a.txt", list[str]()
+    file.write_text("first\nx = 1\nlast\n")
+
+    def change() -> None:
+        try:
+            edit_file(Workspace(folder=tmp_path), "a.txt", [TextEdit(search="x = 1", replace="x = 3")], 1_000)
+        except ToolError as error:
+            problems.append(str(error))
+
+    turn = os.open(tmp_path, os.O_RDONLY)
+    # Whoever puts a file in its place waits for this, and has read it by then.
+    fcntl.flock(turn, fcntl.LOCK_EX)
+    changing = threading.Thread(target=change)
+    changing.start()
+    while not list(tmp_path.glob(".recto-*.part")):
+        time.sleep(0.001)
+    file.write_text("first\nx = 2  # theirs\nlast\n")
+    os.close(turn)
+    changing.join()
+    assert problems == [
+        "a.txt was not changed: somebody else changed it meanwhile. What comes nearest is there now, in lines 1-3:\n"
+        "1→first\n2→x = 2  # theirs\n3→last\nEdit what is there now."
+    ]
+
+
+def test_R15_a_file_that_somebody_makes_in_the_last_moment_is_not_replaced(tmp_path: Path):
+    def make_another(_: int, there: os.stat_result | None) -> None:
+        assert there is None
+        (tmp_path / "new.txt").write_text("theirs")
+
+    with pytest.raises(ToolError, match=r"new\.txt is there already, and was not changed"):
+        write_file(Workspace(folder=tmp_path), ("new.txt",), b"ours", make_another)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"new.txt": "theirs"}
 
 
 KILLED = """

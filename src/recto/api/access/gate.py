@@ -31,7 +31,7 @@ from recto.errors import RectoError, SettingsError
 LOGGER = logging.getLogger("recto.api")
 HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?", re.IGNORECASE)
 ORIGIN = re.compile(rf"https?://{HOST.pattern}", re.IGNORECASE)
-OPEN_PATHS = frozenset({"/", "/healthz", "/readyz", "/version", "/docs", "/openapi.json"})
+OPEN_PATHS = frozenset({"/", "/icon.svg", "/healthz", "/readyz", "/version", "/docs", "/openapi.json"})
 LOOKS = frozenset({"GET", "HEAD", "OPTIONS"})
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 PUBLIC = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?(/[^?#]*)?")

@@ -11,13 +11,12 @@ from starlette.responses import Response
 
 from recto.api.backend import backend_of
 from recto.api.bodies import MAX_BYTES, check_run, read_body
-from recto.api.route import THREAD, Route
+from recto.api.route import CHAT, THREAD, Route
 from recto.api.runs.admit import admit_run
 from recto.conversation.input.input_rules import UUID
 from recto.conversation.json import Json, Object, as_list, as_object, dump, kind_of, load, objects
 from recto.errors import Refused, TooLarge, WireError
 
-CHAT = "/api/v1/chat"
 # Objects and arrays of a body: each is made, though only the last message of a user is read.
 MOST_PARTS = 65_536
 MANY_PARTS = f"Request body has more than {MOST_PARTS:,} objects and arrays. Send fewer of the messages before."

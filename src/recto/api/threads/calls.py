@@ -13,10 +13,12 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from typing_extensions import TypedDict
 
-from recto.api.backend import backend_of, is_operator, json_answer
+from recto.api.backend import backend_of, is_operator, json_answer, user_of
 from recto.api.parameters import in_path, in_query
 from recto.api.route import TASK, TIME, Route
+from recto.api.runs.client_threads import own_thread
 from recto.api.runs.routes import RUNS, RunId, find_run
+from recto.api.threads.routes import ONE, ThreadId
 from recto.conversation.history import time_text
 from recto.conversation.json import Json, dump, load, load_object
 from recto.errors import NotFound
@@ -25,9 +27,10 @@ from recto.page.difference import difference
 from recto.page.exports import HAR_END, MadeCall, as_curl, har_beginning, har_entry
 from recto.page.shown_parts import shown_rows
 from recto.store.ports import StoredRun
-from recto.store.runs.calls import CallSeen, CallSummary, page_of, sent_page
+from recto.store.runs.calls import CallSeen, CallSummary, ThreadCall, page_of, sent_page
 
 CALLS = f"{RUNS}/{{id}}/calls"
+MOST_CALLS, USUAL_CALLS = 500, 200
 FAILED = "The call gave no whole reply. Operators of this server see why."
 SHELL, JSON = "text/plain; charset=utf-8", "application/json"
 CallNumber = Annotated[int, in_path("The number of the call in its run, from 1.", ge=1, le=2**31 - 1)]
@@ -61,6 +64,19 @@ class CallsShape(TypedDict):
     """The model calls of a run, in order."""
 
     calls: Sequence[CallRow]
+
+
+class ThreadCallRow(CallRow):
+    """A model call of a thread. `run` is the task id of its run, `saved` the tokens that were kept out of its page."""
+
+    run: str
+    saved: int | None
+
+
+class ThreadCallsShape(TypedDict):
+    """The newest model calls of all runs of a thread, newest first."""
+
+    calls: Sequence[ThreadCallRow]
 
 
 class CallShape(CallRow):
@@ -158,6 +174,7 @@ PART_EXAMPLE: Mapping[str, Json] = {
     "words": "What is 12*7?",
 }
 CALLS_EXAMPLE: CallsShape = {"calls": [CALL_ROW]}
+THREAD_CALLS_EXAMPLE: ThreadCallsShape = {"calls": [{**CALL_ROW, "run": TASK, "saved": 120}]}
 CALL_EXAMPLE: CallShape = {
     **CALL_ROW,
     "bytes": 1234,
@@ -197,6 +214,18 @@ async def list_calls(request: Request, id: RunId, form: CallsForm = None) -> Res
         # Manifests are large where pages are: others come in between.
         await asyncio.sleep(0)
     answer: CallsShape = {"calls": rows}
+    return json_answer(answer)
+
+
+async def list_thread_calls(
+    request: Request,
+    id: ThreadId,
+    limit: Annotated[int, in_query("How many calls at most.", ge=1, le=MOST_CALLS)] = USUAL_CALLS,
+) -> Response:
+    """The model calls of all runs of a thread, newest first, without their pages, and what was saved in each."""
+    store, thread = backend_of(request).store, await own_thread(request, id)
+    found = await store.calls_of_thread(user_of(request).name, thread, limit)
+    answer: ThreadCallsShape = {"calls": [_thread_call_row(call, full=is_operator(request)) for call in found]}
     return json_answer(answer)
 
 
@@ -306,6 +335,10 @@ def call_row(call: CallSummary, *, full: bool) -> CallRow:
     }
 
 
+def _thread_call_row(call: ThreadCall, *, full: bool) -> ThreadCallRow:
+    return {**call_row(call.summary, full=full), "tokens": call.tokens, "run": call.run, "saved": call.saved}
+
+
 def _seen_row(seen: CallSeen, *, full: bool) -> CallShape:
     return {
         **call_row(seen.summary, full=full),
@@ -362,5 +395,14 @@ ROUTES = (
         answer=DifferenceShape,
         refusals=(404, 409, 422),
         examples={"answer": DIFFERENCE_EXAMPLE},
+    ),
+    Route(
+        method="GET",
+        path=f"{ONE}/calls",
+        handler=list_thread_calls,
+        tag="calls",
+        answer=ThreadCallsShape,
+        refusals=(404, 422),
+        examples={"answer": THREAD_CALLS_EXAMPLE},
     ),
 )

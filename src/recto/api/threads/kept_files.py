@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Literal
 
 from typing_extensions import TypedDict
@@ -47,7 +49,8 @@ async def changes_since(backend: Backend, thread: StoredThread, message: str) ->
 async def copy_files(backend: Backend, fork: StoredThread, source: str, before: str | None) -> None:
     """Give a fork the files of the thread it is made of, as they were before a message of it; a shared folder stays.
 
-    That it fails is logged: what was said is there all the same.
+    It has all of them or none, also where this is killed meanwhile. That it fails is logged: what was said is there
+    all the same.
     """
     workspaces = backend.workspaces
     if workspaces is None or not _workspace(backend, fork).is_own:
@@ -59,9 +62,9 @@ async def copy_files(backend: Backend, fork: StoredThread, source: str, before: 
         async with lock_of(old.folder):
             if not old.folder.is_dir():
                 return
-            await in_thread(partial(copy_folder, old.folder, new.folder, most=new.most_bytes), name=WORK)
-            if kept and state:
-                await in_thread(partial(_rewind, kept, new, source, state), name=WORK)
+            finish = partial(_rewind, kept, new, source, state) if kept and state else None
+            copy = partial(copy_folder, old.folder, new.folder, most=new.most_bytes, finish=finish)
+            await in_thread(copy, name=WORK)
     except (OSError, RectoError) as error:
         LOGGER.warning("The files of thread %s could not be copied for its fork: %s", source, error)
 
@@ -101,6 +104,8 @@ def of_this_folder(backend: Backend, thread: StoredThread, state: FolderState | 
     return state if state and state.is_of(_workspace(backend, thread)) else None
 
 
-def _rewind(snapshots: Snapshots, copied: Workspace, source: str, before: FolderState) -> None:
+def _rewind(snapshots: Snapshots, fork: Workspace, source: str, before: FolderState, folder: Path) -> None:
+    """Put back in a copy, which is in this folder until it is whole, what was before."""
+    copied = replace(fork, folder=folder)
     now = snapshots.state(copied, source)
     restore(copied, Restoring(before=before, now=now, content=partial(snapshots.content, source)))

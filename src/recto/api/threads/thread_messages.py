@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 from starlette.requests import Request
@@ -19,7 +20,7 @@ from recto.api.runs.client_threads import own_thread
 from recto.api.signed import render_context
 from recto.api.threads.routes import ONE, ThreadId
 from recto.conversation.log import View
-from recto.conversation.snapshots.agui_messages import message_rows
+from recto.conversation.snapshots.agui_messages import detailed_rows, message_rows
 from recto.errors import WireError
 from recto.store.threads.message_pages import NOT_SEEN, MessagesQuery
 
@@ -29,6 +30,8 @@ MOST = 1_000
 class MessagesShape(TypedDict):
     """Messages of a thread, oldest first, as AG-UI has them; a reply that is not whole has a `status` besides.
 
+    With `details` rows have `timestamp` and `run`, the task id of the run that wrote or took them, where it is known;
+    those that say how they can be shown a `uiSchema`, and users' messages `files`, by the ids the model knows them by.
     `next` is the `since` of the page that follows, `activeRun` the task id of the run at work on the thread.
     """
 
@@ -57,16 +60,19 @@ async def get_messages(
     id: ThreadId,
     since: Annotated[str | None, in_query("Only what follows the message of this id.")] = None,
     limit: Annotated[int, in_query("How many messages at most.", ge=1, le=MOST)] = MOST,
+    details: Annotated[bool, in_query("With what AG-UI has no place for: times, runs, cards, ids of files.")] = False,
 ) -> Response:
     """What is in view of a thread, or what follows a message of it. What a run at work says is in its events."""
     if since is not None and NUL in since:
         raise WireError(where="since", problem=NOT_SEEN.format(id=since[:64]))
     backend, known = backend_of(request), await own_thread(request, id)
     query = MessagesQuery(thread=known, since=since, limit=limit, most_bytes=backend.bodies.snapshot_bytes)
-    page = await backend.store.messages_page(user_of(request).name, query)
+    page = await backend.store.messages_page(user_of(request).name, replace(query, with_runs=details))
     context = await render_context(backend, known, page.thread.agent)
     # The page is bounded already; what was cut off here would be in none.
-    rows = await asyncio.to_thread(message_rows, View(entries=page.entries), replace(context, most_bytes=None))
+    seen, whole = View(entries=page.entries), replace(context, most_bytes=None)
+    telling = partial(detailed_rows, runs=page.runs) if details else message_rows
+    rows = await asyncio.to_thread(telling, seen, whole)
     answer: MessagesShape = {
         "threadId": known,
         "messages": rows,

@@ -1,5 +1,5 @@
 """Users: what is kept of them.
 
 - `profile`: routes of profiles and tiers
-- `me`: routes of a user's own data, to take away and to delete
+- `me`: routes of who one is, and of a user's own data, to take away and to delete
 """

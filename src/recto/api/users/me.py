@@ -1,4 +1,4 @@
-"""Routes of a user's own data: all of it to take away, all of it to delete."""
+"""Routes of who one is, and of a user's own data: all of it to take away, all of it to delete."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from typing_extensions import TypedDict
 
-from recto.api.backend import backend_of, json_answer, user_of
+from recto.api.backend import backend_of, is_operator, json_answer, user_of
 from recto.api.parameters import in_query
 from recto.api.route import Route
 from recto.api.threads.routes import stop
@@ -20,6 +20,14 @@ from recto.tools.workspace.workspaces import sweep_workspaces
 ME = "/api/v1/agent/me"
 LINES = "application/x-ndjson"
 HEADERS = {"content-disposition": 'attachment; filename="recto-export.ndjson"', "cache-control": "no-store"}
+
+
+class MeShape(TypedDict):
+    """Who you are. An `operator` may look at how the whole server does; limits go by the `tier`."""
+
+    user: str
+    operator: bool
+    tier: str
 
 
 class UserDeletedShape(TypedDict):
@@ -33,6 +41,7 @@ class UserDeletedShape(TypedDict):
     stopped: Sequence[str]
 
 
+ME_EXAMPLE: MeShape = {"user": "anna", "operator": False, "tier": "free"}
 USER_DELETED_EXAMPLE: UserDeletedShape = {
     "threads": 3,
     "profiles": 1,
@@ -41,6 +50,14 @@ USER_DELETED_EXAMPLE: UserDeletedShape = {
     "datasets": 0,
     "stopped": [],
 }
+
+
+async def get_me(request: Request) -> Response:
+    """Who you are, by your credential."""
+    name = user_of(request).name
+    kept = await backend_of(request).store.whole_profile(name)
+    answer: MeShape = {"user": name, "operator": is_operator(request), "tier": kept.tier}
+    return json_answer(answer)
 
 
 async def export_me(request: Request) -> Response:
@@ -77,6 +94,7 @@ async def delete_me(
 
 
 ROUTES = (
+    Route(method="GET", path=ME, handler=get_me, tag="me", answer=MeShape, examples={"answer": ME_EXAMPLE}),
     Route(method="GET", path=f"{ME}/export", handler=export_me, tag="me", text=LINES),
     Route(
         method="DELETE",

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from recto.page.difference import Difference, DifferenceRow
 from recto.page.manifest import Manifest, Part
-from recto.page.named_rules import PAGE, why
+from recto.page.named_rules import NAMED_RULES, PAGE, link_of, why
 from recto.page.prefix import SentPage
 from recto.page.shown_parts import first_words
 
@@ -141,6 +141,13 @@ def left_out(manifest: Manifest) -> RenderableType:
         reason = Text(why(part.rule, part.reason))
         table.add_row(Text(name_of(part)), f"{part.tokens_before:,}", part.rule or "", reason)
     return table
+
+
+def rule_lines(manifest: Manifest, *, every: bool) -> Sequence[str]:
+    """Where rules are told of: the page, or, with `every`, the place of each rule that decided something here."""
+    rules = dict.fromkeys(part.rule for part in manifest.parts if part.rule) if every else {}
+    told = [f"{rule} {NAMED_RULES[rule].name}: {link_of(rule)}" for rule in rules if rule in NAMED_RULES]
+    return told or [RULES]
 
 
 def changes(found: Difference, title: str) -> RenderableType:

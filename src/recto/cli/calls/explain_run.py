@@ -17,12 +17,12 @@ from rich.text import Text
 from recto.cli import options
 from recto.cli.calls.call_report import (
     FIRST,
-    RULES,
     changes,
     composition,
     composition_table,
     left_out,
     parts_table,
+    rule_lines,
 )
 from recto.cli.command import exit_codes
 from recto.cli.data import opened_store, settings_of_server
@@ -194,7 +194,7 @@ def _report(found: ExplainedCall, *, every: bool, is_plain: bool) -> RenderableT
         parts_table(found.page, every=every),
         blank,
         left_out(manifest),
-        Text(RULES),
+        *[Text(line) for line in rule_lines(manifest, every=every)],
         blank,
         since,
     )
@@ -204,13 +204,11 @@ def _first_lines(found: ExplainedCall) -> Sequence[str]:
     call, manifest = found.seen.summary, found.page.manifest
     skill = f", skill {manifest.skill}" if manifest.skill else ""
     usage = _usage(call)
-    # A file that a reminder names is none of these: its content was never to be in the page.
-    lighter = [part for part in manifest.parts if part.decision != "injected"]
-    saved = sum(max(0, part.tokens_before - part.tokens_after) for part in lighter)
     return (
         f"Call {call.number} of {len(found.calls)} of run {found.run.id}",
         f"for a {call.purpose} by {call.model}, agent {found.run.agent}{skill}, {time_text(call.started)}",
-        f"{manifest.tokens.tokens:,} tokens in {len(found.page.body):,} bytes; {saved:,} tokens saved; digest verified",
+        f"{manifest.tokens.tokens:,} tokens in {len(found.page.body):,} bytes; {manifest.tokens_saved:,} tokens saved; "
+        "digest verified",
         *([f"The provider counted {usage}."] if usage else []),
         *([f"It failed: {call.error}"] if call.error else []),
     )

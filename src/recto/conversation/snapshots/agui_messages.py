@@ -11,9 +11,9 @@ from itertools import accumulate
 from typing import TypeAlias
 
 from recto.conversation.attachment import FileRef, file_of, refs_in
-from recto.conversation.history import FileUrlSigner, statuses_of
+from recto.conversation.history import FileUrlSigner, file_row, history_row, statuses_of, time_text
 from recto.conversation.input import agui
-from recto.conversation.input_files import arguments_for
+from recto.conversation.input_files import arguments_for, clean_files
 from recto.conversation.json import Json, load_object
 from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.log import Interrupted, View
@@ -59,12 +59,47 @@ class RenderContext:
 
 def message_rows(seen: View, context: RenderContext) -> tuple[MessageRow, ...]:
     """What is in view, in order; a reply that is not whole says so. Of more than is told at once, the newest turns."""
+    return tuple([row for _, row in _rows(seen, context)])
+
+
+def detailed_rows(seen: View, context: RenderContext, runs: Mapping[str, str]) -> tuple[MessageRow, ...]:
+    """The rows of `message_rows` with what AG-UI has no place for: when and by which run, cards, files by their ids.
+
+    `runs` are ids of runs by the messages they wrote.
+    """
+    return tuple([_detailed(row, message, context, runs.get(message.id)) for message, row in _rows(seen, context)])
+
+
+def _detailed(row: MessageRow, message: Message, context: RenderContext, run: str | None) -> MessageRow:
+    told = {**row, "timestamp": time_text(message.time) if message.time else None, "run": run}
+    match message:
+        case UserMessage():
+            files = _files(message, context.url_of)
+            return {**told, "files": files} if files else told
+        case AssistantMessage() | ToolMessage():
+            shown = history_row(message, context.url_of, context.locale)
+            card = {"uiSchema": shown["uiSchema"]} if shown["uiSchema"] is not None else {}
+            # A result is told as its event told it; an answer that says how it is shown has words of its own.
+            has_words = isinstance(message, AssistantMessage) and "content" in row
+            return {**told, **({"content": shown["content"]} if has_words else {}), **card}
+        case _:
+            return told
+
+
+def _files(message: UserMessage, url_of: FileUrlSigner) -> Sequence[Json]:
+    """Those of its files that are there, by the ids that the model knows them by (F4)."""
+    prefix = message.response_id
+    found = [(file, place, url_of(file)) for place, file in enumerate(clean_files(message))]
+    return [file_row(file, f"{prefix}-{place}" if prefix else None, url) for file, place, url in found if url]
+
+
+def _rows(seen: View, context: RenderContext) -> Sequence[tuple[Message, MessageRow]]:
     statuses = statuses_of(seen.markers)
     given_up = _given_up(seen)
     shown = [_without(message, given_up) for message in seen.messages] if given_up else seen.messages
     found = [(message, encoded) for message in shown if (encoded := _encoded(message, context))]
-    rows = [load_object(encoded) or {} for _, encoded in _newest(found, context.most_bytes)]
-    return tuple([_marked(row, statuses) for row in rows])
+    newest = _newest(found, context.most_bytes)
+    return [(message, _marked(load_object(encoded) or {}, statuses)) for message, encoded in newest]
 
 
 def _given_up(seen: View) -> frozenset[str]:

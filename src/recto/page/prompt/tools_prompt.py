@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Literal, TypeAlias, cast
 
 from recto.conversation.input_files import one_line
@@ -66,12 +67,16 @@ RESULT_NAMES = (
     "system-reminder",
 )
 INVENTED_TAG = rf"(?i:<(?:{'|'.join(RESULT_NAMES)})s?\b|\[TOOL_RESULTS\])"
+# Behind a call, a result needs no more than a word.
+RESULT_LINE = r"(?i:<results?>|(?:Observation|(?:tool |function )?(?:result|output|response)s?):)"
 _INVENTED = re.compile(
-    rf"(?<!`){INVENTED_TAG}|^Observation:|^[ \t]{{0,99}}`{{3,99}}(?:{'|'.join(RESULT_NAMES)})", re.MULTILINE
+    rf"(?<!`){INVENTED_TAG}|^{RESULT_LINE}|^[ \t]{{0,99}}`{{3,99}}(?:{'|'.join(RESULT_NAMES)})", re.MULTILINE
 )
 _TAGS = re.compile(rf"{OPEN}|{CLOSE}|{INVENTED_TAG}")
 _STARTS = re.compile(rf"(?<!`){OPEN}|^{FENCE}", re.MULTILINE)
 _FENCE_ENDS = re.compile(r"^[ \t]{0,99}(?P<fence>`{3,99})[ \t\r]{0,99}$", re.MULTILINE)
+# The name of a tool, with arguments as GLM writes them.
+_KEYED = re.compile(r"\s*[\w.:-]{1,200}\s*<arg_key>")
 _SPACE = re.compile(r"\s*")
 _BETWEEN = re.compile(r"[\s,:]*")
 JSON_FENCES = frozenset({"", "json"})
@@ -92,7 +97,7 @@ class PromptCall:
 class Parsed:
     """What a reply says: its words without the calls, the calls, and for each unreadable call what to tell the model.
 
-    Words before, between and after calls are trimmed and stand a blank line apart; a reply without calls is its words.
+    Words before the first call are trimmed; a reply without calls is its words.
     """
 
     words: str
@@ -103,8 +108,6 @@ class Parsed:
 @dataclass(frozen=True, kw_only=True)
 class _Words:
     text: str
-    # What follows a fenced call was said without its result.
-    is_said: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,22 +181,23 @@ def parse_tool_calls(text: str, known: Container[str] | None = None) -> Parsed:
 
     A block without its end tag is read if it is the last thing before another block or the end; so is a fence that
     begins with a call. Every other fence is words to its end, or to that of the reply, with whatever stands in it; so
-    is a tag with no object after it. From a result that the model made up after a call, nothing is read; words after a
-    fenced call are dropped.
+    is a tag with no object after it. Words after a call, and between two, were said without its result, and are
+    dropped. From a result that the model made up after a call, nothing is read.
     """
     pieces = tuple(_until_invented(_pieces(text, _STARTS, known)))
     calls = tuple(piece for piece in pieces if isinstance(piece, PromptCall))
     problems = tuple(piece.text for piece in pieces if isinstance(piece, _Problem))
     if not calls and not problems:
         return Parsed(words=text)
-    words = (piece.text.strip() for piece in pieces if isinstance(piece, _Words) and piece.is_said)
+    before = takewhile(lambda piece: isinstance(piece, _Words), pieces)
+    words = (piece.text.strip() for piece in before if isinstance(piece, _Words))
     return Parsed(words="\n\n".join(filter(None, words)), calls=calls, problems=problems)
 
 
 def tag_holds(text: str, at: int) -> Literal["call", "words"] | None:
     """What the tag that ends at `at` begins: a call, readable or not, or words. None: it takes more text to know."""
     limit = at + LONGEST_MISTAKE
-    if text.startswith("{", _past(_SPACE, text, at, limit), limit):
+    if text.startswith("{", _past(_SPACE, text, at, limit), limit) or _KEYED.match(text, at, limit):
         return "call"
     tag = _TAGS.search(text, at, limit)
     if tag is None:
@@ -236,15 +240,14 @@ def _until_invented(pieces: Iterable[_Piece]) -> Iterator[_Piece]:
 def _pieces(text: str, starts: re.Pattern[str], known: Container[str] | None = None) -> Iterator[_Piece]:
     ends = _fence_ends(text)
     done = at = 0
-    is_said = True
     while start := starts.search(text, at):
         fence = start.groupdict().get("fence")
         found, at = _fenced(text, start, ends[len(fence)], known) if fence else _tagged(text, start.end())
         if found:
-            yield _Words(text=text[done : start.start()], is_said=is_said)
+            yield _Words(text=text[done : start.start()])
             yield from found
-            done, is_said = at, is_said and not fence
-    yield _Words(text=text[done:], is_said=is_said)
+            done = at
+    yield _Words(text=text[done:])
 
 
 def _fence_ends(text: str) -> Mapping[int, list[re.Match[str]]]:
@@ -337,8 +340,13 @@ def _past(spaces: re.Pattern[str], text: str, at: int, limit: int | None = None)
     return found.end() if found else at
 
 
+def unreadable(content: str, reason: str = "it is no JSON") -> str:
+    """What to tell the model of a call that cannot be read."""
+    return PROBLEM.format(reason=reason, beginning=_beginning(content))
+
+
 def _problem(content: str, reason: str) -> _Problem:
-    return _Problem(text=PROBLEM.format(reason=reason, beginning=_beginning(content)))
+    return _Problem(text=unreadable(content, reason))
 
 
 def _beginning(text: str) -> str:

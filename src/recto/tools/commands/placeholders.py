@@ -1,60 +1,157 @@
-"""What stands, while commands run, in the place of guarded things that are not there, so that no command makes them."""
+"""What stands, while commands run, in the place of guarded things that are not there, so that no command makes them.
+
+A sandbox can mount nothing where nothing is, so they are really made. They are noted before that: whoever starts after
+a server that was killed takes away what it left.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
-from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
+from typing import cast
+from uuid import uuid4
 
 from recto.errors import ToolError
+from recto.tools.commands.masks import guarded_places
 from recto.tools.workspace.ignored import READ_FILE
-from recto.tools.workspace.workspace_files import GIT, NEW_FILE, PRIVATE_FILE, PRIVATE_FOLDER, open_folder, open_root
+from recto.tools.workspace.workspace_files import (
+    GIT,
+    NEW_FILE,
+    PERMISSIONS,
+    PRIVATE_FILE,
+    PRIVATE_FOLDER,
+    open_folder,
+    open_root,
+)
 from recto.tools.workspace.workspaces import Workspace
 
 # Files of git's. A repository that says that all of it lies elsewhere, namely here, is as if it said nothing.
 FILES = {".git/config": b"", ".git/commondir": b".\n"}
+BEFORE = (
+    "Something that is at work in this folder began before {place} was there, and is not kept from changing it, so no "
+    "command is run beside it. End it with terminal-jobs, or wait until it has ended."
+)
 
 
 class Placeholders:
     """Empty files and folders that are there as long as some command runs in their workspace."""
 
-    def __init__(self) -> None:
+    def __init__(self, notes: Path | None = None) -> None:
         self._lock = Lock()
-        self._at_work = Counter[Path]()
+        # For each command that runs in a folder, what it cannot change there.
+        self._at_work: dict[Path, list[Sequence[str]]] = {}
         self._made: dict[Path, list[str]] = {}
+        self._notes = _Notes(notes) if notes else None
 
     @contextmanager
-    def standing(self, workspace: Workspace) -> Generator[None]:
-        """While this lasts, all that is guarded is there, if only something empty."""
-        folder = workspace.folder
+    def standing(self, workspace: Workspace) -> Generator[Workspace]:
+        """While this lasts, all that is guarded is there, if only something empty. What is there is what is guarded.
+
+        Raises ToolError where a link is in the way, and where somebody at work could put one there meanwhile.
+        """
         with self._lock:
-            self._at_work[folder] += 1
-            wanted = [place for place in workspace.guarded if not _is_of_no_repository(folder, place)]
-            made = [place for place in wanted if _make(workspace, place)]
-            self._made.setdefault(folder, []).extend(made)
+            guarded = self._begin(workspace)
         try:
-            yield
+            yield replace(workspace, guarded=guarded)
         finally:
-            self._leave(workspace)
+            with self._lock:
+                self._at_work[workspace.folder].remove(guarded)
+                self._clear(workspace)
 
-    def _leave(self, workspace: Workspace) -> None:
-        folder = workspace.folder
-        with self._lock:
-            self._at_work[folder] -= 1
-            # What is taken away while it is mounted somewhere is not guarded there any more.
-            if not self._at_work[folder]:
-                del self._at_work[folder]
-                for place in self._made.pop(folder):
-                    _take_away(workspace, place)
+    def _begin(self, workspace: Workspace) -> tuple[str, ...]:
+        others = self._at_work.setdefault(workspace.folder, [])
+        try:
+            # Before anything is made, and then what there is.
+            guarded_places(workspace)
+            self._make(workspace)
+            guarded = guarded_places(workspace)
+            _refuse_beside(others, guarded)
+        except (OSError, ToolError):
+            self._clear(workspace)
+            raise
+        others.append(guarded)
+        return guarded
+
+    def _make(self, workspace: Workspace) -> None:
+        made = self._made.setdefault(workspace.folder, [])
+        missing = [place for place in workspace.guarded if _is_missing(workspace, place)]
+        if missing and self._notes:
+            self._notes.write({**self._made, workspace.folder: [*made, *missing]})
+        made += [place for place in missing if _make(workspace, place)]
+
+    def _clear(self, workspace: Workspace) -> None:
+        # What is taken away while it is mounted somewhere is not guarded there any more.
+        if self._at_work[workspace.folder]:
+            return
+        del self._at_work[workspace.folder]
+        made = self._made.pop(workspace.folder, [])
+        for place in made:
+            _take_away(workspace, place)
+        if made and self._notes:
+            self._notes.write(self._made)
 
 
-def _is_of_no_repository(folder: Path, place: str) -> bool:
-    """Whether it would be in a folder of git's that is still empty: a command may make a repository there."""
-    git = folder / GIT
-    return place.startswith(f"{GIT}/") and git.is_dir() and not any(git.iterdir())
+class _Notes:
+    """What this process has made, in a file that is locked as long as it lives. Its first line counts."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file: int | None = None
+
+    def write(self, made: Mapping[Path, Sequence[str]]) -> None:
+        """Note what is made, or is about to be."""
+        if self._file is None:
+            self._folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+            self._file = os.open(self._folder / f"{uuid4().hex}.json", NEW_FILE, PRIVATE_FILE)
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+        line = json.dumps({str(folder): list(places) for folder, places in made.items() if places}).encode() + b"\n"
+        # In this order one of the two is there whole, whenever this process is killed.
+        os.pwrite(self._file, line, 0)
+        os.ftruncate(self._file, len(line))
+        os.fsync(self._file)
+
+
+def take_away_left(notes: Path) -> int:
+    """Take away what processes that are no more have left in folders. Returns how many places they had noted.
+
+    A note stays as long as its folder is not there.
+    """
+    count = 0
+    for path in sorted(notes.glob("*.json")):
+        # Of one whose process lives, nothing is known yet.
+        with suppress(OSError, ValueError), path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            noted = cast("dict[str, list[str]]", json.loads(file.readline() or b"{}"))
+            there = {folder: places for folder, places in noted.items() if Path(folder).is_dir()}
+            left = [(Workspace(folder=Path(folder), is_own=False), one) for folder in there for one in there[folder]]
+            for workspace, place in left:
+                _take_away(workspace, place)
+            count += len(left)
+            if len(there) == len(noted):
+                path.unlink()
+    return count
+
+
+def _refuse_beside(others: Sequence[Sequence[str]], guarded: Sequence[str]) -> None:
+    """Who does not have a place guarded could swap it for a link while it is mounted for the next."""
+    for place in guarded:
+        if not all(any(f"{place}/".startswith(f"{one}/") for one in other) for other in others):
+            raise ToolError(BEFORE.format(place=place))
+
+
+def _is_missing(workspace: Workspace, place: str) -> bool:
+    """Whether something is to stand there. A folder of git's that is still empty: a command may make a repository."""
+    is_new = False
+    # What is no folder, or none any more, is not looked into.
+    with suppress(OSError):
+        is_new = place.startswith(f"{GIT}/") and not any((workspace.folder / GIT).iterdir())
+    return not is_new and not os.path.lexists(workspace.folder / place)
 
 
 def _make(workspace: Workspace, place: str) -> bool:
@@ -76,13 +173,13 @@ def _put(folder: int, name: str, content: bytes | None) -> None:
 
 
 def _take_away(workspace: Workspace, place: str) -> None:
-    """Unless somebody has put something there."""
+    """Unless somebody has put something there: ours is empty, and for its owner alone."""
     *folders, name = place.split("/")
     with suppress(OSError, ToolError), _opened(workspace, tuple(folders)) as folder:
-        content = _content(place)
-        if content is None:
+        content, mode = _content(place), os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode & PERMISSIONS
+        if content is None and mode == PRIVATE_FOLDER:
             os.rmdir(name, dir_fd=folder)
-        elif _holds(folder, name, content):
+        elif content is not None and mode == PRIVATE_FILE and _holds(folder, name, content):
             os.unlink(name, dir_fd=folder)
 
 

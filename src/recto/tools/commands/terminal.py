@@ -20,7 +20,7 @@ from recto.tools.commands.output import Output
 from recto.tools.commands.placeholders import Placeholders
 from recto.tools.commands.running_command import Command, Ending
 from recto.tools.commands.whole_output import WholeOutput, new_output
-from recto.tools.workspace.workspaces import Workspace
+from recto.tools.workspace.workspaces import Workspace, guarded_now
 
 LOGGER = logging.getLogger("recto.tools")
 JOB = "job-"
@@ -77,13 +77,16 @@ class Job:
 
 
 class Terminal:
-    """Where tools run commands. All of its methods are for the loop it lives in."""
+    """Where tools run commands. All of its methods are for the loop it lives in.
 
-    def __init__(self, settings: CommandSettings, confinement: Confinement) -> None:
+    `notes` is the folder where it notes what it puts into workspaces while commands run.
+    """
+
+    def __init__(self, settings: CommandSettings, confinement: Confinement, notes: Path | None = None) -> None:
         self.settings = settings
         self._confinement = confinement
         self._free = asyncio.Semaphore(settings.at_once)
-        self._placeholders = Placeholders()
+        self._placeholders = Placeholders(notes)
         self._jobs: list[Job] = []
 
     async def run(self, order: Order, report: Callable[[Output], None]) -> tuple[Ending, Output]:
@@ -156,8 +159,8 @@ class Terminal:
         await self.end(self._jobs, BY_SERVER)
 
     def _follow(self, order: Order, command: Command) -> Ending:
-        with self._placeholders.standing(order.workspace):
-            return command.run(self._confinement.starting(order.command, order.workspace, order.folder))
+        with self._placeholders.standing(guarded_now(order.workspace)) as workspace:
+            return command.run(self._confinement.starting(order.command, workspace, order.folder))
 
     def _output(self, order: Order) -> Output:
         def make() -> WholeOutput:

@@ -27,7 +27,7 @@ LABEL = 80
 ANSWERING_SECONDS = 2.0
 
 
-@tool(name="terminal-execute", changes="anything", in_order=True)
+@tool(name="terminal-execute", changes="anything")
 async def terminal_execute(
     command: Annotated[str, Field(min_length=1, description="What to run, in bash.")],
     context: ToolContext,

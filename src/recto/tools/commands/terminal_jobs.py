@@ -24,7 +24,7 @@ UNNAMED = "`job` is missing: say which one. In this thread there are: {known}."
 BEFORE = "It ended with the server it ran in, which was started again since; its exit code is not known."
 
 
-@tool(name="terminal-jobs", safe_to_repeat=True)
+@tool(name="terminal-jobs", safe_to_repeat=True, reads=True)
 async def terminal_jobs(
     action: Annotated[
         Literal["list", "look", "end"],

@@ -18,27 +18,37 @@ COMPARED_LINES = 300
 COMPARED_CHARACTERS = 200
 ALIKE = 0.5
 WORD = re.compile(r"\w{2,}")
-NOT_THERE = "searchContent is not in it, not even with other blanks or another indentation."
-NEAREST = "{not_there} What comes nearest is there now, in lines {first}-{last}:\n{lines}\nSearch for what is there."
-NOTHING_NEAR = "{not_there} Nothing in it comes near. Read the file again, and copy what is there."
+NOT_THERE = "searchContent is not in it, nor are its lines there with other blanks or another indentation."
+UNEVEN = "searchContent is not in it: its lines are there, but their indentation differs in no regular way."
+NEAREST = "What comes nearest is there now, in lines {first}-{last}:\n{lines}"
+SEARCH = "\nSearch for what is there."
+NOTHING_NEAR = "Nothing in it comes near. Read the file again, and copy what is there."
 
 
-def nearest(text: str, search: str) -> str:
+def nearest(text: str, search: str, not_there: str = NOT_THERE) -> str:
     """What to say of a search that found nothing: the lines that come nearest, with their numbers."""
+    near = lines_near(text, search)
+    return f"{not_there} {near}{SEARCH}" if near else f"{not_there} {NOTHING_NEAR}"
+
+
+def lines_near(text: str, search: str, at: int | None = None) -> str | None:
+    """What is there now and comes nearest, by lines with their numbers; else what is `at` a line, or None."""
     lines = text.removesuffix("\n").split("\n")
     wanted = [line.strip() for line in search.replace("\r\n", "\n").strip("\n").split("\n")]
     found = _by_equal_lines(lines, wanted)
     if found is None:
         found = _by_alike_line(lines, wanted)
+    if found is None and at is not None:
+        found = min(at, len(lines) - 1)
     if found is None:
-        return NOTHING_NEAR.format(not_there=NOT_THERE)
+        return None
     first = max(0, found - AROUND)
     last = min(len(lines), found + min(len(wanted), LINES_SHOWN) + AROUND)
     shown = [
         LINE.format(number=number, text=neutralise(line.rstrip()[:LONGEST_LINE], FRAME_TAGS))
         for number, line in enumerate(lines[first:last], start=first + 1)
     ]
-    return NEAREST.format(not_there=NOT_THERE, first=first + 1, last=first + len(shown), lines="\n".join(shown))
+    return NEAREST.format(first=first + 1, last=first + len(shown), lines="\n".join(shown))
 
 
 def _by_equal_lines(lines: Sequence[str], wanted: Sequence[str]) -> int | None:

@@ -11,7 +11,8 @@ from itertools import islice, pairwise
 
 from recto.errors import ToolError
 from recto.page.prompt.reminder import FRAME_TAGS, neutralise
-from recto.tools.text.nearest_text import nearest
+from recto.tools.text.loose_lines import is_unevenly_there, loose_matches
+from recto.tools.text.nearest_text import NOT_THERE, UNEVEN, nearest
 
 PLACES_SHOWN = 10
 # A longer text is searched as it stands: to compare all of its lines takes many times its size in memory.
@@ -153,71 +154,16 @@ def _exactly(text: str, search: str, replace: str) -> Iterator[TextSpan]:
 
 
 def _loosely(text: str, edit: TextEdit, end: str) -> Iterator[TextSpan]:
-    """Whole lines that are the same but for blanks at their ends and an indentation all of them are shifted by."""
-    search = edit.search.replace("\r\n", "\n")
-    wanted = search.removesuffix("\n").split("\n")
-    bare = [line.strip() for line in wanted]
-    anchor = max(range(len(bare)), key=lambda place: len(bare[place]))
-    if not bare[anchor]:
-        return
-    lines = text.split("\n")
-    stripped = [line.strip() for line in lines]
-    free, offset, counted = 0, 0, 0
-    for place in [place for place, line in enumerate(stripped) if line == bare[anchor]]:
-        first = place - anchor
-        there = lines[first : first + len(bare)] if first >= free else []
-        if stripped[first : first + len(bare)] != bare or (shift := _shift(there, wanted)) is None:
-            continue
-        offset += sum(map(len, lines[counted:first])) + first - counted
-        counted = first
-        free = first + len(bare)
-        stop = offset + sum(map(len, there)) + len(there) - 1
-        # A line end that was searched for is replaced too; else it stays, whole.
-        stop += 1 if search.endswith("\n") and free < len(lines) else -there[-1].endswith("\r")
-        yield TextSpan(start=offset, end=stop, text=_with_ends(_shifted(edit.replace, shift), end))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Shift:
-    """How the indentation differs from the one searched for: blanks more, or blanks fewer."""
-
-    more: str = ""
-    fewer: str = ""
-
-
-def _shift(there: Sequence[str], wanted: Sequence[str]) -> _Shift | None:
-    pairs = [(_indent(line), _indent(other)) for line, other in zip(there, wanted, strict=False) if line.strip()]
-    if not pairs:
-        return None
-    have, want = pairs[0]
-    more, fewer = have.removesuffix(want), want.removesuffix(have)
-    if all(one == more + other for one, other in pairs):
-        return _Shift(more=more)
-    if all(fewer + one == other for one, other in pairs):
-        return _Shift(fewer=fewer)
-    return None
-
-
-def _indent(line: str) -> str:
-    return line[: len(line) - len(line.lstrip())]
-
-
-def _shifted(text: str, shift: _Shift) -> str:
-    return "\n".join([_shifted_line(line, shift) for line in text.replace("\r\n", "\n").split("\n")])
-
-
-def _shifted_line(line: str, shift: _Shift) -> str:
-    if not line.strip():
-        return line
-    # Of one that is indented less than that, all there is goes.
-    fewer = min(len(shift.fewer), len(_indent(line)))
-    return shift.more + line[fewer:]
+    for match in loose_matches(text, edit.search):
+        lines = edit.replace.replace("\r\n", "\n").split("\n")
+        replace = _with_ends("\n".join(map(match.reindent, lines)), end)
+        yield TextSpan(start=match.start, end=match.end, text=replace)
 
 
 def _choose(text: str, edit: TextEdit, found: _Found) -> TextSpan:
     spans, count = found.spans, found.count
     if not spans:
-        raise ToolError(nearest(text, edit.search))
+        raise ToolError(nearest(text, edit.search, UNEVEN if is_unevenly_there(text, edit.search) else NOT_THERE))
     if edit.occurrence is None and count == 1:
         return spans[0]
     if edit.occurrence is None:

@@ -55,7 +55,7 @@ FEWER_OR_MORE = "Search for something rarer, name fewer files with fileGlob, or 
 LATE = "The search took longer than {seconds:g} seconds and was ended. Name fewer files by fileGlob, or a rarer word."
 
 
-@tool(name=NAME, safe_to_repeat=True)
+@tool(name=NAME, safe_to_repeat=True, reads=True)
 async def ace_text_search(
     pattern: Annotated[
         str, Field(min_length=1, max_length=10_000, description="What a line has to have. Case counts.")

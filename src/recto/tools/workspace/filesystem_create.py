@@ -20,11 +20,10 @@ from recto.tools.workspace.open_path import (
     open_path,
     workspace_in,
 )
-from recto.tools.workspace.workspace_files import NewFile, PlaceCheck
+from recto.tools.workspace.workspace_files import EXISTS, NewFile, PlaceCheck
 from recto.tools.workspace.workspaces import LEFT_SECONDS, Workspace, drop_left_in, lock_of
 
 NAME = "filesystem-create"
-EXISTS = "{path} is there already, and was not changed. Change it with filesystem-edit, or choose another path."
 
 
 @tool(name=NAME, changes="files")
@@ -65,12 +64,15 @@ def _refuse_another(path: str, _: int, there: os.stat_result | None) -> None:
 def write_file(
     workspace: Workspace, names: tuple[str, ...], data: bytes, check: PlaceCheck, like: os.stat_result | None = None
 ) -> None:
-    """Put a file in its place in the workspace, whole or not at all. `check` may refuse right before."""
+    """Put a file in its place in the workspace, whole or not at all. `check` may refuse right before.
+
+    One that is not `like` another takes the place of none.
+    """
     new = new_file(workspace, names, like)
     try:
         new.begin()
         new.write(data)
-        new.finish(check)
+        new.finish(check, is_new=like is None)
     finally:
         new.abandon()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, NotRequired
@@ -22,6 +22,7 @@ from recto.tools.mark import tool
 from recto.tools.ports import ToolContext
 from recto.tools.text.encodings import HEAD_BYTES, UTF8, TextEncoding, encoding_of
 from recto.tools.text.line_diff import line_diff
+from recto.tools.text.nearest_text import lines_near
 from recto.tools.text.replacement import EditedText, TextEdit, edit_text
 from recto.tools.workspace.filesystem_create import write_file
 from recto.tools.workspace.filesystem_read import missing_text
@@ -37,11 +38,14 @@ from recto.tools.workspace.workspace_files import refuse_change
 from recto.tools.workspace.workspaces import Workspace, lock_of
 
 NAME = "filesystem-edit"
+# How much of what a file has grown by since it was read is looked at.
+NEW_BYTES = 2**20
 HEADER = "Changed {path}.{note}"
 LOOSELY = " Found with other blanks or another indentation, to which the replacement was brought."
 LOOSELY_SOME = " Edits {numbers} were found with other blanks or another indentation, to which they were brought."
 UNCHANGED = "{path} was not changed: {problem}"
-MEANWHILE = "{path} was not changed: somebody else changed it meanwhile. Read it again, and edit what is there now."
+MEANWHILE = "{path} was not changed: somebody else changed it meanwhile. {now}"
+NOW, READ_AGAIN = "{near}\nEdit what is there now.", "Read it again, and edit what is there now."
 TOO_MANY = "There are {count:,} edits, and {most:,} can be made in one call. Make the others in another; none was made."
 NO_EDITS = "Give searchContent and replaceContent, or edits as a list of them, and not both."
 
@@ -81,7 +85,7 @@ async def filesystem_edit(
     ] = None,
 ) -> str:
     """Change a file of the workspace: text in it is searched for and replaced, and the answer is the diff. The text has
-    to be there exactly once; blanks at line ends and the indentation of all its lines may differ.
+    to be there exactly once; blanks, and the indentation of whole lines, may differ where it is clear what is meant.
     """
     with errors_begin_so():
         workspace = workspace_in(context)
@@ -117,7 +121,9 @@ def edit_file(workspace: Workspace, path: str, edits: Sequence[TextEdit], room: 
     except ToolError as error:
         raise ToolError(UNCHANGED.format(path=shown, problem=error)) from error
     data = _encoded(edited, encoding, shown)
-    write_file(workspace, opened.names, data, partial(_refuse_changed, opened, shown), like=opened.about)
+    line = text.count("\n", 0, edited.spans[0].start)
+    check = partial(_refuse_changed, opened, shown, lambda now: lines_near(now, edits[0].search, line) or "")
+    write_file(workspace, opened.names, data, check, like=opened.about)
     header = HEADER.format(path=shown, note=_note(edited, len(edits)))
     longest = workspace.limits.line_characters
     return f"{header}\n{line_diff(text, edited.spans, shown, room - len(header) - 100, longest)}"
@@ -171,10 +177,20 @@ def _encoded(edited: EditedText, encoding: TextEncoding, path: str) -> bytes:
         raise ToolError(UNCHANGED.format(path=path, problem=problem)) from error
 
 
-def _refuse_changed(opened: _OpenedText, path: str, folder: int, there: os.stat_result | None) -> None:
-    """Raise ToolError where the file is not what was read any more."""
-    if there is None or _read_now(folder, opened.names[-1], len(opened.data)) != opened.data:
-        raise ToolError(MEANWHILE.format(path=path))
+def _refuse_changed(
+    opened: _OpenedText, path: str, near: Callable[[str], str], folder: int, there: os.stat_result | None
+) -> None:
+    """Raise ToolError where the file is not what was read any more, with what is there now where it would have been."""
+    found = _read_now(folder, opened.names[-1], len(opened.data) + NEW_BYTES) if there else None
+    if found != opened.data:
+        raise ToolError(MEANWHILE.format(path=path, now=_now(found, near)))
+
+
+def _now(data: bytes | None, near: Callable[[str], str]) -> str:
+    encoding = encoding_of(data[:HEAD_BYTES]) if data else ""
+    if data is None or isinstance(encoding, str):
+        return READ_AGAIN
+    return NOW.format(near=near(encoding.decode(data)))
 
 
 def _read_now(folder: int, name: str, most: int) -> bytes | None:

@@ -61,7 +61,7 @@ class WantedLines:
     end: int | None = None
 
 
-@tool(name=NAME, safe_to_repeat=True)
+@tool(name=NAME, safe_to_repeat=True, reads=True)
 async def filesystem_read(
     filePath: Annotated[
         str | FileLines | Annotated[list[str | FileLines], Field(min_length=1)],

@@ -28,6 +28,7 @@ from recto.tools.workspace.workspace_files import (
     open_folder,
     open_root,
 )
+from recto.tools.workspace.workspaces import arriving_folder
 
 LOGGER = logging.getLogger("recto.tools")
 AT_ONCE = 2**20
@@ -197,18 +198,21 @@ def _is_still(folder: int, name: str, now: FileState | None) -> bool:
     return stat.S_ISREG(found.st_mode) and stamp == now.stamp
 
 
-def copy_folder(source: Path, target: Path, *, most: int = 0) -> None:
+def copy_folder(source: Path, target: Path, *, most: int = 0, finish: Callable[[Path], None] | None = None) -> None:
     """All files, links and folders of one folder in a new one, ignored ones too. It blocks; no link is followed.
 
-    Raises TooLarge where there are more than `most` bytes (0: no limit), holes in files included: a copy has none.
+    The copy is there whole or not at all: what is to be done to it first is done by `finish`. Raises TooLarge where
+    there are more than `most` bytes (0: no limit), holes in files included: a copy has none.
     """
     with _opened(str(source)) as old:
         size = bytes_in(old)
         if 0 < most < size:
             raise TooLarge(TOO_LARGE.format(folder=source, size=size, most=most))
-        target.mkdir(mode=PRIVATE_FOLDER, parents=True)
-        with _opened(str(target)) as new:
-            _copy_all(old, new, DEEPEST)
+        with arriving_folder(target) as part:
+            with _opened(str(part)) as new:
+                _copy_all(old, new, DEEPEST)
+            if finish:
+                finish(part)
 
 
 def _copy_all(old: int, new: int, depth: int) -> None:

@@ -42,10 +42,10 @@ MATCH = b'{"type":"match"'
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """Ripgrep, and bubblewrap where that can confine it."""
+    """Ripgrep, and the bubblewrap that confines it."""
 
     path: str
-    bubblewrap: str | None = None
+    bubblewrap: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,17 +146,22 @@ class BadPattern(ValueError):
 
 @cache
 def ripgrep() -> Program | None:
-    """The one that came along, confined where that works here, as was tried; None: there is none that runs."""
+    """The one that came along, where it can be confined here, as was tried; None: searches go without."""
     try:
         found = [str(one.locate()) for one in files(PACKAGE) or () if one.name in NAMES]
     except PackageNotFoundError:
         return None
-    plain = Program(path=found[0]) if found else None
-    if plain is None or not succeeds((plain.path, "--no-config", "--version")):
-        return None
-    confined = replace(plain, bubblewrap=program_path())
-    trial = (*_start(confined, Path(plain.path).parent), "--version")
-    return confined if confined.bubblewrap and succeeds(trial) else plain
+    return confined_program(found[0], program_path()) if found else None
+
+
+def confined_program(path: str, bubblewrap: str | None) -> Program | None:
+    """A ripgrep that runs confined; None where it does not.
+
+    It is never run otherwise: a folder that is swapped for a link while it walks would lead it out.
+    """
+    program = Program(path=path, bubblewrap=bubblewrap) if bubblewrap else None
+    runs = program and succeeds((*_start(program, Path(path).parent), "--no-config", "--version"))
+    return program if runs else None
 
 
 class Search:
@@ -250,8 +255,6 @@ def _start(program: Program, folder: Path) -> tuple[str, ...]:
 
     It needs no namespaces but those of files: each more takes longer to make than many a search.
     """
-    if not program.bubblewrap:
-        return (program.path,)
     return (
         *(program.bubblewrap, "--unshare-user", "--cap-drop", "ALL", "--die-with-parent"),
         *("--ro-bind", str(folder), INSIDE, "--ro-bind", program.path, "/rg", "--chdir", INSIDE, "--", "/rg"),

@@ -18,7 +18,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, cast
 from uuid import uuid4
@@ -209,15 +208,11 @@ class Snapshots:
     def _look(self, workspace: Workspace, last: FolderState, keep: Callable[[bytes], str | None]) -> FolderState:
         if workspace.is_gone:
             raise Conflict(GONE)
-        known, left_out = last if last.is_of(workspace) else NOTHING, left_out_of(workspace)
-        look = _Look(known, keep, self.settings)
+        look = _Look(last if last.is_of(workspace) else NOTHING, keep, self.settings)
         with suppress(FileNotFoundError):
             top = os.open(workspace.folder, FOLDER)
             try:
-                # Counted first: of too many, none is read or stored.
-                look.check(sum(1 for _ in islice(listed(top, left_out=left_out), self.settings.files + 1)))
-                for entry in listed(top, left_out=left_out):
-                    look.take(entry)
+                look.walk(top, left_out_of(workspace))
             finally:
                 os.close(top)
         return replace(look.state, given=_given(workspace))
@@ -323,7 +318,10 @@ class _Objects:
 
 
 class _Look:
-    """What is found of a workspace. A file that is as the last state has it is not read again."""
+    """What is found of a workspace. A file that is as the last state has it is not read again.
+
+    What is to be read waits until all was found. What is gone by then, or cannot be read, is not there.
+    """
 
     def __init__(self, last: FolderState, keep: Callable[[bytes], str | None], settings: SnapshotSettings) -> None:
         self._last = last
@@ -331,42 +329,53 @@ class _Look:
         self._most, self._most_files = settings.file_bytes, settings.files
         self._files: dict[str, FileState] = {}
         self._folders: dict[str, int] = {}
+        self._unread: dict[str, None] = {}
         self._time = time.time_ns()
 
     @property
     def state(self) -> FolderState:
-        return FolderState(time=self._time, files=self._files, folders=self._folders)
+        files = {path: one for path, one in self._files.items() if path not in self._unread}
+        return FolderState(time=self._time, files=files if self._unread else self._files, folders=self._folders)
 
-    def check(self, count: int) -> None:
-        if count > self._most_files:
+    def walk(self, top: int, left_out: IgnoreRules) -> None:
+        for entry in listed(top, left_out=left_out):
+            self._take(entry)
+        # All were counted by now: of too many, none is read or stored.
+        for folder in dict.fromkeys([tuple(path.split("/")[:-1]) for path in self._unread]):
+            for entry in listed(top, left_out=left_out, under=folder, depth=1):
+                self._read(entry)
+
+    def _take(self, entry: ListedEntry) -> None:
+        if len(self._files) + len(self._folders) >= self._most_files:
             raise Conflict(TOO_MANY.format(most=self._most_files))
+        path, found, mode = entry.path, entry.found, stat.S_IMODE(entry.found.st_mode)
+        if entry.is_file:
+            self._files[path] = self._file(path, found, mode)
+        elif entry.is_folder:
+            self._folders[path] = mode
+        elif entry.is_link:
+            with suppress(OSError):
+                self._files[path] = FileState(0, (0, 0, 0, 0), target=os.readlink(entry.name, dir_fd=entry.folder))
 
-    def take(self, entry: ListedEntry) -> None:
-        self.check(len(self._files) + len(self._folders) + 1)
-        # What is gone by now, or cannot be read, is not there.
+    def _file(self, path: str, found: os.stat_result, mode: int) -> FileState:
+        stamp, known = _stamp(found), self._last.files.get(path)
+        is_old = max(stamp[1:3]) < self._last.time - TICK
+        if known and known.digest and known.stamp == stamp and is_old:
+            return known if known.mode == mode else known._replace(mode=mode)
+        if stamp[0] <= self._most:
+            self._unread[path] = None
+        return FileState(mode, stamp)
+
+    def _read(self, entry: ListedEntry) -> None:
+        if entry.path not in self._unread or not entry.is_file:
+            return
         with suppress(OSError):
-            mode = stat.S_IMODE(entry.found.st_mode)
-            if entry.is_folder:
-                self._folders[entry.path] = mode
-            elif entry.is_link:
-                target = os.readlink(entry.name, dir_fd=entry.folder)
-                self._files[entry.path] = FileState(0, (0, 0, 0, 0), target=target)
-            elif entry.is_file:
-                self._files[entry.path] = self._file(entry, mode)
-
-    def _file(self, entry: ListedEntry, mode: int) -> FileState:
-        state = FileState(mode, _stamp(entry.found))
-        known = self._last.files.get(entry.path)
-        is_old = max(state.stamp[1:3]) < self._last.time - TICK
-        if known and known.digest and known.stamp == state.stamp and is_old:
-            return known._replace(mode=mode)
-        if entry.found.st_size > self._most:
-            return state
-        with os.fdopen(os.open(entry.name, READ_FILE, dir_fd=entry.folder), "rb") as file:
-            found = os.fstat(file.fileno())
-            content = file.read(self._most + 1)
-        too_large = len(content) > self._most
-        return FileState(mode, _stamp(found), digest=None if too_large else self._keep(content))
+            with os.fdopen(os.open(entry.name, READ_FILE, dir_fd=entry.folder), "rb") as file:
+                found = os.fstat(file.fileno())
+                content = file.read(self._most + 1)
+            digest = None if len(content) > self._most else self._keep(content)
+            self._files[entry.path] = FileState(stat.S_IMODE(entry.found.st_mode), _stamp(found), digest=digest)
+            del self._unread[entry.path]
 
 
 def _stamp(found: os.stat_result) -> tuple[int, int, int, int]:

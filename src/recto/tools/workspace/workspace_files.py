@@ -38,6 +38,7 @@ PERMISSIONS = 0o777
 TURN_SECONDS, TURN_TRIES = 1.0, 200
 # Is told what is in a file's place right before another takes it (None: nothing), and raises where it is not to.
 PlaceCheck: TypeAlias = Callable[[int, os.stat_result | None], None]
+NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 GIT = ".git"
 # What a file is called in the workspace until it is finished.
 PART = re.compile(r"\.recto-[0-9a-f]{32}\.part")
@@ -45,6 +46,7 @@ FULL = (
     "{path} does not fit: the workspace holds {held:,} bytes besides it and may hold {most:,}, so {room:,} are left, "
     "and the file has more. Put it in the place of a file that is not needed any more, or tell the user."
 )
+EXISTS = "{path} is there already, and was not changed. Change it with filesystem-edit, or choose another path."
 KEPT = "{path} is kept as it is: it can be read where it is seen, and not changed. Tell the user what to change there."
 GONE = "The folder to work in is not there any more. Nothing was done. Tell the user to put it back."
 
@@ -180,8 +182,11 @@ class NewFile:
                 self._refuse_too_much(self._file.tell() + len(piece))
                 self._file.write(piece)
 
-    def finish(self, check: PlaceCheck | None = None) -> WrittenFile:
-        """Put the file in its place, in folders made where they are missing. `check` may still refuse."""
+    def finish(self, check: PlaceCheck | None = None, *, is_new: bool = False) -> WrittenFile:
+        """Put the file in its place, in folders made where they are missing. `check` may still refuse.
+
+        One that `is_new` takes the place of no other, whenever that comes.
+        """
         with self._lock, self._as_tool_errors():
             if self._file is None or self._top is None:
                 raise ToolError(f"{'/'.join(self._parts)} was not written: that was broken off.")
@@ -193,8 +198,20 @@ class NewFile:
                 found = _file_there(folder, self._parts)
                 if check is not None:
                     check(folder, found)
-                os.rename(self._name, self._parts[-1], src_dir_fd=self._top, dst_dir_fd=folder)
+                if not (is_new and self._is_linked(self._top, folder)):
+                    os.rename(self._name, self._parts[-1], src_dir_fd=self._top, dst_dir_fd=folder)
         return WrittenFile(path="/".join(self._parts), size=size, is_replaced=found is not None)
+
+    def _is_linked(self, top: int, folder: int) -> bool:
+        """Give the file its name where that is free; its old one goes when it is abandoned."""
+        try:
+            os.link(self._name, self._parts[-1], src_dir_fd=top, dst_dir_fd=folder, follow_symlinks=False)
+        except OSError as error:
+            # Some file systems know no second names: there the look that was taken right before has to do.
+            if error.errno not in NO_LINKS:
+                raise
+            return False
+        return True
 
     def abandon(self) -> None:
         """Leave nothing behind; of a finished file nothing is taken away."""
@@ -222,6 +239,8 @@ class NewFile:
         """What the system says against it, without the paths of this machine."""
         try:
             yield
+        except FileExistsError as error:
+            raise ToolError(EXISTS.format(path="/".join(self._parts))) from error
         except OSError as error:
             raise ToolError(f"{'/'.join(self._parts)} cannot be written: {error.strerror}.") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import time
 from collections import Counter
@@ -18,10 +19,14 @@ from recto.errors import SettingsError
 from recto.tools.workspace.workspace_files import FOLDER, GIT, PART, PRIVATE_FOLDER, Workspace, open_folder
 
 AT_ONCE = 500
+# What a folder is called that is not whole yet, behind its name.
+ARRIVING = ".part"
 # Of the files beside a database that hold what is new in it.
 DATABASE_ENDINGS = ("-wal", "-shm")
 # What of a repository is run, or says what is.
 GIT_GUARDED = ("hooks", "config", "config.worktree", "commondir")
+# Names and links that a path may lead through. The kernel follows forty links.
+MOST_STEPS = 4_096
 # A file on its way is written to all the time; one that was not for so long was left by a process that died.
 LEFT_SECONDS = 3_600
 
@@ -62,11 +67,25 @@ class Workspaces:
             is_own=False,
             most_bytes=0,
             hidden=tuple(_inside(folder, _outermost(path for path in whole if folder in path.parents))),
-            guarded=tuple(_inside(folder, (path.resolve() for path in (*self.guarded, *_hooks(folder))))),
+            guarded=tuple(dict.fromkeys((*_inside(folder, self._guarded()), *_of_git(folder)))),
             private=private,
             search=self.search,
             limits=self.limits,
         )
+
+    def _guarded(self) -> Iterator[Path]:
+        """What is guarded, and links that lead to it or to what is private: whoever replaces one leads elsewhere."""
+        for path in self.guarded:
+            yield from (*_links_to(path), _real(path))
+        for path in self.private:
+            yield from _links_to(path)
+
+
+def guarded_now(workspace: Workspace) -> Workspace:
+    """A workspace with what git would run there now: since it was looked up, a repository may have been made."""
+    if workspace.is_own:
+        return workspace
+    return replace(workspace, guarded=tuple(dict.fromkeys((*workspace.guarded, *_of_git(workspace.folder)))))
 
 
 def check_given(folder: Path, private: Iterable[Path]) -> None:
@@ -91,13 +110,41 @@ def _inside(folder: Path, paths: Iterable[Path]) -> Iterator[str]:
             yield path.relative_to(folder).as_posix()
 
 
-def _hooks(folder: Path) -> Sequence[Path]:
+def _links_to(path: Path) -> Iterator[Path]:
+    """The links on the way to a path, itself included, each by the path that it really has."""
+    folder, left = Path("/"), [*reversed(path.absolute().parts[1:])]
+    for _ in range(MOST_STEPS):
+        if not left:
+            return
+        name = left.pop()
+        if name == "..":
+            folder = folder.parent
+        elif (step := folder / name).is_symlink():
+            yield step
+            target = step.readlink()
+            folder = Path("/") if target.is_absolute() else folder
+            left += [one for one in reversed(target.parts) if one != "/"]
+        else:
+            folder = step
+
+
+def _of_git(folder: Path) -> Iterator[str]:
     """What runs outside any sandbox as soon as somebody uses git here, and what says where git finds that.
 
-    In a worktree and in a submodule it lies elsewhere, as the file in its place says.
+    In a worktree and in a submodule it lies elsewhere, as the file in its place says. What is a link is guarded where
+    it is, and where it leads to.
     """
     git = folder / GIT
-    return (git,) if git.is_file() else tuple(git / name for name in GIT_GUARDED)
+    for path in (git,) if git.is_symlink() or git.is_file() else [git / name for name in GIT_GUARDED]:
+        yield from _inside(folder, (path, _real(path)))
+
+
+def _real(path: Path) -> Path:
+    """Where a path leads. A link of a command's making may go round, or to where nobody may look: it leads nowhere."""
+    try:
+        return Path(os.path.realpath(path))
+    except OSError:
+        return path
 
 
 def workspace_of(root: Path, thread: str) -> Path:
@@ -129,10 +176,44 @@ def is_at_work_in(workspace: Path) -> bool:
 
 async def drop_workspace(root: Path, thread: str) -> None:
     """Delete the folder of a thread with all that is in it, if there is one. Links in it are not followed."""
-    await asyncio.to_thread(_drop, workspace_of(root, thread))
+    await asyncio.to_thread(drop_folder, workspace_of(root, thread))
 
 
-def _drop(workspace: Path) -> None:
+@contextmanager
+def arriving_folder(target: Path) -> Generator[Path]:
+    """A folder to be filled under another name. It is in its place once it is whole; who breaks off leaves nothing.
+
+    It is locked as long as somebody fills it. One that was left by a process that died is swept.
+    """
+    part = target.with_name(target.name + ARRIVING)
+    part.mkdir(mode=PRIVATE_FOLDER, parents=True)
+    held = os.open(part, FOLDER)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield part
+        part.rename(target)
+    except BaseException:
+        drop_folder(part)
+        raise
+    finally:
+        os.close(held)
+
+
+def _is_arriving(folder: Path) -> bool:
+    if not folder.name.endswith(ARRIVING):
+        return False
+    with suppress(FileNotFoundError):
+        held = os.open(folder, FOLDER)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(held)
+    return False
+
+
+def drop_folder(workspace: Path) -> None:
     """Whatever a command has left there: folders that nobody may enter, or thousands of them in each other.
 
     What is in a folder is moved up before it goes, so it does not matter how deep it was.
@@ -195,7 +276,7 @@ async def sweep_workspaces(root: Path, known: Callable[[Sequence[str]], Awaitabl
         some = folders[at : at + AT_ONCE]
         there = await known(some)
         for thread in some:
-            if thread not in there:
+            if thread not in there and not _is_arriving(workspace_of(root, thread)):
                 await drop_workspace(root, thread)
                 count += not workspace_of(root, thread).exists()
         staying = [workspace_of(root, thread) for thread in some if thread in there]

@@ -6,10 +6,12 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import mode
 
+from recto.agents.spoken_language import language_of
 from recto.conversation.events import StepFinished, StepStarted
 from recto.conversation.log import Compacted, View, view
-from recto.conversation.messages import Message
+from recto.conversation.messages import Message, UserMessage, texts_of
 from recto.models.faults import delay
 from recto.page.prompt.summarise import summary_pieces, summary_request
 from recto.page.steps.compact import place_to_cut, to_summarise
@@ -58,7 +60,7 @@ async def summarise(run: LoadedRun) -> None:
 
 async def _write(run: LoadedRun, seen: View, messages: Sequence[Message]) -> str | None:
     """The summary in force carried on over some messages, piece by piece; None where the model gave none."""
-    settings, counter = run.inputs.agent.summary, run.runtime.counter
+    settings, counter = replace(run.inputs.agent.summary, locale=_language(run, seen)), run.runtime.counter
     pieces = summary_pieces(messages, settings=settings, counter=counter)
     reporter = ProgressReporter(run.writer.mention, f"{run.state.row.id}-{COMPACT}", run.runtime.clock)
     progress = Progress(label=COMPACT, done=0, total=len(pieces), unit="pieces")
@@ -73,6 +75,13 @@ async def _write(run: LoadedRun, seen: View, messages: Sequence[Message]) -> str
     finally:
         reporter.end()
     return summary
+
+
+def _language(run: LoadedRun, seen: View) -> str:
+    """What most of the user's messages are written in, of equals the newest; where none tells, the agent's language."""
+    said = [" ".join(texts_of(message)) for message in reversed(seen.messages) if isinstance(message, UserMessage)]
+    spoken = [found for words in said if (found := language_of(words))]
+    return mode(spoken) if spoken else run.inputs.agent.summary.locale
 
 
 async def _do_without(run: LoadedRun, problem: str) -> None:

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Literal, TypeAlias
 
 from recto.conversation.messages import AssistantPart, Text, ToolCall
-from recto.models.ports import CallDelta, CallStarted, Delta, ReplyEnd, TextDelta, Used
+from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta, Used
 from recto.page.prompt.tools_prompt import (
     CLOSE,
     FENCE,
@@ -27,12 +27,17 @@ from recto.page.prompt.tools_prompt import (
     parse_tool_calls,
     tag_holds,
 )
-from recto.worker.tools.call_forms import LeadingCalls, is_only_marks, may_be_shown, opening_holds, read_leading_calls
+from recto.worker.tools.call_forms import LeadingCalls, may_be_shown, opening_holds, read_leading_calls
+from recto.worker.tools.call_marks import is_only_marks
 from recto.worker.tools.made_up import makes_up_a_result
 from recto.worker.tools.offered_tools import OfferedTools
+from recto.worker.tools.thought_in_text import ThoughtInText
 
 INVENTED = (
     "You wrote the result of a tool yourself. Tools alone write results. Call the tool and wait, or answer without one."
+)
+THOUGHT_ONLY = (
+    "Your reply ended inside of your thought. End the thought with its closing tag, then call a tool or answer."
 )
 # The beginning of a tag, as far as it goes, or of a line that may open a fence.
 _BEGUN = "|".join(OPEN[:end] for end in range(1, len(OPEN)))
@@ -66,6 +71,7 @@ class CallsInText:
     def __init__(self, new_id: Iterator[str], tools: OfferedTools = NO_TOOLS, *, is_native: bool = False) -> None:
         """`is_native`: tools are offered natively too, so that fenced JSON is a call only of one that is offered."""
         self._new_id = new_id
+        self._thought = ThoughtInText()
         self._tools = tools
         self._known = tools if is_native else None
         # Native calls that are named like skills: their names and arguments come out at the end, as what they mean.
@@ -107,9 +113,8 @@ class CallsInText:
     def take(self, delta: Delta) -> list[Delta]:
         """One delta of the model's: what can be passed on after it."""
         match delta:
-            case TextDelta(text=words):
-                passed = self.feed(words)
-                return [TextDelta(text=passed)] if passed else []
+            case TextDelta(text=text):
+                return self._told(*self._thought.split(text))
             case CallStarted(index=index):
                 self._index = max(self._index, index + 1)
                 name = self._tools.find(delta.name) or delta.name
@@ -120,9 +125,18 @@ class CallsInText:
                 self._renamed[index].append(delta.arguments)
                 return []
             case ReplyEnd():
-                return self.end(delta)
+                if self._thought.is_open and delta.finish == "stop" and not self._index:
+                    self.problem = THOUGHT_ONLY
+                    return [Used(usage=delta.usage)] if delta.usage else []
+                return [*self._told(*self._thought.end()), *self.end(delta)]
             case _:
                 return [delta]
+
+    def _told(self, thought: str, words: str) -> list[Delta]:
+        """What can be passed on of more thought and words."""
+        passed = self.feed(words)
+        said: list[Delta] = [TextDelta(text=passed)] if passed else []
+        return [ReasoningDelta(text=thought), *said] if thought else said
 
     def feed(self, words: str) -> str:
         """More words of the model: those of them that are certainly words."""
@@ -182,6 +196,8 @@ class CallsInText:
             parsed = parse_tool_calls(text[:half], self._known)
         if parsed.problems or not parsed.calls:
             leading = read_leading_calls(text[self._passed :], self._tools, is_cut=is_cut)
+            if leading and leading.problem:
+                return replace(parsed, problems=parsed.problems or (leading.problem,))
             if leading and self._counts(parsed, leading):
                 return self._checked(Parsed(words=text[: self._passed], calls=leading.calls))
         if self._opening_is != "words":
@@ -324,7 +340,7 @@ class CallsInText:
         fence = self._ahead[self._safe : closing.end()]
         parsed = parse_tool_calls(fence, self._known)
         leading = read_leading_calls(fence, self._tools)
-        if parsed.calls or parsed.problems or (leading and leading.are_known):
+        if parsed.calls or parsed.problems or (leading and (leading.are_known or leading.problem)):
             self._place = "call"
         else:
             self._place, self._safe = "words", closing.end()

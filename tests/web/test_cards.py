@@ -1,0 +1,170 @@
+"""Cards on the page: calls of tools, every node of a uiSchema (P14), the badge of a skill that was taken up (S3)."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from recto.conversation.json import Json
+from recto.testing.model_server import Answer, Call
+from tests.api.scripted_server import Scripted
+from tests.web.page import WRITE, PageOpener, WebPage
+
+pytestmark = pytest.mark.full
+PIXEL = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
+    "+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+SERIES: list[Json] = [{"name": "Bonn", "values": [3, None, 7]}, {"name": "Rome", "values": [12, 15, 18]}]
+NODES: list[Json] = [
+    {"type": "text", "content": "A title of a card", "role": "title"},
+    {"type": "text", "content": "A subtitle", "role": "subtitle"},
+    {"type": "text", "content": "<b>Plain</b> words", "role": "body"},
+    {"type": "text", "content": "A caption", "role": "caption"},
+    {
+        "type": "stack",
+        "direction": "horizontal",
+        "children": [
+            {"type": "badge", "label": f"It is {status}", "status": status}
+            for status in ("info", "success", "warning", "error", "pending")
+        ],
+    },
+    {"type": "markdown", "content": "Some **bold** words"},
+    {"type": "image", "url": PIXEL, "alt": "A dot", "caption": "Inside the url"},
+    {"type": "image", "url": "https://pictures.example/a.png", "alt": "far away"},
+    {"type": "link", "label": "A page elsewhere", "url": "https://example.com/there"},
+    {"type": "button", "label": "Open it", "url": "https://example.com/open", "style": "primary"},
+    {"type": "button", "label": "Ask more", "message": "Tell me more of it", "style": "secondary"},
+    {"type": "list", "ordered": True, "items": [{"type": "text", "content": "first"}]},
+    {"type": "table", "columns": ["City", "Degrees"], "rows": [["Bonn", 22], ["Rome", None]]},
+    {"type": "fields", "items": [{"label": "Wind", "value": "north"}, {"label": "Rain", "value": None}]},
+    {"type": "code", "content": "print('hello')", "language": "python"},
+    {"type": "divider"},
+    {"type": "progress", "value": 3, "max": 4, "label": "Read"},
+    *(
+        {"type": "chart", "kind": kind, "title": f"A {kind} chart", "labels": ["Mo", "Tu", "We"], "series": SERIES}
+        for kind in ("bar", "line", "area", "pie")
+    ),
+]
+
+
+def shown(page: WebPage, server: Scripted, nodes: list[Json]) -> None:
+    server.answers.extend(
+        [Answer(calls=(Call(name="show", arguments=json.dumps({"nodes": nodes})),)), Answer(text="There it is.")]
+    )
+    page.say("Show me")
+    page.wait("text=There it is.")
+
+
+@pytest.mark.parametrize(("theme", "size"), [("light", (1280, 860)), ("dark", (390, 844))])
+def test_P14_every_node_is_drawn(
+    open_page: PageOpener, server: Scripted, tmp_path: Path, theme: str, size: tuple[int, int]
+):
+    page = open_page(theme=theme, size=size)
+    shown(page, server, NODES)
+    card = ".ui-shown"
+    words = page.texts(card)[0]
+    for part in ("A subtitle", "Plain", "A caption", "It is pending", "first", "north", "not known"):
+        assert part in words
+    assert page.texts(f"{card} h2") == ["A title of a card"]
+    assert page.texts(f"{card} .markdown strong") == ["bold"]
+    assert page.count(f"{card} img") == 1
+    assert page.count("role=link[name='Open picture: far away']") == 1
+    assert page.texts(f"{card} ol > li") == ["first"]
+    assert page.texts(f"{card} .ui-table >> nth=0 >> td") == ["Bonn", "22", "Rome", ""]
+    assert page.texts(f"{card} pre code") == ["print('hello')"]
+    assert page.count("role=progressbar[name='Read']") == 1
+    assert page.count(f"{card} hr") == 1
+    for kind in ("bar", "line", "area", "pie"):
+        assert page.count(f"role=img[name='A {kind} chart']") == 1
+    # Null is a gap: of the line that has one, two stretches are drawn.
+    assert page.count("svg[aria-label='A line chart'] polyline") == 3
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.screenshot(tmp_path / "nodes.png")
+    assert page.axe("main") == []
+    assert [address for address in page.asked() if "example" in address] == []
+
+
+def test_P14_the_values_of_a_chart_are_a_table_too(open_page: PageOpener, server: Scripted):
+    page = open_page()
+    shown(page, server, [{"type": "chart", "kind": "line", "labels": ["Mo", "Tu", "We"], "series": SERIES}])
+    page.click("text=Show the values")
+    assert page.texts(".chart-values tbody tr") == ["Mo\t3\t12", "Tu\t–\t15", "We\t7\t18"]
+
+
+def test_P14_links_open_elsewhere_and_a_button_says_its_message(open_page: PageOpener, server: Scripted):
+    page = open_page()
+    shown(page, server, NODES)
+    link = "a[href='https://example.com/there']"
+    assert page.run("return await page.locator(args.link).getAttribute('target')", link=link) == "_blank"
+    assert page.run("return await page.locator(args.link).getAttribute('rel')", link=link) == "noopener noreferrer"
+    assert page.count("a[href='https://example.com/open']") == 1
+    server.answers.append(Answer(text="More of it, then."))
+    page.click("role=button[name='Ask more']")
+    page.wait("text=More of it, then.")
+    assert "Tell me more of it" in " ".join(page.texts("role=log"))
+
+
+def test_P14_code_of_a_card_is_copied(open_page: PageOpener, server: Scripted):
+    page = open_page()
+    shown(page, server, [{"type": "code", "content": "print('hello')"}])
+    page.click(".ui-code >> role=button[name='Copy']")
+    page.wait(".ui-code >> role=button[name='Copied']")
+    assert page.evaluate("navigator.clipboard.readText()") == "print('hello')"
+
+
+def test_P14_a_call_tells_its_arguments_and_its_result(open_page: PageOpener, server: Scripted):
+    page = open_page()
+    server.answers.extend(
+        [Answer(calls=(Call(name="weather", arguments='{"city": "Bonn"}'),)), Answer(text="It is sunny.")]
+    )
+    page.say("How is the weather?")
+    page.wait("text=It is sunny.")
+    assert page.texts("details.call summary")[0].split("\n")[:2] == ["weather", "done"]
+    page.press("details.call summary", "Enter")
+    assert '"city": "Bonn"' in page.texts(".call-details")[0]
+    assert '"degrees": 22' in page.texts(".call-details")[0]
+    assert "Weather in Bonn" in page.texts(".ui-shown")[0]
+    page.reload()
+    page.wait(".ui-shown >> text=Weather in Bonn")
+    assert page.count("details.call.done") == 1
+
+
+def test_P14_a_call_that_failed_says_so_and_a_long_result_is_cut(open_page: PageOpener, server: Scripted):
+    page = open_page()
+    calls = (
+        Call(name="nobody_has_this", id="call_a"),
+        Call(name="lookup", arguments=json.dumps({"path": "p" * 3000}), id="call_b"),
+    )
+    server.answers.extend([Answer(calls=calls), Answer(text="That was all.")])
+    page.say("Try")
+    page.wait("text=That was all.")
+    page.reload()
+    page.click("details.call.failed summary")
+    page.wait(".call-error")
+    assert "Error" in page.texts("details.call.failed .call-part")
+    page.click("details.call.done summary")
+    long = "details.call.done .call-text >> nth=1"
+    assert len(page.texts(long)[0]) < 2100
+    page.run("await page.locator('details.call.done .call-all').last().click()")
+    assert len(page.texts(long)[0]) > 3000
+    assert page.axe("main") == []
+
+
+@pytest.mark.parametrize(
+    ("locale", "agent", "words", "badge"),
+    [
+        ("zh-CN", "vibe", "帮我看看八字", "✨ 已激活八字命理"),
+        ("en-US", "vibe-en", "Read my bazi, please.", "✨ Activated: Bazi"),
+    ],
+)
+def test_S3_a_skill_that_is_taken_up_is_told_by_a_badge(
+    open_page: PageOpener, demo: str, *, locale: str, agent: str, words: str, badge: str
+):
+    page = open_page(demo, locale=locale)
+    page.wait(WRITE)
+    page.run("await page.locator(`input[name=agent][value=${args.agent}]`).check()", agent=agent)
+    page.say(words)
+    page.wait(".activation")
+    assert page.texts(".activation") == [badge]
+    assert page.count(".activation[role=status]") == 1

@@ -1,0 +1,262 @@
+"""Where one writes on the page: keys, drafts, files from everywhere, limits, and the skill in force."""
+
+import base64
+import time
+from pathlib import Path
+
+import pytest
+
+from recto.testing.model_server import Answer
+from tests.api.scripted_server import Scripted
+from tests.web.page import WRITE, PageOpener, WebPage
+
+pytestmark = pytest.mark.full
+PLAIN = "one two three four five six"
+PICKER, SEND = "input[type=file]", "button[type=submit]"
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+UPLOADS = "**/api/v1/agent/attachments"
+
+
+def write(folder: Path, name: str, data: bytes) -> Path:
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+def said(page: WebPage) -> list[str]:
+    return page.texts(".bubble .plain-text")
+
+
+def chips(page: WebPage) -> list[str]:
+    """The files of the next message, each in one line."""
+    return [" ".join(text.split()) for text in page.texts(".upload")]
+
+
+def test_P17_enter_sends_and_shift_enter_is_a_line(open_page: PageOpener, server: Scripted):
+    page = open_page()
+    page.wait_until("document.activeElement.id === 'write'")
+    assert page.evaluate(f"document.querySelector('{SEND}').disabled") is True
+    page.run("await page.keyboard.type('One line')")
+    page.key("Shift+Enter")
+    page.run("await page.keyboard.type('and another')")
+    page.key("Enter")
+    page.wait(f"text={PLAIN}")
+    assert said(page) == ["One line\nand another"]
+    assert page.value(WRITE) == ""
+    page.wait_until("document.activeElement.id === 'write'")
+
+
+def test_P17_a_key_of_an_input_method_sends_nothing(open_page: PageOpener, server: Scripted):
+    page = open_page(locale="zh-CN")
+    page.fill(WRITE, "你好")
+    page.evaluate(
+        "document.querySelector('#write').dispatchEvent(new KeyboardEvent('keydown',"
+        " {key: 'Enter', isComposing: true, bubbles: true, cancelable: true}))"
+    )
+    page.evaluate(
+        "document.querySelector('#write').dispatchEvent(new KeyboardEvent('keydown',"
+        " {key: 'Enter', keyCode: 229, bubbles: true, cancelable: true}))"
+    )
+    time.sleep(0.2)
+    assert (page.value(WRITE), said(page)) == ("你好", [])
+
+
+def test_P17_a_draft_is_kept_for_each_thread_and_outlasts_a_reload(open_page: PageOpener, server: Scripted):
+    page = open_page()
+    page.say("First thread")
+    page.wait(f"text={PLAIN}")
+    page.wait_until("location.hash.startsWith('#/threads/')")
+    first = str(page.evaluate("location.hash"))
+    page.fill(WRITE, "half of a thought")
+    page.go("#/")
+    page.wait(".starters")
+    assert page.value(WRITE) == ""
+    page.fill(WRITE, "something new")
+    page.reload()
+    page.wait_until("document.querySelector('#write')?.value === 'something new'")
+    page.go(first)
+    page.wait_until("document.querySelector('#write')?.value === 'half of a thought'")
+    page.press(WRITE, "Enter")
+    page.wait("text=half of a thought")
+    page.reload()
+    page.wait("text=half of a thought")
+    assert page.value(WRITE) == ""
+
+
+@pytest.mark.parametrize(("locale", "words"), [("en-US", "Too long to be sent."), ("zh-CN", "太长了，无法发送")])
+def test_P17_what_is_too_long_is_told_before_it_is_sent(open_page: PageOpener, locale: str, words: str):
+    page = open_page(locale=locale)
+    page.fill(WRITE, "字" * 9_500)
+    page.wait("text=9,500")
+    assert page.evaluate(f"document.querySelector('{SEND}').disabled") is False
+    page.fill(WRITE, "字" * 10_001)
+    page.wait(f"text={words}")
+    assert page.evaluate(f"document.querySelector('{SEND}').disabled") is True
+    page.press(WRITE, "Enter")
+    assert said(page) == []
+
+
+def test_P9_picked_files_go_along_and_are_listed_by_the_ids_of_the_model(
+    open_page: PageOpener, server: Scripted, tmp_path: Path
+):
+    page = open_page()
+    page.wait("role=button[name='Attach files']")
+    page.choose_files(PICKER, write(tmp_path, "notes.txt", b"milk and bread\n"), write(tmp_path, "dot.png", PNG))
+    page.wait("role=button[name='Remove dot.png']")
+    page.wait("role=button[name='Remove notes.txt']")
+    assert chips(page)[0] == "notes.txt 15 B"
+    assert page.count(".upload img") == 1
+    page.say("Read these")
+    page.wait(f"text={PLAIN}")
+    assert page.count(".upload") == 0
+    page.wait(".file-about >> text=Picture · ")
+    page.reload()
+    page.wait(".file-chip img")
+    names = page.texts(".file-chip .file-name")
+    assert names == ["notes.txt", "dot.png"]
+    told = page.texts(".file-chip .file-about")
+    page_of_model = str(server.model.requests[-1].page["messages"])
+    assert [about.partition(" · ")[0] for about in told] == ["Document", "Picture"]
+    assert all(about.partition(" · ")[2] in page_of_model for about in told)
+    page.wait_until("document.querySelector('.file-chip img').naturalWidth === 1")
+
+
+DROP = """
+const data = await page.evaluateHandle(({names}) => {
+  const given = new DataTransfer();
+  for (const name of names) given.items.add(new File(['dropped words'], name, {type: 'text/plain'}));
+  return given;
+}, args);
+await page.dispatchEvent(args.where, args.event, {dataTransfer: data});
+"""
+
+
+def test_P9_files_are_dropped_anywhere_on_the_conversation(open_page: PageOpener, server: Scripted):
+    page = open_page()
+    page.wait("role=button[name='Attach files']")
+    page.run(DROP, where=".page-bar", event="dragenter", names=["a.txt"])
+    page.wait("text=Drop the files to attach them")
+    page.run(DROP, where=".page-bar", event="drop", names=["a.txt", "b.txt"])
+    page.wait("text=Drop the files to attach them", state="hidden")
+    page.wait("role=button[name='Remove b.txt']")
+    page.wait("role=button[name='Remove a.txt']")
+    page.press(WRITE, "Enter")
+    page.wait(f"text={PLAIN}")
+    assert page.texts(".file-chip .file-name") == ["a.txt", "b.txt"]
+
+
+def test_P9_a_picture_is_pasted(open_page: PageOpener, server: Scripted):
+    page = open_page()
+    page.wait("role=button[name='Attach files']")
+    page.run(
+        """await page.evaluate((data) => {
+          const given = new DataTransfer();
+          const bytes = Uint8Array.from(atob(data), (one) => one.charCodeAt(0));
+          given.items.add(new File([bytes], 'pasted.png', {type: 'image/png'}));
+          const event = new ClipboardEvent('paste', {clipboardData: given, bubbles: true, cancelable: true});
+          document.querySelector('#write').dispatchEvent(event);
+        }, args.data)""",
+        data=base64.b64encode(PNG).decode(),
+    )
+    page.wait("role=button[name='Remove pasted.png']")
+    page.expect(".upload img")
+
+
+def test_P9_progress_is_told_and_an_upload_can_be_cancelled(open_page: PageOpener, server: Scripted, tmp_path: Path):
+    page = open_page()
+    page.wait("role=button[name='Attach files']")
+    page.run(
+        "globalThis.held = []; await page.route(args.where, (route) => { globalThis.held.push(route); })", where=UPLOADS
+    )
+    page.choose_files(PICKER, write(tmp_path, "slow.txt", b"slow"), write(tmp_path, "gone.txt", b"gone"))
+    page.wait("role=progressbar[name='Upload of slow.txt']")
+    page.fill(WRITE, "Read it")
+    assert page.evaluate(f"document.querySelector('{SEND}').disabled") is True
+    page.click("role=button[name='Cancel the upload of gone.txt']")
+    page.wait("text=gone.txt", state="hidden")
+    page.run(
+        "for (const route of globalThis.held) await route.continue().catch(() => {}); await page.unroute(args.where)",
+        where=UPLOADS,
+    )
+    page.wait("role=button[name='Remove slow.txt']")
+    page.press(WRITE, "Enter")
+    page.wait(f"text={PLAIN}")
+    assert page.texts(".file-chip .file-name") == ["slow.txt"]
+
+
+def test_P9_an_upload_that_reached_nobody_is_tried_again(open_page: PageOpener, server: Scripted, tmp_path: Path):
+    page = open_page()
+    page.wait("role=button[name='Attach files']")
+    page.run("await page.route(args.where, (route) => route.abort())", where=UPLOADS)
+    page.choose_files(PICKER, write(tmp_path, "notes.txt", b"milk"))
+    page.wait("text=The server could not be reached. Try again.")
+    page.run("await page.unroute(args.where)", where=UPLOADS)
+    page.click("role=button[name='Upload notes.txt again']")
+    page.wait("role=button[name='Remove notes.txt']")
+    page.expect("text=could not be reached", state="hidden")
+
+
+def test_P9_a_refused_file_says_why_and_the_others_go_on(open_page: PageOpener, server: Scripted, tmp_path: Path):
+    page = open_page()
+    page.wait("role=button[name='Attach files']")
+    page.choose_files(PICKER, write(tmp_path, "empty.txt", b""), write(tmp_path, "fine.txt", b"words"))
+    page.wait(".upload.failed >> text=empty")
+    page.wait(".upload.ready >> text=fine.txt")
+    assert page.texts(".upload-problem")[0] not in ("", "The server could not be reached. Try again.")
+    page.say("Read what you can")
+    page.wait(f"text={PLAIN}")
+    assert page.texts(".file-chip .file-name") == ["fine.txt"]
+
+
+def test_R12_files_of_an_edited_message_come_back_with_its_words(
+    open_page: PageOpener, server: Scripted, tmp_path: Path
+):
+    page = open_page()
+    page.wait("role=button[name='Attach files']")
+    page.choose_files(PICKER, write(tmp_path, "notes.txt", b"milk"))
+    page.wait("role=button[name='Remove notes.txt']")
+    page.say("Read this")
+    page.wait(f"text={PLAIN}")
+    page.wait(".round.stop", state="hidden")
+    page.press(WRITE, "ArrowUp")
+    page.wait(".upload.ready >> text=notes.txt")
+    assert page.value(WRITE) == "Read this"
+    server.answers[:] = [Answer(text="Read again.")]
+    page.press(WRITE, "Enter")
+    page.wait("text=Read again.")
+    assert page.texts(".file-chip .file-name") == ["notes.txt"]
+
+
+def test_P9_an_agent_without_files_says_so(open_page: PageOpener, demo: str):
+    page = open_page(demo)
+    page.run("await page.locator('input[name=agent][value=vibe-en]').check()")
+    page.wait("role=button[name='Attach files']", state="hidden")
+    page.run(DROP, where=".page-bar", event="drop", names=["a.txt"])
+    page.expect("text=This agent takes no files.")
+
+
+SKILLS = {
+    "en-US": ("vibe-en", "Do my Bazi chart", "Skill: ", "Leave the skill", "The next message leaves", "Stay in it"),
+    "zh-CN": ("vibe", "帮我算八字", "技能：", "退出技能", "发送下一条消息时退出", "不退出"),
+}
+
+
+@pytest.mark.parametrize("locale", SKILLS)
+def test_S3_the_skill_in_force_is_told_and_can_be_left(open_page: PageOpener, demo: str, locale: str):
+    agent, words, skill, leave, leaving, stay = SKILLS[locale]
+    page = open_page(demo, locale=locale)
+    page.run("await page.locator('input[name=agent][value=' + args.agent + ']').check()", agent=agent)
+    page.say(words)
+    page.wait(f".skill >> text={skill}")
+    page.click(f".skill >> role=button[name=/{leave}/]")
+    page.wait(f"text={leaving}")
+    page.click(f"role=button[name='{stay}']")
+    page.wait(f".skill >> text={skill}")
+    page.click(f".skill >> role=button[name=/{leave}/]")
+    page.wait(".round.stop", state="hidden")
+    page.say("Thanks!")
+    page.wait(".skill", state="hidden")
+    page.wait(".round.stop", state="hidden")
+    page.expect(".skill", state="hidden")

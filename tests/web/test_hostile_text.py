@@ -1,0 +1,130 @@
+"""Whatever models, tools, files and users write is text on the page: nothing of it runs, nothing is loaded for it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from recto.ids import new_id
+from recto.testing.client import request
+from recto.testing.model_server import Answer, Call
+from tests.api.scripted_server import ALICE, Scripted
+from tests.web.hostile import HOSTILE
+from tests.web.page import PageOpener, WebPage
+
+pytestmark = pytest.mark.full
+BLOCKS = "\n\n".join(HOSTILE)
+SAFE = r"/^(https?:|mailto:|\/|\.\/|#|blob:|data:image\/)/i"
+NAMES = "/^(href|src|action|formaction|xlink:href|data)$/"
+ODD = "iframe, object, embed, style, base, meta[http-equiv], script:not([src]), form[action]"
+LOOK = f"""(() => {{
+  const bad = [...document.querySelectorAll("{ODD}")].map((one) => one.tagName);
+  for (const one of document.querySelectorAll("*"))
+    for (const {{ name, value }} of one.attributes)
+      if (name.startsWith("on") || ({NAMES}.test(name) && !{SAFE}.test(value)))
+        bad.push(`${{one.tagName}} ${{name}}=${{value}}`);
+  return bad;
+}})()"""
+HOVER = """
+for (const one of await page.locator('main a, main summary').all()) await one.hover({timeout: 300}).catch(() => {});
+await page.waitForTimeout(200);
+"""
+
+
+def expect_harmless(page: WebPage, server: Scripted) -> None:
+    """Point at everything, and see that nothing ran."""
+    page.run(HOVER)
+    assert page.evaluate("window.ran ?? null") is None
+    assert page.evaluate(LOOK) == []
+    elsewhere = [address for address in page.asked() if not address.startswith((server.url, "blob:", "data:"))]
+    assert elsewhere == []
+
+
+def ask(server: Scripted, words: str, *answers: Answer) -> str:
+    server.answers.extend(answers)
+    thread = new_id()
+    body = {"threadId": thread, "runId": new_id(), "messages": [{"id": new_id(), "role": "user", "content": words}]}
+    assert b"RUN_FINISHED" in server.post(body, accept="text/event-stream").body
+    return thread
+
+
+def test_the_list_is_long_enough():
+    assert len(set(HOSTILE)) >= 60
+
+
+def test_an_answer_is_markdown_without_html(open_page: PageOpener, server: Scripted):
+    thread = ask(server, "Say something bad.", Answer(text=BLOCKS + "\n\nThe end of it."))
+    page = open_page(at=f"#/threads/{thread}")
+    page.wait("text=The end of it.")
+    expect_harmless(page, server)
+
+
+def test_a_streamed_answer_is_no_different(open_page: PageOpener, server: Scripted):
+    server.answers.append(Answer(text=BLOCKS + "\n\nThe end of it."))
+    page = open_page()
+    page.say("Say something bad.")
+    page.wait("text=The end of it.")
+    expect_harmless(page, server)
+
+
+def test_words_of_users_and_titles_are_plain_text(open_page: PageOpener, server: Scripted):
+    thread = ask(server, BLOCKS[:9000], Answer(text="Understood."))
+    for number, text in enumerate(HOSTILE[:20]):
+        title = " ".join(text.split())[:200]
+        reply = request(
+            server.url,
+            "PATCH",
+            f"/api/v1/agent/threads/{ask(server, f'thread {number}')}",
+            {"title": title},
+            token=ALICE,
+        )
+        assert reply.status == 200
+    page = open_page(at=f"#/threads/{thread}")
+    page.wait("text=Understood.")
+    page.wait(".thread-title")
+    expect_harmless(page, server)
+
+
+def test_results_arguments_and_thoughts_are_text(open_page: PageOpener, server: Scripted):
+    call = Call(name="weather", arguments=json.dumps({"city": BLOCKS}), id="call_0")
+    thread = ask(server, "How is the weather?", Answer(text="", calls=(call,)), Answer(text="Bad.", reasoning=BLOCKS))
+    page = open_page(at=f"#/threads/{thread}")
+    page.wait("text=Bad.")
+    page.run("for (const one of await page.locator('main summary').all()) await one.click()")
+    expect_harmless(page, server)
+
+
+def test_cards_show_what_they_are_given_as_text(open_page: PageOpener, server: Scripted):
+    nodes = [{"type": "text", "content": text} for text in HOSTILE]
+    nodes += [{"type": "markdown", "content": text} for text in HOSTILE]
+    nodes += [{"type": "code", "content": text, "language": "html"} for text in HOSTILE[:10]]
+    nodes += [{"type": "link", "label": text, "url": "javascript:window.ran=1"} for text in HOSTILE[:10]]
+    nodes += [{"type": "image", "url": "https://example.com/x.png", "alt": text} for text in HOSTILE[:10]]
+    nodes += [{"type": "table", "columns": [text], "rows": [[text]]} for text in HOSTILE[:10]]
+    calls = [
+        Call(name="show", arguments=json.dumps({"nodes": nodes[at : at + 60]}), id=f"call_{at}")
+        for at in range(0, len(nodes), 60)
+    ]
+    thread = ask(server, "Show it.", Answer(text="", calls=tuple(calls)), Answer(text="There it is."))
+    page = open_page(at=f"#/threads/{thread}")
+    page.wait("text=There it is.")
+    expect_harmless(page, server)
+
+
+def test_names_of_files_are_text(open_page: PageOpener, server: Scripted, tmp_path: Path):
+    names = [
+        "<img src=x onerror=window.ran=1>.txt",
+        "'\"><script>window.ran=1<∕script>.txt",
+        "javascript:window.ran=1.txt",
+    ]
+    for name in names:
+        (tmp_path / name).write_text("words", encoding="utf-8")
+    page = open_page()
+    page.choose_files("input[type=file]", *[tmp_path / name for name in names])
+    page.wait_until("document.querySelectorAll('[role=progressbar]').length === 0")
+    page.say("Look at these.")
+    page.wait("text=one two three four five six")
+    expect_harmless(page, server)
+    page.reload()
+    page.wait("text=one two three four five six")
+    expect_harmless(page, server)

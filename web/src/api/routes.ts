@@ -1,0 +1,76 @@
+/** The routes of the server that the page uses, typed by its own description. */
+
+import type { MessageRow } from "./agui.ts";
+import { ask, send } from "./request.ts";
+import type { components, paths } from "./schema.ts";
+
+type Shapes = components["schemas"];
+
+export type ThreadRow = Shapes["ThreadRow"];
+export type ThreadDetails = paths["/api/v1/agent/threads/{id}"]["get"]["responses"][200]["content"]["application/json"];
+export type ThreadsPage = Shapes["ThreadsShape"];
+export type Agent = Shapes["AgentShape"];
+export type Skill = Shapes["SkillShape"];
+export type RunRow = paths["/api/v1/agent/runs/{id}"]["get"]["responses"][200]["content"]["application/json"];
+export type Call = Shapes["CallShape"];
+export type CallSummary = Shapes["CallRow"];
+export type Difference = Shapes["DifferenceShape"];
+export type RolledBack =
+  paths["/api/v1/agent/threads/{id}/rollback"]["post"]["responses"][200]["content"]["application/json"];
+export type Restored =
+  paths["/api/v1/agent/threads/{id}/files/restore"]["post"]["responses"][200]["content"]["application/json"];
+export type Profile = paths["/api/v1/profile"]["get"]["responses"][200]["content"]["application/json"];
+
+export interface Admitted {
+  readonly taskId: string;
+  readonly threadId: string;
+  readonly runId: string;
+  readonly created: string;
+}
+
+export interface MessagesPage {
+  readonly messages: readonly MessageRow[];
+  readonly next: string | null;
+  readonly activeRun: string | null;
+}
+
+export interface Me {
+  readonly user: string;
+}
+
+const AGENT = "/api/v1/agent";
+const thread = (id: string) => `${AGENT}/threads/${encodeURIComponent(id)}`;
+const run = (id: string) => `${AGENT}/runs/${encodeURIComponent(id)}`;
+
+export const getMe = () => ask<Me>(`${AGENT}/me`);
+export const getAgents = () => ask<{ agents: Agent[] }>(`${AGENT}/agents`);
+
+export const listThreads = (query: { cursor?: string | null; search?: string | null; limit?: number }) =>
+  ask<ThreadsPage>(`${AGENT}/threads`, { query });
+export const getThread = (id: string, signal?: AbortSignal) =>
+  ask<ThreadDetails>(thread(id), signal ? { signal } : {});
+export const renameThread = (id: string, title: string) =>
+  ask<ThreadRow>(thread(id), { method: "PATCH", body: { title } });
+export const deleteThread = (id: string) => send(thread(id), { method: "DELETE" });
+export const forkThread = (id: string, before: string | null) =>
+  ask<ThreadRow>(`${thread(id)}/fork`, { method: "POST", body: before === null ? {} : { before } });
+export const rollBack = (id: string, messageId: string) =>
+  ask<RolledBack>(`${thread(id)}/rollback`, { method: "POST", body: { messageId } });
+export const undoRollback = (id: string) => ask<unknown>(`${thread(id)}/undo`, { method: "POST" });
+export const compactThread = (id: string, runId: string) =>
+  ask<Admitted>(`${thread(id)}/compact`, { method: "POST", body: { runId, protocolVersion: "1.0" } });
+export const restoreFiles = (id: string, messageId: string) =>
+  ask<Restored>(`${thread(id)}/files/restore`, { method: "POST", body: { messageId } });
+export const getMessages = (id: string, since: string | null, signal?: AbortSignal) =>
+  ask<MessagesPage>(`${thread(id)}/messages`, { query: { details: 1, since }, ...(signal ? { signal } : {}) });
+export const previewThread = (id: string, body: unknown) =>
+  ask<Call & { next: string; notes: string[] }>(`${thread(id)}/preview`, { method: "POST", body });
+
+export const startRun = (body: unknown) => ask<Admitted>(`${AGENT}/runs`, { method: "POST", body });
+export const cancelRun = (id: string) => ask<unknown>(`${run(id)}/cancel`, { method: "POST" });
+export const resumeRun = (id: string, resume: unknown) =>
+  ask<Admitted>(`${run(id)}/resume`, { method: "POST", body: { resume } });
+
+export const getProfile = () => ask<Profile>("/api/v1/profile");
+export const changeProfile = (patch: unknown, agent: string | null) =>
+  ask<Profile>("/api/v1/profile", { method: "PATCH", query: { agent }, body: patch });

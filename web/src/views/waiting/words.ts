@@ -1,0 +1,63 @@
+import { bilingual } from "../../language/language.ts";
+
+export const words = bilingual(
+  {
+    region: "Waits for you",
+    approvals: (count: number) => (count === 1 ? "One call waits for your approval." : `${count} calls wait for your approval.`),
+    forms: (count: number) => (count === 1 ? "A form waits for you." : `${count} forms wait for you.`),
+    question: (tool: string) => `May ${tool} be called?`,
+    expires: (time: string) => `Waits until ${time}`,
+    expired: "This has waited too long: it cannot be approved any more. The model is told so when you go on.",
+    words: "Words for the model",
+    optional: "optional",
+    wordsExample: "Such as: not before Friday",
+    approve: "Approve",
+    approveChanged: "Approve the changed call",
+    approveAll: (count: number) => `Approve all ${count}`,
+    deny: "Deny",
+    change: "Change arguments",
+    keep: "Leave as they were",
+    arguments: "Arguments",
+    sending: "Sending…",
+    send: "Send",
+    ratherNot: "Rather not",
+    answered: (title: string) => `${title}: answered. It is sent with the others.`,
+    edit: "Change the answer",
+    elsewhere: "Another program has to answer a call as well.",
+    declined: "The user would rather not say.",
+  },
+  {
+    region: "等你处理",
+    approvals: (count: number) => `有 ${count} 个调用等你批准。`,
+    forms: (count: number) => `有 ${count} 份表单等你填写。`,
+    question: (tool: string) => `允许调用 ${tool} 吗？`,
+    expires: (time: string) => `等到 ${time}`,
+    expired: "等待时间已过，不能再批准。继续对话时会告诉模型。",
+    words: "给模型的话",
+    optional: "选填",
+    wordsExample: "例如：周五之前不要发",
+    approve: "批准",
+    approveChanged: "批准修改后的调用",
+    approveAll: (count: number) => `全部批准（${count}）`,
+    deny: "拒绝",
+    change: "修改参数",
+    keep: "保持原样",
+    arguments: "参数",
+    sending: "正在发送…",
+    send: "提交",
+    ratherNot: "不想说",
+    answered: (title: string) => `${title}：已填好，会和其他表单一起提交。`,
+    edit: "修改",
+    elsewhere: "还有一个调用要由其他程序回答。",
+    declined: "用户不想说。",
+  },
+);
+
+/** The form of a birth speaks the language of its agent. */
+export const BIRTH = {
+  en: {
+    title: "Tell me about your birth",
+    about: "It is used for your charts only. You can change or delete it at any time.",
+  },
+  zh: { title: "请告诉我你的出生信息", about: "只用于排盘，随时可以修改或删除。" },
+} as const;

@@ -1,0 +1,168 @@
+/** Calls of a thread: their order, their plot, what is other in the next, and all of it in both languages. */
+
+import { afterEach, describe, expect, test } from "vitest";
+
+import type { Difference, ThreadCall } from "../src/api/calls.ts";
+import { locale } from "../src/language/language.ts";
+import { linkTo, readRoute } from "../src/state/route.ts";
+import { callBefore, chosenCall, neighboursOf } from "../src/views/inspector/thread/call_order.ts";
+import { breakRow, causeInWords } from "../src/views/inspector/changes/difference_rows.ts";
+import { figuresOf, labelled, short, slotAt, ticks, yAt } from "../src/views/inspector/thread/plot_scale.ts";
+import { notesInWords } from "../src/views/inspector/preview_notes.ts";
+import { inChinese, reasonInWords, ruleInWords } from "../src/views/inspector/parts/reasons.ts";
+
+const CAUSES = [
+  "turn_closed",
+  "window_slid",
+  "fold_step",
+  "compaction",
+  "skill_changed",
+  "prompt_changed",
+  "tools_changed",
+  "settings_changed",
+  "documents_changed",
+  "reminder_changed",
+  "rollback",
+  "retry",
+  "repaired",
+  "model_changed",
+  "purpose_changed",
+];
+
+function call(run: string, n: number, more: Partial<ThreadCall> = {}): ThreadCall {
+  return {
+    run,
+    n,
+    purpose: "reply",
+    model: "demo",
+    started: "2026-01-01T00:00:00Z",
+    firstToken: null,
+    ended: null,
+    finish: null,
+    usage: null,
+    price: null,
+    tokens: 100,
+    saved: 0,
+    digest: "",
+    error: null,
+    ...more,
+  };
+}
+
+afterEach(() => {
+  locale.value = "en";
+});
+
+describe("order", () => {
+  const calls = [call("a", 1), call("a", 2), call("b", 1, { purpose: "title" }), call("b", 2), call("b", 3, { purpose: "summary" })];
+
+  test("without a number it is the run's last reply", () => {
+    expect(chosenCall(calls, "b", null)?.n).toBe(2);
+    expect(chosenCall(calls, "b", 3)?.purpose).toBe("summary");
+    expect(chosenCall(calls, "b", 9)).toBeNull();
+    expect(chosenCall(calls, "c", null)).toBeNull();
+  });
+
+  test("one goes from call to call across runs", () => {
+    expect(neighboursOf(calls, { run: "b", n: 1 })).toMatchObject({ previous: { run: "a", n: 2 }, next: { run: "b", n: 2 } });
+    expect(neighboursOf(calls, { run: "a", n: 1 }).previous).toBeNull();
+    expect(neighboursOf(calls, { run: "z", n: 1 })).toEqual({ previous: null, next: null });
+  });
+
+  test("a call is held against the one before it for the same purpose", () => {
+    expect(callBefore(calls, { run: "b", n: 2 })).toMatchObject({ run: "a", n: 2 });
+    expect(callBefore(calls, { run: "b", n: 1 })).toBeNull();
+  });
+});
+
+describe("plot", () => {
+  test("lines stand at round numbers and reach above the highest bar", () => {
+    expect(ticks(4841)).toEqual([0, 2000, 4000, 6000]);
+    expect(ticks(0)).toEqual([0]);
+    for (const most of [1, 7, 99, 12345, 3e6]) expect(ticks(most).at(-1)).toBeGreaterThanOrEqual(most);
+  });
+
+  test("nothing stands at the foot and the most at the top", () => {
+    const scale = { top: 10, height: 100, most: 50 };
+    expect([0, 25, 50].map((value) => yAt(value, scale))).toEqual([110, 60, 10]);
+    expect(yAt(0, { ...scale, most: 0 })).toBe(110);
+  });
+
+  test("bars share the width, in order, and stay inside it", () => {
+    for (const count of [1, 4, 500]) {
+      const slots = Array.from({ length: count }, (_, at) => slotAt(at, count, 40, 400));
+      expect(slots[0]?.left).toBeGreaterThanOrEqual(39.5);
+      expect((slots.at(-1)?.left ?? 0) + (slots.at(-1)?.width ?? 0)).toBeLessThanOrEqual(440.5);
+      expect(slots.every((slot) => slot.width >= 1)).toBe(true);
+    }
+    expect(labelled(4, 400)).toEqual([0, 1, 2, 3]);
+    expect(labelled(500, 400).length).toBeLessThan(15);
+  });
+
+  test("figures are the provider's where it told them, and a cache never has more than was sent", () => {
+    const usage = { inputTokens: 90, cachedInputTokens: 200 };
+    expect(figuresOf(call("a", 1, { usage, saved: 7 }))).toMatchObject({ sent: 90, cached: 90, saved: 7, price: null });
+    expect(figuresOf(call("a", 1, { saved: null }))).toMatchObject({ sent: 100, cached: 0, saved: 0 });
+    expect([999, 1500, 2_000_000].map(short)).toEqual(["999", "1.5k", "2M"]);
+  });
+});
+
+describe("difference", () => {
+  test.each(CAUSES)("the cause %s has words in both languages", (cause) => {
+    const en = causeInWords(cause);
+    locale.value = "zh";
+    const zh = causeInWords(cause);
+    expect(en).not.toContain(cause);
+    expect(zh).toMatch(/[一-鿿]/);
+    expect(zh).not.toContain(cause);
+  });
+
+  test("a cause nobody knows is told by its name", () => {
+    expect(causeInWords("moon_phase")).toContain("moon_phase");
+  });
+
+  test("the break stands at the row that has the first other byte", () => {
+    const difference = {
+      firstDifference: { offset: 9, before: { place: 5 }, after: null },
+      prefixBreak: { cause: "retry" },
+      parts: [
+        { change: "same", places: { before: [0, 5], after: [0, 5] } },
+        { change: "added", places: { before: null, after: [5, 6] } },
+        { change: "changed", places: { before: [5, 6], after: [6, 7] } },
+      ],
+    } as unknown as Difference;
+    expect(breakRow(difference)).toBe(2);
+    expect(breakRow({ ...difference, prefixBreak: null })).toBe(-1);
+  });
+});
+
+describe("words", () => {
+  test("reasons are the server's own in English, and Chinese where they are known", () => {
+    expect(reasonInWords("as in the conversation")).toBe("as in the conversation");
+    locale.value = "zh";
+    expect(reasonInWords("as in the conversation")).toBe("与对话一致");
+    expect(reasonInWords("shop.py: read 2 counted from the newest, 1 stay")).toBe("shop.py：从最新数起第 2 次读取，只保留 1 次");
+    expect(inChinese("who the agent is and how it works; next step ready")).toBe("智能体是谁、如何工作；下一步 ready");
+    expect(inChinese("something new")).toBe("something new");
+    expect(ruleInWords("F1", "reminder")).toBe("提醒");
+    expect(ruleInWords("X9", "of a plugin")).toBe("of a plugin");
+  });
+
+  test("notes of a preview say no more than what is not told by what comes first", () => {
+    const notes = [
+      "A run would run tools first; this page has no results of them.",
+      "A run is at work on this thread: what it says before the next one begins is not in this page.",
+      "The tool collect_birth_info would act on the client's answer first; here ...",
+    ];
+    expect(notesInWords(notes)).toHaveLength(2);
+    locale.value = "zh";
+    expect(notesInWords(notes)[1]).toContain("工具 collect_birth_info 会先");
+  });
+});
+
+describe("addresses", () => {
+  test("a preview has an address of its own", () => {
+    expect(readRoute("#/threads/t%201/preview")).toEqual({ view: "preview", thread: "t 1" });
+    expect(linkTo({ view: "preview", thread: "t 1" })).toBe("#/threads/t%201/preview");
+  });
+});
