@@ -236,6 +236,7 @@ async def test_R15_what_is_kept_cannot_be_made_a_link_by_a_command(linked: Linke
     assert '"exitCode":0' in await linked.tell("true")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("is_other", [False, True])
 @pytest.mark.parametrize("target", ["..", "../../../../../oldroot{outside}"])
 async def test_R15_a_link_that_is_swapped_with_a_folder_all_the_time_leads_no_command_out(
