@@ -100,6 +100,8 @@ def test_the_first_differing_byte_is_what_a_comparison_byte_by_byte_finds(head: 
 def test_a_page_beside_itself_is_one_row_and_a_manifest_comes_back_from_its_rows(
     log: tuple[Message, ...], wire: WireName
 ):
+    # Only calls of a server are stored, and every message of its log has an id.
+    log = tuple(replace(message, id=message.id or f"m{place}") for place, message in enumerate(log))
     _, manifest = assemble(Facts(log=log, target=Target(wire=wire, model="m"), fold=replace(FOLD)))
     stored = load_object(dump({"parts": manifest.rows(), "tokens": manifest.tokens.tokens, "skill": None})) or {}
     again = read_manifest(stored)
