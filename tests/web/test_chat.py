@@ -132,6 +132,7 @@ def test_R12_an_edited_message_comes_back_into_the_box_and_undo_brings_all_back(
 ):
     page = open_page(at=f"#/threads/{talk(server, 'First words', 'Second words')}")
     page.wait("text=Second words")
+    page.fill(WRITE, "half a thought")
     page.run("await page.locator('.turn').first().hover()")
     page.click("role=button[name='Edit the message']")
     page.wait_until("document.querySelector('#write').value === 'First words'")
@@ -140,7 +141,8 @@ def test_R12_an_edited_message_comes_back_into_the_box_and_undo_brings_all_back(
     page.click(UNDO)
     page.wait("text=Second words")
     assert said(page) == ["First words", "Second words"]
-    assert page.value(WRITE) == ""
+    assert page.value(WRITE) == "half a thought"
+    page.fill(WRITE, "")
     page.press(WRITE, "ArrowUp")
     page.wait_until("document.querySelector('#write').value === 'Second words'")
     page.fill(WRITE, "Other words")

@@ -201,13 +201,15 @@ def test_P9_an_upload_that_reached_nobody_is_tried_again(open_page: PageOpener, 
 def test_P9_a_refused_file_says_why_and_the_others_go_on(open_page: PageOpener, server: Scripted, tmp_path: Path):
     page = open_page()
     page.wait("role=button[name='Attach files']")
-    page.choose_files(PICKER, write(tmp_path, "empty.txt", b""), write(tmp_path, "fine.txt", b"words"))
+    # As many as one message takes: what is refused is none of them.
+    names = [f"fine{number}.txt" for number in range(10)]
+    page.choose_files(PICKER, write(tmp_path, "empty.txt", b""), *[write(tmp_path, name, b"words") for name in names])
     page.wait(".upload.failed >> text=empty")
-    page.wait(".upload.ready >> text=fine.txt")
+    page.wait_until("document.querySelectorAll('.upload.ready').length === 10")
     assert page.texts(".upload-problem")[0] not in ("", "The server could not be reached. Try again.")
     page.say("Read what you can")
     page.wait(f"text={PLAIN}")
-    assert page.texts(".file-chip .file-name") == ["fine.txt"]
+    assert page.texts(".file-chip .file-name") == names
 
 
 def test_R12_files_of_an_edited_message_come_back_with_its_words(

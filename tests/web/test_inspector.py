@@ -290,6 +290,17 @@ def test_X1_a_preview_shows_what_the_words_in_the_box_would_send_and_sends_nothi
     assert page.value(WRITE) == "Tell me about b.txt, 谢谢"
 
 
+def test_X1_a_preview_of_a_new_thread_outlasts_a_reload(open_page: PageOpener):
+    page = open_page()
+    page.fill(WRITE, "The first words of all")
+    page.click("role=button[name='What would be sent now']")
+    page.wait(".part >> text=The first words of all")
+    assert page.evaluate("location.hash") == "#/preview"
+    page.reload()
+    page.wait(".part >> text=The first words of all")
+    assert page.value(WRITE) == "The first words of all"
+
+
 def test_X1_a_call_is_exported_as_json(
     open_page: PageOpener, priced: Scripted, read_twice: tuple[str, str], tmp_path: Path
 ):

@@ -3,7 +3,8 @@
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
-import { credential } from "./api/credential.ts";
+import { beginAnew, credential, isSomebodyElse } from "./api/credential.ts";
+import { getMe } from "./api/routes.ts";
 import { lazy } from "./parts/lazy.tsx";
 import { loadAgents } from "./state/agents.ts";
 import { current, watchCurrent } from "./state/current.ts";
@@ -42,6 +43,8 @@ export function App() {
 
 function Shell() {
   useEffect(() => {
+    // Who this is is told here too, for tokens that came by the address.
+    getMe().then(({ user }) => isSomebodyElse(user) && beginAnew(credential.value), () => undefined);
     loadAgents().catch(notifyError);
     void refreshThreads();
     return watchCurrent();
@@ -77,7 +80,7 @@ function Shell() {
 /** What the model saw in a call, or would see now. */
 function Beside({ shown }: { shown: Extract<Route, { view: "call" | "preview" }> }) {
   const close = () => go({ view: "chat", thread: current.value.isNew.value ? null : shown.thread });
-  if (shown.view === "preview") return <PreviewPage thread={shown.thread} onClose={close} />;
+  if (shown.view === "preview") return <PreviewPage thread={shown.thread ?? current.value.id} onClose={close} />;
   return <Inspector thread={shown.thread} run={shown.run} n={shown.n} onClose={close} />;
 }
 

@@ -26,7 +26,7 @@ test("nothing, spaces and too much are not sent; characters are counted as the s
 });
 
 test("a message that comes back brings its files, and leaves when it is taken back unchanged", () => {
-  const draft = new Draft("old words");
+  const draft = new Draft("");
   const file = { id: null, name: "a.txt", kind: "document", url: "/f" } as const;
   draft.bringBack("said", [file]);
   expect([draft.text.value, draft.uploads.ready.value]).toEqual(["said", [file]]);
@@ -36,6 +36,17 @@ test("a message that comes back brings its files, and leaves when it is taken ba
   draft.text.value = "said otherwise";
   draft.takeBack();
   expect(draft.text.value).toBe("said otherwise");
+});
+
+test("what was in the box is there again once the message that came back is said or taken back", () => {
+  const draft = new Draft("half a thought");
+  draft.bringBack("said first", []);
+  draft.bringBack("said second", []);
+  expect(draft.text.value).toBe("said second");
+  draft.clear();
+  expect(draft.text.value).toBe("half a thought");
+  draft.clear();
+  expect(draft.text.value).toBe("");
 });
 
 test("drafts are kept by thread; one of a new thread goes along when it gets its place", () => {

@@ -1,6 +1,7 @@
 /** One request to the server, with the credential of this tab. What is refused is raised with the server's own words. */
 
 import { credential, refuse } from "./credential.ts";
+import { words } from "./words.ts";
 
 /** A refusal of the server, or none of it at all (`status` 0). `detail` is a sentence for people. */
 export class ApiError extends Error {
@@ -30,11 +31,15 @@ export interface Request {
   readonly body?: unknown;
   readonly signal?: AbortSignal;
   readonly headers?: Readonly<Record<string, string>>;
+  /** In the place of the one this tab is signed in with: one that is tried. */
+  readonly token?: string;
+  /** It is sent on though the page is left. */
+  readonly keepalive?: boolean;
 }
 
 /** Send it and give the answer as it is; who reads it finds out whether it is whole. */
 export async function send(path: string, request: Request = {}): Promise<Response> {
-  const token = credential.value;
+  const token = request.token ?? credential.value;
   const headers: Record<string, string> = { ...request.headers };
   if (token) headers["authorization"] = `Bearer ${token}`;
   if (request.body !== undefined) headers["content-type"] = "application/json";
@@ -43,6 +48,7 @@ export async function send(path: string, request: Request = {}): Promise<Respons
     headers,
     body: request.body === undefined ? null : JSON.stringify(request.body),
     signal: request.signal ?? null,
+    keepalive: request.keepalive ?? false,
   });
   if (response.ok) return response;
   if (response.status === 401 && token) refuse(token);
@@ -56,7 +62,7 @@ export async function ask<Answer>(path: string, request: Request = {}): Promise<
     return (await response.json()) as Answer;
   } catch (error) {
     if (request.signal?.aborted) throw error;
-    throw new ApiError(0, "The answer was cut off.");
+    throw new ApiError(0, words.peek().cut);
   }
 }
 
@@ -71,7 +77,7 @@ async function reach(url: string, init: RequestInit): Promise<Response> {
     return await fetch(url, init);
   } catch (error) {
     if (init.signal?.aborted) throw error;
-    throw new ApiError(0, "The server cannot be reached.");
+    throw new ApiError(0, words.peek().unreached);
   }
 }
 
@@ -88,5 +94,5 @@ async function detailOf(response: Response): Promise<string> {
   } catch {
     // What stands between the page and the server may answer with anything.
   }
-  return `The server answered ${response.status}.`;
+  return words.peek().answered(response.status);
 }

@@ -11,9 +11,7 @@ export type ThreadDetails = paths["/api/v1/agent/threads/{id}"]["get"]["response
 export type ThreadsPage = Shapes["ThreadsShape"];
 export type Agent = Shapes["AgentShape"];
 export type Skill = Shapes["SkillShape"];
-export type RunRow = paths["/api/v1/agent/runs/{id}"]["get"]["responses"][200]["content"]["application/json"];
 export type Call = Shapes["CallShape"];
-export type CallSummary = Shapes["CallRow"];
 export type Difference = Shapes["DifferenceShape"];
 export type RolledBack =
   paths["/api/v1/agent/threads/{id}/rollback"]["post"]["responses"][200]["content"]["application/json"];
@@ -42,7 +40,7 @@ const AGENT = "/api/v1/agent";
 const thread = (id: string) => `${AGENT}/threads/${encodeURIComponent(id)}`;
 const run = (id: string) => `${AGENT}/runs/${encodeURIComponent(id)}`;
 
-export const getMe = () => ask<Me>(`${AGENT}/me`);
+export const getMe = (token?: string) => ask<Me>(`${AGENT}/me`, token === undefined ? {} : { token });
 export const getAgents = () => ask<{ agents: Agent[] }>(`${AGENT}/agents`);
 
 export const listThreads = (query: { cursor?: string | null; search?: string | null; limit?: number }) =>
@@ -51,7 +49,7 @@ export const getThread = (id: string, signal?: AbortSignal) =>
   ask<ThreadDetails>(thread(id), signal ? { signal } : {});
 export const renameThread = (id: string, title: string) =>
   ask<ThreadRow>(thread(id), { method: "PATCH", body: { title } });
-export const deleteThread = (id: string) => send(thread(id), { method: "DELETE" });
+export const deleteThread = (id: string) => send(thread(id), { method: "DELETE", keepalive: true });
 export const forkThread = (id: string, before: string | null) =>
   ask<ThreadRow>(`${thread(id)}/fork`, { method: "POST", body: before === null ? {} : { before } });
 export const rollBack = (id: string, messageId: string) =>
@@ -63,8 +61,6 @@ export const restoreFiles = (id: string, messageId: string) =>
   ask<Restored>(`${thread(id)}/files/restore`, { method: "POST", body: { messageId } });
 export const getMessages = (id: string, since: string | null, signal?: AbortSignal) =>
   ask<MessagesPage>(`${thread(id)}/messages`, { query: { details: 1, since }, ...(signal ? { signal } : {}) });
-export const previewThread = (id: string, body: unknown) =>
-  ask<Call & { next: string; notes: string[] }>(`${thread(id)}/preview`, { method: "POST", body });
 
 export const startRun = (body: unknown) => ask<Admitted>(`${AGENT}/runs`, { method: "POST", body });
 export const cancelRun = (id: string) => ask<unknown>(`${run(id)}/cancel`, { method: "POST" });

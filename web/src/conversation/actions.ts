@@ -29,10 +29,13 @@ export async function say(thread: OpenThread, agent: Agent | null, words: Words)
     status: "sending",
     run: null,
     time: new Date().toISOString(),
+    ...(words.skill ? { skill: words.skill } : {}),
   };
   batch(() => {
     thread.problem.value = null;
-    thread.messages.value = [...thread.messages.value, message];
+    // What the server never had is no part of the conversation, and stays below it.
+    const unsent = thread.messages.value.filter((one) => one.role === "user" && one.status === "unsent");
+    thread.messages.value = [...thread.messages.value.filter((one) => !unsent.includes(one)), message, ...unsent];
   });
   const body = runBody(thread, agent, [userRow(message)], words.skill ? { skill: words.skill } : {});
   return await admit(thread, () => routes.startRun(body), message.id);
@@ -104,7 +107,7 @@ export function filesOf(said: routes.RolledBack, known: readonly AttachedFile[])
 
 /** A copy that ends with the answer to a message; of the last one, the whole thread. */
 export async function fork(thread: OpenThread, message: UserMessage): Promise<string> {
-  const users = thread.messages.value.filter((one) => one.role === "user");
+  const users = thread.messages.value.filter((one) => one.role === "user" && one.status === "said");
   const next = users[users.findIndex((one) => one.id === message.id) + 1];
   const made = await routes.forkThread(thread.id, next?.id ?? null);
   return made.id;

@@ -20,6 +20,8 @@ export interface UserMessage {
   readonly files: readonly AttachedFile[];
   /** `sending` until the server has it, `queued` while another run is at work, `unsent` where it was refused. */
   readonly status: "said" | "sending" | "queued" | "unsent";
+  /** What was asked for with it, kept until the server has it. */
+  readonly skill?: string;
   readonly run: string | null;
   readonly time: string | null;
 }

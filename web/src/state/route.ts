@@ -5,7 +5,7 @@ import { computed, signal } from "@preact/signals";
 export type Route =
   | { readonly view: "chat"; readonly thread: string | null }
   | { readonly view: "call"; readonly thread: string; readonly run: string; readonly n: number | null }
-  | { readonly view: "preview"; readonly thread: string }
+  | { readonly view: "preview"; readonly thread: string | null }
   | { readonly view: "profile" };
 
 const hash = signal(location.hash);
@@ -22,6 +22,7 @@ export function readRoute(text: string): Route {
   if (view === "threads" && thread && runs === "runs" && run) {
     return { view: "call", thread, run, n: calls === "calls" && n && /^\d+$/.test(n) ? Number(n) : null };
   }
+  if (view === "preview") return { view: "preview", thread: null };
   if (view === "threads" && thread && runs === "preview") return { view: "preview", thread };
   return { view: "chat", thread: view === "threads" && thread ? thread : null };
 }
@@ -35,7 +36,7 @@ export function linkTo(target: Route): string {
       return target.n === null ? run : `${run}/calls/${target.n}`;
     }
     case "preview":
-      return `#/threads/${encodeURIComponent(target.thread)}/preview`;
+      return target.thread === null ? "#/preview" : `#/threads/${encodeURIComponent(target.thread)}/preview`;
     case "chat":
       return target.thread === null ? "#/" : `#/threads/${encodeURIComponent(target.thread)}`;
   }

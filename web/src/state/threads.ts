@@ -2,6 +2,7 @@
 
 import { signal } from "@preact/signals";
 
+import { beforeLeaving } from "../api/credential.ts";
 import { deleteThread, listThreads, renameThread, type ThreadRow } from "../api/routes.ts";
 import { notifyError } from "./notices.ts";
 import { tellTabs } from "./tabs.ts";
@@ -96,7 +97,7 @@ async function deleteNow(id: string): Promise<void> {
   leaving.delete(id);
 }
 
-// A page that is left meant what it said.
-addEventListener("pagehide", () => {
-  for (const id of leaving.keys()) void deleteNow(id);
-});
+// A page that is left, and whoever signs out, meant what they said.
+const deleteAll = () => Promise.all([...leaving.keys()].map(deleteNow));
+addEventListener("pagehide", () => void deleteAll());
+beforeLeaving(deleteAll);

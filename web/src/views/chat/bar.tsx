@@ -45,7 +45,7 @@ export function Bar({ thread, agent, onOpenList }: Props) {
           onClick={() => void compact(thread).catch(notifyError)}
         />
       )}
-      <IconButton icon="eye" label={text.preview} onClick={() => go({ view: "preview", thread: thread.id })} />
+      <IconButton icon="eye" label={text.preview} onClick={() => go({ view: "preview", thread: thread.isNew.value ? null : thread.id })} />
     </header>
   );
 }

@@ -18,7 +18,7 @@ export async function speak(thread: OpenThread, agent: Agent | null, words: Word
 /** One that was not taken is said again, in the place of the first. */
 export async function speakAgain(thread: OpenThread, agent: Agent | null, message: UserMessage): Promise<void> {
   dropUnsent(thread, message);
-  await speak(thread, agent, { text: message.text, files: message.files });
+  await speak(thread, agent, { text: message.text, files: message.files, skill: message.skill ?? null });
 }
 
 /** The server never had it, so it is gone without a rollback. */

@@ -26,7 +26,7 @@ const NEARLY = 9_000;
 export function Composer({ thread, agent }: Props) {
   const draft = draftOf(thread);
   const most = agent?.fileInput?.maxFiles ?? null;
-  const isTooMany = most !== null && draft.uploads.list.value.length > most;
+  const isTooMany = most !== null && draft.uploads.list.value.filter((upload) => upload.state !== "failed").length > most;
   const send = () => {
     if (draft.canSend.value && !isTooMany) void sendDraft(thread, agent, draft);
   };

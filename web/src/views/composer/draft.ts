@@ -19,6 +19,8 @@ export class Draft {
   readonly isEmpty = computed(() => !this.text.value.trim() && this.uploads.ready.value.length === 0);
   readonly canSend = computed(() => !this.isEmpty.value && !this.uploads.isBusy.value && this.length.value <= LONGEST);
   #broughtBack: string | null = null;
+  /** What was in the box when a message came back into it; it is there again once that is said or undone. */
+  #setAside: { readonly text: string; readonly files: readonly AttachedFile[] } | null = null;
 
   constructor(text: string) {
     this.text.value = text;
@@ -31,14 +33,24 @@ export class Draft {
       this.uploads.clear();
     });
     this.#broughtBack = null;
+    const before = this.#setAside;
+    this.#setAside = null;
+    if (before) this.#fill(before.text, before.files);
   }
 
   /** Words and files of a message that is to be said anew. */
   bringBack(text: string, files: readonly AttachedFile[]): void {
+    const before = this.#setAside ?? (this.isEmpty.value ? null : { text: this.text.value, files: this.uploads.ready.value });
+    this.#setAside = null;
     this.clear();
+    this.#fill(text, files);
+    this.#setAside = before;
+    this.#broughtBack = text;
+  }
+
+  #fill(text: string, files: readonly AttachedFile[]): void {
     this.text.value = text;
     this.uploads.restore(files);
-    this.#broughtBack = text;
   }
 
   /** The message is in the conversation again: its words leave the box, unless somebody went on with them. */

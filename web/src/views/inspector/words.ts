@@ -33,7 +33,7 @@ export const words = bilingual(
       other: "Frame",
     },
     tokens: (count: string) => `${count} tokens`,
-    counted: "Parts are in our own count of tokens; the provider's may differ a little.",
+    counted: "Parts are in our own count of tokens; the provider's, below, may differ.",
     parts: "The page, part by part",
     roles: {
       system: "System",
@@ -106,7 +106,7 @@ export const words = bilingual(
       other: "框架",
     },
     tokens: (count) => `${count} token`,
-    counted: "各部分按我们自己的方式计数，与服务商的计数可能略有出入。",
+    counted: "各部分按我们自己的方式计数，与服务商的计数可能不同。",
     parts: "逐段查看页面",
     roles: {
       system: "系统",

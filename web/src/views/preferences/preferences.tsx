@@ -38,7 +38,7 @@ export function Preferences({ onChosen }: { onChosen: () => void }) {
         }}
       />
       <IconButton icon="keyboard" label={text.shortcuts} onClick={showShortcuts} />
-      <IconButton icon="leave" label={text.signOut} onClick={signOut} />
+      <IconButton icon="leave" label={text.signOut} onClick={() => void signOut()} />
     </footer>
   );
 }

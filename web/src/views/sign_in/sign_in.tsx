@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 
-import { signIn, signOut, wasRefused } from "../../api/credential.ts";
+import { beginAnew, isSomebodyElse, signIn, wasRefused } from "../../api/credential.ts";
 import { ApiError } from "../../api/request.ts";
 import { getMe } from "../../api/routes.ts";
 import { LanguageChoice } from "../preferences/language_choice.tsx";
@@ -21,15 +21,13 @@ export function SignIn() {
     if (!given) return;
     problem.value = null;
     isChecking.value = true;
-    signIn(given);
     try {
-      await getMe();
+      const { user } = await getMe(given);
+      if (isSomebodyElse(user)) beginAnew(given);
+      else signIn(given);
     } catch (error) {
-      // Whoever is refused is asked again by the form; where nobody was reached, the token may still be right.
-      if (!(error instanceof ApiError) || error.status !== 401) {
-        signOut();
-        problem.value = error instanceof ApiError ? error.detail : String(error);
-      }
+      wasRefused.value = error instanceof ApiError && error.status === 401;
+      if (!wasRefused.value) problem.value = error instanceof ApiError ? error.detail : String(error);
     }
     isChecking.value = false;
   }

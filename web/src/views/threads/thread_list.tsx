@@ -37,7 +37,7 @@ export function ThreadList({ onChosen }: { onChosen: () => void }) {
         </span>
       </header>
       <Search />
-      <nav class="threads" aria-label={text.search}>
+      <nav class="threads" aria-label={text.list}>
         {byDay(threads.value, new Date()).map(({ day, rows }) => (
           <section key={day} aria-label={text[day]}>
             <h2>{text[day]}</h2>

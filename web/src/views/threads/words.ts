@@ -3,6 +3,7 @@ import { bilingual } from "../../language/language.ts";
 export const words = bilingual(
   {
     newThread: "New conversation",
+    list: "Conversations",
     search: "Search conversations",
     none: "Nothing here yet. What you say first becomes a conversation, and stays here.",
     noneFound: "No title has these words.",
@@ -25,6 +26,7 @@ export const words = bilingual(
   },
   {
     newThread: "新对话",
+    list: "对话",
     search: "搜索对话",
     none: "这里还没有对话。你说的第一句话会开始一段对话，并留在这里。",
     noneFound: "没有标题包含这些字。",
