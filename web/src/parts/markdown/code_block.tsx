@@ -5,6 +5,7 @@ import { useMemo } from "preact/hooks";
 
 import { copyText } from "../clipboard.ts";
 import { highlight } from "./highlight.ts";
+import "./markdown.css";
 import { words } from "./words.ts";
 
 const COPIED_MS = 1_500;

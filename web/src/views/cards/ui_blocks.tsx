@@ -1,18 +1,13 @@
 /** The larger nodes of a card: pictures, tables, fields, code, progress. */
 
-import { useSignal } from "@preact/signals";
-
 import type { Scalar, UiNode } from "../../api/ui_schema.ts";
 import { formatNumber } from "../../language/language.ts";
-import { copyText } from "../../parts/clipboard.ts";
 import { Icon } from "../../parts/icon.tsx";
-import { IconButton } from "../../parts/icon_button.tsx";
+import { CodeBlock } from "../../parts/markdown/code_block.tsx";
 import { pictureAt } from "./safe_url.ts";
 import { words } from "./words.ts";
 
 type NodeOf<Type extends UiNode["type"]> = Extract<UiNode, { type: Type }>;
-
-const COPIED_MS = 1_500;
 
 export function Image({ node }: { node: NodeOf<"image"> }) {
   const picture = pictureAt(node.url);
@@ -76,28 +71,9 @@ export function Fields({ node }: { node: NodeOf<"fields"> }) {
 }
 
 export function Code({ node }: { node: NodeOf<"code"> }) {
-  const isCopied = useSignal(false);
-  const text = words.value;
-  async function copy(): Promise<void> {
-    if (!(await copyText(node.content))) return;
-    isCopied.value = true;
-    setTimeout(() => {
-      isCopied.value = false;
-    }, COPIED_MS);
-  }
   return (
     <div class="ui-code">
-      <div class="ui-code-bar">
-        <span class="soft small">{node.language}</span>
-        <IconButton
-          icon={isCopied.value ? "check" : "copy"}
-          label={isCopied.value ? text.copied : text.copy}
-          onClick={() => void copy()}
-        />
-      </div>
-      <pre tabIndex={0}>
-        <code>{node.content}</code>
-      </pre>
+      <CodeBlock code={node.content} language={node.language?.toLowerCase() ?? ""} />
     </div>
   );
 }
