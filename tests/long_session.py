@@ -222,7 +222,9 @@ def _pi_entries(step: Step) -> Iterator[Fields]:
             ]
             usage = {"input": 3, "cacheRead": step.tokens - 3, "cacheWrite": 0, "output": 9}
             content = [*([_text(step.text)] if step.text else []), *calls]
-            yield _pi_message("assistant", content, api="anthropic-messages", model=MODEL, usage=usage)
+            yield _pi_message(
+                "assistant", content, api="anthropic-messages", provider="anthropic", model=MODEL, usage=usage
+            )
             for call in step.calls:
                 if call.output is not None:
                     result = {"toolCallId": call.id, "toolName": call.tool, "isError": call.failed}
@@ -240,7 +242,8 @@ def _text(text: str) -> Fields:
 def _arguments(call: Call, path: str) -> Fields:
     if call.tool == "bash":
         return {"command": call.about}
-    changed = {"oldText": "ok", "newText": "fine"} if call.tool == "edit" else {}
+    old, new = ("oldText", "newText") if path == "path" else ("old_string", "new_string")
+    changed = {old: "ok", new: "fine"} if call.tool == "edit" else {}
     return {path: call.about, **changed}
 
 

@@ -34,6 +34,7 @@ EXCEPTIONS: dict[str, int] = {
     "parameters src/recto/cli/explain.py:explain": 10,
     "parameters src/recto/cli/calls/explain_run.py:explain": 9,
     "parameters src/recto/cli/read.py:read": 8,
+    "parameters src/recto/cli/replay/replay_command.py:replay": 11,
     "parameters src/recto/cli/serve.py:serve": 11,
 }
 
@@ -50,9 +51,9 @@ ONE_MEANING = frozenset(
 NAMES_PROVIDERS = {
     "src/recto/page/wire/base.py": "the wire of a target that names none",
     "src/recto/cli/fold/report.py": "what sessions in its format are called",
-    "src/recto/cli/fold/sessions/detect.py": "files of other programs say who made them by that name",
-    "src/recto/cli/fold/sessions/pi.py": "files of other programs say who made them by that name",
-    "src/recto/cli/fold/sessions/session.py": "files of other programs say who made them by that name",
+    "src/recto/cli/sessions/detect.py": "files of other programs say who made them by that name",
+    "src/recto/cli/sessions/pi.py": "files of other programs say who made them by that name",
+    "src/recto/cli/sessions/session.py": "files of other programs say who made them by that name",
 }
 
 FUNDING = re.compile(r'"(?:url|funding)": "[^"]*"|"funding": \[[^\]]*\]')

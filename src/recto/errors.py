@@ -138,6 +138,16 @@ class NotAConversation(RectoError):
         self.problem = problem
 
 
+class NoPrice(RectoError):
+    """No price is listed of a model, or of a prompt as long as one it was sent."""
+
+    def __init__(self, *, model: str, tokens: int) -> None:
+        named = f"{model} with a prompt of {tokens:,} tokens has no price in the list" if model else "it names no model"
+        super().__init__(f"{named}; name a model with --model, such as openai:gpt-5, or a list with --prices")
+        self.model = model
+        self.tokens = tokens
+
+
 class ToolError(RectoError):
     """A tool cannot do what it was asked. Its text is the result the model sees; `status` names the kind of failure."""
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.cli.fold.sessions.detect import read_session
-from recto.cli.fold.sessions.session import Session, SessionTools
+from recto.cli.sessions.detect import read_session
+from recto.cli.sessions.session import Session, SessionTools
 from recto.conversation.json import Json
 from recto.conversation.messages import (
     AssistantMessage,
@@ -26,7 +26,9 @@ from recto.conversation.messages import (
 from recto.errors import NotAConversation
 from tests.long_session import EACH_SESSION, Known
 
-EXPECTED = "Recto reads an array of messages, an object with `messages`, and session files of pi, Claude Code and Codex"
+EXPECTED = (
+    "Recto reads an array of messages, an object with `messages`, and sessions of pi, Claude Code, Codex, opencode"
+)
 HELLO = {"role": "user", "content": "hello"}
 HELLO_SESSION = Session(format="openai", messages=(UserMessage(parts=(Text(text="hello"),)),))
 
@@ -76,7 +78,9 @@ def test_messages_have_no_id_but_their_own():
 
 def test_a_request_body_with_a_system_field_is_read_as_anthropic():
     assert read({"model": "claude", "system": "Be brief.", "messages": [HELLO]}) == Session(
-        format="openai", messages=(SystemMessage(text="Be brief."), UserMessage(parts=(Text(text="hello"),)))
+        format="openai",
+        messages=(SystemMessage(text="Be brief."), UserMessage(parts=(Text(text="hello"),))),
+        model="anthropic:claude",
     )
 
 
@@ -213,7 +217,7 @@ def test_a_session_without_messages_is_no_conversation():
 
 
 def test_a_session_knows_no_tools_unless_its_agent_does():
-    assert HELLO_SESSION.tools == SessionTools(reads=(), path_args=(), terminal=(), search=())
+    assert HELLO_SESSION.tools == SessionTools(reads=(), path_args=(), terminal=(), search=(), edits=(), quote_args=())
 
 
 # A row of every kind, so that chance finds its way past the door: one node of one of them is damaged at a time.

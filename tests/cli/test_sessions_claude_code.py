@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recto.cli.fold.sessions.detect import read_session
-from recto.cli.fold.sessions.session import Session, SessionTools
+from recto.cli.sessions.detect import read_session
+from recto.cli.sessions.session import Session, SessionTools
 from recto.conversation.messages import (
     AssistantMessage,
     Data,
@@ -19,8 +19,16 @@ from recto.conversation.messages import (
     UserMessage,
 )
 from recto.errors import NotAConversation
+from recto.models.ports import Usage
 
-TOOLS = SessionTools(reads=("Read",), path_args=("file_path",), terminal=("Bash",), search=("Grep", "Glob"))
+TOOLS = SessionTools(
+    reads=("Read",),
+    path_args=("file_path",),
+    terminal=("Bash",),
+    search=("Grep", "Glob"),
+    edits=("Edit", "MultiEdit", "Write"),
+    quote_args=("old_string",),
+)
 TIME = "2026-01-02T03:04:05.000Z"
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -110,7 +118,8 @@ def test_one_reply_in_several_rows_is_one_message():
         messages=(user("u1", "go"), reply("a1", signed, Text(text="I look."), call("t1")), result("r1", "t1")),
         root="/app",
         tools=TOOLS,
-        reported={"a1": 543},
+        reported={"a1": Usage(input=543, cached=500, cache_written=40, output=6)},
+        models={"a1": "anthropic:claude"},
     )
 
 
@@ -191,6 +200,7 @@ def test_compactions_hide_nothing_and_their_summaries_are_left_out():
     )
     assert session.messages == (user("u1", "one"), user("u2", "two"), user("u3", "three"))
     assert session.notes == ("2 compactions are ignored: the whole log is read.",)
+    assert [(cut.place, cut.kept) for cut in session.compactions] == [(1, 1), (2, 2)]
 
 
 @pytest.mark.parametrize("written_before", [True, False])

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recto.cli.fold.sessions.detect import read_session
-from recto.cli.fold.sessions.session import Session, SessionTools
+from recto.cli.sessions.detect import read_session
+from recto.cli.sessions.session import Session, SessionCompaction, SessionTools
 from recto.conversation.messages import (
     AssistantMessage,
     Data,
@@ -19,8 +19,11 @@ from recto.conversation.messages import (
     Url,
     UserMessage,
 )
+from recto.models.ports import Usage
 
-TOOLS = SessionTools(terminal=("shell", "shell_command", "exec_command", "local_shell", "container.exec"))
+TOOLS = SessionTools(
+    terminal=("shell", "shell_command", "exec_command", "local_shell", "container.exec"), edits=("apply_patch",)
+)
 TIME = "2026-01-02T03:04:05.678Z"
 AT = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
 META = {"timestamp": TIME, "type": "session_meta", "payload": {"id": "s1", "timestamp": TIME, "cwd": "/app"}}
@@ -94,7 +97,8 @@ def test_a_rollout_is_read_whole():
         ),
         root="/app",
         tools=TOOLS,
-        reported={"m7": 1000, "m14": 1200},
+        reported={"m7": Usage(input=1000), "m14": Usage(input=1200)},
+        models={"m7": "openai:gpt", "m14": "openai:gpt"},
     )
 
 
@@ -195,7 +199,7 @@ def test_usage_told_twice_or_before_any_reply_belongs_to_no_reply():
         counted(1100, 2200),
         counted(1300, 3600),
     )
-    assert session.reported == {"m3": 1100}
+    assert session.reported == {"m3": Usage(input=1100)}
 
 
 def test_compactions_and_rollbacks_hide_nothing():
@@ -212,11 +216,21 @@ def test_compactions_and_rollbacks_hide_nothing():
             UserMessage(id="m3", time=AT, parts=(Text(text="two"),)),
         ),
         tools=TOOLS,
+        compactions=(SessionCompaction(place=1, kept=1, summary="a summary"),),
         notes=(
             "1 compaction is ignored: the whole log is read.",
             "1 rollback is ignored: the whole log is read.",
         ),
     )
+
+
+def test_what_a_compaction_left_of_the_history_stands_for_all_before_it():
+    kept = [said(role, words)["payload"] for role, words in (("user", "one"), ("user", "a summary"))]
+    session = read(
+        said("user", "one"),
+        {"timestamp": TIME, "type": "compacted", "payload": {"message": "", "replacement_history": kept}},
+    )
+    assert session.compactions == (SessionCompaction(place=1, kept=1, summary="one\n\na summary"),)
 
 
 def test_the_working_folder_may_stand_in_the_first_turn():

@@ -5,11 +5,19 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recto.cli.fold.sessions.detect import read_session
-from recto.cli.fold.sessions.session import Session, SessionTools
+from recto.cli.sessions.detect import read_session
+from recto.cli.sessions.session import Session, SessionCompaction, SessionTools
 from recto.conversation.messages import AssistantMessage, Data, File, Opaque, Text, ToolCall, ToolMessage, UserMessage
+from recto.models.ports import Usage
 
-TOOLS = SessionTools(reads=("read",), path_args=("path",), terminal=("bash",), search=("grep", "find"))
+TOOLS = SessionTools(
+    reads=("read",),
+    path_args=("path",),
+    terminal=("bash",),
+    search=("grep", "find"),
+    edits=("edit", "write"),
+    quote_args=("oldText",),
+)
 TIME = "2026-01-02T03:04:05.000Z"
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 HEADER = {"type": "session", "version": 3, "id": "s1", "timestamp": TIME, "cwd": "/app"}
@@ -51,7 +59,7 @@ def test_a_session_is_read_whole():
         HEADER,
         said("u1", None, "What is in a.py?"),
         {"type": "model_change", "id": "x1", "parentId": "u1", "timestamp": TIME, "provider": "p", "modelId": "m"},
-        entry("a1", "x1", role="assistant", content=blocks, api="openai-completions", model="m", usage=usage),
+        entry("a1", "x1", role="assistant", content=blocks, provider="p", model="m", usage=usage),
         entry("t1", "a1", role="toolResult", toolCallId="c1", toolName="read", content=shown, isError=False),
         entry("t2", "t1", role="toolResult", toolCallId="c2", toolName="bash", content=[], isError=True),
     )
@@ -77,7 +85,8 @@ def test_a_session_is_read_whole():
         ),
         root="/app",
         tools=TOOLS,
-        reported={"a1": 240},
+        reported={"a1": Usage(input=240, cached=200, cache_written=30, output=5)},
+        models={"a1": "p:m"},
     )
 
 
@@ -125,6 +134,16 @@ def test_compactions_hide_nothing():
     )
     assert session.messages == (user("u1", "one"), user("u2", "two"))
     assert session.notes == ("1 compaction is ignored: the whole log is read.",)
+    assert session.compactions == (SessionCompaction(place=1, kept=0, summary="s"),)
+
+
+def test_a_compaction_of_version_1_names_the_line_that_is_kept_first():
+    rows = [{"type": "message", "timestamp": TIME, "message": {"role": "user", "content": str(n)}} for n in range(3)]
+    cut = {"type": "compaction", "timestamp": TIME, "summary": "s", "tokensBefore": 9}
+    header = {"type": "session", "id": "s1", "timestamp": TIME, "cwd": "/app"}
+    for kept, first in (({"firstKeptEntryIndex": 2}, 1), ({"firstKeptEntryIndex": 99}, 2), ({}, 2)):
+        session = read(header, *rows[:2], cut | kept, rows[2])
+        assert session.compactions == (SessionCompaction(place=2, kept=first, summary="s"),)
 
 
 def test_a_parent_that_is_missing_or_its_own_child_ends_the_path():

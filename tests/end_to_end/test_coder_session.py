@@ -20,7 +20,8 @@ pytestmark = pytest.mark.full
 STEPS, TURNS, READS = 300, 6, 60
 FILES = tuple(f"src/part{number}.py" for number in range(8))
 # Ages are taken at a time that only the server knows, so what may grow old is old at once.
-NOW_OLD = {"minutes: 15": "minutes: 0", "minutes: 10": "minutes: 0", "limits:": "window: 100000000\nlimits:"}
+EAGER = "fold:\n  terminal: {minutes: 0}\n  search: {minutes: 0}\n"
+NOW_OLD = {"fold: cost\n": EAGER, "limits:": "window: 100000000\nlimits:"}
 SETTINGS = PageSettings(
     commands=ToolRule(tools=("terminal-execute",), placeholder=COMMAND, minutes=0),
     searches=ToolRule(tools=("ace-text_search",), placeholder=SEARCH, minutes=0),

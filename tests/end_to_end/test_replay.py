@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from recto.cli.fold.sessions.detect import read_session
-from recto.cli.fold.sessions.session import Session
+from recto.cli.sessions.detect import read_session
+from recto.cli.sessions.session import Session
 from recto.conversation.log import Entry
 from recto.conversation.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage, texts_of, words_of
 from recto.ids import new_id

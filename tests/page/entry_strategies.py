@@ -65,7 +65,7 @@ any_marker: st.SearchStrategy[Entry] = st.one_of(
     st.builds(ToolStarted, message=known, call=st.sampled_from(CALL_IDS)),
     st.builds(ConfirmAsked, message=known, call=st.sampled_from(CALL_IDS), run=st.just("r"), seconds=st.just(60.0)),
     st.builds(ConfirmDecided, interrupt=known, run=st.just("t"), approved=st.booleans()),
-    st.builds(FoldStep, upto=known),
+    st.builds(FoldStep, results=st.tuples(known), model=st.sampled_from(("", "other"))),
     st.builds(StateChanged, value=st.sampled_from(('{"a":1}', "null"))),
     st.builds(Interrupted, message=known, reason=st.just("cancelled")),
     st.builds(ReplyEnded, message=known, finish=st.sampled_from(("length", "refused", "filtered"))),

@@ -9,8 +9,8 @@ from functools import cache
 
 import pytest
 
-from recto.cli.fold.sessions.detect import read_session
-from recto.cli.fold.sessions.session import Session
+from recto.cli.sessions.detect import read_session
+from recto.cli.sessions.session import Session
 from recto.conversation.json import load_object
 from recto.conversation.messages import AssistantMessage, Message, Text, ToolMessage
 from recto.page.assemble import Facts, assemble
@@ -153,9 +153,10 @@ def guesses(session: Session, wire: WireName) -> Iterator[Guess]:
     last: Calibration | None = None
     target = Target(wire=wire, model=MODELS[wire])
     for answer, log in calls(session.messages):
-        reported = session.reported.get(answer.id)
-        if reported is None:
+        used = session.reported.get(answer.id)
+        if used is None:
             continue
+        reported = used.input
         if last is not None and reported < last.reported / 2:
             return
         page, manifest = assemble(Facts(log=log, target=target, fold=WHOLE, last=last))

@@ -122,7 +122,12 @@ STORED: list[tuple[Entry, str, bytes]] = [
         "confirm_decided",
         b'{"interrupt":"i","run":"t","approved":true,"text":"ok","arguments":"{}"}',
     ),
-    (FoldStep(upto="m"), "fold_step", b'{"upto":"m"}'),
+    (
+        FoldStep(results=("m",), model="a:b", cause="pays", freed=9, rewritten=4, saves=3, costs=2),
+        "fold_step",
+        b'{"results":["m"],"model":"a:b","cause":"pays","freed":9,"rewritten":4,"saves":3,"costs":2}',
+    ),
+    (FoldStep(results=("m",)), "fold_step", b'{"results":["m"]}'),
     (Interrupted(message="m", reason="r"), "interrupted", b'{"message":"m","reason":"r"}'),
     (ReplyEnded(message="m", finish="length"), "reply_ended", b'{"message":"m","finish":"length"}'),
     (RolledBack(to="m"), "rolled_back", b'{"to":"m"}'),

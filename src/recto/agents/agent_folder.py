@@ -30,6 +30,7 @@ from recto.config.yaml_values import Values, read_yaml
 from recto.conversation.json import Json, dump
 from recto.errors import SettingsError
 from recto.page.facts import EXECUTE, SELECT, Phase
+from recto.page.fold.cost_settings import placeholder_in
 from recto.page.fold.fold_settings import RECALL, FoldSettings, with_recall_hint
 from recto.page.prompt.system_prompt import Prompt
 from recto.page.steps.compact import CompactSettings
@@ -368,8 +369,12 @@ def _options(table: AgentTable) -> Mapping[str, Json]:
 
 
 def _fold_settings(table: AgentTable) -> FoldSettings:
+    has_recall = RECALL in table.tools
     settings = with_table(FoldSettings(), table.fold)
-    return with_recall_hint(settings, table.locale) if RECALL in table.tools else settings
+    if settings.cost and table.fold.cost.placeholder is None:
+        placeholder = placeholder_in(table.locale, has_recall=has_recall)
+        settings = replace(settings, cost=replace(settings.cost, placeholder=placeholder))
+    return with_recall_hint(settings, table.locale) if has_recall else settings
 
 
 def _phase(phase: Phase, table: PhaseTable) -> Phase:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from recto.agents.agent import CASES, CHAT, DIRECTORY_TOKENS, VOICE, ActivatedBy, ClientView, Effort, Titles
 from recto.agents.external_tools import McpTable, OpenApiTable, ServerName, external_faults
 from recto.agents.file_input import FileInput, FileMode
-from recto.agents.fold_table import Fold, on_or_off, rule_table
+from recto.agents.fold_table import CostTable, Fold, on_or_off, rule_table
 from recto.agents.profile_schema import schema_faults
 from recto.config.checked import ANY, Count, CountOrZero, Table, TableForm, Zone, check, line_of, nearest, value_fault
 from recto.config.problem import Fault
@@ -22,7 +22,7 @@ from recto.config.yaml_values import Values, YamlPath
 from recto.conversation.file_formats import format_by_ending
 from recto.conversation.messages import ToolCalling, WrittenAs
 from recto.errors import SettingsError
-from recto.page.fold.rules import RULES
+from recto.page.fold.rules import RULES, SEARCH
 from recto.page.prompt.summarise import SummarySettings, summary_pieces
 from recto.page.text.tokens import OFFLINE
 from recto.page.wire.formats import SPEAKERS, WIRES
@@ -51,6 +51,8 @@ def _named_fold(value: object) -> object:
     match value:
         case "eager":
             return {}
+        case "cost":
+            return {"mode": "cost", SEARCH.name: True}
         case "off":
             return OFF
         case _:
@@ -226,6 +228,7 @@ TABLES: dict[tuple[str, ...], type[Table]] = {
     ("openapi", ANY): OpenApiTable,
     ("file_input",): FileInputTable,
     ("fold",): Fold,
+    ("fold", "cost"): CostTable,
     **{("fold", rule.name): rule_table(rule) for rule in RULES},
     ("compact",): CompactTable,
     ("phases",): PhasesTable,
@@ -243,7 +246,7 @@ FREE = ("options", "output")
 MIXED: Mapping[YamlPath, str] = {
     ("file_input",): "it is true, false or a table",
     ("history",): "it is `all` or a number of messages, 0 or more",
-    ("fold",): "it is `eager`, `off` or a table",
+    ("fold",): "it is `eager`, `cost`, `off` or a table",
     **{("fold", rule.name): "it is true, false or a table" for rule in RULES},
 }
 FORM = TableForm(root=AgentTable, tables=TABLES, mixed=MIXED, free=FREE)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, Literal, TypeVar, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
 from recto.config.checked import Table
+from recto.page.fold.cost_settings import CostSettings
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.paths import Project
 from recto.page.fold.rules import RULES, FoldRule
@@ -18,6 +19,8 @@ from recto.page.fold.rules import RULES, FoldRule
 LONGEST_MINUTES = 60 * 24 * 365 * 100
 ToolNames = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
 Made = TypeVar("Made", bound=Table)
+NumberOf = Annotated[int, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Minutes = Annotated[float, Field(ge=0, le=LONGEST_MINUTES, allow_inf_nan=False)]
 
 
@@ -43,9 +46,33 @@ class RuleTable(Table):
     placeholder: str | None = None
 
 
+class CostTable(Table):
+    """`fold.cost`: everything folding by cost can be told. What it means stands at `CostSettings`."""
+
+    window: NumberOf | None = None
+    edited_window: NumberOf | None = None
+    read_window: NumberOf | None = None
+    turn_calls: NumberOf | None = None
+    quoting_edits: NumberOf | None = None
+    touched_share: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
+    least_result: NumberOf | None = None
+    least_page: NumberOf | None = None
+    least_step: NumberOf | None = None
+    horizon: Share | None = None
+    payback: Share | None = None
+    cache_minutes: Minutes | None = None
+    edits: ToolNames | None = None
+    quotes: ToolNames | None = None
+    parts: ToolNames | None = None
+    more: list[Annotated[str, Field(min_length=1)]] | None = None
+    placeholder: Annotated[str, Field(min_length=1)] | None = None
+
+
 class FoldTable(Table):
     """What folding can be told beside its rules."""
 
+    mode: Literal["eager", "cost"] | None = None
+    cost: CostTable = CostTable()
     root: str | None = None
     case_sensitive: bool | None = None
     recall_hint: bool | None = None
@@ -85,7 +112,16 @@ def with_table(settings: FoldSettings, fold: FoldTable, rules: Sequence[FoldRule
     named = {rule.name: _with_rule(settings.rule(rule.name) or rule, table) for rule, table in given}
     changed = {name: rule for name, rule in named.items() if rule or settings.rule(name)}
     hint = settings.recall_hint if fold.recall_hint is None else fold.recall_hint
-    return FoldSettings(rules=settings.rules, project=project, recall_hint=hint, **changed)
+    cost = _with_cost(settings.cost, fold)
+    return FoldSettings(rules=settings.rules, project=project, recall_hint=hint, cost=cost, **changed)
+
+
+def _with_cost(cost: CostSettings | None, fold: FoldTable) -> CostSettings | None:
+    """How folding weighs costs, where it does: it was asked for, or is on and was not switched off."""
+    mode = fold.mode or ("cost" if cost else "eager")
+    given = cast("dict[str, object]", fold.cost.model_dump(exclude_none=True))
+    changes = {name: frozen(value) for name, value in given.items()}
+    return replace(cost or CostSettings(), **changes) if mode == "cost" else None
 
 
 def _with_rule(rule: FoldRule, table: RuleTable) -> FoldRule | None:

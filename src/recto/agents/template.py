@@ -57,7 +57,7 @@ description: What this agent is for, in one line.
 # directory_tokens: 1200       # of use_skill, with its directory of skills
 # activation: model            # or triggers: a user's words take up a skill too; default: as the model needs it
 # cases: 2                     # worked examples an expert is shown at most
-# fold: eager                  # or off, or a table; docs/agents.md has it
+# fold: eager                  # or cost, off, or a table; docs/agents.md has it
 # compact: {{at: 0.8, least: 1000, keep: 0.3, last: 0.5, again: 0.1}}
 # summary: {{tokens: 100000, summary_tokens: 4000, characters_per_message: 20000}}
 

@@ -7,7 +7,9 @@
 - `serve`: `recto serve`
 - `logs`: log lines of the server
 - `hello`: a first run, over HTTP like any client's
+- `sessions`: session files as conversations
 - `fold`: `recto fold`
+- `replay`: `recto replay`
 - `read`: `recto read`
 - `calls`: `recto explain`
 - `elsewhere`: tools that live elsewhere, tried for a command

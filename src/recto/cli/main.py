@@ -21,7 +21,12 @@ COMMANDS = (
     Listed(
         "fold",
         "recto.cli.fold.fold_command",
-        "Show what folding saves in a conversation: OpenAI-style JSON, or a session of pi, Claude Code or Codex.",
+        "Show what folding saves in a conversation: OpenAI-style JSON, or of pi, Claude Code, Codex or opencode.",
+    ),
+    Listed(
+        "replay",
+        "recto.cli.replay.replay_command",
+        "Show what folding would have saved in sessions: of pi, Claude Code, Codex, opencode, or plain JSON.",
     ),
     Listed("serve", "recto.cli.serve", "Serve agents over HTTP."),
     Listed(

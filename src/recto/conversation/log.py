@@ -73,9 +73,20 @@ class ConfirmDecided(Logged):
 
 @dataclass(frozen=True, kw_only=True)
 class FoldStep(Logged):
-    """Folds up to this message are settled: they are not moved again until the next step."""
+    """From here on these results are folded in pages for this model, for good (X2); they are called by their labels.
 
-    upto: str
+    `cause` is why it was made then. Each later call is sent `freed` tokens less; `rewritten` ones had to be written to
+    the provider's cache again. `saves` a call and `costs` once are the price of that in billionths, by a list of
+    prices; nothing where it has none.
+    """
+
+    results: tuple[str, ...]
+    model: str = ""
+    cause: str = ""
+    freed: int = 0
+    rewritten: int = 0
+    saves: int = 0
+    costs: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from recto.agents.agent import Sampling
 from recto.conversation.json import Json
 from recto.conversation.messages import AssistantPart, Opaque, Text
 from recto.page.wire.base import Target
+
+if TYPE_CHECKING:
+    from recto.agents.agent import Sampling
 
 FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "refused", "filtered"]
 

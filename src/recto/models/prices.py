@@ -21,6 +21,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from recto.errors import SettingsError
 from recto.models.ports import Usage
+from recto.page.fold.cost_settings import USUAL_PRICES, CachePrices
 
 SETTING = "prices"
 SHIPPED = "prices.toml"
@@ -64,8 +65,7 @@ def price_of(model: str, usage: Usage, prices: Prices) -> Decimal | None:
 
     Of one call: prices may depend on how long its prompt was. `model` is its whole name, such as `openai:gpt-5`.
     """
-    name = SNAPSHOT.sub("", model)
-    price = next((one for one in prices.prices if _fits(one, name, usage)), None)
+    price = _price_of(model, usage, prices)
     if price is None:
         return None
     cached = price.input if price.cached is None else price.cached
@@ -74,6 +74,24 @@ def price_of(model: str, usage: Usage, prices: Prices) -> Decimal | None:
     fresh = max(usage.input - usage.cached - usage.cache_written, 0)
     total = fresh * price.input + usage.cached * cached + usage.cache_written * written + usage.output * price.output
     return total / MILLION
+
+
+def cache_prices(model: str, tokens: int, prices: Prices) -> CachePrices:
+    """What a prompt of so many tokens costs, from the provider's cache and into it; the usual shares where not listed.
+
+    A model whose list has no price for cached tokens has no cache that a changed prompt could break.
+    """
+    price = _price_of(model, Usage(input=tokens), prices)
+    if price is None:
+        return USUAL_PRICES
+    read = price.input if price.cached is None else price.cached
+    written = price.input if price.cache_write is None else price.cache_write
+    return CachePrices(read=float(read), write=float(written))
+
+
+def _price_of(model: str, usage: Usage, prices: Prices) -> Price | None:
+    name = SNAPSHOT.sub("", model)
+    return next((one for one in prices.prices if _fits(one, name, usage)), None)
 
 
 def load_prices(path: Path | None = None) -> Prices:

@@ -30,7 +30,10 @@ from recto.page.body import (
 )
 from recto.page.draft import Draft, Gap, behind, join_notes, place_of, then
 from recto.page.facts import Facts
+from recto.page.fold.cache_state import NextCall, cache_state
 from recto.page.fold.fold import fold
+from recto.page.fold.fold_by_cost import CostFold, fold_by_cost
+from recto.page.fold.fold_settings import fold_key
 from recto.page.fold.observations import BEFORE_ALL
 from recto.page.manifest import Manifest, Note, Part
 from recto.page.preamble import Injected, preamble
@@ -74,15 +77,29 @@ def assemble(facts: Facts) -> tuple[Page, Manifest]:
     offered = facts.tools if facts.tool_calling != "prompt" else ()
     tools = encode_tools(offered, start(facts.options, wire), wire, facts.counter)
     count_messages(draft.messages, facts.counter)
-    folded = fold(
-        draft.messages, settings=facts.fold, now=facts.now or grow(seen.messages, _newest), counter=facts.counter
-    )
+    folded, step = _fold(facts, seen, draft)
     final = folded.draft
     if facts.tool_calling == "prompt":
         final = then(final, as_prompted(final.messages, facts.locale, facts.call_form))
     conversation = encode_messages(_talk(base, draft, final), tools.last, wire, facts.counter)
     page, manifest = _put_together(facts, tools, _put_in_changes(facts, base, conversation, draft))
-    return page, replace(manifest, left_alone=folded.left_alone, skill=seen.skill.skill if seen.skill else None)
+    skill = seen.skill.skill if seen.skill else None
+    return page, replace(manifest, left_alone=folded.left_alone, skill=skill, step=step)
+
+
+def _fold(facts: Facts, seen: View, draft: Draft) -> CostFold:
+    """Folding makes it small: whenever a rule says so (R2-R9), or in steps that save money (X2)."""
+    now, cost = facts.now or grow(seen.messages, _newest), facts.fold.cost
+    if cost is None:
+        return CostFold(fold(draft.messages, settings=facts.fold, now=now, counter=facts.counter), None)
+    call = NextCall(
+        model=facts.target.model,
+        prices=facts.cache_prices,
+        sent_to=facts.sent_to,
+        now=now,
+        cache_minutes=cost.cache_minutes,
+    )
+    return fold_by_cost(draft.messages, fold_key(facts.fold, facts.counter), cache_state(facts.log, call))
 
 
 def prepare(facts: Facts, seen: View) -> tuple[PageBase, Draft]:

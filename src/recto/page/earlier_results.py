@@ -17,6 +17,7 @@ from recto.conversation.messages import AssistantMessage, Message, ToolMessage, 
 from recto.page.assemble import prepare
 from recto.page.draft import Draft
 from recto.page.facts import Facts
+from recto.page.fold.activity import never
 from recto.page.fold.failures import is_failure
 from recto.page.fold.fold_settings import RECALL, FoldKey, FoldSettings
 from recto.page.fold.observations import observe_once, parts_by_file
@@ -50,12 +51,12 @@ class NotRecalled(NamedTuple):
 def find_result(facts: Facts, asked: Recall) -> Recalled | NotRecalled:
     """The n-th newest result of a tool, of a file where one is named, in all that is in view.
 
-    A failed one that the page shows is not counted: it is never folded (R3).
+    A failed one that the page shows is not counted where it is never folded (R3); folding by cost does fold it (X2).
     """
     seen, rule = view(facts.log), _rule_for(asked, facts.fold)
     base, draft = prepare(facts, seen)
     whole, in_page = repair(seen.messages), {origin - base.first for origin in draft.origins}
-    tools = _tools_with_results(seen.messages, in_page)
+    tools = _tools_with_results(seen.messages, () if facts.fold.cost else in_page)
     if asked.tool not in tools:
         return NotRecalled("tool", known=tools)
     if rule is None:
@@ -63,8 +64,8 @@ def find_result(facts: Facts, asked: Recall) -> Recalled | NotRecalled:
     project = facts.fold.project
     settings = FoldSettings(rules=(rule,), project=project)
     key = FoldKey(settings=settings, counter=facts.counter, tools=frozenset((asked.tool,)))
-    any_key = replace(key, settings=replace(settings, rules=(replace(rule, failed=_never),)))
-    shown = _newest_first(draft, key)
+    any_key = replace(key, settings=replace(settings, rules=(replace(rule, failed=never),)))
+    shown = _newest_first(draft, any_key if facts.fold.cost else key)
     others = _newest_first(whole, any_key)
     found = {
         file: [
@@ -99,10 +100,6 @@ def _tools_with_results(messages: Sequence[Message], in_page: Collection[int]) -
     replies = [message for message in messages if isinstance(message, AssistantMessage)]
     names = {call.name for reply in replies for call in reply.tool_calls if call.id in counted}
     return tuple(sorted(names - {RECALL}))
-
-
-def _never(_: ToolMessage) -> bool:
-    return False
 
 
 def _newest_first(draft: Draft, key: FoldKey) -> Mapping[str | None, Sequence[int]]:

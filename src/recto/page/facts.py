@@ -14,6 +14,7 @@ from recto.conversation.input.run_input import ContextItem
 from recto.conversation.json import Json
 from recto.conversation.log import Entry
 from recto.conversation.messages import Data, ToolCalling, ToolOffer, Url, WrittenAs
+from recto.page.fold.cost_settings import USUAL_PRICES, CachePrices
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.prompt.quote import Quote, Quoted
 from recto.page.prompt.reminder import Dataset
@@ -60,7 +61,8 @@ class Facts:
     sets no limit. With a `turn`, user messages carry reminders and files go by their ids; without one they are shown
     as they are. `urls` has a signed url for each storage key. `pictures` has, by storage key, the images that are
     shown and how; what is not in it is not shown. Without it every one is shown by its url. `correction` is what the
-    model is told of its last reply, which could not be used.
+    model is told of its last reply, which could not be used. Folding by cost goes by `cache_prices`, and by which model
+    the last page was `sent_to`, where that is known.
     """
 
     log: Sequence[Entry]
@@ -81,6 +83,8 @@ class Facts:
     locale: str = "zh"
     options: Mapping[str, Json] = field(default_factory=dict[str, Json])
     fold: FoldSettings = FoldSettings()
+    cache_prices: CachePrices = USUAL_PRICES
+    sent_to: str = ""
     now: datetime | None = None
     counter: TokenCounter = OFFLINE
     last: Calibration | None = None

@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Literal, NamedTuple, NotRequired, TypeAlias, TypedDict, cast
 
 from recto.conversation.json import Json
+from recto.conversation.log import FoldStep
 from recto.errors import WireError
 from recto.page.fold.observations import LeftAlone
 from recto.page.text.tokens import TokenCount
@@ -82,7 +83,7 @@ class Manifest:
     """The parts in page order with the size of each in bytes; a part left out has size 0.
 
     `left_alone` are results that might have been folded, had their calls been readable (R6); `skill` is the one the
-    thread works in.
+    thread works in. `step` is what is folded from this page on (X2), and is to be kept in the log.
     """
 
     parts: tuple[Part, ...]
@@ -90,6 +91,7 @@ class Manifest:
     tokens: TokenCount
     left_alone: tuple[LeftAlone, ...] = ()
     skill: str | None = None
+    step: FoldStep | None = None
 
     @cached_property
     def spans(self) -> tuple[Span | None, ...]:
@@ -125,9 +127,26 @@ class Manifest:
         """The manifest as JSON objects, one for each part."""
         return [_row(part, span) for part, span in zip(self.parts, self.spans, strict=True)]
 
+    def stored(self) -> dict[str, Json]:
+        """What a call keeps of it: all that it says beside bytes."""
+        kept: dict[str, Json] = {"parts": self.rows(), "tokens": self.tokens.tokens, "skill": self.skill}
+        return {**kept, "step": step_row(self.step)} if self.step else kept
+
     def row(self, place: int) -> dict[str, Json]:
         """The part at a place as a JSON object."""
         return _row(self.parts[place], self.spans[place])
+
+
+def step_row(step: FoldStep) -> dict[str, Json]:
+    """What a step of folding is told by: how many results, why then, what it saves on each call and costs once."""
+    return {
+        "results": len(step.results),
+        "cause": step.cause,
+        "freed": step.freed,
+        "rewritten": step.rewritten,
+        "saves": step.saves,
+        "costs": step.costs,
+    }
 
 
 def _row(part: Part, span: Span | None) -> dict[str, Json]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from recto.page.fold.cost_settings import RULE as COST_RULE
 from recto.page.fold.rules import READS, SEARCH, TERMINAL
 
 PAGE = "docs/rules.md"
@@ -72,6 +73,11 @@ NAMED_RULES: Mapping[str, NamedRule] = {
     ),
     "R13": NamedRule(
         "compaction", "A summary by the model stands for what is old; the newest turns stay as they were said."
+    ),
+    COST_RULE: NamedRule(
+        "folding by cost",
+        "Results that nothing touched for long become a line, in steps that save more on later calls than the prompt "
+        "cache they break is worth. What is folded stays folded.",
     ),
     "fit": NamedRule("fit", "What this provider or model cannot take is changed or left out."),
 }

@@ -100,6 +100,7 @@ async def take_up(
         # Nor do its messages remember what the other was sent.
         is_cold=cached.model != model.name and len(cached.entries) >= COLD,
         shown_history=cached.history,
+        sent_to=cached.model,
     )
     return inputs, entries
 

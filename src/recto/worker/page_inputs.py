@@ -19,6 +19,7 @@ from recto.conversation.input.run_input import RunInput
 from recto.conversation.log import Entry, view
 from recto.conversation.messages import Runner, UserMessage
 from recto.models.ports import Model
+from recto.models.prices import cache_prices
 from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts, Turn
@@ -72,6 +73,7 @@ class PageInputs:
     last: Calibration | None = None
     shown_history: int | None = None
     is_cold: bool = False
+    sent_to: str = ""
     files: ThreadFiles = field(default=NO_FILES, init=False)
     datasets: tuple[Dataset, ...] = field(default=(), init=False)
     quote: Quote | None = field(default=None, init=False)
@@ -174,6 +176,8 @@ class PageInputs:
             locale=agent.locale,
             options={**self.model.options_for(sampling, has_tools=has_tools), **agent.options},
             fold=self.fold,
+            cache_prices=cache_prices(self.model.name, self.last.reported if self.last else 0, self.runtime.prices),
+            sent_to=self.target.model if self.sent_to == self.model.name else self.sent_to,
             now=self.runtime.clock(),
             counter=self.runtime.counter,
             last=self.last,
@@ -269,6 +273,10 @@ class PageInputs:
     def calibrate(self, last: Calibration | None) -> None:
         """What the provider said of the last page's tokens; None where the next page is another one."""
         self.last = last
+
+    def note_sent(self, model: str) -> None:
+        """The thread's last page went to this model: its cache is the one that may have it."""
+        self.sent_to = model
 
     def note_whole(self) -> None:
         """The log was read whole: any page of it can be set."""

@@ -37,6 +37,7 @@ async def preview(runtime: Runtime, row: StoredRun, asked: RunInput, refs: Seque
     log = _copied(cached.entries, runtime.counter.name)
     inputs, entries = await take_up(runtime, row, asked, replace(cached, entries=log, model=""))
     inputs.calibrate(cached.last if cached.model == inputs.model.name else None)
+    inputs.note_sent(cached.model)
     notes = list(_acting(inputs, log, entries))
     log = (*log, *entries, *skill_asked_for(inputs, log, entries))
     await inputs.load(log, [ref for ref in refs if not (inputs.goes_on and _is_of_turn(ref, row))])

@@ -141,7 +141,7 @@ def every_kind_of_entry() -> Sequence[Entry]:
         ConfirmAsked(message="m1", call="c1", run="r1", seconds=0.5),
         ConfirmDecided(interrupt="i1", run="t1", approved=False, text="No 四", arguments='{"a": 1.0}'),
         ConfirmDecided(interrupt="i1", run="t1", approved=True),
-        FoldStep(upto="m1"),
+        FoldStep(results=("m1", "m2"), model="a:b", cause="gap", freed=2_000),
         StateChanged(value='{"a":[1,null]}'),
         Interrupted(message="m1", reason="cancelled"),
         ReplyEnded(message="m1", finish="length"),

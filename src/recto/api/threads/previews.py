@@ -137,7 +137,7 @@ def _row(row: StoredRun, found: Preview, notes: Sequence[str]) -> PreviewShape:
         "bytes": len(body),
         "digest": found.page.digest,
         "page": parsed_page(body),
-        "manifest": {"parts": shown_rows(manifest.rows(), body), "tokens": tokens, "skill": manifest.skill},
+        "manifest": {**manifest.stored(), "parts": shown_rows(manifest.rows(), body)},
     }
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from inspect import Signature, signature
-from pathlib import Path
 
 from rich.console import Console
 
@@ -16,18 +15,16 @@ from recto.cli.command import WRONG_USE, stop
 from recto.cli.fold import fold_options
 from recto.cli.fold.fold_options import FoldOptions, fold_settings, parameters
 from recto.cli.fold.report import report, tokens_of_messages
-from recto.cli.fold.sessions.detect import read_session
-from recto.cli.fold.sessions.session import Session
+from recto.cli.sessions.session import Session
+from recto.cli.sessions.session_file import read_session_file
 from recto.conversation.json import dump, load_object, parse_time
-from recto.errors import NotAConversation, RectoError, SettingsError
+from recto.errors import RectoError, SettingsError
 from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts
 from recto.page.fold.rules import RULES, FoldRule
 from recto.page.manifest import Manifest
 from recto.page.shown_parts import shown_rows
-
-STDIN = "-"
 
 
 def fold_command(rules: Sequence[FoldRule] = RULES) -> Callable[..., None]:
@@ -44,7 +41,7 @@ def fold_command(rules: Sequence[FoldRule] = RULES) -> Callable[..., None]:
         verbose: fold_options.Verbose = 0,
         **given: object,
     ) -> None:
-        """Show what folding saves in a conversation: OpenAI-style JSON, or a session of pi, Claude Code or Codex.
+        """Show what folding saves in a conversation: OpenAI-style JSON, or of pi, Claude Code, Codex or opencode.
 
         Reads the file and writes nothing to it. Exit codes: 0 done, 1 failed, 2 wrong use.
         """
@@ -68,7 +65,7 @@ def fold_command(rules: Sequence[FoldRule] = RULES) -> Callable[..., None]:
 def _assemble(file: str, now: str | None, asked: FoldOptions) -> tuple[Session, Page, Manifest]:
     try:
         with Console(stderr=True).status("Folding"):
-            session = _read(file)
+            session = read_session_file(file)
             facts = Facts(log=session.messages, fold=fold_settings(session, asked), now=_time(now))
             page, manifest = assemble(facts)
     except RectoError as error:
@@ -89,15 +86,6 @@ def _log_page(manifest: Manifest) -> None:
     from recto.telemetry import PageTelemetry
 
     PageTelemetry(CollectorRegistry()).record(manifest)
-
-
-def _read(file: str) -> Session:
-    name = "standard input" if file == STDIN else file
-    try:
-        data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
-    except OSError as error:
-        raise NotAConversation(source=name, problem=f"it cannot be read ({error.strerror})") from error
-    return read_session(data, source=name)
 
 
 def _time(text: str | None) -> datetime | None:

@@ -13,7 +13,7 @@ import typer
 from pydantic import ValidationError
 
 from recto.agents.fold_table import FoldTable, fold_table, frozen, with_table
-from recto.cli.fold.sessions.session import Session, SessionTools
+from recto.cli.sessions.session import Session, SessionTools
 from recto.errors import SettingsError
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.paths import Project
@@ -75,7 +75,7 @@ def _name(option: RuleOption) -> str:
 def fold_settings(session: Session, asked: FoldOptions) -> FoldSettings:
     """Defaults, with the names this session's agent has for its tools, a file over them, the command line over all."""
     asked = replace(asked, rules=rules_in(str(asked.given[LOCALE]), asked.rules))
-    rules = tuple([_of_session(rule, session.tools) for rule in asked.rules if rule.on])
+    rules = tuple([rule_of_session(rule, session.tools) for rule in asked.rules if rule.on])
     settings = FoldSettings(rules=rules, project=Project(root=session.root))
     if asked.config is not None:
         settings = with_table(settings, load_config(asked.config, asked.rules), asked.rules)
@@ -92,14 +92,17 @@ def _with_options(
     found = {option.sets: value for option in rule.options if _says(value := given[_name(option)])}
     if not found:
         return known
-    return replace(known or _of_session(rule, session.tools), **{name: frozen(value) for name, value in found.items()})
+    return replace(
+        known or rule_of_session(rule, session.tools), **{name: frozen(value) for name, value in found.items()}
+    )
 
 
 def _says(value: object) -> bool:
     return value is not None and value is not False and value != []
 
 
-def _of_session(rule: FoldRule, tools: SessionTools) -> FoldRule:
+def rule_of_session(rule: FoldRule, tools: SessionTools) -> FoldRule:
+    """A rule with the names that an agent has for its tools, where it has any."""
     known = cast("Mapping[str, tuple[str, ...]]", vars(tools))
     if not known.get(rule.name):
         return rule

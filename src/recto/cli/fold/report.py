@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from recto.cli.fold.sessions.session import Session
+from recto.cli.sessions.session import Session
 from recto.page.fold.rules import RULES, FoldRule
 from recto.page.manifest import Manifest, Part, Receipt
 from recto.page.named_rules import why
@@ -20,6 +20,7 @@ FORMATS = {
     "pi": "A pi session",
     "claude-code": "A Claude Code session",
     "codex": "A Codex session",
+    "opencode": "An opencode session",
 }
 NOTHING = "Nothing to fold: no result is old enough to be stood for by a newer one."
 

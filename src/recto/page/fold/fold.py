@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from recto.conversation.memo import remember, remember_last
+from recto.conversation.memo import remember_last
 from recto.conversation.messages import File, Message, Opaque, Text, ToolMessage, ToolPart
 from recto.page.draft import Draft
 from recto.page.fold.fold_settings import FoldKey, FoldSettings, fold_key
+from recto.page.fold.folded_result import label, with_placeholder
 from recto.page.fold.observations import (
     BEFORE_ALL,
     ByFile,
@@ -153,11 +154,6 @@ def _stale_results(series: Series, path: str | None, rule: FoldRule, old: int, k
     return _Stale(tuple(folds), tuple(batches))
 
 
-def label(message: ToolMessage) -> str:
-    """What a result is called in receipts: its id, or that of its call."""
-    return message.id or message.tool_call_id
-
-
 def _size(message: ToolMessage, path: str | None, key: FoldKey) -> int:
     indexes = parts_by_file(message, key).get(path or "")
     parts = message.parts if indexes is None else [message.parts[index] for index in indexes]
@@ -174,29 +170,8 @@ def _fold_result(
     else:
         reason = STALE_BATCH.format(paths=", ".join(stale.path or "" for stale in files))
         why = _Why(tool, rule.batch_number or rule.number, reason)
-    shown = remember(message, _with_placeholder, rule.placeholder, key)
+    shown = with_placeholder(message, rule.placeholder, key)
     return shown.message, _note(_receipt(message, files, why, shown.tokens))
-
-
-class _Shown(NamedTuple):
-    """What stands for a result, and the tokens of both."""
-
-    message: ToolMessage
-    tokens: tuple[int, int]
-
-
-def _with_placeholder(message: ToolMessage, placeholder: str, key: FoldKey) -> _Shown:
-    shown = ToolMessage(
-        id=message.id,
-        seq=message.seq,
-        time=message.time,
-        tool_call_id=message.tool_call_id,
-        tool_name=message.tool_name,
-        parts=(Text(text=placeholder),),
-        error=message.error,
-        encrypted_value=message.encrypted_value,
-    )
-    return _Shown(shown, (tokens_of(message, key.counter), tokens_of(shown, key.counter)))
 
 
 def _fold_parts(

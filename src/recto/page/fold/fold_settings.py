@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from recto.conversation.locale import language
 from recto.errors import SettingsError
+from recto.page.fold.cost_settings import CostSettings
 from recto.page.fold.paths import Project
 from recto.page.fold.rules import RULES, FoldRule
 from recto.page.text.tokens import TokenCounter
@@ -24,12 +25,14 @@ class FoldSettings:
     """What folding does: `rules` are those that are on, in the order they are applied.
 
     Over them each is given under its name, and None switches it off: `FoldSettings(reads=None, search=SEARCH)`.
-    With `recall_hint`, placeholders of who has the tool `recall` say so.
+    With `recall_hint`, placeholders of who has the tool `recall` say so. With `cost`, the rules say what tools there
+    are, and results are folded in steps that save money (X2); without it, whenever a rule says so.
     """
 
     rules: tuple[FoldRule, ...]
     project: Project
     recall_hint: bool
+    cost: CostSettings | None
 
     def __init__(
         self,
@@ -37,6 +40,7 @@ class FoldSettings:
         rules: tuple[FoldRule, ...] = ON,
         project: Project = HERE,
         recall_hint: bool = False,
+        cost: CostSettings | None = None,
         **named: FoldRule | None,
     ) -> None:
         known = {rule.name for rule in (*RULES, *rules)}
@@ -49,10 +53,11 @@ class FoldSettings:
         object.__setattr__(self, "rules", tuple(rule for rule in set_to.values() if rule))
         object.__setattr__(self, "project", project)
         object.__setattr__(self, "recall_hint", recall_hint)
+        object.__setattr__(self, "cost", cost)
 
     def rooted_at(self, root: str) -> FoldSettings:
         """The same, with relative paths that start at another place."""
-        return FoldSettings(rules=self.rules, project=replace(self.project, root=root))
+        return replace(self, project=replace(self.project, root=root))
 
     def rule(self, name: str) -> FoldRule | None:
         """A rule as it is set; None where it is off."""

@@ -141,13 +141,21 @@ async def begin_call(run: LoadedRun, page: Page, manifest: Manifest, purpose: Pu
         shared=shared,
         hashes=b"".join([segment.sha256 for segment in page.segments[shared:]]),
         segments=[segment for segment in page.segments[shared:] if segment.sha256 not in known],
-        manifest=dump({"parts": manifest.rows(), "tokens": manifest.tokens.tokens, "skill": manifest.skill}),
+        manifest=dump(manifest.stored()),
         started=run.runtime.clock(),
     )
-    await run.writer.write(RunChange(call=call))
+    await run.writer.write(RunChange(call=call, entries=_step_of(run, manifest, purpose)))
     state.note_sent(page)
+    run.inputs.note_sent(run.inputs.model.name)
     run.runtime.reached("call_begun")
     return call.number
+
+
+def _step_of(run: LoadedRun, manifest: Manifest, purpose: Purpose) -> tuple[Entry, ...]:
+    """What is folded from this page on (X2), in the write that stores the call: a crash leaves both or neither."""
+    if manifest.step is None or purpose != "reply":
+        return ()
+    return (replace(manifest.step, id=run.runtime.new_id(), time=run.runtime.clock()),)
 
 
 async def _listen(run: LoadedRun, call: _Call) -> None:

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from recto.cli.fold.sessions.rows import SessionRow, ignored_note, tokens
-from recto.cli.fold.sessions.session import Session, SessionTools
+from recto.cli.sessions.rows import SessionRow, ignored_note, tokens
+from recto.cli.sessions.session import Session, SessionCompaction, SessionTools
 from recto.conversation.json import (
     Json,
     Object,
@@ -34,9 +34,14 @@ from recto.conversation.messages import (
     ToolMessage,
     UserMessage,
     source_from_url,
+    texts_of,
 )
+from recto.models.ports import Usage
 
-TOOLS = SessionTools(terminal=("shell", "shell_command", "exec_command", "local_shell", "container.exec"))
+TOOLS = SessionTools(
+    terminal=("shell", "shell_command", "exec_command", "local_shell", "container.exec"), edits=("apply_patch",)
+)
+MODEL = "openai:{name}"
 ITEMS = frozenset(
     {
         "message",
@@ -58,47 +63,64 @@ EXIT_CODE = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class CodexUsage:
-    """What a call of the model cost: its own input, and the total of the session after it."""
+    """What a call of the model cost, and the total of the session after it."""
 
-    tokens: int
+    usage: Usage
     total: int
 
 
 def read(rows: Sequence[SessionRow]) -> Session:
     """The whole log. What one reply said, text and calls, is one message; compactions and rollbacks hide nothing."""
     messages: list[Message] = []
-    reported: dict[str, int] = {}
-    total = 0
+    reported: dict[str, Usage] = {}
+    models: dict[str, str] = {}
+    compactions: list[SessionCompaction] = []
+    total, model = 0, ""
     for row in rows:
+        model = _model(row.fields) or model
         match _event(row), messages:
-            case CodexUsage() as usage, _:
-                reported |= _attributed(usage, total, messages, reported)
-                total = usage.total
+            case CodexUsage() as used, _:
+                reported |= _attributed(used, total, messages, reported)
+                total = used.total
+            case str(summary), _:
+                compactions.append(SessionCompaction(place=len(messages), kept=len(messages), summary=summary))
             case AssistantMessage() as more, [*_, AssistantMessage() as reply]:
                 messages[-1] = replace(reply, parts=reply.parts + more.parts)
             case None, _:
                 continue
             case message, _:
                 messages.append(message)
+                if model and isinstance(message, AssistantMessage):
+                    models[message.id] = model
     return Session(
         format="codex",
         messages=tuple(messages),
         root=_root(rows),
         tools=TOOLS,
         reported=reported,
+        models=models,
+        compactions=tuple(compactions),
         notes=_notes(rows),
     )
 
 
 def _attributed(
-    usage: CodexUsage, total: int, messages: Sequence[Message], reported: Mapping[str, int]
-) -> dict[str, int]:
+    used: CodexUsage, total: int, messages: Sequence[Message], reported: Mapping[str, Usage]
+) -> dict[str, Usage]:
     """The usage under the newest reply. Codex repeats it with every rate limit: the same total is the same call."""
     replies = (message.id for message in reversed(messages) if isinstance(message, AssistantMessage))
     newest = next(replies, None)
-    if newest is None or newest in reported or usage.total == total or not usage.tokens:
+    if newest is None or newest in reported or used.total == total or not used.usage.input:
         return {}
-    return {newest: usage.tokens}
+    return {newest: used.usage}
+
+
+def _model(fields: Object) -> str:
+    match fields:
+        case {"type": "turn_context", "payload": {"model": str(name)}}:
+            return MODEL.format(name=name)
+        case _:
+            return ""
 
 
 def _root(rows: Sequence[SessionRow]) -> str | None:
@@ -119,19 +141,35 @@ def _notes(rows: Sequence[SessionRow]) -> tuple[str, ...]:
     return (*ignored_note(compactions, "compaction"), *ignored_note(rollbacks, "rollback"))
 
 
-def _event(row: SessionRow) -> Message | CodexUsage | None:
+def _event(row: SessionRow) -> Message | CodexUsage | str | None:
+    """What a row says: a message, what a call cost, or the text that stands for all before it."""
     match row.fields:
         case {"type": "response_item"}:
             place = f"{row.where}: payload"
             return _message(as_object(row.fields.get("payload"), place), place, row)
         case {"type": "event_msg", "payload": {"type": "token_count", "info": {"last_token_usage": usage, **info}}}:
-            return CodexUsage(
-                tokens=tokens(usage, "input_tokens"), total=tokens(info.get("total_token_usage"), "total_tokens")
-            )
+            return CodexUsage(usage=_usage(usage), total=tokens(info.get("total_token_usage"), "total_tokens"))
+        case {"type": "compacted", "payload": Mapping() as payload}:
+            return _summary(payload, f"{row.where}: payload", row)
         case {"payload": _}:
             return None
         case fields:
             return _message(fields, row.where, row)
+
+
+def _usage(usage: Json) -> Usage:
+    cached = tokens(usage, "cached_input_tokens")
+    return Usage(input=tokens(usage, "input_tokens"), cached=cached, output=tokens(usage, "output_tokens"))
+
+
+def _summary(payload: Object, where: str, row: SessionRow) -> str:
+    """The texts of what took the place of all before it; older rollouts have only the words of the summary."""
+    items = payload.get("replacement_history")
+    found = (
+        [_message(item, place, row) for place, item in objects(items, f"{where}.replacement_history")] if items else []
+    )
+    texts = [text for message in found if message is not None for text in texts_of(message)]
+    return "\n\n".join(texts) or optional_text(payload, "message", where) or ""
 
 
 def _message(item: Object, where: str, row: SessionRow) -> Message | None:

@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from recto.cli.fold.sessions import claude_code, codex, pi
-from recto.cli.fold.sessions.rows import JsonLines, SessionRow, parse
-from recto.cli.fold.sessions.session import Session
+from recto.cli.sessions import claude_code, codex, opencode, pi
+from recto.cli.sessions.rows import JsonLines, SessionRow, parse
+from recto.cli.sessions.session import Session
 from recto.conversation.json import Json, Object, kind_of
 from recto.errors import NotAConversation, WireError
 from recto.page.wire import anthropic, openai
 
-EXPECTED = "Recto reads an array of messages, an object with `messages`, and session files of pi, Claude Code and Codex"
+EXPECTED = (
+    "Recto reads an array of messages, an object with `messages`, and sessions of pi, Claude Code, Codex, opencode"
+)
 ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"})
 LONGEST_PROBLEM = 400
 MOST_KEYS = 8
@@ -39,6 +41,10 @@ def _read(parsed: Json | JsonLines, source: str) -> Session:
         case JsonLines():
             session = _read_rows(parsed.rows, source)
             return replace(session, notes=(*_cut_note(parsed.cut), *session.notes))
+        case {"messages": [{"info": Mapping(), "parts": _}, *_]}:
+            return opencode.read(parsed)
+        case [{"info": Mapping(), "parts": _}, *_]:
+            return opencode.read({"messages": parsed})
         case {"messages": _}:
             return _read_body(parsed)
         case Mapping():
@@ -103,8 +109,10 @@ def _read_body(body: Object) -> Session:
     maker = model if isinstance(model, str) else None
     messages = body.get("messages")
     if "system" in body or _speaks_anthropic(messages):
-        return Session(format="openai", messages=anthropic.decode(dict(body), model=maker))
-    return Session(format="openai", messages=openai.decode(messages, model=maker))
+        name = f"anthropic:{maker}" if maker else ""
+        return Session(format="openai", messages=anthropic.decode(dict(body), model=maker), model=name)
+    name = f"openai:{maker}" if maker else ""
+    return Session(format="openai", messages=openai.decode(messages, model=maker), model=name)
 
 
 def _speaks_anthropic(messages: Json) -> bool:

@@ -6,15 +6,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from recto.cli.fold.sessions.rows import SessionRow, branch_note, ignored_note, lineage, tokens
-from recto.cli.fold.sessions.session import Session, SessionTools
-from recto.conversation.json import Json, Object, optional_text, optional_time
-from recto.conversation.messages import AssistantMessage, AssistantPart, Message, ToolCall, UserMessage
+from recto.cli.sessions.rows import SessionRow, branch_note, ignored_note, lineage, tokens
+from recto.cli.sessions.session import Session, SessionCompaction, SessionTools
+from recto.conversation.json import Json, Object, as_object, optional_text, optional_time
+from recto.conversation.messages import AssistantMessage, AssistantPart, Message, ToolCall, UserMessage, texts_of
 from recto.errors import WireError
+from recto.models.ports import Usage
 from recto.page.wire import anthropic
 
-TOOLS = SessionTools(reads=("Read",), path_args=("file_path",), terminal=("Bash",), search=("Grep", "Glob"))
+TOOLS = SessionTools(
+    reads=("Read",),
+    path_args=("file_path",),
+    terminal=("Bash",),
+    search=("Grep", "Glob"),
+    edits=("Edit", "MultiEdit", "Write"),
+    quote_args=("old_string",),
+)
 USAGE = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+MODEL = "anthropic:{name}"
 # Rows people see and the model never did.
 UNSEEN = ("isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 
@@ -38,13 +47,16 @@ class _Conversation:
 def read(rows: Sequence[SessionRow]) -> Session:
     """The conversation as the model had it, but whole: summaries of compactions stand for nothing here."""
     found = _conversation(rows)
-    spoken = [(turn, message) for turn in found.turns for message in _messages(turn)]
+    told = [(turn, tuple(_messages(turn))) for turn in found.turns]
+    spoken = [(turn, message) for turn, messages in told for message in messages]
     return Session(
         format="claude-code",
         messages=tuple(message for _, message in spoken),
         root=next((cwd for row in rows if isinstance(cwd := row.fields.get("cwd"), str)), None),
         tools=TOOLS,
-        reported={message.id: used for turn, message in spoken if (used := _reported(turn))},
+        reported={message.id: used for turn, message in spoken if (used := _reported(turn)).input},
+        models={message.id: model for turn, message in spoken if (model := _model(turn))},
+        compactions=tuple(_compactions(told)),
         notes=(*ignored_note(found.compactions, "compaction"), *branch_note(found.others)),
     )
 
@@ -269,10 +281,44 @@ def _block(block: Json) -> Json:
             return block
 
 
-def _reported(turn: _Turn) -> int:
+def _reported(turn: _Turn) -> Usage:
     """What the provider counted. The rows of a reply repeat it; the last one is the final word."""
-    counts = [tokens(message.get("usage"), *USAGE) for row in turn.rows if (message := _assistant(row)) is not None]
-    return next((count for count in reversed(counts) if count), 0)
+    usages = [message.get("usage") for row in turn.rows if (message := _assistant(row)) is not None]
+    usage = next((usage for usage in reversed(usages) if tokens(usage, *USAGE)), None)
+    return Usage(
+        input=tokens(usage, *USAGE),
+        cached=tokens(usage, "cache_read_input_tokens"),
+        cache_written=tokens(usage, "cache_creation_input_tokens"),
+        output=tokens(usage, "output_tokens"),
+    )
+
+
+def _model(turn: _Turn) -> str:
+    replies = [message for row in turn.rows if (message := _assistant(row)) is not None]
+    name = _text(replies[0], "model") if replies else None
+    # Replies that no model made have a name in brackets.
+    return MODEL.format(name=name) if name and not name.startswith("<") else ""
+
+
+def _compactions(told: Sequence[tuple[_Turn, Sequence[Message]]]) -> Iterator[SessionCompaction]:
+    """Where the page was cut: at a boundary, or at the summary that follows it."""
+    summaries: dict[int, str] = {}
+    place = 0
+    for turn, messages in told:
+        fields = turn.rows[0].fields
+        if _is_summary(fields):
+            summaries[place] = _summary(turn.rows[0])
+        elif _is_boundary(fields):
+            summaries.setdefault(place, "")
+        place += len(messages)
+    for place, summary in summaries.items():
+        yield SessionCompaction(place=place, kept=place, summary=summary)
+
+
+def _summary(row: SessionRow) -> str:
+    content = as_object(row.fields.get("message"), f"{row.where}: message").get("content")
+    said = _decoded("user", content, None, row)
+    return "\n".join(text for message in said for text in texts_of(message))
 
 
 def _assistant(row: SessionRow) -> Object | None:

@@ -5,10 +5,11 @@ A tree is read along one path, from the newest entry to the root. Says to the mo
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
-from recto.cli.fold.sessions.rows import SessionRow, branch_note, ignored_note, lineage, tokens
-from recto.cli.fold.sessions.session import Session, SessionTools
+from recto.cli.sessions.rows import SessionRow, branch_note, ignored_note, lineage, tokens
+from recto.cli.sessions.session import Session, SessionCompaction, SessionTools
 from recto.conversation.json import Json, Object, as_object, dump, objects, optional_text, optional_time, text_field
 from recto.conversation.messages import (
     AssistantMessage,
@@ -23,10 +24,17 @@ from recto.conversation.messages import (
     ToolMessage,
     UserMessage,
 )
+from recto.models.ports import Usage
 
-TOOLS = SessionTools(reads=("read",), path_args=("path",), terminal=("bash",), search=("grep", "find"))
+TOOLS = SessionTools(
+    reads=("read",),
+    path_args=("path",),
+    terminal=("bash",),
+    search=("grep", "find"),
+    edits=("edit", "write"),
+    quote_args=("oldText",),
+)
 MAIN_LANE = "main"
-USAGE = ("input", "cacheRead", "cacheWrite")
 
 BRANCH_SUMMARY = (
     "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n{summary}</summary>"
@@ -50,7 +58,9 @@ def read(rows: Sequence[SessionRow]) -> Session:
         messages=tuple(message for _, message in read_rows),
         root=_root(rows),
         tools=TOOLS,
-        reported={message.id: used for row, message in read_rows if (used := _reported(row))},
+        reported={message.id: used for row, message in read_rows if (used := _reported(row)).input},
+        models={message.id: model for row, message in read_rows if (model := _model(row))},
+        compactions=tuple(_compactions(rows, path, [row.number for row, _ in read_rows])),
         notes=(*ignored_note(_count("compaction", path), "compaction"), *branch_note(others)),
     )
 
@@ -99,12 +109,50 @@ def _root(rows: Sequence[SessionRow]) -> str | None:
     return next((cwd for header in headers if isinstance(cwd := header.get("cwd"), str)), None)
 
 
-def _reported(row: SessionRow) -> int:
+def _reported(row: SessionRow) -> Usage:
     match row.fields.get("message"):
         case {"role": "assistant", "usage": usage}:
-            return tokens(usage, *USAGE)
+            return Usage(
+                input=tokens(usage, "input", "cacheRead", "cacheWrite"),
+                cached=tokens(usage, "cacheRead"),
+                cache_written=tokens(usage, "cacheWrite"),
+                output=tokens(usage, "output"),
+            )
         case _:
-            return 0
+            return Usage()
+
+
+def _model(row: SessionRow) -> str:
+    match row.fields.get("message"):
+        case {"role": "assistant", "provider": str(provider), "model": str(model)}:
+            return f"{provider}:{model}"
+        case _:
+            return ""
+
+
+def _compactions(
+    rows: Sequence[SessionRow], path: Sequence[SessionRow], read: Sequence[int]
+) -> Iterator[SessionCompaction]:
+    """Where the page was cut; `read` are the numbers of the rows that messages come from."""
+    for row in path:
+        match row.fields:
+            case {"type": "compaction", "summary": str(summary)}:
+                place = bisect_left(read, row.number)
+                first = _first_kept(row.fields, rows)
+                kept = place if first is None else min(bisect_left(read, first), place)
+                yield SessionCompaction(place=place, kept=kept, summary=summary)
+            case _:
+                continue
+
+
+def _first_kept(fields: Object, rows: Sequence[SessionRow]) -> int | None:
+    match fields:
+        case {"firstKeptEntryId": str(id)}:
+            return next((row.number for row in rows if row.fields.get("id") == id), None)
+        case {"firstKeptEntryIndex": int(index)} if 0 <= index < len(rows):
+            return rows[index].number
+        case _:
+            return None
 
 
 def _message(row: SessionRow) -> Message | None:

@@ -1,0 +1,110 @@
+"""Evidence: of the lines that edits quote, those that still stand in the page then; and files that are read again."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from recto.cli.replay.policies import PageChanges
+from recto.cli.replay.stretches import CallStretch
+from recto.cli.sessions.session import Session, SessionTools
+from recto.conversation.json import load_object
+from recto.conversation.messages import AssistantMessage, Message, ToolCall, ToolMessage, texts_of, words_of
+from recto.page.fold.failures import is_failure
+from recto.page.fold.observations import read_paths
+from recto.page.fold.paths import Project
+from recto.page.fold.quotes import lines_of, read_edit, strings_in
+
+# How tools number the lines of a file: `12→`, `12` and a tab, `00012| `, `12: `.
+NUMBERED = re.compile(r"\d+(?:→|\t|\||:)")
+ANYWHERE = Project()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """How many lines were quoted that a result had shown, and how many of them still stood in the page."""
+
+    quoted: int = 0
+    kept: int = 0
+
+    def __add__(self, other: Evidence) -> Evidence:
+        return Evidence(quoted=self.quoted + other.quoted, kept=self.kept + other.kept)
+
+
+def evidence(stretch: CallStretch, steps: Iterable[PageChanges], tools: SessionTools) -> Evidence:
+    """The lines quoted by the edits of a stretch, under a policy."""
+    shown: list[Message] = []
+    results, page = set[str](), Counter[str]()
+    found = Evidence()
+    for call, changes in zip(stretch.calls, steps, strict=True):
+        for message in stretch.messages[len(shown) : call.place]:
+            shown.append(message)
+            page.update(lines_in(message))
+            if isinstance(message, ToolMessage):
+                results |= lines_in(message)
+        for place, message in changes.items():
+            page.subtract(lines_in(shown[place]))
+            page.update(lines_in(message))
+            shown[place] = message
+        quoted = quoted_lines(stretch.messages[call.place], tools) & results
+        found += Evidence(quoted=len(quoted), kept=sum(page[line] > 0 for line in quoted))
+    return found
+
+
+def count_read_again(
+    session: Session, played: Sequence[tuple[CallStretch, Sequence[PageChanges]]], tools: SessionTools
+) -> int:
+    """How many folded reads are of a file that the session reads again later: so many calls it may cost at most."""
+    reads = _reads(session, tools)
+    last = {path: place for place, paths in reads.items() for path in paths}
+    folded = [
+        (stretch.origin + place, stretch.origin + call.place)
+        for stretch, steps in played
+        for call, changes in zip(stretch.calls, steps, strict=True)
+        for place in changes
+    ]
+    return sum(any(last[path] > asked for path in reads.get(place, ())) for place, asked in folded)
+
+
+def _reads(session: Session, tools: SessionTools) -> Mapping[int, tuple[str, ...]]:
+    """The files that results brought, by their places."""
+    project, calls = Project(root=session.root), dict[str, ToolCall]()
+    found: dict[int, tuple[str, ...]] = {}
+    for place, message in enumerate(session.messages):
+        match message:
+            case AssistantMessage():
+                calls |= {call.id: call for call in message.tool_calls if call.name in tools.reads}
+            case ToolMessage() if message.tool_call_id in calls and not is_failure(message):
+                found[place] = read_paths(calls[message.tool_call_id], tools.path_args, project)
+            case _:
+                continue
+    return found
+
+
+def lines_in(message: Message) -> frozenset[str]:
+    """The lines that a message shows, without their indentation: of texts, of results without numbers, of arguments."""
+    match message:
+        case ToolMessage():
+            lines = [line for text in texts_of(message) for line in lines_of(text)]
+            return frozenset([*lines, *[NUMBERED.sub("", line, count=1).strip() for line in lines]])
+        case AssistantMessage():
+            given = [text for call in message.tool_calls for text in strings_in(load_object(call.arguments))]
+            return frozenset([line for text in (words_of(message, between="\n"), *given) for line in lines_of(text)])
+        case _:
+            return frozenset([line for text in texts_of(message) for line in lines_of(text)])
+
+
+def quoted_lines(message: Message, tools: SessionTools) -> frozenset[str]:
+    """The lines that the edits of a reply say are in a file: the text to be replaced, or the old lines of a patch."""
+    if not isinstance(message, AssistantMessage):
+        return frozenset()
+    return frozenset([line for call in message.tool_calls for line in _quoted(call, tools)])
+
+
+def _quoted(call: ToolCall, tools: SessionTools) -> tuple[str, ...]:
+    if call.name in tools.edits:
+        return read_edit(call, tools.quote_args, (), ANYWHERE).lines
+    # Patches come by commands too.
+    return read_edit(call, (), (), ANYWHERE).lines if call.name in tools.terminal else ()

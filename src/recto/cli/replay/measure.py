@@ -1,0 +1,191 @@
+"""What comes of a session under each policy: price, tokens, breaks, evidence, files read again, the worst point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import accumulate
+
+from recto.cli.fold.fold_options import rule_of_session
+from recto.cli.replay.evidence import Evidence, count_read_again, evidence
+from recto.cli.replay.policies import POLICIES, PolicyInputs
+from recto.cli.replay.replay_settings import ReplaySettings
+from recto.cli.replay.simulate import PlayedCall, play
+from recto.cli.replay.stretches import CallStretch, SessionCall, stretches_of
+from recto.cli.sessions.known_tools import tools_of
+from recto.cli.sessions.rows import ignored_note
+from recto.cli.sessions.session import Session, SessionFormat
+from recto.errors import NoPrice, NotAConversation
+from recto.models.ports import Usage
+from recto.models.prices import price_of
+from recto.page.fold.cost_settings import CostSettings
+from recto.page.fold.fold_settings import FoldSettings
+from recto.page.fold.paths import Project
+from recto.page.fold.rules import RULES
+
+NONE = "none"
+UNCUT = "--cut plays it as its agent summarised it."
+CUT = "Its agent summarised it {times}; each time all policies begin anew."
+NO_CALLS = "it holds no reply of a model, so there is no call to play"
+Done = Callable[[], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyRun:
+    """A session under one policy: of each call the price and tokens of its page, and what is counted over all.
+
+    `folds` counts results that were folded, `read_again` those among them of files that were read again later. At the
+    call `full_at` a page is larger than the window, in the session as if it had never been cut; None: at none.
+    """
+
+    prices: tuple[Decimal, ...]
+    pages: tuple[int, ...]
+    breaks: int
+    folds: int
+    evidence: Evidence
+    read_again: int
+    full_at: int | None
+
+    @property
+    def price(self) -> Decimal:
+        """What all pages cost."""
+        return sum(self.prices, Decimal(0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayedSession:
+    """A session under each policy. What was written, `replies`, costs the same under all.
+
+    `recorded` is the price of what the provider counted, where the file says so.
+    """
+
+    name: str
+    format: SessionFormat
+    messages: int
+    models: tuple[str, ...]
+    replies: Decimal
+    recorded: Decimal | None
+    runs: Mapping[str, PolicyRun]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def calls(self) -> int:
+        """How many calls were played."""
+        return len(self.runs[NONE].prices)
+
+
+def replay_session(session: Session, name: str, settings: ReplaySettings, done: Done = lambda: None) -> ReplayedSession:
+    """Play a session under each policy, and under `none`; `done` is called after each of them."""
+    stretches = stretches_of(session, settings)
+    if not stretches:
+        raise NotAConversation(source=name, problem=NO_CALLS)
+    is_cut = bool(session.compactions) and settings.cut
+    whole = stretches_of(session, replace(settings, cut=False)) if is_cut else stretches
+    runs: dict[str, PolicyRun] = {}
+    for policy in dict.fromkeys((NONE, *settings.policies)):
+        runs[policy] = _run(session, policy, stretches, whole, settings)
+        done()
+    calls = [call for stretch in stretches for call in stretch.calls]
+    return ReplayedSession(
+        name=name,
+        format=session.format,
+        messages=len(session.messages),
+        models=tuple(dict.fromkeys(call.model for call in calls)),
+        replies=sum([_priced(call, Usage(output=call.output), settings) for call in calls], Decimal(0)),
+        recorded=_recorded(session, settings),
+        runs=runs,
+        notes=_notes(session, is_cut=is_cut),
+    )
+
+
+def _run(
+    session: Session,
+    policy: str,
+    stretches: Sequence[CallStretch],
+    whole: Sequence[CallStretch],
+    settings: ReplaySettings,
+) -> PolicyRun:
+    tools = tools_of(session)
+    rules = tuple([rule_of_session(rule, tools) for rule in RULES])
+    cost = CostSettings(edits=tools.edits, quotes=tools.quote_args)
+    fold = FoldSettings(rules=rules, project=Project(root=session.root), cost=cost)
+    given = PolicyInputs(settings=settings, fold=fold)
+    steps = [list(POLICIES[policy](stretch, given)) for stretch in stretches]
+    both = list(zip(stretches, steps, strict=True))
+    played = [one for stretch, changes in both for one in _played(stretch, play(stretch, changes, settings.counter))]
+    pages = tuple([page.input for _, page in played])
+    if whole is stretches:
+        uncut = pages
+    else:
+        uncut = tuple(
+            [page.input for one in whole for page in play(one, POLICIES[policy](one, given), settings.counter)]
+        )
+    return PolicyRun(
+        prices=tuple([_price(call, page, settings) for call, page in played]),
+        pages=pages,
+        breaks=sum(page.breaks for _, page in played),
+        folds=sum(len(changes) for of_stretch in steps for changes in of_stretch),
+        evidence=sum([evidence(stretch, changes, tools) for stretch, changes in both], Evidence()),
+        read_again=count_read_again(session, both, tools),
+        full_at=next((number for number, tokens in enumerate(uncut, 1) if tokens > settings.window), None),
+    )
+
+
+def _played(stretch: CallStretch, pages: Iterator[PlayedCall]) -> Iterator[tuple[SessionCall, PlayedCall]]:
+    return zip(stretch.calls, pages, strict=True)
+
+
+def _price(call: SessionCall, page: PlayedCall, settings: ReplaySettings) -> Decimal:
+    written = page.input - page.cached
+    return _priced(call, Usage(input=page.input, cached=page.cached, cache_written=written), settings)
+
+
+def _priced(call: SessionCall, usage: Usage, settings: ReplaySettings) -> Decimal:
+    price = price_of(call.model, usage, settings.prices)
+    if price is None:
+        raise NoPrice(model=call.model, tokens=usage.input)
+    return price
+
+
+def _recorded(session: Session, settings: ReplaySettings) -> Decimal | None:
+    prices = [
+        price_of(settings.model or session.models.get(id, session.model), usage, settings.prices)
+        for id, usage in session.reported.items()
+    ]
+    known = [price for price in prices if price is not None]
+    return sum(known, Decimal(0)) if known and len(known) == len(prices) else None
+
+
+def _notes(session: Session, *, is_cut: bool) -> tuple[str, ...]:
+    count = len(session.compactions)
+    if not is_cut:
+        return (*session.notes, *((UNCUT,) if count else ()))
+    times = "once" if count == 1 else f"{count} times"
+    # That the whole log is read is not what comes of it here.
+    others = [note for note in session.notes if note not in ignored_note(count, "compaction")]
+    return (CUT.format(times=times), *others)
+
+
+def saved(run: PolicyRun, base: PolicyRun) -> float:
+    """The share of the price that a policy saves; less than 0 where it costs more."""
+    return float(1 - run.price / base.price) if base.price else 0.0
+
+
+def worst_point(run: PolicyRun, base: PolicyRun) -> float:
+    """The largest loss up to any call, as a share of what it had cost until then without the policy."""
+    both = zip(accumulate(run.prices), accumulate(base.prices), strict=True)
+    return max([float(ours / theirs) - 1 for ours, theirs in both if theirs], default=0.0)
+
+
+def total(runs: Sequence[PolicyRun]) -> PolicyRun:
+    """Several sessions one after another. Its window is full at no call: that is said of each."""
+    return PolicyRun(
+        prices=tuple([price for run in runs for price in run.prices]),
+        pages=tuple([page for run in runs for page in run.pages]),
+        breaks=sum(run.breaks for run in runs),
+        folds=sum(run.folds for run in runs),
+        evidence=sum([run.evidence for run in runs], Evidence()),
+        read_again=sum(run.read_again for run in runs),
+        full_at=None,
+    )

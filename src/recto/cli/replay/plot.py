@@ -1,0 +1,115 @@
+"""A picture of a replay, as SVG: what each policy had cost by each call, and how long its pages were.
+
+It is written by hand and loads nothing; its colours are readable on a light and on a dark ground.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import ceil, floor, log10
+from xml.sax.saxutils import escape
+
+from recto.cli.replay.measure import PolicyRun, ReplayedSession
+from recto.cli.replay.policy_table import summed
+from recto.cli.replay.replay_settings import ReplaySettings
+
+WIDTH, HEIGHT, PANEL = 760, 560, 200
+LEFT, RIGHT, TOP, GAP = 70, 20, 56, 64
+COLOURS = ("#7f8793", "#d1495b", "#c98a00", "#2a9d8f", "#3d7dd8")
+TICKS, THOUSAND = 5, 1_000
+STYLE = """
+  text { font: 12px system-ui, sans-serif; fill: #333 }
+  .title { font-size: 13px; font-weight: 600 }
+  .ground { fill: #fff } .grid { stroke: #ddd } .axis { stroke: #888 }
+  .line { fill: none; stroke-width: 1.8; stroke-linejoin: round }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #ddd } .ground { fill: #16181c } .grid { stroke: #333840 } .axis { stroke: #777 }
+  }
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One diagram: its title, the upper edge of its ground, and a line for each policy."""
+
+    title: str
+    top: int
+    lines: Mapping[str, Sequence[float]]
+
+
+def plot_svg(sessions: Sequence[ReplayedSession], settings: ReplaySettings) -> str:
+    """The picture; several sessions are drawn one after another."""
+    runs = summed(sessions)
+    price = {name: [float(sum_) for sum_ in accumulate(run.prices)] for name, run in runs.items()}
+    panels = (
+        Panel(title=f"Price so far, {settings.prices.currency}", top=TOP, lines=price),
+        Panel(title="Tokens of the page", top=TOP + PANEL + GAP, lines={name: run.pages for name, run in runs.items()}),
+    )
+    body = [*_legend(runs), *[line for panel in panels for line in _panel(panel)]]
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
+    title = f"<title>{escape(_title(sessions))}</title>"
+    ground = f'<rect class="ground" width="{WIDTH}" height="{HEIGHT}"/>'
+    return "\n".join([head, title, f"<style>{STYLE}</style>", ground, *body, "</svg>", ""])
+
+
+def _title(sessions: Sequence[ReplayedSession]) -> str:
+    return sessions[0].name if len(sessions) == 1 else f"{len(sessions)} sessions"
+
+
+def _legend(runs: Mapping[str, PolicyRun]) -> Iterator[str]:
+    for index, (name, run) in enumerate(runs.items()):
+        left = LEFT + index * 160
+        colour = COLOURS[index % len(COLOURS)]
+        yield f'<line x1="{left}" x2="{left + 22}" y1="20" y2="20" stroke="{colour}" stroke-width="3"/>'
+        yield _text(left + 28, 24, f"{name} {run.price:,.2f}")
+
+
+def _panel(panel: Panel) -> Iterator[str]:
+    right, bottom = WIDTH - RIGHT, panel.top + PANEL
+    calls = max([len(line) for line in panel.lines.values()], default=1)
+    most = max([value for line in panel.lines.values() for value in line], default=0) or 1
+    steps = _ticks(most)
+    high = steps[-1]
+    yield _text(LEFT, panel.top - 10, panel.title, "title")
+    for value in steps:
+        y = bottom - PANEL * value / high
+        yield f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield _text(LEFT - 8, y + 4, _label(value), anchor="end")
+    for value in _ticks(calls):
+        if 0 < value <= calls:
+            yield _text(LEFT + (right - LEFT) * value / calls, bottom + 18, _label(value), anchor="middle")
+    yield _text(right, bottom + 34, "calls", anchor="end")
+    yield f'<line class="axis" x1="{LEFT}" x2="{right}" y1="{bottom}" y2="{bottom}"/>'
+    for index, line in enumerate(panel.lines.values()):
+        points = " ".join(
+            f"{LEFT + (right - LEFT) * (place + 1) / calls:.1f},{bottom - PANEL * value / high:.1f}"
+            for place, value in _thinned(line, right - LEFT)
+        )
+        yield f'<polyline class="line" stroke="{COLOURS[index % len(COLOURS)]}" points="{points}"/>'
+
+
+def _ticks(most: float) -> list[float]:
+    """Round values from 0 to the first that is not below `most`."""
+    rough = most / TICKS
+    size = 10.0 ** floor(log10(rough))
+    step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= rough)
+    return [step * number for number in range(ceil(most / step - 1e-9) + 1)]
+
+
+def _label(value: float) -> str:
+    return f"{value / THOUSAND:g}k" if value >= THOUSAND else f"{value:g}"
+
+
+def _thinned(line: Sequence[float], most: int) -> Iterator[tuple[int, float]]:
+    """The values with their places, no more than can be seen, and the last."""
+    step = max(1, ceil(len(line) / most))
+    yield from ((place, line[place]) for place in range(0, len(line) - 1, step))
+    if line:
+        yield len(line) - 1, line[-1]
+
+
+def _text(x: float, y: float, text: str, name: str = "", *, anchor: str = "start") -> str:
+    styled = f' class="{name}"' if name else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{styled}>{escape(text)}</text>'

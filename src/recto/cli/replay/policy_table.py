@@ -1,0 +1,182 @@
+"""What `recto replay` shows people: a table of policies for a session, a row for each of several, and their sum.
+
+The tables fit into 80 columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from recto.cli.fold.report import FORMATS
+from recto.cli.replay.measure import NONE, PolicyRun, ReplayedSession, saved, total, worst_point
+from recto.cli.replay.replay_settings import ReplaySettings
+from recto.conversation.json import Json
+
+NEVER, NOTHING = "never", "-"
+# What the columns mean, for people.
+LEGEND = (
+    "Saved and Worst (the largest loss up to any call) are against none. Kept: of the lines that edits quote, those "
+    "that still stood in the page. Again: folded reads of files that were read again. Full at: the call whose page is "
+    "over {window:,} tokens, had no session been cut. Prices of {as_of}; tokens are estimates, counted with {counter}."
+)
+# How wide tables are, and how much of that the name of a session has at least.
+COLUMNS, LEAST_NAME = 80, 12
+
+
+def replay_report(sessions: Sequence[ReplayedSession], settings: ReplaySettings) -> RenderableType:
+    """One session with its policies; or a row for each of several, and their sum."""
+    if len(sessions) == 1:
+        (session,) = sessions
+        parts = [
+            Text(_heading(session)),
+            _policies(session.runs, [session], settings),
+            *map(Text, _notes(session, settings)),
+        ]
+    else:
+        runs = summed(sessions)
+        calls = sum(session.calls for session in sessions)
+        heading = f"{len(sessions)} sessions, {calls:,} calls"
+        parts = [_sessions(sessions), Text(heading), _policies(runs, sessions, settings)]
+    return Group(*parts, Text(_legend(settings)))
+
+
+def _heading(session: ReplayedSession) -> str:
+    models = ", ".join(session.models)
+    return f"{FORMATS[session.format]}, {session.messages:,} messages, {session.calls:,} calls of {models}"
+
+
+def _policies(runs: Mapping[str, PolicyRun], sessions: Sequence[ReplayedSession], settings: ReplaySettings) -> Table:
+    table = _table("Policy", settings.prices.currency, "Saved", "Input", "Breaks", "Kept", "Again", "Worst", "Full at")
+    base = runs[NONE]
+    for name, run in runs.items():
+        worst = max(worst_point(session.runs[name], session.runs[NONE]) for session in sessions)
+        is_base = name == NONE
+        table.add_row(
+            name,
+            f"{run.price:,.2f}",
+            NOTHING if is_base else _percent(saved(run, base), 1),
+            _short(sum(run.pages)),
+            f"{run.breaks:,}",
+            _kept(run),
+            f"{run.read_again:,}",
+            NOTHING if is_base else _percent(worst, 1),
+            _full_at(name, sessions),
+        )
+    return table
+
+
+def _table(*names: str) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    for index, name in enumerate(names):
+        table.add_column(name, justify="right" if index else "left", no_wrap=True)
+    return table
+
+
+def _percent(share: float, digits: int) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+def _short(tokens: int) -> str:
+    for size, sign in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if tokens >= size:
+            return f"{tokens / size:.1f} {sign}"
+    return str(tokens)
+
+
+def _kept(run: PolicyRun) -> str:
+    found = run.evidence
+    return _percent(found.kept / found.quoted, 2) if found.quoted else NOTHING
+
+
+def _full_at(policy: str, sessions: Sequence[ReplayedSession]) -> str:
+    found = [at for session in sessions if (at := session.runs[policy].full_at) is not None]
+    if len(sessions) > 1:
+        return f"{len(found)} of {len(sessions)}"
+    return f"{found[0]:,}" if found else NEVER
+
+
+def _sessions(sessions: Sequence[ReplayedSession]) -> Table:
+    policies = [name for name in sessions[0].runs if name != NONE]
+    headings = ("Calls", NONE, *[heading for name in policies for heading in (f"{name} %", "kept %")])
+    rows = [_figures(session, policies) for session in sessions]
+    taken = [1 + max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    room = max(COLUMNS - sum(taken), LEAST_NAME)
+    table = _table("Session", *headings)
+    for session, figures in zip(sessions, rows, strict=True):
+        name = session.name if len(session.name) <= room else f"…{session.name[1 - room :]}"
+        table.add_row(name, *figures)
+    return table
+
+
+def _figures(session: ReplayedSession, policies: Sequence[str]) -> list[str]:
+    base = session.runs[NONE]
+    figures = [f"{session.calls:,}", f"{base.price:,.2f}"]
+    for run in [session.runs[name] for name in policies]:
+        kept = run.evidence
+        figures.append(f"{100 * saved(run, base):.1f}")
+        figures.append(f"{100 * kept.kept / kept.quoted:.1f}" if kept.quoted else NOTHING)
+    return figures
+
+
+def summed(sessions: Sequence[ReplayedSession]) -> Mapping[str, PolicyRun]:
+    """All sessions together, by policy."""
+    return {name: total([session.runs[name] for session in sessions]) for name in sessions[0].runs}
+
+
+def _notes(session: ReplayedSession, settings: ReplaySettings) -> Iterator[str]:
+    yield from session.notes
+    yield f"Replies cost {session.replies:,.2f} {settings.prices.currency} more, under every policy."
+    if session.recorded is not None:
+        yield f"What its provider counted comes to {session.recorded:,.2f} {settings.prices.currency}."
+
+
+def _legend(settings: ReplaySettings) -> str:
+    known = settings.prices
+    return LEGEND.format(window=settings.window, as_of=known.as_of, counter=settings.counter.name)
+
+
+def replay_rows(sessions: Sequence[ReplayedSession], settings: ReplaySettings) -> dict[str, Json]:
+    """The same as JSON, whatever the number of sessions."""
+    return {
+        "currency": settings.prices.currency,
+        "as_of": settings.prices.as_of.isoformat(),
+        "window": settings.window,
+        "sessions": [_session_row(session) for session in sessions],
+        "sum": _policy_rows(summed(sessions), sessions) if sessions else {},
+    }
+
+
+def _session_row(session: ReplayedSession) -> dict[str, Json]:
+    return {
+        "name": session.name,
+        "format": session.format,
+        "messages": session.messages,
+        "calls": session.calls,
+        "models": list(session.models),
+        "replies": float(session.replies),
+        "recorded": None if session.recorded is None else float(session.recorded),
+        "policies": _policy_rows(session.runs, [session]),
+    }
+
+
+def _policy_rows(runs: Mapping[str, PolicyRun], sessions: Sequence[ReplayedSession]) -> dict[str, Json]:
+    base = runs[NONE]
+    return {
+        name: {
+            "price": float(run.price),
+            "saved": saved(run, base),
+            "input": sum(run.pages),
+            "breaks": run.breaks,
+            "folds": run.folds,
+            "quoted": run.evidence.quoted,
+            "kept": run.evidence.kept,
+            "read_again": run.read_again,
+            "worst": max(worst_point(session.runs[name], session.runs[NONE]) for session in sessions),
+            "full_at": run.full_at,
+        }
+        for name, run in runs.items()
+    }

@@ -1,0 +1,146 @@
+"""`recto replay`: what policies of folding would have cost in sessions of one's own. Writes nothing to them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from recto.cli.command import FAILED, exit_codes
+from recto.cli.replay.measure import NONE, ReplayedSession, replay_session
+from recto.cli.replay.plot import plot_svg
+from recto.cli.replay.policies import POLICIES
+from recto.cli.replay.policy_table import replay_report, replay_rows
+from recto.cli.replay.replay_settings import ReplaySettings
+from recto.cli.sessions.session_file import STDIN, STDIN_NAME, read_session_file
+from recto.conversation.json import dump
+from recto.errors import NoPrice, RectoError, SettingsError
+from recto.models.prices import load_prices
+
+ENDINGS = (".json", ".jsonl")
+NAME_CHARACTERS = 40
+
+Sessions = Annotated[
+    list[str], typer.Argument(metavar="FILE", help="Session files or folders of them; `-`: standard input.")
+]
+PriceList = Annotated[Path | None, typer.Option("--prices", metavar="FILE", help="TOML file of prices.")]
+Policies = Annotated[
+    list[str] | None,
+    typer.Option("--policy", metavar="NAME", help="none, eager, clear or cost. Repeatable.  [default: all]"),
+]
+PricedModel = Annotated[
+    str, typer.Option("--model", metavar="MODEL", help="Whose prices.  [default: the model the session names]")
+]
+Window = Annotated[int, typer.Option("--window", metavar="N", min=1, help="Tokens of the model's window.")]
+CacheMinutes = Annotated[
+    float, typer.Option("--cache-minutes", metavar="N", min=0, help="How long a prefix stays in the provider's cache.")
+]
+ClearOver = Annotated[int, typer.Option("--clear-over", metavar="N", min=0, help="Tokens of a page `clear` begins at.")]
+ClearKeep = Annotated[int, typer.Option("--clear-keep", metavar="N", min=0, help="Newest results that `clear` leaves.")]
+PlayCut = Annotated[bool, typer.Option("--cut", help="Begin anew where agents summarised sessions, as they did.")]
+FiguresAsJson = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
+Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw price and page by call, as SVG.")]
+
+
+def replay(
+    files: Sessions,
+    *,
+    prices: PriceList = None,
+    policy: Policies = None,
+    model: PricedModel = "",
+    window: Window = 200_000,
+    cache_minutes: CacheMinutes = 5,
+    clear_over: ClearOver = 100_000,
+    clear_keep: ClearKeep = 3,
+    cut: PlayCut = False,
+    as_json: FiguresAsJson = False,
+    plot: Plot = None,
+) -> None:
+    """Show what folding would have saved in sessions: of pi, Claude Code, Codex, opencode, or plain JSON.
+
+    Plays each session call by call under each policy, with the provider's prompt cache: `none` folds nothing, `eager`
+    by the rules on every call, `clear` all old results once a page is long, `cost` where it pays. Writes nothing to the
+    files. One that cannot be played is told on standard error, and the others are printed.
+
+    Exit codes: 0 done, 1 a file failed, 2 wrong use.
+    """
+    with exit_codes("replay"):
+        settings = ReplaySettings(
+            prices=load_prices(prices),
+            policies=_policies(policy or ()),
+            model=model,
+            window=window,
+            cache_life=timedelta(minutes=cache_minutes),
+            clear_over=clear_over,
+            clear_keep=clear_keep,
+            cut=cut,
+        )
+        sessions, problems = _play(_files(files), settings)
+        _print(sessions, problems, settings, as_json=as_json)
+        if plot is not None and sessions:
+            plot.write_text(plot_svg(sessions, settings), encoding="utf-8")
+    if problems:
+        raise typer.Exit(FAILED)
+
+
+def _policies(names: Sequence[str]) -> tuple[str, ...]:
+    for name in names:
+        if name not in POLICIES:
+            raise SettingsError(name="--policy", value=name, allowed=f"it is one of {', '.join(POLICIES)}")
+    return tuple(names) or tuple(POLICIES)
+
+
+def _files(files: Sequence[str]) -> list[str]:
+    """The files, and those in the folders, in the order of their names."""
+    found: list[str] = []
+    for file in files:
+        if not Path(file).is_dir():
+            found.append(file)
+            continue
+        inside = sorted(str(path) for path in Path(file).rglob("*") if path.suffix in ENDINGS and path.is_file())
+        if not inside:
+            raise SettingsError(
+                name="FILE", value=file, allowed="the folder holds no file that ends with .json or .jsonl"
+            )
+        found += inside
+    return found
+
+
+def _play(files: Sequence[str], settings: ReplaySettings) -> tuple[list[ReplayedSession], list[str]]:
+    sessions: list[ReplayedSession] = []
+    problems: list[str] = []
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        each = len({NONE, *settings.policies})
+        bar = progress.add_task("", total=each * len(files))
+        for number, file in enumerate(files):
+            name = STDIN_NAME if file == STDIN else file
+            progress.update(bar, description=name[-NAME_CHARACTERS:], completed=each * number)
+            try:
+                session = read_session_file(file)
+                sessions.append(replay_session(session, name, settings, lambda: progress.advance(bar)))
+            except NoPrice as error:
+                problems.append(f"{name}: {error}")
+            except RectoError as error:
+                problems.append(str(error))
+    return sessions, problems
+
+
+def _print(
+    sessions: Sequence[ReplayedSession], problems: Sequence[str], settings: ReplaySettings, *, as_json: bool
+) -> None:
+    if as_json:
+        rows = replay_rows(sessions, settings)
+        sys.stdout.buffer.write(dump({**rows, "problems": list(problems)}) + b"\n")
+        sys.stdout.buffer.flush()
+    elif sessions:
+        Console(highlight=False).print(replay_report(sessions, settings))
+    for problem in problems:
+        typer.echo(f"recto replay: {problem}", err=True)

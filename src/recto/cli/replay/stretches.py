@@ -1,0 +1,118 @@
+"""A session as its calls were made: whole, or in stretches, each of which begins anew where the agent summarised it.
+
+Each message is counted once. What stands before the conversation, system prompt and tools, is in no file: it is what
+the provider counted more than we did at the first call. Of signed thinking its words are counted: a signature is no
+text to the provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from recto.cli.replay.replay_settings import ReplaySettings
+from recto.cli.sessions.session import Session, SessionCompaction
+from recto.conversation.json import load_object
+from recto.conversation.messages import AssistantMessage, AssistantPart, Message, Opaque, Text, UserMessage
+from recto.page.text.tokens import TokenCounter, count_messages, tokens_of
+
+BEGIN = SessionCompaction(place=0, kept=0, summary="")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionCall:
+    """A call of the model: `place` is that of its reply, and what stands before it is its page.
+
+    `number` counts the calls of the session from 1 on. It `is_cold` where nothing of the page before can be in the
+    provider's cache: it is the first of its stretch, the cache's life is over, or the model is another.
+    """
+
+    place: int
+    number: int
+    model: str
+    output: int
+    is_cold: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallStretch:
+    """Calls whose pages grow out of each other. `tokens` are those of the messages, `before` of what precedes them.
+
+    `origin` is the place in the session of the first message; a summary has none, and stands one place before.
+    """
+
+    messages: tuple[Message, ...]
+    calls: tuple[SessionCall, ...]
+    tokens: tuple[int, ...]
+    before: int = 0
+    origin: int = 0
+
+
+def stretches_of(session: Session, settings: ReplaySettings) -> tuple[CallStretch, ...]:
+    """The stretches of a session that have calls."""
+    said = tuple([_unsigned(message) for message in session.messages])
+    count_messages(said, settings.counter)
+    before = _before(session, said, settings.counter)
+    cuts = [BEGIN, *(session.compactions if settings.cut else ())]
+    ends = [*[cut.place for cut in cuts[1:]], len(said)]
+    found: list[CallStretch] = []
+    number = 0
+    for cut, end in zip(cuts, ends, strict=True):
+        summary = (UserMessage(parts=(Text(text=cut.summary),)),) if cut.summary else ()
+        messages = (*summary, *said[cut.kept : end])
+        origin = cut.kept - len(summary)
+        calls = tuple(_calls(session, messages, cut.place - origin, number, settings))
+        number += len(calls)
+        tokens = tuple([tokens_of(message, settings.counter) for message in messages])
+        found.append(CallStretch(messages=messages, calls=calls, tokens=tokens, before=before, origin=origin))
+    return tuple(stretch for stretch in found if stretch.calls)
+
+
+def _unsigned(message: Message) -> Message:
+    """A message as the provider counts it."""
+    if not isinstance(message, AssistantMessage) or not any(isinstance(part, Opaque) for part in message.parts):
+        return message
+    parts = [_words_of_thought(part) if isinstance(part, Opaque) else part for part in message.parts]
+    return replace(message, parts=tuple(parts))
+
+
+def _words_of_thought(part: Opaque) -> AssistantPart:
+    match load_object(part.data):
+        case {"type": "thinking", "thinking": str(words)}:
+            return Text(text=words)
+        case _:
+            return part
+
+
+def _before(session: Session, said: Sequence[Message], counter: TokenCounter) -> int:
+    counted = 0
+    for message in said:
+        if isinstance(message, AssistantMessage):
+            used = session.reported.get(message.id)
+            return max(used.input - counted, 0) if used else 0
+        counted += tokens_of(message, counter)
+    return 0
+
+
+def _calls(
+    session: Session, messages: Sequence[Message], begin: int, number: int, settings: ReplaySettings
+) -> Iterator[SessionCall]:
+    """The calls from the message at `begin` on. A call is made at the newest time in its page."""
+    newest: datetime | None = None
+    asked: datetime | None = None
+    model = ""
+    for place, message in enumerate(messages):
+        if place >= begin and isinstance(message, AssistantMessage):
+            number += 1
+            name = settings.model or session.models.get(message.id) or model or _some_model(session)
+            is_over = newest is not None and asked is not None and newest - asked > settings.cache_life
+            output = tokens_of(message, settings.counter)
+            is_cold = is_over or name != model
+            yield SessionCall(place=place, number=number, model=name, output=output, is_cold=is_cold)
+            model, asked = name, newest
+        newest = max(filter(None, (newest, message.time)), default=None)
+
+
+def _some_model(session: Session) -> str:
+    return session.model or next(iter(session.models.values()), "")

@@ -1,0 +1,226 @@
+"""Sessions of opencode, as `opencode export` and its server write them: messages with parts, calls with their results.
+
+Thinking stays out: the file tells too little of whose it is to write it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from recto.cli.sessions.rows import ignored_note, tokens
+from recto.cli.sessions.session import Session, SessionCompaction, SessionTools
+from recto.conversation.json import Json, Object, as_object, dump, objects, optional_text, optional_time, text_field
+from recto.conversation.messages import (
+    AssistantMessage,
+    File,
+    FileKind,
+    Message,
+    Text,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    source_from_url,
+)
+from recto.models.ports import Usage
+
+TOOLS = SessionTools(
+    reads=("read",),
+    path_args=("filePath",),
+    terminal=("bash",),
+    search=("grep", "glob", "list"),
+    edits=("edit", "multiedit", "write", "patch", "apply_patch"),
+    quote_args=("oldString",),
+)
+# What opencode says to the model for a part that has no words: it wants a summary, or the user ran a tool.
+WORDS = {"compaction": "What did we do so far?", "subtask": "The following tool was executed by the user"}
+INTERRUPTED = "[Tool execution was interrupted]"
+# Files of these types are in the words of their message already.
+IN_WORDS = ("text/plain", "application/x-directory")
+KINDS: tuple[FileKind, ...] = ("image", "audio", "video")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    """A message of the file: its place, what is known of it, and its parts with theirs."""
+
+    where: str
+    info: Object
+    parts: tuple[tuple[str, Object], ...]
+
+    @property
+    def id(self) -> str:
+        return text_field(self.info, "id", f"{self.where}.info")
+
+    @property
+    def is_summary(self) -> bool:
+        return self.info.get("role") == "assistant" and self.info.get("summary") is True
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Step:
+    """What a row gives in one go: words of a user, or a reply with the results of its calls, and what it cost."""
+
+    row: _Row
+    messages: tuple[Message, ...]
+    usage: Usage = Usage()
+
+
+def read(exported: Object) -> Session:
+    """The whole log. A reply of several steps is a message for each; summaries hide nothing."""
+    rows = [_row(where, fields) for where, fields in objects(exported.get("messages"), "messages")]
+    steps = [step for row in rows for step in _steps(row) if step.messages]
+    compactions = tuple(_compactions(rows, steps))
+    replies = [(step.messages[0].id, step) for step in steps if step.row.info.get("role") == "assistant"]
+    return Session(
+        format="opencode",
+        messages=tuple(message for step in steps for message in step.messages),
+        root=_root(exported, rows),
+        tools=TOOLS,
+        reported={id: step.usage for id, step in replies if step.usage.input},
+        models={id: model for id, step in replies if (model := _model(step.row.info))},
+        compactions=compactions,
+        notes=ignored_note(len(compactions), "compaction"),
+    )
+
+
+def _row(where: str, fields: Object) -> _Row:
+    info = as_object(fields.get("info"), f"{where}.info")
+    return _Row(where=where, info=info, parts=tuple(objects(fields.get("parts"), f"{where}.parts")))
+
+
+def _steps(row: _Row) -> Iterator[_Step]:
+    if row.info.get("role") == "user":
+        parts = tuple(part for place, fields in row.parts for part in _said(fields, place))
+        said = UserMessage(id=row.id, time=optional_time(_times(row.info), "created", row.where), parts=parts)
+        yield _Step(row=row, messages=(said,) if parts else ())
+        return
+    begins = [index for index, (_, part) in enumerate(row.parts) if part.get("type") == "step-start"]
+    bounds = [0, *begins[1:], len(row.parts)]
+    for number, (begin, end) in enumerate(pairwise(bounds)):
+        id = f"{row.id}.{number}" if number else row.id
+        yield _reply(row, row.parts[begin:end], id, alone=end - begin == len(row.parts))
+
+
+def _said(part: Object, where: str) -> Iterator[Text | File]:
+    match part:
+        case {"type": "text", "ignored": True}:
+            return
+        case {"type": "text", "text": str(text)} if text:
+            yield Text(text=text)
+        case {"type": "file", "mime": str(mime)} if mime not in IN_WORDS:
+            yield _file(part, mime, where)
+        case {"type": str(kind)} if kind in WORDS:
+            yield Text(text=WORDS[kind])
+        case _:
+            return
+
+
+def _file(part: Object, mime: str, where: str) -> File:
+    source, _ = source_from_url(text_field(part, "url", where))
+    return File(kind=_file_kind(mime), source=source, mime_type=mime, name=optional_text(part, "filename", where))
+
+
+def _file_kind(mime: str) -> FileKind:
+    for kind in KINDS:
+        if mime.startswith(kind):
+            return kind
+    return "document"
+
+
+def _reply(row: _Row, parts: Sequence[tuple[str, Object]], id: str, *, alone: bool) -> _Step:
+    said: list[Text | ToolCall] = []
+    results: list[ToolMessage] = []
+    for where, part in parts:
+        match part.get("type"):
+            case "text" if part.get("text"):
+                said.append(Text(text=text_field(part, "text", where)))
+            case "tool":
+                call, result = _called(part, where)
+                said.append(call)
+                results.append(result)
+            case _:
+                continue
+    time = optional_time(_times(row.info), "created", row.where)
+    reply = AssistantMessage(id=id, time=time, parts=tuple(said))
+    finish = next((part for _, part in parts if part.get("type") == "step-finish"), row.info if alone else {})
+    return _Step(row=row, messages=(reply, *results) if said else (), usage=_usage(finish.get("tokens")))
+
+
+def _called(part: Object, where: str) -> tuple[ToolCall, ToolMessage]:
+    id = text_field(part, "callID", where)
+    state = as_object(part.get("state"), f"{where}.state")
+    given = as_object(state.get("input") or {}, f"{where}.state.input")
+    call = ToolCall(id=id, name=text_field(part, "tool", where), arguments=dump(given).decode())
+    status, error = state.get("status"), None
+    if status == "completed":
+        text = optional_text(state, "output", f"{where}.state") or ""
+    else:
+        error = "error"
+        text = optional_text(state, "error", f"{where}.state") or INTERRUPTED
+    shown = (Text(text=text),) if text else ()
+    files = tuple(_attached(state, f"{where}.state"))
+    time = optional_time(_times(state), "end", f"{where}.state")
+    message = ToolMessage(
+        id=optional_text(part, "id", where) or id, time=time, tool_call_id=id, parts=(*shown, *files), error=error
+    )
+    return call, message
+
+
+def _attached(state: Object, where: str) -> Iterator[File]:
+    for place, part in objects(state.get("attachments") or [], f"{where}.attachments"):
+        yield _file(part, optional_text(part, "mime", place) or "", place)
+
+
+def _times(fields: Object) -> Object:
+    times = fields.get("time")
+    return times if isinstance(times, Mapping) else {}
+
+
+def _usage(counts: Json) -> Usage:
+    if not isinstance(counts, Mapping):
+        return Usage()
+    cached, written = tokens(counts.get("cache"), "read"), tokens(counts.get("cache"), "write")
+    return Usage(
+        input=tokens(counts, "input") + cached + written,
+        cached=cached,
+        cache_written=written,
+        output=tokens(counts, "output", "reasoning"),
+    )
+
+
+def _model(info: Object) -> str:
+    match info:
+        case {"providerID": str(provider), "modelID": str(model)}:
+            return f"{provider}:{model}"
+        case _:
+            return ""
+
+
+def _compactions(rows: Sequence[_Row], steps: Sequence[_Step]) -> Iterator[SessionCompaction]:
+    """The page is cut behind a summary, down to it and to what its request says is to be left as it is."""
+    tails = {
+        row.id: part.get("tail_start_id") for row in rows for _, part in row.parts if part.get("type") == "compaction"
+    }
+    place, starts = 0, dict[str, int]()
+    for number, step in enumerate(steps):
+        starts.setdefault(step.row.id, place)
+        place += len(step.messages)
+        is_last = number + 1 == len(steps) or steps[number + 1].row is not step.row
+        if step.row.is_summary and is_last:
+            tail = tails.get(optional_text(step.row.info, "parentID", step.row.where) or "")
+            texts = [text for _, part in step.row.parts if isinstance(text := part.get("text"), str)]
+            kept = starts.get(tail, place) if isinstance(tail, str) else place
+            yield SessionCompaction(place=place, kept=kept, summary="\n".join(texts))
+
+
+def _root(exported: Object, rows: Sequence[_Row]) -> str | None:
+    match exported.get("info"):
+        case {"directory": str(folder)}:
+            return folder
+        case _:
+            paths = (row.info.get("path") for row in rows)
+            return next(
+                (cwd for path in paths if isinstance(path, Mapping) and isinstance(cwd := path.get("cwd"), str)), None
+            )

@@ -1,0 +1,78 @@
+"""Whether the beginning of the next page is in the provider's cache, as far as the log tells (X2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from recto.conversation.log import Compacted, Entry, FoldStep, RolledBack, SkillChanged, Undone, view
+from recto.conversation.messages import AssistantMessage
+from recto.page.fold.cost_settings import USUAL_PRICES, CachePrices
+
+FIRST_CALL, GAP, MODEL_CHANGED = "first_call", "gap", "model_changed"
+# What changes a page from its beginning on, or from where nobody can tell.
+BREAKS: dict[type[Entry], str] = {
+    Compacted: "compaction",
+    RolledBack: "rollback",
+    Undone: "rollback",
+    SkillChanged: "skill_changed",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheState:
+    """What folding by cost goes by: the model and its prices, the steps in force for it, and why its cache is `cold`.
+
+    It `is_settled` where a step was made for the next call already: another one would be weighed against a cache that
+    this one has broken.
+    """
+
+    model: str = ""
+    prices: CachePrices = USUAL_PRICES
+    steps: tuple[FoldStep, ...] = ()
+    cold: str = FIRST_CALL
+    is_settled: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class NextCall:
+    """The call a page is set for: when, to which model at which prices, and to which one the last page went."""
+
+    model: str
+    prices: CachePrices
+    sent_to: str
+    now: datetime
+    cache_minutes: float
+
+
+def cache_state(log: Sequence[Entry], call: NextCall) -> CacheState:
+    """What the log says of the cache that the next call finds."""
+    every = list(view(log).newest_first(FoldStep))[::-1]
+    steps = tuple(step for step in every if step.model == call.model)
+    is_other = call.sent_to not in ("", call.model) or (bool(every) and every[-1].model != call.model)
+    since = _since_last_call(log)
+    is_settled = any(isinstance(entry, FoldStep) and entry in steps for entry in since)
+    cold = MODEL_CHANGED if is_other else _why_cold(log, since, call)
+    return CacheState(model=call.model, prices=call.prices, steps=steps, cold=cold, is_settled=is_settled)
+
+
+def _since_last_call(log: Sequence[Entry]) -> list[Entry]:
+    """What came after the model's newest message, newest first."""
+    found = list[Entry]()
+    for entry in reversed(log):
+        if isinstance(entry, AssistantMessage):
+            break
+        found.append(entry)
+    return found
+
+
+def _why_cold(log: Sequence[Entry], since: Sequence[Entry], call: NextCall) -> str:
+    if len(since) == len(log):
+        return FIRST_CALL
+    broken = next((BREAKS[type(entry)] for entry in since if type(entry) in BREAKS), "")
+    if broken:
+        return broken
+    last = log[len(log) - len(since) - 1].time
+    is_old = last is not None and call.now - last > timedelta(minutes=call.cache_minutes)
+    return GAP if is_old else ""

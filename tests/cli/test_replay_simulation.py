@@ -1,0 +1,417 @@
+"""A replay beside a naive one: prefixes, evidence, files read again, policies, sums."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from io import StringIO
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from recto.cli.replay.evidence import Evidence, evidence, lines_in, quoted_lines
+from recto.cli.replay.measure import NONE, ReplayedSession, replay_session, saved, total, worst_point
+from recto.cli.replay.plot import plot_svg
+from recto.cli.replay.policies import POLICIES, PageChanges
+from recto.cli.replay.policy_table import replay_report
+from recto.cli.replay.replay_settings import ReplaySettings
+from recto.cli.replay.simulate import PlayedCall, play
+from recto.cli.replay.stretches import CallStretch, SessionCall, stretches_of
+from recto.cli.sessions import claude_code, codex, opencode, pi
+from recto.cli.sessions.detect import read_session
+from recto.cli.sessions.known_tools import CODER, tools_of
+from recto.cli.sessions.session import Session, SessionCompaction, SessionTools
+from recto.conversation.json import dump
+from recto.conversation.messages import AssistantMessage, Message, Opaque, Text, ToolCall, ToolMessage, UserMessage
+from recto.errors import NoPrice, NotAConversation
+from recto.models.ports import Usage
+from recto.models.prices import Price, Prices
+from recto.page.text.tokens import OFFLINE, tokens_of
+from tests.long_session import EACH_SESSION, Known
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+MODEL = "anthropic:claude-opus-4-5"
+LIST = Prices(
+    currency="USD",
+    as_of=AT.date(),
+    prices=(
+        Price(
+            models=("anthropic:*",),
+            input=Decimal(5),
+            output=Decimal(25),
+            cached=Decimal("0.5"),
+            cache_write=Decimal("6.25"),
+        ),
+        Price(models=("plain:*",), input=Decimal(2), output=Decimal(10)),
+        Price(models=("short:*",), input=Decimal(2), output=Decimal(10), up_to=10),
+    ),
+)
+SETTINGS = ReplaySettings(prices=LIST, policies=tuple(POLICIES))
+LINES = ("a = 1", "b = 2", "return a", "}", "if b:")
+
+
+def user(text: str = "go", minute: float = 0) -> UserMessage:
+    return UserMessage(time=AT + timedelta(minutes=minute), parts=(Text(text=text),))
+
+
+def called(id: str, tool: str = "read", **arguments: object) -> AssistantMessage:
+    call = ToolCall(id=id, name=tool, arguments=dump(arguments or {"path": "a.py"}).decode())
+    return AssistantMessage(id=f"m-{id}", time=AT, parts=(call,))
+
+
+def result(id: str, text: str = "x = 1", minute: float = 0) -> ToolMessage:
+    time = AT + timedelta(minutes=minute)
+    return ToolMessage(id=f"r-{id}", time=time, tool_call_id=id, parts=(Text(text=text),))
+
+
+def session_of(*messages: Message, **fields: object) -> Session:
+    known = Session(format="pi", messages=messages, tools=pi.TOOLS, model=MODEL)
+    return replace(known, **fields)
+
+
+def numbers(known: Known, **fields: object) -> ReplayedSession:
+    settings = replace(SETTINGS, **{"model": MODEL, **fields})
+    return replay_session(read_session(known.data, source=known.name), known.name, settings)
+
+
+# Made stretches and the changes that some policy might make in them
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> Message:
+    text = "\n".join(draw(st.lists(st.sampled_from(LINES), max_size=3)))
+    match draw(st.sampled_from(("user", "reply", "edit", "result", "result"))):
+        case "user":
+            return user(text)
+        case "reply":
+            return AssistantMessage(parts=(Text(text=text),))
+        case "edit":
+            return called("c", "edit", path="a.py", oldText=text, newText="new")
+        case _:
+            return result("c", text)
+
+
+@st.composite
+def played(draw: st.DrawFn) -> tuple[CallStretch, list[PageChanges]]:
+    said = draw(st.lists(messages(), max_size=14))
+    places = [place for place, message in enumerate(said) if isinstance(message, AssistantMessage)]
+    calls = tuple(
+        SessionCall(place=place, number=number, model=MODEL, output=1, is_cold=number == 1 or draw(st.booleans()))
+        for number, place in enumerate(places, 1)
+    )
+    tokens = tuple(tokens_of(message, OFFLINE) for message in said)
+    steps: list[PageChanges] = []
+    for call in calls:
+        changed = draw(st.sets(st.integers(0, max(call.place - 1, 0)), max_size=2)) if call.place else set[int]()
+        # Texts of their own: what changes is never what stood there.
+        steps.append({place: result("c", f"folded {call.number} {place}") for place in changed})
+    return CallStretch(messages=tuple(said), calls=calls, tokens=tokens, before=draw(st.integers(0, 9))), steps
+
+
+def naive_pages(stretch: CallStretch, steps: Sequence[PageChanges]) -> list[list[Message]]:
+    """Each page written out anew."""
+    pages: list[list[Message]] = []
+    for number, call in enumerate(stretch.calls):
+        changes: dict[int, Message] = {}
+        for step in steps[: number + 1]:
+            changes.update(step)
+        pages.append([changes.get(place, message) for place, message in enumerate(stretch.messages[: call.place])])
+    return pages
+
+
+def naive_calls(stretch: CallStretch, steps: Sequence[PageChanges]) -> list[PlayedCall]:
+    found: list[PlayedCall] = []
+    last: list[Message] = []
+    for call, page in zip(stretch.calls, naive_pages(stretch, steps), strict=True):
+        common = 0
+        while common < len(last) and last[common] == page[common]:
+            common += 1
+        prefix = 0 if call.is_cold else stretch.before + sum(tokens_of(one, OFFLINE) for one in page[:common])
+        size = stretch.before + sum(tokens_of(one, OFFLINE) for one in page)
+        found.append(PlayedCall(input=size, cached=prefix, breaks=common < len(last)))
+        last = page
+    return found
+
+
+@given(played())
+def test_X2_a_call_costs_what_a_naive_replay_says(given_: tuple[CallStretch, list[PageChanges]]):
+    stretch, steps = given_
+    assert list(play(stretch, steps)) == naive_calls(stretch, steps)
+
+
+@given(played())
+def test_without_changes_no_prefix_breaks_and_all_of_the_page_before_is_in_the_cache(
+    given_: tuple[CallStretch, list[PageChanges]],
+):
+    stretch, _ = given_
+    calls = list(play(stretch, [{} for _ in stretch.calls]))
+    assert not any(call.breaks for call in calls)
+    for before, call, asked in zip(calls, calls[1:], stretch.calls[1:], strict=False):
+        assert call.cached == (0 if asked.is_cold else before.input)
+
+
+@given(played())
+def test_evidence_is_what_a_naive_search_of_each_page_finds(given_: tuple[CallStretch, list[PageChanges]]):
+    stretch, steps = given_
+    quoted = kept = 0
+    for call, page in zip(stretch.calls, naive_pages(stretch, steps), strict=True):
+        shown = {
+            line for message in stretch.messages[: call.place] if message.role == "tool" for line in lines_in(message)
+        }
+        stands = {line for message in page for line in lines_in(message)}
+        lines = quoted_lines(stretch.messages[call.place], pi.TOOLS) & shown
+        quoted, kept = quoted + len(lines), kept + len(lines & stands)
+    assert evidence(stretch, steps, pi.TOOLS) == Evidence(quoted=quoted, kept=kept)
+
+
+PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n a = 1\n-b = 2\n+b = 3\n*** End Patch"
+
+
+@pytest.mark.parametrize(
+    ("tools", "tool", "arguments"),
+    [
+        (pi.TOOLS, "edit", {"path": "a.py", "oldText": "a = 1\n  b = 2\n\n", "newText": "c"}),
+        (pi.TOOLS, "edit", {"path": "a.py", "edits": [{"oldText": "a = 1"}, {"oldText": "b = 2", "newText": "c"}]}),
+        (claude_code.TOOLS, "Edit", {"file_path": "a.py", "old_string": "a = 1\nb = 2", "new_string": "c"}),
+        (claude_code.TOOLS, "MultiEdit", {"edits": [{"old_string": "a = 1"}, {"old_string": "\tb = 2"}]}),
+        (codex.TOOLS, "apply_patch", {"input": PATCH}),
+        (codex.TOOLS, "shell", {"command": ["apply_patch", PATCH]}),
+        (opencode.TOOLS, "edit", {"filePath": "a.py", "oldString": "a = 1\nb = 2", "newString": "c"}),
+        (CODER, "filesystem-edit", {"filePath": "a.py", "searchContent": "a = 1\nb = 2", "replaceContent": "c"}),
+    ],
+)
+def test_the_edits_of_every_agent_quote_the_lines_they_replace(
+    tools: SessionTools, tool: str, arguments: Mapping[str, object]
+):
+    assert quoted_lines(called("c", tool, **arguments), tools) == {"a = 1", "b = 2"}
+    # Whose session it is need not be known.
+    plain = Session(format="openai", messages=())
+    assert quoted_lines(called("c", tool, **arguments), tools_of(plain)) == {"a = 1", "b = 2"}
+
+
+@pytest.mark.parametrize("tool", ["write", "read", "unknown"])
+def test_what_is_no_edit_quotes_nothing(tool: str):
+    assert quoted_lines(called("c", tool, path="a.py", content="a = 1", oldText=None), pi.TOOLS) == frozenset()
+    assert (
+        quoted_lines(AssistantMessage(parts=(ToolCall(id="c", name="edit", arguments="{"),)), pi.TOOLS) == frozenset()
+    )
+
+
+@pytest.mark.parametrize("shown", ["  7→    b = 2", "7\tb = 2", "00007| b = 2", "7: b = 2", "b = 2"])
+def test_a_line_is_found_under_the_numbers_that_tools_give_it(shown: str):
+    assert "b = 2" in lines_in(result("c", f"a\n{shown}\n"))
+
+
+def test_a_folded_line_counts_as_kept_where_it_stands_elsewhere():
+    said = (
+        user(),
+        called("c1"),
+        result("c1", "a = 1\nb = 2"),
+        called("c2", "edit", path="a.py", oldText="a = 1\nb = 2"),
+    )
+    (stretch,) = stretches_of(session_of(*said), SETTINGS)
+    fold: PageChanges = {2: result("c1", "folded")}
+    assert evidence(stretch, [{}, {}], pi.TOOLS) == Evidence(quoted=2, kept=2)
+    assert evidence(stretch, [{}, fold], pi.TOOLS) == Evidence(quoted=2, kept=0)
+    spoken = (user("b = 2"), *said[1:])
+    assert evidence(replace(stretch, messages=spoken), [{}, fold], pi.TOOLS) == Evidence(quoted=2, kept=1)
+
+
+# How a session becomes calls
+
+
+def test_a_call_is_cold_after_the_life_of_the_cache_and_where_the_model_is_another():
+    said = [user(), called("1"), result("1", minute=4), called("2"), result("2", minute=9.1), called("3")]
+    last = (result("3", minute=9.2), called("4"))
+    (stretch,) = stretches_of(session_of(*said, *last, models={"m-4": "anthropic:other"}), SETTINGS)
+    assert [call.is_cold for call in stretch.calls] == [True, False, True, True]
+    (stretch,) = stretches_of(session_of(*said, *last), replace(SETTINGS, cache_life=timedelta(minutes=6)))
+    assert [call.is_cold for call in stretch.calls] == [True, False, False, False]
+
+
+def test_a_session_begins_anew_where_its_agent_cut_it_with_the_summary_and_what_it_kept():
+    said = (user("one"), called("1"), result("1"), called("2"), user("two"), called("3"))
+    session = session_of(*said, compactions=(SessionCompaction(place=4, kept=3, summary="short"),))
+    first, second = stretches_of(session, replace(SETTINGS, cut=True))
+    assert first.messages == said[:4]
+    assert [message.role for message in second.messages] == ["user", "assistant", "user", "assistant"]
+    assert second.messages[0] == UserMessage(parts=(Text(text="short"),))
+    assert [(call.place, call.number, call.is_cold) for call in second.calls] == [(3, 3, True)]
+    assert second.origin == 2
+    (whole,) = stretches_of(session, SETTINGS)
+    assert (whole.messages, len(whole.calls)) == (said, 3)
+
+
+def test_what_was_left_out_of_a_session_is_told_and_what_its_summaries_mean_here():
+    cut = (SessionCompaction(place=1, kept=1, summary="short"),)
+    left_out = "1 message on another branch is left out."
+    notes = ("1 compaction is ignored: the whole log is read.", left_out)
+    session = session_of(user("one"), called("1"), compactions=cut, notes=notes)
+    begins = "Its agent summarised it once; each time all policies begin anew."
+    assert replay_session(session, "s", replace(SETTINGS, cut=True)).notes == (begins, left_out)
+    assert replay_session(session, "s", SETTINGS).notes == (*notes, "--cut plays it as its agent summarised it.")
+
+
+def test_what_stands_before_the_conversation_is_what_the_provider_counted_more():
+    said = (user("one"), called("1"))
+    counted = tokens_of(said[0], OFFLINE)
+    for reported, before in ((counted + 700, 700), (counted - 1, 0)):
+        (stretch,) = stretches_of(session_of(*said, reported={"m-1": Usage(input=reported)}), SETTINGS)
+        assert stretch.before == before
+        (page,) = play(stretch, [{}])
+        assert page.input == counted + before
+
+
+# Policies and what comes of them
+
+
+def test_clear_folds_all_but_the_newest_results_in_one_step_once_a_page_is_long():
+    said: list[Message] = [user()]
+    for number in range(8):
+        said += [called(str(number)), result(str(number), "word " * 100)]
+    settings = replace(SETTINGS, policies=("clear",), clear_over=500, clear_keep=2)
+    run = replay_session(session_of(*said), "s", settings).runs["clear"]
+    plain = replay_session(session_of(*said), "s", settings).runs[NONE]
+    over = next(place for place, page in enumerate(plain.pages) if page > 500)
+    assert run.pages[:over] == plain.pages[:over]
+    assert run.pages[over] < 500
+    assert (run.breaks, run.folds) == (2, 5)
+
+
+def test_a_fold_of_a_read_counts_as_read_again_when_its_file_is_read_later():
+    said: list[Message] = [user()]
+    for number in range(6):
+        said += [called(str(number), path="a.py" if number % 2 else f"{number}.py"), result(str(number), "word " * 100)]
+    settings = replace(SETTINGS, policies=("clear",), clear_over=100, clear_keep=0)
+    run = replay_session(session_of(*said, called("end")), "s", settings).runs["clear"]
+    # Those of a.py but the last, which are read again.
+    assert (run.folds, run.read_again) == (6, 2)
+
+
+@EACH_SESSION
+def test_C1_a_session_is_replayed_under_every_policy(known: Known):
+    found = numbers(known)
+    base = found.runs[NONE]
+    assert found.calls == known.roles["assistant"]
+    assert {name: len(run.prices) for name, run in found.runs.items()} == dict.fromkeys(POLICIES, found.calls)
+    assert (base.breaks, base.folds, base.read_again, worst_point(base, base)) == (0, 0, 0, 0.0)
+    assert base.evidence.kept == base.evidence.quoted > 0
+    assert saved(base, base) == 0.0
+    eager = found.runs["eager"]
+    # What is folded breaks the prefix, and costs more than it saves: that is why there is another policy.
+    assert eager.breaks > 0
+    assert sum(eager.pages) < sum(base.pages)
+    assert saved(eager, base) < 0
+    assert saved(found.runs["cost"], base) >= -0.01
+
+
+@EACH_SESSION
+def test_a_policy_that_folds_nothing_costs_what_none_does(known: Known):
+    found = numbers(known, policies=("clear",), clear_over=10**9)
+    assert found.runs["clear"] == found.runs[NONE]
+
+
+@EACH_SESSION
+def test_the_sum_of_sessions_is_that_of_their_parts(known: Known):
+    cut, whole = numbers(known, policies=("eager",), cut=True), numbers(known, policies=("eager",))
+    for name in (NONE, "eager"):
+        parts = [cut.runs[name], whole.runs[name]]
+        both = total(parts)
+        assert both.price == sum(part.price for part in parts)
+        assert sum(both.pages) == sum(sum(part.pages) for part in parts)
+        assert both.evidence == parts[0].evidence + parts[1].evidence
+        assert both.breaks == sum(part.breaks for part in parts)
+        assert both.folds == sum(part.folds for part in parts)
+    # A window is full where the session would be, had it not been cut.
+    assert cut.runs[NONE].full_at == whole.runs[NONE].full_at
+
+
+# The share of its price that the recorded session is to save at least, and the share of evidence that all are to keep.
+LEAST_SAVED = {"recorded": 0.5}
+LEAST_KEPT = 0.999
+
+
+@EACH_SESSION
+def test_X2_folding_by_cost_saves_money_and_keeps_what_edits_quote(known: Known):
+    found = numbers(known)
+    share = {name: saved(run, found.runs[NONE]) for name, run in found.runs.items()}
+    assert share["eager"] < 0 <= share["clear"] < share["cost"]
+    assert share["cost"] > LEAST_SAVED.get(known.name, 0)
+    assert found.runs["cost"].evidence.kept >= LEAST_KEPT * found.runs["cost"].evidence.quoted
+
+
+# What is refused
+
+
+def test_a_model_without_a_price_is_an_error_that_says_what_to_do():
+    with pytest.raises(NoPrice) as caught:
+        replay_session(session_of(user(), called("1"), model=""), "s", SETTINGS)
+    hint = "name a model with --model, such as openai:gpt-5, or a list with --prices"
+    assert str(caught.value) == f"it names no model; {hint}"
+    with pytest.raises(NoPrice) as caught:
+        replay_session(session_of(user("word " * 100), called("1"), model="short:x"), "s", SETTINGS)
+    assert str(caught.value) == f"short:x with a prompt of 105 tokens has no price in the list; {hint}"
+
+
+def test_a_session_without_a_reply_has_no_call_to_play():
+    with pytest.raises(NotAConversation, match="s: it holds no reply of a model, so there is no call to play"):
+        replay_session(session_of(user()), "s", SETTINGS)
+
+
+def test_a_provider_without_a_cache_asks_the_same_for_every_token():
+    said = (user("word " * 100), called("1"), result("1"), called("2"))
+    run = replay_session(session_of(*said, model="plain:x"), "s", SETTINGS).runs[NONE]
+    assert run.price == 2 * Decimal(sum(run.pages)) / 1_000_000
+
+
+def test_replies_cost_the_same_under_every_policy_and_are_told_by_themselves():
+    said = (user("word " * 100), called("1"), result("1"), called("2"))
+    outputs = sum(tokens_of(said[place], OFFLINE) for place in (1, 3))
+    found = replay_session(session_of(*said, model="plain:x"), "s", SETTINGS)
+    assert found.replies == 10 * Decimal(outputs) / 1_000_000
+
+
+def test_of_signed_thinking_the_words_are_counted_and_not_the_signature():
+    def thinks(data: str) -> Session:
+        thought = Opaque(provider="anthropic", model=None, place="block", name="thinking", data=data)
+        return session_of(user(), AssistantMessage(id="a", parts=(thought, Text(text="Well."))), user(), called("1"))
+
+    words = '{"type":"thinking","thinking":"one two three","signature":"SIGNATURE"}'
+    short = stretches_of(thinks(words.replace("SIGNATURE", "")), SETTINGS)[0].tokens
+    assert stretches_of(thinks(words.replace("SIGNATURE", "x9Q/" * 500)), SETTINGS)[0].tokens == short
+    assert stretches_of(thinks(words.replace("one two three", "")), SETTINGS)[0].tokens[1] < short[1]
+
+
+# What people see
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_tables_fit_into_80_columns(count: int):
+    said = (user("word " * 100), called("1"), result("1"), called("2"))
+    one = replay_session(session_of(*said), "sessions/of/a/folder/2026-01-02-rollout.jsonl", SETTINGS)
+    console = Console(width=80, file=StringIO())
+    with console.capture() as printed:
+        console.print(replay_report([one] * count, SETTINGS))
+    shown = printed.get()
+    columns = ["Policy", "USD", "Saved", "Input", "Breaks", "Kept", "Again", "Worst", "Full", "at"]
+    assert columns in [line.split() for line in shown.splitlines()]
+    rows = [line for line in shown.splitlines() if "01-02-rollout.jsonl " in line]
+    assert [row[0] for row in rows] == (["…"] * count if count > 1 else [])
+    assert shown.count("…") == len(rows)
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_the_picture_has_a_line_for_each_policy_and_a_point_for_each_call():
+    said = [user("word " * 100), called("1"), result("1"), called("2"), result("2"), called("3")]
+    one = replay_session(session_of(*said), "<a & b>", SETTINGS)
+    drawn = ElementTree.fromstring(plot_svg([one], SETTINGS))
+    space = "{http://www.w3.org/2000/svg}"
+    lines = drawn.findall(f"{space}polyline")
+    assert len(lines) == 2 * len(POLICIES)
+    assert {len((line.get("points") or "").split()) for line in lines} == {3}
+    words = [text.text or "" for text in drawn.iter(f"{space}text")]
+    assert all(any(word.startswith(policy) for word in words) for policy in POLICIES)
+    assert drawn.findtext(f"{space}title") == "<a & b>"

@@ -1,0 +1,165 @@
+"""Sessions of opencode, as it exports them: steps of a reply, states of calls, files, summaries, usage."""
+
+import json
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.cli.sessions.detect import read_session
+from recto.cli.sessions.session import Session, SessionCompaction, SessionTools
+from recto.conversation.json import Json
+from recto.conversation.messages import AssistantMessage, Data, File, Text, ToolCall, ToolMessage, UserMessage
+from recto.models.ports import Usage
+from tests.cli.test_sessions import VALUES, damaged, places, refused_or_read
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+MILLISECONDS = round(AT.timestamp() * 1000)
+TOOLS = SessionTools(
+    reads=("read",),
+    path_args=("filePath",),
+    terminal=("bash",),
+    search=("grep", "glob", "list"),
+    edits=("edit", "multiedit", "write", "patch", "apply_patch"),
+    quote_args=("oldString",),
+)
+TOKENS: Json = {"input": 10, "output": 5, "reasoning": 2, "cache": {"read": 200, "write": 30}}
+USED = Usage(input=240, cached=200, cache_written=30, output=7)
+PICTURE = "data:image/png;base64,aGk="
+
+Part: TypeAlias = dict[str, Json]
+BEGIN: Part = {"type": "step-start"}
+
+
+def read(*messages: Json) -> Session:
+    return read_session(json.dumps(exported(*messages), indent=2).encode(), source="export.json")
+
+
+def exported(*messages: Json) -> Json:
+    return {"info": {"id": "ses_1", "directory": "/app", "title": "a talk"}, "messages": list(messages)}
+
+
+def row(id: str, role: str, *parts: Json, **fields: Json) -> Json:
+    info = {"id": id, "sessionID": "ses_1", "role": role, "time": {"created": MILLISECONDS}, **fields}
+    return {
+        "info": info,
+        "parts": [{"id": f"{id}-{n}", **part} for n, part in enumerate(parts) if isinstance(part, dict)],
+    }
+
+
+def reply(id: str, *parts: Part, **fields: Json) -> Json:
+    return row(id, "assistant", *parts, **{"providerID": "anthropic", "modelID": "claude", **fields})
+
+
+def text(words: str, **fields: Json) -> Part:
+    return {"type": "text", "text": words, **fields}
+
+
+def used(call: str, status: str, **state: Json) -> Part:
+    times: Json = {"start": MILLISECONDS, "end": MILLISECONDS}
+    return {
+        "type": "tool",
+        "callID": call,
+        "tool": "read",
+        "state": {"status": status, "input": {"filePath": "a.py"}, "time": times, **state},
+    }
+
+
+def finished() -> Part:
+    return {"type": "step-finish", "reason": "tool-calls", "cost": 0, "tokens": TOKENS}
+
+
+def said(id: str, words: str) -> UserMessage:
+    return UserMessage(id=id, time=AT, parts=(Text(text=words),))
+
+
+def replied(id: str, *parts: Text | ToolCall) -> AssistantMessage:
+    return AssistantMessage(id=id, time=AT, parts=parts)
+
+
+def call(id: str) -> ToolCall:
+    return ToolCall(id=id, name="read", arguments='{"filePath":"a.py"}')
+
+
+def test_an_export_is_read_whole_and_each_step_of_a_reply_is_a_message():
+    picture: Part = {"type": "file", "mime": "image/png", "url": PICTURE, "filename": "a.png"}
+    session = read(
+        row("u1", "user", text("go"), picture),
+        reply("a1", BEGIN, text("I look."), used("c1", "completed", output="x = 1"), finished(), BEGIN, text("Done.")),
+    )
+    assert session == Session(
+        format="opencode",
+        messages=(
+            UserMessage(
+                id="u1",
+                time=AT,
+                parts=(
+                    Text(text="go"),
+                    File(kind="image", source=Data(base64="aGk="), mime_type="image/png", name="a.png"),
+                ),
+            ),
+            replied("a1", Text(text="I look."), call("c1")),
+            ToolMessage(id="a1-2", time=AT, tool_call_id="c1", parts=(Text(text="x = 1"),)),
+            replied("a1.1", Text(text="Done.")),
+        ),
+        root="/app",
+        tools=TOOLS,
+        reported={"a1": USED},
+        models={"a1": "anthropic:claude", "a1.1": "anthropic:claude"},
+    )
+
+
+def test_messages_as_the_server_lists_them_are_a_session_too():
+    listed = [row("u1", "user", text("go")), reply("a1", text("so"), tokens=TOKENS, path={"cwd": "/src"})]
+    session = read_session(json.dumps(listed).encode(), source="messages.json")
+    assert (session.root, session.reported) == ("/src", {"a1": USED})
+    assert session.messages == (said("u1", "go"), replied("a1", Text(text="so")))
+
+
+@pytest.mark.parametrize(
+    ("part", "words", "error"),
+    [
+        (used("c1", "completed", output=""), None, None),
+        (used("c1", "error", error="no such file"), "no such file", "error"),
+        (used("c1", "running"), "[Tool execution was interrupted]", "error"),
+    ],
+)
+def test_every_call_has_a_result_as_opencode_tells_it_to_the_model(part: Part, words: str | None, error: str | None):
+    _, message = read(reply("a1", part)).messages
+    parts = (Text(text=words),) if words else ()
+    assert message == ToolMessage(id="a1-0", time=AT, tool_call_id="c1", parts=parts, error=error)
+
+
+def test_what_the_model_never_saw_is_left_out():
+    file: Part = {"type": "file", "mime": "text/plain", "url": "file:///app/a.py"}
+    session = read(
+        row("u1", "user", text("go"), text("ignored", ignored=True), file),
+        reply("a1", {"type": "reasoning", "text": "Hm."}, {"type": "patch", "hash": "h", "files": []}, text("so")),
+        reply("a2", BEGIN),
+    )
+    assert session.messages == (said("u1", "go"), replied("a1", Text(text="so")))
+
+
+def test_a_summary_cuts_the_page_behind_it_and_hides_nothing():
+    rows = [row("u1", "user", text("go")), reply("a1", text("one")), reply("a2", text("two"))]
+    asked = row("u2", "user", {"type": "compaction", "auto": True, "tail_start_id": "a2"})
+    session = read(
+        *rows, asked, reply("a3", text("a summary"), summary=True, parentID="u2"), row("u3", "user", text("on"))
+    )
+    assert [message.id for message in session.messages] == ["u1", "a1", "a2", "u2", "a3", "u3"]
+    assert session.messages[3] == said("u2", "What did we do so far?")
+    assert session.compactions == (SessionCompaction(place=5, kept=2, summary="a summary"),)
+    assert session.notes == ("1 compaction is ignored: the whole log is read.",)
+
+
+WHOLE = exported(
+    row("u1", "user", text("go"), {"type": "file", "mime": "image/png", "url": PICTURE}, {"type": "compaction"}),
+    reply("a1", BEGIN, text("I look."), used("c1", "completed", output="x"), finished(), summary=True, parentID="u1"),
+)
+
+
+@given(st.sampled_from(list(places(WHOLE))), VALUES)
+def test_no_damaged_export_raises_anything_but_not_a_conversation(place: tuple[str | int, ...], new: Json):
+    assert refused_or_read(json.dumps(damaged(WHOLE, place, new)).encode())

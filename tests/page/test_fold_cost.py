@@ -1,0 +1,380 @@
+"""X2: folding by cost, one case for each line of its rule; and what a page and its manifest say of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from recto.conversation.json import dump
+from recto.conversation.log import Compacted, Entry, FoldStep, RolledBack, SkillChanged, Undone
+from recto.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
+from recto.errors import SettingsError
+from recto.page.assemble import assemble
+from recto.page.earlier_results import Recalled, find_result
+from recto.page.facts import Facts
+from recto.page.fold.cost_settings import PLACEHOLDER, CachePrices, CostSettings, placeholder_in
+from recto.page.fold.fold_settings import FoldSettings, fold_key
+from recto.page.fold.paths import Project
+from recto.page.fold.plan_step import PlannedStep, plan_step
+from recto.page.fold.quotes import EditCall, read_edit
+from recto.page.fold.rules import READS, SEARCH, TERMINAL
+from recto.page.wire.base import Target
+from tests.page.counters import WordCounter
+
+START = datetime(2026, 11, 1, tzinfo=UTC)
+RULES = (READS, TERMINAL, SEARCH)
+# Small enough to count by hand: everything is worth folding.
+SMALL = CostSettings(least_page=0, least_step=0, least_result=1, horizon=100, payback=100, placeholder="gone")
+PRICES = CachePrices(1, 10)
+READ, EDIT, COMMAND = "filesystem-read", "filesystem-edit", "terminal-execute"
+COUNTER = WordCounter()
+
+
+def turn(number: int, tool: str, arguments: Mapping[str, object], text: str) -> tuple[Message, Message]:
+    """A call and its result, `r{number}`."""
+    call = ToolCall(id=f"c{number}", name=tool, arguments=dump(arguments).decode())
+    reply = AssistantMessage(id=f"a{number}", time=START + timedelta(seconds=2 * number), parts=(call,))
+    time = START + timedelta(seconds=2 * number + 1)
+    return reply, ToolMessage(id=f"r{number}", time=time, tool_call_id=call.id, parts=(Text(text=text),))
+
+
+def read(number: int, path: str = "a.py", text: str = "one two three", **more: object) -> tuple[Message, Message]:
+    return turn(number, READ, {"filePath": path, **more}, text)
+
+
+def edit(number: int, path: str = "a.py", old: str = "", text: str = "done") -> tuple[Message, Message]:
+    return turn(number, EDIT, {"filePath": path, "searchContent": old, "replaceContent": "x"}, text)
+
+
+def command(number: int, text: str = "ok") -> tuple[Message, Message]:
+    return turn(number, COMMAND, {"command": "ls"}, text)
+
+
+def poem(number: int) -> tuple[Message, Message]:
+    """A call that has nothing to do with anything: time passes."""
+    return turn(number, "write_poem", {}, "roses")
+
+
+def asked(id: str = "u") -> UserMessage:
+    return UserMessage(id=id, time=START, parts=(Text(text="go"),))
+
+
+def talk(*turns: Sequence[Message]) -> tuple[Message, ...]:
+    return (asked(), *[message for one in turns for message in one])
+
+
+def poems(count: int, start: int = 100) -> tuple[Message, ...]:
+    return tuple(message for number in range(start, start + count) for message in poem(number))
+
+
+def settings(cost: CostSettings = SMALL) -> FoldSettings:
+    return FoldSettings(rules=RULES, cost=cost)
+
+
+def planned(
+    messages: Sequence[Message], cost: CostSettings = SMALL, prices: CachePrices = PRICES, cold: str = ""
+) -> PlannedStep | None:
+    return plan_step(messages, fold_key(settings(cost), COUNTER), (), prices, cold=cold)
+
+
+def folded(messages: Sequence[Message], cost: CostSettings = SMALL) -> tuple[str, ...]:
+    step = planned(messages, cost)
+    return step.results if step else ()
+
+
+# When a result is spent
+
+LONG = "one two three four"
+SPENT: Mapping[str, tuple[tuple[Message, ...], int, str]] = {
+    "a command after 8 calls": (command(0, LONG), 8, "r0"),
+    "a search after 8 calls": (turn(0, "ace-text_search", {}, LONG), 8, "r0"),
+    "an edit after 8 calls": (edit(0, text=LONG), 8, "r0"),
+    "a failed read after 8 calls": (read(0, text=f"Error: {LONG}"), 8, "r0"),
+    "a failed command after 8 calls": (command(0, f'{{"exitCode": 1, "stderr": "{LONG}"}}'), 8, "r0"),
+    "a read after 200 calls": (read(0, text=LONG), 200, "r0"),
+    "a part of a file that was edited since, after 40": ((*read(0, text=LONG, startLine=2), *edit(1)), 40, "r0"),
+    "a file that was edited and read since, after 40": ((*read(0, text=LONG), *edit(1), *read(2, text="x")), 40, "r0"),
+    "a whole file that was edited and not read since, after 200": ((*read(0, text=LONG), *edit(1)), 200, "r0"),
+    "a file that was read again and not edited, after 200": ((*read(0, text=LONG), *read(1, text="x")), 200, "r0"),
+}
+
+
+@pytest.mark.parametrize("name", SPENT)
+def test_X2_a_result_is_spent_when_nothing_touched_it_for_more_calls_than_its_window(name: str):
+    messages, window, id = SPENT[name]
+    plain = replace(SMALL, turn_calls=0)
+    assert id not in folded(talk(messages, poems(window - 1)), plain)
+    assert id not in folded(talk(messages, poems(window)), plain)
+    assert id in folded(talk(messages, poems(window + 1)), plain)
+
+
+def test_X2_a_read_is_touched_by_a_read_or_an_edit_of_its_file():
+    first = read(0, text=LONG)
+    cost = replace(SMALL, read_window=8, edited_window=8)
+    assert folded(talk(first, poems(9)), cost) == ("r0",)
+    for touch in (read(1, "./a.py", "x"), edit(1, "a.py")):
+        assert "r0" not in folded(talk(first, poems(7), touch, poems(8, 200)), cost)
+        assert "r0" in folded(talk(first, poems(7), touch, poems(9, 200)), cost)
+    for other in (read(1, "b.py", "x"), edit(1, "b.py"), edit(1, "a.py", text="Error: no")):
+        assert "r0" in folded(talk(first, poems(7), other, poems(2, 200)), cost)
+
+
+def test_X2_a_result_is_touched_by_an_edit_that_quotes_it_whatever_its_file():
+    shown = command(0, "1→def total(self):\n2→    return 7")
+    quoting = edit(1, "b.py", "  def total(self):\n\n return 7\n")
+    other = edit(1, "b.py", "def total(self):\n    return 8")
+    assert "r0" not in folded(talk(shown, poems(7), quoting, poems(7, 200)))
+    assert "r0" in folded(talk(shown, poems(7), other, poems(7, 200)))
+
+
+def test_X2_a_users_message_ages_results_by_an_average_turn_at_most_20_calls():
+    # 8 calls, then a user's message: of a conversation with two, an average turn is 4 calls or a few.
+    first, second = talk(command(0, LONG), poems(4)), UserMessage(id="u2", parts=(Text(text="and"),))
+    assert folded(first) == ()
+    assert folded((*first, second, *poems(1, 200))) == ()
+    assert "r0" in folded((*first, second, *poems(2, 200)))
+    assert folded((*first, second, *poems(2, 200)), replace(SMALL, turn_calls=1)) == ()
+
+
+def test_X2_where_edits_come_right_after_touching_their_file_reads_count_as_commands():
+    def session(count: int, far: int) -> tuple[Message, ...]:
+        near = [(*read(n, f"{n}.py", f"{LONG} {n}"), *edit(1_000 + n, f"{n}.py", f"{LONG} {n}")) for n in range(count)]
+        late = [(*read(n, f"{n}.py", f"{LONG} {n}"), *poems(9, 100 * n)) for n in range(50, 50 + far)]
+        edits = [edit(2_000 + n, f"{n}.py", f"{LONG} {n}") for n in range(50, 50 + far)]
+        return talk(*near, *late, *edits, poems(9, 9_000))
+
+    cost = replace(SMALL, turn_calls=0)
+    assert "r0" in folded(session(10, 0), cost)
+    assert "r0" not in folded(session(9, 0), cost)
+    assert "r0" in folded(session(9, 1), cost)
+    assert "r0" not in folded(session(9, 2), cost)
+
+
+def test_X2_small_results_and_small_pages_stay():
+    messages = talk(command(0, " ".join(["word"] * 40)), poems(9))
+    assert folded(messages) == ("r0",)
+    assert folded(messages, replace(SMALL, least_result=100)) == ()
+    assert folded(messages, replace(SMALL, least_page=1_000)) == ()
+
+
+def test_X2_results_of_unknown_tools_and_reads_that_name_no_file_are_left_alone():
+    odd = (*poem(0), *turn(1, READ, {"filePath": ""}, LONG), *turn(2, READ, {}, LONG))
+    assert folded(talk(odd, poems(300))) == ()
+
+
+# When a step pays
+
+
+def priced(*, old: int, young: int, calls: int) -> tuple[Message, ...]:
+    """A spent result of so many words, words behind it that stay, and then so many calls."""
+    stays = turn(1, "write_poem", {}, " ".join(["word"] * young))
+    return talk(command(0, " ".join(["word"] * old)), stays, poems(calls - 2))
+
+
+COST = CostSettings(least_page=0, least_step=100, least_result=1, placeholder="gone")
+
+
+def test_X2_a_step_pays_for_itself_within_a_fifth_of_the_calls_so_far():
+    assert planned(priced(old=1_000, young=2_000, calls=50), COST) is None
+    step = planned(priced(old=1_000, young=2_000, calls=200), COST)
+    assert step is not None
+    assert (step.results, step.cause) == (("r0",), "pays")
+    assert step.freed == 999
+    # What stays behind it: the words, and 200 calls and results.
+    assert step.rewritten == 4_182
+
+
+def test_X2_a_step_frees_at_least_2000_tokens():
+    messages = priced(old=1_000, young=10, calls=100)
+    assert planned(messages, COST) is not None
+    assert planned(messages, replace(COST, least_step=2_000)) is None
+    assert CostSettings().least_step == 2_000
+
+
+def test_X2_the_newest_spent_results_are_folded_as_far_back_as_it_saves_more():
+    # Behind the old result stand 20,000 words that would be written again for 500: the new one goes alone.
+    old, wall = command(0, " ".join(["word"] * 500)), turn(1, "write_poem", {}, " ".join(["word"] * 20_000))
+    new = command(2, " ".join(["word"] * 3_000))
+    assert folded(talk(old, wall, new, poems(100)), COST) == ("r2",)
+    assert folded(talk(old, new, poems(100)), COST) == ("r0", "r2")
+
+
+def test_X2_what_came_after_the_last_page_is_written_anyway_and_costs_no_step():
+    messages = priced(old=1_000, young=0, calls=100)
+    more = (UserMessage(id="u9", parts=(Text(text=" ".join(["word"] * 50_000)),)),)
+    assert planned((*messages, *more), replace(COST, turn_calls=0)) == planned(messages, replace(COST, turn_calls=0))
+
+
+@pytest.mark.parametrize("cold", ["first_call", "gap", "model_changed", "compaction", "rollback"])
+def test_X2_where_the_prefix_is_cold_all_spent_results_are_folded_for_nothing(cold: str):
+    messages = priced(old=50, young=90_000, calls=20)
+    assert planned(messages, COST) is None
+    assert planned(messages, COST, cold=cold) == PlannedStep(("r0",), cold, 49, 0)
+
+
+def test_X2_without_a_cache_a_result_is_folded_when_it_is_spent():
+    messages = priced(old=50, young=90_000, calls=20)
+    assert planned(messages, COST, CachePrices(5, 5)) == PlannedStep(("r0",), "no_cache", 49, 0)
+
+
+# Why a prefix is cold, and how long a step is in force
+
+
+def facts(log: Sequence[Entry], **more: object) -> Facts:
+    newest = max(entry.time or START for entry in log)
+    plain = Facts(
+        log=tuple(log), target=Target(model="m"), fold=settings(COST), cache_prices=PRICES, now=newest, counter=COUNTER
+    )
+    return replace(plain, **more)
+
+
+# Worth nothing while the prefix is warm.
+QUIET = priced(old=50, young=90_000, calls=20)
+LATER = UserMessage(id="u2", time=START + timedelta(hours=2), parts=(Text(text="hello again"),))
+
+
+@pytest.mark.parametrize(
+    ("more", "cause"),
+    [
+        ((), None),
+        ((LATER,), "gap"),
+        ((replace(LATER, time=START + timedelta(seconds=500)),), None),
+        ((Compacted(id="k", time=START, upto="u", summary="so far"),), "compaction"),
+        ((UserMessage(id="u2", time=START, parts=()), RolledBack(id="b", time=START, to="u2")), "rollback"),
+        ((UserMessage(id="u2", time=START, parts=()), RolledBack(id="b", to="u2"), Undone(id="n")), "rollback"),
+        ((SkillChanged(id="s", time=START, skill="tarot"),), "skill_changed"),
+        ((FoldStep(id="f", time=START, results=("r0",), model="other"),), "model_changed"),
+    ],
+)
+def test_X2_the_log_tells_why_the_prefix_is_cold(more: tuple[Entry, ...], cause: str | None):
+    step = assemble(facts((*QUIET, *more)))[1].step
+    assert (step.cause if step else None) == cause
+
+
+def test_X2_another_model_than_the_last_page_went_to_has_nothing_in_its_cache():
+    assert assemble(facts(QUIET, sent_to="m"))[1].step is None
+    step = assemble(facts(QUIET, sent_to="other"))[1].step
+    assert step is not None
+    assert (step.cause, step.model, step.results) == ("model_changed", "m", ("r0",))
+
+
+STEP = FoldStep(id="f", time=START, results=("r0",), model="m", cause="gap", freed=49)
+
+
+def shown(log: Sequence[Entry], **more: object) -> str | None:
+    """What the page shows of the first result."""
+    manifest = assemble(facts(log, **more))[1]
+    return next(part.decision for part in manifest.parts if part.source == "r0")
+
+
+def test_X2_a_step_is_in_force_until_it_is_rolled_back_or_the_model_is_another():
+    log: tuple[Entry, ...] = (*QUIET, LATER, STEP, *poem(500))
+    # Nothing is spent any more: what is folded is folded by the step.
+    long = settings(replace(COST, window=400))
+    assert shown(log, fold=long) == "folded"
+    back = (*log, RolledBack(id="b", time=START, to="u2"))
+    assert shown((*back, *poem(600)), fold=long) == "kept"
+    assert shown((*back, Undone(id="n", time=START)), fold=long) == "folded"
+    assert shown(log, fold=long, target=Target(model="n")) == "kept"
+
+
+def test_X2_one_step_is_made_for_a_call_so_that_a_retry_sends_the_same_page():
+    log = (*QUIET, LATER)
+    page, manifest = assemble(facts(log))
+    assert manifest.step
+    kept = replace(manifest.step, id="f", time=LATER.time)
+    again, told = assemble(facts((*log, kept), now=START + timedelta(hours=5)))
+    assert (again.body, told.step) == (page.body, None)
+
+
+# What a page shows, and its manifest says
+
+
+def test_X2_the_manifest_says_what_a_step_saves_and_costs():
+    messages = priced(old=1_000, young=2_000, calls=200)
+    page, manifest = assemble(facts(messages, sent_to="m"))
+    step = manifest.step
+    assert step
+    told = f"999 tokens less on every call, {step.rewritten:,} written to the cache again"
+    part = next(part for part in manifest.parts if part.source == "r0")
+    assert (part.decision, part.rule) == ("folded", "X2")
+    assert part.reason == f"not needed for long, folded with 0 others: {told}"
+    assert part.receipts[0].tokens_before - part.receipts[0].tokens_after == 999
+    assert (step.saves, step.costs) == (999 * 1_000, step.rewritten * 9_000)
+    assert manifest.stored()["step"] == {
+        "results": 1,
+        "cause": "pays",
+        "freed": 999,
+        "rewritten": step.rewritten,
+        "saves": step.saves,
+        "costs": step.costs,
+    }
+    assert b'"content":"gone"' in page.body
+    unlisted = assemble(facts(messages, cache_prices=PRICES._replace(is_listed=False)))[1].step
+    assert unlisted
+    assert (unlisted.freed, unlisted.saves, unlisted.costs) == (999, 0, 0)
+
+
+def test_X2_arguments_of_edits_are_never_folded():
+    quoted = " ".join(["needle"] * 400)
+    messages = talk(edit(0, old=quoted, text=LONG), poems(60))
+    page, manifest = assemble(facts((*messages, LATER)))
+    assert manifest.step
+    assert page.body.decode().count("needle") == 400
+
+
+@pytest.mark.parametrize("tool", [COMMAND, READ, EDIT])
+def test_X5_a_receipt_names_exactly_what_recall_gives_back_errors_too(tool: str):
+    texts = ("first words of it", "Error: second words of it", "third words of it")
+    arguments = {"filePath": "a.py", "command": "ls"}
+    log = (*talk(*[turn(n, tool, arguments, text) for n, text in enumerate(texts)]), *poems(300), LATER)
+    everything = facts(log)
+    receipts = list(assemble(everything)[1].receipts)
+    assert len(receipts) == 3
+    for receipt, text in zip(receipts, texts, strict=True):
+        found = find_result(everything, receipt.recall)
+        assert isinstance(found, Recalled)
+        assert found.parts == (Text(text=text),)
+
+
+def test_X2_what_stands_for_a_result_is_true_of_any_and_names_recall_where_there_is_one():
+    assert placeholder_in("zh", has_recall=False) == "[旧结果，已移出上下文]" == CostSettings().placeholder
+    assert placeholder_in("en-GB", has_recall=False) == "[An old result, taken out of view]" == PLACEHOLDER["en"]
+    assert placeholder_in("zh", has_recall=True) == "[旧结果，已移出上下文；可用 recall 取回]"
+    assert placeholder_in("en", has_recall=True) == "[An old result, taken out of view; the recall tool gets it back]"
+
+
+# What edits quote
+
+PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@ class A\n def f():\n-    return 1\n+    return 2\n*** End Patch"
+EDITS: Mapping[str, tuple[dict[str, object], EditCall]] = {
+    "our own": ({"filePath": "a.py", "searchContent": "x = 1\n\n  y"}, EditCall(("a.py",), ("x = 1", "y"))),
+    "several": ({"path": "./a.py", "edits": [{"oldText": "b"}, {"oldText": "aa"}]}, EditCall(("a.py",), ("aa", "b"))),
+    "another's": ({"file_path": "a.py", "old_string": "x"}, EditCall(("a.py",), ("x",))),
+    "a patch": ({"input": PATCH}, EditCall(("src/a.py",), ("def f():", "return 1"))),
+    "a patch as a command": ({"command": ["apply_patch", PATCH]}, EditCall(("src/a.py",), ("def f():", "return 1"))),
+    "nothing old": ({"filePath": "a.py", "replaceContent": "x"}, EditCall(("a.py",), ())),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_X2_an_edit_quotes_what_it_expects_to_find(name: str):
+    arguments, expected = EDITS[name]
+    call = ToolCall(id="c", name=EDIT, arguments=dump(arguments).decode())
+    assert read_edit(call, CostSettings().quotes, READS.path_args, Project()) == expected
+
+
+def test_X2_an_edit_whose_arguments_cannot_be_read_quotes_nothing():
+    for arguments in ("", "{", "[]", "null", '"a"'):
+        call = ToolCall(id="c", name=EDIT, arguments=arguments)
+        assert read_edit(call, ("old",), READS.path_args, Project()) == EditCall((), ())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name"),
+    [({"window": -1}, "window"), ({"touched_share": 1.5}, "touched_share"), ({"placeholder": " "}, "p")],
+)
+def test_R11_settings_that_mean_nothing_are_refused(wrong: Mapping[str, object], name: str):
+    with pytest.raises(SettingsError, match=f"fold.cost.{name}"):
+        replace(CostSettings(), **wrong)
