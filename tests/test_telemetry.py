@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from recto import Facts, Manifest, assemble, decode
 from recto.conversation.json import Json, load_object
 from recto.errors import ModelBusy, ModelRefused
+from recto.page.savings import Saving
 from recto.telemetry import PageTelemetry, Telemetry
 from recto.testing.model_server import Answer, Call
 from tests.flow.in_process import in_process
@@ -33,16 +34,42 @@ def manifest_of(reads: int) -> Manifest:
     return assemble(Facts(log=decode(messages)))[1]
 
 
-def test_R11_folds_and_saved_tokens_are_counted_by_rule_and_tool():
+def test_R11_folds_and_saved_tokens_are_counted_by_rule_tool_and_agent():
     registry = CollectorRegistry()
     telemetry = PageTelemetry(registry)
     manifest = manifest_of(reads=7)
-    telemetry.record(manifest)
-    telemetry.record(manifest_of(reads=6))
-    labels = {"rule": "R2", "tool": "filesystem-read"}
+    telemetry.record(manifest, "coder")
+    telemetry.record(manifest_of(reads=6), "coder")
+    labels = {"rule": "R2", "tool": "filesystem-read", "agent": "coder"}
     saved = sum(receipt.tokens_before - receipt.tokens_after for receipt in manifest.receipts)
     assert registry.get_sample_value("recto_folds_total", labels) == 3
     assert registry.get_sample_value("recto_fold_tokens_saved_total", labels) == saved * 3 / 2
+
+
+def test_R11_what_folding_saved_and_cost_is_counted_by_rule_and_agent_and_breaks_by_their_cause():
+    registry = CollectorRegistry()
+    telemetry = PageTelemetry(registry)
+    telemetry.stepped("coder", "pays")
+    fold = Saving(kind="fold", name="X2", tokens=5, saved=3_000_000_000, cost=500_000_000)
+    # What stands for a result may be longer than it; and prices may be known to nobody.
+    others = (replace(fold, name="R8", saved=-1, cost=0), replace(fold, name="R9", saved=None, cost=None))
+    broken = Saving(kind="break", name="fold_step", tokens=70, cost=500_000_000)
+    telemetry.saved("coder", (fold, broken), "EUR")
+    telemetry.saved("coder", (fold, broken, *others), "EUR")
+    found = {
+        (sample.name, sample.labels.get("rule") or sample.labels["cause"]): sample.value
+        for family in registry.collect()
+        for sample in family.samples
+        if sample.labels.get("agent") == "coder" and sample.name.endswith("_total")
+    }
+    assert found == {
+        ("recto_fold_price_saved_total", "X2"): 6,
+        ("recto_fold_price_spent_total", "X2"): 1,
+        **{(f"recto_fold_price_{kind}_total", rule): 0 for kind in ("saved", "spent") for rule in ("R8", "R9")},
+        ("recto_fold_steps_total", "pays"): 1,
+        ("recto_prefix_breaks_total", "fold_step"): 2,
+        ("recto_prefix_break_tokens_total", "fold_step"): 140,
+    }
 
 
 def test_R11_each_call_gets_an_info_line_and_each_file_a_debug_line(caplog: pytest.LogCaptureFixture):

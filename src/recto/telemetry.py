@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from recto.page.manifest import Manifest, Receipt
+from recto.page.savings import FOLD, Saving
 
 LOGGER = logging.getLogger("recto.page")
 BRIEF = (0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5)
@@ -16,23 +17,37 @@ SHORT = (0.005, 0.02, 0.1, 0.5, 2, 10, 60, 300)
 UNKNOWN, DONE, FAILED = "unknown", "done", "failed"
 # How tools fail that do so in a way of ours; what else they call it may be anything.
 FAILURES = ("timeout", "invalid_arguments", "unknown_tool")
+BILLION = 1_000_000_000
 LONG = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 300, 1_800)
 
 
 class PageTelemetry:
-    """Logs and counts folds (R11): a debug line for each file, an info line for each call, two counters.
+    """Logs and counts folds (R11): a debug line for each file, an info line for each call, counters.
 
-    And how long pages take: the time that is ours of a model call.
+    What they saved and cost, why prefixes broke, and how long pages take: the time that is ours of a model call.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._folds = Counter(
-            "recto_folds", "Tool results replaced by a line in a page.", ["rule", "tool"], registry=registry
+            "recto_folds", "Tool results replaced by a line in a page.", ["rule", "tool", "agent"], registry=registry
         )
         self._saved = Counter(
-            "recto_fold_tokens_saved", "Tokens that folding kept out of pages.", ["rule", "tool"], registry=registry
+            "recto_fold_tokens_saved", "Tokens kept out of pages.", ["rule", "tool", "agent"], registry=registry
         )
-
+        money = ["rule", "agent", "currency"]
+        self._price_saved = Counter(
+            "recto_fold_price_saved", "What these tokens would have cost.", money, registry=registry
+        )
+        self._price_spent = Counter(
+            "recto_fold_price_spent", "What folding had written to a cache again.", money, registry=registry
+        )
+        self._steps = Counter("recto_fold_steps", "Steps of folding by cost.", ["cause", "agent"], registry=registry)
+        self._breaks = Counter(
+            "recto_prefix_breaks", "Pages that break a cached prefix.", ["cause", "agent"], registry=registry
+        )
+        self._again = Counter(
+            "recto_prefix_break_tokens", "Tokens behind such breaks.", ["cause", "agent"], registry=registry
+        )
         self._seconds = Histogram(
             "recto_page_seconds", "Until a page is set, of what is known.", buckets=BRIEF, registry=registry
         )
@@ -41,7 +56,22 @@ class PageTelemetry:
         """A page was set."""
         self._seconds.observe(seconds)
 
-    def record(self, manifest: Manifest) -> None:
+    def stepped(self, agent: str, cause: str) -> None:
+        """A step of folding by cost was made."""
+        self._steps.labels(cause, agent).inc()
+
+    def saved(self, agent: str, savings: Sequence[Saving], currency: str) -> None:
+        """Count what folding saved in a call that was answered, and whether its page broke a prefix."""
+        for saving in savings:
+            if saving.kind == FOLD:
+                labels = saving.name, agent, currency
+                self._price_saved.labels(*labels).inc(max(0, saving.saved or 0) / BILLION)
+                self._price_spent.labels(*labels).inc((saving.cost or 0) / BILLION)
+            else:
+                self._breaks.labels(saving.name, agent).inc()
+                self._again.labels(saving.name, agent).inc(saving.tokens)
+
+    def record(self, manifest: Manifest, agent: str = "") -> None:
         """Log and count what one page left out."""
         receipts = list(manifest.receipts)
         if LOGGER.isEnabledFor(logging.DEBUG):
@@ -52,8 +82,8 @@ class PageTelemetry:
             folds[receipt.rule, receipt.tool] += 1
             saved[receipt.rule, receipt.tool] += max(0, receipt.tokens_before - receipt.tokens_after)
         for labels, count in folds.items():
-            self._folds.labels(*labels).inc(count)
-            self._saved.labels(*labels).inc(saved[labels])
+            self._folds.labels(*labels, agent).inc(count)
+            self._saved.labels(*labels, agent).inc(saved[labels])
         difference = sum(receipt.tokens_before - receipt.tokens_after for receipt in receipts)
         LOGGER.info(
             "page of %d tokens, %d results folded, %d tokens saved", manifest.tokens_after, len(receipts), difference

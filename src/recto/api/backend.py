@@ -114,7 +114,7 @@ class Backend:
     Large bodies that come at once wait for `body_turns`, so that others get theirs in between. `model_urls` are the
     addresses of models, by their names. `preview` sets the page of a run that is not stored. `has_spans`: those of runs
     are recorded, below that of whoever asked for one. `unavailable_tools` names the places elsewhere whose tools an
-    agent cannot use at present. `snapshots` has the files of workspaces as they were.
+    agent cannot use at present. Prices are in `currency`. `snapshots` has the files of workspaces as they were.
     """
 
     store: Store
@@ -154,6 +154,7 @@ class Backend:
     model_urls: Mapping[str, str] = field(default_factory=dict[str, str])
     preview: Previewer = no_preview
     has_spans: bool = False
+    currency: str = ""
     unavailable_tools: Callable[[str], tuple[str, ...]] = none_unavailable
 
 

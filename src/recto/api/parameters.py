@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import date, tzinfo
 from functools import cached_property
 from typing import Annotated, Literal, TypeAlias, cast, get_args, get_origin
 
@@ -22,6 +23,7 @@ Handler: TypeAlias = Callable[..., Awaitable[Response]]
 ParameterPlace: TypeAlias = Literal["path", "query", "header"]
 # In which order they are read, told and described.
 PLACES: tuple[ParameterPlace, ...] = get_args(ParameterPlace)
+DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +154,16 @@ def stored_id(id: str, what: str) -> str:
     if not UUID.fullmatch(id):
         raise NotFound(what=what, id=id)
     return id.lower()
+
+
+def day_of(text: str, where: str) -> date:
+    """A day."""
+    try:
+        # Python reads other forms too, such as 20260514.
+        return date.fromisoformat(text if DATE.fullmatch(text) else "")
+    except ValueError as error:
+        problem = f"must be a day as YYYY-MM-DD, such as 2026-05-14; is {text[:64]!r}"
+        raise WireError(where=where, problem=problem) from error
 
 
 def zone_of(name: str, where: str) -> tzinfo:

@@ -30,7 +30,8 @@ from recto.page.body import (
 )
 from recto.page.draft import Draft, Gap, behind, join_notes, place_of, then
 from recto.page.facts import Facts
-from recto.page.fold.cache_state import NextCall, cache_state
+from recto.page.fold.cache_state import CacheState, NextCall, cache_state
+from recto.page.fold.cost_settings import CostSettings
 from recto.page.fold.fold import fold
 from recto.page.fold.fold_by_cost import CostFold, fold_by_cost
 from recto.page.fold.fold_settings import fold_key
@@ -89,17 +90,26 @@ def assemble(facts: Facts) -> tuple[Page, Manifest]:
 
 def _fold(facts: Facts, seen: View, draft: Draft) -> CostFold:
     """Folding makes it small: whenever a rule says so (R2-R9), or in steps that save money (X2)."""
-    now, cost = facts.now or grow(seen.messages, _newest), facts.fold.cost
-    if cost is None:
+    if facts.fold.cost is None:
+        now = _now(facts, seen)
         return CostFold(fold(draft.messages, settings=facts.fold, now=now, counter=facts.counter), None)
+    return fold_by_cost(draft.messages, fold_key(facts.fold, facts.counter), cache_for(facts, seen))
+
+
+def cache_for(facts: Facts, seen: View) -> CacheState:
+    """What of the provider's cache the call of these facts finds, as far as the log tells."""
     call = NextCall(
         model=facts.target.model,
         prices=facts.cache_prices,
         sent_to=facts.sent_to,
-        now=now,
-        cache_minutes=cost.cache_minutes,
+        now=_now(facts, seen),
+        cache_minutes=(facts.fold.cost or CostSettings()).cache_minutes,
     )
-    return fold_by_cost(draft.messages, fold_key(facts.fold, facts.counter), cache_state(facts.log, call))
+    return cache_state(facts.log, call)
+
+
+def _now(facts: Facts, seen: View) -> datetime:
+    return facts.now or grow(seen.messages, _newest)
 
 
 def prepare(facts: Facts, seen: View) -> tuple[PageBase, Draft]:

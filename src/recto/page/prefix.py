@@ -66,6 +66,20 @@ class SentPage:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AnsweredPage:
+    """A page that a model answered, as it is kept for the next one: its segments are those that messages keep."""
+
+    page: Page
+    manifest: Manifest
+    model: str
+
+    @property
+    def sent(self) -> SentPage:
+        """As it was sent. Its bytes are put together at each call."""
+        return SentPage(body=self.page.body, manifest=self.manifest, model=self.model)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Break:
     """Why a page does not begin with the one before, and the part of the older page where they part ways."""
 

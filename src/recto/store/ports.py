@@ -13,6 +13,7 @@ from recto.conversation.input.run_input import RunInput
 from recto.conversation.input.run_options import Multitask
 from recto.conversation.log import Entry
 from recto.page.body import Segment
+from recto.page.savings import Saving
 from recto.skills.known import FREE_TIER
 
 Purpose: TypeAlias = Literal["reply", "summary", "title"]
@@ -169,7 +170,10 @@ class CallBegun:
 
 @dataclass(frozen=True, kw_only=True)
 class CallEnded:
-    """How a model call went. `price` is in thousand-millionths of a unit of currency; None where nobody knows it."""
+    """How a model call went. `price` is in thousand-millionths of a unit of currency; None where nobody knows it.
+
+    `savings` are what folding saved in it, and whether its page broke the prefix.
+    """
 
     number: int
     ended: datetime
@@ -178,6 +182,7 @@ class CallEnded:
     usage: bytes | None = None
     error: str | None = None
     price: int | None = None
+    savings: Sequence[Saving] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

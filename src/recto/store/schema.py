@@ -301,6 +301,22 @@ SPENDING = Table(
     Column("price", BigInteger),
 )
 
+# What folding saved on a day in calls of a user's, by rule (`fold`), and breaks of the prefix by their cause (`break`).
+SAVINGS = Table(
+    "savings",
+    METADATA,
+    Column("owner", Text, primary_key=True),
+    Column("day", String(10), primary_key=True),
+    Column("agent", Text, primary_key=True),
+    Column("kind", String(8), primary_key=True),
+    Column("name", String(32), primary_key=True),
+    Column("calls", BigInteger, nullable=False),
+    Column("tokens", BigInteger, nullable=False),
+    # In thousand-millionths of a unit of currency, as far as prices are known.
+    Column("saved", BigInteger),
+    Column("cost", BigInteger),
+)
+
 # What all servers of a database have to agree on, by name.
 NOTES = Table(
     "notes",

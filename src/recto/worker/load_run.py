@@ -101,6 +101,7 @@ async def take_up(
         is_cold=cached.model != model.name and len(cached.entries) >= COLD,
         shown_history=cached.history,
         sent_to=cached.model,
+        answered=cached.answered,
     )
     return inputs, entries
 

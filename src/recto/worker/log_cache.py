@@ -16,6 +16,7 @@ from typing import get_args
 from recto.config.run_settings import LogCacheSettings
 from recto.conversation.log import TURNS_BACK, Entry, StateChanged, messages_of
 from recto.conversation.messages import Message, UnreadMessages, texts_of
+from recto.page.prefix import AnsweredPage
 from recto.page.text.tokens import OFFLINE, Calibration, TokenCounter, count_new, tokens_of
 from recto.store.log.read_end import EndQuery, LogEnd, Uncounted
 from recto.store.store import Store
@@ -31,7 +32,7 @@ class CachedLog:
 
     `born` is when it was made: a thread that was deleted and one made later under its id are not the same. `quote` is
     the text that its pages carry besides its entries, which remember it with them. `history` is how many messages of it
-    pages can show at most; None: as many as they like.
+    pages can show at most; None: as many as they like. `answered` is the last page that was; its bytes are theirs.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -40,6 +41,7 @@ class CachedLog:
     born: datetime | None = None
     quote: str = ""
     history: int | None = None
+    answered: AnsweredPage | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +84,7 @@ class LogCache:
         if is_unread(known.entries) and not TURNS_BACK.isdisjoint(map(type, newer)):
             # It may be turned back to what was not read.
             return await self._read(query)
-        return replace(known, entries=(*known.entries, *newer), quote="")
+        return replace(known, entries=(*known.entries, *newer), quote="", answered=None)
 
     async def _read(self, query: LogQuery) -> CachedLog:
         end = await self._read_end(query) if query.last_seq >= self._settings.long else None

@@ -25,6 +25,7 @@ from recto.page.body import Page
 from recto.page.facts import Facts, Turn
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.manifest import Manifest
+from recto.page.prefix import AnsweredPage
 from recto.page.prompt.quote import Quote
 from recto.page.prompt.reminder import Dataset
 from recto.page.steps.compact import CompactSettings, is_due, is_full
@@ -58,7 +59,8 @@ class PageInputs:
     `awaited` are tools of the client's that its earlier runs had calls of, though this one does not name them. `last`
     is what the provider last said of a page's tokens; `shown_history` how much of the log can be shown, where it was
     not read whole; `is_cold` says that it is long and remembers no page. `files` are those of the thread, `datasets`
-    those the user may use in this turn, `quote` is what pages carry before the history, once that was read.
+    those the user may use in this turn, `quote` is what pages carry before the history, once that was read. `sent_to`
+    is the model that the last page went to, `answered` the last one that was answered, where this process has it.
     `unpictured`: the provider would not take a page with pictures, so the rest of the run goes without.
     """
 
@@ -74,6 +76,7 @@ class PageInputs:
     shown_history: int | None = None
     is_cold: bool = False
     sent_to: str = ""
+    answered: AnsweredPage | None = None
     files: ThreadFiles = field(default=NO_FILES, init=False)
     datasets: tuple[Dataset, ...] = field(default=(), init=False)
     quote: Quote | None = field(default=None, init=False)
@@ -278,6 +281,10 @@ class PageInputs:
         """The thread's last page went to this model: its cache is the one that may have it."""
         self.sent_to = model
 
+    def note_answered(self, answered: AnsweredPage) -> None:
+        """The model has answered a page: the next one is compared with it."""
+        self.answered = answered
+
     def note_whole(self) -> None:
         """The log was read whole: any page of it can be set."""
         self.shown_history = None
@@ -297,6 +304,7 @@ class PageInputs:
             born=self.row.thread_created,
             quote=self.quote.text if self.quote else "",
             history=self.shown_history,
+            answered=self.answered,
         )
 
     # Whose tools there are, and the files they get

@@ -12,7 +12,9 @@ import pytest
 
 from recto.config.run_settings import Bounds
 from recto.errors import LimitReached, NotFound
+from recto.page.savings import Saving
 from recto.store.ports import CallEnded, Cancel, Lease, RunChange, RunEnding
+from recto.store.runs.savings import Saved
 from recto.store.runs.spending import Spent
 from recto.store.store import Store
 from recto.store.threads.cleaning import Cleaned, Retention
@@ -26,6 +28,8 @@ from tests.store.suite.threads import end, listed
 DAY = START.date()
 LATER = START + timedelta(days=1)
 PLENTY_OF_ROWS = 450
+FOLD = Saving(kind="fold", name="X2", tokens=100, saved=7, cost=2)
+BROKEN = Saving(kind="break", name="fold_step", tokens=30, cost=2)
 
 
 class SpendingSuite:
@@ -72,6 +76,30 @@ class SpendingSuite:
         await store.record(lease, RunChange(call=call(3, "abc", manifest=b"[]")), at(3))
         await store.delete_thread("ann", "thread-1")
         assert await store.spent("ann", DAY) == Spent(day="2026-03-01", input=309, calls=3)
+
+    # R11
+    async def test_what_folding_saved_is_added_up_by_day_agent_and_rule_and_breaks_by_their_cause(self, store: Store):
+        lease = await begin(store, "r1")
+        unpriced = replace(FOLD, name="R2", tokens=-1, saved=None, cost=None)
+        later = replace(FOLD, tokens=1)
+        for number, (ended, savings) in enumerate(
+            [(at(1), (FOLD, BROKEN)), (at(2), (replace(FOLD, saved=None, cost=None), unpriced)), (LATER, (later,))], 1
+        ):
+            usage = b'{"inputTokens": 9}'
+            call = CallEnded(number=number, ended=ended, usage=usage, savings=savings)
+            await spend(store, lease, number, call)
+        broken = Saved(agent="vibe", kind="break", name="fold_step", calls=1, tokens=30, saved=None, cost=2)
+        read = Saved(agent="vibe", kind="fold", name="R2", calls=1, tokens=-1, saved=None, cost=None)
+        fold = Saved(agent="vibe", kind="fold", name="X2", calls=2, tokens=200, saved=7, cost=2)
+        assert await store.saved("ann", DAY, DAY) == [broken, read, fold]
+        both = replace(fold, calls=3, tokens=201, saved=14, cost=4)
+        assert await store.saved("ann", DAY, LATER.date(), "vibe") == [broken, read, both]
+        assert await store.saved("ann", DAY, DAY, "other") == await store.saved("bob", DAY, DAY) == []
+        lines = [json.loads(line) async for line in store.export_user("ann")]
+        days = [line["savings"] for line in lines if line["type"] == "spending"]
+        assert [[one["name"] for one in day] for day in days] == [["fold_step", "R2", "X2"], ["X2"]]
+        await store.delete_user("ann", today=DAY)
+        assert await store.saved("ann", DAY, LATER.date()) == []
 
 
 class UserSuite:

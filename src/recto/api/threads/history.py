@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date
+from datetime import UTC
 from typing import Annotated, Literal, NotRequired, cast
 
 from starlette.requests import Request
@@ -12,7 +11,7 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from recto.api.backend import Backend, backend_of, json_answer, user_of
-from recto.api.parameters import in_query, zone_of
+from recto.api.parameters import day_of, in_query, zone_of
 from recto.api.route import THREAD, TIME, Route
 from recto.api.signed import urls_of
 from recto.conversation.history import QUEUED, FileUrlSigner, history_row
@@ -20,12 +19,11 @@ from recto.conversation.input.input_rules import NO_UUID, UUID
 from recto.conversation.json import Json
 from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.messages import File, UserMessage
-from recto.errors import Refused, WireError
+from recto.errors import Refused
 from recto.store.runs.queued import Queued
 from recto.store.threads.history import HistoryDay, HistoryQuery
 
 HISTORY = "/api/v1/agent/history"
-DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 class HistoryFile(TypedDict):
@@ -92,7 +90,7 @@ async def get_history(
     backend, owner = backend_of(request), user_of(request).name
     query = HistoryQuery(
         thread=thread.lower() if thread else None,
-        before=_day(before) if before is not None else None,
+        before=day_of(before, "before") if before is not None else None,
         zone=zone_of(tz, "tz") if tz is not None else UTC,
         queued_bytes=backend.bodies.queued_bytes,
     )
@@ -131,15 +129,6 @@ async def _locale(backend: Backend, owner: str, found: HistoryDay) -> str:
         return DEFAULT_LOCALE
     agent = backend.agents.get(await backend.store.thread_agent(owner, found.thread) or "")
     return agent.locale if agent else DEFAULT_LOCALE
-
-
-def _day(text: str) -> date:
-    try:
-        # Python reads other forms too, such as 20260514.
-        return date.fromisoformat(text if DATE.fullmatch(text) else "")
-    except ValueError as error:
-        problem = f"must be a day as YYYY-MM-DD, such as 2026-05-14; is {text[:64]!r}"
-        raise WireError(where="before", problem=problem) from error
 
 
 ROUTES = (

@@ -21,6 +21,7 @@ from recto.store.log.visible import skill_in
 from recto.store.ports import CallBegun, CallEnded, Lease, Recorded, RunChange
 from recto.store.runs.calls import pack
 from recto.store.runs.run_queue import ADD_EVENT, HELD, mine
+from recto.store.runs.savings import save
 from recto.store.runs.spending import spend
 from recto.store.schema import CALLS, LOG, RUNS, SEGMENTS, THREADS, micros
 from recto.store.statement import Statement, StatementValues, Value, insert_into, insert_missing, param
@@ -226,3 +227,4 @@ def _end_call(connection: Connection, run: str, call: CallEnded) -> None:
     END_CALL.count(connection, {**values, "this": run, "call": call.number})
     if call.usage:
         spend(connection, run, call)
+        save(connection, run, call)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from functools import partial
 
@@ -15,6 +15,7 @@ from recto.errors import NotFound
 from recto.store.database.database import Database, lock_thread
 from recto.store.files import attachments, datasets
 from recto.store.runs.calls import look_at, summaries_of
+from recto.store.runs.savings import saved
 from recto.store.schema import (
     ATTACHMENTS,
     DATASETS,
@@ -23,6 +24,7 @@ from recto.store.schema import (
     PROFILE_FIELDS,
     PROFILES,
     RUNS,
+    SAVINGS,
     SKILL_DATA,
     SPENDING,
     THREADS,
@@ -127,13 +129,14 @@ class UserDeleted:
 
 
 async def export_user(database: Database, owner: str) -> AsyncGenerator[bytes]:
-    """Profile, fields, data of skills, spending, uploads, datasets, then threads with entries, files, runs and calls.
+    """Profile, fields, data of skills, days, uploads, datasets, then threads with entries, files, runs and calls.
 
-    A line says its type.
+    A line says its type. That of a day has what was spent, and what folding saved.
     """
     for lines in (PROFILE, FIELDS, SKILLS, DAYS, UPLOADS):
         async for row in _rows(database, lines, owner):
-            yield _line(lines, row)
+            more = {"savings": await _savings(database, owner, str(row["day"]))} if lines is DAYS else {}
+            yield _line(lines, {**row, **more})
     async for row in _rows(database, KNOWLEDGE, owner):
         users = await database.read(partial(datasets.shared_with, id=str(row["id"])))
         yield _line(KNOWLEDGE, {**row, "shared_with": users})
@@ -141,6 +144,11 @@ async def export_user(database: Database, owner: str) -> AsyncGenerator[bytes]:
         yield _line(CONVERSATIONS, thread)
         async for line in _of_thread(database, str(thread["id"])):
             yield line
+
+
+async def _savings(database: Database, owner: str, day: str) -> Sequence[Mapping[str, object]]:
+    that = date.fromisoformat(day)
+    return [asdict(one) for one in await database.read(partial(saved, owner=owner, since=that, until=that))]
 
 
 async def _of_thread(database: Database, thread: str) -> AsyncGenerator[bytes]:
@@ -234,6 +242,7 @@ def _take_threads(connection: Connection, owner: str) -> tuple[Sequence[str], Se
 
 def _delete_rows(connection: Connection, owner: str, today: date | None) -> tuple[int, int]:
     profiles = connection.execute(delete(PROFILES).where(PROFILES.c.owner == owner)).rowcount
+    connection.execute(delete(SAVINGS).where(SAVINGS.c.owner == owner))
     days = delete(SPENDING).where(SPENDING.c.owner == owner)
     if today is not None:
         days = days.where(SPENDING.c.day != today.isoformat())

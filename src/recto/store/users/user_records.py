@@ -9,7 +9,7 @@ from functools import partial
 from recto.conversation.json import Json
 from recto.store.database.database import Database
 from recto.store.ports import CallEnded
-from recto.store.runs import spending
+from recto.store.runs import savings, spending
 from recto.store.users import export, profiles
 from recto.store.users.profiles import ProfileChange, StoredProfile
 
@@ -54,6 +54,11 @@ class UserRecords:
     async def spend(self, owner: str, call: CallEnded) -> None:
         """Add what a call took that belongs to no run to its user's day."""
         await self._database.write(partial(spending.spend_beside, owner=owner, call=call))
+
+    async def saved(self, owner: str, since: date, until: date, agent: str | None = None) -> Sequence[savings.Saved]:
+        """What folding saved in a user's calls from one day to another, in UTC, by agent and rule; and breaks."""
+        read = partial(savings.saved, owner=owner, since=since, until=until, agent=agent)
+        return await self._database.read(read)
 
     def export_user(self, owner: str) -> AsyncGenerator[bytes]:
         """All there is of a user, as JSON lines."""

@@ -12,7 +12,7 @@ from datetime import datetime
 from recto.conversation.discard import discard_lost
 from recto.conversation.events import Event, encode_event
 from recto.conversation.json import dump
-from recto.conversation.log import Entry, Interrupted
+from recto.conversation.log import Entry, FoldStep, Interrupted
 from recto.conversation.next_step import Finished, next_step
 from recto.conversation.ui.compile_ui import ui_events
 from recto.errors import ModelError, ModelRefused, PageTooLong, ReplyUnusable
@@ -23,7 +23,9 @@ from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts
 from recto.page.manifest import Manifest
+from recto.page.prefix import AnsweredPage
 from recto.page.prompt.quote import Quote
+from recto.page.savings import Saving
 from recto.page.text.tokens import Calibration
 from recto.skills.directory import USE_SKILL
 from recto.store.ports import CallBegun, CallEnded, Purpose, RunChange
@@ -32,6 +34,7 @@ from recto.worker.account import report_usage, seconds_between
 from recto.worker.context.quoted import quoted
 from recto.worker.finish import farewell, fault_text
 from recto.worker.log_writer import LogWriter
+from recto.worker.model.call_savings import call_savings
 from recto.worker.model.reply import Reply
 from recto.worker.page_inputs import PageInputs
 from recto.worker.run_spans import begin_model_call, note_reply, note_retry, note_words
@@ -56,7 +59,7 @@ async def call_model(run: LoadedRun) -> None:
     state.note_full(is_full=may_compact and inputs.needs_summary(run.writer.log, manifest))
     if state.full:
         return
-    runtime.telemetry.page.record(manifest)
+    runtime.telemetry.page.record(manifest, inputs.agent.name)
     started = runtime.clock()
     number = await begin_call(run, page, manifest, "reply")
     offered = OfferedTools(facts.tools, chooser=USE_SKILL)
@@ -73,6 +76,8 @@ async def call_model(run: LoadedRun) -> None:
 async def _answer(run: LoadedRun, call: _Call) -> None:
     try:
         await _listen(run, call)
+        answered = AnsweredPage(page=call.page, manifest=replace(call.manifest), model=run.inputs.model.name)
+        call.savings = await call_savings(run, call.number, call.facts, answered)
     except ModelError as error:
         await _give_up(run, call, error)
     except asyncio.CancelledError:
@@ -81,6 +86,8 @@ async def _answer(run: LoadedRun, call: _Call) -> None:
         raise
     else:
         note_words(call.span, run.inputs.asked, "".join(call.reply.words))
+        run.runtime.telemetry.page.saved(run.inputs.agent.name, call.savings, run.runtime.prices.currency)
+        run.inputs.note_answered(answered)
         await _append(run, call)
 
 
@@ -121,6 +128,7 @@ class _Call:
     started: datetime
     span: TraceSpan
     first_token: datetime | None = None
+    savings: tuple[Saving, ...] = ()
 
 
 async def begin_call(run: LoadedRun, page: Page, manifest: Manifest, purpose: Purpose) -> int:
@@ -144,14 +152,17 @@ async def begin_call(run: LoadedRun, page: Page, manifest: Manifest, purpose: Pu
         manifest=dump(manifest.stored()),
         started=run.runtime.clock(),
     )
-    await run.writer.write(RunChange(call=call, entries=_step_of(run, manifest, purpose)))
+    steps = _step_of(run, manifest, purpose)
+    await run.writer.write(RunChange(call=call, entries=steps))
+    for step in steps:
+        run.runtime.telemetry.page.stepped(run.inputs.agent.name, step.cause)
     state.note_sent(page)
     run.inputs.note_sent(run.inputs.model.name)
     run.runtime.reached("call_begun")
     return call.number
 
 
-def _step_of(run: LoadedRun, manifest: Manifest, purpose: Purpose) -> tuple[Entry, ...]:
+def _step_of(run: LoadedRun, manifest: Manifest, purpose: Purpose) -> tuple[FoldStep, ...]:
     """What is folded from this page on (X2), in the write that stores the call: a crash leaves both or neither."""
     if manifest.step is None or purpose != "reply":
         return ()
@@ -204,6 +215,7 @@ async def _append(run: LoadedRun, call: _Call) -> None:
         finish=ended.finish,
         usage=dump({**spent.row(), **({"estimated": True} if is_estimated else {})}) if usage else None,
         price=spent.nanos,
+        savings=call.savings,
     )
     change = RunChange(
         entries=reply.entries(now, runtime.new_id()),

@@ -1,0 +1,92 @@
+"""SQL of savings: what folding saved in the calls of a user on a day, and why prefixes broke, added up as calls end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date
+
+from sqlalchemy import BigInteger, ColumnElement, Connection, bindparam, case, cast, func, literal, null, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.sql.expression import ColumnCollection
+
+from recto.page.savings import SavingKind
+from recto.store.ports import CallEnded
+from recto.store.schema import RUNS, SAVINGS
+from recto.store.statement import Statement, param
+
+KEY = ("owner", "day", "agent", "kind", "name")
+COUNTS, MONEY = ("calls", "tokens"), ("saved", "cost")
+SUMS = (*COUNTS, *MONEY)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saved:
+    """What a rule saved (`fold`), or how often something broke prefixes (`break`), in calls of an agent.
+
+    `saved` and `cost` add up the known ones, in billionths; None where none is known.
+    """
+
+    agent: str
+    kind: SavingKind
+    name: str
+    calls: int
+    tokens: int
+    saved: int | None
+    cost: int | None
+
+
+def _save() -> Statement:
+    given = {name: param(f"new_{name}", SAVINGS.c[name]) for name in ("day", "kind", "name", "tokens", *MONEY)}
+    row = {"owner": RUNS.c.owner, "agent": RUNS.c.agent, "calls": literal(1, SAVINGS.c.calls.type), **given}
+    names = (*KEY, *SUMS)
+    rows = select(*[row[name] for name in names]).where(RUNS.c.id == bindparam("this"))
+    on_postgres, on_sqlite = (kind.insert(SAVINGS).from_select(names, rows) for kind in (postgresql, sqlite))
+    return Statement(
+        on_postgres.on_conflict_do_update(index_elements=KEY, set_=_added(on_postgres.excluded)),
+        on_sqlite=on_sqlite.on_conflict_do_update(index_elements=KEY, set_=_added(on_sqlite.excluded)),
+    )
+
+
+def _added(new: ColumnCollection[str, ColumnElement[int]]) -> dict[str, ColumnElement[int]]:
+    old = SAVINGS.c
+    money = {
+        name: case(
+            (old[name].is_(None) & new[name].is_(None), null()),
+            else_=func.coalesce(old[name], 0) + func.coalesce(new[name], 0),
+        )
+        for name in MONEY
+    }
+    return {**{name: old[name] + new[name] for name in COUNTS}, **money}
+
+
+SAVE = _save()
+
+
+def save(connection: Connection, run: str, call: CallEnded) -> None:
+    """Add what was saved in a call to its user's day."""
+    day = call.ended.astimezone(UTC).date().isoformat()
+    rows = [
+        {
+            "this": run,
+            "new_day": day,
+            "new_kind": one.kind,
+            "new_name": one.name,
+            "new_tokens": one.tokens,
+            "new_saved": one.saved,
+            "new_cost": one.cost,
+        }
+        for one in call.savings
+    ]
+    SAVE.many(connection, rows)
+
+
+def saved(connection: Connection, owner: str, since: date, until: date, agent: str | None = None) -> Sequence[Saved]:
+    """What was saved for a user from one day to another, both with them; of one agent, or of all."""
+    of, keys = SAVINGS.c, (SAVINGS.c.agent, SAVINGS.c.kind, SAVINGS.c.name)
+    # PostgreSQL adds numbers up to one of another kind.
+    sums = [cast(func.sum(of[name]), BigInteger).label(name) for name in SUMS]
+    query = select(*keys, *sums).where(of.owner == owner, of.day >= since.isoformat(), of.day <= until.isoformat())
+    query = query if agent is None else query.where(of.agent == agent)
+    rows = connection.execute(query.group_by(*keys).order_by(*keys)).mappings()
+    return [Saved(**row) for row in rows]

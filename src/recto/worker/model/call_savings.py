@@ -1,0 +1,33 @@
+"""What folding saved in a call: its page beside the last one that was answered. Looked at when the reply is there."""
+
+from __future__ import annotations
+
+from recto.conversation.log import view
+from recto.errors import Conflict, NotFound
+from recto.page.assemble import cache_for
+from recto.page.facts import Facts
+from recto.page.fold.cache_state import FIRST_CALL, GAP
+from recto.page.prefix import AnsweredPage, SentPage
+from recto.page.savings import Saving, savings_of
+from recto.store.runs.calls import sent_page
+from recto.worker.run_state import LoadedRun
+
+
+async def call_savings(run: LoadedRun, number: int, facts: Facts, answered: AnsweredPage) -> tuple[Saving, ...]:
+    """What was saved in a call of a run. Who was not asked for long has nothing in its cache that could be broken."""
+    is_gone = cache_for(facts, view(facts.log)).cold in (FIRST_CALL, GAP)
+    before = None if is_gone else await _page_before(run, number)
+    return savings_of(before, answered.sent, facts.cache_prices)
+
+
+async def _page_before(run: LoadedRun, number: int) -> SentPage | None:
+    """The last page of the thread: this process has it, unless another one sent it or it was forgotten."""
+    if run.inputs.answered:
+        return run.inputs.answered.sent
+    store, id = run.runtime.store, run.state.row.id
+    try:
+        found = await store.call_before(id, number)
+        return sent_page(await store.look_at_call(*found)) if found else None
+    except (NotFound, Conflict):
+        # Deleted meanwhile, or damaged: nobody can say what it was.
+        return None
