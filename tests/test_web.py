@@ -18,7 +18,7 @@ from tests.house import ROOT
 
 FILE_LINES = 300
 # Of all its files together, in bytes.
-MOST, MOST_PACKED, MOST_PACKED_IN_ALL = 300_000, 90_000, 105_000
+MOST, MOST_PACKED, MOST_PACKED_IN_ALL = 300_000, 90_000, 110_000
 # What its policy forbids: a browser would not run it, or not load it.
 INLINE = re.compile(r"<style|<script(?![^>]*\bsrc=)|\sstyle=|\son\w+=|(?:src|href)=\"(?:https?:)?//")
 

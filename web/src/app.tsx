@@ -21,6 +21,7 @@ import { words } from "./words.ts";
 
 const Inspector = lazy(async () => (await import("./views/inspector/inspector.tsx")).Inspector);
 const PreviewPage = lazy(async () => (await import("./views/inspector/preview.tsx")).PreviewPage);
+const SavingsPage = lazy(async () => (await import("./views/savings/savings.tsx")).SavingsPage);
 const ProfilePage = lazy(async () => (await import("./views/profile/profile.tsx")).ProfilePage);
 
 /** On a phone the list lies over the conversation. */
@@ -63,6 +64,8 @@ function Shell() {
       <main id="main" tabIndex={-1}>
         {shown.view === "profile" ? (
           <ProfilePage onOpenList={openList} />
+        ) : shown.view === "savings" ? (
+          <SavingsPage onOpenList={openList} />
         ) : (
           <Chat key={current.value.id} thread={current.value} onOpenList={openList} />
         )}

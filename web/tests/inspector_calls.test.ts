@@ -144,6 +144,12 @@ describe("words", () => {
     expect(reasonInWords("shop.py: read 2 counted from the newest, 1 stay")).toBe("shop.py：从最新数起第 2 次读取，只保留 1 次");
     expect(inChinese("who the agent is and how it works; next step ready")).toBe("智能体是谁、如何工作；下一步 ready");
     expect(inChinese("something new")).toBe("something new");
+    const step = "not needed for long, folded with 1,204 others: 3,000 tokens less on every call, ";
+    const known = "很久没有用到，与另外 1,204 个结果一起折叠：每次调用少 3,000 个 token，";
+    expect(inChinese(`${step}9,500 written to the cache again`)).toBe(`${known}9,500 个重新写入缓存`);
+    expect(inChinese(`${step}the provider has no cache that it could break`)).toContain("服务商没有会被打断的缓存");
+    expect(inChinese(`${step}nothing of the page was in the cache (first call)`)).toContain("（first call）");
+    expect(ruleInWords("X2", "folding by cost")).toBe("按成本折叠");
     expect(ruleInWords("F1", "reminder")).toBe("提醒");
     expect(ruleInWords("X9", "of a plugin")).toBe("of a plugin");
   });

@@ -17,6 +17,7 @@ export type RolledBack =
   paths["/api/v1/agent/threads/{id}/rollback"]["post"]["responses"][200]["content"]["application/json"];
 export type Restored =
   paths["/api/v1/agent/threads/{id}/files/restore"]["post"]["responses"][200]["content"]["application/json"];
+export type Savings = Shapes["SavingsShape"];
 export type Profile = paths["/api/v1/profile"]["get"]["responses"][200]["content"]["application/json"];
 
 export interface Admitted {
@@ -67,6 +68,8 @@ export const cancelRun = (id: string) => ask<unknown>(`${run(id)}/cancel`, { met
 export const resumeRun = (id: string, resume: unknown) =>
   ask<Admitted>(`${run(id)}/resume`, { method: "POST", body: { resume } });
 
+export const getSavings = (since: string, agent: string | null) =>
+  ask<Savings>(`${AGENT}/savings`, { query: { since, agent } });
 export const getProfile = () => ask<Profile>("/api/v1/profile");
 export const changeProfile = (patch: unknown, agent: string | null) =>
   ask<Profile>("/api/v1/profile", { method: "PATCH", query: { agent }, body: patch });

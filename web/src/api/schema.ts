@@ -744,6 +744,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/agent/savings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Savings
+         * @description What folding saved you: tokens and price by rule and agent, and breaks of the prompt cache by their cause.
+         */
+        get: operations["get_savings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/copilotkit/info": {
         parameters: {
             query?: never;
@@ -1927,6 +1947,22 @@ export interface components {
             expiresAt: string | null;
         };
         /**
+         * PrefixBreaks
+         * @description How often pages of an agent broke a cached prefix for a cause, the tokens sent again, and what that cost.
+         */
+        PrefixBreaks: {
+            /** Agent */
+            agent: string;
+            /** Cause */
+            cause: string;
+            /** Breaks */
+            breaks: number;
+            /** Tokens */
+            tokens: number;
+            /** Cost */
+            cost: number | null;
+        };
+        /**
          * PreviewAnswer
          * @description A preview; with `raw` the page alone.
          */
@@ -2179,6 +2215,31 @@ export interface components {
             scenario: string | null;
         };
         /**
+         * RuleSavings
+         * @description What a rule of folding saved in `calls` of an agent: tokens, and their price in thousand-millionths.
+         *
+         *     `saved` is what they would have cost, `cost` what was written to the provider's cache again for it; both are null
+         *     where no price is known. `ruleName` and `ruleLink` say which rule it is.
+         */
+        RuleSavings: {
+            /** Agent */
+            agent: string;
+            /** Rule */
+            rule: string;
+            /** Rulename */
+            ruleName: string | null;
+            /** Rulelink */
+            ruleLink: string | null;
+            /** Calls */
+            calls: number;
+            /** Tokens */
+            tokens: number;
+            /** Saved */
+            saved: number | null;
+            /** Cost */
+            cost: number | null;
+        };
+        /**
          * RunBody
          * @description AG-UI's RunAgentInput. Unknown fields are ignored; snake_case is taken too.
          *
@@ -2300,6 +2361,22 @@ export interface components {
             runs: components["schemas"]["RunOfThread"][];
             /** Next */
             next: string | null;
+        };
+        /**
+         * SavingsShape
+         * @description What folding saved you from one day to another, in UTC. Prices are in thousand-millionths of the currency.
+         */
+        SavingsShape: {
+            /** Since */
+            since: string;
+            /** Until */
+            until: string;
+            /** Currency */
+            currency: string;
+            /** Rules */
+            rules: components["schemas"]["RuleSavings"][];
+            /** Breaks */
+            breaks: components["schemas"]["PrefixBreaks"][];
         };
         /**
          * SingleRouteShape
@@ -3858,6 +3935,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TierShape"];
+                };
+            };
+        };
+    };
+    get_savings: {
+        parameters: {
+            query?: {
+                /** @description The first day, YYYY-MM-DD; 30 days ago where none is given. */
+                since?: string | null;
+                /** @description The last day, YYYY-MM-DD; today where none is given. */
+                until?: string | null;
+                /** @description Of this agent only. */
+                agent?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavingsShape"];
                 };
             };
         };

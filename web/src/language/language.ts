@@ -51,6 +51,14 @@ export function formatPrice(nano: number): string {
   return `$${value < 0.01 ? value.toFixed(6) : value.toFixed(4)}`;
 }
 
+/** The same in a currency by its code, in cents and two more digits where it is less than one of it. */
+export function formatMoney(nano: number, currency: string): string {
+  const value = nano / 1e9;
+  const digits = Math.abs(value) < 1 ? 4 : 2;
+  const number = new Intl.NumberFormat(locale.value, { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return `${number.format(value)} ${currency}`;
+}
+
 export function formatSeconds(milliseconds: number): string {
   return milliseconds < 1000 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1000).toFixed(1)} s`;
 }

@@ -37,7 +37,7 @@ export function startThread(): void {
 
 function followAddress(): void {
   const shown = route.value;
-  if (shown.view === "profile") return;
+  if (!("thread" in shown)) return;
   untracked(() => {
     const { thread } = shown;
     if (thread === null && !current.value.isNew.value) replaceCurrent(new OpenThread(newId(), { isNew: true }));

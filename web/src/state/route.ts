@@ -6,7 +6,8 @@ export type Route =
   | { readonly view: "chat"; readonly thread: string | null }
   | { readonly view: "call"; readonly thread: string; readonly run: string; readonly n: number | null }
   | { readonly view: "preview"; readonly thread: string | null }
-  | { readonly view: "profile" };
+  | { readonly view: "profile" }
+  | { readonly view: "savings" };
 
 const hash = signal(location.hash);
 
@@ -18,7 +19,7 @@ export const route = computed(() => readRoute(hash.value));
 
 export function readRoute(text: string): Route {
   const [view, thread, runs, run, calls, n] = text.replace(/^#\/?/, "").split("/").map(decoded);
-  if (view === "profile") return { view: "profile" };
+  if (view === "profile" || view === "savings") return { view };
   if (view === "threads" && thread && runs === "runs" && run) {
     return { view: "call", thread, run, n: calls === "calls" && n && /^\d+$/.test(n) ? Number(n) : null };
   }
@@ -30,7 +31,8 @@ export function readRoute(text: string): Route {
 export function linkTo(target: Route): string {
   switch (target.view) {
     case "profile":
-      return "#/profile";
+    case "savings":
+      return `#/${target.view}`;
     case "call": {
       const run = `#/threads/${encodeURIComponent(target.thread)}/runs/${encodeURIComponent(target.run)}`;
       return target.n === null ? run : `${run}/calls/${target.n}`;

@@ -37,6 +37,14 @@ export function Preferences({ onChosen }: { onChosen: () => void }) {
           onChosen();
         }}
       />
+      <IconButton
+        icon="compact"
+        label={text.savings}
+        onClick={() => {
+          go({ view: "savings" });
+          onChosen();
+        }}
+      />
       <IconButton icon="keyboard" label={text.shortcuts} onClick={showShortcuts} />
       <IconButton icon="leave" label={text.signOut} onClick={() => void signOut()} />
     </footer>

@@ -39,6 +39,9 @@ const SAME = new Map<string, string>([
   ["without the blank at its end, which this provider refuses there", "去掉了末尾的空白，服务商不接受"],
 ]);
 
+/** How the reason of each result that a step has folded begins. */
+const STEP = "^not needed for long, folded with (\\S+) others: (\\S+) tokens less on every call, ";
+
 const LIKE: readonly (readonly [RegExp, string])[] = [
   [/^outside the newest (\d+) messages of history$/, "不在最近 $1 条历史消息之内"],
   [/^(.+): read (\d+) counted from the newest, (\d+) stay$/, "$1：从最新数起第 $2 次读取，只保留 $3 次"],
@@ -46,6 +49,18 @@ const LIKE: readonly (readonly [RegExp, string])[] = [
   [
     /^result (\d+) counted from the newest, (\d+) stay, and older than (\S+) minutes$/,
     "从最新数起第 $1 个结果，只保留 $2 个，且已超过 $3 分钟",
+  ],
+  [
+    new RegExp(`${STEP}(\\S+) written to the cache again$`),
+    "很久没有用到，与另外 $1 个结果一起折叠：每次调用少 $2 个 token，$3 个重新写入缓存",
+  ],
+  [
+    new RegExp(`${STEP}the provider has no cache that it could break$`),
+    "很久没有用到，与另外 $1 个结果一起折叠：每次调用少 $2 个 token，服务商没有会被打断的缓存",
+  ],
+  [
+    new RegExp(`${STEP}nothing of the page was in the cache \\((.+)\\)$`),
+    "很久没有用到，与另外 $1 个结果一起折叠：每次调用少 $2 个 token，页面的内容都不在缓存里（$3）",
   ],
   [/^a batch read, stale for each of its files: (.+)$/, "一次批量读取，其中每个文件都已过时：$1"],
   [/^(\d+) of (\d+) calls never got a result$/, "$2 个调用中有 $1 个一直没有结果"],
@@ -73,6 +88,7 @@ const RULES: Readonly<Record<string, string>> = {
   R9: "旧搜索",
   R10: "修复",
   R13: "压缩",
+  X2: "按成本折叠",
   fit: "适配",
 };
 
