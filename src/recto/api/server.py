@@ -19,7 +19,7 @@ from recto.api.runs import ag_ui, chat, resume
 from recto.api.runs import routes as runs
 from recto.api.threads import calls, file_changes, history, previews, thread_messages, turning_back
 from recto.api.threads import routes as threads
-from recto.api.users import me, profile, savings
+from recto.api.users import me, profile, savings_route
 from recto.api.web_page import ASSETS, HOME, ICON, WebPage, get_asset, get_icon, get_web_page
 
 ROUTES = (
@@ -40,7 +40,7 @@ ROUTES = (
     *agents.ROUTES,
     *me.ROUTES,
     *profile.ROUTES,
-    *savings.ROUTES,
+    *savings_route.ROUTES,
     *info.ROUTES,
     *agent_routes.ROUTES,
     *thread_routes.ROUTES,

@@ -18,5 +18,6 @@ In the order a page is made:
 - `shown_parts`: the parts as people are shown them, with how each begins
 - `prefix`: whether a page begins with the one before it, and if not, why
 - `difference`: two pages side by side: what changed by part, where the bytes part ways, what that costs
+- `savings`: what folding saved in the call of a page, and what a break of its prefix cost
 - `exports`: a call as a curl command, or as an entry of a HAR file
 """

@@ -14,7 +14,7 @@ from recto.config.run_settings import Bounds
 from recto.errors import LimitReached, NotFound
 from recto.page.savings import Saving
 from recto.store.ports import CallEnded, Cancel, Lease, RunChange, RunEnding
-from recto.store.runs.savings import Saved
+from recto.store.runs.daily_savings import Saved
 from recto.store.runs.spending import Spent
 from recto.store.store import Store
 from recto.store.threads.cleaning import Cleaned, Retention

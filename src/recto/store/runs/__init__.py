@@ -9,5 +9,5 @@
 - `calls`: model calls as they were sent
 - `so_far`: a run with its events and its log as of one moment
 - `spending`: what calls took, by user and day
-- `savings`: what folding saved in them, and why prefixes broke
+- `daily_savings`: what folding saved in them, and why prefixes broke
 """

@@ -20,8 +20,8 @@ from recto.store.log.entries import encode_entry, kind_of_entry
 from recto.store.log.visible import skill_in
 from recto.store.ports import CallBegun, CallEnded, Lease, Recorded, RunChange
 from recto.store.runs.calls import pack
+from recto.store.runs.daily_savings import save
 from recto.store.runs.run_queue import ADD_EVENT, HELD, mine
-from recto.store.runs.savings import save
 from recto.store.runs.spending import spend
 from recto.store.schema import CALLS, LOG, RUNS, SEGMENTS, THREADS, micros
 from recto.store.statement import Statement, StatementValues, Value, insert_into, insert_missing, param

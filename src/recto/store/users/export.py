@@ -15,7 +15,7 @@ from recto.errors import NotFound
 from recto.store.database.database import Database, lock_thread
 from recto.store.files import attachments, datasets
 from recto.store.runs.calls import look_at, summaries_of
-from recto.store.runs.savings import saved
+from recto.store.runs.daily_savings import saved
 from recto.store.schema import (
     ATTACHMENTS,
     DATASETS,

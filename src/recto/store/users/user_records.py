@@ -9,7 +9,8 @@ from functools import partial
 from recto.conversation.json import Json
 from recto.store.database.database import Database
 from recto.store.ports import CallEnded
-from recto.store.runs import savings, spending
+from recto.store.runs import daily_savings, spending
+from recto.store.runs.daily_savings import Saved
 from recto.store.users import export, profiles
 from recto.store.users.profiles import ProfileChange, StoredProfile
 
@@ -55,9 +56,9 @@ class UserRecords:
         """Add what a call took that belongs to no run to its user's day."""
         await self._database.write(partial(spending.spend_beside, owner=owner, call=call))
 
-    async def saved(self, owner: str, since: date, until: date, agent: str | None = None) -> Sequence[savings.Saved]:
+    async def saved(self, owner: str, since: date, until: date, agent: str | None = None) -> Sequence[Saved]:
         """What folding saved in a user's calls from one day to another, in UTC, by agent and rule; and breaks."""
-        read = partial(savings.saved, owner=owner, since=since, until=until, agent=agent)
+        read = partial(daily_savings.saved, owner=owner, since=since, until=until, agent=agent)
         return await self._database.read(read)
 
     def export_user(self, owner: str) -> AsyncGenerator[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -226,15 +226,19 @@ async def _append(run: LoadedRun, call: _Call) -> None:
     )
     state.succeed()
     events = [*reply.close(), *ui_events(reply.id, "".join(reply.words), inputs.agent.locale)]
+    await _write_reply(run, change, events)
+    runtime.reached("replied")
+
+
+async def _write_reply(run: LoadedRun, change: RunChange, events: Sequence[Event]) -> None:
     # A reply that is the run's last ends it in the same write: one commit less, and nothing between the two.
     match next_step((*run.writer.log, *change.entries), run.snapshot()):
-        case Finished(outcome=outcome) if inputs.agent.titles != "model":
-            runtime.reached("ending")
-            ending, farewell_event = farewell(state, outcome)
+        case Finished(outcome=outcome) if run.inputs.agent.titles != "model":
+            run.runtime.reached("ending")
+            ending, farewell_event = farewell(run.state, outcome)
             await run.writer.write(replace(change, ending=ending), [*events, farewell_event])
         case _:
             await run.writer.write(change, events)
-    runtime.reached("replied")
 
 
 async def _give_up(run: LoadedRun, call: _Call, error: ModelError) -> None:

@@ -15,7 +15,7 @@ from recto.api.parameters import day_of, in_query
 from recto.api.route import Route
 from recto.page.named_rules import NAMED_RULES, link_of
 from recto.page.savings import FOLD
-from recto.store.runs.savings import Saved
+from recto.store.runs.daily_savings import Saved
 
 SAVINGS = "/api/v1/agent/savings"
 USUAL_DAYS = timedelta(days=29)
