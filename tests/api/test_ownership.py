@@ -103,6 +103,7 @@ class Belongings:
             "?limit": "10",
             "?after": "1",
             "?since": self.message,
+            "?until": "9999-12-31",
             "?join": "1",
             "?protocolVersion": "1.0",
             "?raw": "1",

@@ -9,7 +9,7 @@ import pytest
 
 from recto.conversation.json import Json
 from recto.conversation.log import FoldStep
-from recto.testing.client import Reader, ask, request, start
+from recto.testing.client import Reader, ask, request, run, start
 from recto.testing.model_server import Answer, Call, Request
 from tests.end_to_end.harness import Harness, without_clock
 from tests.end_to_end.test_crash import KILLED, assert_whole, try_to_start
@@ -78,6 +78,37 @@ def test_X2_steps_are_kept_in_the_log_and_told_with_the_call_they_were_made_for(
             manifest = cast("Mapping[str, Mapping[str, Json]]", last.json["manifest"])
             assert manifest["step"]["cause"] == "pays"
             assert manifest["step"]["freed"] == steps[-1].freed > 0
+
+
+def breaks_of(url: str) -> Mapping[str, int]:
+    found = cast("list[Mapping[str, Json]]", request(url, "GET", "/api/v1/agent/savings").json["breaks"])
+    return {str(row["cause"]): cast("int", row["breaks"]) for row in found}
+
+
+@pytest.mark.full
+def test_R11_what_broke_a_prefix_is_known_to_a_server_that_did_not_send_the_page_before(tmp_path: Path):
+    with looker(tmp_path) as harness:
+        set_up(harness)
+        first = ask("Look around.")
+        with harness.serve():
+            run(harness.url, first)
+            assert breaks_of(harness.url) == {"fold_step": 3}
+            assert saved_tokens(harness.url) == saved_in(harness.url, first)
+        with harness.serve():
+            run(harness.url, ask("Thank you.", thread=str(first["threadId"])))
+            assert breaks_of(harness.url) == {"fold_step": 3, "turn_closed": 1}
+
+
+def saved_tokens(url: str) -> Json:
+    (row,) = cast("list[Mapping[str, Json]]", request(url, "GET", "/api/v1/agent/savings").json["rules"])
+    assert row["rule"] == "X2"
+    return row["tokens"]
+
+
+def saved_in(url: str, body: Mapping[str, Json]) -> int:
+    """What each call of a run saved, as the list of them tells it."""
+    calls = request(url, "GET", f"/api/v1/agent/threads/{body['threadId']}/calls").json["calls"]
+    return sum(cast("int", call["saved"]) for call in cast("list[Mapping[str, Json]]", calls))
 
 
 @pytest.mark.full

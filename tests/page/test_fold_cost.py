@@ -13,12 +13,14 @@ from recto.errors import SettingsError
 from recto.page.assemble import assemble
 from recto.page.earlier_results import Recalled, find_result
 from recto.page.facts import Facts
+from recto.page.fold.cache_state import NextCall, cache_state
 from recto.page.fold.cost_settings import PLACEHOLDER, CachePrices, CostSettings, placeholder_in
 from recto.page.fold.fold_settings import FoldSettings, fold_key
 from recto.page.fold.paths import Project
 from recto.page.fold.plan_step import PlannedStep, plan_step
 from recto.page.fold.quotes import EditCall, read_edit
 from recto.page.fold.rules import READS, SEARCH, TERMINAL
+from recto.page.text.tokens import tokens_of
 from recto.page.wire.base import Target
 from tests.page.counters import WordCounter
 
@@ -78,6 +80,10 @@ def planned(
     return plan_step(messages, fold_key(settings(cost), COUNTER), (), prices, cold=cold)
 
 
+def count(message: Message) -> int:
+    return tokens_of(message, COUNTER)
+
+
 def folded(messages: Sequence[Message], cost: CostSettings = SMALL) -> tuple[str, ...]:
     step = planned(messages, cost)
     return step.results if step else ()
@@ -90,6 +96,8 @@ SPENT: Mapping[str, tuple[tuple[Message, ...], int, str]] = {
     "a command after 8 calls": (command(0, LONG), 8, "r0"),
     "a search after 8 calls": (turn(0, "ace-text_search", {}, LONG), 8, "r0"),
     "an edit after 8 calls": (edit(0, text=LONG), 8, "r0"),
+    "a job of the terminal after 8 calls": (turn(0, "terminal-jobs", {}, LONG), 8, "r0"),
+    "what recall gave back after 8 calls": (turn(0, "recall", {}, LONG), 8, "r0"),
     "a failed read after 8 calls": (read(0, text=f"Error: {LONG}"), 8, "r0"),
     "a failed command after 8 calls": (command(0, f'{{"exitCode": 1, "stderr": "{LONG}"}}'), 8, "r0"),
     "a read after 200 calls": (read(0, text=LONG), 200, "r0"),
@@ -97,6 +105,10 @@ SPENT: Mapping[str, tuple[tuple[Message, ...], int, str]] = {
     "a file that was edited and read since, after 40": ((*read(0, text=LONG), *edit(1), *read(2, text="x")), 40, "r0"),
     "a whole file that was edited and not read since, after 200": ((*read(0, text=LONG), *edit(1)), 200, "r0"),
     "a file that was read again and not edited, after 200": ((*read(0, text=LONG), *read(1, text="x")), 200, "r0"),
+    "two files of which one was edited and read since, after 200": (
+        (*turn(0, READ, {"filePath": ["a.py", "b.py"]}, LONG), *edit(1), *read(2, text="x")),
+        *(200, "r0"),
+    ),
 }
 
 
@@ -116,7 +128,8 @@ def test_X2_a_read_is_touched_by_a_read_or_an_edit_of_its_file():
     for touch in (read(1, "./a.py", "x"), edit(1, "a.py")):
         assert "r0" not in folded(talk(first, poems(7), touch, poems(8, 200)), cost)
         assert "r0" in folded(talk(first, poems(7), touch, poems(9, 200)), cost)
-    for other in (read(1, "b.py", "x"), edit(1, "b.py"), edit(1, "a.py", text="Error: no")):
+    failed = (read(1, "a.py", "Error: no"), edit(1, "a.py", text="Error: no"))
+    for other in (read(1, "b.py", "x"), edit(1, "b.py"), *failed):
         assert "r0" in folded(talk(first, poems(7), other, poems(2, 200)), cost)
 
 
@@ -126,6 +139,15 @@ def test_X2_a_result_is_touched_by_an_edit_that_quotes_it_whatever_its_file():
     other = edit(1, "b.py", "def total(self):\n    return 8")
     assert "r0" not in folded(talk(shown, poems(7), quoting, poems(7, 200)))
     assert "r0" in folded(talk(shown, poems(7), other, poems(7, 200)))
+
+
+def test_X2_an_edit_quotes_nothing_that_came_with_its_own_reply():
+    calls = [ToolCall(id="c0", name=COMMAND, arguments="{}"), *edit(1, old=LONG)[0].tool_calls]
+    reply = AssistantMessage(id="a0", time=START, parts=tuple(calls))
+    result = ToolMessage(id="r0", time=START, tool_call_id="c0", parts=(Text(text=LONG),))
+    both = (reply, result, *poems(3), edit(1, old=LONG)[1])
+    # The edit answers three calls later; had it quoted the result, that were not spent yet.
+    assert "r0" in folded(talk(both, poems(6, 200)), replace(SMALL, turn_calls=0))
 
 
 def test_X2_a_users_message_ages_results_by_an_average_turn_at_most_20_calls():
@@ -154,8 +176,10 @@ def test_X2_where_edits_come_right_after_touching_their_file_reads_count_as_comm
 def test_X2_small_results_and_small_pages_stay():
     messages = talk(command(0, " ".join(["word"] * 40)), poems(9))
     assert folded(messages) == ("r0",)
-    assert folded(messages, replace(SMALL, least_result=100)) == ()
-    assert folded(messages, replace(SMALL, least_page=1_000)) == ()
+    result, page = count(messages[2]), sum(map(count, messages))
+    for setting, size in (("least_result", result), ("least_page", page)):
+        assert folded(messages, replace(SMALL, **{setting: size})) == ("r0",)
+        assert folded(messages, replace(SMALL, **{setting: size + 1})) == ()
 
 
 def test_X2_results_of_unknown_tools_and_reads_that_name_no_file_are_left_alone():
@@ -243,6 +267,7 @@ LATER = UserMessage(id="u2", time=START + timedelta(hours=2), parts=(Text(text="
         ((Compacted(id="k", time=START, upto="u", summary="so far"),), "compaction"),
         ((UserMessage(id="u2", time=START, parts=()), RolledBack(id="b", time=START, to="u2")), "rollback"),
         ((UserMessage(id="u2", time=START, parts=()), RolledBack(id="b", to="u2"), Undone(id="n")), "rollback"),
+        ((RolledBack(id="b", to="none"), *poem(500), Undone(id="n", time=START)), "rollback"),
         ((SkillChanged(id="s", time=START, skill="tarot"),), "skill_changed"),
         ((FoldStep(id="f", time=START, results=("r0",), model="other"),), "model_changed"),
     ],
@@ -286,6 +311,23 @@ def test_X2_one_step_is_made_for_a_call_so_that_a_retry_sends_the_same_page():
     kept = replace(manifest.step, id="f", time=LATER.time)
     again, told = assemble(facts((*log, kept), now=START + timedelta(hours=5)))
     assert (again.body, told.step) == (page.body, None)
+
+
+def test_X2_a_step_for_a_call_is_the_only_one_though_the_cache_grows_cold_before_it_is_made_again():
+    old, wall = command(0, " ".join(["word"] * 500)), turn(1, "write_poem", {}, " ".join(["word"] * 20_000))
+    log = talk(old, wall, command(2, " ".join(["word"] * 3_000)), poems(100))
+    page, manifest = assemble(facts(log))
+    assert manifest.step
+    assert manifest.step.results == ("r2",)
+    kept = replace(manifest.step, id="f", time=START + timedelta(minutes=10))
+    again, told = assemble(facts((*log, kept), now=START + timedelta(hours=5)))
+    assert (again.body, told.step) == (page.body, None)
+
+
+def test_X2_before_the_first_reply_nothing_is_in_a_cache():
+    call = NextCall(model="m", prices=PRICES, sent_to="", now=START, cache_minutes=5)
+    assert cache_state((asked(),), call).cold == "first_call"
+    assert cache_state((asked(), *poem(1)), call).cold == ""
 
 
 # What a page shows, and its manifest says
