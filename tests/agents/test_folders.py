@@ -15,6 +15,7 @@ from recto.agents.folders import load_agents
 from recto.config.settings import Limits
 from recto.conversation.json import Json
 from recto.errors import SettingsError
+from recto.page.fold.cost_settings import CostSettings, placeholder_in
 from recto.testing.client import SentEvent, ask, read_events, start
 from recto.testing.model_server import Answer, Call, ModelServer, Request
 from recto.testing.process import ServerProcess
@@ -76,6 +77,15 @@ def test_R15_R9_the_coder_has_its_tools_folds_searches_too_and_may_take_hundreds
     assert coder.limits.steps >= 300
     assert coder.file_input.takes_documents
     assert all(tool in coder.prompt.identity for tool in coder.tools[:5])
+
+
+def test_X2_of_the_shipped_agents_the_coder_folds_by_cost_in_its_language_and_the_others_do_not():
+    agents = load_agents(None, LIMITS)
+    by_cost = {name: agent.fold.cost for name, agent in agents.items() if agent.fold.cost}
+    assert by_cost == {
+        "coder": CostSettings(placeholder=placeholder_in("en", has_recall=True)),
+        "coder-zh": CostSettings(placeholder=placeholder_in("zh", has_recall=True)),
+    }
 
 
 def test_D1_the_agent_for_documents_shows_every_setting_of_files_and_has_the_tools_for_them():

@@ -38,6 +38,8 @@ TIER = "PUT /api/v1/users/{user}/tier"
 PREVIEW = f"POST {AGENT}/threads/{{id}}/preview"
 # It asks since when, and nothing of alice's was ever changed.
 CHANGES = f"GET {AGENT}/threads/{{id}}/files/changes"
+# It asks since which day; elsewhere that is a message.
+SAVINGS = f"{AGENT}/savings"
 PICK: dict[str, Json] = {"name": f"pick_{MARK}", "description": MARK, "parameters": {"type": "object"}}
 
 # Places of a path where everybody may have anything.
@@ -91,7 +93,7 @@ class Belongings:
         )
         return known[place]
 
-    def query(self, name: str) -> str:
+    def query(self, name: str, operation: Operation) -> str:
         """A value of alice's for a query, or one that everybody may send."""
         known = {
             "?threadId": self.threads["finished"],
@@ -102,7 +104,7 @@ class Belongings:
             "?tz": "UTC",
             "?limit": "10",
             "?after": "1",
-            "?since": self.message,
+            "?since": "2000-01-01" if operation.path == SAVINGS else self.message,
             "?until": "9999-12-31",
             "?join": "1",
             "?protocolVersion": "1.0",
@@ -258,7 +260,7 @@ def absent_like(id: str) -> str:
 
 def queries(alices: Belongings, operation: Operation) -> list[str]:
     """No query, each of them alone, and all together."""
-    each = [alices.query(name) for name in operation.queries]
+    each = [alices.query(name, operation) for name in operation.queries]
     none = [] if operation.name == CHANGES else [""]
     return [*none, *each, *(["&".join(each)] if len(each) > 1 else [])]
 

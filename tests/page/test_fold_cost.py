@@ -185,6 +185,10 @@ def test_X2_small_results_and_small_pages_stay():
 def test_X2_results_of_unknown_tools_and_reads_that_name_no_file_are_left_alone():
     odd = (*poem(0), *turn(1, READ, {"filePath": ""}, LONG), *turn(2, READ, {}, LONG))
     assert folded(talk(odd, poems(300))) == ()
+    # Nor a batch in which each part is an error: what it would have shown is told by none of them.
+    reply, result = turn(3, READ, {"filePath": ["a.py", "b.py"]}, "")
+    parts = tuple(Text(text=f"Error: no {path}, {LONG}", path=path) for path in ("a.py", "b.py"))
+    assert folded(talk((reply, replace(result, parts=parts)), poems(300))) == ()
 
 
 # When a step pays
