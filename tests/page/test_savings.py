@@ -6,14 +6,17 @@ from dataclasses import replace
 import pytest
 
 from recto.conversation.log import Entry, FoldStep
+from recto.conversation.messages import Text
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
 from recto.page.fold.cost_settings import CachePrices, CostSettings
 from recto.page.fold.fold_settings import FoldSettings
+from recto.page.fold.rules import READS
 from recto.page.prefix import SentPage
 from recto.page.prompt.system_prompt import Prompt
 from recto.page.savings import Saving, savings_of
-from tests.page.test_fold_cost import PRICES, command, facts, poem, priced, read, settings, talk
+from recto.page.text.tokens import tokens_of
+from tests.page.test_fold_cost import COUNTER, PRICES, command, facts, poem, priced, read, settings, talk
 
 # The step folds 999 tokens of a command, and what stands behind it is written to the cache again.
 LOG: tuple[Entry, ...] = priced(old=1_000, young=2_000, calls=200)
@@ -97,6 +100,9 @@ def test_R11_another_model_has_nothing_of_it_in_its_cache():
     assert loss.name == "model_changed"
 
 
+FOLDED = replace(read(0)[1], parts=(Text(text=READS.placeholder),))
+
+
 def test_R11_savings_are_told_by_rule_and_a_fold_that_breaks_the_prefix_costs_its_rule():
     text = " ".join(["word"] * 500)
     reads = [read(n, "a.py", text) for n in range(7)]
@@ -109,5 +115,6 @@ def test_R11_savings_are_told_by_rule_and_a_fold_that_breaks_the_prefix_costs_it
     assert found.keys() == {"R2", "fold_step"}
     assert found["R2"].saved == found["R2"].tokens * 1_000
     assert found["R2"].cost == found["fold_step"].cost == found["fold_step"].tokens * 9_000
-    # Behind the second read stand four whole ones, of the page before, each with its call.
-    assert 2_000 < found["fold_step"].tokens < 2_200
+    # What stands for the second read, and behind it four whole ones of the page before, each with its call.
+    line, one, call = (tokens_of(message, COUNTER) for message in (FOLDED, reads[0][1], reads[0][0]))
+    assert found["fold_step"].tokens == line + 4 * (call + one)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -87,15 +87,14 @@ class Difference:
 
 def difference(before: SentPage, after: SentPage) -> Difference:
     """What is other in `after`, a page of the same thread."""
-    rows = tuple(_rows(before, after))
     broken = prefix_break(before, after)
     return Difference(
         before=before,
         after=after,
-        rows=tuple(_joined(rows)),
+        rows=tuple(_joined(_rows(before, after))),
         offset=first_difference(before.body, after.body),
         broken=broken,
-        tokens_again=_tokens_again(rows, after, broken) if broken else 0,
+        tokens_again=tokens_again(before, after, broken) if broken else 0,
     )
 
 
@@ -163,7 +162,7 @@ def _changed(sides: tuple[SentPage, SentPage], place: int, at: int, *, is_moved:
         yield PLACE
 
 
-def _joined(rows: Sequence[DifferenceRow]) -> Iterator[DifferenceRow]:
+def _joined(rows: Iterable[DifferenceRow]) -> Iterator[DifferenceRow]:
     """The rows, with those that are the same and follow each other in both pages as one."""
     stretch: DifferenceRow | None = None
     for row in rows:
@@ -180,11 +179,14 @@ def _joined(rows: Sequence[DifferenceRow]) -> Iterator[DifferenceRow]:
         yield stretch
 
 
-def _tokens_again(rows: Sequence[DifferenceRow], after: SentPage, broken: Break) -> int:
-    parts, start = after.manifest.parts, after.place_at(broken.bytes_kept)
-    same = [row.after.start for row in rows if row.before and row.after and CONTENT not in row.fields]
+def tokens_again(before: SentPage, after: SentPage, broken: Break) -> int:
+    """Tokens behind a break that the earlier page had as they are."""
+    places = {key: place for place, key in enumerate(_keys(before.manifest))}
+    keys, start = list(_keys(after.manifest)), after.place_at(broken.bytes_kept)
     # How a page ends is never in a cache.
-    return sum(parts[at].tokens_after for at in same if start <= at < len(parts) - 1)
+    had = [(at, places[keys[at]]) for at in range(start, len(keys) - 1) if keys[at] in places]
+    same = [at for at, place in had if after.bytes_at(at) == before.bytes_at(place)]
+    return sum(after.manifest.parts[at].tokens_after for at in same)
 
 
 def _part_row(page: SentPage, place: int) -> Json:

@@ -9,7 +9,7 @@ from collections import Counter as Tally
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from recto.page.difference import Difference, difference
+from recto.page.difference import tokens_again
 from recto.page.fold.cost_settings import CachePrices
 from recto.page.fold.fold_by_cost import prices_of
 from recto.page.prefix import SentPage, prefix_break
@@ -66,19 +66,20 @@ class _Broken(NamedTuple):
 
 
 def _broken(before: SentPage | None, after: SentPage) -> _Broken | None:
-    # Most pages go on: two of them are compared part by part only where they do not.
-    found = difference(before, after) if before and prefix_break(before, after) else None
-    if found is None or found.broken is None:
+    found = prefix_break(before, after) if before else None
+    if before is None or found is None:
         return None
-    cause, place = found.broken.cause, after.place_at(found.broken.bytes_kept)
-    return _Broken(cause, place, found.tokens_again + (_placeholders(found, place) if cause == FOLD_STEP else 0))
+    place, again = after.place_at(found.bytes_kept), tokens_again(before, after, found)
+    new = _placeholders(before, after, place) if found.cause == FOLD_STEP else 0
+    return _Broken(found.cause, place, again + new)
 
 
-def _placeholders(found: Difference, start: int) -> int:
+def _placeholders(before: SentPage, after: SentPage, start: int) -> int:
     """Tokens of what stands for results that are folded since this page: it is written, where they would be read."""
-    parts = found.after.manifest.parts
-    changed = [row.after.start for row in found.rows if row.change == "changed" and row.after.start >= start]
-    return sum(parts[place].tokens_after for place in changed if parts[place].decision == "folded")
+    were, parts = {part.source: place for place, part in enumerate(before.manifest.parts)}, after.manifest.parts
+    folded = [at for at in range(start, len(parts)) if parts[at].decision == "folded" and parts[at].source in were]
+    new = [at for at in folded if after.bytes_at(at) != before.bytes_at(were[parts[at].source])]
+    return sum(parts[at].tokens_after for at in new)
 
 
 def _fold(rule: str, freed: int, unread: int, again: int, prices: CachePrices) -> Saving:
