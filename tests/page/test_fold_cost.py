@@ -142,8 +142,9 @@ def test_X2_a_result_is_touched_by_an_edit_that_quotes_it_whatever_its_file():
 
 
 def test_X2_an_edit_quotes_nothing_that_came_with_its_own_reply():
-    calls = [ToolCall(id="c0", name=COMMAND, arguments="{}"), *edit(1, old=LONG)[0].tool_calls]
-    reply = AssistantMessage(id="a0", time=START, parts=tuple(calls))
+    quoting = ToolCall(id="c1", name=EDIT, arguments=dump({"filePath": "a.py", "searchContent": LONG}).decode())
+    calls = (ToolCall(id="c0", name=COMMAND, arguments="{}"), quoting)
+    reply = AssistantMessage(id="a0", time=START, parts=calls)
     result = ToolMessage(id="r0", time=START, tool_call_id="c0", parts=(Text(text=LONG),))
     both = (reply, result, *poems(3), edit(1, old=LONG)[1])
     # The edit answers three calls later; had it quoted the result, that were not spent yet.
