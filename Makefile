@@ -80,6 +80,7 @@ lock: .venv/.dev .venv/.node ## Write the lock files again; LOCK_FLAGS=--upgrade
 	@$(STEP) "Locking Pydantic AI for the bench" $(COMPILE) $(LOCK_FLAGS) bench/peers/pydantic_ai.in -o bench/peers/pydantic_ai.lock
 	@$(STEP) "Locking Agno for the bench" $(COMPILE) $(LOCK_FLAGS) bench/peers/agno.in -o bench/peers/agno.lock
 	@$(STEP) "Locking MarkItDown for the bench" $(COMPILE) $(LOCK_FLAGS) bench/peers/markitdown.in -o bench/peers/markitdown.lock
+	@$(STEP) "Locking an agent for the gateway's test" $(COMPILE) $(LOCK_FLAGS) bench/peers/mini_swe_agent.in -o bench/peers/mini_swe_agent.lock
 	@$(STEP) "Locking pyright" $(NODE) npm install --package-lock-only --silent
 	@$(STEP) "Locking the clients of the tests" $(NODE) npm --prefix tests/clients install --package-lock-only --silent
 	@$(STEP) "Locking what builds the web page" $(NODE) npm --prefix web install --package-lock-only --silent

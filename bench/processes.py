@@ -135,10 +135,12 @@ def start_stamped(folder: Path, rate: float) -> Process:
     return Process([sys.executable, str(HERE / "stamped_model.py"), str(rate)], folder)
 
 
-def start_recto(folder: Path, model: int, settings: Mapping[str, str] | None = None, script: str = "") -> Process:
+def start_recto(
+    folder: Path, model: int, settings: Mapping[str, str] | None = None, script: str = "", what: str = "serve"
+) -> Process:
     """Recto with a new data folder; `script` starts it in place of its own command."""
     begin = (str(HERE / script),) if script else ("-m", "recto")
-    command = [sys.executable, *begin, "serve", "--port", "0", "--data", str(folder / "data")]
+    command = [sys.executable, *begin, what, "--port", "0", "--data", str(folder / "data")]
     named = {"RECTO_MODEL": "compatible:fake", "RECTO_MODEL_URL": _base(model), "RECTO_MODEL_KEY": "none"}
     # All load comes from one user: limits that are counted, and never reached.
     named |= {"RECTO_TOKEN": TOKEN, "RECTO_USER_REQUESTS": "100000000", "RECTO_USER_RUNS": "1000000"}

@@ -37,14 +37,14 @@ FAKES, LIBRARY = "testing", "recto"
 # The corners of a room, low to high: one imports those before it. What stands in the room itself may meet all.
 CORNERS: dict[str, tuple[str, ...]] = {
     "conversation": ("state", "input", "ui", "snapshots"),
-    "page": ("text", "wire", "fold", "prompt", "steps"),
+    "page": ("text", "wire", "fold", "prompt", "steps", "request"),
     "tools": ("documents", "text", "workspace", "commands", "builtin", "external"),
     "files": ("encoding", "types", "urls", "storage", "fetch", "parsing", "documents"),
     "files.parsing": ("formats", "pool"),
     "files.parsing.formats": ("text", "opendocument", "pdf", "slides", "sheets"),
     "store": ("database", "log", "files", "runs", "threads", "users", "migrations"),
-    "worker": ("context", "tools", "model"),
-    "api": ("access", "runs", "threads", "files", "users", "ops", "copilotkit"),
+    "worker": ("context", "tools", "model", "gateway"),
+    "api": ("access", "runs", "threads", "files", "users", "ops", "gateway", "copilotkit"),
     "cli": ("sessions", "fold", "replay", "calls"),
     "agents.shipped.vibe": ("almanac",),
     "models": ("demo",),

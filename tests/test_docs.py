@@ -29,7 +29,7 @@ READ_FIRST = ("README.md",)
 LINKED = [*RUNNABLE, "CONTRIBUTING.md", "SECURITY.md"]
 
 SHELLS = {"sh", "console"}
-SERVE, CURL = "recto serve", "curl "
+SERVE, CURL = ("recto serve", "recto gateway --port"), "curl "
 COMMANDS = ("recto ", "python ", CURL)
 # Where a server is by default, as documents say it.
 ADDRESS = "http://127.0.0.1:8787"

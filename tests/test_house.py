@@ -33,6 +33,7 @@ EXCEPTIONS: dict[str, int] = {
     "parameters src/recto/cli/fold/fold_command.py:fold_command.fold": 8,
     "parameters src/recto/cli/explain.py:explain": 10,
     "parameters src/recto/cli/calls/explain_run.py:explain": 9,
+    "parameters src/recto/cli/gateway.py:gateway": 8,
     "parameters src/recto/cli/read.py:read": 8,
     "parameters src/recto/cli/replay/replay_command.py:replay": 11,
     "parameters src/recto/cli/serve.py:serve": 11,

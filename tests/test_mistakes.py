@@ -43,7 +43,7 @@ class Place:
 
     def type(self, *words: str, **environment: str) -> str:
         """What a command prints that goes wrong, in this process. It says so, and by its code."""
-        entry = ServerEntry(serve=serve, check=check, try_tools=try_tools) if words[0] == "serve" else None
+        entry = ServerEntry(serve=serve, relay=serve, check=check, try_tools=try_tools) if words[0] == "serve" else None
         done = CliRunner().invoke(make_app(words[0]), list(words), obj=entry, env=environment, prog_name="recto")
         assert done.exit_code in (1, 2), done.output
         assert "Traceback" not in done.stderr

@@ -34,13 +34,13 @@ def main() -> None:
     gc.enable()
     # Nor is anything looked through once more at the end, when all of it goes anyway.
     atexit.register(gc.freeze)
-    app(obj=_entry() if asked in ("serve", "agents") else None)
+    app(obj=_entry() if asked in ("serve", "gateway", "agents") else None)
 
 
 def _entry() -> ServerEntry:
     from recto.cli.serve import ServerEntry
 
-    return ServerEntry(serve=_serve, check=_check, try_tools=_try_tools)
+    return ServerEntry(serve=_serve, relay=_relay, check=_check, try_tools=_try_tools)
 
 
 def _serve(settings: ServerSettings, announce: Announce) -> None:
@@ -49,6 +49,13 @@ def _serve(settings: ServerSettings, announce: Announce) -> None:
     from recto.app.run_server import serve
 
     serve(settings, announce)
+
+
+def _relay(settings: ServerSettings, announce: Announce) -> None:
+    gc.disable()
+    from recto.app.run_server import serve
+
+    serve(settings, announce, gateway_only=True)
 
 
 def _try_tools(

@@ -20,15 +20,14 @@ from recto.cli.replay.policy_table import replay_report
 from recto.cli.replay.replay_settings import ReplaySettings
 from recto.cli.replay.simulate import PlayedCall, play
 from recto.cli.replay.stretches import CallStretch, SessionCall, stretches_of
-from recto.cli.sessions import claude_code, codex, opencode, pi
 from recto.cli.sessions.detect import read_session
-from recto.cli.sessions.known_tools import CODER, tools_of
-from recto.cli.sessions.session import Session, SessionCompaction, SessionTools
+from recto.cli.sessions.session import Session, SessionCompaction
 from recto.conversation.json import dump
 from recto.conversation.messages import AssistantMessage, Message, Opaque, Text, ToolCall, ToolMessage, UserMessage
 from recto.errors import NoPrice, NotAConversation
 from recto.models.ports import Usage
 from recto.models.prices import Price, Prices
+from recto.page.fold.agent_tools import CLAUDE_CODE, CODER, CODEX, OPENCODE, PI, AgentTools, known_tools
 from recto.page.text.tokens import OFFLINE, tokens_of
 from tests.long_session import EACH_SESSION, Known
 
@@ -68,7 +67,7 @@ def result(id: str, text: str = "x = 1", minute: float = 0) -> ToolMessage:
 
 
 def session_of(*messages: Message, **fields: object) -> Session:
-    known = Session(format="pi", messages=messages, tools=pi.TOOLS, model=MODEL)
+    known = Session(format="pi", messages=messages, tools=PI, model=MODEL)
     return replace(known, **fields)
 
 
@@ -162,9 +161,9 @@ def test_evidence_is_what_a_naive_search_of_each_page_finds(given_: tuple[CallSt
             line for message in stretch.messages[: call.place] if message.role == "tool" for line in lines_in(message)
         }
         stands = {line for message in page for line in lines_in(message)}
-        lines = quoted_lines(stretch.messages[call.place], pi.TOOLS) & shown
+        lines = quoted_lines(stretch.messages[call.place], PI) & shown
         quoted, kept = quoted + len(lines), kept + len(lines & stands)
-    assert evidence(stretch, steps, pi.TOOLS) == Evidence(quoted=quoted, kept=kept)
+    assert evidence(stretch, steps, PI) == Evidence(quoted=quoted, kept=kept)
 
 
 PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n a = 1\n-b = 2\n+b = 3\n*** End Patch"
@@ -173,31 +172,29 @@ PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n a = 1\n-b = 2\n+b = 3\n***
 @pytest.mark.parametrize(
     ("tools", "tool", "arguments"),
     [
-        (pi.TOOLS, "edit", {"path": "a.py", "oldText": "a = 1\n  b = 2\n\n", "newText": "c"}),
-        (pi.TOOLS, "edit", {"path": "a.py", "edits": [{"oldText": "a = 1"}, {"oldText": "b = 2", "newText": "c"}]}),
-        (claude_code.TOOLS, "Edit", {"file_path": "a.py", "old_string": "a = 1\nb = 2", "new_string": "c"}),
-        (claude_code.TOOLS, "MultiEdit", {"edits": [{"old_string": "a = 1"}, {"old_string": "\tb = 2"}]}),
-        (codex.TOOLS, "apply_patch", {"input": PATCH}),
-        (codex.TOOLS, "shell", {"command": ["apply_patch", PATCH]}),
-        (opencode.TOOLS, "edit", {"filePath": "a.py", "oldString": "a = 1\nb = 2", "newString": "c"}),
+        (PI, "edit", {"path": "a.py", "oldText": "a = 1\n  b = 2\n\n", "newText": "c"}),
+        (PI, "edit", {"path": "a.py", "edits": [{"oldText": "a = 1"}, {"oldText": "b = 2", "newText": "c"}]}),
+        (CLAUDE_CODE, "Edit", {"file_path": "a.py", "old_string": "a = 1\nb = 2", "new_string": "c"}),
+        (CLAUDE_CODE, "MultiEdit", {"edits": [{"old_string": "a = 1"}, {"old_string": "\tb = 2"}]}),
+        (CODEX, "apply_patch", {"input": PATCH}),
+        (CODEX, "shell", {"command": ["apply_patch", PATCH]}),
+        (OPENCODE, "edit", {"filePath": "a.py", "oldString": "a = 1\nb = 2", "newString": "c"}),
         (CODER, "filesystem-edit", {"filePath": "a.py", "searchContent": "a = 1\nb = 2", "replaceContent": "c"}),
     ],
 )
 def test_the_edits_of_every_agent_quote_the_lines_they_replace(
-    tools: SessionTools, tool: str, arguments: Mapping[str, object]
+    tools: AgentTools, tool: str, arguments: Mapping[str, object]
 ):
     assert quoted_lines(called("c", tool, **arguments), tools) == {"a = 1", "b = 2"}
     # Whose session it is need not be known.
     plain = Session(format="openai", messages=())
-    assert quoted_lines(called("c", tool, **arguments), tools_of(plain)) == {"a = 1", "b = 2"}
+    assert quoted_lines(called("c", tool, **arguments), known_tools(plain.tools)) == {"a = 1", "b = 2"}
 
 
 @pytest.mark.parametrize("tool", ["write", "read", "unknown"])
 def test_what_is_no_edit_quotes_nothing(tool: str):
-    assert quoted_lines(called("c", tool, path="a.py", content="a = 1", oldText=None), pi.TOOLS) == frozenset()
-    assert (
-        quoted_lines(AssistantMessage(parts=(ToolCall(id="c", name="edit", arguments="{"),)), pi.TOOLS) == frozenset()
-    )
+    assert quoted_lines(called("c", tool, path="a.py", content="a = 1", oldText=None), PI) == frozenset()
+    assert quoted_lines(AssistantMessage(parts=(ToolCall(id="c", name="edit", arguments="{"),)), PI) == frozenset()
 
 
 @pytest.mark.parametrize("shown", ["  7→    b = 2", "7\tb = 2", "00007| b = 2", "7: b = 2", "b = 2"])
@@ -214,10 +211,10 @@ def test_a_folded_line_counts_as_kept_where_it_stands_elsewhere():
     )
     (stretch,) = stretches_of(session_of(*said), SETTINGS)
     fold: PageChanges = {2: result("c1", "folded")}
-    assert evidence(stretch, [{}, {}], pi.TOOLS) == Evidence(quoted=2, kept=2)
-    assert evidence(stretch, [{}, fold], pi.TOOLS) == Evidence(quoted=2, kept=0)
+    assert evidence(stretch, [{}, {}], PI) == Evidence(quoted=2, kept=2)
+    assert evidence(stretch, [{}, fold], PI) == Evidence(quoted=2, kept=0)
     spoken = (user("b = 2"), *said[1:])
-    assert evidence(replace(stretch, messages=spoken), [{}, fold], pi.TOOLS) == Evidence(quoted=2, kept=1)
+    assert evidence(replace(stretch, messages=spoken), [{}, fold], PI) == Evidence(quoted=2, kept=1)
 
 
 # How a session becomes calls

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.cli.sessions.detect import read_session
-from recto.cli.sessions.session import Session, SessionTools
+from recto.cli.sessions.session import Session
 from recto.conversation.json import Json
 from recto.conversation.messages import (
     AssistantMessage,
@@ -24,6 +24,7 @@ from recto.conversation.messages import (
     UserMessage,
 )
 from recto.errors import NotAConversation
+from recto.page.fold.agent_tools import AgentTools
 from tests.long_session import EACH_SESSION, Known
 
 EXPECTED = (
@@ -217,7 +218,7 @@ def test_a_session_without_messages_is_no_conversation():
 
 
 def test_a_session_knows_no_tools_unless_its_agent_does():
-    assert HELLO_SESSION.tools == SessionTools(reads=(), path_args=(), terminal=(), search=(), edits=(), quote_args=())
+    assert HELLO_SESSION.tools == AgentTools(reads=(), path_args=(), terminal=(), search=(), edits=(), quote_args=())
 
 
 # A row of every kind, so that chance finds its way past the door: one node of one of them is damaged at a time.

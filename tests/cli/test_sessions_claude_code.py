@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from recto.cli.sessions.detect import read_session
-from recto.cli.sessions.session import Session, SessionTools
+from recto.cli.sessions.session import Session
 from recto.conversation.messages import (
     AssistantMessage,
     Data,
@@ -20,8 +20,9 @@ from recto.conversation.messages import (
 )
 from recto.errors import NotAConversation
 from recto.models.ports import Usage
+from recto.page.fold.agent_tools import AgentTools
 
-TOOLS = SessionTools(
+TOOLS = AgentTools(
     reads=("Read",),
     path_args=("file_path",),
     terminal=("Bash",),

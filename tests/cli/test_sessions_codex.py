@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from recto.cli.sessions.detect import read_session
-from recto.cli.sessions.session import Session, SessionCompaction, SessionTools
+from recto.cli.sessions.session import Session, SessionCompaction
 from recto.conversation.messages import (
     AssistantMessage,
     Data,
@@ -20,8 +20,9 @@ from recto.conversation.messages import (
     UserMessage,
 )
 from recto.models.ports import Usage
+from recto.page.fold.agent_tools import AgentTools
 
-TOOLS = SessionTools(
+TOOLS = AgentTools(
     terminal=("shell", "shell_command", "exec_command", "local_shell", "container.exec"), edits=("apply_patch",)
 )
 TIME = "2026-01-02T03:04:05.678Z"

@@ -9,15 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.cli.sessions.detect import read_session
-from recto.cli.sessions.session import Session, SessionCompaction, SessionTools
+from recto.cli.sessions.session import Session, SessionCompaction
 from recto.conversation.json import Json
 from recto.conversation.messages import AssistantMessage, Data, File, Text, ToolCall, ToolMessage, UserMessage
 from recto.models.ports import Usage
+from recto.page.fold.agent_tools import AgentTools
 from tests.cli.test_sessions import VALUES, damaged, places, refused_or_read
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 MILLISECONDS = round(AT.timestamp() * 1000)
-TOOLS = SessionTools(
+TOOLS = AgentTools(
     reads=("read",),
     path_args=("filePath",),
     terminal=("bash",),

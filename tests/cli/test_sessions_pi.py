@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 import pytest
 
 from recto.cli.sessions.detect import read_session
-from recto.cli.sessions.session import Session, SessionCompaction, SessionTools
+from recto.cli.sessions.session import Session, SessionCompaction
 from recto.conversation.messages import AssistantMessage, Data, File, Opaque, Text, ToolCall, ToolMessage, UserMessage
 from recto.models.ports import Usage
+from recto.page.fold.agent_tools import AgentTools
 
-TOOLS = SessionTools(
+TOOLS = AgentTools(
     reads=("read",),
     path_args=("path",),
     terminal=("bash",),

@@ -17,6 +17,7 @@ In the order a request meets them, and then what they share:
 - `files`: routes of attachments, files and datasets
 - `users`: routes of a user's profile, and of all there is of them
 - `ops`: routes of agents, and for whoever runs the server
+- `gateway`: routes of the gateway, for agents of others
 - `copilotkit`: CopilotKit's own routes
 - `signed`: signed urls of files, for history and events
 - `problems`: refusals, as `application/problem+json`

@@ -34,6 +34,7 @@ from recto.tools.commands.terminal import Terminal
 from recto.tools.mark import ProfileCheck
 from recto.tools.workspace.snapshots import Snapshots
 from recto.tools.workspace.workspaces import Workspaces
+from recto.worker.gateway.relay import Gateway
 
 if TYPE_CHECKING:
     from recto.files.fetch.outbound import Outbound
@@ -46,10 +47,14 @@ NAME_LENGTH = 255
 
 @dataclass(frozen=True, kw_only=True)
 class User:
-    """Who asks. One that may not write may only look at what is theirs."""
+    """Who asks. One that may not write may only look at what is theirs.
+
+    A caller of the gateway is known by a provider's key alone (X3), and goes by its hash.
+    """
 
     name: str
     can_write: bool = True
+    is_caller: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +120,7 @@ class Backend:
     addresses of models, by their names. `preview` sets the page of a run that is not stored. `has_spans`: those of runs
     are recorded, below that of whoever asked for one. `unavailable_tools` names the places elsewhere whose tools an
     agent cannot use at present. Prices are in `currency`. `snapshots` has the files of workspaces as they were.
+    `gateway` relays requests of other agents, and `calls` counts them.
     """
 
     store: Store
@@ -155,6 +161,8 @@ class Backend:
     preview: Previewer = no_preview
     has_spans: bool = False
     currency: str = ""
+    gateway: Gateway | None = None
+    calls: OpenStreams = field(default_factory=OpenStreams)
     unavailable_tools: Callable[[str], tuple[str, ...]] = none_unavailable
 
 

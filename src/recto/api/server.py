@@ -12,6 +12,7 @@ from recto.api.copilotkit import agent_routes, info, inspector, single_endpoint,
 from recto.api.description import describe
 from recto.api.docs_page import get_description, get_docs
 from recto.api.files import attachments, datasets, serving
+from recto.api.gateway import routes as gateway
 from recto.api.ops import agents, health, operations
 from recto.api.route import Route
 from recto.api.router import Api
@@ -61,12 +62,22 @@ PAGES = (
 )
 
 
+# Where nothing but the gateway is served: that, how it does, and a look at what went through it.
+LOOKS = tuple([route for route in (*threads.ROUTES, *calls.ROUTES) if route.method == "GET"])
+GATEWAY_ONLY = (*gateway.ROUTES, *operations.ROUTES, *health.ROUTES, *LOOKS)
+
+
 def make_api(
-    lifespan: Callable[[Api], AbstractAsyncContextManager[None]], authenticator: Authenticator, rules: GateRules
+    lifespan: Callable[[Api], AbstractAsyncContextManager[None]],
+    authenticator: Authenticator,
+    rules: GateRules,
+    *,
+    gateway_only: bool = False,
 ) -> Api:
     """The application. Its `state.backend` is set by whoever starts it."""
     gate = partial(Gate, authenticator=authenticator, rules=rules)
-    api = Api((*ROUTES, *PAGES), gate=gate, lifespan=lifespan)
+    served = GATEWAY_ONLY if gateway_only else (*ROUTES, *gateway.ROUTES, *PAGES)
+    api = Api(served, gate=gate, lifespan=lifespan)
     api.state.web_page = WebPage()
     api.state.describe = cache(partial(describe, ROUTES))
     return api

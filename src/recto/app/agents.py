@@ -18,6 +18,8 @@ from recto.config.settings import ServerSettings
 from recto.errors import SettingsError
 from recto.models.choose import choose_model, with_defaults
 from recto.models.ports import Model
+from recto.models.upstream import Upstream, choose_upstreams
+from recto.models.wire_protocol import ProviderSdk
 from recto.sandbox.bubblewrap import command_program
 from recto.tools.commands.confinement import Confinement
 from recto.tools.commands.placeholders import take_away_left
@@ -139,3 +141,9 @@ def _with_models(
 def model_of(settings: ServerSettings, name: str) -> Model:
     """A model by its name. Raises SettingsError where it cannot be had."""
     return choose_model(name, os.environ, window=settings.work.window, timeouts=settings.timeouts)
+
+
+def upstreams_of(settings: ServerSettings) -> Mapping[ProviderSdk, Upstream]:
+    """Whom requests of other agents go to. Raises SettingsError where an address or a key is none."""
+    timeouts = replace(settings.timeouts, first_byte=settings.gateway.first_byte)
+    return choose_upstreams(settings.model, os.environ, timeouts)

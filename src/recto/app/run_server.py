@@ -22,12 +22,13 @@ from recto.api.access.rate import is_loopback
 from recto.api.backend import Backend
 from recto.api.copilotkit.suggestions import Suggestions
 from recto.api.files.attachments import ATTACHMENTS
+from recto.api.gateway.relayed_answer import OpenCalls
 from recto.api.listen import listen
 from recto.api.router import Api
 from recto.api.runs.streams import OpenStreams
 from recto.api.server import make_api
 from recto.api.web_page import ASSETS
-from recto.app.agents import AgentsAndModels, load_agents_and_models, make_terminal, model_of
+from recto.app.agents import AgentsAndModels, load_agents_and_models, make_terminal, model_of, upstreams_of
 from recto.app.check_server import check_values
 from recto.app.external import make_live_tools
 from recto.app.files import (
@@ -53,6 +54,8 @@ from recto.files.urls.signing import FILES, Signer
 from recto.ids import new_id
 from recto.models.endpoint import EndpointModel
 from recto.models.prices import load_prices
+from recto.models.upstream import Upstream
+from recto.models.wire_protocol import ProviderSdk
 from recto.store.database.folder import DataFolder
 from recto.store.ports import Claimant
 from recto.store.store import Store, open_store
@@ -66,6 +69,8 @@ from recto.tools.workspace.workspaces import sweep_workspaces
 from recto.tracing.otlp import open_tracer
 from recto.tracing.spans import Tracer
 from recto.worker.context.thread_files import FileServices
+from recto.worker.gateway.relay import Gateway, GatewayParts
+from recto.worker.gateway.remembered import RememberedItems
 from recto.worker.log_cache import LogCache
 from recto.worker.loop import work
 from recto.worker.model.suggest import suggest
@@ -83,12 +88,17 @@ def serve(
     settings: ServerSettings,
     announce: Callable[[str, str | None], None],
     reached: Callable[[Point], None] | None = None,
+    *,
+    gateway_only: bool = False,
 ) -> None:
-    """Serve until stopped. `announce` gets the url and the token; `reached` is where runs are, and may end us."""
+    """Serve until stopped. `announce` gets the url and the token; `reached` is where runs are, and may end us.
+
+    With `gateway_only` no agents are served and no runs worked on.
+    """
     check_values(settings)
     folder = DataFolder(settings.data)
     try:
-        made = make_application(settings, folder, reached or pass_by)
+        made = make_application(settings, folder, reached or pass_by, gateway_only=gateway_only)
 
         def announced(url: str) -> None:
             made.address.learn(settings, url)
@@ -108,13 +118,22 @@ class Application:
     token: str | None
 
 
-def make_application(settings: ServerSettings, folder: DataFolder, reached: Callable[[Point], None]) -> Application:
+def make_application(
+    settings: ServerSettings, folder: DataFolder, reached: Callable[[Point], None], *, gateway_only: bool = False
+) -> Application:
     """All of a server but its socket. What lives as long as it does begins and ends with the lifespan of `api`."""
     token, address = _token(settings), Address.of(settings)
-    available, signer = load_agents_and_models(settings), make_signer(settings, settings.data, address)
-    tracer = open_tracer(settings.traces, os.environ)
-    plan = Plan(settings=settings, folder=folder, available=available, signer=signer, reached=reached, tracer=tracer)
-    api = make_api(partial(_living, plan), Authenticator(replace(settings.auth, token=token)), _rules(settings))
+    plan = Plan(
+        settings=settings,
+        folder=folder,
+        available=load_agents_and_models(settings),
+        upstreams=upstreams_of(settings),
+        signer=make_signer(settings, settings.data, address),
+        reached=reached,
+        tracer=open_tracer(settings.traces, os.environ),
+    )
+    auth = Authenticator(replace(settings.auth, token=token), takes_callers=settings.gateway.takes_callers)
+    api = make_api(partial(_living, plan), auth, _rules(settings), gateway_only=gateway_only)
     return Application(api=api, address=address, token=token)
 
 
@@ -140,6 +159,7 @@ class Plan:
     settings: ServerSettings
     folder: DataFolder
     available: AgentsAndModels
+    upstreams: Mapping[ProviderSdk, Upstream]
     signer: Signer
     reached: Callable[[Point], None]
     tracer: Tracer
@@ -165,7 +185,8 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
         raise
     tools.start()
     cleaning = asyncio.create_task(keep_clean(_cleaning(settings, runtime), settings.cleaning.cleaning_seconds))
-    backend = api.state.backend = _with_tools(_backend(settings, runtime, services, dispatcher), tools)
+    gateway = _gateway(plan, runtime)
+    backend = api.state.backend = _with_tools(_backend(settings, runtime, services, dispatcher, gateway), tools)
     runtime.telemetry.watch(streams=lambda: backend.streams.count, active=lambda: dispatcher.active)
 
     async def stop() -> None:
@@ -185,7 +206,7 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
             await cleaning
         await stop()
         await tools.stop()
-        await _close(runtime, library)
+        await _close(runtime, library, gateway)
 
 
 def _settle() -> None:
@@ -200,8 +221,9 @@ def _settle() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
 
 
-async def _close(runtime: Runtime, library: Library) -> None:
+async def _close(runtime: Runtime, library: Library, gateway: Gateway) -> None:
     """What others work with ends last."""
+    await gateway.aclose()
     if runtime.terminal:
         await runtime.terminal.close()
     await library.close()
@@ -244,7 +266,9 @@ async def _clean_rows(settings: CleaningSettings, store: Store) -> int:
     return sum(asdict(done).values())
 
 
-def _backend(settings: ServerSettings, runtime: Runtime, services: FileServices, dispatcher: Dispatcher) -> Backend:
+def _backend(
+    settings: ServerSettings, runtime: Runtime, services: FileServices, dispatcher: Dispatcher, gateway: Gateway
+) -> Backend:
     return Backend(
         store=runtime.store,
         hub=runtime.hub,
@@ -276,6 +300,8 @@ def _backend(settings: ServerSettings, runtime: Runtime, services: FileServices,
         workspaces=runtime.workspaces,
         terminal=runtime.terminal,
         snapshots=runtime.snapshots,
+        gateway=gateway,
+        calls=OpenCalls(settings.gateway.calls, settings.gateway.user_calls),
         clock=now,
         new_id=new_id,
     )
@@ -290,6 +316,24 @@ def _with_tools(backend: Backend, tools: LiveTools) -> Backend:
         forms=OfEach(tools, Registry.forms),
         confirmed=OfEach(tools, Registry.confirmed),
         unavailable_tools=tools.unavailable,
+    )
+
+
+def _gateway(plan: Plan, runtime: Runtime) -> Gateway:
+    settings = plan.settings
+    return Gateway(
+        GatewayParts(
+            store=runtime.store,
+            upstreams=plan.upstreams,
+            items=runtime.relayed,
+            settings=settings.gateway,
+            prices=runtime.prices,
+            telemetry=runtime.telemetry,
+            clock=now,
+            new_id=new_id,
+            node=plan.folder.node(),
+            bounds=settings.bounds,
+        )
     )
 
 
@@ -324,6 +368,7 @@ def _runtime(plan: Plan, store: Store, services: FileServices, tools: LiveTools)
         tools_tried=partial(tools.tried, seconds=settings.external.wait_seconds),
         prices=load_prices(settings.prices),
         log_cache=LogCache(store, settings.log_cache),
+        relayed=RememberedItems(settings.gateway.memory_bytes),
         quoting=asyncio.Semaphore(settings.work.quotes_at_once),
         telemetry=Telemetry(CollectorRegistry()),
         tracer=plan.tracer,

@@ -5,6 +5,7 @@
 - `command`: exit codes, errors as one line, groups of commands
 - `server_settings`: settings of the server in force (C2)
 - `serve`: `recto serve`
+- `gateway`: `recto gateway`
 - `logs`: log lines of the server
 - `hello`: a first run, over HTTP like any client's
 - `sessions`: session files as conversations

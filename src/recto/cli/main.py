@@ -30,6 +30,11 @@ COMMANDS = (
     ),
     Listed("serve", "recto.cli.serve", "Serve agents over HTTP."),
     Listed(
+        "gateway",
+        "recto.cli.gateway",
+        "Relay requests of other agents to their model, repaired and folded, for OpenAI's and Anthropic's SDKs.",
+    ),
+    Listed(
         "read",
         "recto.cli.read",
         "Print the text of documents as a model would get it: PDF, Word, Excel, PowerPoint, HTML, mail, books, text.",

@@ -27,6 +27,9 @@ Port = Annotated[int | None, _setting("port", "N")]
 DataDir = Annotated[Path | None, _setting("data", "DIR")]
 WorkspaceDir = Annotated[Path | None, _setting("workspace", "DIR")]
 AgentMode = Annotated[str | None, _setting("mode", "MODE")]
+ServedModel = Annotated[str | None, _setting("model", "MODEL")]
+GatewayKeys = Annotated[str | None, _setting("gateway_keys", "WHOSE")]
+GatewayFold = Annotated[str | None, _setting("gateway_fold", "HOW")]
 AgentsDir = Annotated[Path | None, _setting("agents", "DIR")]
 ServerConfig = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="TOML file.  [default: recto.toml, if there is one]")

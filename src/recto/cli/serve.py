@@ -47,9 +47,10 @@ Announce: TypeAlias = Callable[[str, str | None], None]
 
 @dataclass(frozen=True, kw_only=True)
 class ServerEntry:
-    """Serve; or say what would be served; or try tools that live elsewhere."""
+    """Serve, or nothing but relay; or say what would be served; or try tools that live elsewhere."""
 
     serve: Callable[[ServerSettings, Announce], None]
+    relay: Callable[[ServerSettings, Announce], None]
     check: Callable[[ServerSettings], Mapping[str, str]]
     try_tools: TryTools
 

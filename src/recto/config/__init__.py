@@ -9,5 +9,6 @@
 - `access_settings`: branches of the tree: who comes in, and how
 - `file_settings`: branches: uploads, documents, fetching, pictures
 - `run_settings`: branches: models, runs, events, the database
+- `gateway_settings`: a branch: requests of other agents
 - `settings`: the tree with every setting of the server, and every limit of a run
 """

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from recto.config.access_settings import AuthSettings, BodyLimits, ConnectionLimits, GateSettings, StreamLimits
 from recto.config.checked import Count, CountOrZero, Seconds, Table
 from recto.config.file_settings import DocumentSettings, OutboundSettings, PictureSettings, PoolSettings, UploadRules
+from recto.config.gateway_settings import GatewaySettings
 from recto.config.run_settings import (
     BackoffSettings,
     Bounds,
@@ -132,6 +133,7 @@ class ServerSettings:
     dispatch: DispatchSettings = DispatchSettings()
     bounds: Bounds = Bounds()
     suggestions: SuggestionSettings = SuggestionSettings()
+    gateway: GatewaySettings = GatewaySettings()
     work: WorkSettings = WorkSettings()
     search: SearchSettings = SearchSettings()
     file_tools: FileToolSettings = FileToolSettings()

@@ -8,6 +8,7 @@
 - `anthropic_messages`: Anthropic messages: the address, what an agent asks for, and the reply as it streams
 - `gemini_content`: Gemini's generateContent: the address, what an agent asks for, and the reply as it streams
 - `endpoint`: a model behind an endpoint over HTTP
+- `upstream`: providers that requests of other agents are sent on to
 - `http_client`: requests to a model's address over kept connections, answers as they come
 - `sse`: server-sent events from bytes in any fragmentation
 - `deltas`: deltas that came together, joined into one

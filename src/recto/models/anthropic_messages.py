@@ -13,7 +13,7 @@ from recto.agents.agent import Effort, Sampling
 from recto.conversation.json import Json, dump
 from recto.conversation.messages import AssistantPart, Opaque, Text, ToolCall
 from recto.errors import ModelCutOff
-from recto.models.faults import Blame, stream_fault
+from recto.models.faults import SERVER_FAULT, Blame, stream_fault
 from recto.models.ports import (
     CallDelta,
     CallStarted,
@@ -27,7 +27,15 @@ from recto.models.ports import (
     parts_in_unusual_order,
 )
 from recto.models.sse import count_of, credible, object_of, parse_event, text_of
-from recto.models.wire_protocol import ModelVersion, Options, WireProtocol, output_schema, present, version_in
+from recto.models.wire_protocol import (
+    ModelVersion,
+    Options,
+    ProviderSdk,
+    WireProtocol,
+    output_schema,
+    present,
+    version_in,
+)
 from recto.page.wire.anthropic import WIRE
 
 # A paused turn is one that we cannot go on with: like one that ran into its limit, it is not finished.
@@ -36,6 +44,16 @@ FINISHES: Mapping[str, FinishReason] = {
     "model_context_window_exceeded": "length",
     "pause_turn": "length",
     "refusal": "refused",
+}
+# What refusals of each status are called; others are the request's fault, or the server's.
+ERROR_TYPES: Mapping[int, str] = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "timeout_error",
 }
 # A limit is demanded. Every model since Claude 4 can write as much.
 MAX_TOKENS = 32_000
@@ -287,6 +305,18 @@ def _thinking(version: ModelVersion, sampling: Sampling) -> Options | None:
     return {"type": "enabled", "budget_tokens": budget} if budget >= LEAST_BUDGET else None
 
 
+def _error(status: int, _code: str, detail: str) -> dict[str, Json]:
+    kind = ERROR_TYPES.get(status, "api_error" if status >= SERVER_FAULT else "invalid_request_error")
+    return {"type": "error", "error": {"type": kind, "message": detail}}
+
+
+MESSAGES_SDK = ProviderSdk(
+    path="/v1/messages",
+    also=("/v1/messages/count_tokens",),
+    own_header="anthropic-version",
+    error=_error,
+    fault_event=b"event: error\ndata: %b\n\n",
+)
 ANTHROPIC_MESSAGES = WireProtocol(
     wire=WIRE,
     path="/v1/messages",
@@ -297,4 +327,5 @@ ANTHROPIC_MESSAGES = WireProtocol(
     request_options=_asked,
     reader=MessagesReader,
     headers=(("anthropic-version", "2023-06-01"),),
+    sdk=MESSAGES_SDK,
 )

@@ -96,6 +96,8 @@ PROVIDERS = (
         may_be_small=True,
     ),
 )
+# What SDKs of others expect where they ask us (X3).
+SDKS = tuple(dict.fromkeys([provider.protocol.sdk for provider in PROVIDERS if provider.protocol.sdk]))
 BY_NAME: Mapping[str, Provider] = {provider.name: provider for provider in PROVIDERS}
 
 
@@ -120,7 +122,7 @@ def choose_model(
     provider = BY_NAME.get(known)
     if provider is None or not model or model != model.strip():
         raise SettingsError(name=setting, value=name, allowed=_forms())
-    endpoint = _endpoint(provider, environment, timeouts or Timeouts())
+    endpoint = endpoint_of(provider, environment, timeouts or Timeouts())
     return EndpointModel(model, endpoint, options=options, window=window)
 
 
@@ -164,7 +166,8 @@ def _forms() -> str:
     return f"it is {', '.join((DEMO, *forms))} or {last}"
 
 
-def _endpoint(provider: Provider, environment: Mapping[str, str], timeouts: Timeouts) -> Endpoint:
+def endpoint_of(provider: Provider, environment: Mapping[str, str], timeouts: Timeouts) -> Endpoint:
+    """Where the models of a provider are, by the environment. What is wrong in it raises a SettingsError."""
     url = _url(environment, provider).rstrip("/").removesuffix(provider.url_tail)
     return Endpoint(
         provider=provider.name,

@@ -50,14 +50,17 @@ class ClosedUnanswered(ConnectionError):
 
 
 class HttpClient:
-    """Posts to one url. How many calls run at once is decided elsewhere; idle connections are kept for a while."""
+    """Asks one host. How many calls run at once is decided elsewhere; idle connections are kept for a while.
+
+    What is posted goes to its url with its headers; any other request names its own.
+    """
 
     def __init__(self, url: str, headers: Mapping[str, str], *, idle_seconds: float = IDLE_SECONDS) -> None:
         parts = urlsplit(url)
         self._host = parts.hostname or ""
         self._port = parts.port or DEFAULT_PORTS[parts.scheme]
         self._is_secure = parts.scheme == "https"
-        self._head = _head(parts, headers)
+        self._head = _head("POST", parts, {"User-Agent": "recto", **headers})
         self._idle_seconds = idle_seconds
         self._tls: ssl.SSLContext | None = None
         self._addresses: Sequence[_Address] = ()
@@ -70,9 +73,18 @@ class HttpClient:
 
     async def post(self, body: bytes, timeouts: Timeouts) -> HttpConnection:
         """Send a body. Returns once the head of the answer is there; its connection is the answer, to be closed."""
+        return await self._ask(self._head, body, timeouts)
+
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, timeouts: Timeouts
+    ) -> HttpConnection:
+        """Send any request to this host, as `post` does. A header with a line's end in it raises ValueError."""
+        return await self._ask(_head(method, urlsplit(url), headers), body, timeouts)
+
+    async def _ask(self, head: bytes, body: bytes, timeouts: Timeouts) -> HttpConnection:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeouts.connect + timeouts.first_byte
-        request = (b"%b%d\r\n\r\n" % (self._head, len(body)), body)
+        request = (b"%b%d\r\n\r\n" % (head, len(body)), body)
         if self._idle:
             connection, _ = self._idle.popitem()
             try:
@@ -184,6 +196,11 @@ class HttpConnection(asyncio.Protocol):
     def header(self, name: bytes) -> str:
         """A header of the answer by its name in small letters; nothing where there is none."""
         return self._headers.get(name, b"").decode("latin-1")
+
+    @property
+    def headers(self) -> Mapping[bytes, bytes]:
+        """The headers of the answer, by their names in small letters."""
+        return self._headers
 
     @property
     def is_framed(self) -> bool:
@@ -329,7 +346,7 @@ class HttpConnection(asyncio.Protocol):
             self._may_stay = self._parser.should_keep_alive()
 
 
-def _head(parts: SplitResult, headers: Mapping[str, str]) -> bytes:
+def _head(method: str, parts: SplitResult, headers: Mapping[str, str]) -> bytes:
     """The head of a request, up to the length of its body."""
     host = _ascii(parts.hostname or "")
     name = f"[{host}]" if ":" in host else host
@@ -337,11 +354,11 @@ def _head(parts: SplitResult, headers: Mapping[str, str]) -> bytes:
     target = quote(f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}", safe=IN_TARGET)
     credentials = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}".encode()
     shown = {"Authorization": f"Basic {b64encode(credentials).decode()}"} if parts.username else {}
-    fields = {"Host": name + port, "User-Agent": "recto", **shown, **headers}
+    fields = {"Host": name + port, **shown, **headers}
     lines = [f"{key}: {value}" for key, value in fields.items()]
     if any(map(ENDS_LINE.search, lines)):
         raise ValueError("a header has a line's end in it")
-    return "\r\n".join((f"POST {target} HTTP/1.1", *lines, "Content-Length: ")).encode()
+    return "\r\n".join((f"{method} {target} HTTP/1.1", *lines, "Content-Length: ")).encode()
 
 
 def _ascii(host: str) -> str:

@@ -13,10 +13,10 @@ from recto.agents.agent import Sampling
 from recto.conversation.json import Json, dump, load_object
 from recto.conversation.messages import Opaque
 from recto.errors import ModelCutOff, ModelUnreachable
-from recto.models.faults import Blame, stream_fault
+from recto.models.faults import SERVER_FAULT, Blame, stream_fault
 from recto.models.ports import CallDelta, CallStarted, Delta, FinishReason, ReasoningDelta, ReplyEnd, TextDelta, Usage
 from recto.models.sse import count_of, credible, object_of, parse_event, text_of
-from recto.models.wire_protocol import Options, WireProtocol, output_schema, present
+from recto.models.wire_protocol import Options, ProviderSdk, WireProtocol, output_schema, present
 from recto.page.wire.openai import WIRE
 
 Fragment: TypeAlias = Mapping[str, Json]
@@ -34,6 +34,8 @@ PIECED = ("text", "summary")
 # Fields of a call that the format knows; others go back to the provider.
 OWN_FIELDS = ("id", "type", "function", "index")
 ANSWER = "answer"
+# What refusals of each status are called; others are the request's fault, or the server's.
+ERROR_TYPES: Mapping[int, str] = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 # How often a call is looked at whether it is whole: each look reads all of it.
 MOST_LOOKS = 64
 
@@ -354,6 +356,18 @@ def _asked(sampling: Sampling, *, has_tools: bool) -> dict[str, Json]:
     )
 
 
+def _error(status: int, code: str, detail: str) -> dict[str, Json]:
+    kind = ERROR_TYPES.get(status, "api_error" if status >= SERVER_FAULT else "invalid_request_error")
+    return {"error": {"message": detail, "type": kind, "param": None, "code": code}}
+
+
+CHAT_SDK = ProviderSdk(
+    path="/v1/chat/completions",
+    also=("/v1/responses",),
+    base="/v1",
+    error=_error,
+    fault_event=b"data: %b\n\n",
+)
 OPENAI_CHAT = WireProtocol(
     wire=WIRE,
     path="/chat/completions",
@@ -362,5 +376,6 @@ OPENAI_CHAT = WireProtocol(
     options={"stream": True, "stream_options": {"include_usage": True}},
     request_options=_asked_of_openai,
     reader=ChatReader,
+    sdk=CHAT_SDK,
 )
 COMPATIBLE_CHAT = replace(OPENAI_CHAT, request_options=_asked_of_compatible)

@@ -50,11 +50,29 @@ def _not_said(_body: bytes) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ProviderSdk:
+    """What SDKs of a provider ask for and expect, where something else answers in its place (X3).
+
+    `path` is where requests with messages go, `also` are paths that are passed on; all begin with `base`, where the
+    provider's address has that in it. `own_header` is sent by none but these SDKs. `error` is a refusal's body, for a
+    status, a code and words; `fault_event` has a place for one that ends a stream.
+    """
+
+    path: str
+    also: tuple[str, ...] = ()
+    base: str = ""
+    own_header: str = ""
+    error: Callable[[int, str, str], Mapping[str, Json]]
+    fault_event: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
 class WireProtocol:
     """A provider's way of talking. `path` follows the base url and has {model} where the model goes into it; `key_form`
     has {key} where the key goes into a header.
 
-    `options` are fields of every request. `retry_after` are the seconds that the body of a refusal says to wait.
+    `options` are fields of every request. `retry_after` are the seconds that the body of a refusal says to wait. `sdk`
+    is what others who speak it expect of us.
     """
 
     wire: WireName
@@ -66,6 +84,7 @@ class WireProtocol:
     reader: MakeReader
     headers: tuple[tuple[str, str], ...] = ()
     retry_after: Callable[[bytes], float | None] = _not_said
+    sdk: ProviderSdk | None = None
 
 
 def version_in(model: str, pattern: re.Pattern[str]) -> ModelVersion:

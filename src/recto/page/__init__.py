@@ -10,6 +10,7 @@ In the order a page is made:
 - `fold`: old results that newer ones stand for become a line
 - `earlier_results`: what was folded, summarised or left out, by its number counted from the newest
 - `draft`: the conversation after a step, where each message came from, what the step noted
+- `request`: requests that others wrote, changed where they are repaired and folded (X3)
 - `body`: the bytes of a request
 - `wire`: provider formats, each both ways
 - `text`: counting tokens and cutting texts

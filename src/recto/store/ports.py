@@ -11,7 +11,7 @@ from recto.config.run_settings import UNBOUNDED, Bounds
 from recto.conversation.attachment import FileRef
 from recto.conversation.input.run_input import RunInput
 from recto.conversation.input.run_options import Multitask
-from recto.conversation.log import Entry
+from recto.conversation.log import Entry, FoldStep
 from recto.page.body import Segment
 from recto.page.savings import Saving
 from recto.skills.known import FREE_TIER
@@ -183,6 +183,44 @@ class CallEnded:
     error: str | None = None
     price: int | None = None
     savings: Sequence[Saving] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelayedCall:
+    """A request of another agent that is about to be sent on (X3), as a run of one call: `admission` is that run.
+
+    Its name is what its conversation goes by; the same request again has another one. `node` is who sends it on,
+    `title` is for a new thread.
+    """
+
+    admission: Admission
+    call: CallBegun
+    node: str
+    title: str | None = None
+    step: FoldStep | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenRequest:
+    """A request that was relayed before: what its conversation went by, its run, thread and model, and when it came.
+
+    It `is_newest` where its thread has none after it that went by another name.
+    """
+
+    name: str
+    run: str
+    thread: str
+    model: str
+    created: datetime
+    is_newest: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenPath:
+    """The requests that a conversation grew by, oldest first, and the steps of folding that were made on the way."""
+
+    requests: tuple[SeenRequest, ...] = ()
+    steps: tuple[FoldStep, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,8 +40,11 @@ DEFAULT = OPENAI.name
 
 
 def wire_at(path: str) -> WireName | None:
-    """The wire that is spoken at this path."""
-    return next((name for name, pattern in PATTERNS.items() if pattern.fullmatch(path)), None)
+    """The wire that is spoken at this path, whatever its query asks for beside."""
+    plain = path.partition("?")[0]
+    return next(
+        (name for name, pattern in PATTERNS.items() if pattern.fullmatch(path) or pattern.fullmatch(plain)), None
+    )
 
 
 def events(answer: Answer, wire: WireName = DEFAULT) -> tuple[bytes, ...]:

@@ -11,6 +11,7 @@
 - `context`: what a page is made of besides the log: prompt, tools, files, pictures, quote
 - `model`: calls of the model: the reply, a summary, a title
 - `tools`: calls of tools, from the model's text to their results
+- `gateway`: requests of other agents, which are no runs of ours
 - `recorder`: events of a run, merged, numbered, committed, published
 - `account`: tokens a run used, and their price
 - `preview`: the page that a run would send first, for whoever wants to see it

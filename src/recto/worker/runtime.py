@@ -24,6 +24,7 @@ from recto.tools.workspace.snapshots import Snapshots
 from recto.tools.workspace.workspaces import Workspaces
 from recto.tracing.spans import NO_TRACER, Tracer
 from recto.worker.context.thread_files import FileServices
+from recto.worker.gateway.remembered import RememberedItems
 from recto.worker.log_cache import LogCache
 
 # Places in a run where a process that dies loses the most. Whoever watches may stop it there.
@@ -62,7 +63,8 @@ class Runtime:
     it is not left to what is known of each; `profile_bytes` how much is kept of a user, `state_bytes` how long the
     state of a thread may be. `quoting` lets through as many as may make the quote of a page at a time, `setting` one
     page that takes long; `schemas` checks the arguments of clients' tools. `tools` may be others from one moment to the
-    next, where some live elsewhere; `tools_tried` waits until an agent's were looked for.
+    next, where some live elsewhere; `tools_tried` waits until an agent's were looked for. `relayed` are messages of
+    other agents' requests.
     """
 
     store: Store
@@ -93,6 +95,7 @@ class Runtime:
     quoting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WorkSettings.quotes_at_once))
     setting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     schemas: Schemas = field(default_factory=Schemas)
+    relayed: RememberedItems = field(default_factory=RememberedItems)
     tools_tried: Callable[[str], Awaitable[None]] = field(default=wait_for_none)
 
     async def forget_gone(self) -> int:
@@ -101,6 +104,7 @@ class Runtime:
         What is kept for all is not told apart, so all of it goes: it costs a moment to work out again.
         """
         forget_recent()
+        self.relayed.forget()
         self.store.forget()
         await self.schemas.forget()
         if self.file_services and self.file_services.pictures:

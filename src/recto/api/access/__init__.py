@@ -6,5 +6,6 @@
 - `jwks`: keys of an issuer, fetched by their url
 - `rate`: how often somebody may come
 - `browsers`: headers for browsers: origins that may ask (CORS), and what keeps an answer from doing harm
+- `sdk_refusals`: refusals of the gateway, as SDKs of providers expect them
 - `audit`: log lines of refused access
 """

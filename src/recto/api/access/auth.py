@@ -35,6 +35,8 @@ TOKEN_BYTES = 32
 MOST_FILE_BYTES = 4_096
 PRIVATE = 0o600
 OTHERS = 0o077
+# Who comes with a provider's key goes by this and its hash. No user has a name that begins so.
+CALLER, CALLER_CHARACTERS = "key:", 32
 # A link in its place would have us read or change a file elsewhere. Windows has no such thing.
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
@@ -54,9 +56,11 @@ class Authenticator:
         self,
         settings: AuthSettings,
         *,
+        takes_callers: bool = False,
         clock: Callable[[], float] = time.time,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._takes_callers = takes_callers
         self._keys = _keys(settings)
         self._jwt = _jwt(settings, self._keys, clock, ticks)
         self._missing = Denied(reason="no_credential", detail=f"No credential came with the request. {_how(settings)}")
@@ -84,8 +88,14 @@ class Authenticator:
             return user
         # What has no dots was no JWT but a key or the token, mistyped: it is told so.
         if self._jwt is None or "." not in credential:
-            return self._wrong
-        return await self._jwt.read(credential)
+            return _caller(credential) if self._takes_callers else self._wrong
+        found = await self._jwt.read(credential)
+        return self._wrong if isinstance(found, User) and found.name.startswith(CALLER) else found
+
+
+def _caller(key: str) -> User:
+    """Who comes with a key that is none of ours, where those of providers are passed on."""
+    return User(name=f"{CALLER}{_digest(key).hex()[:CALLER_CHARACTERS]}", can_write=False, is_caller=True)
 
 
 def check_binding(host: str, has_accounts: bool) -> None:

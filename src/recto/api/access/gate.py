@@ -21,6 +21,7 @@ from recto.api.access.audit import RareLines, audit, peer_of
 from recto.api.access.auth import Authenticator
 from recto.api.access.browsers import Cors, Stamp, Stamped, is_preflight, parse_headers, parse_origins
 from recto.api.access.rate import Buckets, neighbourhood
+from recto.api.access.sdk_refusals import GATEWAY, sdk_at, sdk_refusal
 from recto.api.backend import AuthResult, Delayed, Denied, User
 from recto.api.codings import TAKEN, coding_of, is_taken
 from recto.api.problems import problem
@@ -36,6 +37,8 @@ LOOKS = frozenset({"GET", "HEAD", "OPTIONS"})
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 PUBLIC = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?(/[^?#]*)?")
 PORTS = {"http": ":80", "https": ":443"}
+# What whoever comes with a provider's key may look at: what went through the gateway.
+CALLER_PATHS = ("/api/v1/agent/threads", "/api/v1/agent/runs")
 # Wrong credentials from one address in a minute; then none is looked at for a while.
 WRONG_PER_MINUTE = 60
 POLICY_VIOLATION = 1008
@@ -128,7 +131,9 @@ class Gate:
             # Said here, so that this answer has all the headers too. The error goes on to whoever logs it.
             if not send.has_begun:
                 detail = "Something went wrong in the server. Its log says what: tell whoever runs it."
-                await problem(500, "internal", detail)(request.scope, receive, send)
+                await _answer_of(request, Refusal(status=500, code="internal", detail=detail))(
+                    request.scope, receive, send
+                )
             raise
 
     async def _own_answer(self, request: HTTPConnection) -> Response | None:
@@ -139,7 +144,7 @@ class Gate:
         if not refusal:
             return None
         audit(request, refusal.reason or refusal.code, status=refusal.status)
-        answer = problem(refusal.status, refusal.code, refusal.detail, retry=refusal.retry)
+        answer = _answer_of(request, refusal)
         if refusal.status == 401:  # noqa: PLR2004 - the one status that names a way to come in
             answer.headers["www-authenticate"] = "Bearer"
         if refusal.codings:
@@ -179,7 +184,7 @@ class Gate:
 
     async def _not_admitted(self, request: HTTPConnection) -> Refusal | None:
         """Find out who it is. What needs no credential is only counted, by address."""
-        state, credentials = request.scope.setdefault("state", {}), request.headers.getlist("authorization")
+        state, credentials = request.scope.setdefault("state", {}), _credentials(request)
         peer, is_open = peer_of(request), self._is_open(request)
         if (is_open or not credentials) and (wait := self._strangers.take(neighbourhood(peer))):
             return _too_many("requests without a credential from this address", wait)
@@ -196,6 +201,8 @@ class Gate:
             result = await self._authenticator.admit(credentials)
         match result:
             case User():
+                if result.is_caller and (wait := self._strangers.take(neighbourhood(peer))):
+                    return _too_many("requests with keys of providers from this address", wait)
                 state["user"] = result
                 return None
             case Delayed():
@@ -211,8 +218,12 @@ class Gate:
         user: User | None = request.scope["state"].get("user")
         if user is None:
             return None
-        method = request.scope["method"]
-        if not user.can_write and method not in LOOKS:
+        method, path = request.scope["method"], request.scope["path"]
+        if user.is_caller and not path.startswith((GATEWAY, *CALLER_PATHS)):
+            detail = "A provider's key opens the gateway and what went through it, and nothing else of this server."
+            return Refusal(status=403, code="caller", detail=detail)
+        is_relayed = user.is_caller and path.startswith(GATEWAY)
+        if not user.can_write and method not in LOOKS and not is_relayed:
             detail = f"This credential may only read; {method[:16]} changes something. Use one that may write."
             return Refusal(status=403, code="read_only", detail=detail)
         if wait := self._users.take(user.name):
@@ -235,6 +246,21 @@ class Gate:
     def _media(self, method: str, path: str) -> tuple[str, ...]:
         patches = (MERGE_MEDIA,) if method == "PATCH" else ()
         return (JSON_MEDIA, *patches, *((FORM_MEDIA,) if path in self._rules.multipart_paths else ()))
+
+
+def _credentials(request: HTTPConnection) -> list[str]:
+    """What a request shows to be let in. On the gateway's paths a key may stand where Anthropic's SDKs write it."""
+    shown = request.headers.getlist("authorization")
+    if not request.scope["path"].startswith(GATEWAY):
+        return shown
+    return [*shown, *[f"Bearer {key}" for key in request.headers.getlist("x-api-key")]]
+
+
+def _answer_of(request: HTTPConnection, refusal: Refusal) -> Response:
+    sdk = sdk_at(request.scope["path"], request.headers)
+    if sdk:
+        return sdk_refusal(sdk, refusal.status, refusal.code, refusal.detail, retry=refusal.retry)
+    return problem(refusal.status, refusal.code, refusal.detail, retry=refusal.retry)
 
 
 def _has_body(headers: Headers) -> bool:

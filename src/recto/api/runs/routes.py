@@ -35,6 +35,7 @@ STATUSES: Mapping[str, RunStatus] = {
     "refused": "finished",
     "nothing_to_compact": "finished",
     "waiting": "waiting",
+    "unanswered": "running",
     "cancelled": "cancelled",
 }
 RUN_BODY: Json = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass, replace
 from typing import cast
@@ -49,9 +49,12 @@ class EventRenderer:
 class OpenStreams:
     """The streams of this process: so many at once in all and of one user; 0 is no limit."""
 
+    of_user = OF_USER
+    of_server = OF_SERVER
+
     def __init__(self, most: int = 0, of_user: int = 0) -> None:
         self._most = most
-        self._of_user = of_user
+        self._most_of_user = of_user
         self._users: Counter[str] = Counter()
 
     @property
@@ -65,10 +68,10 @@ class OpenStreams:
 
         One too many of a user raises LimitReached, of the server ServerFull.
         """
-        if self._of_user and self._users[user] >= self._of_user:
-            raise LimitReached(OF_USER.format(most=self._of_user), retry=RETRY_SECONDS)
+        if self._most_of_user and self._users[user] >= self._most_of_user:
+            raise LimitReached(self.of_user.format(most=self._most_of_user), retry=RETRY_SECONDS)
         if self._most and self._users.total() >= self._most:
-            raise ServerFull(OF_SERVER.format(most=self._most))
+            raise ServerFull(self.of_server.format(most=self._most))
         self._users[user] += 1
         with ExitStack() as held:
             held.callback(self._release, user)
@@ -141,29 +144,14 @@ class EventStream(Response):
         self._events = events
         self._render = render
         self._held = held
-        self._is_left = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as all responses
-        """Send them. One more task, in place of a group of tasks, looks out for a client that leaves."""
-        sending = cast("asyncio.Task[None]", asyncio.current_task())
-        leaving = asyncio.create_task(self._end_when_left(receive, sending))
-        try:
-            with self._held:
-                await self._send(send)
-        except asyncio.CancelledError:
-            if not self._is_left or sending.uncancel():
-                raise
-        finally:
-            leaving.cancel()
-
-    async def _end_when_left(self, receive: Receive, sending: asyncio.Task[None]) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        self._is_left = True
-        sending.cancel()
+        """Send them."""
+        with self._held:
+            await until_left(receive, self._send(send))
 
     async def _send(self, send: Send) -> None:
-        await _write(send, {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await write(send, {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         is_over = False
         async with aclosing(self._events) as events:
             async for some in events:
@@ -173,9 +161,9 @@ class EventStream(Response):
                 for start in range(0, len(frame), PIECE_BYTES):
                     piece, has_more = frame[start : start + PIECE_BYTES], start + PIECE_BYTES < len(frame)
                     body = {"type": "http.response.body", "body": piece, "more_body": has_more or not is_over}
-                    await _write(send, body)
+                    await write(send, body)
         if not is_over:
-            await _write(send, {"type": "http.response.body", "body": b"", "more_body": False})
+            await write(send, {"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _with_views(self, events: Sequence[StoredEvent]) -> Sequence[StoredEvent]:
         named = [view_named(event.body) for event in events]
@@ -187,7 +175,34 @@ class EventStream(Response):
         ]
 
 
-async def _write(send: Send, message: Message) -> None:
+async def until_left(receive: Receive, work: Coroutine[None, None, None]) -> bool:
+    """Do some work for a client, for as long as it is there. Returns whether it stayed.
+
+    One more task, in place of a group of tasks, looks out for a client that leaves.
+    """
+    working = cast("asyncio.Task[None]", asyncio.current_task())
+    has_left = False
+
+    async def end_when_left() -> None:
+        nonlocal has_left
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        has_left = True
+        working.cancel()
+
+    leaving = asyncio.create_task(end_when_left())
+    try:
+        await work
+    except asyncio.CancelledError:
+        if not has_left or working.uncancel():
+            raise
+    finally:
+        leaving.cancel()
+    return not has_left
+
+
+async def write(send: Send, message: Message) -> None:
+    """Send one message to a client; one that is gone raises ClientDisconnect."""
     try:
         await send(message)
     except OSError as error:

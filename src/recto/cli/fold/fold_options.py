@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 from pydantic import ValidationError
 
 from recto.agents.fold_table import FoldTable, fold_table, frozen, with_table
-from recto.cli.sessions.session import Session, SessionTools
+from recto.cli.sessions.session import Session
 from recto.errors import SettingsError
+from recto.page.fold.agent_tools import rule_for
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.paths import Project
 from recto.page.fold.rules import RULES, FoldRule, RuleOption, Sets, rules_in
@@ -75,7 +76,7 @@ def _name(option: RuleOption) -> str:
 def fold_settings(session: Session, asked: FoldOptions) -> FoldSettings:
     """Defaults, with the names this session's agent has for its tools, a file over them, the command line over all."""
     asked = replace(asked, rules=rules_in(str(asked.given[LOCALE]), asked.rules))
-    rules = tuple([rule_of_session(rule, session.tools) for rule in asked.rules if rule.on])
+    rules = tuple([rule_for(rule, session.tools) for rule in asked.rules if rule.on])
     settings = FoldSettings(rules=rules, project=Project(root=session.root))
     if asked.config is not None:
         settings = with_table(settings, load_config(asked.config, asked.rules), asked.rules)
@@ -92,22 +93,11 @@ def _with_options(
     found = {option.sets: value for option in rule.options if _says(value := given[_name(option)])}
     if not found:
         return known
-    return replace(
-        known or rule_of_session(rule, session.tools), **{name: frozen(value) for name, value in found.items()}
-    )
+    return replace(known or rule_for(rule, session.tools), **{name: frozen(value) for name, value in found.items()})
 
 
 def _says(value: object) -> bool:
     return value is not None and value is not False and value != []
-
-
-def rule_of_session(rule: FoldRule, tools: SessionTools) -> FoldRule:
-    """A rule with the names that an agent has for its tools, where it has any."""
-    known = cast("Mapping[str, tuple[str, ...]]", vars(tools))
-    if not known.get(rule.name):
-        return rule
-    path_args = known["path_args"] if rule.path_args else ()
-    return replace(rule, tools=known[rule.name], path_args=path_args or rule.path_args)
 
 
 def load_config(path: Path, rules: Sequence[FoldRule] = RULES) -> FoldTable:

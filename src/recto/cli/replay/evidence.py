@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from recto.cli.replay.policies import PageChanges
 from recto.cli.replay.stretches import CallStretch
-from recto.cli.sessions.session import Session, SessionTools
+from recto.cli.sessions.session import Session
 from recto.conversation.json import load_object
 from recto.conversation.messages import AssistantMessage, Message, ToolCall, ToolMessage, texts_of, words_of
+from recto.page.fold.agent_tools import AgentTools
 from recto.page.fold.failures import is_failure
 from recto.page.fold.observations import read_paths
 from recto.page.fold.paths import Project
@@ -33,7 +34,7 @@ class Evidence:
         return Evidence(quoted=self.quoted + other.quoted, kept=self.kept + other.kept)
 
 
-def evidence(stretch: CallStretch, steps: Iterable[PageChanges], tools: SessionTools) -> Evidence:
+def evidence(stretch: CallStretch, steps: Iterable[PageChanges], tools: AgentTools) -> Evidence:
     """The lines quoted by the edits of a stretch, under a policy."""
     shown: list[Message] = []
     results, page = set[str](), Counter[str]()
@@ -54,7 +55,7 @@ def evidence(stretch: CallStretch, steps: Iterable[PageChanges], tools: SessionT
 
 
 def count_read_again(
-    session: Session, played: Sequence[tuple[CallStretch, Sequence[PageChanges]]], tools: SessionTools
+    session: Session, played: Sequence[tuple[CallStretch, Sequence[PageChanges]]], tools: AgentTools
 ) -> int:
     """How many folded reads are of a file that the session reads again later: so many calls it may cost at most."""
     reads = _reads(session, tools)
@@ -68,7 +69,7 @@ def count_read_again(
     return sum(any(last[path] > asked for path in reads.get(place, ())) for place, asked in folded)
 
 
-def _reads(session: Session, tools: SessionTools) -> Mapping[int, tuple[str, ...]]:
+def _reads(session: Session, tools: AgentTools) -> Mapping[int, tuple[str, ...]]:
     """The files that results brought, by their places."""
     project, calls = Project(root=session.root), dict[str, ToolCall]()
     found: dict[int, tuple[str, ...]] = {}
@@ -96,14 +97,14 @@ def lines_in(message: Message) -> frozenset[str]:
             return frozenset([line for text in texts_of(message) for line in lines_of(text)])
 
 
-def quoted_lines(message: Message, tools: SessionTools) -> frozenset[str]:
+def quoted_lines(message: Message, tools: AgentTools) -> frozenset[str]:
     """The lines that the edits of a reply say are in a file: the text to be replaced, or the old lines of a patch."""
     if not isinstance(message, AssistantMessage):
         return frozenset()
     return frozenset([line for call in message.tool_calls for line in _quoted(call, tools)])
 
 
-def _quoted(call: ToolCall, tools: SessionTools) -> tuple[str, ...]:
+def _quoted(call: ToolCall, tools: AgentTools) -> tuple[str, ...]:
     if call.name in tools.edits:
         return read_edit(call, tools.quote_args, (), ANYWHERE).lines
     # Patches come by commands too.

@@ -7,18 +7,17 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import accumulate
 
-from recto.cli.fold.fold_options import rule_of_session
 from recto.cli.replay.evidence import Evidence, count_read_again, evidence
 from recto.cli.replay.policies import POLICIES, PolicyInputs
 from recto.cli.replay.replay_settings import ReplaySettings
 from recto.cli.replay.simulate import PlayedCall, play
 from recto.cli.replay.stretches import CallStretch, SessionCall, stretches_of
-from recto.cli.sessions.known_tools import tools_of
 from recto.cli.sessions.rows import ignored_note
 from recto.cli.sessions.session import Session, SessionFormat
 from recto.errors import NoPrice, NotAConversation
 from recto.models.ports import Usage
 from recto.models.prices import price_of
+from recto.page.fold.agent_tools import known_tools, rule_for
 from recto.page.fold.cost_settings import CostSettings
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.paths import Project
@@ -106,8 +105,8 @@ def _run(
     whole: Sequence[CallStretch],
     settings: ReplaySettings,
 ) -> PolicyRun:
-    tools = tools_of(session)
-    rules = tuple([rule_of_session(rule, tools) for rule in RULES])
+    tools = known_tools(session.tools)
+    rules = tuple([rule_for(rule, tools) for rule in RULES])
     cost = CostSettings(edits=tools.edits, quotes=tools.quote_args)
     fold = FoldSettings(rules=rules, project=Project(root=session.root), cost=cost)
     given = PolicyInputs(settings=settings, fold=fold)

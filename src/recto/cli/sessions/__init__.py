@@ -9,6 +9,5 @@ Bytes in, values out: nothing here opens a file but `session_file`.
 - `codex`: rollouts of Codex CLI
 - `opencode`: exports of opencode
 - `detect`: which kind of conversation a file holds, seen by its keys and never by its name
-- `known_tools`: names of tools, where a session does not say whose they are
 - `session_file`: a session from a file or from standard input
 """

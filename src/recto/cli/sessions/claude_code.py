@@ -7,21 +7,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from recto.cli.sessions.rows import SessionRow, branch_note, ignored_note, lineage, tokens
-from recto.cli.sessions.session import Session, SessionCompaction, SessionTools
+from recto.cli.sessions.session import Session, SessionCompaction
 from recto.conversation.json import Json, Object, as_object, optional_text, optional_time
 from recto.conversation.messages import AssistantMessage, AssistantPart, Message, ToolCall, UserMessage, texts_of
 from recto.errors import WireError
 from recto.models.ports import Usage
+from recto.page.fold.agent_tools import CLAUDE_CODE
 from recto.page.wire import anthropic
 
-TOOLS = SessionTools(
-    reads=("Read",),
-    path_args=("file_path",),
-    terminal=("Bash",),
-    search=("Grep", "Glob"),
-    edits=("Edit", "MultiEdit", "Write"),
-    quote_args=("old_string",),
-)
 USAGE = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 MODEL = "anthropic:{name}"
 # Rows people see and the model never did.
@@ -53,7 +46,7 @@ def read(rows: Sequence[SessionRow]) -> Session:
         format="claude-code",
         messages=tuple(message for _, message in spoken),
         root=next((cwd for row in rows if isinstance(cwd := row.fields.get("cwd"), str)), None),
-        tools=TOOLS,
+        tools=CLAUDE_CODE,
         reported={message.id: used for turn, message in spoken if (used := _reported(turn)).input},
         models={message.id: model for turn, message in spoken if (model := _model(turn))},
         compactions=tuple(_compactions(told)),

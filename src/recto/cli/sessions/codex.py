@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from recto.cli.sessions.rows import SessionRow, ignored_note, tokens
-from recto.cli.sessions.session import Session, SessionCompaction, SessionTools
+from recto.cli.sessions.session import Session, SessionCompaction
 from recto.conversation.json import (
     Json,
     Object,
@@ -37,10 +37,8 @@ from recto.conversation.messages import (
     texts_of,
 )
 from recto.models.ports import Usage
+from recto.page.fold.agent_tools import CODEX
 
-TOOLS = SessionTools(
-    terminal=("shell", "shell_command", "exec_command", "local_shell", "container.exec"), edits=("apply_patch",)
-)
 MODEL = "openai:{name}"
 ITEMS = frozenset(
     {
@@ -96,7 +94,7 @@ def read(rows: Sequence[SessionRow]) -> Session:
         format="codex",
         messages=tuple(messages),
         root=_root(rows),
-        tools=TOOLS,
+        tools=CODEX,
         reported=reported,
         models=models,
         compactions=tuple(compactions),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from recto.cli.sessions.rows import ignored_note, tokens
-from recto.cli.sessions.session import Session, SessionCompaction, SessionTools
+from recto.cli.sessions.session import Session, SessionCompaction
 from recto.conversation.json import Json, Object, as_object, dump, objects, optional_text, optional_time, text_field
 from recto.conversation.messages import (
     AssistantMessage,
@@ -24,15 +24,8 @@ from recto.conversation.messages import (
     source_from_url,
 )
 from recto.models.ports import Usage
+from recto.page.fold.agent_tools import OPENCODE
 
-TOOLS = SessionTools(
-    reads=("read",),
-    path_args=("filePath",),
-    terminal=("bash",),
-    search=("grep", "glob", "list"),
-    edits=("edit", "multiedit", "write", "patch", "apply_patch"),
-    quote_args=("oldString",),
-)
 # What opencode says to the model for a part that has no words: it wants a summary, or the user ran a tool.
 WORDS = {"compaction": "What did we do so far?", "subtask": "The following tool was executed by the user"}
 INTERRUPTED = "[Tool execution was interrupted]"
@@ -77,7 +70,7 @@ def read(exported: Object) -> Session:
         format="opencode",
         messages=tuple(message for step in steps for message in step.messages),
         root=_root(exported, rows),
-        tools=TOOLS,
+        tools=OPENCODE,
         reported={id: step.usage for id, step in replies if step.usage.input},
         models={id: model for id, step in replies if (model := _model(step.row.info))},
         compactions=compactions,

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
 from recto.cli.sessions.rows import SessionRow, branch_note, ignored_note, lineage, tokens
-from recto.cli.sessions.session import Session, SessionCompaction, SessionTools
+from recto.cli.sessions.session import Session, SessionCompaction
 from recto.conversation.json import Json, Object, as_object, dump, objects, optional_text, optional_time, text_field
 from recto.conversation.messages import (
     AssistantMessage,
@@ -25,15 +25,8 @@ from recto.conversation.messages import (
     UserMessage,
 )
 from recto.models.ports import Usage
+from recto.page.fold.agent_tools import PI
 
-TOOLS = SessionTools(
-    reads=("read",),
-    path_args=("path",),
-    terminal=("bash",),
-    search=("grep", "find"),
-    edits=("edit", "write"),
-    quote_args=("oldText",),
-)
 MAIN_LANE = "main"
 
 BRANCH_SUMMARY = (
@@ -57,7 +50,7 @@ def read(rows: Sequence[SessionRow]) -> Session:
         format="pi",
         messages=tuple(message for _, message in read_rows),
         root=_root(rows),
-        tools=TOOLS,
+        tools=PI,
         reported={message.id: used for row, message in read_rows if (used := _reported(row)).input},
         models={message.id: model for row, message in read_rows if (model := _model(row))},
         compactions=tuple(_compactions(rows, path, [row.number for row, _ in read_rows])),

@@ -8,23 +8,9 @@ from typing import Literal, TypeAlias
 
 from recto.conversation.messages import Message
 from recto.models.ports import Usage
+from recto.page.fold.agent_tools import AgentTools
 
 SessionFormat: TypeAlias = Literal["openai", "pi", "claude-code", "codex", "opencode"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SessionTools:
-    """What an agent calls its tools that read files, run commands, search and edit, and their arguments.
-
-    `path_args` hold a path; `quote_args` of edits, at any depth, hold text of the file that is to be replaced.
-    """
-
-    reads: tuple[str, ...] = ()
-    path_args: tuple[str, ...] = ()
-    terminal: tuple[str, ...] = ()
-    search: tuple[str, ...] = ()
-    edits: tuple[str, ...] = ()
-    quote_args: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +34,7 @@ class Session:
     format: SessionFormat
     messages: tuple[Message, ...]
     root: str | None = None
-    tools: SessionTools = SessionTools()
+    tools: AgentTools = AgentTools()
     reported: Mapping[str, Usage] = field(default_factory=dict[str, Usage])
     model: str = ""
     models: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -1,6 +1,7 @@
 """Folding (R1-R9): old tool results that newer ones stand for become a line, in the page only.
 
 - `failures`: results that report an error
+- `agent_tools`: what agents call their tools
 - `rules`: the rules, each one value: its tools, how many results stay, how old one may be, how people set it
 - `paths`: which file a path means (R4)
 - `fold_settings`: the rules that are on, as they are set (R11)

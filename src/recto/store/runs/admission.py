@@ -55,8 +55,7 @@ def make_room(connection: Connection, admission: Admission, who: Claimant | None
         _check_idle(others)
     if others and admission.multitask == "reject":
         raise Conflict(BUSY)
-    if bounds.user_tokens:
-        _check_tokens(connection, admission)
+    check_tokens(connection, admission)
     mine = OF_USER.rows(connection, {"of": admission.owner, "my_node": who.node if who else None})
     has_open, has_at_work = cast("tuple[int, int]", tuple(mine[0]))
     if bounds.user_runs and has_open >= bounds.user_runs:
@@ -93,7 +92,10 @@ def _interrupt(connection: Connection, others: list[tuple[str, str, str]]) -> st
     return active
 
 
-def _check_tokens(connection: Connection, admission: Admission) -> None:
+def check_tokens(connection: Connection, admission: Admission) -> None:
+    """Refuse a user who has no tokens left today."""
+    if not admission.bounds.user_tokens:
+        return
     now = admission.created.astimezone(UTC)
     rows = SPENT.rows(connection, {"of": admission.owner, "on": now.date().isoformat()})
     spent, most = cast("int", rows[0][0]) if rows else 0, admission.bounds.user_tokens

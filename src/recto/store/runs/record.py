@@ -82,9 +82,9 @@ def record(connection: Connection, lease: Lease, change: RunChange, now: datetim
     ADD_EVENT.many(connection, _event_rows(lease, change.events, last_event))
     last_seq = append(connection, lease.thread, change, now, run=lease.run) if change.entries else 0
     if change.call:
-        _begin_call(connection, lease, change.call)
+        begin_call(connection, lease.run, lease.thread, change.call)
     if change.call_ended:
-        _end_call(connection, lease.run, change.call_ended)
+        end_call(connection, lease.run, change.call_ended)
     return Recorded(last_event=last_event, last_seq=last_seq, cancel=cancel)
 
 
@@ -123,10 +123,10 @@ def _event_rows(lease: Lease, events: Sequence[bytes], last: int) -> list[Statem
 def _pass_fence(connection: Connection, lease: Lease, change: RunChange, now: datetime) -> tuple[int, str | None]:
     values = _counted_for(lease, len(change.events))
     fields: dict[str, Value] = {f"new_{name}": getattr(change, name, None) for name in FIELDS}
-    fields["new_error"] = _storable(change.error)
+    fields["new_error"] = storable(change.error)
     fields["new_calls"] = change.call.number if change.call else None
     if change.ending:
-        ending = {"how": change.ending.outcome, "new_error": _storable(change.ending.error), "now": micros(now)}
+        ending = {"how": change.ending.outcome, "new_error": storable(change.ending.error), "now": micros(now)}
         rows = END.rows(connection, {**values, **fields, **ending})
     elif any(value is not None for value in fields.values()):
         rows = PASS.rows(connection, {**values, **fields})
@@ -135,7 +135,7 @@ def _pass_fence(connection: Connection, lease: Lease, change: RunChange, now: da
     return _fenced(lease, rows)
 
 
-def _storable(text: str | None) -> str | None:
+def storable(text: str | None) -> str | None:
     """What others said of a fault, as a database takes it: PostgreSQL has no U+0000 in text, UTF-8 no half pairs."""
     return scrub(text).replace("\0", "\ufffd") if text else text
 
@@ -198,11 +198,12 @@ def _grow(connection: Connection, entries: Sequence[Entry], values: StatementVal
     return GROW_WITH_TITLE.rows(connection, {**values, "first_words": words})
 
 
-def _begin_call(connection: Connection, lease: Lease, call: CallBegun) -> None:
-    _store_segments(connection, lease.thread, call.segments)
+def begin_call(connection: Connection, run: str, thread: str, call: CallBegun) -> None:
+    """Write down a call that is about to be made."""
+    _store_segments(connection, thread, call.segments)
     values: StatementValues = {
         **{name: getattr(call, name) for name in CALL},
-        "run": lease.run,
+        "run": run,
         "manifest": pack(call.manifest),
         "started": micros(call.started),
     }
@@ -215,14 +216,15 @@ def _store_segments(connection: Connection, thread: str, segments: Sequence[Segm
     ADD_SEGMENT.many(connection, rows)
 
 
-def _end_call(connection: Connection, run: str, call: CallEnded) -> None:
+def end_call(connection: Connection, run: str, call: CallEnded) -> None:
+    """Write down how a call went, and what its user spent."""
     values: StatementValues = {
         "new_ended": micros(call.ended),
         "new_first_token": micros(call.first_token) if call.first_token else None,
         "new_finish": call.finish,
         "new_usage": call.usage,
         "new_price": call.price,
-        "new_error": _storable(call.error),
+        "new_error": storable(call.error),
     }
     END_CALL.count(connection, {**values, "this": run, "call": call.number})
     if call.usage:

@@ -127,6 +127,14 @@ RECOVER = Statement(
     .values(lease_until=param("now", RUNS.c.lease_until), node=null())
 )
 
+# Requests of other agents that were being relayed (X3) have no reply any more.
+UNANSWERED, LOST_REPLY = "unanswered", "The server was lost before the reply was whole."
+GIVE_UP_RELAYED = Statement(
+    update(RUNS)
+    .where(RUNS.c.status == "ended", RUNS.c.node == bindparam("my_node"), RUNS.c.outcome == UNANSWERED)
+    .values(outcome="lost", error=LOST_REPLY, ended=param("now", RUNS.c.ended), node=null())
+)
+
 _wanted = update(RUNS).where(RUNS.c.id == bindparam("this"), RUNS.c.cancel.is_(None))
 CANCEL_QUEUED = Statement(
     _wanted.where(RUNS.c.status == "queued", RUNS.c.fence == 0).values(
@@ -152,7 +160,7 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
     if known := _same(connection, admission):
         return known
     hold_files(connection, admission)
-    agent, of_thread = _thread(connection, admission)
+    agent, of_thread = enter_thread(connection, admission)
     if taken := taken_by(connection, admission):
         return Admitted(run=find(connection, admission.owner, taken), is_new=False)
     room = make_room(connection, admission, who)
@@ -182,7 +190,7 @@ def _taken_by(who: Claimant, now: datetime) -> StatementValues:
     return {"status": "running", "fence": 1, **held}
 
 
-def _thread(connection: Connection, admission: Admission) -> tuple[str, StatementValues]:
+def enter_thread(connection: Connection, admission: Admission) -> tuple[str, StatementValues]:
     """Who answers in the thread (C4), and what a run's row says of it. A new one is made; another's is none (P5)."""
     created, this = micros(admission.created), admission.thread
     fresh = {"id": this, "owner": admission.owner, "agent": admission.agent or admission.fallback}
@@ -333,7 +341,8 @@ def mine(lease: Lease) -> dict[str, Value]:
 
 
 def recover(connection: Connection, who: Claimant, now: datetime) -> int:
-    """Free what an earlier boot of this node left claimed."""
+    """Free what an earlier boot of this node left claimed, and say of what it relayed that it is over."""
+    GIVE_UP_RELAYED.count(connection, {"my_node": who.node, "now": micros(now)})
     return RECOVER.count(connection, {"my_node": who.node, "my_boot": who.boot, "now": micros(now)})
 
 

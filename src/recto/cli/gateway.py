@@ -1,0 +1,59 @@
+"""`recto gateway`: nothing but the gateway in the foreground, for agents that are pointed at it (X3)."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import typer
+
+from recto.cli import options
+from recto.cli.command import exit_codes
+from recto.cli.logs import Secrets, set_up_logs
+from recto.cli.serve import Announce, ServerEntry, secrets_of
+from recto.cli.server_settings import load_settings
+from recto.config.settings import ServerSettings
+
+
+def gateway(
+    context: typer.Context,
+    *,
+    host: options.Host = None,
+    port: options.Port = None,
+    data: options.DataDir = None,
+    model: options.ServedModel = None,
+    gateway_keys: options.GatewayKeys = None,
+    gateway_fold: options.GatewayFold = None,
+    config: options.ServerConfig = None,
+) -> None:
+    """Relay requests of other agents to their model, repaired and folded, for OpenAI's and Anthropic's SDKs.
+
+    Where they go is said by OPENAI_BASE_URL, RECTO_MODEL_URL and ANTHROPIC_BASE_URL; by default it is OpenAI and
+    Anthropic. No agents are served, and no runs worked on. Exit codes: 0 done, 1 failed, 2 wrong use.
+    """
+    entry: ServerEntry = context.obj
+    flags = {"host": host, "port": port, "data": data, "model": model}
+    flags |= {"gateway_keys": gateway_keys, "gateway_fold": gateway_fold}
+    with exit_codes("gateway"):
+        settings = load_settings(flags, os.environ, config)
+        # Runs of the same data folder wait for a server that serves agents.
+        settings = replace(settings, agents=None, dispatch=replace(settings.dispatch, slots=0))
+        secrets = Secrets(secrets_of(settings, os.environ))
+        set_up_logs(settings.log_level, settings.log_format, secrets)
+        entry.relay(settings, _announcing(settings, secrets))
+
+
+def _announcing(settings: ServerSettings, secrets: Secrets) -> Announce:
+    def announce(url: str, token: str | None) -> None:
+        secrets.add(token or "")
+        made = token if settings.auth.token is None else None
+        typer.echo(
+            f"The gateway of Recto is listening on {url} (folds: {settings.gateway.fold}, data in {settings.data})."
+        )
+        typer.echo(f"Point agents at OPENAI_BASE_URL={url}/v1 or ANTHROPIC_BASE_URL={url}. Stop it with Ctrl-C.")
+        if settings.gateway.keys != "callers" and made:
+            typer.echo(f"The key to use here is {made}, in place of the provider's: that is the server's own.")
+        if settings.gateway.takes_callers:
+            typer.echo("Keys of providers that agents send are passed on.")
+
+    return announce

@@ -1,0 +1,104 @@
+"""Providers that requests of other agents are sent on to (X3): which one speaks a wire, and sending it any request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from recto.config.run_settings import Timeouts
+from recto.errors import ModelUnreachable
+from recto.models.choose import PROVIDERS, Provider, endpoint_of
+from recto.models.endpoint import Endpoint
+from recto.models.faults import Blame
+from recto.models.http_client import HttpClient, HttpConnection
+from recto.models.wire_protocol import ProviderSdk, ReplyReader
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpstreamRequest:
+    """A request to a provider. `path` follows its base url and has the query with it; `key` overrides the server's."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    key: tuple[str, str] | None = None
+
+
+class Upstream:
+    """A provider, its address and the server's key for it. Its connections are its own."""
+
+    def __init__(self, endpoint: Endpoint, *, needs_key: bool) -> None:
+        self.provider = endpoint.provider
+        self.wire = endpoint.protocol.wire
+        self.needs_key = needs_key
+        self.has_key = bool(endpoint.key)
+        self.key_setting = endpoint.key_setting
+        self.base_url = endpoint.base_url.rstrip("/")
+        self._endpoint = endpoint
+        self._client: HttpClient | None = None
+
+    def name_of(self, model: str) -> str:
+        """What a model is called here, and in lists of prices."""
+        return f"{self.provider}:{model}"
+
+    def blame(self, model: str) -> Blame:
+        """Whose fault it is when a call of a model fails."""
+        return Blame(
+            model=self.name_of(model),
+            key_setting=self.key_setting,
+            url_setting=self._endpoint.url_setting,
+            secret=self._endpoint.key,
+        )
+
+    def reader(self, path: str, model: str) -> ReplyReader | None:
+        """Begin to read what is answered at a path of the provider; None where that is no reply of a model."""
+        known = (provider.protocol for provider in PROVIDERS if provider.protocol.path == path)
+        protocol = next(known, None)
+        return protocol.reader(model=model, blame=self.blame(model)) if protocol else None
+
+    async def send(self, request: UpstreamRequest) -> HttpConnection:
+        """Send it. Returns once the head of the answer is there. Nobody there: ModelUnreachable."""
+        if self._client is None:
+            self._client = HttpClient(self.base_url, {})
+        headers = {**dict(self._endpoint.protocol.headers), **request.headers, **self._shown(request.key)}
+        url, timeouts = f"{self.base_url}{request.path}", self._endpoint.timeouts
+        try:
+            return await self._client.send(request.method, url, headers, request.body, timeouts)
+        except TimeoutError as error:
+            raise ModelUnreachable(model=self.provider, problem="no sign of life in time. Try again.") from error
+        except OSError as error:
+            problem = f"it cannot be reached ({type(error).__name__}). Check {self._endpoint.url_setting}."
+            raise ModelUnreachable(model=self.provider, problem=problem) from error
+
+    def _shown(self, key: tuple[str, str] | None) -> dict[str, str]:
+        protocol = self._endpoint.protocol
+        if key is not None:
+            return dict([key])
+        return {protocol.key_header.lower(): protocol.key_form.format(key=self._endpoint.key)} if self.has_key else {}
+
+    async def aclose(self) -> None:
+        """Close every connection to it."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+
+def choose_upstreams(model: str, environment: Mapping[str, str], timeouts: Timeouts) -> dict[ProviderSdk, Upstream]:
+    """Whom to ask for each SDK: the provider of the server's own model, else one whose address is set, else the first.
+
+    One whose key is not set takes those of callers.
+    """
+    chosen = dict[ProviderSdk, Provider]()
+    for provider in PROVIDERS:
+        sdk = provider.protocol.sdk
+        is_named = model.partition(":")[0] == provider.name
+        is_set = not provider.needs_key and bool(environment.get(provider.url_setting))
+        if sdk and (is_named or sdk not in chosen or (is_set and chosen[sdk].name != model.partition(":")[0])):
+            chosen[sdk] = provider
+    return {sdk: _upstream(provider, environment, timeouts) for sdk, provider in chosen.items()}
+
+
+def _upstream(provider: Provider, environment: Mapping[str, str], timeouts: Timeouts) -> Upstream:
+    endpoint = endpoint_of(replace(provider, needs_key=False), environment, timeouts)
+    return Upstream(endpoint, needs_key=provider.needs_key)

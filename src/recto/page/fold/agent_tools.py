@@ -1,0 +1,86 @@
+"""What agents call their tools that read files, run commands, search and edit: results are folded by these names.
+
+A conversation that does not say whose it is has the tools of all that are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import cast
+
+from recto.page.fold.rules import FoldRule
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentTools:
+    """What an agent calls its tools that read files, run commands, search and edit, and their arguments.
+
+    `path_args` hold a path; `quote_args` of edits, at any depth, hold text of the file that is to be replaced.
+    """
+
+    reads: tuple[str, ...] = ()
+    path_args: tuple[str, ...] = ()
+    terminal: tuple[str, ...] = ()
+    search: tuple[str, ...] = ()
+    edits: tuple[str, ...] = ()
+    quote_args: tuple[str, ...] = ()
+
+
+# Our own.
+CODER = AgentTools(
+    reads=("filesystem-read",),
+    path_args=("filePath",),
+    terminal=("terminal-execute",),
+    search=("ace-text_search",),
+    edits=("filesystem-edit", "filesystem-create"),
+    quote_args=("searchContent",),
+)
+PI = AgentTools(
+    reads=("read",),
+    path_args=("path",),
+    terminal=("bash",),
+    search=("grep", "find"),
+    edits=("edit", "write"),
+    quote_args=("oldText",),
+)
+CLAUDE_CODE = AgentTools(
+    reads=("Read",),
+    path_args=("file_path",),
+    terminal=("Bash",),
+    search=("Grep", "Glob"),
+    edits=("Edit", "MultiEdit", "Write"),
+    quote_args=("old_string",),
+)
+CODEX = AgentTools(
+    terminal=("shell", "shell_command", "exec_command", "local_shell", "container.exec"), edits=("apply_patch",)
+)
+OPENCODE = AgentTools(
+    reads=("read",),
+    path_args=("filePath",),
+    terminal=("bash",),
+    search=("grep", "glob", "list"),
+    edits=("edit", "multiedit", "write", "patch", "apply_patch"),
+    quote_args=("oldString",),
+)
+
+
+NO_TOOLS = AgentTools()
+
+
+def known_tools(tools: AgentTools = NO_TOOLS) -> AgentTools:
+    """These tools; those of all agents that are known, where there are none."""
+    if tools != NO_TOOLS:
+        return tools
+    known = [vars(tools) for tools in (CODER, PI, CLAUDE_CODE, CODEX, OPENCODE)]
+    names = [field.name for field in fields(AgentTools)]
+    return AgentTools(**{name: tuple(dict.fromkeys([tool for one in known for tool in one[name]])) for name in names})
+
+
+def rule_for(rule: FoldRule, tools: AgentTools) -> FoldRule:
+    """A rule with the names that an agent has for its tools, where it has any."""
+    known = cast("Mapping[str, tuple[str, ...]]", vars(tools))
+    if not known.get(rule.name):
+        return rule
+    path_args = known["path_args"] if rule.path_args else ()
+    return replace(rule, tools=known[rule.name], path_args=path_args or rule.path_args)

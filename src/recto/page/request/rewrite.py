@@ -1,0 +1,186 @@
+"""A request as it is sent on: repaired (R10) and folded, its other bytes as they came; and its manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple, cast
+
+from recto.conversation.json import Object, dump
+from recto.conversation.log import FoldStep
+from recto.conversation.memo import keep_recent, remember_last
+from recto.conversation.messages import Message
+from recto.page.body import Page, Segment, kept_part, segment
+from recto.page.draft import Draft, then
+from recto.page.fold.cache_state import CacheState
+from recto.page.fold.fold import fold
+from recto.page.fold.fold_by_cost import CostFold, fold_by_cost
+from recto.page.fold.fold_settings import FoldSettings, fold_key
+from recto.page.manifest import Manifest, Note, Part, merge_notes
+from recto.page.request.edit_item import ItemChange, edit_item
+from recto.page.request.sent_request import SentRequest
+from recto.page.steps.repair import repair
+from recto.page.text.tokens import OFFLINE, TokenCount, TokenCounter, count_messages, count_text, tokens_of
+
+AS_IT_CAME = "as its agent wrote it"
+PASSED_ON = "passed on as it came, nothing folded: {why}"
+# Envelopes are long, and the same in all requests of a conversation.
+ENVELOPES = 256
+NOTHING = segment(b"")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewriteRules:
+    """How requests are changed: without `fold` they are only repaired. Folding by cost goes by `state`."""
+
+    fold: FoldSettings | None
+    state: CacheState = CacheState()
+    now: datetime
+    counter: TokenCounter = OFFLINE
+
+
+def pass_on(request: SentRequest, why: str, counter: TokenCounter = OFFLINE) -> tuple[Page, Manifest]:
+    """The request as it came: nothing is changed where something cannot be read."""
+    text = f"{request.before}{''.join([item.lead + item.text for item in request.items])}{request.after}"
+    part = kept_part("envelope", "request", PASSED_ON.format(why=why), count_text(text, counter))
+    return _page([(part, segment(text.encode()))])
+
+
+def rewrite(request: SentRequest, messages: Sequence[Sequence[Message]], rules: RewriteRules) -> tuple[Page, Manifest]:
+    """The request as it is sent on. `messages` are those that each of its items stands for."""
+    flat = tuple([message for some in messages for message in some])
+    items = [item for item, some in enumerate(messages) for _ in some]
+    count_messages(flat, rules.counter)
+    repaired = repair(flat)
+    folded, step = _fold(repaired.messages, rules)
+    draft = then(repaired, folded)
+    talk = _Talk(request=request, messages=messages, flat=flat, items=items, draft=draft, counter=rules.counter)
+    written = list(_written(talk))
+    gone = list(_dropped(talk))
+    page, manifest = _page(list(_in_order(request, written, gone, rules.counter)))
+    return page, replace(manifest, step=step)
+
+
+def _fold(messages: tuple[Message, ...], rules: RewriteRules) -> tuple[Draft, FoldStep | None]:
+    settings = rules.fold
+    if settings is None:
+        return Draft(messages=messages, origins=range(len(messages)), notes={}), None
+    if settings.cost is None:
+        folded = CostFold(fold(messages, settings=settings, now=rules.now, counter=rules.counter), None)
+    else:
+        folded = fold_by_cost(messages, fold_key(settings, rules.counter), rules.state)
+    return folded.folded.draft, folded.step
+
+
+class _Written(NamedTuple):
+    """An item of the request as it is sent, by the first of its messages."""
+
+    origin: int
+    part: Part
+    segment: Segment
+
+
+class _Talk(NamedTuple):
+    """A request with its messages one by one: `items` are the items they stand in, `draft` is what becomes of them."""
+
+    request: SentRequest
+    messages: Sequence[Sequence[Message]]
+    flat: tuple[Message, ...]
+    items: Sequence[int]
+    draft: Draft
+    counter: TokenCounter
+
+
+def _written(talk: _Talk) -> Iterator[_Written]:
+    origins, shown, notes, items = talk.draft.origins, talk.draft.messages, talk.draft.notes, talk.items
+    at = 0
+    while at < len(origins):
+        origin, begin = origins[at], at
+        item = items[origin]
+        sent = talk.request.items[item]
+        lead = (sent.lead or ",") if at else ""
+        at += 1
+        if shown[begin] is talk.flat[origin] and origin not in notes and len(talk.messages[item]) == 1:
+            yield _Written(origin, *remember_last(shown[begin], _kept_item, lead + sent.text, item, talk.counter))
+            continue
+        while at < len(origins) and items[origins[at]] == item:
+            at += 1
+        here = dict(zip(origins[begin:at], shown[begin:at], strict=True))
+        yield _Written(origin, _part(talk, item, here), segment((lead + _text(talk, item, here)).encode()))
+
+
+def _text(talk: _Talk, item: int, here: Mapping[int, Message]) -> str:
+    """An item as it is sent, with those of its messages that are sent here."""
+    sent, first = talk.request.items[item], talk.items.index(item)
+    changes = [ItemChange(was, here.get(first + place)) for place, was in enumerate(talk.messages[item])]
+    if all(change.after is change.before for change in changes):
+        return sent.text
+    return dump(edit_item(cast("Object", sent.value), changes)).decode()
+
+
+def _kept_item(message: Message, text: str, item: int, counter: TokenCounter) -> tuple[Part, Segment]:
+    """Most items are as they were in the request before."""
+    tokens = tokens_of(message, counter)
+    part = Part("message", f"messages[{item}]", message.role, tokens, tokens, "kept", None, AS_IT_CAME)
+    return part, segment(text.encode())
+
+
+def _note(origins: Iterable[int], notes: Mapping[int, Note]) -> Note | None:
+    """What was done to the messages of an item, as one note."""
+    found = [notes[origin] for origin in origins if origin in notes]
+    if not found:
+        return None
+    whole = found[0]
+    for note in found[1:]:
+        whole = merge_notes(whole, note)
+    return whole
+
+
+def _part(talk: _Talk, item: int, here: Mapping[int, Message]) -> Part:
+    before = sum([tokens_of(talk.flat[origin], talk.counter) for origin in here])
+    after = sum([tokens_of(message, talk.counter) for message in here.values()])
+    note, role = _note(here, talk.draft.notes), talk.flat[next(iter(here))].role
+    kept = Part("message", f"messages[{item}]", role, before, after, "kept", None, AS_IT_CAME)
+    if note is None:
+        return kept
+    return kept._replace(decision=note.decision, rule=note.rule, reason=note.reason, receipts=note.receipts)
+
+
+def _dropped(talk: _Talk) -> Iterator[_Written]:
+    """Messages that are not sent, each with why."""
+    for origin, note in sorted(talk.draft.notes.items()):
+        if note.decision == "dropped":
+            message, name = talk.flat[origin], f"messages[{talk.items[origin]}]"
+            tokens = tokens_of(message, talk.counter)
+            part = Part("message", name, message.role, tokens, 0, note.decision, note.rule, note.reason)
+            yield _Written(origin, part, NOTHING)
+
+
+def _in_order(
+    request: SentRequest, written: Sequence[_Written], gone: Sequence[_Written], counter: TokenCounter
+) -> Iterator[tuple[Part, Segment]]:
+    """All parts as they stand in the request; one that was left out before the first that came after it."""
+    yield _envelope(request.before, counter)
+    left = list(gone)
+    for one in written:
+        while left and left[0].origin < one.origin:
+            yield left.pop(0)[1:]
+        yield one.part, one.segment
+    yield from [one[1:] for one in left]
+    yield _envelope(request.after, counter)
+
+
+@keep_recent(ENVELOPES)
+def _envelope(text: str, counter: TokenCounter) -> tuple[Part, Segment]:
+    return kept_part("envelope", "envelope", AS_IT_CAME, count_text(text, counter)), segment(text.encode())
+
+
+def _page(parts: Sequence[tuple[Part, Segment]]) -> tuple[Page, Manifest]:
+    counted = sum(part.tokens_after for part, _ in parts)
+    manifest = Manifest(
+        parts=tuple([part for part, _ in parts]),
+        sizes=[len(one.data) for _, one in parts],
+        tokens=TokenCount(tokens=counted, estimated=True),
+    )
+    return Page(segments=tuple([one for _, one in parts if one.data])), manifest

@@ -1,0 +1,137 @@
+"""SQL of relayed requests (X3): each is a run of one call that nobody here works on, so it is never claimed.
+
+It is stored as one that has ended, with an outcome that says there is none yet: a server that is lost while the reply
+streams leaves nothing for anybody to go on with. Its name is what its conversation goes by, and is found by its index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from sqlalchemy import Connection, bindparam, null, select, update
+
+from recto.conversation.log import FoldStep
+from recto.store.database.database import lock_thread, lock_user
+from recto.store.log.entries import decode_entry
+from recto.store.ports import CallEnded, RelayedCall, RunChange, RunEnding, SeenPath, SeenRequest
+from recto.store.runs.admission import check_tokens
+from recto.store.runs.record import GROW_WITH_TITLE, append, begin_call, end_call, storable
+from recto.store.runs.run_queue import ADMITTED, FRESH, MAKE_RUN, NOT_TAKEN, UNANSWERED, enter_thread
+from recto.store.schema import CALLS, LOG, RUNS, micros, moment
+from recto.store.statement import Statement, StatementValues, in_pieces, param
+
+NEWEST = Statement(
+    select(RUNS.c.name)
+    .where(RUNS.c.thread == bindparam("of"), RUNS.c.owner == bindparam("owner_is"))
+    .order_by(RUNS.c.number.desc())
+    .limit(1)
+)
+STEPS = Statement(
+    select(LOG.c.seq, LOG.c.id, LOG.c.time, LOG.c.body, LOG.c.run)
+    .where(LOG.c.thread == bindparam("of"), LOG.c.kind == "fold_step")
+    .order_by(LOG.c.seq)
+)
+SET_ENDING = Statement(
+    update(RUNS)
+    .where(RUNS.c.id == bindparam("this"))
+    .values(
+        outcome=param("how", RUNS.c.outcome),
+        error=param("new_error", RUNS.c.error),
+        usage=param("new_usage", RUNS.c.usage),
+        ended=param("now", RUNS.c.ended),
+        node=null(),
+    )
+)
+START = Statement(
+    update(RUNS).where(RUNS.c.id == bindparam("this")).values(started=param("now", RUNS.c.started), outcome=UNANSWERED)
+)
+
+
+def path_of(connection: Connection, owner: str, names: Sequence[str]) -> SeenPath:
+    """The requests of an owner that went by these names, in their order. Nobody else's are looked at."""
+    found: dict[str, tuple[str, str, str, int]] = {}
+    for some in in_pieces(names):
+        query = select(RUNS.c.name, RUNS.c.id, RUNS.c.thread, CALLS.c.model, RUNS.c.created)
+        query = query.join(CALLS, CALLS.c.run == RUNS.c.id).where(RUNS.c.owner == owner, RUNS.c.name.in_(some))
+        found |= {row.name: (row.id, row.thread, row.model, row.created) for row in connection.execute(query)}
+    path = [(name, *found[name]) for name in names if name in found]
+    newest = {thread: newest_of(connection, owner, thread) for _, _, thread, _, _ in path[-1:]}
+    requests = tuple(
+        [
+            SeenRequest(
+                name=name,
+                run=run,
+                thread=thread,
+                model=model,
+                created=moment(created),
+                is_newest=str(newest.get(thread, "")).startswith(name),
+            )
+            for name, run, thread, model, created in path
+        ]
+    )
+    return SeenPath(requests=requests, steps=_steps(connection, requests))
+
+
+def newest_of(connection: Connection, owner: str, thread: str) -> str | None:
+    """The name of the newest request in a thread of an owner; None where there is none."""
+    rows = NEWEST.rows(connection, {"of": thread, "owner_is": owner})
+    return cast("str", rows[0][0]) if rows else None
+
+
+def _steps(connection: Connection, requests: Sequence[SeenRequest]) -> tuple[FoldStep, ...]:
+    """What was folded on this way: another branch of the conversation has steps of its own."""
+    runs, threads = {one.run for one in requests}, dict.fromkeys(one.thread for one in requests)
+    rows = [row for thread in threads for row in STEPS.rows(connection, {"of": thread}) if row[4] in runs]
+    steps = [
+        decode_entry("fold_step", bytes(body), id=id, seq=seq, time=moment(time))
+        for seq, id, time, body, _ in cast("Sequence[tuple[int, str, int, bytes, str]]", rows)
+    ]
+    return tuple([step for step in steps if isinstance(step, FoldStep)])
+
+
+def begin(connection: Connection, relayed: RelayedCall) -> None:
+    """Store a request before it is sent on, with the step of folding that is made with it."""
+    admission, now = relayed.admission, relayed.call.started
+    lock_user(connection, admission.owner)
+    lock_thread(connection, admission.thread)
+    check_tokens(connection, admission)
+    agent, _ = enter_thread(connection, admission)
+    values: StatementValues = {
+        **{name: getattr(admission, name) for name in ADMITTED},
+        **FRESH,
+        **NOT_TAKEN,
+        "status": "ended",
+        "node": relayed.node,
+        "calls": relayed.call.number,
+        "agent": agent,
+        "created": micros(admission.created),
+        "owner_is": admission.owner,
+    }
+    if not MAKE_RUN.rows(connection, values):
+        # The same request was sent before: it keeps the name, by which the conversation is found.
+        MAKE_RUN.rows(connection, {**values, "name": f"{admission.name}-{admission.id}"})
+    START.count(connection, {"this": admission.id, "now": micros(now)})
+    grown = {"this": admission.thread, "more": 0, "now": micros(now), "first_words": relayed.title}
+    GROW_WITH_TITLE.rows(connection, grown)
+    if relayed.step:
+        append(connection, admission.thread, RunChange(entries=(relayed.step,)), now, run=admission.id)
+    begin_call(connection, admission.id, admission.thread, relayed.call)
+
+
+def end(connection: Connection, run: str, call: CallEnded, ending: RunEnding) -> None:
+    """Write down how it went."""
+    end_call(connection, run, call)
+    values: StatementValues = {
+        "this": run,
+        "how": ending.outcome,
+        "new_error": storable(ending.error),
+        "new_usage": call.usage,
+        "now": micros(call.ended),
+    }
+    SET_ENDING.count(connection, values)
+
+
+def size_of(relayed: RelayedCall) -> int:
+    """About how many bytes it writes."""
+    return len(relayed.call.manifest) + sum([len(segment.data) for segment in relayed.call.segments])

@@ -1,0 +1,263 @@
+"""What becomes of a request of another agent before it is sent on: read, told by its prefix, folded, stored (X3)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import NamedTuple, TypeVar
+
+from recto.config.gateway_settings import GatewaySettings
+from recto.config.run_settings import UNBOUNDED, Bounds
+from recto.conversation.json import dump
+from recto.conversation.log import FoldStep
+from recto.conversation.messages import Message
+from recto.conversation.title import title_from
+from recto.errors import WireError
+from recto.models.prices import Prices, cache_prices
+from recto.models.upstream import Upstream
+from recto.models.wire_protocol import ProviderSdk
+from recto.page.body import Page
+from recto.page.fold.agent_tools import known_tools, rule_for
+from recto.page.fold.cache_state import FIRST_CALL, GAP, MODEL_CHANGED, CacheState
+from recto.page.fold.cost_settings import CostSettings, placeholder_in
+from recto.page.fold.fold_settings import FoldSettings
+from recto.page.fold.rules import RULES, rules_in
+from recto.page.manifest import Manifest
+from recto.page.request.rewrite import RewriteRules, pass_on, rewrite
+from recto.page.request.sent_request import SentRequest, first_words, heads_of, messages_in, parse_request
+from recto.page.wire.base import Wire
+from recto.page.wire.formats import wire_named
+from recto.store.ports import Admission, CallBegun, RelayedCall, SeenPath, SeenRequest
+from recto.store.store import Store
+from recto.telemetry import Telemetry
+from recto.worker.gateway.remembered import ItemKey, RememberedItems
+
+# Whose threads relayed requests are, where those of runs have an agent.
+AGENT = "gateway"
+# Each is a run of one call.
+CALL = 1
+# A longer body is read and folded in a thread of its own.
+LONG_BODY = 262_144
+# Conversations that are known without asking the store, and for how long: what is old may have been cleaned away.
+KNOWN, KNOWN_LIFE = 1_024, timedelta(hours=1)
+BYTES_A_TOKEN = 4
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelayedRequest:
+    """A request that is stored and ready to be sent: its run, the model it asks for, its page and manifest."""
+
+    run: str
+    model: str
+    page: Page
+    manifest: Manifest
+    started: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatewayParts:
+    """What a gateway works with. `upstreams` are providers, by the SDK that asks."""
+
+    store: Store
+    upstreams: Mapping[ProviderSdk, Upstream]
+    items: RememberedItems
+    settings: GatewaySettings
+    prices: Prices
+    telemetry: Telemetry
+    clock: Callable[[], datetime]
+    new_id: Callable[[], str]
+    node: str
+    bounds: Bounds = UNBOUNDED
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Taken:
+    """A request that was read: what its conversation goes by up to each message, and what is known of it."""
+
+    owner: str
+    wire: Wire
+    model: str
+    request: SentRequest
+    heads: tuple[str, ...]
+    path: SeenPath
+    now: datetime
+
+    @property
+    def last(self) -> SeenRequest | None:
+        """The request that this one continues."""
+        return self.path.requests[-1] if self.path.requests else None
+
+    def times(self) -> list[datetime]:
+        """When each message came first."""
+        seen, times = {one.name: one.created for one in self.path.requests}, list[datetime]()
+        newest = self.now
+        for head in reversed(self.heads):
+            newest = min(newest, seen.get(head, newest))
+            times.append(newest)
+        return times[::-1]
+
+
+class _Known(NamedTuple):
+    """A conversation as it was left: what it grew by, the hashes of its last page, and when that was."""
+
+    path: SeenPath
+    hashes: frozenset[bytes]
+    at: datetime
+
+
+class Gateway:
+    """Relays requests of other agents."""
+
+    def __init__(self, parts: GatewayParts) -> None:
+        self.parts = parts
+        self._fold = fold_settings(parts.settings)
+        self._known = OrderedDict[tuple[str, str], _Known]()
+
+    async def take(self, owner: str, upstream: Upstream, body: bytes) -> RelayedRequest:
+        """Read a request, fold it and store it. What is no request raises a WireError."""
+        parts, began = self.parts, time.perf_counter()
+        request = await _aside(body, lambda: parse_request(body))
+        wire = wire_named(upstream.wire)
+        heads = heads_of(request.items, wire)
+        path, stored = await self._find(owner, heads)
+        model = upstream.name_of(request.model)
+        taken = _Taken(owner=owner, wire=wire, model=model, request=request, heads=heads, path=path, now=parts.clock())
+        prices = cache_prices(model, len(body) // BYTES_A_TOKEN, parts.prices)
+        state = CacheState(
+            model=model,
+            prices=prices,
+            steps=tuple([step for step in path.steps if step.model == model]),
+            cold=_why_cold(taken, self._fold),
+            is_settled=taken.last is not None and taken.last.name == heads[-1],
+        )
+        page, manifest = await _aside(body, lambda: self._set_page(taken, state))
+        parts.telemetry.page.took(time.perf_counter() - began)
+        parts.telemetry.page.record(manifest)
+        return await self._store(taken, page, manifest, stored)
+
+    async def _find(self, owner: str, heads: tuple[str, ...]) -> tuple[SeenPath, frozenset[bytes]]:
+        """What the conversation grew by, and what of its last page is stored, as far as this process knows.
+
+        What is remembered of it counts where its thread is still as it was left; else the store is asked.
+        """
+        for head in dict.fromkeys(reversed(heads)):
+            known = self._known.pop((owner, head), None)
+            if known is None:
+                continue
+            newest = await self.parts.store.newest_relayed(owner, known.path.requests[-1].thread)
+            if newest and newest.startswith(head) and self.parts.clock() - known.at < KNOWN_LIFE:
+                return known.path, known.hashes
+            break
+        return await self.parts.store.relayed_path(owner, tuple(dict.fromkeys(heads))), frozenset()
+
+    async def aclose(self) -> None:
+        """Close every connection to providers."""
+        for upstream in self.parts.upstreams.values():
+            await upstream.aclose()
+
+    def _set_page(self, taken: _Taken, state: CacheState) -> tuple[Page, Manifest]:
+        """The request as it is sent on. On doubt it is sent as it came."""
+        request = taken.request
+        if request.doubt:
+            return pass_on(request, request.doubt)
+        try:
+            messages = self._messages(taken)
+        except WireError as error:
+            return pass_on(request, str(error))
+        return rewrite(request, messages, RewriteRules(fold=self._fold, state=state, now=taken.now))
+
+    def _messages(self, taken: _Taken) -> list[tuple[Message, ...]]:
+        found, before = list[tuple[Message, ...]](), ""
+        for place, (item, head, at) in enumerate(zip(taken.request.items, taken.heads, taken.times(), strict=True)):
+            # Instructions leave what a conversation goes by as it is, so nothing tells two of them apart.
+            key = ItemKey(taken.owner, head) if head != before and not item.is_instruction else None
+            messages = self.parts.items.find(key) if key else None
+            if messages is None:
+                messages = messages_in(item, place, taken.wire, head, at)
+                if key:
+                    self.parts.items.keep(key, len(item.text), messages)
+            found.append(messages)
+            before = head
+        return found
+
+    async def _store(self, taken: _Taken, page: Page, manifest: Manifest, stored: frozenset[bytes]) -> RelayedRequest:
+        parts, run, last = self.parts, self.parts.new_id(), taken.last
+        thread = last.thread if last and last.is_newest else parts.new_id()
+        admission = Admission(
+            id=run,
+            name=taken.heads[-1],
+            owner=taken.owner,
+            thread=thread,
+            input=dump({"threadId": thread, "runId": taken.heads[-1], "messages": []}),
+            response_id=parts.new_id(),
+            created=taken.now,
+            agent=AGENT,
+            bounds=parts.bounds,
+        )
+        known = stored if last and last.is_newest else frozenset[bytes]()
+        hashes = [segment.sha256 for segment in page.segments]
+        call = CallBegun(
+            number=CALL,
+            purpose="reply",
+            model=taken.model,
+            digest=page.digest,
+            shared=0,
+            hashes=b"".join(hashes),
+            segments=[segment for segment in page.segments if segment.sha256 not in known],
+            manifest=dump(manifest.stored()),
+            started=taken.now,
+        )
+        step = replace(manifest.step, id=parts.new_id(), time=taken.now) if manifest.step else None
+        title = title_from(first_words(taken.request.items))
+        relayed = RelayedCall(admission=admission, call=call, node=parts.node, title=title, step=step)
+        await parts.store.begin_relayed(relayed)
+        self._remember(taken, run, thread, step, frozenset(hashes))
+        return RelayedRequest(run=run, model=taken.request.model, page=page, manifest=manifest, started=taken.now)
+
+    def _remember(self, taken: _Taken, run: str, thread: str, step: FoldStep | None, hashes: frozenset[bytes]) -> None:
+        """Know this request from now on, as the one that its conversation goes on from."""
+        name, path = taken.heads[-1], taken.path
+        # The same request again: the first of them is the one that is found.
+        is_again = taken.last is not None and taken.last.name == name
+        before = path.requests[:-1] if is_again else path.requests
+        this = SeenRequest(name=name, run=run, thread=thread, model=taken.model, created=taken.now, is_newest=True)
+        newest = taken.last if is_again and taken.last else this
+        steps = (*path.steps, step) if step else path.steps
+        while len(self._known) >= KNOWN:
+            self._known.popitem(last=False)
+        seen = SeenPath(requests=(*before, newest), steps=steps)
+        self._known[taken.owner, name] = _Known(path=seen, hashes=hashes, at=taken.now)
+
+
+def fold_settings(settings: GatewaySettings) -> FoldSettings | None:
+    """How requests are folded, by the names that all known agents have for their tools; None: they are not."""
+    if settings.fold == "none":
+        return None
+    tools = known_tools()
+    rules = tuple([rule_for(rule, tools) for rule in rules_in(settings.locale, RULES)])
+    if settings.fold == "eager":
+        return FoldSettings(rules=tuple([rule for rule in rules if rule.on]))
+    placeholder = placeholder_in(settings.locale, has_recall=False)
+    return FoldSettings(
+        rules=rules, cost=CostSettings(edits=tools.edits, quotes=tools.quote_args, placeholder=placeholder)
+    )
+
+
+def _why_cold(taken: _Taken, fold: FoldSettings | None) -> str:
+    """Why the beginning of the page is in no cache, as far as the requests before it tell."""
+    last = taken.last
+    if last is None:
+        return FIRST_CALL
+    if last.model != taken.model:
+        return MODEL_CHANGED
+    minutes = (fold.cost if fold and fold.cost else CostSettings()).cache_minutes
+    return GAP if taken.now - last.created > timedelta(minutes=minutes) else ""
+
+
+async def _aside(body: bytes, work: Callable[[], Result]) -> Result:
+    return await asyncio.to_thread(work) if len(body) > LONG_BODY else work()

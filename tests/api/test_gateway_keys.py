@@ -1,0 +1,222 @@
+"""Who may use the gateway, with whose key their requests go on, and what each of them can see."""
+
+import os
+import signal
+import threading
+from collections.abc import Generator, Mapping
+from http.client import HTTPException
+from pathlib import Path
+from typing import cast
+
+import anthropic
+import openai
+import pytest
+
+from recto.conversation.json import Json, dump
+from recto.testing.client import TOKEN, request
+from recto.testing.model_server import Answer
+from recto.testing.process import NotStarted
+from tests.api.relaying_server import (
+    ALICE,
+    BOB,
+    CHAT,
+    LOOKER,
+    MESSAGES,
+    SERVER_KEYS,
+    Relaying,
+    relaying_server,
+    reply_to,
+    user,
+)
+
+OWN, OTHER = "sk-own-key-of-a-caller-1", "sk-own-key-of-a-caller-2"
+BODY: dict[str, Json] = {"model": "m", "stream": True, "messages": [user("A secret of mine.")]}
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbm4iLCJleHAiOjF9.c2lnbmVk"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Relaying]:
+    settings = {"RECTO_JWT_SECRET": "a-secret-that-signs-tokens-of-32-and-more", "RECTO_GATEWAY_BYTES": "65536"}
+    with relaying_server(tmp_path_factory.mktemp("keys"), settings) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def users_only(tmp_path_factory: pytest.TempPathFactory) -> Generator[Relaying]:
+    """As it is where nobody set anything: no key of a caller is taken, and this one has none of its own for OpenAI."""
+    settings = {"RECTO_GATEWAY_KEYS": "users", "OPENAI_API_KEY": "", "RECTO_MODEL": "demo"}
+    with relaying_server(tmp_path_factory.mktemp("users"), settings, "gateway") as made:
+        yield made
+
+
+def test_X3_a_callers_own_key_goes_on_as_it_came_and_the_servers_does_not(server: Relaying):
+    server.post(CHAT, BODY, OWN)
+    assert server.sent.headers["authorization"] == f"Bearer {OWN}"
+    server.post(MESSAGES, {**BODY, "max_tokens": 9}, None, x_api_key=OWN)
+    assert server.sent.headers["x-api-key"] == OWN
+    assert "authorization" not in server.sent.headers
+    assert not any(key in str(server.sent.headers) for key in SERVER_KEYS)
+
+
+def test_X3_nobody_sees_or_joins_the_conversation_of_another_key(server: Relaying):
+    for key in (OWN, OTHER, ALICE, BOB):
+        server.post(CHAT, {**BODY, "messages": [user("The same words.")]}, key)
+    calls = dict[str, str]()
+    for key in (OWN, OTHER, ALICE, BOB):
+        found = [row for row in server.rows("/threads", "threads", key) if row["title"] == "The same words."]
+        assert len(found) == 1
+        (row,) = server.rows(f"/threads/{found[0]['id']}/calls", "calls", key)
+        calls[key] = str(row["run"])
+    assert len(set(calls.values())) == 4
+    for key in calls:
+        for other in calls.keys() - {key}:
+            assert server.get(f"/api/v1/agent/runs/{calls[other]}/calls/1", key).status == 404
+    assert server.newest_call(OWN)["verified"] is True
+
+
+def test_X3_a_key_of_a_provider_opens_nothing_but_the_gateway(server: Relaying):
+    for method, path in (("GET", "/api/v1/agents"), ("GET", "/api/v1/me"), ("POST", "/api/v1/agent/runs")):
+        reply = request(server.url, method, path, {} if method == "POST" else None, token=OWN)
+        assert reply.status == 403, (path, reply.body)
+    server.post(CHAT, BODY, OWN)
+    threads = server.rows("/threads", "threads", OWN)
+    deleted = request(server.url, "DELETE", f"/api/v1/agent/threads/{threads[0]['id']}", token=OWN)
+    assert (deleted.status, deleted.json["code"]) == (403, "read_only")
+
+
+def test_X3_no_credential_of_this_server_ever_reaches_a_provider(server: Relaying):
+    before = len(server.model.requests)
+    # One that ran out, one beside a caller's own, one that may only look, and none at all.
+    assert server.post(CHAT, BODY, JWT).status == 401
+    assert server.post(CHAT, BODY, OWN, x_api_key=ALICE).status == 401
+    assert server.post(CHAT, BODY, LOOKER).status == 403
+    assert server.post(CHAT, BODY, None).status == 401
+    assert len(server.model.requests) == before
+    server.post(CHAT, BODY, ALICE, cookie=f"key={ALICE}", api_key=ALICE, proxy_authorization=ALICE)
+    assert ALICE not in str(server.sent.headers)
+    assert server.sent.headers["authorization"] == f"Bearer {SERVER_KEYS[0]}"
+
+
+def test_X3_where_callers_are_not_taken_an_unknown_key_spends_nothing(users_only: Relaying):
+    with (
+        anthropic.Anthropic(base_url=users_only.url, api_key=OWN, max_retries=0) as client,
+        pytest.raises(anthropic.AuthenticationError, match="not one of this server's"),
+    ):
+        client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "hi"}])
+    with (
+        openai.OpenAI(base_url=f"{users_only.url}/v1", api_key=OWN, max_retries=0) as chat,
+        pytest.raises(openai.AuthenticationError, match="not one of this server's") as refused,
+    ):
+        chat.chat.completions.create(model="m", messages=[{"role": "user", "content": "hi"}])
+    assert refused.value.code == "unauthorized"
+    assert users_only.model.requests == []
+
+
+def test_X3_a_server_without_a_key_says_which_one_to_set(users_only: Relaying):
+    reply = users_only.post(CHAT, BODY)
+    assert reply.status == 403
+    assert "OPENAI_API_KEY" in str(cast("Mapping[str, Json]", reply.json["error"])["message"])
+
+
+def test_X3_recto_gateway_serves_that_and_a_look_at_it_and_nothing_else(users_only: Relaying):
+    done = users_only.post(MESSAGES, {**BODY, "max_tokens": 9})
+    assert done.status == 200
+    assert users_only.newest_call()["verified"] is True
+    assert request(users_only.url, "GET", "/healthz", token=None).status == 200
+    assert request(users_only.url, "GET", "/metrics", token=TOKEN).status == 200
+    for method, path in (("POST", "/api/v1/agent/runs"), ("POST", "/api/v1/chat"), ("GET", "/api/v1/agents")):
+        assert request(users_only.url, method, path, {} if method == "POST" else None, token=ALICE).status in (404, 405)
+    assert "is listening on" in users_only.process.output
+
+
+def test_X3_keys_of_users_are_refused_where_only_callers_are_taken(tmp_path: Path):
+    with relaying_server(tmp_path, {"RECTO_GATEWAY_KEYS": "callers"}, "gateway") as callers:
+        assert callers.post(CHAT, BODY, OWN).status == 200
+        reply = callers.post(CHAT, BODY, ALICE)
+        assert (reply.status, len(callers.model.requests)) == (403, 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        (b"not JSON", 400, "is no JSON"),
+        (dump({"model": "m"}), 400, "a list with at least one message"),
+        (dump({"model": "m", "messages": []}), 400, "a list with at least one message"),
+        (dump({**BODY, "more": "x" * 70_000}), 413, "size limit"),
+    ],
+)
+@pytest.mark.parametrize("path", [CHAT, MESSAGES])
+def test_X3_what_is_no_request_is_refused_as_each_sdk_expects_it(
+    server: Relaying, path: str, body: bytes, status: int, words: str
+):
+    before = len(server.model.requests)
+    reply = server.post(path, body)
+    error = cast("Mapping[str, Json]", reply.json["error"])
+    assert reply.status == status
+    assert words in str(error["message"])
+    fields = {"type", "message"} if path == MESSAGES else {"message", "type", "param", "code"}
+    assert error.keys() == fields
+    assert (reply.json.get("type") == "error") == (path == MESSAGES)
+    assert len(server.model.requests) == before
+
+
+def test_X3_limits_are_told_with_the_seconds_to_wait(tmp_path: Path):
+    settings = {"RECTO_GATEWAY_USER_CALLS": "1", "RECTO_USER_TOKENS": "20", "RECTO_GATEWAY_FIRST_BYTE_SECONDS": "0.5"}
+    go = threading.Event()
+    with relaying_server(tmp_path, settings) as limited:
+        limited.scripts.append(lambda made: Answer(text="a b", hold=go, hold_after=1))
+        first = threading.Thread(target=limited.post, args=(CHAT, BODY))
+        first.start()
+        assert limited.model.wait_requests(1)[0].wait_held()
+        reply = limited.post(CHAT, BODY)
+        assert (reply.status, reply.headers["retry-after"]) == (429, "5")
+        go.set()
+        first.join()
+        limited.scripts[:] = [lambda made: reply_to(made, "one")]
+        assert limited.post(CHAT, BODY).status == 200
+        for path in (CHAT, "/v1/responses"):
+            reply = limited.post(path, {**BODY, "messages": [user("More?")]})
+            assert (reply.status, "tokens today" in reply.body.decode()) == (429, True)
+        limited.scripts[:] = [lambda _made: Answer(hang=True)]
+        reply = limited.post(MESSAGES, {**BODY, "max_tokens": 9}, BOB)
+        kind = cast("Mapping[str, Json]", reply.json["error"])["type"]
+        assert (reply.status, kind) == (504, "timeout_error")
+
+
+def test_X3_a_server_that_is_lost_while_it_relays_leaves_a_call_that_says_so(tmp_path: Path):
+    go = threading.Event()
+    with relaying_server(tmp_path) as before:
+        before.scripts.append(lambda made: Answer(text="a b c", hold=go, hold_after=2))
+        asked = threading.Thread(target=_ignoring, args=(before,))
+        asked.start()
+        assert before.model.wait_requests(1)[0].wait_held()
+        (thread,) = before.rows("/threads", "threads")
+        (run,) = before.rows(f"/threads/{thread['id']}/runs", "runs")
+        assert (run["status"], run["outcome"]) == ("running", "unanswered")
+        os.kill(before.process.pid, signal.SIGKILL)
+        asked.join()
+    with relaying_server(tmp_path) as after:
+        (run,) = after.rows(f"/threads/{thread['id']}/runs", "runs")
+        assert (run["status"], run["outcome"]) == ("failed", "lost")
+        call = after.newest_call()
+        assert (call["verified"], call["page"], call["ended"]) == (True, BODY, None)
+
+
+def _ignoring(server: Relaying) -> None:
+    try:
+        server.post(CHAT, BODY)
+    except (OSError, HTTPException):
+        return
+
+
+def test_X3_what_goes_through_is_counted_as_every_call_is(server: Relaying):
+    server.post(CHAT, {**BODY, "model": "counted"})
+    lines = request(server.url, "GET", "/metrics", token=TOKEN).body.decode()
+    assert 'recto_model_calls_total{model="openai:counted",result="replied"} 1.0' in lines
+    assert 'recto_tokens_total{kind="input",model="openai:counted"} 10.0' in lines
+    assert 'recto_runs_total{agent="gateway",outcome="done"}' in lines
+
+
+def test_X3_an_address_that_is_none_is_told_before_anything_is_served(tmp_path: Path):
+    with pytest.raises(NotStarted, match="ANTHROPIC_BASE_URL"), relaying_server(tmp_path, {"ANTHROPIC_BASE_URL": "x"}):
+        pass

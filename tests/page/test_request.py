@@ -1,0 +1,203 @@
+"""Requests of other agents: what is not folded and not repaired goes on as the very bytes that came."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recto.conversation.json import Json, dump, load
+from recto.conversation.messages import Message
+from recto.errors import WireError
+from recto.page.body import Page
+from recto.page.fold.agent_tools import known_tools, rule_for
+from recto.page.fold.fold_settings import FoldSettings
+from recto.page.fold.rules import RULES, rules_in
+from recto.page.manifest import Manifest
+from recto.page.request.rewrite import RewriteRules, pass_on, rewrite
+from recto.page.request.sent_request import SentRequest, heads_of, messages_in, parse_request
+from recto.page.wire.anthropic import ANTHROPIC
+from recto.page.wire.base import Wire
+from recto.page.wire.openai import OPENAI
+from tests.api.relaying_server import message_reads, reads, user
+
+NOW = datetime(2026, 5, 14, 12, tzinfo=UTC)
+EAGER = FoldSettings(rules=tuple([rule_for(rule, known_tools()) for rule in rules_in("en", RULES) if rule.on]))
+FOLDED = "[An older read of this file, folded: see the newest one]"
+CALL: dict[str, Json] = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}, "extra": 1}
+USE: dict[str, Json] = {"type": "tool_use", "id": "c1", "name": "look", "input": {}, "cache_control": {"type": "x"}}
+
+
+def messages_of(request: SentRequest, wire: Wire) -> list[tuple[Message, ...]]:
+    heads = heads_of(request.items, wire)
+    return [messages_in(item, n, wire, heads[n], NOW) for n, item in enumerate(request.items)]
+
+
+def rewritten(body: bytes, wire: Wire, fold: FoldSettings | None = EAGER) -> tuple[Page, Manifest]:
+    request = parse_request(body)
+    return rewrite(request, messages_of(request, wire), RewriteRules(fold=fold, now=NOW))
+
+
+def sent(messages: Sequence[Json], wire: Wire = OPENAI) -> tuple[list[dict[str, Json]], Manifest]:
+    """The messages as they are sent on, and the manifest."""
+    page, manifest = rewritten(dump({"model": "m", "messages": messages}), wire)
+    assert sum(manifest.sizes) == len(page.body)
+    body = cast("Mapping[str, Json]", load(page.body))
+    return cast("list[dict[str, Json]]", body["messages"]), manifest
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+words = st.text(min_size=1, max_size=8).filter(str.strip)
+
+
+def said_with(said: str, more: Json) -> Json:
+    return {**user(said), "meta": more}
+
+
+chat = st.lists(st.builds(said_with, words, values), min_size=1, max_size=4)
+
+
+@given(
+    messages=chat,
+    before=st.dictionaries(st.text(max_size=6), values, max_size=3),
+    after=st.dictionaries(st.text(max_size=6), values, max_size=3),
+    indent=st.sampled_from([None, 0, 2, "\t"]),
+    separators=st.sampled_from([(",", ":"), (" , ", " : "), (",\r\n", ": ")]),
+)
+def test_X3_a_request_that_nothing_is_done_to_goes_on_as_the_bytes_that_came(
+    messages: list[Json],
+    before: dict[str, Json],
+    after: dict[str, Json],
+    indent: int | str | None,
+    separators: tuple[str, str],
+):
+    fields = {**before, "messages": messages, **{name: one for name, one in after.items() if name != "messages"}}
+    body = json.dumps(fields, indent=indent, ensure_ascii=indent is None, separators=separators).encode()
+    page, manifest = rewritten(b" \n" + body + b"\t", OPENAI)
+    assert page.body == b" \n" + body + b"\t"
+    assert {part.decision for part in manifest.parts} == {"kept"}
+    assert pass_on(parse_request(body), "why")[0].body == body
+
+
+def test_X3_of_a_folded_result_the_words_alone_are_others_and_all_else_stands_as_it_was_written():
+    messages = reads(8, 50)
+    messages[2] |= {"name": "kept", "odd": [1, {"a": None}]}
+    body = json.dumps({"temperature": 0.1, "messages": messages, "tools": [], "x": "é"}, indent=1).encode()
+    page, manifest = rewritten(body, OPENAI)
+    found = cast("dict[str, Json]", load(page.body))
+    expected = [
+        {**one, "content": FOLDED} if one["role"] == "tool" and place < 8 else one for place, one in enumerate(messages)
+    ]
+    assert found == {"temperature": 0.1, "messages": expected, "tools": [], "x": "é"}
+    # What comes behind the last that was folded is byte for byte what came.
+    tail = body[body.index(b'"call_3"') :].partition(b'"call_4"')[2]
+    assert page.body.endswith(tail)
+    assert [part.source for part in manifest.parts if part.decision == "folded"] == [
+        "messages[2]",
+        "messages[4]",
+        "messages[6]",
+    ]
+
+
+def test_X3_a_folded_block_of_anthropic_keeps_its_id_its_mark_and_its_neighbours():
+    messages = message_reads(8, 50)
+    first = cast("list[dict[str, Json]]", messages[2]["content"])
+    first[0] |= {"cache_control": {"type": "ephemeral"}, "content": [{"type": "text", "text": "word " * 50}]}
+    first.append({"type": "text", "text": "and this?"})
+    found, _ = sent(messages, ANTHROPIC)
+    block = {**first[0], "content": [{"type": "text", "text": FOLDED}]}
+    assert found[2] == {"role": "user", "content": [block, {"type": "text", "text": "and this?"}]}
+    assert found[-1] == messages[-1]
+
+
+@pytest.mark.parametrize("order", ["tail", "middle"])
+def test_X3_R10_a_call_without_a_result_is_taken_out_of_chat_completions(order: str):
+    said: dict[str, Json] = {"role": "assistant", "content": "I look.", "tool_calls": [CALL], "odd": 1}
+    messages = [user("hi"), said, *([user("and?")] if order == "middle" else [])]
+    found, manifest = sent(messages)
+    assert found[1] == {"role": "assistant", "content": "I look.", "odd": 1}
+    assert [part.rule for part in manifest.parts if part.decision == "repaired"] == ["R10"]
+
+
+def test_X3_R10_of_two_calls_the_one_that_was_answered_stays_with_its_own_fields():
+    calls: list[Json] = [CALL, {**CALL, "id": "c2"}]
+    said: dict[str, Json] = {"role": "assistant", "content": None, "tool_calls": calls}
+    result: dict[str, Json] = {"role": "tool", "tool_call_id": "c1", "content": "done"}
+    found, _ = sent([user("hi"), said, result, user("and?")])
+    assert found[1] == {"role": "assistant", "content": None, "tool_calls": [CALL]}
+    assert found[2:] == [result, user("and?")]
+
+
+def test_X3_R10_a_result_without_a_call_is_left_out_and_one_that_came_late_moves_up():
+    said: dict[str, Json] = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+    result: dict[str, Json] = {"role": "tool", "tool_call_id": "c1", "content": "done"}
+    orphan: dict[str, Json] = {"role": "tool", "tool_call_id": "c9", "content": "of nobody"}
+    found, manifest = sent([orphan, user("hi"), said, user("well?"), result])
+    assert found == [user("hi"), said, result, user("well?")]
+    dropped = [(part.source, part.tokens_after) for part in manifest.parts if part.decision == "dropped"]
+    assert dropped == [("messages[0]", 0)]
+
+
+def test_X3_R10_blocks_of_anthropic_are_repaired_in_their_turns():
+    said: dict[str, Json] = {"role": "assistant", "content": [{"type": "text", "text": "I look."}, USE]}
+    result: dict[str, Json] = {"type": "tool_result", "tool_use_id": "c1", "content": "done"}
+    orphan: dict[str, Json] = {"type": "tool_result", "tool_use_id": "c9", "content": "of nobody"}
+    words: dict[str, Json] = {"type": "text", "text": "well?"}
+    found, _ = sent([user("hi"), said, user("wait"), {"role": "user", "content": [orphan, result, words]}], ANTHROPIC)
+    assert found == [
+        user("hi"),
+        said,
+        {"role": "user", "content": [result]},
+        user("wait"),
+        {"role": "user", "content": [words]},
+    ]
+    found, _ = sent([user("hi"), said, user("never mind")], ANTHROPIC)
+    assert found[1] == {"role": "assistant", "content": [{"type": "text", "text": "I look."}]}
+
+
+def test_X3_a_conversation_goes_by_its_words_and_not_by_marks_instructions_or_how_they_are_written():
+    plain = parse_request(dump({"messages": [user("hi"), user("you")]}))
+    marked: Json = {
+        "role": "user",
+        "content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}],
+    }
+    told: Json = {"role": "system", "content": "It is Monday."}
+    other = parse_request(json.dumps({"messages": [told, marked, user("you")]}, indent=3).encode())
+    assert heads_of(plain.items, ANTHROPIC) == heads_of(other.items, ANTHROPIC)[1:]
+    changed = parse_request(dump({"messages": [user("ho"), user("you")]}))
+    assert not set(heads_of(plain.items, OPENAI)) & set(heads_of(changed.items, OPENAI))
+    assert not set(heads_of(plain.items, OPENAI)) & set(heads_of(plain.items, ANTHROPIC))
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b"", "is no JSON"),
+        (b"[]", "is no JSON"),
+        (b'{1: 2, "messages": [{}]}', "a name is missing"),
+        (b'{"messages": [1', "is no JSON"),
+        (b'{"messages": [{"a": 1}]} {}', "more than one value"),
+        (b'{"messages": []}', "a list with at least one message"),
+        (b'{"model": "m"}', "a list with at least one message"),
+        (b'{"messages": "hi"}', "a list with at least one message"),
+        (b'{"messages": ["\xff"]}', "cannot be read as JSON"),
+        (b'{"messages": ' + b"[" * 100_000, "cannot be read as JSON"),
+    ],
+)
+def test_X3_what_is_no_request_is_refused_with_what_is_wrong(body: bytes, problem: str):
+    with pytest.raises(WireError, match=problem):
+        parse_request(body)
+
+
+def test_X3_a_role_nobody_knows_is_told_by_its_place_and_two_lists_of_messages_are_a_doubt():
+    request = parse_request(dump({"messages": [user("hi"), {"role": "wizard", "content": "!"}]}))
+    with pytest.raises(WireError, match=r"messages\[1\].role: 'wizard' is no role"):
+        messages_of(request, OPENAI)
+    assert parse_request(b'{"messages": [{}], "messages": [{}]}').doubt == "`messages` stands in it twice"
