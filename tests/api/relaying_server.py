@@ -117,7 +117,8 @@ def reads(count: int, size: int, name: str = "read") -> list[dict[str, Json]]:
         function: Json = {"name": name, "arguments": '{"path": "a.py"}'}
         asked: dict[str, Json] = {"role": "assistant", "content": None, "tool_calls": [{**call, "function": function}]}
         words = f"{number} " + "word " * size
-        found += [asked, {"role": "tool", "tool_call_id": f"call_{number}", "content": words}]
+        answer: dict[str, Json] = {"role": "tool", "tool_call_id": f"call_{number}", "content": words}
+        found += [asked, answer]
     return found
 
 
@@ -129,5 +130,6 @@ def message_reads(count: int, size: int, name: str = "Read") -> list[dict[str, J
         words = f"{number} " + "word " * size
         result: Json = {"type": "tool_result", "tool_use_id": f"call_{number}", "content": words}
         asked: dict[str, Json] = {"role": "assistant", "content": [call]}
-        found += [asked, {"role": "user", "content": [result]}]
+        answer: dict[str, Json] = {"role": "user", "content": [result]}
+        found += [asked, answer]
     return found

@@ -162,6 +162,8 @@ def test_X3_what_was_folded_stays_folded_and_the_next_request_begins_with_the_la
             rules = {str(part["rule"]) for part in cast("Sequence[Mapping[str, Json]]", step["parts"])}
             assert rules == {"None", "X2"}
             assert len(fresh.rows("/threads", "threads")) == 1
+            saved = fresh.get("/api/v1/agent/savings").body.decode()
+            assert ('"agent":"gateway"' in saved, '"X2"' in saved) == (True, True)
         else:
             assert len([place for place, one in enumerate(second) if one != grown[place]]) == len(folded) + 1
 

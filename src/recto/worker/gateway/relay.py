@@ -23,7 +23,7 @@ from recto.models.wire_protocol import ProviderSdk
 from recto.page.body import Page
 from recto.page.fold.agent_tools import known_tools, rule_for
 from recto.page.fold.cache_state import FIRST_CALL, GAP, MODEL_CHANGED, CacheState
-from recto.page.fold.cost_settings import CostSettings, placeholder_in
+from recto.page.fold.cost_settings import USUAL_PRICES, CachePrices, CostSettings, placeholder_in
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.rules import RULES, rules_in
 from recto.page.manifest import Manifest
@@ -50,13 +50,18 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, kw_only=True)
 class RelayedRequest:
-    """A request that is stored and ready to be sent: its run, the model it asks for, its page and manifest."""
+    """A request that is stored and ready to be sent: its run, the model it asks for, its page and manifest.
+
+    `cold` says why the beginning of the page is in no cache, where it is not.
+    """
 
     run: str
     model: str
     page: Page
     manifest: Manifest
     started: datetime
+    prices: CachePrices = USUAL_PRICES
+    cold: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,8 +142,11 @@ class Gateway:
         )
         page, manifest = await _aside(body, lambda: self._set_page(taken, state))
         parts.telemetry.page.took(time.perf_counter() - began)
-        parts.telemetry.page.record(manifest)
-        return await self._store(taken, page, manifest, stored)
+        parts.telemetry.page.record(manifest, AGENT)
+        if manifest.step:
+            parts.telemetry.page.stepped(AGENT, manifest.step.cause)
+        relayed = await self._store(taken, page, manifest, stored)
+        return replace(relayed, prices=prices, cold=state.cold)
 
     async def _find(self, owner: str, heads: tuple[str, ...]) -> tuple[SeenPath, frozenset[bytes]]:
         """What the conversation grew by, and what of its last page is stored, as far as this process knows.

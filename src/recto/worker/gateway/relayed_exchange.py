@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from recto.conversation.json import dump
@@ -18,10 +19,14 @@ from recto.models.ports import CallDelta, ReasoningDelta, ReplyEnd, TextDelta, U
 from recto.models.sse import EventReader
 from recto.models.upstream import Upstream, UpstreamRequest
 from recto.models.wire_protocol import ReplyReader
+from recto.page.fold.cache_state import FIRST_CALL, GAP
+from recto.page.prefix import SentPage
+from recto.page.savings import Saving, savings_of
 from recto.page.text.tokens import OFFLINE
 from recto.store.ports import CallEnded, RunEnding
 from recto.worker.account import Account, charge, report_usage, seconds_between
 from recto.worker.gateway.relay import AGENT, CALL, Gateway, RelayedRequest
+from recto.worker.model.call_savings import stored_page_before
 
 LOGGER = logging.getLogger("recto.gateway")
 STREAM, JSON = "text/event-stream", "application/json"
@@ -202,9 +207,20 @@ class RelayedExchange:
             error=error,
         )
         if relayed:
+            call = replace(call, savings=await self._savings(relayed, model) if outcome == DONE else ())
+            parts.telemetry.page.saved(AGENT, call.savings, parts.prices.currency)
             await parts.store.end_relayed(relayed.run, call, RunEnding(outcome=outcome, error=error))
         elif usage:
             await parts.store.spend(self._owner, call)
+
+    async def _savings(self, relayed: RelayedRequest, model: str) -> tuple[Saving, ...]:
+        """What folding saved in a call that was answered. Where nothing is folded, its agent alone decides."""
+        if not any(part.receipts for part in relayed.manifest.parts):
+            return ()
+        is_gone = relayed.cold in (FIRST_CALL, GAP)
+        before = None if is_gone else await stored_page_before(self._gateway.parts.store, relayed.run, CALL)
+        after = SentPage(body=relayed.page.body, manifest=relayed.manifest, model=model, purpose="reply")
+        return savings_of(before, after, relayed.prices)
 
     def _usage(self, ended: ReplyEnd | None) -> Usage | None:
         """What the provider reports; where it says nothing, what was sent and said, as we count."""

@@ -10,6 +10,7 @@ from recto.page.fold.cache_state import FIRST_CALL, GAP
 from recto.page.prefix import AnsweredPage, SentPage
 from recto.page.savings import Saving, savings_of
 from recto.store.runs.calls import sent_page
+from recto.store.store import Store
 from recto.worker.run_state import LoadedRun
 
 
@@ -24,9 +25,13 @@ async def _page_before(run: LoadedRun, number: int) -> SentPage | None:
     """The last page of the thread: this process has it, unless another one sent it or it was forgotten."""
     if run.inputs.answered:
         return run.inputs.answered.sent
-    store, id = run.runtime.store, run.state.row.id
+    return await stored_page_before(run.runtime.store, run.state.row.id, number)
+
+
+async def stored_page_before(store: Store, run: str, number: int) -> SentPage | None:
+    """The page of the call before a call of a run, as the store has it; None where there is none."""
     try:
-        found = await store.call_before(id, number)
+        found = await store.call_before(run, number)
         return sent_page(await store.look_at_call(*found)) if found else None
     except (NotFound, Conflict):
         # Deleted meanwhile, or damaged: nobody can say what it was.
