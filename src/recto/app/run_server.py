@@ -177,7 +177,6 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
         schemas = Schemas(settings.schemas)
         tools = make_live_tools(settings, plan.available.agents, plan.available.tools, schemas)
         runtime = replace(_runtime(plan, store, services, tools), schemas=schemas)
-        hub = runtime.hub
         dispatcher = _dispatcher(plan, runtime)
         await dispatcher.start()
     except Exception as error:
@@ -194,7 +193,7 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
         await dispatcher.stop()
         # While there is a store to delete from what they have left.
         await api.state.backend.uploading.stop()
-        hub.close()
+        runtime.hub.close()
 
     api.state.stop = stop
     _settle()

@@ -23,22 +23,19 @@ from recto.store.log import read_end, read_log, visible
 from recto.store.ports import (
     Admission,
     Admitted,
-    CallEnded,
     Cancel,
     Claimant,
     FoundThread,
     Lease,
     Recorded,
-    RelayedCall,
     RunChange,
-    RunEnding,
-    SeenPath,
     StoredCall,
     StoredEvent,
     StoredRun,
 )
-from recto.store.runs import calls, queued, record, relayed, run_queue, so_far
+from recto.store.runs import calls, queued, record, run_queue, so_far
 from recto.store.runs.event_batch import EventBatch
+from recto.store.runs.relayed_records import RelayedRecords
 from recto.store.runs.so_far import RunSoFar
 from recto.store.threads import cleaning, deleting, forks, history, message_pages, rollbacks, thread_rows
 from recto.store.threads.rollbacks import RollbackUndone, ThreadRolledBack, TurnBackOptions
@@ -60,7 +57,7 @@ async def open_store(
     return Store(await open_database(check_url(url), sqlite=sqlite, postgres=postgres, is_reader=is_reader))
 
 
-class Store(UserRecords):
+class Store(UserRecords, RelayedRecords):
     """Runs and what they wrote, threads, files, datasets, users and notes, in a database."""
 
     def __init__(self, database: Database) -> None:
@@ -152,22 +149,6 @@ class Store(UserRecords):
         """Write a change under its fence. Another worker has the run: LeaseLost, and nothing is written."""
         work = partial(record.record, lease=lease, change=change, now=now)
         return await self._database.write(work, size=record.size_of(change))
-
-    async def relayed_path(self, owner: str, names: Sequence[str]) -> SeenPath:
-        """What a conversation of an owner grew by, of what it goes by up to each message."""
-        return await self._database.read(partial(relayed.path_of, owner=owner, names=names))
-
-    async def newest_relayed(self, owner: str, thread: str) -> str | None:
-        """What the newest request of a thread goes by; None where there is none."""
-        return await self._database.read(partial(relayed.newest_of, owner=owner, thread=thread), few=True)
-
-    async def begin_relayed(self, call: RelayedCall) -> None:
-        """Store a request of another agent before it is sent on. A user with no tokens left today: LimitReached."""
-        await self._database.write(partial(relayed.begin, relayed=call), size=relayed.size_of(call))
-
-    async def end_relayed(self, run: str, call: CallEnded, ending: RunEnding) -> None:
-        """Write down how such a request went."""
-        await self._database.write(partial(relayed.end, run=run, call=call, ending=ending))
 
     def add_events(self, lease: Lease, events: Sequence[bytes]) -> asyncio.Future[Recorded]:
         """Add events and nothing else, together with those of other runs. Under the fence, as `record` is."""

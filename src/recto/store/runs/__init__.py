@@ -6,6 +6,7 @@
 - `queued`: user messages of runs that have not begun
 - `record`: what a worker writes, under its fence
 - `relayed`: requests of other agents, each a run of one call that nobody here works on
+- `relayed_records`: the same, as the store has it
 - `event_batch`: events of many runs, written as one
 - `calls`: model calls as they were sent
 - `so_far`: a run with its events and its log as of one moment
