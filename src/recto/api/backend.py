@@ -34,11 +34,11 @@ from recto.tools.commands.terminal import Terminal
 from recto.tools.mark import ProfileCheck
 from recto.tools.workspace.snapshots import Snapshots
 from recto.tools.workspace.workspaces import Workspaces
-from recto.worker.gateway.relay import Gateway
 
 if TYPE_CHECKING:
     from recto.files.fetch.outbound import Outbound
     from recto.store.store import Store
+    from recto.worker.gateway.relay import Gateway
 
 # Whoever comes with the token of a server on this machine.
 LOCAL = "local"
