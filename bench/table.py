@@ -24,6 +24,7 @@ BENCHES: Mapping[str, Sequence[str]] = {
     "coder": ("--quick",),
     "steps": ("--steps", "200"),
     "gateway": ("--rounds", "10"),
+    "chat": ("--quick",),
 }
 # The rows of the table: a bench, and what it calls the figure. Its goal stands in the bench.
 ROWS: Sequence[tuple[str, str]] = (
@@ -58,6 +59,8 @@ ROWS: Sequence[tuple[str, str]] = (
     ("steps", "pages of the time of all steps"),
     ("steps", "a page of the second half beside the first"),
     ("gateway", "first byte, beyond direct, median"),
+    ("chat", "recto chat, to the prompt, beyond --version"),
+    ("chat", "memory, 10,000 lines beside 1,000"),
 )
 
 

@@ -37,6 +37,7 @@ EXCEPTIONS: dict[str, int] = {
     "parameters src/recto/cli/read.py:read": 8,
     "parameters src/recto/cli/replay/replay_command.py:replay": 11,
     "parameters src/recto/cli/serve.py:serve": 11,
+    "parameters src/recto/cli/chat/chat_command.py:chat": 11,
 }
 
 # Types of one name that mean two things. It may only shrink.

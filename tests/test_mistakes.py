@@ -14,7 +14,7 @@ from recto.app.check_server import check
 from recto.app.external import try_tools
 from recto.app.run_server import serve
 from recto.cli.main import make_app
-from recto.cli.serve import ServerEntry
+from recto.cli.server_entry import ServerEntry
 from recto.conversation.json import Json
 from recto.testing.client import RUNS, TOKEN, ask, parse_events, request
 from recto.testing.model_server import Answer, Call, ModelServer, Request, failure

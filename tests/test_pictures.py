@@ -1,4 +1,4 @@
-"""The pictures of the README show what happens: made again, they say the same."""
+"""The pictures of the documents show what happens: made again, they say the same."""
 
 import re
 import subprocess
@@ -15,11 +15,12 @@ CHANGING = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f-]+)?|[\d,.:TZ-]+|\s+")
 
 
 @pytest.mark.full
-def test_X1_X4_the_pictures_of_the_readme_are_what_the_server_shows(tmp_path: Path):
+def test_X1_X4_the_pictures_of_the_documents_are_what_the_server_shows(tmp_path: Path):
     subprocess.run([sys.executable, str(ROOT / "scripts/pictures.py"), str(tmp_path)], check=True, timeout=120)
     drawn, made = ROOT / "docs/pictures", tmp_path
     assert words_of(made / "manifest.svg") == words_of(drawn / "manifest.svg"), "Run: make pictures"
-    assert "folded" in words_of(made / "manifest.svg")
+    assert "folded R" in words_of(made / "manifest.svg")
+    assert words_of(made / "chat.svg") == words_of(drawn / "chat.svg"), "Run: make pictures"
     # How a reply is cut into events is up to the clock.
     for folder in (drawn, made):
         before, killed, after = shown(folder / "killed.svg").partition("kill -9 SERVER")

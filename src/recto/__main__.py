@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from recto.cli.main import command_in, make_app
 
 if TYPE_CHECKING:
+    from threading import Event
+
     from recto.agents.agent import Agent
-    from recto.cli.serve import Announce, ServerEntry
+    from recto.cli.server_entry import Announce, ServerEntry
     from recto.config.settings import ServerSettings
     from recto.tools.external.services import ToolSource
     from recto.tools.registry import Registry
@@ -34,21 +36,21 @@ def main() -> None:
     gc.enable()
     # Nor is anything looked through once more at the end, when all of it goes anyway.
     atexit.register(gc.freeze)
-    app(obj=_entry() if asked in ("serve", "gateway", "agents") else None)
+    app(obj=_entry() if asked in ("serve", "gateway", "agents", "chat") else None)
 
 
 def _entry() -> ServerEntry:
-    from recto.cli.serve import ServerEntry
+    from recto.cli.server_entry import ServerEntry
 
     return ServerEntry(serve=_serve, relay=_relay, check=_check, try_tools=_try_tools)
 
 
-def _serve(settings: ServerSettings, announce: Announce) -> None:
+def _serve(settings: ServerSettings, announce: Announce, stop: Event | None) -> None:
     # As above; it is on again once the server is ready.
     gc.disable()
     from recto.app.run_server import serve
 
-    serve(settings, announce)
+    serve(settings, announce, stop)
 
 
 def _relay(settings: ServerSettings, announce: Announce) -> None:

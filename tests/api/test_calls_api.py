@@ -74,7 +74,8 @@ async def test_X1_calls_are_listed_with_what_they_took(api: LocalApi):
     seen = (await api.ask("GET", f"{RUNS}/r1/calls/1")).json
     page = {"model": "x", "messages": [1000.0, "四"]}
     more: dict[str, object] = {"bytes": len(BODY), "verified": True, "damaged": [], "page": page}
-    assert seen == {**wanted, **more, "manifest": shown('{"model": "x",')}
+    room: dict[str, object] = {"window": 128_000, "compactAt": 102_400, "prices": None}
+    assert seen == {**wanted, **more, **room, "manifest": shown('{"model": "x",')}
 
 
 def shown(words: str | None) -> dict[str, object]:

@@ -145,6 +145,25 @@ def shown(made: Request) -> list[tuple[str, str]]:
     return rows[1:]
 
 
+def test_P11_a_tool_that_was_agreed_to_once_and_for_all_asks_no_more_in_its_thread(server: Scripted, folder: Path):
+    body = ask("Tell them.")
+    events, _ = play(server, body, Answer(calls=(send("agreed-1"),)))
+    path = f"/api/v1/agent/threads/{body['threadId']}"
+    assert request(server.url, "PATCH", path, {"agreed": ["send"]}, token=ALICE).status == 200
+    again = Answer(calls=(send("agreed-2", "s2"),))
+    card = Answer(calls=(Call(name="card", arguments='{"title": "x"}', id="s3"),))
+    events, _ = play(server, resuming(body, item(asked(events)[0])), again, card)
+    assert notes(folder, "agreed") == ["sent agreed-1 to all", "sent agreed-2 to all"]
+    assert [row["tool"] for row in waiting(server, body)] == ["card"], "it is about that tool alone"
+    elsewhere, _ = play(server, ask("Tell them."), Answer(calls=(send("agreed-3"),)))
+    assert len(asked(elsewhere)) == 1, "it is about that thread alone"
+    assert request(server.url, "PATCH", path, {"agreed": []}, token=ALICE).status == 200
+    events, _ = play(
+        server, {**ask("Once more."), "threadId": body["threadId"]}, Answer(calls=(send("agreed-4", "s4"),))
+    )
+    assert len(asked(events)) == 1
+
+
 def test_P11_a_call_waits_for_a_person_and_is_made_once_they_agree(server: Scripted, folder: Path):
     body = ask("Tell them.")
     events, _ = play(server, body, Answer(text="One moment.", calls=(send("hello-1"),)))

@@ -69,6 +69,7 @@ async def test_P17_a_thread_is_told_with_its_title_and_its_times_in_utc(api: Loc
         "interrupts": [],
         "queued": [],
         "canUndo": False,
+        "agreed": [],
         "state": None,
     }
 
@@ -78,6 +79,7 @@ async def test_P17_a_thread_at_work_names_its_run(api: LocalApi):
     assert (await api.ask("GET", f"{THREADS}/{ONE}")).json["activeRun"] == lease.run
     listed, looked_at = await api.ask("GET", THREADS), await api.ask("GET", f"{THREADS}/{ONE}")
     nothing: dict[str, Json] = {"pendingCalls": [], "interrupts": [], "queued": [], "canUndo": False, "state": None}
+    nothing["agreed"] = []
     assert [{**row, **nothing} for row in listed.rows("threads")] == [looked_at.json]
     assert listed.json["next"] is None
 
@@ -149,6 +151,21 @@ async def test_P17_a_thread_is_renamed(api: LocalApi, title: str):
 async def test_P17_what_is_no_title_is_refused(api: LocalApi, body: object):
     await talk(api, said("m1", "First"))
     assert (await api.ask("PATCH", f"{THREADS}/{ONE}", body)).status == 422
+    assert (await api.ask("GET", f"{THREADS}/{ONE}")).json["title"] == "First"
+
+
+async def test_P17_a_thread_knows_which_tools_ask_nobody_and_keeps_its_title(api: LocalApi):
+    await talk(api, said("m1", "First"))
+    answer = await api.ask("PATCH", f"{THREADS}/{ONE}", {"agreed": ["send", "edit", "send"]})
+    assert (answer.status, answer.json["agreed"], answer.json["title"]) == (200, ["send", "edit"], "First")
+    both = await api.ask("PATCH", f"{THREADS}/{ONE}", {"agreed": [], "title": "Mine"})
+    assert (both.json["agreed"], both.json["title"]) == ([], "Mine")
+
+
+@pytest.mark.parametrize("names", [None, "send", [7], ["a\x00"], ["x"] * 201, {}])
+async def test_P17_what_are_no_names_of_tools_is_refused(api: LocalApi, names: object):
+    await talk(api, said("m1", "First"))
+    assert_problem(await api.ask("PATCH", f"{THREADS}/{ONE}", {"agreed": names, "title": "x"}), 422, "agreed")
     assert (await api.ask("GET", f"{THREADS}/{ONE}")).json["title"] == "First"
 
 

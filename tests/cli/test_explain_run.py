@@ -11,29 +11,11 @@ from typing import cast
 
 import pytest
 from rich.cells import cell_len
-from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from recto.cli.calls.call_report import (
-    break_line,
-    changes,
-    composition,
-    composition_table,
-    left_out,
-    part_lines,
-    parts_table,
-    rule_lines,
-)
 from recto.cli.main import make_app
 from recto.conversation.json import Json, load_object
-from recto.conversation.log import Entry
-from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage, ToolOffer, UserMessage
 from recto.ids import new_id
-from recto.page.assemble import assemble
-from recto.page.difference import difference
-from recto.page.facts import Facts
-from recto.page.prefix import SentPage
-from recto.page.prompt.system_prompt import Prompt
 from recto.testing.client import RUNS, ask, request, run
 from recto.testing.model_server import Answer, Call, ModelServer
 from recto.testing.process import ServerProcess
@@ -41,95 +23,6 @@ from recto.testing.process import ServerProcess
 FAILED, WRONG_USE, WIDTH = 1, 2, 80
 ANN, BOB = "ann-key-of-our-tests-here", "bob-key-of-our-tests-here"
 CALCULATE = Answer(calls=(Call(name="calculator", arguments='{"expression": "6*7"}'),))
-
-
-# What is shown of a page
-
-
-def says(id: str, words: str) -> UserMessage:
-    return UserMessage(id=id, parts=(Text(text=words),))
-
-
-def reads(n: int) -> tuple[Entry, ...]:
-    call = ToolCall(id=f"c{n}", name="filesystem-read", arguments='{"filePath": "a.ts"}')
-    result = ToolMessage(id=f"t{n}", tool_call_id=f"c{n}", parts=(Text(text="content " * 30),))
-    return AssistantMessage(id=f"a{n}", parts=(call,)), result
-
-
-LOG: tuple[Entry, ...] = (says("u0", "你好"), *[entry for n in range(6) for entry in reads(n)])
-TOOL = ToolOffer(name="查询天气", description="d", parameters="{}")
-
-
-def a_page(log: tuple[Entry, ...] = LOG, history: int | None = None) -> SentPage:
-    facts = Facts(log=log, tools=(TOOL,), prompt=Prompt(identity="I am."), history=history)
-    return SentPage.of(*assemble(facts))
-
-
-def printed(what: object, **options: bool) -> list[str]:
-    console = Console(width=WIDTH, highlight=False, **options)  # pyright: ignore[reportArgumentType] - flags of a console
-    with console.capture() as capture:
-        console.print(what)
-    return capture.get().splitlines()
-
-
-def test_C1_the_composition_is_by_kind_and_adds_up_to_the_page():
-    manifest = a_page().manifest
-    found = composition(manifest)
-    assert list(found) == ["envelope", "tool", "system", "user", "assistant", "result"]
-    assert sum(found.values()) == manifest.tokens_after
-    assert all("█" in line for line in printed(composition_table(manifest)))
-    assert all("#" in line for line in printed(composition_table(manifest, is_plain=True)))
-
-
-def test_C1_parts_tell_tokens_rule_and_reason_and_kept_ones_stand_together():
-    page = a_page()
-    lines = list(part_lines(page, every=False))
-    (folded,) = [line for line in lines if line.decision == "folded R2"]
-    assert (folded.what, folded.before > folded.after) == ("result t0", True)
-    assert folded.why == "newer reads: a.ts: read 6 counted from the newest, 5 stay"
-    assert folded.words == "[该文件的历史读取内容已压缩,请参看最新读取结果]"
-    assert [line.words for line in lines if line.what == "user u0"] == ["你好"]
-    assert (lines[-2].what, lines[-2].number) == ("10 messages", "6-15")
-    assert len(list(part_lines(page, every=True))) == len(page.manifest.parts)
-
-
-def test_C1_what_a_window_left_out_is_told_with_its_rule():
-    log = (*LOG, AssistantMessage(id="z", parts=(Text(text="Done."),)), says("u1", "more"))
-    told = " ".join(printed(left_out(a_page(log, history=2).manifest)))
-    assert "S2 window of history: outside the newest 2 messages" in " ".join(told.split())
-    assert "messages" in told
-    assert printed(left_out(a_page().manifest)) == ["Nothing was left out."]
-
-
-def test_C1_each_rule_that_decided_something_is_told_of_where_every_part_is():
-    manifest = a_page().manifest
-    assert rule_lines(manifest, every=False) == ["docs/rules.md tells what the rules are."]
-    every = rule_lines(manifest, every=True)
-    assert "R2 newer reads: docs/rules.md#r2" in every
-    assert len(every) == len({part.rule for part in manifest.parts if part.rule})
-
-
-def test_C1_lines_keep_to_80_columns_and_wide_characters_to_their_column():
-    before, after = a_page(LOG[:-2]), a_page()
-    lines = printed(parts_table(after, every=True))
-    assert max(map(cell_len, lines)) <= WIDTH
-    column = lines[0].index("Decision")
-    for line in lines[1:]:
-        decided = [word for word in ("kept", "injected", "folded") if word in line]
-        if decided:
-            assert cell_len(line[: line.index(decided[0])]) == column
-    found = difference(before, after)
-    assert max(map(cell_len, printed(changes(found, "Since call 1")))) <= WIDTH
-    assert "fold step" in break_line(found)
-    assert f"{found.tokens_again:,} tokens" in break_line(found)
-
-
-def test_C1_without_colour_nothing_but_text_is_printed():
-    found = changes(difference(a_page(LOG[:-2]), a_page()), "Since")
-    assert not any("\x1b[3" in line for line in printed(found, no_color=True, force_terminal=True))
-
-
-# The command
 
 
 @dataclass(frozen=True, kw_only=True)

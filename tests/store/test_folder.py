@@ -61,6 +61,14 @@ def test_a_folder_that_was_closed_can_be_opened_again(tmp_path: Path):
     again.close()
 
 
+def test_a_server_tells_its_address_while_it_holds_the_folder(tmp_path: Path):
+    folder = DataFolder(tmp_path / "data")
+    folder.tell_address("http://127.0.0.1:8787")
+    assert (tmp_path / "data" / "address").read_text(encoding="ascii") == "http://127.0.0.1:8787"
+    folder.close()
+    assert not (tmp_path / "data" / "address").exists()
+
+
 def test_a_node_keeps_its_name_over_restarts_and_shares_it_with_nobody(tmp_path: Path):
     names: list[str] = []
     for place in ("a", "a", "b"):

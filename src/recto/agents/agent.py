@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -119,6 +119,10 @@ class Agent:
     def use_skill(self) -> Mapping[str, ToolOffer]:
         """The tool that chooses a skill, by the phase it is offered in: whoever has none cannot leave it."""
         return {name: self._use_skill(with_core=name == EXECUTE.name) for name in (SELECT.name, EXECUTE.name)}
+
+    def compacting(self, window: int) -> CompactSettings:
+        """When and how far its conversations are summarised, by its window or that of its model."""
+        return replace(self.compact, window=self.window or window)
 
     def _use_skill(self, *, with_core: bool) -> ToolOffer:
         return use_skill_offer(

@@ -28,6 +28,7 @@ from recto.engine.ports import Preview, Previewer
 from recto.errors import Conflict, WireError
 from recto.files.attachments import Attachments
 from recto.files.urls.signing import Signer
+from recto.models.prices import Prices, load_prices
 from recto.store.ports import Admission, Admitted, StoredRun
 from recto.tools.client_schema import Schemas
 from recto.tools.commands.terminal import Terminal
@@ -117,10 +118,11 @@ class Backend:
     fetches files of other addresses; `schemas` judges the tools of requests; `profile_bytes` is how much may be kept of
     a user, `state_bytes` how long the state of a thread may be; `suggestions` asks models what users could say next.
     Large bodies that come at once wait for `body_turns`, so that others get theirs in between. `model_urls` are the
-    addresses of models, by their names. `preview` sets the page of a run that is not stored. `has_spans`: those of runs
-    are recorded, below that of whoever asked for one. `unavailable_tools` names the places elsewhere whose tools an
-    agent cannot use at present. Prices are in `currency`. `snapshots` has the files of workspaces as they were.
-    `gateway` relays requests of other agents, and `calls` counts them.
+    addresses of models, by their names, `windows` the tokens they take, `prices` what these cost. `preview` sets the
+    page of a run that is not stored. `has_spans`: those of runs are recorded, below that of whoever asked for one.
+    `unavailable_tools` names the places elsewhere whose tools an agent cannot use at present.
+    `snapshots` has the files of workspaces as they were. `gateway` relays requests of other agents, and `calls` counts
+    them.
     """
 
     store: Store
@@ -158,9 +160,10 @@ class Backend:
     state_bytes: int = WorkSettings.state_bytes
     suggestions: Suggestions = field(default_factory=Suggestions)
     model_urls: Mapping[str, str] = field(default_factory=dict[str, str])
+    windows: Mapping[str, int] = field(default_factory=dict[str, int])
+    prices: Prices = field(default_factory=load_prices)
     preview: Previewer = no_preview
     has_spans: bool = False
-    currency: str = ""
     gateway: Gateway | None = None
     calls: OpenStreams = field(default_factory=OpenStreams)
     unavailable_tools: Callable[[str], tuple[str, ...]] = none_unavailable

@@ -55,14 +55,24 @@ def configure(api: Api, host: str, port: int, limits: ConnectionLimits) -> uvico
 
 
 def listen(
-    api: Api, host: str, port: int, announce: Callable[[str], None], limits: ConnectionLimits | None = None
+    api: Api,
+    host: str,
+    port: int,
+    announce: Callable[[str], None],
+    limits: ConnectionLimits | None = None,
+    *,
+    stop: threading.Event | None = None,
 ) -> None:
-    """Serve until told to stop. `announce` is told the url once requests are answered, in a thread of its own."""
+    """Serve until told to stop. `announce` is told the url once requests are answered, in a thread of its own.
+
+    A program that has other things to do listens in a thread, and says when to `stop`: signals are its own.
+    """
     config = configure(api, host, port, with_files_for(limits or ConnectionLimits()))
     logging.getLogger("uvicorn.error").addFilter(_is_news)
-    server = _Server(config, api, announce)
-    # Once it has stopped, uvicorn raises the signal that stopped it again: by then all is done, and done well.
-    signal.signal(signal.SIGTERM, _have_stopped)
+    server = _Server(config, api, announce, stop)
+    if stop is None:
+        # Once it has stopped, uvicorn raises the signal that stopped it again: by then all is done, and done well.
+        signal.signal(signal.SIGTERM, _have_stopped)
     # Where it cannot start, it has said why and would leave with a code of its own.
     with suppress(KeyboardInterrupt, SystemExit):
         server.run()
@@ -113,10 +123,16 @@ def _hold_little(listening: socket.socket) -> None:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, api: Api, announce: Callable[[str], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, api: Api, announce: Callable[[str], None], stop: threading.Event | None
+    ) -> None:
         super().__init__(config)
         self._api = api
         self._announce = announce
+        self._stop = stop
+
+    async def on_tick(self, counter: int) -> bool:
+        return (self._stop is not None and self._stop.is_set()) or await super().on_tick(counter)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)

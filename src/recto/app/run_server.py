@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from functools import partial
+from threading import Event
 
 from prometheus_client import CollectorRegistry, generate_latest
 
@@ -87,13 +88,15 @@ SWITCH_SECONDS = 0.001
 def serve(
     settings: ServerSettings,
     announce: Callable[[str, str | None], None],
+    stop: Event | None = None,
     reached: Callable[[Point], None] | None = None,
     *,
     gateway_only: bool = False,
 ) -> None:
     """Serve until stopped. `announce` gets the url and the token; `reached` is where runs are, and may end us.
 
-    With `gateway_only` no agents are served and no runs worked on.
+    With `stop` it is served in a thread of a program that does other things, which says so by that. With `gateway_only`
+    no agents are served and no runs worked on.
     """
     check_values(settings)
     folder = DataFolder(settings.data)
@@ -102,9 +105,12 @@ def serve(
 
         def announced(url: str) -> None:
             made.address.learn(settings, url)
+            # One that only relays has no agents to talk to.
+            if not gateway_only:
+                folder.tell_address(url)
             announce(url, made.token)
 
-        listen(made.api, settings.host, settings.port, announced, settings.connections)
+        listen(made.api, settings.host, settings.port, announced, settings.connections, stop=stop)
     finally:
         folder.close()
 
@@ -291,10 +297,11 @@ def _backend(
         profile_bytes=settings.work.profile_bytes,
         state_bytes=settings.work.state_bytes,
         has_spans=runtime.tracer.is_on,
-        currency=runtime.prices.currency,
         schemas=runtime.schemas,
         suggestions=Suggestions(settings.suggestions, partial(suggest, runtime, settings.suggestions)),
         model_urls=_model_urls(runtime),
+        windows={model.name: model.window for model in (runtime.model, *runtime.models.values())},
+        prices=runtime.prices,
         preview=partial(preview, runtime),
         workspaces=runtime.workspaces,
         terminal=runtime.terminal,

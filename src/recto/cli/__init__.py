@@ -4,6 +4,7 @@
 - `options`: options of the commands
 - `command`: exit codes, errors as one line, groups of commands
 - `server_settings`: settings of the server in force (C2)
+- `server_entry`: how a server is served, for commands that need one
 - `serve`: `recto serve`
 - `gateway`: `recto gateway`
 - `logs`: log lines of the server
@@ -11,12 +12,12 @@
 - `sessions`: session files as conversations
 - `fold`: `recto fold`
 - `replay`: `recto replay`
+- `chat`: `recto chat`
 - `read`: `recto read`
 - `calls`: `recto explain`
 - `elsewhere`: tools that live elsewhere, tried for a command
 - `agents`: `recto agents`
 - `explain`: `recto agents explain`
-- `data`: `recto backup` and `recto user`
+- `data`: `recto backup`, `recto user` and `recto storage`
 - `keys`: `recto keys`
-- `storage`: `recto storage`
 """

@@ -23,7 +23,7 @@ from recto.cli.calls.try_agent import try_agent
 from recto.cli.command import FAILED, WRONG_USE, group, stop
 from recto.cli.elsewhere import tools_elsewhere, with_tried
 from recto.cli.explain import explain
-from recto.cli.serve import tools_tried
+from recto.cli.server_entry import tools_tried
 from recto.cli.server_settings import AGENTS_HERE
 from recto.config.settings import Limits, ServerSettings
 from recto.conversation.json import Json, dump

@@ -1,4 +1,4 @@
-"""`recto backup` and `recto user`: what is kept, copied, given out, deleted."""
+"""`recto backup`, `recto user` and `recto storage`: what is kept, copied, given out, deleted, and whose it is."""
 
 from __future__ import annotations
 
@@ -36,7 +36,13 @@ NOBODY = (
     "local token is 'local'. Name another, or their server's data folder with --data."
 )
 
+ADOPTED = (
+    "The storage now belongs to the data folder {data}; servers of any other refuse to start on it. What its database "
+    "does not know is deleted from the storage once it is older than an hour and a server runs."
+)
+
 user = group("user", "Give out or delete everything that is kept of a user; give them a tier.")
+storage = group("storage", "Say whose files a storage holds.")
 
 
 def backup(
@@ -188,3 +194,36 @@ def _database(settings: ServerSettings) -> Path:
 def settings_of_server(data: Path | None, config: Path | None) -> ServerSettings:
     """The settings of a server whose data folder is named."""
     return load_settings({"data": data}, os.environ, config)
+
+
+@storage.callback()
+def _several() -> None:
+    """Say whose files a storage holds."""
+
+
+@storage.command("adopt")
+def adopt_storage(*, data: options.DataDir = None, config: options.ServerConfig = None) -> None:
+    """Make the storage of files this data folder's, whosever it was. For when the one it belonged to is gone for good.
+
+    Exit codes: 0 done, 1 failed, 2 wrong use.
+    """
+    with exit_codes("storage adopt"):
+        settings = settings_of_server(data, config)
+        asyncio.run(_adopt(settings))
+    typer.echo(ADOPTED.format(data=settings.data))
+
+
+async def _adopt(settings: ServerSettings) -> None:
+    from recto.files.storage.choose_storage import open_storage
+    from recto.files.storage.owner import adopt, owner_of
+    from recto.ids import new_id
+    from recto.store.database.folder import DataFolder
+
+    async with opened_store(settings) as store:
+        folder = DataFolder(settings.data)
+        try:
+            is_in_data_folder = settings.storage_url is None
+            owner = owner_of(folder.node(), is_shared=store.is_shared, is_in_data_folder=is_in_data_folder)
+            await adopt(open_storage(settings.storage_url, settings.files_folder), store, owner, new_id)
+        finally:
+            folder.close()

@@ -18,7 +18,7 @@ from recto.cli import options
 from recto.cli.command import exit_codes
 from recto.cli.data import opened_store
 from recto.cli.elsewhere import TryTools, own_tools, tools_elsewhere
-from recto.cli.serve import tools_tried
+from recto.cli.server_entry import tools_tried
 from recto.cli.server_settings import load_settings
 from recto.config.checked import nearest
 from recto.config.settings import ServerSettings

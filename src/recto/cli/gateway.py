@@ -10,7 +10,8 @@ import typer
 from recto.cli import options
 from recto.cli.command import exit_codes
 from recto.cli.logs import Secrets, set_up_logs
-from recto.cli.serve import Announce, ServerEntry, secrets_of
+from recto.cli.serve import secrets_of
+from recto.cli.server_entry import Announce, ServerEntry
 from recto.cli.server_settings import load_settings
 from recto.config.settings import ServerSettings
 

@@ -35,6 +35,11 @@ COMMANDS = (
         "Relay requests of other agents to their model, repaired and folded, for OpenAI's and Anthropic's SDKs.",
     ),
     Listed(
+        "chat",
+        "recto.cli.chat.chat_command",
+        "Talk to an agent in the terminal; with a question, or with input that is piped in, have one answer printed.",
+    ),
+    Listed(
         "read",
         "recto.cli.read",
         "Print the text of documents as a model would get it: PDF, Word, Excel, PowerPoint, HTML, mail, books, text.",
@@ -48,7 +53,7 @@ COMMANDS = (
     Listed("user", "recto.cli.data", "Give out or delete everything that is kept of a user; give them a tier."),
     Listed("agents", "recto.cli.agents", "Check the folder of your agents, explain or try one, or begin a new one."),
     Listed("keys", "recto.cli.keys", "Change the keys that sign urls of files."),
-    Listed("storage", "recto.cli.storage", "Say whose files a storage holds."),
+    Listed("storage", "recto.cli.data", "Say whose files a storage holds."),
 )
 
 
@@ -87,11 +92,13 @@ def make_app(asked: str) -> typer.Typer:
         if one.name != asked:
             app.command(one.name, help=one.help)(_not_loaded)
             continue
-        found = getattr(import_module(one.module), one.name)
+        module = import_module(one.module)
+        found = getattr(module, one.name)
         if isinstance(found, typer.Typer):
             app.add_typer(found)
         else:
-            app.command()(found)
+            # One that reads its command line in a way of its own says so.
+            app.command(cls=getattr(module, "CommandLine", None))(found)
     return app
 
 

@@ -8,20 +8,18 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from shutil import which
-from typing import TypeAlias
 from urllib.parse import quote, unquote, urlsplit
 
 import typer
 
 from recto.cli import options
 from recto.cli.command import exit_codes
-from recto.cli.elsewhere import TryTools
 from recto.cli.hello import Greeting, language_of_terminal
 from recto.cli.logs import Secrets, set_up_logs
+from recto.cli.server_entry import Announce, ServerEntry
 from recto.cli.server_settings import FILE, OTHERS, SECRETS, SETTINGS, load_settings
 from recto.config.setting import Secrecy, values_of
 from recto.config.settings import ServerSettings
@@ -39,26 +37,6 @@ PARTS = (
 STOP_SECONDS = 12
 # How often one that ended by itself is looked for, in milliseconds.
 LOOK = 300
-
-
-# Called with the url once the server answers, and the token of this machine's own user, if there is one.
-Announce: TypeAlias = Callable[[str, str | None], None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ServerEntry:
-    """Serve, or nothing but relay; or say what would be served; or try tools that live elsewhere."""
-
-    serve: Callable[[ServerSettings, Announce], None]
-    relay: Callable[[ServerSettings, Announce], None]
-    check: Callable[[ServerSettings], Mapping[str, str]]
-    try_tools: TryTools
-
-
-def tools_tried(context: typer.Context) -> TryTools | None:
-    """What tries tools that live elsewhere, of what a command was given."""
-    entry: ServerEntry | None = context.obj
-    return entry.try_tools if entry else None
 
 
 def serve(
@@ -93,7 +71,7 @@ def serve(
         elif reload:
             _serve_again_and_again(_watched(settings, config))
         else:
-            entry.serve(settings, _announcing(settings, secrets, hello=hello))
+            entry.serve(settings, _announcing(settings, secrets, hello=hello), None)
 
 
 def _announcing(settings: ServerSettings, secrets: Secrets, *, hello: bool) -> Announce:

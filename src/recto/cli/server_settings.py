@@ -26,7 +26,7 @@ OTHERS = frozenset({"RECTO_MODEL_URL", "RECTO_MODEL_KEY", "RECTO_URL"})
 # Also of a name we do not know: it may be a secret under a name that is nearly right.
 HIDDEN = "(not shown)"
 # Tables of the file that other commands read.
-OTHER_TABLES = ("fold",)
+OTHER_TABLES = ("fold", "chat")
 # Used without being named, and the name that says not to.
 AGENTS_HERE, NO_AGENTS = Path("agents"), Path("none")
 # How alike two names are of which one is perhaps meant: 1 is the same.

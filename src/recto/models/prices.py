@@ -19,6 +19,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from recto.conversation.json import Json
 from recto.errors import SettingsError
 from recto.models.ports import Usage
 from recto.page.fold.cost_settings import USUAL_PRICES, CachePrices
@@ -74,6 +75,18 @@ def price_of(model: str, usage: Usage, prices: Prices) -> Decimal | None:
     fresh = max(usage.input - usage.cached - usage.cache_written, 0)
     total = fresh * price.input + usage.cached * cached + usage.cache_written * written + usage.output * price.output
     return total / MILLION
+
+
+def prices_row(model: str, tokens: int, prices: Prices) -> dict[str, Json] | None:
+    """What a million tokens of a prompt of so many tokens cost, read anew and from the provider's cache.
+
+    None where the list does not say.
+    """
+    price = _price_of(model, Usage(input=tokens), prices)
+    if price is None:
+        return None
+    cached = price.input if price.cached is None else price.cached
+    return {"currency": prices.currency, "input": float(price.input), "cached": float(cached)}
 
 
 def cache_prices(model: str, tokens: int, prices: Prices) -> CachePrices:

@@ -62,6 +62,8 @@ THREADS = Table(
     Column("created", BigInteger, nullable=False),
     Column("updated", BigInteger, nullable=False),
     Column("archived", Boolean, nullable=False, server_default=false()),
+    # Names of tools that ask nobody any more in it, as a JSON list.
+    Column("agreed", Text, nullable=False, server_default="[]"),
     Index("ix_threads_owner_updated", "owner", "updated"),
 )
 

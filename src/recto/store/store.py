@@ -295,6 +295,10 @@ class Store(UserRecords, RelayedRecords):
         """Give a thread a title that nobody but its user changes again."""
         return await self._database.write(partial(thread_rows.rename, owner=owner, id=id, title=title))
 
+    async def agree(self, owner: str, id: str, tools: Sequence[str]) -> StoredThread:
+        """Have these tools, and no others, ask nobody in a thread."""
+        return await self._database.write(partial(thread_rows.agree, owner=owner, id=id, tools=tools))
+
     async def archive(self, owner: str, id: str, *, is_archived: bool) -> StoredThread:
         """Say of a thread whether it is archived."""
         return await self._database.write(partial(thread_rows.archive, owner=owner, id=id, is_archived=is_archived))

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> None:
     point, times, port, data, *agents = arguments
     flags = {"port": int(port), "data": Path(data), "agents": Path(agents[0]) if agents else None}
     settings = load_settings(flags, os.environ, None)
-    serve(settings, lambda url, _: print(f"listening on {url}", flush=True), dies_at(point, int(times)))  # noqa: T201 - its url is what the test waits for
+    serve(settings, lambda url, _: print(f"listening on {url}", flush=True), reached=dies_at(point, int(times)))  # noqa: T201 - its url is what the test waits for
 
 
 if __name__ == "__main__":

@@ -93,6 +93,7 @@ async def take_up(
         agent=agent,
         model=model,
         tools=tools,
+        agreed=await _agreed(runtime, row, tools),
         # A call that the user has spoken past waits for nobody: the tool is whoever's it is in this run.
         awaited=frozenset(call.name for call in pending_calls(seen, entering.own_tools)),
         # Models count differently: what one said of a page says nothing of another's.
@@ -104,6 +105,13 @@ async def take_up(
         answered=cached.answered,
     )
     return inputs, entries
+
+
+async def _agreed(runtime: Runtime, row: StoredRun, tools: Registry) -> frozenset[str]:
+    """The tools that the thread's user has agreed to once and for all. Only where some ask is it looked up."""
+    if not tools.confirmed() or not row.last_seq:
+        return frozenset()
+    return frozenset((await runtime.store.get_thread(row.owner, row.thread)).agreed)
 
 
 def _agent_of(runtime: Runtime, row: StoredRun) -> Agent:

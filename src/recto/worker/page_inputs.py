@@ -56,6 +56,8 @@ class PageInputs:
 
     `goes_on` says that the run goes on with a turn that an earlier one opened.
 
+    Tools in `agreed` ask nobody, though they are marked so.
+
     `awaited` are tools of the client's that its earlier runs had calls of, though this one does not name them. `last`
     is what the provider last said of a page's tokens; `shown_history` how much of the log can be shown, where it was
     not read whole; `is_cold` says that it is long and remembers no page. `files` are those of the thread, `datasets`
@@ -70,6 +72,7 @@ class PageInputs:
     agent: Agent
     model: Model
     tools: Registry
+    agreed: frozenset[str] = frozenset()
     goes_on: bool = False
     awaited: frozenset[str] = frozenset()
     last: Calibration | None = None
@@ -122,7 +125,7 @@ class PageInputs:
     @property
     def compacting(self) -> CompactSettings:
         """When and how far the conversation is summarised, by the window of the model that it is sent to."""
-        return replace(self.agent.compact, window=self.agent.window or self.model.window)
+        return self.agent.compacting(self.model.window)
 
     def needs_summary(self, log: Sequence[Entry], manifest: Manifest) -> bool:
         """Whether the page of a log has no room, and what is old is to be summarised first."""

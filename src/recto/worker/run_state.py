@@ -168,7 +168,7 @@ def snapshot(state: RunState, inputs: PageInputs) -> Run:
         calls=state.calls,
         client_tools=inputs.client_tools,
         repeatable=frozenset(name for name, tool in inputs.tools.items() if tool.mark.safe_to_repeat),
-        confirm=frozenset(name for name, tool in inputs.tools.items() if tool.mark.confirm),
+        confirm=frozenset(name for name, tool in inputs.tools.items() if tool.mark.confirm) - inputs.agreed,
         changing=frozenset(name for name, tool in inputs.tools.items() if tool.mark.changes),
         reading=frozenset(name for name, tool in inputs.tools.items() if tool.mark.reads),
         max_steps=limits.steps,

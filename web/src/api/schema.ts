@@ -303,10 +303,10 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Rename Thread
-         * @description Give a thread a title. It is never changed by anybody else again.
+         * Change Thread
+         * @description Give a thread a title, which nobody else changes again; or say which of its tools ask nobody any more in it.
          */
-        patch: operations["rename_thread"];
+        patch: operations["change_thread"];
         trace?: never;
     };
     "/api/v1/agent/threads/{id}/fork": {
@@ -1248,6 +1248,11 @@ export interface components {
             digest: string;
             /** Error */
             error: string | null;
+            /** Window */
+            window: number;
+            /** Compactat */
+            compactAt: number;
+            prices: components["schemas"]["PricesShape"] | null;
             /** Bytes */
             bytes: number | null;
             /** Verified */
@@ -2014,6 +2019,11 @@ export interface components {
          * @description A page as it would be sent. `next` is what a run would do first; `notes` say what may be other then.
          */
         PreviewShape: {
+            /** Window */
+            window: number;
+            /** Compactat */
+            compactAt: number;
+            prices: components["schemas"]["PricesShape"] | null;
             /** Threadid */
             threadId: string;
             /** Agent */
@@ -2039,6 +2049,18 @@ export interface components {
             manifest: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * PricesShape
+         * @description What a million tokens of a prompt cost, read anew and from the provider's cache.
+         */
+        PricesShape: {
+            /** Currency */
+            currency: string;
+            /** Input */
+            input: number;
+            /** Cached */
+            cached: number;
         };
         /**
          * Problem
@@ -2438,6 +2460,16 @@ export interface components {
             created: string;
         };
         /**
+         * ThreadBody
+         * @description What is to be other: a new title, or the tools that ask nobody any more in this thread.
+         */
+        ThreadBody: {
+            /** Title */
+            title?: string | null;
+            /** Agreed */
+            agreed?: string[] | null;
+        };
+        /**
          * ThreadCallRow
          * @description A model call of a thread. `run` is the task id of its run, `saved` the tokens that were kept out of its page.
          */
@@ -2506,6 +2538,8 @@ export interface components {
         /**
          * ThreadShape
          * @description A thread, what it waits for, whether a rollback can be undone, and the state it shares with its clients.
+         *
+         *     Tools in `agreed` ask nobody in it.
          */
         ThreadShape: {
             /** Id */
@@ -2524,6 +2558,8 @@ export interface components {
             updated: string;
             /** Activerun */
             activeRun: string | null;
+            /** Agreed */
+            agreed: string[];
             /** Pendingcalls */
             pendingCalls: components["schemas"]["PendingCall"][];
             /** Interrupts */
@@ -2561,14 +2597,6 @@ export interface components {
             user: string;
             /** Tier */
             tier: string;
-        };
-        /**
-         * TitleBody
-         * @description A new title.
-         */
-        TitleBody: {
-            /** Title */
-            title: string;
         };
         /**
          * ToolShape
@@ -3225,7 +3253,7 @@ export interface operations {
             };
         };
     };
-    rename_thread: {
+    change_thread: {
         parameters: {
             query?: never;
             header?: never;
@@ -3237,7 +3265,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["TitleBody"];
+                "application/json": components["schemas"]["ThreadBody"];
             };
         };
         responses: {

@@ -13,19 +13,22 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from typing_extensions import TypedDict
 
-from recto.api.backend import backend_of, is_operator, json_answer, user_of
+from recto.api.backend import Backend, backend_of, is_operator, json_answer, user_of
 from recto.api.parameters import in_path, in_query
 from recto.api.route import TASK, TIME, Route
 from recto.api.runs.client_threads import own_thread
 from recto.api.runs.routes import RUNS, RunId, find_run
 from recto.api.threads.routes import ONE, ThreadId
+from recto.config.run_settings import WorkSettings
 from recto.conversation.history import time_text
 from recto.conversation.json import Json, dump, load, load_object
 from recto.errors import NotFound
 from recto.models.choose import request_head
+from recto.models.prices import prices_row
 from recto.page.difference import difference
 from recto.page.exports import HAR_END, MadeCall, as_curl, har_beginning, har_entry
 from recto.page.shown_parts import shown_rows
+from recto.page.steps.compact import CompactSettings
 from recto.store.ports import StoredRun
 from recto.store.runs.calls import CallSeen, CallSummary, ThreadCall, page_of, sent_page
 
@@ -79,7 +82,25 @@ class ThreadCallsShape(TypedDict):
     calls: Sequence[ThreadCallRow]
 
 
-class CallShape(CallRow):
+class PricesShape(TypedDict):
+    """What a million tokens of a prompt cost, read anew and from the provider's cache."""
+
+    currency: str
+    input: float
+    cached: float
+
+
+class RoomShape(TypedDict):
+    """The room that a page has, by the settings as they are now: the tokens that the model can take, those at which
+    what is old is summarised, and what they cost; null where the list of prices does not say.
+    """
+
+    window: int
+    compactAt: int
+    prices: PricesShape | None
+
+
+class CallShape(CallRow, RoomShape):
     """A model call with its page as it was sent. `damaged` names what is no longer what was written."""
 
     bytes: int | None
@@ -173,10 +194,16 @@ PART_EXAMPLE: Mapping[str, Json] = {
     "span": [1020, 1230],
     "words": "What is 12*7?",
 }
+ROOM_EXAMPLE: RoomShape = {
+    "window": 128_000,
+    "compactAt": 102_400,
+    "prices": {"currency": "USD", "input": 1.25, "cached": 0.125},
+}
 CALLS_EXAMPLE: CallsShape = {"calls": [CALL_ROW]}
 THREAD_CALLS_EXAMPLE: ThreadCallsShape = {"calls": [{**CALL_ROW, "run": TASK, "saved": 120}]}
 CALL_EXAMPLE: CallShape = {
     **CALL_ROW,
+    **ROOM_EXAMPLE,
     "bytes": 1234,
     "verified": True,
     "damaged": [],
@@ -249,8 +276,10 @@ async def get_call(
         return Response(as_curl(_made(request, run, seen).head, page_of(seen)), media_type=SHELL)
     if raw:
         return Response(page_of(seen), media_type=JSON)
+    row = call_row(seen.summary, full=is_operator(request))
+    room = room_row(backend_of(request), run.agent, row["model"], row["tokens"] or 0)
     # Pages may be large: everybody else has their turn meanwhile.
-    return json_answer(await asyncio.to_thread(_seen_row, seen, full=is_operator(request)))
+    return json_answer({**row, **room, **await asyncio.to_thread(_page_row, seen)})
 
 
 async def compare_calls(
@@ -339,9 +368,16 @@ def _thread_call_row(call: ThreadCall, *, full: bool) -> ThreadCallRow:
     return {**call_row(call.summary, full=full), "tokens": call.tokens, "run": call.run, "saved": call.saved}
 
 
-def _seen_row(seen: CallSeen, *, full: bool) -> CallShape:
+def room_row(backend: Backend, agent: str, model: str, tokens: int) -> Mapping[str, Json]:
+    """The room of a page of so many tokens, of an agent that may be gone meanwhile."""
+    known = backend.agents.get(agent)
+    window = backend.windows.get(model, WorkSettings.window)
+    compact = known.compacting(window) if known else CompactSettings(window=window)
+    return {**compact.row(), "prices": prices_row(model, tokens, backend.prices)}
+
+
+def _page_row(seen: CallSeen) -> Mapping[str, Json]:
     return {
-        **call_row(seen.summary, full=full),
         "bytes": len(seen.body) if seen.body is not None else None,
         "verified": not seen.damaged,
         "damaged": seen.damaged,

@@ -19,7 +19,7 @@ from recto.api.route import THREAD, Route
 from recto.api.runs.admit import admission_of, check_admission, in_language
 from recto.api.runs.admit_files import attach
 from recto.api.runs.routes import RUN_BODY, MessageShape, RunBody
-from recto.api.threads.calls import PART_EXAMPLE, PageShape, parsed_page
+from recto.api.threads.calls import PART_EXAMPLE, ROOM_EXAMPLE, PageShape, RoomShape, parsed_page, room_row
 from recto.api.threads.routes import ONE, ThreadId
 from recto.conversation.attachment import files_in
 from recto.conversation.json import Json, dump, load_object
@@ -44,7 +44,7 @@ class PreviewBody(RunBody):
     messages: list[MessageShape] = Field(default=[], max_length=200)
 
 
-class PreviewShape(TypedDict):
+class PreviewShape(RoomShape, TypedDict):
     """A page as it would be sent. `next` is what a run would do first; `notes` say what may be other then."""
 
     threadId: str
@@ -74,6 +74,7 @@ EXAMPLE: PreviewShape = {
     "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     "page": {"model": "demo", "messages": []},
     "manifest": {"parts": [PART_EXAMPLE], "tokens": 321, "skill": None},
+    **ROOM_EXAMPLE,
 }
 
 
@@ -99,7 +100,8 @@ async def preview_thread(
     found = await backend.preview(row, attached.input, admission.files)
     if raw:
         return Response(found.page.body, media_type="application/json")
-    return json_answer(await asyncio.to_thread(_row, row, found, await _notes(backend, row)))
+    room = room_row(backend, row.agent, found.model, found.manifest.tokens.tokens)
+    return json_answer({**await asyncio.to_thread(_row, row, found, await _notes(backend, row)), **room})
 
 
 def _sent(body: bytes, thread: str) -> SentRun:
@@ -124,7 +126,7 @@ async def _notes(backend: Backend, row: StoredRun) -> Sequence[str]:
     return (AT_WORK,) if thread.active else ()
 
 
-def _row(row: StoredRun, found: Preview, notes: Sequence[str]) -> PreviewShape:
+def _row(row: StoredRun, found: Preview, notes: Sequence[str]) -> Mapping[str, Json]:
     manifest, body = found.manifest, found.page.body
     tokens = manifest.tokens.tokens
     return {

@@ -25,7 +25,7 @@ from recto.conversation.events import RunFinished, RunStarted, encode_event
 from recto.conversation.history import time_text
 from recto.conversation.input.take_input import pending_calls
 from recto.conversation.interrupts import REASON, interrupts_of, question
-from recto.conversation.json import load
+from recto.conversation.json import Json, as_list, load
 from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.log import View
 from recto.conversation.messages import AssistantMessage
@@ -39,7 +39,7 @@ from recto.tools.workspace.workspaces import drop_workspace
 
 THREADS = "/api/v1/agent/threads"
 ONE = f"{THREADS}/{{id}}"
-LONGEST_SEARCH = 200
+LONGEST_SEARCH, MOST_AGREED = 200, 200
 ThreadId = Annotated[str, in_path("The thread's id, or what an AG-UI client calls it.")]
 TitleSearch = Annotated[
     str | None, in_query("Only threads with this in their title, in any case.", max_length=LONGEST_SEARCH)
@@ -86,8 +86,12 @@ class ThreadRow(TypedDict):
 
 
 class ThreadShape(ThreadRow):
-    """A thread, what it waits for, whether a rollback can be undone, and the state it shares with its clients."""
+    """A thread, what it waits for, whether a rollback can be undone, and the state it shares with its clients.
 
+    Tools in `agreed` ask nobody in it.
+    """
+
+    agreed: Sequence[str]
     pendingCalls: Sequence[PendingCall]
     interrupts: Sequence[InterruptRow]
     queued: Sequence[HistoryMessageShape]
@@ -115,10 +119,11 @@ class RunsShape(TypedDict):
     next: str | None
 
 
-class TitleBody(BaseModel):
-    """A new title."""
+class ThreadBody(BaseModel):
+    """What is to be other: a new title, or the tools that ask nobody any more in this thread."""
 
-    title: str = Field(min_length=1, max_length=MOST)
+    title: str | None = Field(default=None, min_length=1, max_length=MOST)
+    agreed: list[str] | None = Field(default=None, max_length=MOST_AGREED)
 
 
 class ForkBody(BaseModel):
@@ -159,6 +164,7 @@ INTERRUPT_EXAMPLE: InterruptRow = {
 }
 THREAD_EXAMPLE: ThreadShape = {
     **THREAD_ROW,
+    "agreed": [],
     "pendingCalls": [PENDING_EXAMPLE],
     "interrupts": [INTERRUPT_EXAMPLE],
     "queued": [],
@@ -188,13 +194,25 @@ async def get_thread(request: Request, id: ThreadId) -> Response:
     return await _answer(backend, await backend.store.get_thread(user_of(request).name, await own_thread(request, id)))
 
 
-async def rename_thread(request: Request, id: ThreadId) -> Response:
-    """Give a thread a title. It is never changed by anybody else again."""
+async def change_thread(request: Request, id: ThreadId) -> Response:
+    """Give a thread a title, which nobody else changes again; or say which of its tools ask nobody any more in it."""
     backend, body = backend_of(request), await read_object(request, b"{}")
-    title = given_title(body.get("title"))
-    return await _answer(
-        backend, await backend.store.rename(user_of(request).name, await own_thread(request, id), title)
-    )
+    title = given_title(body.get("title")) if "title" in body or "agreed" not in body else None
+    agreed = _agreed(body["agreed"]) if "agreed" in body else None
+    owner, known = user_of(request).name, await own_thread(request, id)
+    thread = await backend.store.get_thread(owner, known)
+    if title is not None:
+        thread = await backend.store.rename(owner, known, title)
+    if agreed is not None:
+        thread = await backend.store.agree(owner, known, agreed)
+    return await _answer(backend, thread)
+
+
+def _agreed(names: Json) -> list[str]:
+    found = as_list(names, "agreed")
+    if len(found) > MOST_AGREED or not all(isinstance(name, str) and NUL not in name for name in found):
+        raise WireError(where="agreed", problem=f"must be names of tools, {MOST_AGREED} at the most")
+    return [str(name) for name in dict.fromkeys(map(str, found))]
 
 
 async def delete_thread(request: Request, id: ThreadId) -> Response:
@@ -280,6 +298,7 @@ async def _answer(backend: Backend, thread: StoredThread, status: int = 200) -> 
     shared = await backend.store.state(thread.id)
     answer: ThreadShape = {
         **thread_row(thread),
+        "agreed": thread.agreed,
         "pendingCalls": _pending(backend, thread, refs, seen),
         "interrupts": _interrupts(backend, thread, seen),
         "queued": [queued_row(one, url_of) for one in queued],
@@ -355,9 +374,9 @@ ROUTES = (
     Route(
         method="PATCH",
         path=ONE,
-        handler=rename_thread,
+        handler=change_thread,
         tag="threads",
-        body=TitleBody,
+        body=ThreadBody,
         answer=ThreadShape,
         refusals=(404, 413, 422),
         examples={"body": {"title": "Plan my week"}, "answer": THREAD_EXAMPLE},

@@ -92,7 +92,7 @@ async def get_savings(
     answer: SavingsShape = {
         "since": first.isoformat(),
         "until": last.isoformat(),
-        "currency": backend.currency,
+        "currency": backend.prices.currency,
         "rules": [_rule_row(one) for one in found if one.kind == FOLD],
         "breaks": [_break_row(one) for one in found if one.kind != FOLD],
     }

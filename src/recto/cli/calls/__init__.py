@@ -2,5 +2,8 @@
 
 - `explain_run`: `recto explain`
 - `try_agent`: `recto agents try`
-- `call_report`: what it shows people of a call
+- `thread_views`: `/context` and `/explain` of the terminal, asked of a server
+- `page_views`: what people are shown of a page: of a call, and of the next one
+- `call_report`: the parts of these views
+- `call_words`: their words, in English and in Chinese
 """

@@ -1,24 +1,29 @@
-"""What `recto explain` shows people: what a page is made of and why, what was left out, what changed since the last."""
+"""What people are shown of a page: what it is made of, how much room it has, what was folded and why, what changed.
+
+Whoever asks has rows of JSON, as the server answers them and as `recto explain --json` prints them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from math import floor, log10
+from typing import cast
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from recto.page.difference import Difference, DifferenceRow
-from recto.page.manifest import Manifest, Part
-from recto.page.named_rules import NAMED_RULES, PAGE, link_of, why
-from recto.page.prefix import SentPage
-from recto.page.shown_parts import first_words
+from recto.cli.calls.call_words import CallWords
+from recto.conversation.json import Json, Object, as_object, objects
+from recto.page.manifest import Manifest, Part, read_manifest
+from recto.page.named_rules import NAMED_RULES, link_of
 
-# How many parts that were kept as they are stand in one line, from which number on.
-FEW = 3
-BAR, PLAIN_BAR, BAR_WIDTH = "█", "#", 40
+# How many parts that were kept as they are stand in one line, from which number on; and how many folded ones are told.
+FEW, MANY = 3, 12
+BAR_WIDTH = 76
 KEPT = "kept"
 # The end of an id tells messages apart; all of it would fill the line.
 ID_CHARACTERS = 8
@@ -26,9 +31,39 @@ ID_CHARACTERS = 8
 ROLES = {"tool": "result"}
 STYLES: Mapping[str, str] = {"folded": "cyan", "cut": "yellow", "repaired": "yellow", "dropped": "red"}
 SIGNS = {"added": "+", "gone": "-", "changed": "~", "same": "="}
-HOLDS = "The prefix holds: the page begins with the whole of the one before."
-RULES = f"{PAGE} tells what the rules are."
-FIRST = "It is the first of its kind in the thread: there is nothing to compare it with."
+# The colour of each kind, and its letter where there are no colours.
+KINDS: Mapping[str, tuple[str, str]] = {
+    "envelope": ("bright_black", "e"),
+    "tool": ("magenta", "t"),
+    "system": ("blue", "s"),
+    "prompt": ("blue", "p"),
+    "quote": ("yellow", "q"),
+    "summary": ("red", "m"),
+    "user": ("green", "u"),
+    "assistant": ("cyan", "a"),
+    "result": ("bright_blue", "r"),
+    "closing": ("bright_black", "c"),
+}
+OTHER_KIND = ("white", "o")
+BLOCK, MILLION, PERCENT = "█", 1_000_000, 100
+NUMBERS = ("Was", "Tokens", "Share", "Call", "Saved", "N")
+LONG = ("Part", "Why", "Why, and how it begins", "Left out", "Model")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownPage:
+    """A page as its row tells of it: its manifest, how each part begins, and its size in bytes."""
+
+    manifest: Manifest
+    words: Sequence[str]
+    size: int
+
+
+def shown_page(row: Object) -> ShownPage:
+    """The page of a row with its parts, tokens, skill and bytes."""
+    words = [str(part.get("words") or "") for _, part in objects(row.get("parts"), "parts")]
+    size = row.get("bytes")
+    return ShownPage(manifest=read_manifest(row), words=words, size=size if isinstance(size, int) else 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +75,12 @@ class PartLine:
     before: int
     after: int
     decision: str
+    rule: str
     why: str
     words: str = ""
+
+
+# What a page is made of
 
 
 def composition(manifest: Manifest) -> Mapping[str, int]:
@@ -57,22 +96,91 @@ def kind_of(part: Part) -> str:
     return ROLES.get(part.role, part.role) if part.kind == "message" and part.role else part.kind
 
 
-def composition_table(manifest: Manifest, *, is_plain: bool = False) -> Table:
-    """A bar for each kind of part."""
+@dataclass(frozen=True, kw_only=True)
+class KindMark:
+    """Cells of a bar: blocks in the colours of kinds; where there are none, the letters of these."""
+
+    cells: Sequence[tuple[str, int]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        has_colours = bool(console.color_system) and not console.no_color and not options.ascii_only
+        text = Text()
+        for kind, count in self.cells:
+            colour, letter = KINDS.get(kind, OTHER_KIND)
+            text.append((BLOCK if has_colours else letter) * count, style=colour)
+        yield text
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        width = sum(count for _, count in self.cells)
+        return Measurement(width, width)
+
+
+def composition_view(manifest: Manifest, words: CallWords) -> RenderableType:
+    """One bar of all kinds, and a table that tells which is which, how many tokens and what share."""
     kinds = composition(manifest)
     total = sum(kinds.values()) or 1
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(no_wrap=True)
+    table = table_of(words, "", "Part", "Tokens", "Share")
     for kind, tokens in kinds.items():
-        bar = (PLAIN_BAR if is_plain else BAR) * max(1, round(BAR_WIDTH * tokens / total))
-        table.add_row(kind, f"{tokens:,}", f"{100 * tokens / total:.0f} %", Text(bar, style="blue"))
-    return table
+        mark = KindMark(cells=[(kind, 1)])
+        table.add_row(mark, words.kinds.get(kind, kind), f"{tokens:,}", percent(tokens / total))
+    return Group(KindMark(cells=bar_cells(kinds)), table)
 
 
-def part_lines(page: SentPage, *, every: bool) -> Iterator[PartLine]:
+def bar_cells(kinds: Mapping[str, int], width: int = BAR_WIDTH) -> Sequence[tuple[str, int]]:
+    """How many cells of a bar each kind has: at least one, and all of them together are the bar."""
+    total, ends, cells, done = sum(kinds.values()), 0, list[tuple[str, int]](), 0
+    for left, (kind, tokens) in zip(range(len(kinds) - 1, -1, -1), kinds.items(), strict=True):
+        ends += tokens
+        end = min(max(round(width * ends / total), done + 1), width - left)
+        cells.append((kind, end - done))
+        done = end
+    return cells
+
+
+def percent(share: float) -> str:
+    """A share in whole percent; what is there at all is never shown as nothing."""
+    return "<1 %" if 0 < share < 1 / PERCENT else f"{PERCENT * share:.0f} %"
+
+
+# How much room it has, and what was saved
+
+
+def room_lines(row: Object, words: CallWords) -> Iterator[str]:
+    """How full the window is, and when what is old is summarised; nothing where the row does not tell."""
+    match row:
+        case {"tokens": int(tokens), "window": int(window), "compactAt": int(full)}:
+            yield words.window.format(tokens=tokens, window=window, share=percent(tokens / window))
+            told = words.room if tokens < full else words.full
+            yield told.format(full=full, at=percent(full / window), left=full - tokens)
+        case _:
+            return
+
+
+def saved_lines(row: Object, manifest: Manifest, words: CallWords) -> Iterator[str]:
+    """What folding, cutting and leaving out saves on a call, in tokens and in money."""
+    saved = manifest.tokens_saved
+    if not saved:
+        yield words.nothing_smaller
+        return
+    yield words.saves.format(tokens=saved)
+    match row.get("prices"):
+        case {"currency": str(currency), "input": int() | float() as fresh, "cached": int() | float() as cached}:
+            known = {"fresh": money(fresh * saved / MILLION), "cached": money(cached * saved / MILLION)}
+            yield words.price.format(**known, currency=currency)
+        case _:
+            yield words.no_price.format(model=row.get("model"))
+
+
+def money(amount: float) -> str:
+    """An amount with as many digits as tell something."""
+    digits = 2 if amount >= 1 or amount == 0 else 1 - floor(log10(amount))
+    return f"{amount:,.{digits}f}"
+
+
+# Part by part
+
+
+def part_lines(page: ShownPage, words: CallWords, *, every: bool) -> Iterator[PartLine]:
     """The parts that are in the page; `every` has each in a line of its own."""
     manifest = page.manifest
     shown = [
@@ -81,15 +189,16 @@ def part_lines(page: SentPage, *, every: bool) -> Iterator[PartLine]:
     for key, group in groupby(shown, key=lambda one: _group_of(one[1])):
         some = list(group)
         if key is None or every or len(some) <= FEW:
-            yield from (_line(place, part, page) for place, part in some)
+            yield from (_line(place, page, words) for place, _ in some)
             continue
         yield PartLine(
             number=f"{some[0][0]}-{some[-1][0]}",
-            what=f"{len(some)} {key}s",
+            what=words.some[key].format(count=len(some)),
             before=sum(part.tokens_before for _, part in some),
             after=sum(part.tokens_after for _, part in some),
             decision=KEPT,
-            why=some[0][1].reason,
+            rule="",
+            why=words.why(None, some[0][1].reason),
         )
 
 
@@ -97,107 +206,164 @@ def _group_of(part: Part) -> str | None:
     return part.kind if part.decision == KEPT and part.kind in ("tool", "message") else None
 
 
-def _line(place: int, part: Part, page: SentPage) -> PartLine:
+def _line(place: int, page: ShownPage, words: CallWords) -> PartLine:
+    part = page.manifest.parts[place]
     return PartLine(
         number=str(place),
-        what=name_of(part),
+        what=name_of(part, words),
         before=part.tokens_before,
         after=part.tokens_after,
-        decision=f"{part.decision} {part.rule or ''}".strip(),
-        why=why(part.rule, part.reason),
-        words=first_words(page.bytes_at(place), part.kind) or "",
+        decision=part.decision,
+        rule=part.rule or "",
+        why=words.why(part.rule, part.reason),
+        words=page.words[place],
     )
 
 
-def name_of(part: Part) -> str:
+def smaller_lines(page: ShownPage, words: CallWords) -> Sequence[PartLine]:
+    """The parts that something was saved of, those that saved most first."""
+    parts = page.manifest.parts
+    saved = [place for place, part in enumerate(parts) if part.decision != "injected" and _saved(part) > 0]
+    return [_line(place, page, words) for place in sorted(saved, key=lambda place: -_saved(parts[place]))]
+
+
+def _saved(part: Part) -> int:
+    return part.tokens_before - part.tokens_after
+
+
+def smaller_view(page: ShownPage, words: CallWords) -> RenderableType:
+    """What was folded, cut or left out and why, as far as it is most of it."""
+    lines = smaller_lines(page, words)
+    table = parts_table([*lines[:MANY]], words)
+    rest = lines[MANY:]
+    saved = sum(line.before - line.after for line in rest)
+    return Group(table, Text(words.more_parts.format(count=len(rest), tokens=saved))) if rest else table
+
+
+def name_of(part: Part, words: CallWords) -> str:
     """A part by its kind and what tells it from others of that kind."""
     if part.upto is not None:
-        return f"{part.count:,} messages"
+        return words.messages.format(count=part.count)
+    kind = words.kinds.get(kind_of(part), kind_of(part))
     if part.kind == "tool":
-        return f"tool {part.source}"
-    return f"{kind_of(part)} {part.source[-ID_CHARACTERS:]}" if part.kind == "message" else kind_of(part)
+        return f"{kind} {part.source}"
+    return f"{kind} {part.source[-ID_CHARACTERS:]}" if part.kind == "message" else kind
 
 
-def parts_table(page: SentPage, *, every: bool) -> Table:
-    """The parts that are in the page, with their tokens, before they were made smaller where they were."""
-    table = _table("#", "Part", "Was", "Tokens", "Decision", "Why, and how it begins")
-    for line in part_lines(page, every=every):
+def parts_table(lines: Sequence[PartLine], words: CallWords) -> Table:
+    """Parts with their tokens, before they were made smaller where they were."""
+    table = table_of(words, "#", "Part", "Was", "Tokens", "Decision", "Why, and how it begins")
+    for line in lines:
         was = f"{line.before:,}" if line.before != line.after else ""
-        style = STYLES.get(line.decision.partition(" ")[0], "")
-        decision = Text(line.decision, style=style)
+        decided = f"{words.decisions.get(line.decision, line.decision)} {line.rule}".strip()
         begins = ((f"\n> {line.words}", "dim"),) if line.words else ()
         reason = Text.assemble(line.why, *begins)
+        decision = Text(decided, style=STYLES.get(line.decision, ""))
         table.add_row(line.number, Text(line.what), was, f"{line.after:,}", decision, reason)
     return table
 
 
-def left_out(manifest: Manifest) -> RenderableType:
+def left_out(manifest: Manifest, words: CallWords) -> RenderableType:
     """What was left out of the page, and why."""
     parts = [part for part, size in zip(manifest.parts, manifest.sizes, strict=True) if not size]
     if not parts:
-        return Text("Nothing was left out.")
-    table = _table("Left out", "Tokens", "Rule", "Why")
+        return Text(words.nothing_left_out)
+    table = table_of(words, "Left out", "Tokens", "Rule", "Why")
     for part in parts:
-        reason = Text(why(part.rule, part.reason))
-        table.add_row(Text(name_of(part)), f"{part.tokens_before:,}", part.rule or "", reason)
+        reason = Text(words.why(part.rule, part.reason))
+        table.add_row(Text(name_of(part, words)), f"{part.tokens_before:,}", part.rule or "", reason)
     return table
 
 
-def rule_lines(manifest: Manifest, *, every: bool) -> Sequence[str]:
+def rule_lines(manifest: Manifest, words: CallWords, *, every: bool) -> Sequence[str]:
     """Where rules are told of: the page, or, with `every`, the place of each rule that decided something here."""
     rules = dict.fromkeys(part.rule for part in manifest.parts if part.rule) if every else {}
     told = [f"{rule} {NAMED_RULES[rule].name}: {link_of(rule)}" for rule in rules if rule in NAMED_RULES]
-    return told or [RULES]
+    return told or [words.rules]
 
 
-def changes(found: Difference, title: str) -> RenderableType:
-    """What is other than in the call before."""
-    table = _table("", "Part", "Tokens", title)
-    for row in found.rows:
-        table.add_row(*_change_cells(found, row))
-    return Group(table, Text(break_line(found), style="yellow" if found.broken else "green"))
+# What changed
 
 
-def _change_cells(found: Difference, row: DifferenceRow) -> Sequence[str | Text]:
-    old, new = found.before.manifest.parts, found.after.manifest.parts
-    sign = SIGNS[row.change]
-    if row.change == "same":
-        tokens = sum(part.tokens_after for part in new[row.after.start : row.after.stop])
-        count = len(row.after)
-        return sign, f"{count:,} part{'s' if count > 1 else ''}", f"{tokens:,}", "the same"
-    part = new[row.after.start] if row.after else old[row.before.start]
-    if row.change != "changed":
-        stands = f"now one of {row.instead.count:,} left out" if row.instead and row.change == "gone" else ""
-        stands = "was left out before" if row.instead and row.change == "added" else stands
-        return sign, Text(name_of(part)), f"{part.tokens_after:,}", Text(stands or row.change)
-    was = old[row.before.start]
-    tokens = f"{was.tokens_after:,} > {part.tokens_after:,}" if was.tokens_after != part.tokens_after else ""
-    decided = f"{part.decision} {part.rule or ''}".strip() if "decision" in row.fields else ""
-    told = ", ".join(row.fields)
-    return (
-        sign,
-        Text(name_of(part)),
-        tokens or f"{part.tokens_after:,}",
-        Text(f"{told}: {decided}" if decided else told),
-    )
+def changes(found: Object, title: str, words: CallWords) -> RenderableType:
+    """What is other than in the call before, by the row of their difference."""
+    table = table_of(words, "", "Part", "Tokens")
+    table.add_column(title, overflow="fold")
+    for _, row in objects(found.get("parts"), "parts"):
+        table.add_row(*_change_cells(row, words))
+    return Group(table, Text(break_line(found, words), style="yellow" if found.get("prefixBreak") else "green"))
 
 
-def break_line(found: Difference) -> str:
+def _change_cells(row: Object, words: CallWords) -> Sequence[str | Text]:
+    change = str(row["change"])
+    sign = SIGNS[change]
+    if change == "same":
+        count = cast("int", row["count"])
+        return (
+            sign,
+            words.changed["parts" if count > 1 else "part"].format(count=count),
+            f"{row['tokens']:,}",
+            words.same,
+        )
+    was, now = (_part(row[side]) if side in row else None for side in ("before", "after"))
+    part = cast("Part", now or was)
+    if now is None or was is None:
+        return sign, Text(name_of(part, words)), f"{part.tokens_after:,}", Text(_instead(row, words))
+    tokens = f"{was.tokens_after:,} > {now.tokens_after:,}" if was.tokens_after != now.tokens_after else ""
+    fields = [str(one) for one in cast("Sequence[Json]", row.get("fields", ()))]
+    told = words.comma.join(words.fields.get(one, one) for one in fields)
+    decided = f"{words.decisions.get(now.decision, now.decision)} {now.rule or ''}".strip()
+    why = f"{told}{words.colon}{decided}" if "decision" in fields else told
+    return sign, Text(name_of(now, words)), tokens or f"{now.tokens_after:,}", Text(why)
+
+
+def _part(row: Json) -> Part:
+    return read_manifest({"parts": [row], "tokens": 0}).parts[0]
+
+
+def _instead(row: Object, words: CallWords) -> str:
+    change, instead = str(row["change"]), row.get("instead")
+    if instead is None:
+        return words.changed[change]
+    if change == "added":
+        return words.left_out_before
+    return words.left_out_now.format(count=as_object(instead, "instead")["count"])
+
+
+def break_line(found: Object, words: CallWords) -> str:
     """Whether a provider's cache can use the whole page before, and if not, why and what that costs."""
-    broken = found.broken
-    if broken is None:
-        return HOLDS
-    place = found.before.place_at(broken.bytes_kept)
-    part = found.before.manifest.parts[place]
-    where = f"at byte {broken.bytes_kept:,}, in {name_of(part)}"
-    cost = f"{found.tokens_again:,} tokens behind it stay as they were and have to be read again"
-    return f"The prefix breaks {where}: {broken.cause.replace('_', ' ')}. {cost}."
+    match found:
+        case {
+            "prefixBreak": {"cause": str(cause), "source": str(source), "bytesKept": int(kept), "tokensAgain": again}
+        }:
+            told = words.causes.get(cause, cause.replace("_", " "))
+            return words.breaks.format(offset=kept, part=_place(found, source, words), cause=told, tokens=again)
+        case _:
+            return words.holds
 
 
-def _table(*names: str) -> Table:
+def _place(found: Object, source: str, words: CallWords) -> str:
+    """The part of the earlier page that a break falls into."""
+    match found:
+        case {"firstDifference": {"before": {"kind": str(kind), "source": str(id), "role": role}}}:
+            part = {
+                "kind": kind,
+                "source": id,
+                "role": role,
+                "decision": KEPT,
+                "rule": None,
+                "reason": "",
+                "span": None,
+            }
+            return name_of(_part({**part, "tokens": {"before": 0, "after": 0}}), words)
+        case _:
+            return source
+
+
+def table_of(words: CallWords, *names: str) -> Table:
+    """A table without lines; columns of words may be broken, others keep their width."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in names:
-        is_number = name in ("Was", "Tokens")
-        is_long = name not in ("#", "", "Was", "Tokens", "Decision", "Rule")
-        table.add_column(name, justify="right" if is_number else "left", no_wrap=not is_long, overflow="fold")
+        side = "right" if name in NUMBERS else "left"
+        table.add_column(words.columns.get(name, name), justify=side, no_wrap=name not in LONG, overflow="fold")
     return table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,29 +11,23 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
 from recto.cli import options
-from recto.cli.calls.call_report import (
-    FIRST,
-    changes,
-    composition,
-    composition_table,
-    left_out,
-    parts_table,
-    rule_lines,
-)
+from recto.cli.calls.call_report import composition
+from recto.cli.calls.call_words import WORDS
+from recto.cli.calls.page_views import call_view, calls_table
 from recto.cli.command import exit_codes
 from recto.cli.data import opened_store, settings_of_server
+from recto.cli.hello import language_of_terminal
 from recto.config.settings import ServerSettings
 from recto.conversation.history import time_text
-from recto.conversation.json import Json, dump, load_object
+from recto.conversation.json import Json, Object, dump, load_object
 from recto.errors import NotFound, SettingsError
 from recto.page.difference import Difference, difference
 from recto.page.exports import HAR_END, MadeCall, as_curl, har_beginning, har_entry
 from recto.page.shown_parts import shown_rows
+from recto.page.steps.compact import CompactSettings
 
 if TYPE_CHECKING:
     from recto.page.prefix import SentPage
@@ -54,12 +49,13 @@ AsHar = Annotated[bool, typer.Option("--har", help="Print the call as a HAR file
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainedCall:
-    """A call of a run, its page, and what is other than in the call before it, where there is one."""
+    """A call of a run, its page, the room it has, and what is other than in the call before it, where there is one."""
 
     run: StoredRun
     calls: Sequence[CallSummary]
     seen: CallSeen
     page: SentPage
+    room: Object
     before: tuple[str, int] | None = None
     difference: Difference | None = None
 
@@ -86,15 +82,15 @@ def explain(
             raise SettingsError(name="--json", value=True, allowed="choose one of --json, --curl and --har")
         found = asyncio.run(explain_call(settings_of_server(data, config), run, call, user))
     if as_json:
-        _write(dump(_row(found)) + b"\n")
+        _write(dump(call_row(found)) + b"\n")
     elif curl:
         _write(as_curl(_made(found).head, found.page.body))
     elif har:
         _write(har_beginning(version("recto")) + dump(har_entry(_made(found))) + HAR_END + b"\n")
     else:
-        console = Console(highlight=False)
-        is_plain = not (console.encoding or "").lower().startswith("utf")
-        console.print(_report(found, every=every, is_plain=is_plain))
+        words = WORDS[language_of_terminal(os.environ)]
+        calls = calls_table(_calls(found), found.seen.summary.number, words) if len(found.calls) > 1 else None
+        Console(highlight=False).print(call_view(call_row(found), words, calls, every=every))
 
 
 def _write(data: bytes) -> None:
@@ -116,7 +112,19 @@ async def explain_call(settings: ServerSettings, id: str, number: int | None, us
         page, before = sent_page(seen), await store.call_before(run.id, chosen)
         earlier = sent_page(await store.look_at_call(*before)) if before else None
     found = difference(earlier, page) if earlier else None
-    return ExplainedCall(run=run, calls=calls, seen=seen, page=page, before=before, difference=found)
+    room = _room(settings, run.agent, seen.summary.model, page.manifest.tokens.tokens)
+    return ExplainedCall(run=run, calls=calls, seen=seen, page=page, room=room, before=before, difference=found)
+
+
+def _room(settings: ServerSettings, name: str, model: str, tokens: int) -> Object:
+    """The room of a page by the settings as they are now; of an agent that is gone, by those of the server."""
+    from recto.agents.folders import load_agents
+    from recto.models.prices import load_prices, prices_row
+
+    agent = load_agents(settings.agents, settings.limits, only=name).agents.get(name)
+    window = settings.work.window
+    compact = agent.compacting(window) if agent else CompactSettings(window=window)
+    return {**compact.row(), "prices": prices_row(model, tokens, load_prices(settings.prices))}
 
 
 async def _find(store: Store, id: str, user: str | None) -> StoredRun:
@@ -136,7 +144,8 @@ def _last_reply(calls: Sequence[CallSummary]) -> int | None:
     return max(replies or [call.number for call in calls], default=None)
 
 
-def _row(found: ExplainedCall) -> dict[str, Json]:
+def call_row(found: ExplainedCall) -> dict[str, Json]:
+    """All of it as JSON."""
     call, manifest = found.seen.summary, found.page.manifest
     before = {"run": found.before[0], "n": found.before[1]} if found.before else None
     return {
@@ -151,12 +160,14 @@ def _row(found: ExplainedCall) -> dict[str, Json]:
         "started": time_text(call.started),
         "finish": call.finish,
         "usage": load_object(call.usage) if call.usage else None,
+        "price": call.price,
         "error": call.error,
         "digest": call.digest,
         "verified": not found.seen.damaged,
         "bytes": len(found.page.body),
         "tokens": manifest.tokens.tokens,
         "skill": manifest.skill,
+        **found.room,
         "composition": dict(composition(manifest)),
         "parts": shown_rows(manifest.rows(), found.page.body),
         "before": before,
@@ -179,57 +190,8 @@ def _made(found: ExplainedCall) -> MadeCall:
     )
 
 
-def _report(found: ExplainedCall, *, every: bool, is_plain: bool) -> RenderableType:
-    manifest, blank = found.page.manifest, Text()
-    since: RenderableType = Text(FIRST)
-    if found.difference and found.before:
-        run, number = found.before
-        since = changes(found.difference, f"Since call {number}{'' if run == found.run.id else f' of run {run[-8:]}'}")
-    return Group(
-        *[Text(line) for line in _first_lines(found)],
-        *([blank, _calls_table(found.calls, found.seen.summary.number)] if len(found.calls) > 1 else []),
-        blank,
-        composition_table(manifest, is_plain=is_plain),
-        blank,
-        parts_table(found.page, every=every),
-        blank,
-        left_out(manifest),
-        *[Text(line) for line in rule_lines(manifest, every=every)],
-        blank,
-        since,
-    )
-
-
-def _first_lines(found: ExplainedCall) -> Sequence[str]:
-    call, manifest = found.seen.summary, found.page.manifest
-    skill = f", skill {manifest.skill}" if manifest.skill else ""
-    usage = _usage(call)
-    return (
-        f"Call {call.number} of {len(found.calls)} of run {found.run.id}",
-        f"for a {call.purpose} by {call.model}, agent {found.run.agent}{skill}, {time_text(call.started)}",
-        f"{manifest.tokens.tokens:,} tokens in {len(found.page.body):,} bytes; {manifest.tokens_saved:,} tokens saved; "
-        "digest verified",
-        *([f"The provider counted {usage}."] if usage else []),
-        *([f"It failed: {call.error}"] if call.error else []),
-    )
-
-
-def _usage(call: CallSummary) -> str:
-    """What the provider said of the call: tokens in, of these from its cache, and out."""
-    counts = {name: count for name, count in (load_object(call.usage or b"") or {}).items() if isinstance(count, int)}
-    told = {"inputTokens": "in", "cachedInputTokens": "of these from its cache", "outputTokens": "out"}
-    return ", ".join(f"{counts[name]:,} {words}" for name, words in told.items() if name in counts)
-
-
-def _calls_table(calls: Sequence[CallSummary], shown: int) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("", "Call", "For", "Model", "Tokens", "Ended"):
-        is_number = name in ("Call", "Tokens")
-        table.add_column(name, justify="right" if is_number else "left", no_wrap=name != "Model", overflow="fold")
-    for call in calls:
-        tokens = (load_object(call.manifest or b"") or {}).get("tokens")
-        counted = f"{tokens:,}" if isinstance(tokens, int) else ""
-        ended = call.finish or ("failed" if call.error else "")
-        mark = ">" if call.number == shown else ""
-        table.add_row(mark, str(call.number), call.purpose, call.model, counted, ended)
-    return table
+def _calls(found: ExplainedCall) -> Sequence[tuple[int, Object]]:
+    return [
+        (call.number, {**vars(call), "tokens": (load_object(call.manifest or b"") or {}).get("tokens")})
+        for call in found.calls
+    ]

@@ -27,7 +27,7 @@ from recto.ids import new_id
 
 if TYPE_CHECKING:
     from recto.cli.calls.explain_run import ExplainedCall
-    from recto.cli.serve import ServerEntry
+    from recto.cli.server_entry import ServerEntry
     from recto.client import CallToApprove
 
 COMMAND = "agents try"
@@ -94,7 +94,7 @@ def try_agent(
         with exit_codes(COMMAND):
             settings = _settings(folder, Path(made), model)
         try:
-            entry.serve(settings, trial.say)
+            entry.serve(settings, trial.say, None)
             turn = trial.ended[0] if trial.ended else TriedTurn(problem=ClientError("it was stopped before its end."))
             _print(turn, asyncio.run(_pages(settings, turn)))
         except (RectoError, OSError) as error:
@@ -148,15 +148,17 @@ def _print(turn: TriedTurn, pages: Sequence[ExplainedCall]) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from recto.cli.calls.call_report import left_out, parts_table
+    from recto.cli.calls.call_report import left_out, part_lines, parts_table, shown_page
+    from recto.cli.calls.call_words import ENGLISH
+    from recto.cli.calls.explain_run import call_row
 
     console = Console(highlight=False, markup=False, emoji=False)
     for number, (call, events) in enumerate(zip_longest(pages, turn.heard, fillvalue=None), 1):
         if call:
-            manifest = call.page.manifest
-            console.print(f"Page {number}: {manifest.tokens.tokens:,} tokens for {call.seen.summary.model}")
-            console.print(parts_table(call.page, every=True))
-            console.print(left_out(manifest))
+            page = shown_page(call_row(call))
+            console.print(f"Page {number}: {page.manifest.tokens.tokens:,} tokens for {call.seen.summary.model}")
+            console.print(parts_table(list(part_lines(page, ENGLISH, every=True)), ENGLISH))
+            console.print(left_out(page.manifest, ENGLISH))
         for line in _lines(events or ()):
             console.print(Text(line), soft_wrap=True)
         console.print()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from recto.conversation.json import Json
 from recto.conversation.locale import language
 from recto.conversation.log import Compacted, View, messages_of
 from recto.conversation.memo import remember
@@ -55,6 +56,10 @@ class CompactSettings:
     def full(self) -> float:
         """The tokens at which a page is too close to the end of the model's window."""
         return self.at * self.window
+
+    def row(self) -> dict[str, Json]:
+        """What people are told of it: the tokens of the window, and those at which what is old is summarised."""
+        return {"window": self.window, "compactAt": int(self.full)}
 
 
 def is_full(tokens: int, settings: CompactSettings) -> bool:

@@ -16,6 +16,8 @@ PRIVATE_FOLDER, PRIVATE, OTHERS = 0o700, 0o600, 0o077
 BESIDE = ("", "-wal", "-shm")
 # It may lie in somebody's project. Not `*`: tools at work in a workspace below would heed that too.
 GITIGNORE = "/*\n"
+# Where the process is that holds the folder. One that was killed leaves it: it counts while somebody has the lock.
+ADDRESS = "address"
 
 
 class DataFolder:
@@ -55,8 +57,15 @@ class DataFolder:
             draft.replace(file)
         return file.read_text(encoding="utf-8").strip()
 
+    def tell_address(self, url: str) -> None:
+        """Leave word where this process can be reached, for programs that have something to say to it."""
+        draft = self.path / f"{ADDRESS}.new"
+        draft.write_text(url, encoding="ascii")
+        draft.replace(self.path / ADDRESS)
+
     def close(self) -> None:
         """Let others in."""
+        (self.path / ADDRESS).unlink(missing_ok=True)
         self._lock.release()
 
 

@@ -20,7 +20,7 @@ DRIVEN = "postgresql+asyncpg://"
 HIDDEN = "(not shown)"
 URLS = f"it is {SQLITE}PATH or {POSTGRES}USER:PASSWORD@HOST/DATABASE"
 # The newest step in migrations/versions.
-HEAD = "0011"
+HEAD = "0012"
 FOLDER = Path(__file__).parents[1] / "migrations"
 VERSION_TABLE = """CREATE TABLE alembic_version (
     version_num VARCHAR(32) NOT NULL,

@@ -21,6 +21,7 @@ from sqlalchemy import (
     update,
 )
 
+from recto.conversation.json import dump, load, parts_of
 from recto.errors import NotFound
 from recto.store.cursor import read_cursor, write_cursor
 from recto.store.ports import FoundThread, StoredRun
@@ -36,7 +37,10 @@ BY_USER, BY_MODEL = "user", "model"
 
 @dataclass(frozen=True, kw_only=True)
 class StoredThread:
-    """A thread's row. `active` is the run at work on it. One that is archived is as any other, but for lists."""
+    """A thread's row. `active` is the run at work on it. One that is archived is as any other, but for lists.
+
+    Tools in `agreed` ask nobody in it, though they do elsewhere.
+    """
 
     id: str
     title: str | None
@@ -46,6 +50,7 @@ class StoredThread:
     created: datetime
     updated: datetime
     archived: bool = False
+    agreed: tuple[str, ...] = ()
     active: str | None
 
 
@@ -105,6 +110,11 @@ RENAME = Statement(
     update(THREADS)
     .where(THREADS.c.id == bindparam("this"), THREADS.c.owner == bindparam("owner_is"))
     .values(title=param("new_title", THREADS.c.title), title_by=BY_USER)
+)
+AGREE = Statement(
+    update(THREADS)
+    .where(THREADS.c.id == bindparam("this"), THREADS.c.owner == bindparam("owner_is"))
+    .values(agreed=param("tools", THREADS.c.agreed))
 )
 ARCHIVE = Statement(
     update(THREADS)
@@ -191,6 +201,12 @@ def rename(connection: Connection, owner: str, id: str, title: str) -> StoredThr
     return get_thread(connection, owner, id)
 
 
+def agree(connection: Connection, owner: str, id: str, tools: Sequence[str]) -> StoredThread:
+    """Have these tools, and no others, ask nobody in a thread."""
+    AGREE.count(connection, {"this": id, "owner_is": owner, "tools": dump(tools).decode()})
+    return get_thread(connection, owner, id)
+
+
 def archive(connection: Connection, owner: str, id: str, *, is_archived: bool) -> StoredThread:
     """Say of a thread whether it is archived."""
     ARCHIVE.count(connection, {"this": id, "owner_is": owner, "is_archived": is_archived})
@@ -229,4 +245,5 @@ def _thread(row: Sequence[object]) -> StoredThread:
     values = dict(zip(NAMES, row, strict=True))
     values |= {name: moment(cast("int", values[name])) for name in ("created", "updated")}
     values["archived"] = bool(values["archived"])
+    values["agreed"] = tuple(map(str, parts_of(load(str(values["agreed"])))))
     return StoredThread(**cast("dict[str, datetime]", values))  # pyright: ignore[reportArgumentType] - by name

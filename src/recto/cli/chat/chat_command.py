@@ -1,0 +1,123 @@
+"""`recto chat`: an agent in the terminal, of a server elsewhere or of this folder."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer.core import TyperCommand
+
+from recto.cli.chat.chat_settings import CHOOSE, load_chat_settings
+from recto.cli.chat.local_server import FILE, FindServer, FolderOptions, FolderServer, ServerFound
+from recto.cli.chat.seen.chat_words import WORDS
+from recto.cli.command import WRONG_USE, exit_codes, stop
+from recto.cli.hello import language_of_terminal
+from recto.client.server_address import URL, find_server
+
+if TYPE_CHECKING:
+    from recto.cli.chat.one_answer import OneQuestion
+
+QuestionArgument = Annotated[str | None, typer.Argument(metavar="[QUESTION]", help="Answered once; then it ends.")]
+AgentOption = Annotated[
+    str | None, typer.Option("--agent", metavar="NAME", help="Who answers.  [default: the thread's, else the server's]")
+]
+ServerUrl = Annotated[
+    str | None,
+    typer.Option("--server", metavar="URL", help="A server elsewhere.  [default: RECTO_URL, else of --data]"),
+]
+Resume = Annotated[
+    str | None,
+    typer.Option(
+        "--resume",
+        metavar="[THREAD]",
+        help="Go on with this thread; without one, choose from a list.",
+    ),
+]
+ChatData = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="Data folder.  [default: recto-data]")]
+AgentsFolder = Annotated[
+    Path | None, typer.Option("--agents", metavar="DIR", help="Folder of agents, where the server is started here.")
+]
+WorkspaceFolder = Annotated[
+    Path | None,
+    typer.Option("--workspace", metavar="DIR", help="Where agents work, likewise.  [default: the current folder]"),
+]
+ModeOption = Annotated[
+    str | None, typer.Option("--mode", metavar="MODE", help="What you are asked about, likewise: ask, edits or full.")
+]
+ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings.  [default: recto.toml]")]
+EventsAsJson = Annotated[
+    bool, typer.Option("--json", help="Of an answer that is given once: print its events as lines.")
+]
+
+
+class CommandLine(TyperCommand):
+    """A command line on which `--resume` may stand alone, which typer has no way to say."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # pyright: ignore[reportIncompatibleMethodOverride] - typer's context is the one there is
+        """The arguments, with what `--resume` stands for without a thread."""
+        return super().parse_args(ctx, list(_with_choice(args)))
+
+
+def _with_choice(args: Sequence[str]) -> Iterator[str]:
+    for word, follows in pairwise([*args, "-"]):
+        yield word
+        if word == "--resume" and follows.startswith("-"):
+            yield CHOOSE
+
+
+def chat(
+    context: typer.Context,
+    question: QuestionArgument = None,
+    *,
+    agent: AgentOption = None,
+    resume: Resume = None,
+    server: ServerUrl = None,
+    data: ChatData = None,
+    agents: AgentsFolder = None,
+    workspace: WorkspaceFolder = None,
+    mode: ModeOption = None,
+    config: ConfigFile = None,
+    as_json: EventsAsJson = False,
+) -> None:
+    """Talk to an agent in the terminal; with a question, or with input that is piped in, have one answer printed.
+
+    Without --server it is the server that holds the data folder; where none does, one is started in this process.
+    Exit codes: 0 done, 1 failed, 2 wrong use.
+    """
+    options = FolderOptions(data=data, agents=agents, workspace=workspace, mode=mode, config=config)
+    with exit_codes("chat"):
+        settings, asked = load_chat_settings(config or Path(FILE)), None
+        if question is not None or as_json or not sys.stdin.isatty():
+            from recto.cli.chat.one_answer import one_question  # here: who sits at a terminal needs none of it
+
+            asked = one_question(question, agent, resume, settings, as_json=as_json)
+        elif not sys.stdout.isatty():
+            raise stop("chat", WORDS[language_of_terminal(os.environ)].no_terminal, WRONG_USE)
+        folder = FolderServer(options, context.obj, os.environ)
+        find = partial(_named, url) if (url := server or os.environ.get(URL)) else folder.find
+        try:
+            if asked:
+                raise typer.Exit(_answer(find, asked))
+            from recto.cli.chat.chat_terminal import ChatTerminal
+
+            asyncio.run(ChatTerminal(find, settings, os.environ).talk(agent, resume))
+        finally:
+            folder.stop()
+
+
+def _named(url: str) -> ServerFound:
+    return ServerFound(address=find_server(url, None, os.environ), how="named")
+
+
+def _answer(find: FindServer, asked: OneQuestion) -> int:
+    from recto.cli.chat.one_answer import answer_once
+    from recto.cli.chat.thread_api import ThreadApi
+
+    return asyncio.run(answer_once(ThreadApi(find), asked, WORDS[language_of_terminal(os.environ)]))

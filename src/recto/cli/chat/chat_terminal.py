@@ -1,0 +1,168 @@
+"""The terminal put together: a session, its screen, and what is typed given to the one or the other."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import Coroutine, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from prompt_toolkit.history import FileHistory
+
+from recto.cli.chat.approvals import Approvals
+from recto.cli.chat.chat_session import ChatSession
+from recto.cli.chat.chat_settings import CHOOSE, ChatSettings
+from recto.cli.chat.completing import ChatCompleter
+from recto.cli.chat.local_server import FindServer
+from recto.cli.chat.screen import Handlers, Screen
+from recto.cli.chat.seen.block_views import Pen, call_view
+from recto.cli.chat.seen.chat_words import WORDS
+from recto.cli.chat.slash_commands import SlashCommands
+from recto.cli.chat.thread_api import ThreadApi
+from recto.cli.chat.typed import TypedCommand, is_double, read_typed
+from recto.cli.hello import language_of_terminal
+from recto.errors import RectoError, SettingsError
+
+if TYPE_CHECKING:
+    from recto.cli.calls.call_words import Language
+
+HISTORY = "chat-history"
+# A server elsewhere is asked again for half an hour: whoever sits here sees it, and may leave.
+PATIENT_TRIES = 1_000
+
+
+class ChatTerminal:
+    """Everything of `recto chat` in a terminal."""
+
+    def __init__(self, find: FindServer, settings: ChatSettings, environment: Mapping[str, str]) -> None:
+        self._language: Language = language_of_terminal(environment)
+        self._words, self._settings = WORDS[self._language], settings
+        self._environment = environment
+        self._api = ThreadApi(find, PATIENT_TRIES)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._interrupted: float | None = None
+        self._opened = 0
+        self._problem: BaseException | None = None
+
+    async def talk(self, agent: str | None, resume: str | None) -> None:
+        """Talk until somebody leaves."""
+        session = self._session = ChatSession(
+            self._api, Pen(self._environment), self._language, self._words, self._settings
+        )
+        handlers = Handlers(
+            submit=self._submit,
+            interrupt=self._interrupt,
+            escape_twice=lambda: self._do(self._commands.run(TypedCommand(name="/rollback"))),
+            open_call=self._open_call,
+            live=session.live_text,
+            status=session.status_text,
+            is_busy=lambda: session.is_busy,
+        )
+        completer = ChatCompleter(self._words, Path.cwd(), self._settings.listed_files)
+        screen = session.screen = self._screen = Screen(
+            self._words, self._settings, handlers, completer, FileHistory(str(_history_file(self._environment)))
+        )
+        session.talk.asked = agent
+        approvals = Approvals(session, screen)
+        session.approvals = approvals.notice
+        self._api.on_lost = session.touch
+        self._commands = SlashCommands(session, screen, approvals)
+        # The terminal is left as it was, and a server of our own ends in order.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, screen.leave)
+        working = asyncio.create_task(self._work(agent, resume))
+        working.add_done_callback(lambda _: screen.leave())
+        try:
+            await screen.run()
+        finally:
+            approvals.stop()
+            for task in (working, *self._tasks):
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+        if self._problem:
+            raise self._problem
+        if session.talk.last:
+            typer.echo(self._words.to_resume.format(thread=session.talk.thread))
+
+    async def _work(self, agent: str | None, resume: str | None) -> None:
+        """Connect, then follow the thread. What keeps it from that ends the program."""
+        try:
+            await self._begin(agent, resume)
+            self._session.ready.set()
+        except (RectoError, OSError) as error:
+            self._problem = error
+            return
+        await self._session.follow()
+
+    async def _begin(self, agent: str | None, resume: str | None) -> None:
+        session = self._session
+        await self._api.exchange()
+        names = {str(one["name"]): bool(one["default"]) for one in await self._api.agents()}
+        if agent and agent not in names:
+            raise SettingsError(name="--agent", value=agent, allowed=f"there are {', '.join(names)}")
+        session.talk.asked, session.talk.agent = agent, next((name for name in names if names[name]), "")
+        found = self._api.found
+        server = found.address.url if found else ""
+        session.tell(self._words.greeting.format(agent=agent or session.talk.agent, server=server))
+        if resume == CHOOSE:
+            await self._commands.resume()
+        elif resume:
+            await self._resume(resume, agent)
+
+    async def _resume(self, thread: str, agent: str | None) -> None:
+        if await self._api.thread(thread) is None:
+            raise SettingsError(
+                name="--resume", value=thread, allowed="there is no such thread; leave it out for a list"
+            )
+        await self._session.enter(thread, agent)
+
+    def _submit(self, text: str) -> None:
+        typed = read_typed(text)
+        if isinstance(typed, TypedCommand):
+            self._do(self._commands.run(typed))
+        elif typed:
+            self._do(self._commands.say(typed))
+
+    def _do(self, coroutine: Coroutine[object, object, None]) -> None:
+        """Do something beside what goes on."""
+        task = asyncio.get_running_loop().create_task(self._told(coroutine))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _told(self, coroutine: Coroutine[object, object, None]) -> None:
+        try:
+            await coroutine
+        except RectoError as error:
+            self._session.tell(str(error), "red")
+
+    def _interrupt(self) -> bool:
+        """Ctrl-C: end the run; where none is at work, leave with the second."""
+        if self._session.is_busy:
+            self._do(self._session.end_run())
+            return False
+        now = time.monotonic()
+        twice, self._interrupted = is_double(self._interrupted, now, self._settings.leave_ms), now
+        if not twice:
+            self._session.tell(self._words.again_leaves)
+        return twice
+
+    def _open_call(self) -> None:
+        """Open the newest call; with the next press the one before it."""
+        calls = list(self._session.live.calls.values())
+        if not calls:
+            self._session.tell(self._words.nothing_to_open)
+            return
+        self._opened = self._opened % len(calls) + 1
+        self._session.tell(call_view(calls[-self._opened], self._words))
+
+
+def _history_file(environment: Mapping[str, str]) -> Path:
+    """Where what was typed is kept: the user's own, in whatever folder they stand."""
+    state = environment.get("XDG_STATE_HOME") or Path(environment.get("HOME") or ".") / ".local" / "state"
+    folder = Path(state) / "recto"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder / HISTORY

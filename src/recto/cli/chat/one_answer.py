@@ -1,0 +1,240 @@
+"""`recto chat "question"`: one answer, and the end. The answer goes to standard output, all else to standard error."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Generator, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import TextIO
+
+from recto.cli.chat.chat_settings import CHOOSE, ChatSettings
+from recto.cli.chat.seen.block_views import Pen, block_view, starts_apart, telling
+from recto.cli.chat.seen.chat_words import ChatWords
+from recto.cli.chat.seen.live_run import Block, LiveRun, Said, ShownCall, Thought, Words, take_event
+from recto.cli.chat.thread_api import ThreadApi, rows
+from recto.cli.command import FAILED
+from recto.client.sent_files import FileToSend
+from recto.conversation.json import Json, Object, dump
+from recto.errors import RectoError, SettingsError
+from recto.ids import new_id
+
+DONE = 0
+# What piped input is called where it goes along as a file.
+FILE, TEXT_FILE = "stdin", "stdin.txt"
+NAME_THREAD = "name the thread that the question is for; without a question, one can be chosen from a list"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneQuestion:
+    """What is asked, of whom, and in which thread. `as_json`: the events are printed, not the answer."""
+
+    words: str
+    files: Sequence[FileToSend] = ()
+    agent: str | None = None
+    thread: str
+    as_json: bool = False
+
+
+def one_question(
+    words: str | None, agent: str | None, thread: str | None, settings: ChatSettings, *, as_json: bool
+) -> OneQuestion:
+    """What was said on the command line, with what is piped in. Raises SettingsError where that is nothing."""
+    if thread == CHOOSE:
+        raise SettingsError(name="--resume", value="", allowed=NAME_THREAD)
+    said, files = question_of(words, read_piped(settings), settings)
+    return OneQuestion(words=said, files=files, agent=agent, thread=thread or new_id(), as_json=as_json)
+
+
+def question_of(words: str | None, piped: bytes, settings: ChatSettings) -> tuple[str, Sequence[FileToSend]]:
+    """What is asked with piped input: text stands behind the question; what is long or no text goes along as a file.
+
+    Raises SettingsError where there is nothing, or too much.
+    """
+    if len(piped) > settings.piped_bytes:
+        raise SettingsError(name="stdin", value=f"{len(piped):,} bytes or more", allowed=_too_much(settings))
+    asked, text = (words or "").strip(), _text_in(piped)
+    if text is None:
+        return asked, [(FILE, piped)]
+    if len(text) > settings.piped_characters:
+        return asked, [(TEXT_FILE, piped)]
+    said = "\n\n".join(part for part in (asked, text.strip()) if part)
+    if not said:
+        raise SettingsError(name="QUESTION", value=words or "", allowed="say something, or pipe it in")
+    return said, ()
+
+
+def _too_much(settings: ChatSettings) -> str:
+    return f"input up to {settings.piped_bytes:,} bytes can be piped in. Name the file in a message instead: @PATH"
+
+
+def _text_in(data: bytes) -> str | None:
+    """The text that bytes are; None where they are none."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text
+
+
+def read_piped(settings: ChatSettings) -> bytes:
+    """What comes in by a pipe or from a file; nothing from a keyboard. No more of it than shows that it is too much."""
+    if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
+        return b""
+    return sys.stdin.buffer.read(settings.piped_bytes + 1)
+
+
+async def answer_once(api: ThreadApi, question: OneQuestion, words: ChatWords) -> int:
+    """Ask, print the answer as it comes, and say how it ended: the exit code."""
+    parts = await api.send(question.files, question.agent) if question.files else ()
+    said: Sequence[Json] = [{"type": "text", "text": question.words}] if question.words else []
+    props: dict[str, Json] = {"agent": question.agent} if question.agent else {}
+    run = await api.say(question.thread, [*said, *parts] if parts else question.words, props)
+    printed = EventLines() if question.as_json else PrintedAnswer(words)
+    with _ctrl_c_ends(api, run):
+        await _print(api, run, printed)
+    printed.end()
+    row = await api.thread(question.thread)
+    waiting = rows(row, "interrupts") if row else []
+    for line in _waiting_lines(waiting, question, words):
+        print(line, file=sys.stderr)  # noqa: T201 - what a person is to do
+    return FAILED if waiting or not printed.is_whole else DONE
+
+
+async def _print(api: ThreadApi, run: str, printed: EventLines | PrintedAnswer) -> None:
+    try:
+        async with aclosing(api.events(run)) as events:
+            async for event in events:
+                printed.take(event)
+    except BrokenPipeError:
+        # Nobody reads any more: what is not read need not be paid for.
+        await api.cancel(run)
+        raise
+
+
+def _waiting_lines(waiting: Sequence[Object], question: OneQuestion, words: ChatWords) -> Generator[str]:
+    for row in waiting:
+        call = ShownCall(id=str(row["id"]), name=str(row["tool"]), arguments=str(row["arguments"]))
+        yield f"{words.ask.format(tool=call.name)}: {telling(call)}"
+    if waiting:
+        yield words.to_resume.format(thread=question.thread)
+
+
+@contextmanager
+def _ctrl_c_ends(api: ThreadApi, run: str) -> Generator[None]:
+    """The first Ctrl-C ends the run, whose reader then hears the end; another ends this."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    ending = list[asyncio.Task[None]]()
+
+    async def end_run() -> None:
+        try:
+            await api.cancel(run)
+        except RectoError as error:
+            print(error, file=sys.stderr)  # noqa: T201 - its run goes on, and the person is told why
+
+    def press() -> None:
+        if ending and task:
+            task.cancel()
+        ending.append(loop.create_task(end_run()))
+
+    def heard(_number: int, _frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(press)
+
+    before = signal.signal(signal.SIGINT, heard)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class EventLines:
+    """The events of the run, each a line of JSON."""
+
+    def __init__(self) -> None:
+        self.is_whole = False
+
+    def take(self, event: Object) -> None:
+        """Print an event."""
+        self.is_whole = _is_whole(event)
+        sys.stdout.write(dump(event).decode() + "\n")
+        sys.stdout.flush()
+
+    def end(self) -> None:
+        """Nothing is left to be printed."""
+
+
+class PrintedAnswer:
+    """The words as they come: drawn for a terminal, block by block; for anything else as the model wrote them."""
+
+    def __init__(self, words: ChatWords) -> None:
+        self._words, self._pen = words, Pen(os.environ)
+        self._is_drawn = sys.stdout.isatty()
+        self._live = LiveRun()
+        self._before: Block | None = None
+        self._last = ""
+        self.is_whole = False
+
+    def take(self, event: Object) -> None:
+        """Print what is new by an event."""
+        self.is_whole = _is_whole(event)
+        match event:
+            case {"type": "TEXT_MESSAGE_START"} if self._last and not self._is_drawn:
+                self._write("\n" if self._last == "\n" else "\n\n")
+            case {"type": "TEXT_MESSAGE_CONTENT", "delta": str(said)} if not self._is_drawn:
+                self._write(said)
+            case _:
+                pass
+        self._live, blocks = take_event(self._live, event, time.monotonic())
+        for block in blocks:
+            self._show(block)
+
+    def end(self) -> None:
+        """What was written ends with its line."""
+        if self._last not in ("", "\n"):
+            self._write("\n")
+
+    def _write(self, text: str) -> None:
+        self._last = text[-1:] or self._last
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+    def _show(self, block: Block) -> None:
+        """Show a block that is settled: words where they are drawn, all else beside them; thoughts are left out."""
+        if isinstance(block, Thought | Said) or (isinstance(block, Words) and not self._is_drawn):
+            return
+        gap = "\n" if self._is_drawn and self._before and starts_apart(block, self._before) else ""
+        self._before = block
+        if isinstance(block, Words):
+            self._write(gap + self._pen.draw(block_view(block, self._words), _width(sys.stdout)))
+            return
+        sys.stderr.write(gap + self._drawn_beside(block))
+        sys.stderr.flush()
+
+    def _drawn_beside(self, block: Block) -> str:
+        drawn = self._pen.draw(block_view(block, self._words), _width(sys.stderr))
+        if sys.stderr.isatty():
+            return drawn
+        from rich.text import Text  # here: what is no terminal takes no colours
+
+        return Text.from_ansi(drawn).plain.rstrip("\n") + "\n"
+
+
+def _is_whole(event: Object) -> bool:
+    """Whether an event is the end of a whole answer."""
+    match event:
+        case {"type": "RUN_FINISHED", "outcome": {"type": "success"}, "result": {"finish": "length" | "refused"}}:
+            return False
+        case {"type": "RUN_FINISHED", "outcome": {"type": "success"}}:
+            return True
+        case _:
+            return False
+
+
+def _width(stream: TextIO) -> int:
+    return os.get_terminal_size(stream.fileno()).columns if stream.isatty() else shutil.get_terminal_size().columns

@@ -1,0 +1,414 @@
+"""The screen: one application of prompt_toolkit that is not full screen. What is settled is printed above it, once.
+
+It knows keys and places; what they mean is its owner's, which awaits answers to what it asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import cast
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.application.current import set_app
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import Completer, ThreadedCompleter
+from prompt_toolkit.filters import Condition, FilterOrBool
+from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples
+from prompt_toolkit.history import History
+from prompt_toolkit.input import create_input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import (
+    BufferControl,
+    ConditionalContainer,
+    Dimension,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    Window,
+)
+from prompt_toolkit.layout.processors import BeforeInput
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+from recto.cli.chat.chat_settings import ChatSettings
+from recto.cli.chat.seen.chat_words import ChatWords
+from recto.cli.chat.typed import Pastes, is_double
+
+# How long the rest of a key's sequence may take: behind that, Esc is Esc.
+ESCAPE_SECONDS = 0.05
+TICK_SECONDS = 0.1
+MOST_INPUT_LINES, MOST_COMPLETIONS = 10, 8
+
+
+class HeldOutput(Vt100_Output):
+    """Writes to the terminal; while it is held, all in one piece at the end: nobody sees half of it."""
+
+    _is_held = False
+
+    def flush(self) -> None:
+        """Write what there is, unless it is held."""
+        if not self._is_held:
+            super().flush()
+
+    @contextlib.contextmanager
+    def held(self) -> Generator[None]:
+        """Hold what is written."""
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+            self.flush()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """Something to choose: what it stands for, and how it looks."""
+
+    value: str
+    text: str
+
+
+Load = Callable[[str], Awaitable[Sequence[Row]]]
+
+
+@dataclass(kw_only=True)
+class Asking:
+    """What is asked at present. The answer is given to whoever waits for it; None: they leave it."""
+
+    title: str
+    keys: str = ""
+    rows: Sequence[Row] = ()
+    load: Load | None = None
+    place: int = 0
+    words: bool = False
+    answer: asyncio.Future[str | None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether one of several is chosen."""
+        return self.load is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Handlers:
+    """What keys mean, and what is shown around the input. `live` is given width and height."""
+
+    submit: Callable[[str], None]
+    interrupt: Callable[[], bool]
+    escape_twice: Callable[[], None]
+    open_call: Callable[[], None]
+    live: Callable[[int, int], str]
+    status: Callable[[int], str]
+    is_busy: Callable[[], bool]
+
+
+class Screen:
+    """Input, what is at work above it, a line of status below; and what is asked meanwhile."""
+
+    def __init__(
+        self, words: ChatWords, settings: ChatSettings, handlers: Handlers, completer: Completer, history: History
+    ) -> None:
+        self._words, self._settings, self._on = words, settings, handlers
+        self._pastes = Pastes()
+        self._question: Asking | None = None
+        self._to_print: list[str] = []
+        self._dirty = asyncio.Event()
+        self._escaped: float | None = None
+        self._loading: asyncio.Task[None] | None = None
+        self.buffer = Buffer(
+            multiline=True,
+            completer=ThreadedCompleter(completer),
+            complete_while_typing=Condition(lambda: self._question is None),
+            history=history,
+            on_text_changed=lambda _: self._search(),
+        )
+        self._output = cast("HeldOutput", HeldOutput.from_pty(sys.stdout, term=os.environ.get("TERM")))
+        # Asking where the cursor is would put the answer among what is typed, over a slow line.
+        self._output.enable_cpr = False
+        self.app: Application[None] = Application(
+            layout=Layout(self._layout(), focused_element=self.buffer),
+            key_bindings=self._keys(),
+            input=create_input(),
+            output=self._output,
+            color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None,
+            erase_when_done=True,
+        )
+        self.app.ttimeoutlen = self.app.timeoutlen = ESCAPE_SECONDS
+
+    # What its owner does with it
+
+    async def run(self) -> None:
+        """Show it until somebody leaves."""
+        painting = asyncio.create_task(self._paint())
+        try:
+            await self.app.run_async(handle_sigint=False)
+        finally:
+            painting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await painting
+            self._print_now()
+
+    def leave(self) -> None:
+        """End it."""
+        if self.app.is_running and not self.app.is_done:
+            self.app.exit()
+
+    def print(self, text: str) -> None:
+        """Print something above, for good."""
+        self._to_print.append(text)
+        self.touch()
+
+    def touch(self) -> None:
+        """Something has changed: draw it with the next frame."""
+        self._dirty.set()
+
+    def put(self, text: str) -> None:
+        """Have this in the input."""
+        self.buffer.set_document(type(self.buffer.document)(text), bypass_readonly=True)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and rows."""
+        found = self.app.output.get_size()
+        return found.columns, found.rows
+
+    async def choose(self, title: str, load: Load) -> str | None:
+        """One of several, which are loaded again for what is searched."""
+        rows = await load("")
+        return await self._ask(Asking(title=title, rows=rows, load=load))
+
+    async def ask_key(self, title: str, keys: str) -> str | None:
+        """One of some keys."""
+        return await self._ask(Asking(title=title, keys=keys))
+
+    async def ask_words(self, title: str, begun: str) -> str | None:
+        """Words, typed into the input."""
+        return await self._ask(Asking(title=title, words=True), begun)
+
+    async def _ask(self, question: Asking, begun: str = "") -> str | None:
+        before, self._question = self._question, question
+        kept = self.buffer.text
+        self.buffer.cancel_completion()
+        self.put(begun)
+        self.touch()
+        try:
+            return await question.answer
+        finally:
+            self._question = before
+            self.put(kept)
+            self.touch()
+
+    # Painting
+
+    async def _paint(self) -> None:
+        """Draw what has changed, so often a second at the most."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._dirty.wait(), TICK_SECONDS if self._on.is_busy() else None)
+            self._dirty.clear()
+            self._print_now()
+            self.app.invalidate()
+            await asyncio.sleep(1 / self._settings.frames)
+
+    def _print_now(self) -> None:
+        if not self._to_print:
+            return
+        text, self._to_print = "".join(self._to_print), []
+        text = text.replace("\n", "\r\n")
+        if not self.app.is_running or self.app.is_done:
+            self._output.write_raw(text)
+            self._output.flush()
+            return
+        with self._output.held(), set_app(self.app):
+            self.app.renderer.erase(leave_alternate_screen=False)
+            self._output.write_raw(text)
+            self.app.renderer.render(self.app, self.app.layout)
+
+    # Layout
+
+    def _layout(self) -> HSplit:
+        typing = Condition(lambda: self._question is None or self._question.words or self._question.has_rows)
+        control = BufferControl(buffer=self.buffer, input_processors=[BeforeInput(self._prompt)], focusable=True)
+        written = Window(
+            control, height=Dimension(min=1, max=MOST_INPUT_LINES), wrap_lines=True, dont_extend_height=True
+        )
+        return HSplit(
+            [
+                Window(FormattedTextControl(self._live_text), dont_extend_height=True, wrap_lines=False),
+                Window(FormattedTextControl(self._rule), height=1),
+                ConditionalContainer(
+                    Window(FormattedTextControl(self._question_text), dont_extend_height=True, wrap_lines=True),
+                    Condition(lambda: self._question is not None),
+                ),
+                ConditionalContainer(written, typing),
+                ConditionalContainer(
+                    Window(FormattedTextControl(self._below), dont_extend_height=True),
+                    Condition(lambda: self._question is None and bool(self.buffer.complete_state)),
+                ),
+                Window(FormattedTextControl(lambda: ANSI(self._on.status(self.size[0]))), height=1),
+            ]
+        )
+
+    def _live_text(self) -> AnyFormattedText:
+        width, rows = self.size
+        return ANSI(self._on.live(width, max(rows - 12, 3)).rstrip("\n"))
+
+    def _rule(self) -> AnyFormattedText:
+        return [("class:rule fg:ansibrightblack", "─" * self.size[0])]
+
+    def _prompt(self) -> AnyFormattedText:
+        asked = self._question
+        if asked and asked.has_rows:
+            return [("fg:ansibrightblack", f"{self._words.search}: ")]
+        return [("bold", "› ")]
+
+    def _question_text(self) -> AnyFormattedText:
+        asked = self._question
+        if asked is None:
+            return ""
+        if not asked.has_rows:
+            return [("bold", asked.title)]
+        shown = self._settings.listed
+        first = max(0, min(asked.place - shown // 2, len(asked.rows) - shown))
+        lines: StyleAndTextTuples = [("bold", f"{asked.title}  "), ("fg:ansibrightblack", self._words.choose_keys)]
+        for place, row in list(enumerate(asked.rows))[first : first + shown]:
+            chosen = place == asked.place
+            lines.append(("reverse" if chosen else "", f"\n{'❯' if chosen else ' '} {row.text}"))
+        return lines
+
+    def _below(self) -> AnyFormattedText:
+        """What may complete the word at the cursor."""
+        state = self.buffer.complete_state
+        if state is None:
+            return ""
+        place = state.complete_index
+        first = max(0, min((place or 0) - MOST_COMPLETIONS // 2, len(state.completions) - MOST_COMPLETIONS))
+        lines: StyleAndTextTuples = []
+        for at, one in list(enumerate(state.completions))[first : first + MOST_COMPLETIONS]:
+            style = "reverse" if at == place else ""
+            end = "\n" if lines else ""
+            lines += [(style, f"{end}  {one.display_text}"), ("fg:ansibrightblack", f"  {one.display_meta_text}")]
+        return lines
+
+    # Keys
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+
+        def on(do: Callable[[], None], *names: str, when: FilterOrBool = True) -> None:
+            def handler(_: KeyPressEvent) -> None:
+                do()
+
+            keys.add(*names, filter=when)(handler)
+
+        by_key = Condition(lambda: self._question is not None and bool(self._question.keys))
+        by_row = Condition(lambda: self._question is not None and self._question.has_rows)
+        on(self._enter, "enter")
+        on(self._newline, "escape", "enter")
+        on(self._newline, "c-j")
+        on(self._interrupt, "c-c")
+        on(self.leave, "c-d", when=Condition(lambda: not self.buffer.text))
+        on(self._on.open_call, "c-o")
+        on(self._escape, "escape")
+        on(self._complete, "tab")
+        on(partial(self._move, -1), "up", when=by_row)
+        on(partial(self._move, 1), "down", when=by_row)
+        keys.add(Keys.BracketedPaste, filter=~by_key)(self._paste)
+        keys.add(Keys.Any, filter=by_key, eager=True)(self._any_key)
+        return keys
+
+    def _newline(self) -> None:
+        self.buffer.insert_text("\n")
+
+    def _enter(self) -> None:
+        asked = self._question
+        if asked is None:
+            state = self.buffer.complete_state
+            if state and state.current_completion:
+                self.buffer.apply_completion(state.current_completion)
+                return
+            text = self._pastes.expand(self.buffer.text)
+            if text.strip():
+                self.buffer.history.append_string(text)
+                self.buffer.reset()
+                self._pastes = Pastes()
+                self._on.submit(text)
+        elif asked.has_rows:
+            self._give(asked.rows[asked.place].value if asked.rows else None)
+        elif asked.words:
+            self._give(self.buffer.text)
+
+    def _give(self, answer: str | None) -> None:
+        if self._question and not self._question.answer.done():
+            self._question.answer.set_result(answer)
+
+    def _any_key(self, event: KeyPressEvent) -> None:
+        if event.key_sequence[0].key in (Keys.Escape, Keys.ControlC):
+            self._give(None)
+        elif self._question and event.data and event.data in self._question.keys:
+            self._give(event.data)
+
+    def _interrupt(self) -> None:
+        if self._question is not None:
+            self._give(None)
+        elif self.buffer.text:
+            self.put("")
+        elif self._on.interrupt():
+            self.leave()
+
+    def _escape(self) -> None:
+        if self._question is not None:
+            self._give(None)
+            return
+        if self.buffer.complete_state:
+            self.buffer.cancel_completion()
+            return
+        now = time.monotonic()
+        twice, self._escaped = is_double(self._escaped, now, self._settings.escape_ms), now
+        if not twice:
+            return
+        self._escaped = None
+        if self.buffer.text:
+            self.put("")
+        else:
+            self._on.escape_twice()
+
+    def _complete(self) -> None:
+        if self.buffer.complete_state:
+            self.buffer.complete_next()
+        else:
+            self.buffer.start_completion(select_first=True)
+
+    def _move(self, by: int) -> None:
+        if self._question and self._question.rows:
+            self._question.place = (self._question.place + by) % len(self._question.rows)
+            self.touch()
+
+    def _paste(self, event: KeyPressEvent) -> None:
+        def label(number: int, lines: int) -> str:
+            return self._words.pasted.format(number=number, lines=lines)
+
+        self._pastes, shown = self._pastes.add(event.data, self._settings.paste_lines, label)
+        self.buffer.insert_text(shown)
+
+    def _search(self) -> None:
+        """Load what is chosen from again, for what is typed now."""
+        asked = self._question
+        if asked is None or asked.load is None:
+            return
+        if self._loading:
+            self._loading.cancel()
+        self._loading = asyncio.get_running_loop().create_task(self._load(asked, asked.load, self.buffer.text))
+
+    async def _load(self, asked: Asking, load: Load, search: str) -> None:
+        asked.rows, asked.place = await load(search), 0
+        self.touch()

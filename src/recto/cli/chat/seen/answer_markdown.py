@@ -1,0 +1,29 @@
+"""Markdown as answers have it: code without empty lines around it, so that a long block can be printed in pieces."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import CodeBlock, Markdown, MarkdownElement
+from rich.padding import Padding
+from rich.syntax import Syntax
+
+
+class PlainCode(CodeBlock):
+    """Code, set in by two columns."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """As it is shown."""
+        code = Syntax(str(self.text).rstrip(), self.lexer_name, theme=self.theme, word_wrap=True)
+        yield Padding(code, (0, 0, 0, 2))
+
+
+class AnswerMarkdown(Markdown):
+    """Markdown with that code."""
+
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **Markdown.elements,
+        "fence": PlainCode,
+        "code_block": PlainCode,
+    }

@@ -1,0 +1,247 @@
+"""How things look: blocks, calls and what waits, by rich, as text with the codes of a terminal. Pure but for the clock.
+
+Nothing that a model or a tool wrote means anything to the terminal: control characters are shown as such.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from io import StringIO
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from recto.cli.chat.seen.chat_words import ChatWords
+from recto.cli.chat.seen.live_run import (
+    Block,
+    CallDone,
+    Ended,
+    RunFailure,
+    Said,
+    ShownCall,
+    TakenBack,
+    Thought,
+    Words,
+    arguments_of,
+)
+from recto.conversation.json import Json, leading_object
+
+# Characters that would mean something to a terminal; a tab and a line's end may stay.
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+BLANKS = re.compile(r" +((?:\x1b\[[\d;]*m)*)$")
+# The argument that says most of a call, the first of these that it has.
+TELLING = ("filePath", "command", "pattern", "path", "query", "skill", "url", "expression", "name")
+OPEN_LINES, SAID_LINES = 200, 12
+
+
+class Pen:
+    """Draws for a terminal: so wide, with colours or without."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+
+    def draw(self, what: RenderableType, width: int) -> str:
+        """As text with the codes of a terminal."""
+        file = StringIO()
+        console = Console(
+            file=file,
+            width=max(width, 20),
+            force_terminal=True,
+            no_color=bool(self._environment.get("NO_COLOR")),
+            legacy_windows=False,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            _environ=self._environment,
+        )
+        # In a group: texts that are printed as they are lose how they wrap.
+        console.print(Group(what))
+        # Blanks up to the edge would be lines of their own in a window that gets narrower, and are copied along.
+        lines = [BLANKS.sub(r"\1", line) for line in file.getvalue().split("\n")]
+        return "\n".join(lines).strip("\n") + "\n"
+
+
+def clean(text: str) -> str:
+    """Without what would mean something to a terminal."""
+    return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n").replace("\t", "    "))
+
+
+def markdown(text: str) -> RenderableType:
+    """Markdown, as it is shown."""
+    from recto.cli.chat.seen.answer_markdown import (
+        AnswerMarkdown,  # here: it takes its time, and the prompt is there first
+    )
+
+    return AnswerMarkdown(clean(text), code_theme="ansi_dark", hyperlinks=False)
+
+
+def block_view(block: Block, words: ChatWords) -> RenderableType:
+    """A block that is settled."""
+    match block:
+        case Said():
+            return _said(block, words)
+        case Words(text=text):
+            return markdown(text)
+        case Thought(text=text):
+            return Padding(Text(clean(text.strip()), style="dim italic"), (0, 0, 0, 2))
+        case CallDone(call=call):
+            return call_line(call)
+        case TakenBack():
+            return Text(words.taken_back, style="dim")
+        case RunFailure(message=message):
+            return Text(words.failed.format(message=clean(message)), style="red")
+        case Ended(how=how):
+            return Text(str(getattr(words, how)), style="yellow")
+
+
+def _said(said: Said, words: ChatWords) -> Text:
+    lines = clean(said.words).splitlines()
+    text = Text(f"› {chr(10).join(lines[:SAID_LINES])}", style="bold cyan")
+    if len(lines) > SAID_LINES:
+        text.append(f"\n… {words.more_lines.format(count=len(lines) - SAID_LINES)}", style="dim")
+    for name in said.files:
+        text.append(f"  [{clean(name)}]", style="dim")
+    return text
+
+
+def starts_apart(block: Block, before: Block | None) -> bool:
+    """Whether an empty line stands before a block."""
+    match block:
+        case Words(joins=True) | Thought(joins=True):
+            return False
+        case CallDone():
+            return not isinstance(before, CallDone)
+        case _:
+            return True
+
+
+def call_line(call: ShownCall, mark: str = "●", seconds: float | None = None) -> Text:
+    """A call as one line: what, on what, what came of it, how long it took."""
+    # Without colours the mark alone tells.
+    mark = "✗" if call.failed else mark
+    line = Text(f"{mark} ", style="red" if call.failed else "green" if call.is_settled else "yellow")
+    line.append(call.name, style="bold")
+    if about := telling(call):
+        line.append(f" {about}")
+    added, gone = diff_counts(call.result)
+    if added or gone:
+        line.append(f" +{added}", style="green").append(f" -{gone}", style="red")
+    code = (leading_object(call.result) or {}).get("exitCode")
+    if isinstance(code, int) and code:
+        line.append(f" exit {code}", style="red")
+    elif call.result.startswith("Error:"):
+        line.append(f" {_one_line(call.result)}", style="red")
+    took = call.seconds if call.seconds is not None else seconds
+    if took is not None:
+        line.append(f"  {took:.1f} s", style="dim")
+    line.no_wrap, line.overflow = True, "ellipsis"
+    return line
+
+
+def telling(call: ShownCall) -> str:
+    """What a call is about, in one line."""
+    arguments = arguments_of(call)
+    named = next((arguments[name] for name in TELLING if name in arguments), None)
+    if named is None:
+        named = next((value for value in arguments.values() if isinstance(value, str)), "")
+    if isinstance(named, Sequence) and not isinstance(named, str):
+        named = ", ".join([str(one.get("path", "")) if isinstance(one, Mapping) else str(one) for one in named])
+    return _one_line(str(named))
+
+
+def diff_counts(result: str) -> tuple[int, int]:
+    """Lines that a diff adds and takes away."""
+    if "\n@@ " not in result:
+        return 0, 0
+    lines = result[result.index("\n@@ ") :].splitlines()
+    return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
+
+
+def call_view(call: ShownCall, words: ChatWords) -> RenderableType:
+    """A call, opened: its arguments, what it shows while it works, its result."""
+    parts: list[RenderableType] = [call_line(call)]
+    if arguments := arguments_of(call):
+        parts += [_heading(words.arguments), arguments_view(call.name, arguments)]
+    if call.output and not call.is_settled:
+        parts += [_heading(words.output), _lines(call.output, words)]
+    if call.result:
+        parts += [_heading(words.result), result_view(call.result, words)]
+    return Group(*parts)
+
+
+def _heading(name: str) -> RenderableType:
+    return Padding(Text(name, style="dim"), (0, 0, 0, 2))
+
+
+def arguments_view(tool: str, arguments: Mapping[str, Json]) -> RenderableType:
+    """What a call is made with: a change of a file as a diff, a command as such, the rest by names."""
+    if diff := proposed_diff(arguments):
+        return Group(Padding(Text(clean(str(arguments.get("filePath", tool)))), (0, 0, 0, 4)), diff_view(diff))
+    if isinstance(command := arguments.get("command"), str):
+        rest = {name: value for name, value in arguments.items() if name != "command"}
+        from rich.syntax import Syntax
+
+        shown = Padding(Syntax(clean(command), "bash", theme="ansi_dark", word_wrap=True), (0, 0, 0, 4))
+        return Group(shown, _named(rest)) if rest else shown
+    return _named(arguments)
+
+
+def _named(arguments: Mapping[str, Json]) -> RenderableType:
+    lines = [f"{name}: {value if isinstance(value, str) else _json(value)}" for name, value in arguments.items()]
+    return Padding(Text(clean("\n".join(lines))), (0, 0, 0, 4))
+
+
+def _json(value: Json) -> str:
+    from recto.conversation.json import dump
+
+    return dump(value).decode()
+
+
+def proposed_diff(arguments: Mapping[str, Json]) -> Sequence[str]:
+    """The lines an edit or a new file would take away and add."""
+    edits = arguments.get("edits")
+    found: list[str] = []
+    for edit in edits if isinstance(edits, Sequence) and not isinstance(edits, str) else [arguments]:
+        match edit:
+            case {"searchContent": str(old), "replaceContent": str(new)}:
+                found += [*[f"-{line}" for line in old.splitlines()], *[f"+{line}" for line in new.splitlines()]]
+            case {"filePath": str(), "content": str(new)}:
+                found += [f"+{line}" for line in new.splitlines()]
+            case _:
+                pass
+    return found
+
+
+def diff_view(lines: Sequence[str]) -> RenderableType:
+    """Lines of a diff in colour."""
+    text = Text()
+    for line in lines[:OPEN_LINES]:
+        style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+        text.append(f"{clean(line)}\n", style=style)
+    text.rstrip()
+    return Padding(text, (0, 0, 0, 4))
+
+
+def result_view(result: str, words: ChatWords) -> RenderableType:
+    """A result: a diff in colour, a command's output as it was, the rest as text."""
+    found = leading_object(result)
+    if found and "exitCode" in found:
+        printed = "\n".join([str(found[name]) for name in ("stdout", "stderr") if found.get(name)])
+        return _lines(f"{printed.rstrip()}\nexit {found['exitCode']}".strip(), words)
+    if "\n@@ " in result:
+        return diff_view(result.splitlines())
+    return _lines(result, words)
+
+
+def _lines(text: str, words: ChatWords) -> RenderableType:
+    lines = clean(text).rstrip().splitlines()
+    shown = Text("\n".join(lines[:OPEN_LINES]))
+    if len(lines) > OPEN_LINES:
+        shown.append(f"\n… {words.more_lines.format(count=len(lines) - OPEN_LINES)}", style="dim")
+    return Padding(shown, (0, 0, 0, 4))
+
+
+def _one_line(text: str) -> str:
+    return clean(" ".join(text.split()))[:200]

@@ -1,0 +1,151 @@
+"""An answer that is being written, in blocks of Markdown: which are whole, and what is not yet. Pure.
+
+Of a block that gets long, lines are let go before it is whole: what is kept stays short, however long the answer is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
+HEADING = re.compile(r"^ {0,3}#{1,6}(\s|$)")
+LIST_ITEM = re.compile(r"^ {0,3}([-*+]|\d{1,9}[.)])\s")
+INDENTED = re.compile(r"^(\t| {2,})\S")
+TABLE_RULE = re.compile(r"^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$")
+# Of a block that goes on: so many lines of it, or characters of one line, and what is there is let go.
+MOST_LINES, MOST_CHARACTERS = 40, 4_000
+
+Kind: TypeAlias = Literal["fence", "table", "list", "heading", "paragraph"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chunk:
+    """Markdown that is whole by itself. One that `joins` goes on with the block before it."""
+
+    text: str
+    joins: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tail:
+    """What is not whole yet. `opening` is what its block began with, where the beginning was let go."""
+
+    text: str = ""
+    opening: str = ""
+    joins: bool = False
+
+    @property
+    def shown(self) -> str:
+        """As it can be shown meanwhile."""
+        return self.opening + self.text
+
+    def with_more(self, words: str) -> Tail:
+        """With what was said behind it."""
+        return Tail(text=self.text + words, opening=self.opening, joins=self.joins)
+
+
+def take_whole(tail: Tail) -> tuple[tuple[Chunk, ...], Tail]:
+    """The blocks at the beginning that are whole, and what is left."""
+    chunks: list[Chunk] = []
+    while True:
+        found = _first(tail)
+        if found is None:
+            return tuple(chunks), tail
+        chunk, tail = found
+        if chunk.text.strip():
+            chunks.append(chunk)
+
+
+def take_all(tail: Tail) -> tuple[Chunk, ...]:
+    """Everything, once no more comes."""
+    chunks, rest = take_whole(tail.with_more("\n"))
+    text = _closed(rest.shown.lstrip("\n")) if rest.text.strip() else ""
+    return (*chunks, Chunk(text=text, joins=rest.joins)) if text else chunks
+
+
+def _first(tail: Tail) -> tuple[Chunk, Tail] | None:
+    """The first block that is whole, or so long that its beginning is let go."""
+    if not tail.opening:
+        tail = Tail(text=tail.text.lstrip("\n"), joins=tail.joins)
+    lines = tail.text.splitlines(keepends=True)
+    whole = lines if tail.text.endswith("\n") else lines[:-1]
+    kind = _kind(tail.opening.splitlines() + whole)
+    end = _end(kind, whole, is_open=bool(tail.opening)) if whole else None
+    if end is not None:
+        rest = "".join(lines[end:])
+        return Chunk(text=_closed(tail.opening + "".join(lines[:end])), joins=tail.joins), Tail(text=rest)
+    if len(whole) >= MOST_LINES:
+        return _let_go(tail, kind, lines, len(whole))
+    if len(tail.text) > MOST_CHARACTERS and kind == "paragraph":
+        at = max(tail.text.rfind(" "), tail.text.rfind("\n")) + 1 or len(tail.text)
+        return Chunk(text=tail.text[:at], joins=tail.joins), Tail(text=tail.text[at:], joins=True)
+    return None
+
+
+def _kind(lines: list[str]) -> Kind:
+    first = lines[0] if lines else ""
+    if FENCE.match(first):
+        return "fence"
+    if HEADING.match(first):
+        return "heading"
+    if "|" in first and len(lines) > 1 and TABLE_RULE.match(lines[1]):
+        return "table"
+    return "list" if LIST_ITEM.match(first) else "paragraph"
+
+
+def _end(kind: Kind, lines: list[str], *, is_open: bool) -> int | None:
+    """How many of the lines are the block, where its end is among them."""
+    match kind:
+        case "heading":
+            return 1
+        case "fence":
+            mark = FENCE.match(lines[0])
+            closes = (place + 1 for place, line in enumerate(lines) if (place or is_open) and _closes(line, mark))
+            return next(closes, None)
+        case "list":
+            return next((at for at in range(1, len(lines)) if _ends_list(lines, at)), None)
+        case "table":
+            return next((at for at, line in enumerate(lines) if "|" not in line), None)
+        case "paragraph":
+            return next((at for at in range(1, len(lines)) if _ends_paragraph(lines[at])), None)
+
+
+def _closes(line: str, opening: re.Match[str] | None) -> bool:
+    found = FENCE.match(line.rstrip("\n"))
+    return bool(found and not found[2].strip() and (opening is None or found[1].startswith(opening[1][0])))
+
+
+def _ends_list(lines: list[str], at: int) -> bool:
+    line, before = lines[at], lines[at - 1]
+    if not line.strip() or LIST_ITEM.match(line) or INDENTED.match(line):
+        return False
+    return not before.strip() or bool(FENCE.match(line) or HEADING.match(line))
+
+
+def _ends_paragraph(line: str) -> bool:
+    return not line.strip() or bool(FENCE.match(line) or HEADING.match(line) or LIST_ITEM.match(line))
+
+
+def _let_go(tail: Tail, kind: Kind, lines: list[str], whole: int) -> tuple[Chunk, Tail]:
+    """The lines of a long block that are there. What follows begins as the block did."""
+    opening, cut = tail.opening, whole
+    if kind == "fence":
+        opening = opening or lines[0]
+    elif kind == "table":
+        opening = opening or "".join(lines[:2])
+    elif kind == "list":
+        # Between two items of the list itself.
+        cut = next((at for at in range(whole - 1, 0, -1) if LIST_ITEM.match(lines[at])), whole)
+    text = _closed(tail.opening + "".join(lines[:cut]))
+    return Chunk(text=text, joins=tail.joins), Tail(text="".join(lines[cut:]), opening=opening, joins=True)
+
+
+def _closed(text: str) -> str:
+    """With the end of a fence that is open."""
+    lines = text.splitlines()
+    mark = FENCE.match(lines[0]) if lines else None
+    if mark is None or (len(lines) > 1 and _closes(lines[-1], mark)):
+        return text
+    return f"{text.rstrip(chr(10))}\n{mark[1]}\n"

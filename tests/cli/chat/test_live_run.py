@@ -1,0 +1,179 @@
+"""Events of a run as what is seen of it: the state behind each, and the blocks that are settled by them."""
+
+import re
+
+import pytest
+
+from recto.cli.chat.seen.block_views import Pen, block_view, call_view, clean, diff_counts, telling
+from recto.cli.chat.seen.chat_words import WORDS
+from recto.cli.chat.seen.live_run import (
+    MOST_CALLS,
+    Block,
+    CallDone,
+    Ended,
+    LiveRun,
+    RunFailure,
+    Said,
+    ShownCall,
+    TakenBack,
+    Thought,
+    Words,
+    take_event,
+    take_messages,
+)
+from recto.conversation.json import Json, Object
+
+DIFF = "Changed a.py.\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n-old\n+new\n+more\n"
+EN, ZH = WORDS["en"], WORDS["zh"]
+
+
+def text(said: str, message: str = "m1") -> Object:
+    return {"type": "TEXT_MESSAGE_CONTENT", "messageId": message, "delta": said}
+
+
+def begun(message: str = "m1") -> Object:
+    return {"type": "TEXT_MESSAGE_START", "messageId": message}
+
+
+def opened(id: str, name: str) -> Object:
+    return {"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name, "parentMessageId": "m1"}
+
+
+def arguments(id: str, said: str) -> Object:
+    return {"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": said}
+
+
+def answered(id: str, content: Json) -> Object:
+    return {"type": "TOOL_CALL_RESULT", "messageId": "r", "toolCallId": id, "content": content}
+
+
+def seen(*events: Object) -> tuple[LiveRun, list[Block]]:
+    """What is left behind events, each a second after the one before, and all that they settled."""
+    run, blocks = LiveRun(), list[Block]()
+    for second, event in enumerate(events, start=1):
+        run, more = take_event(run, event, float(second))
+        blocks += more
+    return run, blocks
+
+
+END: Object = {"type": "TEXT_MESSAGE_END", "messageId": "m1"}
+FINISHED: Object = {"type": "RUN_FINISHED", "outcome": {"type": "success"}}
+
+
+@pytest.mark.parametrize(
+    ("events", "blocks"),
+    [
+        ([begun(), text("A\n\nB"), END, FINISHED], [Words(text="A\n"), Words(text="B\n")]),
+        ([begun(), text("A")], []),
+        ([begun(), text("A"), FINISHED], [Words(text="A\n")]),
+        ([{"type": "REASONING_MESSAGE_CONTENT", "delta": "Hm"}, begun(), text("A"), END], [
+            Thought(text="Hm\n"), Words(text="A\n")
+        ]),
+        ([begun(), text("A\n\nB"), {"type": "CUSTOM", "name": "recto.discarded", "value": {"messageId": "m1"}}], [
+            Words(text="A\n"), TakenBack()
+        ]),
+        ([begun(), text("B"), {"type": "CUSTOM", "name": "recto.discarded", "value": {"messageId": "m1"}}], []),
+        ([{"type": "RUN_ERROR", "message": "No.", "code": "x"}], [RunFailure(message="No.")]),
+        ([{"type": "RUN_FINISHED", "outcome": {"type": "cancelled"}}], [Ended(how="cancelled")]),
+        ([{**FINISHED, "result": {"finish": "length"}}], [Ended(how="length")]),
+        ([{"type": "SOMETHING_NEW"}, {}], []),
+    ],
+)  # fmt: skip
+def test_what_is_said_is_settled_in_blocks(events: list[Object], blocks: list[Block]) -> None:
+    assert seen(*events)[1] == blocks
+
+
+def test_a_call_is_seen_from_its_name_to_its_result_with_what_it_shows_meanwhile() -> None:
+    shows: Object = {
+        "type": "ACTIVITY_SNAPSHOT",
+        "messageId": "c1-progress",
+        "content": {"label": "make", "status": "running", "done": 1, "unit": "lines", "text": "building"},
+    }
+    begins = [opened("c1", "terminal-execute"), arguments("c1", '{"command":'), arguments("c1", ' "make"}'), shows]
+    run, blocks = seen(*begins)
+    assert blocks == []
+    assert [(call.output, telling(call)) for call in run.at_work] == [("building", "make")]
+    run, blocks = seen(*begins, answered("c1", '{"stdout": "ok", "stderr": "", "exitCode": 2}'))
+    assert run.at_work == []
+    assert [(block.call.seconds, block.call.failed) for block in blocks if isinstance(block, CallDone)] == [(4.0, True)]
+
+
+def test_a_call_that_waited_for_a_person_is_timed_from_when_it_may_begin() -> None:
+    waits: Object = {"type": "RUN_FINISHED", "outcome": {"type": "interrupt", "interrupts": []}}
+    run, blocks = seen(opened("c1", "send"), waits, {"type": "RUN_STARTED"}, answered("c1", "sent"))
+    assert [block.call.seconds for block in blocks if isinstance(block, CallDone)] == [1.0]
+    assert run.calls["c1"].result == "sent"
+
+
+def test_memory_stays_flat_however_much_is_said_and_called() -> None:
+    run = LiveRun()
+    for number in range(3_000):
+        for event in (text(f"line {number}\n"), opened(str(number), "x"), answered(str(number), "y" * 100_000)):
+            run, _ = take_event(run, event, 1.0)
+    assert len(run.calls) == MOST_CALLS
+    assert sum(len(call.result) for call in run.calls.values()) <= MOST_CALLS * 40_000
+    assert len(run.words.text) < 5_000
+
+
+def test_what_was_said_makes_the_same_blocks_as_its_events_did() -> None:
+    call: Object = {"id": "c1", "type": "function", "function": {"name": "send", "arguments": '{"to": "Anna"}'}}
+    document: Object = {"type": "document", "metadata": {"filename": "a.csv"}}
+    run, blocks = take_messages(
+        LiveRun(),
+        [
+            {"id": "u", "role": "user", "content": [{"type": "text", "text": "Hi"}, document, {"type": "image"}]},
+            {"id": "a", "role": "assistant", "content": "Well.", "toolCalls": [call]},
+            {"id": "t", "role": "tool", "toolCallId": "c1", "content": [{"text": "sent"}, {"type": "image"}]},
+            {"id": "b", "role": "assistant", "content": "", "toolCalls": [{**call, "id": "c2"}]},
+            {"id": "x", "role": "activity", "content": {}},
+        ],
+    )  # fmt: skip
+    done = ShownCall(
+        id="c1", name="send", arguments='{"to": "Anna"}', message="a", result="sent\n[image]", is_settled=True
+    )
+    assert blocks == (Said(words="Hi", files=("a.csv", "image")), Words(text="Well."), CallDone(call=done))
+    assert [call.id for call in run.at_work] == ["c2"]
+
+
+def drawn(block: Block, width: int = 60, **environment: str) -> str:
+    return Pen(environment).draw(block_view(block, EN), width)
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        ({"name": "edit", "arguments": '{"filePath": "a.py"}', "result": DIFF}, "● edit a.py +2 -1"),
+        ({"name": "filesystem-read", "arguments": '{"filePath": ["a", {"path": "b"}]}'}, "● filesystem-read a, b"),
+        ({"name": "x", "arguments": '{"n": 1, "to": "Anna"}', "result": "Error: no\nmore"}, "✗ x Anna Error: no more"),
+        ({"name": "run", "arguments": '{"command": "ls\\nls"}', "result": '{"exitCode": 3}'}, "✗ run ls ls exit 3"),
+        ({"name": "half", "arguments": '{"a": '}, "● half"),
+        ({"name": "文件读取", "arguments": '{"a": "' + "很" * 60 + '"}'}, "● 文件读取 " + "很" * 24 + "…"),
+    ],
+)  # fmt: skip
+def test_a_call_is_one_line(call: dict[str, str], line: str) -> None:
+    done = CallDone(call=ShownCall(id="c", is_settled=True, **call))  # pyright: ignore[reportArgumentType] - texts alone
+    assert re.sub(r"\x1b\[[\d;]*m", "", drawn(done)).rstrip("\n") == line
+
+
+def test_nothing_that_was_written_means_anything_to_the_terminal() -> None:
+    evil = "a\x1b[2Jb\x07\x9b31mc\u202ed\r\ne"
+    odd = "\N{REPLACEMENT CHARACTER}"
+    assert clean(evil) == f"a{odd}[2Jb{odd}{odd}31mc{odd}d\ne"
+    call = ShownCall(id="c", name="x", arguments='{"a": "\\u001b[2J"}', result=evil, output=evil, is_settled=True)
+    for block in (Said(words=evil, files=(evil,)), Words(text=evil), Thought(text=evil), CallDone(call=call)):
+        assert "\x1b[2J" not in drawn(block)
+    assert "\x1b[2J" not in Pen({}).draw(call_view(call, EN), 60)
+
+
+def test_an_opened_call_shows_its_diff_in_colour_and_without_colour_where_asked() -> None:
+    call = ShownCall(id="c", name="filesystem-edit", arguments='{"filePath": "a.py"}', result=DIFF, is_settled=True)
+    shown = Pen({"TERM": "xterm-256color"}).draw(call_view(call, EN), 60)
+    assert "\x1b[32m    +new\x1b[0m" in shown or "\x1b[32m+new" in shown
+    plain = Pen({"TERM": "xterm-256color", "NO_COLOR": "1"}).draw(call_view(call, ZH), 60)
+    assert "\x1b[32m" not in plain
+    assert "结果" in plain
+    assert diff_counts("no diff\n+x") == (0, 0)
+
+
+def test_both_languages_have_the_same_commands() -> None:
+    assert list(EN.commands) == list(ZH.commands)

@@ -1,0 +1,102 @@
+"""An answer in blocks of Markdown: what is let go, and when."""
+
+import pytest
+
+from recto.cli.chat.seen.markdown_blocks import MOST_CHARACTERS, MOST_LINES, Chunk, Tail, take_all, take_whole
+
+ANSWER = """# Title
+Some words
+over two lines
+
+- one
+  more of it
+
+  and more
+- two
+
+Text:
+```python
+def f():
+
+    return 1
+```
+| a | b |
+|---|---|
+| 1 | 2 |
+
+> quoted
+> lines
+
+the end"""
+BLOCKS = [
+    "# Title\n",
+    "Some words\nover two lines\n",
+    "- one\n  more of it\n\n  and more\n- two\n\n",
+    "Text:\n",
+    "```python\ndef f():\n\n    return 1\n```\n",
+    "| a | b |\n|---|---|\n| 1 | 2 |\n",
+    "> quoted\n> lines\n",
+    "the end\n",
+]
+
+
+def streamed(text: str, piece: int) -> list[Chunk]:
+    """The chunks of a text that comes in pieces."""
+    found, tail = list[Chunk](), Tail()
+    for at in range(0, len(text), piece):
+        whole, tail = take_whole(tail.with_more(text[at : at + piece]))
+        found += whole
+    return [*found, *take_all(tail)]
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+def test_blocks_are_the_same_however_the_words_come(piece: int) -> None:
+    assert [chunk.text for chunk in streamed(ANSWER, piece)] == BLOCKS
+
+
+@pytest.mark.parametrize(
+    ("begun", "whole", "rest"),
+    [
+        ("Half a para", [], "Half a para"),
+        ("A line\n", [], "A line\n"),
+        ("A line\n\n", ["A line\n"], ""),
+        ("- one\n\n", [], "- one\n\n"),
+        ("- one\n\nText\n", ["- one\n\n"], "Text\n"),
+        ("```\ncode\n\nmore\n", [], "```\ncode\n\nmore\n"),
+        ("```\ncode\n~~~\n", [], "```\ncode\n~~~\n"),
+        ("| a | b |\n", [], "| a | b |\n"),
+        ("# A\n## B\n", ["# A\n", "## B\n"], ""),
+        ("A line\n```\nx\n```\n", ["A line\n", "```\nx\n```\n"], ""),
+        ("\n\n\n", [], ""),
+    ],
+)
+def test_only_what_is_whole_is_let_go(begun: str, whole: list[str], rest: str) -> None:
+    chunks, tail = take_whole(Tail(text=begun))
+    assert [chunk.text for chunk in chunks] == whole
+    assert tail.shown.lstrip("\n") == rest
+
+
+@pytest.mark.parametrize(
+    ("opening", "line"),
+    [("```python\n", "x = 1\n"), ("| a |\n|---|\n", "| 1 |\n"), ("", "- item\n"), ("", "words and words\n")],
+)
+def test_a_long_block_is_let_go_by_lines_each_piece_whole_by_itself(opening: str, line: str) -> None:
+    tail, chunks = Tail(text=opening), list[Chunk]()
+    for _ in range(10_000):
+        whole, tail = take_whole(tail.with_more(line))
+        chunks += whole
+        assert tail.text.count("\n") <= MOST_LINES
+    chunks += take_all(tail)
+    assert sum(chunk.text.count(line) for chunk in chunks) == 10_000
+    assert all(chunk.text.startswith(opening) for chunk in chunks)
+    assert [chunk.joins for chunk in chunks[:3]] == [False, True, True]
+    if opening.startswith("```"):
+        assert all(chunk.text.endswith("```\n") for chunk in chunks)
+
+
+def test_a_line_without_end_is_let_go_between_words() -> None:
+    chunks, tail = take_whole(Tail(text="word " * MOST_CHARACTERS))
+    assert len(tail.text) <= MOST_CHARACTERS
+    assert all(chunk.text.endswith("word ") for chunk in chunks)
+    chunks, tail = take_whole(Tail(text="字" * (MOST_CHARACTERS + 1)))
+    assert "".join(chunk.text for chunk in chunks) + tail.text == "字" * (MOST_CHARACTERS + 1)

@@ -1,0 +1,70 @@
+"""What was typed: commands, files, chips, two presses of Esc; and the limits of the terminal."""
+
+from pathlib import Path
+
+import pytest
+
+from recto.cli.chat.chat_settings import ChatSettings, load_chat_settings
+from recto.cli.chat.typed import Pastes, TypedCommand, TypedMessage, is_double, matching, path_begun, read_typed
+from recto.errors import SettingsError
+
+
+@pytest.mark.parametrize(
+    ("typed", "means"),
+    [
+        ("  \n", None),
+        ("/help", TypedCommand(name="/help")),
+        (" /explain 3 \n", TypedCommand(name="/explain", rest="3")),
+        ("/usr/bin is a path", TypedMessage(words="/usr/bin is a path")),
+        ("Read @a.txt and @src/b.py.", TypedMessage(words="Read @a.txt and @src/b.py.", paths=("a.txt", "src/b.py"))),
+        ('@"my file.txt" @a @a', TypedMessage(words='@"my file.txt" @a @a', paths=("my file.txt", "a"))),
+        ("mail me@home.org", TypedMessage(words="mail me@home.org")),
+    ],
+)
+def test_what_is_typed_is_a_command_or_words_with_files(typed: str, means: object) -> None:
+    assert read_typed(typed) == means
+
+
+@pytest.mark.parametrize(
+    ("before", "begun"),
+    [("@", ""), ("see @src/a", "src/a"), ('see @"my f', "my f"), ("a@b", None), ("@a done ", None), ("see", None)],
+)
+def test_a_path_is_completed_behind_an_at_sign(before: str, begun: str | None) -> None:
+    assert path_begun(before) == begun
+
+
+def test_paths_that_begin_so_come_first() -> None:
+    assert matching(["lib/shop.py", "README.md", "shop.py"], "SH") == ["shop.py", "lib/shop.py"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_one"), [(None, 5.0, False), (5.0, 5.4, True), (5.0, 5.5, True), (5.0, 5.6, False)]
+)
+def test_R12_two_presses_within_the_time_are_one_thing(first: float | None, second: float, is_one: bool) -> None:
+    assert is_double(first, second, ChatSettings().escape_ms) is is_one
+
+
+def test_long_pastes_are_chips_in_the_input_and_themselves_when_they_are_sent() -> None:
+    def label(number: int, lines: int) -> str:
+        return f"[#{number}, {lines}]"
+
+    pastes, short = Pastes().add("a\r\nb", 2, label)
+    assert short == "a\nb"
+    pastes, first = pastes.add("1\n2\n3", 2, label)
+    pastes, second = pastes.add("x\r\ny\rz\n", 2, label)
+    assert (first, second) == ("[#1, 3]", "[#2, 4]")
+    assert pastes.expand(f"see {first}, {second} and {first}") == "see 1\n2\n3, x\ny\nz\n and 1\n2\n3"
+
+
+def test_limits_are_read_from_the_file_and_what_means_nothing_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "recto.toml"
+    assert load_chat_settings(file) == ChatSettings()
+    file.write_text("[server]\nport = 1\n[chat]\nescape_ms = 700\nwatch_seconds = 0.5\n", encoding="utf-8")
+    assert load_chat_settings(file) == ChatSettings(escape_ms=700, watch_seconds=0.5)
+    for wrong in ("escape = 5", "frames = 0", 'listed = "many"', "frames = true", "listed = 1.5"):
+        file.write_text(f"[chat]\n{wrong}\n", encoding="utf-8")
+        with pytest.raises(SettingsError, match=f"chat.{wrong.split()[0]}"):
+            load_chat_settings(file)
+    file.write_text("no toml", encoding="utf-8")
+    with pytest.raises(SettingsError, match="cannot be read"):
+        load_chat_settings(file)

@@ -1,0 +1,251 @@
+"""C1, X1: what people are shown of a page in the terminal: of the next one, of a call, and of what changed."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from recto.api.threads.previews import AT_WORK
+from recto.cli.calls.call_report import (
+    BAR_WIDTH,
+    ShownPage,
+    bar_cells,
+    break_line,
+    changes,
+    composition,
+    composition_view,
+    left_out,
+    money,
+    part_lines,
+    parts_table,
+    rule_lines,
+    shown_page,
+)
+from recto.cli.calls.call_words import CHINESE, ENGLISH, WORDS, Language
+from recto.cli.calls.page_views import context_view
+from recto.cli.calls.thread_views import look_at_call, look_at_context
+from recto.conversation.json import Json, Object
+from recto.conversation.log import Entry
+from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage, ToolOffer, UserMessage
+from recto.errors import RequestRefused
+from recto.ids import new_id
+from recto.page.assemble import assemble
+from recto.page.difference import difference
+from recto.page.facts import Facts
+from recto.page.named_rules import NAMED_RULES
+from recto.page.prefix import SentPage
+from recto.page.prompt.system_prompt import Prompt
+from recto.page.shown_parts import shown_rows
+from recto.testing.model_server import Answer, Call
+from recto.worker.preview import BEFORE, FULL
+from tests.flow.in_process import InProcess, in_process
+
+WIDTH = 80
+PRICES: Json = {"currency": "USD", "input": 2.0, "cached": 0.5}
+
+
+def says(id: str, words: str) -> UserMessage:
+    return UserMessage(id=id, parts=(Text(text=words),))
+
+
+def reads(n: int) -> tuple[Entry, ...]:
+    call = ToolCall(id=f"c{n}", name="filesystem-read", arguments='{"filePath": "a.ts"}')
+    result = ToolMessage(id=f"t{n}", tool_call_id=f"c{n}", parts=(Text(text="content " * 30),))
+    return AssistantMessage(id=f"a{n}", parts=(call,)), result
+
+
+LOG: tuple[Entry, ...] = (says("u0", "你好"), *[entry for n in range(6) for entry in reads(n)])
+TOOL = ToolOffer(name="查询天气", description="d", parameters="{}")
+
+
+def a_page(log: tuple[Entry, ...] = LOG, history: int | None = None) -> SentPage:
+    facts = Facts(log=log, tools=(TOOL,), prompt=Prompt(identity="I am."), history=history)
+    return SentPage.of(*assemble(facts))
+
+
+def row_of(page: SentPage, **more: Json) -> Object:
+    rows = shown_rows(page.manifest.rows(), page.body)
+    return {**page.manifest.stored(), "parts": rows, "bytes": len(page.body), **more}
+
+
+def shown(page: SentPage) -> ShownPage:
+    return shown_page(row_of(page))
+
+
+def printed(what: object, **options: bool) -> list[str]:
+    console = Console(width=WIDTH, highlight=False, **options)  # pyright: ignore[reportArgumentType] - flags of a console
+    with console.capture() as capture:
+        console.print(what)
+    return capture.get().splitlines()
+
+
+def test_C1_the_composition_is_by_kind_and_adds_up_to_the_page():
+    manifest = a_page().manifest
+    found = composition(manifest)
+    assert list(found) == ["envelope", "tool", "system", "user", "assistant", "result"]
+    assert sum(found.values()) == manifest.tokens_after
+
+
+def test_C1_parts_tell_tokens_rule_and_reason_and_kept_ones_stand_together():
+    page = shown(a_page())
+    lines = list(part_lines(page, ENGLISH, every=False))
+    (folded,) = [line for line in lines if (line.decision, line.rule) == ("folded", "R2")]
+    assert (folded.what, folded.before > folded.after) == ("result t0", True)
+    assert folded.why == "newer reads: a.ts: read 6 counted from the newest, 5 stay"
+    assert folded.words == "[该文件的历史读取内容已压缩,请参看最新读取结果]"
+    assert [line.words for line in lines if line.what == "user u0"] == ["你好"]
+    assert (lines[-2].what, lines[-2].number) == ("10 messages", "6-15")
+    assert len(list(part_lines(page, ENGLISH, every=True))) == len(page.manifest.parts)
+
+
+def test_C1_what_a_window_left_out_is_told_with_its_rule():
+    log = (*LOG, AssistantMessage(id="z", parts=(Text(text="Done."),)), says("u1", "more"))
+    told = " ".join(printed(left_out(a_page(log, history=2).manifest, ENGLISH)))
+    assert "S2 window of history: outside the newest 2 messages" in " ".join(told.split())
+    assert "messages" in told
+    assert printed(left_out(a_page().manifest, ENGLISH)) == ["Nothing was left out."]
+
+
+def test_C1_each_rule_that_decided_something_is_told_of_where_every_part_is():
+    manifest = a_page().manifest
+    assert rule_lines(manifest, ENGLISH, every=False) == ["docs/rules.md tells what the rules are."]
+    every = rule_lines(manifest, ENGLISH, every=True)
+    assert "R2 newer reads: docs/rules.md#r2" in every
+    assert len(every) == len({part.rule for part in manifest.parts if part.rule})
+
+
+def test_C1_lines_keep_to_80_columns_and_wide_characters_to_their_column():
+    before, after = a_page(LOG[:-2]), a_page()
+    lines = printed(parts_table(list(part_lines(shown(after), ENGLISH, every=True)), ENGLISH))
+    assert max(map(cell_len, lines)) <= WIDTH
+    column = lines[0].index("Decision")
+    for line in lines[1:]:
+        decided = [word for word in ("kept", "injected", "folded") if word in line]
+        if decided:
+            assert cell_len(line[: line.index(decided[0])]) == column
+    found = difference(before, after)
+    assert max(map(cell_len, printed(changes(found.row(), "Since call 1", ENGLISH)))) <= WIDTH
+    assert "in result t0: fold step" in break_line(found.row(), ENGLISH)
+    assert f"{found.tokens_again:,} tokens" in break_line(found.row(), ENGLISH)
+
+
+def test_C1_without_colour_nothing_but_text_is_printed():
+    found = changes(difference(a_page(LOG[:-2]), a_page()).row(), "Since", ENGLISH)
+    assert not any("\x1b[3" in line for line in printed(found, no_color=True, force_terminal=True))
+
+
+# The next page
+
+
+def next_page(language: Language, *, log: tuple[Entry, ...] = LOG, prices: Json = None, **more: Json) -> list[str]:
+    room: dict[str, Json] = {"window": 1_000, "compactAt": 800, "prices": prices}
+    known: dict[str, Json] = {"agent": "coder", "model": "x:y", "next": "finished", "notes": [BEFORE["finished"]]}
+    row = row_of(a_page(log), **(known | room | more))
+    return printed(context_view(row, WORDS[language]))
+
+
+def test_X1_the_next_page_tells_what_it_is_made_of_its_room_what_was_folded_and_why_and_what_that_saves():
+    lines = next_page("en", prices=PRICES)
+    tokens, saved = a_page().manifest.tokens.tokens, a_page().manifest.tokens_saved
+    assert lines[0] == "The next page, before your words: coder by x:y"
+    assert set(lines[3]) == set("etsuar")
+    text = "\n".join(lines)
+    assert f"Window: {tokens} of 1,000 tokens, {tokens / 10:.0f} %." in text
+    assert f"At 800 (80 %) what is old is summarised: {800 - tokens} to go." in text
+    assert f"saves {saved} tokens on each call." in text
+    assert f"That is {money(saved * 2 / 1e6)} USD, or {money(saved / 2e6)} USD where the provider's cache" in text
+    folded = next(line for line in lines if "folded R2" in line)
+    assert "result t0" in folded
+    assert "a.ts: read 6 counted from the newest, 5 stay" in " ".join(" ".join(lines).split())
+    # That nobody asked anything yet is no news.
+    assert "nothing to answer" not in text
+
+
+def test_X1_a_page_without_room_or_price_or_folds_says_so():
+    told = "\n".join(next_page("en", log=LOG[:1], tokens=800, notes=[AT_WORK], next="call_model"))
+    assert "From 800 (80 %) on, what is old is summarised before a call." in told
+    assert "Nothing is folded, cut or left out." in told
+    assert AT_WORK in " ".join(told.split())
+    assert "the list of prices has no x:y" in "\n".join(next_page("en"))
+
+
+def test_X1_the_same_is_said_in_chinese_with_wide_characters_in_their_columns():
+    lines = next_page("zh", prices=PRICES, notes=[AT_WORK, FULL], next="compact")
+    text = "\n".join(lines)
+    assert max(map(cell_len, lines)) <= WIDTH
+    for words in ("下一个页面", "窗口：", "折叠 R2", "正在写一个回答", "空间不足"):
+        assert words in text, text
+    assert "更新的读取：a.ts：从最新数起第6次读取" in "".join(text.split())
+    head = next(number for number, line in enumerate(lines) if "占比" in line)
+    column = cell_len(lines[head][: lines[head].index("占比")])
+    rows = lines[head + 1 : head + 7]
+    assert [row[0] for row in rows] == list("etsuar")
+    assert all(cell_len(row) == column + cell_len("占比") for row in rows)
+
+
+def test_X1_what_the_server_says_and_what_rules_are_called_is_known_in_chinese():
+    assert set(CHINESE.rule_names) == set(NAMED_RULES)
+    assert set(CHINESE.notes) == {AT_WORK, FULL, BEFORE["run_tools"], BEFORE["wait_for_client"]}
+
+
+def test_X1_one_bar_has_every_kind_in_its_colour_or_by_its_letter():
+    kinds = {"tool": 10_000, "system": 1, "user": 1, "result": 5_000}
+    cells = bar_cells(kinds)
+    assert (sum(count for _, count in cells), min(count for _, count in cells)) == (BAR_WIDTH, 1)
+    assert [kind for kind, _ in cells] == list(kinds)
+    view = composition_view(a_page().manifest, ENGLISH)
+    coloured = printed(view, force_terminal=True)
+    assert coloured[0].count("█") == BAR_WIDTH
+    assert all(code in coloured[0] for code in ("\x1b[35m", "\x1b[34m", "\x1b[32m", "\x1b[36m"))
+    plain = printed(view, force_terminal=True, no_color=True)
+    assert set(plain[0]) == set("etsuar")
+    assert [line[0] for line in plain[2:]] == list("etsuar")
+
+
+@pytest.mark.parametrize(
+    ("amount", "told"), [(0, "0.00"), (1234.5, "1,234.50"), (0.0154, "0.015"), (0.00000123, "0.0000012")]
+)
+def test_X1_money_has_as_many_digits_as_tell_something(amount: float, told: str):
+    assert money(amount) == told
+
+
+# Asked of a server
+
+
+@pytest.fixture
+async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[InProcess]:
+    async with in_process(tmp_path, monkeypatch) as server:
+        yield server
+
+
+async def test_X1_context_and_calls_of_a_thread_are_shown_as_a_server_tells_of_them(server: InProcess):
+    thread = new_id()
+
+    async def ask(path: str, body: Object | None) -> Object:
+        reply = await server.send("GET" if body is None else "POST", f"/api/v1/agent{path}", body)
+        if reply.status >= 300:
+            raise RequestRefused(status=reply.status, detail=str(reply.body))
+        return reply.json
+
+    async def context() -> str:
+        return "\n".join(printed(await look_at_context(ask, thread, "helper", "en")))
+
+    async def call(number: int, language: Language = "en") -> str:
+        return " ".join(" ".join(printed(await look_at_call(ask, thread, number, language))).split())
+
+    # Nothing was said: it is the page that the agent begins with.
+    assert set((await context()).splitlines()[3]) == set("ets")
+    assert "No model was asked in this conversation yet." in await call(1)
+    server.answers[:] = [Answer(calls=(Call(name="note", arguments='{"text": "x"}'),)), Answer(text="Noted.")]
+    await server.run("Note x.", thread=thread)
+    assert set((await context()).splitlines()[3]) == set("etsuarc")
+    newest = await call(1)
+    assert newest.startswith("Call 1 of 2, counted from the newest; run ")
+    assert "Since call 2" in newest
+    assert "The prefix holds" in newest
+    assert "> 1 reply" in newest
+    assert "第 2 次调用" in await call(2, "zh")
+    assert "没有可比较的调用" in await call(2, "zh")
+    assert "There is no call 3: this conversation has 2" in await call(3)

@@ -1,0 +1,272 @@
+"""A program in a terminal of its own: a pseudo terminal it believes in, and a screen as a person sees it.
+
+What it writes is taken in by a thread, which also answers when the program asks where its cursor is. Waiting is for
+what the screen shows, never for time to pass; who waits in vain is shown the whole screen.
+"""
+
+import fcntl
+import os
+import pty
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+import pyte
+from pyte.screens import Char
+from wcwidth import wcwidth
+
+COLUMNS, LINES = 80, 24
+PATIENCE = 30.0
+RECTO = (sys.executable, "-m", "recto")
+# Whoever leads a session and opens a terminal has it as its own: so Ctrl-C and changes of its size arrive as signals.
+OPEN = 'exec <>"$0" >&0 2>&0; exec "$@"'
+# What the surroundings of the tests would tell a program about its terminal, its language and its server.
+FOREIGN = ("RECTO_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "LC_", "LANG", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")
+KEYS: Mapping[str, str] = {
+    "enter": "\r",
+    "newline": "\x1b\r",
+    "tab": "\t",
+    "escape": "\x1b",
+    "up": "\x1b[A",
+    "down": "\x1b[B",
+    "right": "\x1b[C",
+    "left": "\x1b[D",
+    "backspace": "\x7f",
+    "ctrl-c": "\x03",
+    "ctrl-d": "\x04",
+    "ctrl-u": "\x15",
+}
+PASTE = ("\x1b[200~", "\x1b[201~")
+
+
+class Screen(pyte.Screen):
+    """A screen that keeps the lines which left it at its top, as a terminal does."""
+
+    def __init__(self, columns: int, lines: int, answer: Callable[[str], None]) -> None:
+        self.gone: list[str] = []
+        self._answer = answer
+        super().__init__(columns, lines)
+
+    def index(self) -> None:
+        """The cursor goes down a line; at the bottom, the first line leaves the screen."""
+        if self.margins is None and self.cursor.y == self.lines - 1:
+            self.gone.append(self.line(0))
+        super().index()
+
+    def resize(self, lines: int | None = None, columns: int | None = None) -> None:
+        """Fewer lines take away what is below the cursor first, as terminals do; then what is at the top."""
+        above = self.cursor.y - ((lines or self.lines) - 1)
+        for _ in range(above):
+            self.cursor.y = self.lines - 1
+            self.index()
+        if above > 0:
+            self.cursor.y = (lines or self.lines) - 1
+        self.lines, self.columns = lines or self.lines, columns or self.columns
+        for y in [y for y in self.buffer if y >= self.lines]:
+            del self.buffer[y]
+        for row in self.buffer.values():
+            for x in [x for x in row if x >= self.columns]:
+                del row[x]
+        self.margins = None
+        self.ensure_hbounds()
+
+    def write_process_input(self, data: str) -> None:
+        """What a terminal answers when a program asks it something."""
+        self._answer(data)
+
+    def cells(self, y: int) -> list[tuple[int, Char]]:
+        """What stands in a line, with its column; a wide character takes two."""
+        row, found, x = self.buffer[y], list[tuple[int, Char]](), 0
+        while x < self.columns:
+            found.append((x, row[x]))
+            x += max(1, wcwidth(row[x].data[:1]))
+        return found
+
+    def line(self, y: int) -> str:
+        """A line as it is read, without the blanks at its end."""
+        return "".join(cell.data for _, cell in self.cells(y)).rstrip()
+
+
+class Terminal:
+    """A program that runs in a terminal. Leaving it ends the program, by force where it has to be."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        folder: Path,
+        settings: Mapping[str, str] | None = None,
+        size: tuple[int, int] = (COLUMNS, LINES),
+    ) -> None:
+        self.received = bytearray()
+        self._changed = threading.Condition()
+        self._is_over = False
+        self._master, slave = pty.openpty()
+        self._screen = Screen(*size, answer=self.send)
+        self._stream = pyte.ByteStream(self._screen)
+        self._set_size(*size)
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+        known = {"TERM": "xterm-256color", "LANG": "C.UTF-8", **(settings or {})}
+        started = ["sh", "-c", OPEN, os.ttyname(slave), *command]
+        self._process = subprocess.Popen(
+            started, cwd=folder, env=clean | known, start_new_session=True, stdin=slave, stdout=slave, stderr=slave
+        )
+        os.close(slave)
+        self._reader = threading.Thread(target=self._read, name="terminal", daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self.wait_end()
+        os.close(self._master)
+
+    @property
+    def pid(self) -> int:
+        """The id of the program."""
+        return self._process.pid
+
+    # What a person does
+
+    def send(self, text: str) -> None:
+        """Send what a keyboard sends."""
+        os.write(self._master, text.encode())
+
+    def press(self, *names: str) -> None:
+        """Press keys, one after the other."""
+        self.send("".join(KEYS[name] for name in names))
+
+    def say(self, text: str) -> None:
+        """Type words, wait until they are on the screen, and press Enter."""
+        self.send(text)
+        self.wait_for(text[-20:])
+        self.press("enter")
+
+    def paste(self, text: str) -> None:
+        """Paste text, as terminals do where a program asked to be told."""
+        self.send(text.join(PASTE))
+
+    def resize(self, columns: int, lines: int) -> None:
+        """Make the window another size; the program is told by a signal."""
+        with self._changed:
+            self._screen.resize(lines, columns)
+        self._set_size(columns, lines)
+
+    def kill(self, sign: signal.Signals = signal.SIGKILL) -> None:
+        """Send the program a signal, by its own id."""
+        self._process.send_signal(sign)
+
+    def wait_end(self, timeout: float = PATIENCE) -> int:
+        """The exit code of the program, when it has ended and all it wrote is on the screen."""
+        code = self._process.wait(timeout)
+        self._reader.join(timeout)
+        return code
+
+    # What a person sees
+
+    def lines(self) -> list[str]:
+        """The lines of the screen, without blanks at their ends."""
+        with self._changed:
+            return [self._screen.line(y) for y in range(self._screen.lines)]
+
+    def screen(self) -> str:
+        """The screen as text, without the empty lines at its end."""
+        return "\n".join(self.lines()).rstrip("\n")
+
+    def scrolled(self) -> list[str]:
+        """The lines that left the screen at its top."""
+        with self._changed:
+            return list(self._screen.gone)
+
+    def text(self) -> str:
+        """All there is to be read: what left the screen, and the screen."""
+        return "\n".join([*self.scrolled(), self.screen()])
+
+    def cursor(self) -> tuple[int, int]:
+        """The column and the line of the cursor, from 0."""
+        with self._changed:
+            return self._screen.cursor.x, self._screen.cursor.y
+
+    def cells(self, y: int) -> list[Char]:
+        """The characters of a line with their colours."""
+        with self._changed:
+            return [cell for _, cell in self._screen.cells(y)]
+
+    def cell(self, text: str) -> Char:
+        """The first character of words on the screen, with its colour: `fg`, `bg`, `bold`, `italics` ..."""
+        return self.cells(self.row(text))[self.lines()[self.row(text)].index(text)]
+
+    def column(self, text: str) -> int:
+        """The column where words begin; wide characters before them count as two."""
+        row = self.row(text)
+        with self._changed:
+            return self._screen.cells(row)[self._screen.line(row).index(text)][0]
+
+    def row(self, text: str) -> int:
+        """The first line of the screen that has these words."""
+        found = [y for y, line in enumerate(self.lines()) if text in line]
+        assert found, self._shown(f"{text!r} is not on the screen")
+        return found[0]
+
+    def wait_for(self, wanted: str | Callable[[str], bool], timeout: float = PATIENCE) -> str:
+        """Wait until the screen has words, or is as wanted. The screen as it then is."""
+
+        def is_there(screen: str) -> bool:
+            return wanted in screen if isinstance(wanted, str) else wanted(screen)
+
+        return self._wait(is_there, self.screen, timeout, wanted)
+
+    def wait_for_text(self, wanted: str, timeout: float = PATIENCE) -> str:
+        """Wait until words were shown, whether they are still on the screen or have left it."""
+        return self._wait(lambda text: wanted in text, self.text, timeout, wanted)
+
+    def wait_gone(self, text: str, timeout: float = PATIENCE) -> str:
+        """Wait until words are on the screen no more."""
+        return self.wait_for(lambda screen: text not in screen, timeout)
+
+    def _wait(self, is_there: Callable[[str], bool], look: Callable[[], str], timeout: float, wanted: object) -> str:
+        until = time.monotonic() + timeout
+        with self._changed:
+            while not is_there(shown := look()):
+                left = until - time.monotonic()
+                assert left > 0, self._shown(f"waited {timeout:.0f} s for {wanted!r}")
+                assert not self._is_over, self._shown(f"it ended before it showed {wanted!r}")
+                self._changed.wait(left)
+        return shown
+
+    def _shown(self, what: str) -> str:
+        code = self._process.poll()
+        state = "it runs" if code is None else f"it ended with {code}"
+        edge = "-" * self._screen.columns
+        return f"{what}; {state}, {len(self.scrolled())} lines scrolled off:\n{edge}\n{self.screen()}\n{edge}"
+
+    # The other end
+
+    def _set_size(self, columns: int, lines: int) -> None:
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def _read(self) -> None:
+        while data := self._next():
+            with self._changed:
+                self.received += data
+                self._stream.feed(data)
+                self._changed.notify_all()
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
+
+    def _next(self) -> bytes:
+        try:
+            return os.read(self._master, 65536)
+        except OSError:  # how Linux says that nobody has the other end open
+            return b""

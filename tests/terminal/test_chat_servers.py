@@ -1,0 +1,129 @@
+"""Where `recto chat` finds its server: named, of the folder, or started for it. And in which language it speaks."""
+
+from pathlib import Path
+
+import pytest
+
+from recto.testing.client import TOKEN
+from recto.testing.model_server import Answer, ModelServer
+from recto.testing.process import ServerProcess, free_port
+from tests.terminal.terminal import RECTO, Terminal
+
+pytestmark = pytest.mark.full
+
+
+def chat(folder: Path, *flags: str, size: tuple[int, int] = (80, 24), **settings: str) -> Terminal:
+    known = {"HOME": str(folder / "home"), **settings}
+    return Terminal((*RECTO, "chat", *flags), folder=folder, settings=known, size=size)
+
+
+def wait_idle(terminal: Terminal) -> str:
+    return terminal.wait_for(lambda screen: "Ctrl-C\n" not in screen and "\n›" in screen)
+
+
+def test_two_terminals_in_one_folder_have_one_server_and_the_second_goes_on_when_the_first_leaves(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "recto-data").mkdir()
+    # What one that was killed left behind: nobody holds the folder.
+    (tmp_path / "recto-data" / "address").write_text("http://127.0.0.1:1", encoding="ascii")
+    with chat(tmp_path) as first, chat(tmp_path) as second:
+        here = first.wait_for("chat on http://127.0.0.1:", 60)
+        there = second.wait_for("chat on http://127.0.0.1:", 60)
+        assert address_in(here) == address_in(there)
+        second.say("What is 3 * 4?")
+        second.wait_for("3 * 4 = 12.")
+        assert (tmp_path / "recto-data" / "address").read_text(encoding="ascii") == address_in(here)
+        assert (tmp_path / "recto-data" / "chat.log").exists()
+        wait_idle(second)
+        serves, joined = (first, second) if is_served_by(tmp_path, first) else (second, first)
+        serves.press("ctrl-d")
+        assert serves.wait_end() == 0
+        joined.say("What is 5 * 6?")
+        joined.wait_for("5 * 6 = 30.", 60)
+        assert "This terminal serves recto-data now" in joined.screen()
+        wait_idle(joined)
+        joined.press("ctrl-d")
+        assert joined.wait_end() == 0
+        assert not (tmp_path / "recto-data" / "address").exists()
+
+
+def is_served_by(folder: Path, terminal: Terminal) -> bool:
+    """Whether this one serves the folder: it has the database open."""
+    opened = [path.readlink() for path in Path(f"/proc/{terminal.pid}/fd").iterdir()]
+    return folder / "recto-data" / "recto.db" in opened
+
+
+def address_in(screen: str) -> str:
+    return screen.partition("chat on ")[2].partition(". ")[0]
+
+
+def test_the_server_that_holds_the_folder_is_joined_and_another_one_is_found_by_its_address(tmp_path: Path) -> None:
+    with ServerProcess.serve(tmp_path / "recto-data", {}, token=None) as server:
+        with chat(tmp_path) as joined:
+            assert address_in(joined.wait_for("chat on http")) == server.url
+            joined.say("What is 3 * 4?")
+            joined.wait_for("3 * 4 = 12.")
+        token = (tmp_path / "recto-data" / "token").read_text(encoding="ascii").strip()
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        with chat(elsewhere, "--server", server.url, "--resume", RECTO_TOKEN=token) as remote:
+            remote.wait_for("❯ What is 3 * 4?")
+            remote.press("enter")
+            remote.wait_for("3 * 4 = 12.")
+        with chat(elsewhere, "--server", server.url, RECTO_TOKEN="wrong") as refused:
+            assert refused.wait_end() == 1
+            assert "recto chat: " in refused.screen()
+
+
+def test_in_chinese_by_locale_without_colour_and_with_wide_characters_aligned(tmp_path: Path) -> None:
+    with ServerProcess.serve(tmp_path / "recto-data", {}, token=None):
+        for words in ("读一下灯塔的故事", "Lighthouses"):
+            with chat(tmp_path, LANG="zh_CN.UTF-8", NO_COLOR="1") as terminal:
+                terminal.wait_for("/help 查看按键和命令")
+                terminal.say(words)
+                terminal.wait_for("RECTO_MODEL")
+                wait_idle(terminal)
+        with chat(tmp_path, "--resume", LANG="zh_CN.UTF-8", NO_COLOR="1", size=(80, 20)) as terminal:
+            screen = terminal.wait_for("读一下灯塔的故事")
+            assert "继续哪个对话？" in screen
+            rows = [terminal.row("读一下灯塔的故事"), terminal.row("Lighthouses")]
+            starts = [terminal.lines()[row].index("刚刚") for row in rows]
+            columns = [
+                sum(2 if ord(letter) > 0x1100 and letter != "❯" else 1 for letter in terminal.lines()[row][:at])
+                for row, at in zip(rows, starts, strict=True)
+            ]
+            assert columns[0] == columns[1]
+            assert all(cell.fg == "default" for row in range(20) for cell in terminal.cells(row))
+            terminal.resize(40, 15)
+            terminal.wait_for(lambda screen: "─" * 40 in screen and "─" * 41 not in screen)
+
+
+def test_no_terminal_and_no_question_is_wrong_use(tmp_path: Path) -> None:
+    import subprocess
+
+    done = subprocess.run(
+        [*RECTO, "chat"], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "say something, or pipe it in" in done.stderr
+    assert not (tmp_path / "recto-data").exists()
+
+
+def test_a_server_elsewhere_that_is_gone_is_told_and_what_was_said_arrives_when_it_is_back(tmp_path: Path) -> None:
+    port = free_port()
+    with ModelServer(lambda _: Answer(text="Here I am.")) as model:
+        settings = {"RECTO_MODEL": "compatible:scripted", "RECTO_MODEL_URL": model.url, "RECTO_AGENT": "chat"}
+        serve = ["recto", "serve", "--port", str(port), "--data", str(tmp_path / "data")]
+        command = (*RECTO, "chat", "--server", f"http://127.0.0.1:{port}")
+        with ServerProcess(serve, settings):
+            terminal = Terminal(command, folder=tmp_path, settings={"RECTO_TOKEN": TOKEN, "HOME": str(tmp_path)})
+            terminal.wait_for("chat on")
+        with terminal:
+            terminal.wait_for("The server does not answer. It is asked again.")
+            terminal.say("Anybody?")
+            terminal.wait_for("› Anybody?  (queued)")
+            with ServerProcess(serve, settings):
+                terminal.wait_for("Here I am.")
+                terminal.wait_gone("does not answer")
+                assert terminal.wait_gone("(queued)").count("› Anybody?") == 1

@@ -1,0 +1,214 @@
+"""`recto chat` at the prompt: streaming, calls that open, queued messages, files, commands. All of it on a screen."""
+
+import re
+import threading
+from collections.abc import Generator, Mapping
+from pathlib import Path
+
+import pytest
+
+from recto.cli.chat.thread_api import rows
+from recto.conversation.json import Json, dump
+from recto.testing.client import request
+from recto.testing.model_server import Answer, Call
+from tests.terminal.chatting import Chatting, chatting
+from tests.terminal.terminal import Terminal
+
+pytestmark = pytest.mark.full
+CTRL_O = "\x0f"
+THREADS = "/api/v1/agent/threads"
+LONG = "\n".join(f"line {number}" for number in range(120))
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Generator[Chatting]:
+    with chatting(tmp_path_factory.mktemp("chat")) as made:
+        yield made
+
+
+def test_an_answer_streams_as_markdown_with_thoughts_dimmed_and_calls_in_a_line_that_opens(world: Chatting) -> None:
+    go = threading.Event()
+    asks = Answer(reasoning="A sum.", calls=(Call(name="calculator", arguments='{"expression": "12 * 7"}'),))
+    answers = Answer(
+        text="# Sum\n\nIt is **84**, as\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nbehind", hold=go, hold_after=9
+    )
+    world.will(asks, answers)
+    with world.chat() as terminal:
+        terminal.wait_for("helper on")
+        terminal.say("What is 12 * 7?")
+        terminal.wait_for("It is 84, as")
+        assert "calculator 12 * 7" in terminal.wait_for("thinking")
+        assert terminal.cell("A sum.").italics
+        assert terminal.cell("84, as").bold
+        go.set()
+        screen = terminal.wait_for(lambda screen: "behind" in screen and "thinking" not in screen)
+        assert screen.count("Sum") == 1
+        assert screen.index("calculator") < screen.index("84, as") < screen.index("behind") < screen.rindex("›")
+        terminal.send(CTRL_O)
+        opened = terminal.wait_for("expression: 12 * 7")
+        assert opened.rindex("arguments") < opened.rindex("result") < opened.rindex("84")
+
+
+def test_what_is_said_while_a_run_works_is_queued_and_ctrl_c_ends_the_run_not_the_program(world: Chatting) -> None:
+    go = threading.Event()
+    world.will(Answer(text="I begin and never end", hold=go, hold_after=4), Answer(text="The second answer."))
+    with world.chat() as terminal:
+        terminal.wait_for("helper on")
+        terminal.say("First")
+        terminal.wait_for("I begin")
+        terminal.say("Second")
+        screen = terminal.wait_for("1 queued")
+        assert "› Second  (queued)" in screen
+        terminal.press("ctrl-c")
+        screen = terminal.wait_for("The second answer.")
+        assert "The run was ended." in screen
+        assert screen.index("The run was ended.") < screen.index("› Second")
+        assert screen.count("The second answer.") == 1
+        terminal.wait_gone("thinking")
+        terminal.press("ctrl-c")
+        terminal.wait_for("Ctrl-C again leaves.")
+        terminal.press("ctrl-c")
+        assert terminal.wait_end() == 0
+        assert "recto chat --resume" in terminal.screen()
+
+
+def test_lines_history_and_long_pastes(world: Chatting) -> None:
+    world.will(Answer(text="Read."), Answer(text="Again."))
+    with world.chat() as terminal:
+        terminal.wait_for("helper on")
+        terminal.send("one")
+        terminal.press("newline")
+        terminal.send("two\n")
+        terminal.paste(LONG)
+        terminal.wait_for("[Pasted text #1, 120 lines]")
+        terminal.press("enter")
+        terminal.wait_for("Read.")
+        asked = world.model.requests[-1]
+        assert f"one\ntwo\n{LONG}" in asked.body.decode().replace("\\n", "\n")
+        assert "› one\ntwo\nline 0\n" in terminal.text()
+        assert "… 110 lines more" in terminal.screen()
+        terminal.press("up")
+        terminal.wait_for("line 119")
+
+
+def test_files_are_completed_and_sent_and_commands_are_completed(world: Chatting) -> None:
+    (world.folder / "prices.csv").write_text("apples,7\n", encoding="utf-8")
+    world.will(Answer(text="I have it."))
+    with world.chat("--agent", "chat") as terminal:
+        terminal.wait_for("chat on")
+        terminal.send("Look at @pri")
+        terminal.wait_for("  prices.csv")
+        terminal.press("tab")
+        terminal.wait_for("Look at @prices.csv")
+        terminal.press("enter", "enter")
+        screen = terminal.wait_for("I have it.")
+        assert "› Look at @prices.csv  [prices.csv]" in screen
+        assert "prices.csv" in world.model.requests[-1].body.decode()
+        terminal.say("/files")
+        terminal.wait_for("sent  prices.csv")
+        terminal.send("/co")
+        screen = terminal.wait_for("/cost")
+        assert "/context" in screen
+        assert "/compact" in screen
+        terminal.press("escape")
+        terminal.wait_gone("/compact")
+        terminal.press("ctrl-u")
+        terminal.say("/nothing")
+        terminal.wait_for("There is no command /nothing.")
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("/help", "Enter sends"),
+        ("/model", "helper answers with compatible:scripted"),
+        ("/cost", "1 calls"),
+        ("/context", "The next page, before your words"),
+        ("/explain", "Call 1"),
+        ("/skills", "helper has no skills."),
+        ("/fork", "This is a copy now"),
+        ("/compact", "nothing to summarise"),
+        ("/agents", "Who answers?"),
+        ("/new", "A new thread."),
+    ],
+)
+def test_commands(shared: Terminal, command: str, shown: str) -> None:
+    shared.say(command)
+    assert shown in shared.wait_for_text(shown)
+    if command == "/agents":
+        shared.press("escape")
+        shared.wait_gone(shown)
+
+
+@pytest.fixture(scope="module")
+def shared(world: Chatting) -> Generator[Terminal]:
+    world.will(Answer(text="Good day."))
+    with world.chat(size=(100, 40)) as terminal:
+        terminal.wait_for("helper on")
+        terminal.say("Hello")
+        terminal.wait_for("Good day.")
+        yield terminal
+
+
+def test_a_server_that_is_not_there_and_a_wrong_agent_are_told_in_one_line(world: Chatting, tmp_path: Path) -> None:
+    with world.chat("--agent", "nobody") as terminal:
+        assert terminal.wait_end() == 2
+        assert "recto chat: Setting --agent is 'nobody'" in terminal.screen()
+    gone = Chatting(server=world.server, model=world.model, folder=tmp_path, go=world.go)
+    with gone.chat("--server", "http://127.0.0.1:1") as terminal:
+        assert terminal.wait_end() == 1
+        assert "recto chat: " in terminal.screen()
+
+
+def test_F11_two_terminals_on_one_thread_show_the_same_and_the_page_is_the_one_the_api_previews(
+    world: Chatting,
+) -> None:
+    go = threading.Event()
+    world.will(Answer(text="First answer.", delay=0.01), Answer(text="Second, which is long", hold=go, hold_after=4))
+    with world.chat() as first:
+        first.wait_for("helper on")
+        first.say("One thread for two")
+        first.wait_for("First answer.")
+        with world.chat("--resume") as second:
+            second.wait_for("One thread for two")
+            second.press("enter")
+            second.wait_for("First answer.")
+            second.say("Second question")
+            assert "› Second question" in first.wait_for("Second, which")
+            second.wait_for("Second, which")
+            first.press("ctrl-c")
+            for terminal in (first, second):
+                screen = terminal.wait_for("The run was ended.")
+                assert [screen.count(words) for words in ("› Second question", "First answer.")] == [1, 1]
+            go.set()
+    sent = world.model.requests[-1].page
+    thread = rows(request(world.server.url, "GET", f"{THREADS}?limit=1").json, "threads")[0]["id"]
+    rolled = rows(request(world.server.url, "GET", f"{THREADS}/{thread}/messages").json, "messages")
+    back = {"messageId": next(row["id"] for row in rolled if row["content"] == "Second question")}
+    assert request(world.server.url, "POST", f"{THREADS}/{thread}/rollback", back).status == 200
+    said: Json = {"messages": [{"id": "m", "role": "user", "content": "Second question"}]}
+    page = request(world.server.url, "POST", f"{THREADS}/{thread}/preview", said).json["page"]
+    assert isinstance(page, dict)
+    assert without_time(page) == without_time(sent)
+
+
+def without_time(page: Mapping[str, Json]) -> str:
+    """A page without the time it tells."""
+    return re.sub(r"\d{4}-\d\d-\d\d[^<\"]*", "", dump({name: page[name] for name in ("messages", "tools")}).decode())
+
+
+def test_a_command_shows_its_output_while_it_works(world: Chatting) -> None:
+    command = "echo begun; while [ ! -e go ]; do sleep 0.05; done; echo ended"
+    world.will(Answer(calls=(Call(name="terminal-execute", arguments=dump({"command": command}).decode()),)))
+    with world.chat("--agent", "coder") as terminal:
+        terminal.wait_for("coder on")
+        terminal.say("Run it")
+        terminal.wait_for("y once")
+        terminal.send("y")
+        terminal.wait_for("\n    begun")
+        terminal.wait_for("running")
+        (world.folder / "go").touch()
+        terminal.wait_gone("\n    begun\n⠋")
+        terminal.wait_gone("running")
+        terminal.send(CTRL_O)
+        assert "begun" in terminal.wait_for("\n    ended\n    exit 0")

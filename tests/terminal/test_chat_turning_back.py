@@ -1,0 +1,249 @@
+"""Calls that wait, rollback by two presses of Esc, and threads that are gone on with, on a screen."""
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Generator
+
+import pytest
+
+from recto.testing.client import TOKEN
+from recto.testing.model_server import Answer, Call
+from tests.terminal.chatting import Chatting, chatting
+from tests.terminal.terminal import RECTO, Terminal
+
+pytestmark = pytest.mark.full
+KEYS = "y once"
+SHOP = "def price(count):\n    return count * 3\n"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Generator[Chatting]:
+    with chatting(tmp_path_factory.mktemp("chat")) as made:
+        yield made
+
+
+def call(name: str, id: str = "call_a", **arguments: object) -> Answer:
+    return Answer(calls=(Call(name=name, arguments=json.dumps(arguments), id=id),))
+
+
+def edit(old: str, new: str, id: str) -> Answer:
+    return call("filesystem-edit", id, filePath="shop.py", searchContent=old, replaceContent=new)
+
+
+def wait_idle(terminal: Terminal) -> str:
+    return terminal.wait_for(lambda screen: "Ctrl-C\n" not in screen and "\n›" in screen)
+
+
+def test_an_edit_is_shown_with_its_diff_and_done_once_always_or_never(world: Chatting) -> None:
+    shop = world.folder / "shop.py"
+    shop.write_text(SHOP, encoding="utf-8")
+    world.will(
+        edit("count * 3", "count * 4", "one"),
+        edit("count * 4", "count * 5", "two"),
+        Answer(text="First turn done."),
+        edit("count * 5", "count * 6", "three"),
+        call("terminal-execute", "four", command="echo hello"),
+        Answer(text="Second turn done."),
+    )
+    with world.chat("--agent", "coder") as terminal:
+        terminal.wait_for("coder on")
+        terminal.say("Make it dearer")
+        terminal.wait_for(KEYS)
+        assert terminal.cell("-count * 3").fg == "red"
+        assert terminal.cell("+count * 4").fg == "green"
+        assert shop.read_text(encoding="utf-8") == SHOP
+        terminal.send("y")
+        terminal.wait_for("+count * 5")
+        terminal.wait_for(KEYS)
+        assert "filesystem-edit shop.py +1 -1" in terminal.screen()
+        terminal.send("a")
+        terminal.wait_for("First turn done.")
+        assert "filesystem-edit asks no more in this thread." in terminal.screen()
+        terminal.say("Again, and say hello")
+        screen = terminal.wait_for("terminal-execute waits for you")
+        assert "count * 6" in shop.read_text(encoding="utf-8"), "it was asked about once, and then no more"
+        assert "echo hello" in screen
+        terminal.wait_for(KEYS)
+        terminal.send("n")
+        terminal.wait_for("Why not?")
+        terminal.say("Not on this machine")
+        terminal.wait_for("Second turn done.")
+        assert "They said: Not on this machine" in world.model.requests[-1].body.decode()
+
+
+def test_arguments_are_edited_before_the_call_is_made_and_what_is_no_json_is_told(world: Chatting) -> None:
+    world.will(call("send", to="Anna", text="Hi"), Answer(text="Sent."))
+    with world.chat() as terminal:
+        terminal.wait_for("helper on")
+        terminal.say("Write to Anna")
+        terminal.wait_for(KEYS)
+        assert terminal.row("› Write to Anna") < terminal.row("? send waits for you")
+        terminal.send("e")
+        terminal.wait_for('"to": "Anna"')
+        terminal.press("ctrl-u", "backspace")
+        terminal.send('"to": "Bob"}')
+        terminal.press("enter")
+        terminal.wait_for("That is no JSON object.")
+        terminal.press("escape")
+        terminal.wait_for(KEYS)
+        terminal.send("e")
+        terminal.wait_for('"to": "Anna"')
+        terminal.press("backspace", "backspace")
+        terminal.send(', "text": "Good day"}')
+        terminal.press("enter")
+        terminal.wait_for("Sent.")
+        assert "sent 'Good day' to Anna" in world.model.requests[-1].body.decode()
+
+
+def test_what_waits_can_be_put_aside_and_decided_in_another_terminal(world: Chatting) -> None:
+    world.will(call("send", to="Carl", text="Hi"), Answer(text="It is sent."))
+    with world.chat() as first:
+        first.wait_for("helper on")
+        first.say("Write to Carl")
+        first.wait_for(KEYS)
+        first.press("escape")
+        first.wait_for("1 calls wait.")
+        first.say("/approve")
+        first.wait_for(KEYS)
+        with world.chat("--resume") as second:
+            second.wait_for("Write to Carl")
+            second.press("enter")
+            second.wait_for(KEYS)
+            second.send("y")
+            second.wait_for("It is sent.")
+        screen = first.wait_for("It is sent.")
+        assert KEYS not in screen
+        assert screen.count("It is sent.") == 1
+
+
+@pytest.mark.parametrize(("milliseconds", "opens"), [(400, True), (600, False)])
+def test_R12_double_esc_within_500_ms_opens_the_list_or_clears_the_input(
+    world: Chatting, milliseconds: int, opens: bool
+) -> None:
+    world.will(Answer(text="Well said."))
+    with world.chat() as terminal:
+        terminal.wait_for("helper on")
+        terminal.say("Plan my week")
+        terminal.wait_for("Well said.")
+        wait_idle(terminal)
+        terminal.send("half a thought")
+        terminal.wait_for("half a thought")
+        twice(terminal, milliseconds)
+        if opens:
+            terminal.wait_gone("half a thought")
+        else:
+            still(terminal, "half a thought")
+            terminal.press("ctrl-u")
+            terminal.wait_gone("half a thought")
+        twice(terminal, milliseconds)
+        if opens:
+            terminal.wait_for("Go back to before which message?")
+        else:
+            still(terminal, "Well said.")
+            assert "Go back" not in terminal.screen()
+
+
+def twice(terminal: Terminal, milliseconds: int) -> None:
+    """Press Esc, and again so much later."""
+    terminal.press("escape")
+    time.sleep(milliseconds / 1000)
+    terminal.press("escape")
+
+
+def still(terminal: Terminal, text: str) -> None:
+    """What is typed behind the keys is shown when they were dealt with."""
+    time.sleep(0.3)
+    terminal.send("x")
+    terminal.wait_for("x")
+    terminal.press("backspace")
+    assert text in terminal.screen()
+
+
+def test_R12_rollback_brings_the_words_back_asks_about_files_and_is_undone(world: Chatting) -> None:
+    shop = world.folder / "shop.py"
+    shop.write_text(SHOP, encoding="utf-8")
+    world.will(
+        Answer(text="Good morning."),
+        edit("count * 3", "count * 9", "nine"),
+        Answer(text="Nine it is."),
+        Answer(text="Ok."),
+    )
+    with world.chat("--agent", "coder") as terminal:
+        terminal.wait_for("coder on")
+        terminal.say("Hello")
+        terminal.wait_for("Good morning.")
+        terminal.say("Make it nine")
+        terminal.wait_for(KEYS)
+        terminal.send("y")
+        terminal.wait_for("Nine it is.")
+        wait_idle(terminal)
+        terminal.press("escape", "escape")
+        screen = terminal.wait_for("❯ Make it nine")
+        assert "  Hello" in screen
+        terminal.press("enter")
+        terminal.wait_for("1 files changed since then (shop.py)")
+        assert "count * 9" in shop.read_text(encoding="utf-8")
+        terminal.send("y")
+        terminal.wait_for("Put back: shop.py")
+        assert shop.read_text(encoding="utf-8") == SHOP
+        terminal.wait_for("\n› Make it nine\n")
+        terminal.press("ctrl-u")
+        terminal.say("/undo")
+        screen = terminal.wait_for("messages came back.")
+        terminal.wait_for(lambda screen: screen.count("Nine it is.") == 2)
+
+
+def test_R14_a_thread_is_chosen_from_the_list_by_what_is_searched(world: Chatting) -> None:
+    world.will(Answer(text="\n\n".join(f"Paragraph {number}." for number in range(60))), Answer(text="Of bread."))
+    for words, seen in (("Tell me of lighthouses", "Paragraph 59."), ("Tell me of bread", "Of bread.")):
+        with world.chat() as terminal:
+            terminal.wait_for("helper on")
+            terminal.say(words)
+            terminal.wait_for(seen)
+            wait_idle(terminal)
+    with world.chat("--resume") as terminal:
+        screen = terminal.wait_for("Tell me of lighthouses")
+        row = next(line for line in screen.splitlines() if "bread" in line)
+        assert "helper" in row
+        assert "now" in row or "min" in row
+        assert row.endswith("tokens")
+        terminal.send("LIGHT")
+        terminal.wait_gone("bread")
+        terminal.press("enter")
+        screen = terminal.wait_for("Paragraph 59.")
+        assert "earlier messages are folded away" in terminal.text()
+        assert "Tell me of bread" not in terminal.text().partition("folded away")[2]
+        world.will(Answer(text="Gone on."))
+        terminal.say("Go on")
+        terminal.wait_for("Gone on.")
+        pages = world.model.requests[-1].body.decode()
+        assert "Tell me of lighthouses" in pages
+
+
+def test_R14_a_killed_terminal_and_its_server_are_gone_on_with_where_they_were(world: Chatting) -> None:
+    """No server but the terminal's own: killed in the middle of an answer, the run goes on with the next start."""
+    go = threading.Event()
+    world.will(Answer(text="Half an answer that", hold=go, hold_after=4), Answer(text="The whole answer."))
+    data = world.folder.parent / "own"
+    known = {
+        "RECTO_MODEL": "compatible:scripted",
+        "RECTO_MODEL_URL": world.model.url,
+        "RECTO_TOKEN": TOKEN,
+        "HOME": str(world.folder.parent),
+        "RECTO_LEASE_SECONDS": "1",
+    }
+    command = (*RECTO, "chat", "--data", str(data))
+    with Terminal(command, folder=world.folder, settings=known) as terminal:
+        terminal.wait_for("chat on", 60)
+        terminal.say("Say something")
+        terminal.wait_for("Half an")
+        terminal.kill(signal.SIGKILL)
+        terminal.wait_end()
+    go.set()
+    with Terminal((*command, "--resume"), folder=world.folder, settings=known) as terminal:
+        terminal.wait_for("❯ Say something", 60)
+        terminal.press("enter")
+        screen = terminal.wait_for("The whole answer.", 60)
+        assert screen.count("› Say something") == 1

@@ -1,0 +1,228 @@
+"""C1: `recto chat "question"` as people type it and as other programs call it: one answer, and the end."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Generator, Sequence
+from pathlib import Path
+
+import pytest
+
+from recto.cli.chat.chat_settings import ChatSettings
+from recto.cli.chat.one_answer import question_of
+from recto.conversation.json import load_object
+from recto.errors import SettingsError
+from recto.ids import new_id
+from recto.testing.model_server import Answer, Call, failure
+from tests.api.scripted_server import ALICE, HOLD, Scripted, last_words, page_messages, scripted_server
+from tests.terminal.terminal import RECTO, Terminal
+
+DONE, FAILED, WRONG_USE = 0, 1, 2
+SETTINGS = ChatSettings(piped_characters=20, piped_bytes=1_000)
+TOOLS = '''
+from recto import tool
+
+
+@tool
+def weather(city: str) -> str:
+    """What the weather is like."""
+    return f"{city}: 22 degrees"
+
+
+@tool(confirm=True)
+def send(text: str) -> str:
+    """Send a line to everybody."""
+    return f"Sent: {text}"
+'''
+AGENT = "---\nfile_input: {images: true, documents: true}\n---\nYou help.\n"
+
+
+# What is asked
+
+
+@pytest.mark.parametrize(
+    ("words", "piped", "asked"),
+    [
+        ("What is it?", b"", ("What is it?", ())),
+        ("What is it?", "四 apples\n".encode(), ("What is it?\n\n四 apples", ())),
+        (None, b"\xef\xbb\xbfWho?\n", ("Who?", ())),
+        ("Sum up.", b"many words " * 3, ("Sum up.", [("stdin.txt", b"many words " * 3)])),
+        (None, b"\x89PNG\r\n\x00\xff", ("", [("stdin", b"\x89PNG\r\n\x00\xff")])),
+        ("What?", b"a\0b", ("What?", [("stdin", b"a\0b")])),
+    ],
+)
+def test_C1_piped_input_stands_behind_the_question_or_goes_along_as_a_file(
+    words: str | None, piped: bytes, asked: tuple[str, Sequence[object]]
+):
+    assert question_of(words, piped, SETTINGS) == asked
+
+
+@pytest.mark.parametrize(("words", "piped"), [(None, b" \n"), ("  ", b""), ("What?", b"x" * 1_001)])
+def test_C1_nothing_and_too_much_are_wrong_use(words: str | None, piped: bytes):
+    with pytest.raises(SettingsError, match=r"say something, or pipe it in|up to 1,000 bytes can be piped in"):
+        question_of(words, piped, SETTINGS)
+
+
+# The command
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Generator[Scripted]:
+    folder = tmp_path_factory.mktemp("one")
+    helper = folder / "agents" / "helper"
+    helper.mkdir(parents=True)
+    (helper / "AGENT.md").write_text(AGENT, "utf-8")
+    (helper / "tools.py").write_text(TOOLS, "utf-8")
+    settings = {"RECTO_AGENTS": str(folder / "agents"), "RECTO_AGENT": "helper"}
+    with scripted_server(folder / "data", settings) as server:
+        yield server
+
+
+@pytest.fixture
+def server(shared: Scripted) -> Scripted:
+    shared.answers.clear()
+    shared.go.clear()
+    return shared
+
+
+def environment(server: Scripted) -> dict[str, str]:
+    return {"RECTO_URL": server.url, "RECTO_TOKEN": ALICE, "LANG": "C.UTF-8"}
+
+
+def chat(
+    server: Scripted, folder: Path, *words: str, piped: bytes = b"", **settings: str
+) -> subprocess.CompletedProcess[bytes]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("RECTO_", "LC_", "LANG"))}
+    return subprocess.run(
+        [*RECTO, "chat", *words],
+        cwd=folder,
+        env={**clean, **environment(server), **settings},
+        input=piped,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.full
+def test_C1_words_go_to_standard_output_as_the_model_wrote_them_and_calls_beside_them(server: Scripted, tmp_path: Path):
+    call = Call(name="weather", arguments='{"city": "Bonn"}')
+    server.answers[:] = [Answer(text="I look.", calls=(call,)), Answer(text="It is **warm**.\n")]
+    done = chat(server, tmp_path, "How warm is it?", piped=b"in Bonn")
+    assert (done.returncode, done.stdout) == (DONE, b"I look.\n\nIt is **warm**.\n")
+    assert done.stderr.decode().startswith("● weather Bonn")
+    assert done.stderr.count(b"\n") == 1
+    assert "How warm is it?\n\nin Bonn" in last_words(server.model.requests[-2])
+
+
+@pytest.mark.full
+def test_C1_events_are_lines_of_json_and_a_thread_goes_on(server: Scripted, tmp_path: Path):
+    thread = new_id()
+    server.answers[:] = [Answer(text="One."), Answer(text="Two.")]
+    lines = chat(server, tmp_path, "--json", "--resume", thread, "first").stdout.splitlines()
+    events = [load_object(line) or {} for line in lines]
+    assert (events[0]["type"], events[0]["threadId"]) == ("RUN_STARTED", thread)
+    assert events[-1]["type"] == "RUN_FINISHED"
+    assert "".join(str(event["delta"]) for event in events if event["type"] == "TEXT_MESSAGE_CONTENT") == "One."
+    assert chat(server, tmp_path, "--resume", thread, piped=b"second").stdout == b"Two.\n"
+    assert [one["role"] for one in page_messages(server.model.requests[-1])] == ["system", "user", "assistant", "user"]
+
+
+@pytest.mark.full
+def test_C1_what_is_no_text_is_sent_as_a_file(server: Scripted, tmp_path: Path):
+    picture = (Path(__file__).parents[2] / "docs/pictures/page-chat.png").read_bytes()
+    done = chat(server, tmp_path, "What is it?", piped=picture)
+    assert (done.returncode, done.stderr) == (DONE, b"")
+    assert "stdin" in last_words(server.model.requests[-1])
+
+
+@pytest.mark.full
+def test_C1_markdown_is_drawn_where_a_terminal_reads_it(server: Scripted, tmp_path: Path):
+    server.answers[:] = [Answer(text="# 天气\n\nIt is **warm** today.\n\n- one\n- two\n")]
+    command = [*RECTO, "chat", "How warm is it?"]
+    with Terminal(command, folder=tmp_path, settings=environment(server)) as terminal:
+        assert terminal.wait_end() == DONE
+        assert terminal.cell("warm").bold
+        assert "It is warm today." in terminal.screen()
+        assert " • one" in terminal.screen()
+    server.answers[:] = [Answer(text="It is **warm**.")]
+    with Terminal(command, folder=tmp_path, settings={**environment(server), "NO_COLOR": "1"}) as terminal:
+        assert terminal.wait_end() == DONE
+        assert (terminal.screen(), b"\x1b[3" in terminal.received) == ("It is warm.", False)
+
+
+@pytest.mark.full
+def test_C1_a_call_that_waits_for_a_person_ends_it_with_1_and_says_how_to_go_on(server: Scripted, tmp_path: Path):
+    thread = new_id()
+    server.answers[:] = [Answer(calls=(Call(name="send", arguments='{"text": "hello all"}'),))]
+    done = chat(server, tmp_path, "Tell them.", "--resume", thread)
+    assert (done.returncode, done.stdout) == (FAILED, b"")
+    assert done.stderr.decode() == f"send waits for you: hello all\nGo on with: recto chat --resume {thread}\n"
+
+
+@pytest.mark.full
+def test_C1_what_went_wrong_is_a_line_on_standard_error_and_the_exit_code(server: Scripted, tmp_path: Path):
+    server.answers[:] = [failure(400, "never")]
+    failed = chat(server, tmp_path, "Hello?")
+    assert (failed.returncode, failed.stdout) == (FAILED, b"")
+    assert failed.stderr.startswith(b"The run failed: The model refused the request.")
+    nobody = chat(server, tmp_path, "Hello?", RECTO_URL="http://127.0.0.1:9")
+    assert (nobody.returncode, nobody.stdout) == (FAILED, b"")
+    assert nobody.stderr.startswith(b"recto chat: No server answers at http://127.0.0.1:9")
+    for words in ((), ("--json",), ("Hello?", "--resume")):
+        wrong = chat(server, tmp_path, *words)
+        assert (wrong.returncode, wrong.stdout, wrong.stderr.count(b"\n")) == (WRONG_USE, b"", 1), wrong.stderr
+
+
+@pytest.mark.full
+def test_C1_ctrl_c_ends_the_run_and_then_the_command(server: Scripted, tmp_path: Path):
+    thread = new_id()
+    command = [*RECTO, "chat", HOLD, "--resume", thread]
+    before = len(server.model.requests)
+    with Terminal(command, folder=tmp_path, settings=environment(server)) as terminal:
+        made = server.model.wait_requests(before + 1)[before]
+        assert made.wait_held()
+        terminal.press("ctrl-c")
+        assert terminal.wait_end() == FAILED
+        assert "The run was ended." in terminal.screen()
+        assert "Traceback" not in terminal.text()
+    assert made.wait_disconnected()
+    assert server.get(f"/threads/{thread}")["activeRun"] is None
+
+
+@pytest.mark.full
+def test_C1_who_reads_no_more_ends_it_quietly(server: Scripted, tmp_path: Path):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("RECTO_")}
+    before = len(server.model.requests)
+    command = [*RECTO, "chat", "--json", HOLD]
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env={**clean, **environment(server)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout and process.stderr
+        process.stdout.readline()
+        made = server.model.wait_requests(before + 1)[before]
+        assert made.wait_held()
+        process.stdout.close()
+        server.go.set()
+        process.wait(60)
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.full
+def test_C1_without_a_server_one_is_started_for_the_answer(tmp_path: Path):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("RECTO_", "LC_", "LANG"))}
+    done = subprocess.run(
+        [sys.executable, "-m", "recto", "chat", "What is 12*7?"],
+        cwd=tmp_path,
+        env={**clean, "RECTO_MODEL": "demo", "LANG": "C.UTF-8"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (DONE, b"12*7 = 84.\n")
