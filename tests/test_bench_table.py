@@ -28,8 +28,10 @@ def test_the_table_has_every_goal_in_its_order_and_says_loudly_what_is_missing(t
     (tmp_path / "skills.json").write_text(json.dumps({"goals": []}), encoding="utf-8")
     (tmp_path / "coder.json").write_text(json.dumps({"goals": []}), encoding="utf-8")
     (tmp_path / "steps.json").write_text(json.dumps({"goals": []}), encoding="utf-8")
+    (tmp_path / "gateway.json").write_text(json.dumps({"goals": []}), encoding="utf-8")
+    (tmp_path / "chat.json").write_text(json.dumps({"goals": []}), encoding="utf-8")
     *rows, server, count, elsewhere = printed("--figures", str(tmp_path))
-    assert len(rows) == 30
+    assert len(rows) == 33
     assert rows[0] == f"{'recto of direct, 8 at once':<44}NOT MEASURED: bench/server.py told no figure of this name."
     (cold, command, kept, upload) = [row.split() for row in rows if "NOT MEASURED" not in row]
     assert cold == ["cold", "25.00", "ms", "goal", "<=", "20", "MISSED"]
@@ -37,5 +39,5 @@ def test_the_table_has_every_goal_in_its_order_and_says_loudly_what_is_missing(t
     assert " ".join(kept[-7:]) == "2.50 x NO GOAL: bench/page.py names none."
     assert upload == ["upload", "of", "SHA-256", "alone", "90.00", "%", "goal", ">=", "85", "met"]
     assert server == "NO FIGURES OF bench/server.py: it did not come to its end."
-    assert count == "1 of 30 are missed, 26 not measured."
+    assert count == "1 of 33 are missed, 29 not measured."
     assert elsewhere == "Beside these, missed: full assembly, warm"

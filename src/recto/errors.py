@@ -125,7 +125,8 @@ class SettingsError(RectoError):
 def raise_all(errors: Sequence[SettingsError]) -> None:
     """Raise errors of settings as one, so that all of them can be put right at once; none where there are none."""
     if errors:
-        first, *others = errors
+        # Two checks may find the same.
+        first, *others = {str(error): error for error in errors}.values()
         raise SettingsError(name=first.name, value=first.value, allowed=first.allowed, others=others) from first
 
 

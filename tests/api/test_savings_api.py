@@ -38,7 +38,7 @@ async def test_R11_savings_are_told_by_rule_and_agent_and_breaks_by_their_cause(
     assert answer.json == {
         "since": "2026-03-01",
         "until": "2026-03-02",
-        "currency": "",
+        "currency": "USD",
         "rules": [
             {"agent": "vibe", **known, "calls": 2, "tokens": 200, "saved": 14, "cost": 4},
             {"agent": "vibe", **unknown, "calls": 1, "tokens": 1, "saved": None, "cost": None},

@@ -15,6 +15,7 @@ import termios
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -116,7 +117,15 @@ class Terminal:
         known = {"TERM": "xterm-256color", "LANG": "C.UTF-8", **(settings or {})}
         started = ["sh", "-c", OPEN, os.ttyname(slave), *command]
         self._process = subprocess.Popen(
-            started, cwd=folder, env=clean | known, start_new_session=True, stdin=slave, stdout=slave, stderr=slave
+            started,
+            cwd=folder,
+            env=clean | known,
+            start_new_session=True,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            # Tests that a shell runs in the background ignore it, and who ignores it hands that on.
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - it takes no lock
         )
         os.close(slave)
         self._reader = threading.Thread(target=self._read, name="terminal", daemon=True)

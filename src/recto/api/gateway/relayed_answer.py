@@ -42,16 +42,27 @@ class RelayedAnswer(Response):
         self._sdk: ProviderSdk = sdk
         self._held = held
         self._problem: ModelError | None = None
+        self._is_sent = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Relay it. A client that leaves ends the request to the provider too."""
-        with self._held:
-            try:
-                is_left = not await until_left(receive, self._relay(scope, receive, send))
-            except ModelError as error:
-                await self._exchange.finish(problem=error)
-                raise
-            await self._exchange.finish(is_left=is_left, problem=self._problem)
+        """Relay it. A client that leaves ends the request to the provider too.
+
+        Who has heard the end of it may ask again at once: by then it is written down, and counts no more.
+        """
+        try:
+            with self._held:
+                await self._relay_and_finish(scope, receive, send)
+        finally:
+            if self._is_sent:
+                await write(send, {"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _relay_and_finish(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            is_left = not await until_left(receive, self._relay(scope, receive, send))
+        except ModelError as error:
+            await self._exchange.finish(problem=error)
+            raise
+        await self._exchange.finish(is_left=is_left, problem=self._problem)
 
     async def _relay(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = self._exchange
@@ -68,7 +79,7 @@ class RelayedAnswer(Response):
         async with aclosing(exchange.pieces(tell)) as pieces:
             async for piece in pieces:
                 await write(send, {"type": "http.response.body", "body": piece, "more_body": True})
-        await write(send, {"type": "http.response.body", "body": b"", "more_body": False})
+        self._is_sent = True
 
 
 def _told(sdk: ProviderSdk, error: ModelError) -> bytes:
