@@ -180,6 +180,12 @@ def test_X3_steps_outlive_the_server_and_are_those_of_their_own_branch(tmp_path:
         # Somebody else's conversation of the same words has nothing to do with it.
         assert after.rows("/threads", "threads", BOB) == []
         assert len(after.rows("/threads", "threads")) == 1
+        # Where a message cannot be read, what was folded before it stays folded, and nothing else is done.
+        call = {"id": "x", "type": "custom", "custom": {"name": "x"}}
+        odd: list[Json] = [{"role": "assistant", "tool_calls": [call]}, user("And?"), {"role": "tool", "content": "?"}]
+        known = cast("list[Json]", after.sent.page["messages"])
+        after.post(CHAT, {**STREAMED[CHAT], "messages": [*grown, *odd]})
+        assert after.sent.page["messages"] == [*known, *odd]
         other = [*grown[:-2], user("Something else, then.")]
         after.post(CHAT, {**STREAMED[CHAT], "messages": other})
         assert cast("list[Json]", after.sent.page["messages"])[: len(first)] == first

@@ -17,7 +17,7 @@ from recto.page.fold.agent_tools import known_tools, rule_for
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.rules import RULES, rules_in
 from recto.page.manifest import Manifest
-from recto.page.request.rewrite import RewriteRules, pass_on, rewrite
+from recto.page.request.rewrite import HALF_READ, OTHER_ENDS, RewriteRules, pass_on, rewrite
 from recto.page.request.sent_request import SentRequest, heads_of, messages_in, parse_request
 from recto.page.wire.anthropic import ANTHROPIC
 from recto.page.wire.base import Wire
@@ -39,6 +39,18 @@ def messages_of(request: SentRequest, wire: Wire) -> list[tuple[Message, ...]]:
 def rewritten(body: bytes, wire: Wire, fold: FoldSettings | None = EAGER) -> tuple[Page, Manifest]:
     request = parse_request(body)
     return rewrite(request, messages_of(request, wire), RewriteRules(fold=fold, now=NOW))
+
+
+def orphan(id: str = "c9") -> dict[str, Json]:
+    return {"role": "tool", "tool_call_id": id, "content": "of nobody"}
+
+
+def block_orphan() -> dict[str, Json]:
+    return {"type": "tool_result", "tool_use_id": "c9", "content": "of nobody"}
+
+
+def reply(words: str, *calls: Json) -> dict[str, Json]:
+    return {"role": "assistant", "content": words, **({"tool_calls": list(calls)} if calls else {})}
 
 
 def sent(messages: Sequence[Json], wire: Wire = OPENAI) -> tuple[list[dict[str, Json]], Manifest]:
@@ -117,11 +129,9 @@ def test_X3_a_folded_block_of_anthropic_keeps_its_id_its_mark_and_its_neighbours
     assert found[-1] == messages[-1]
 
 
-@pytest.mark.parametrize("order", ["tail", "middle"])
-def test_X3_R10_a_call_without_a_result_is_taken_out_of_chat_completions(order: str):
+def test_X3_R10_a_call_without_a_result_is_taken_out_of_chat_completions():
     said: dict[str, Json] = {"role": "assistant", "content": "I look.", "tool_calls": [CALL], "odd": 1}
-    messages = [user("hi"), said, *([user("and?")] if order == "middle" else [])]
-    found, manifest = sent(messages)
+    found, manifest = sent([user("hi"), said, user("and?")])
     assert found[1] == {"role": "assistant", "content": "I look.", "odd": 1}
     assert [part.rule for part in manifest.parts if part.decision == "repaired"] == ["R10"]
 
@@ -138,8 +148,7 @@ def test_X3_R10_of_two_calls_the_one_that_was_answered_stays_with_its_own_fields
 def test_X3_R10_a_result_without_a_call_is_left_out_and_one_that_came_late_moves_up():
     said: dict[str, Json] = {"role": "assistant", "content": None, "tool_calls": [CALL]}
     result: dict[str, Json] = {"role": "tool", "tool_call_id": "c1", "content": "done"}
-    orphan: dict[str, Json] = {"role": "tool", "tool_call_id": "c9", "content": "of nobody"}
-    found, manifest = sent([orphan, user("hi"), said, user("well?"), result])
+    found, manifest = sent([orphan(), user("hi"), said, user("well?"), result])
     assert found == [user("hi"), said, result, user("well?")]
     dropped = [(part.source, part.tokens_after) for part in manifest.parts if part.decision == "dropped"]
     assert dropped == [("messages[0]", 0)]
@@ -148,9 +157,9 @@ def test_X3_R10_a_result_without_a_call_is_left_out_and_one_that_came_late_moves
 def test_X3_R10_blocks_of_anthropic_are_repaired_in_their_turns():
     said: dict[str, Json] = {"role": "assistant", "content": [{"type": "text", "text": "I look."}, USE]}
     result: dict[str, Json] = {"type": "tool_result", "tool_use_id": "c1", "content": "done"}
-    orphan: dict[str, Json] = {"type": "tool_result", "tool_use_id": "c9", "content": "of nobody"}
     words: dict[str, Json] = {"type": "text", "text": "well?"}
-    found, _ = sent([user("hi"), said, user("wait"), {"role": "user", "content": [orphan, result, words]}], ANTHROPIC)
+    turn: dict[str, Json] = {"role": "user", "content": [block_orphan(), result, words]}
+    found, _ = sent([user("hi"), said, user("wait"), turn], ANTHROPIC)
     assert found == [
         user("hi"),
         said,
@@ -160,6 +169,57 @@ def test_X3_R10_blocks_of_anthropic_are_repaired_in_their_turns():
     ]
     found, _ = sent([user("hi"), said, user("never mind")], ANTHROPIC)
     assert found[1] == {"role": "assistant", "content": [{"type": "text", "text": "I look."}]}
+
+
+@pytest.mark.parametrize(
+    ("messages", "wire"),
+    [
+        ([orphan()], OPENAI),
+        ([{"role": "system", "content": "Be brief."}, orphan()], OPENAI),
+        ([orphan(), reply("hello"), user("hi")], OPENAI),
+        ([user("hi"), reply("I look.", CALL)], OPENAI),
+        ([user("hi"), reply("I look.", CALL), {"role": "system", "content": "Be brief."}], OPENAI),
+        ([user("hi"), {"role": "assistant", "content": [{"type": "text", "text": "I look."}, USE]}], ANTHROPIC),
+        ([user("hi"), reply("hello"), {"role": "user", "content": [block_orphan()]}], ANTHROPIC),
+    ],
+)
+def test_X3_R10_nothing_is_repaired_where_others_would_speak_first_or_last(messages: list[Json], wire: Wire):
+    found, manifest = sent(messages, wire)
+    assert found == messages
+    assert [part.reason.partition(": ")[2] for part in manifest.parts] == [OTHER_ENDS]
+
+
+def test_X3_R10_what_was_folded_stays_folded_where_the_end_cannot_be_repaired():
+    messages = [*reads(8, 50), reply("I look.", CALL)]
+    found, manifest = sent(messages)
+    assert found == [*sent(messages[:-1])[0], messages[-1]]
+    assert manifest.parts[0].reason == HALF_READ.format(why=OTHER_ENDS)
+
+
+def test_X3_silent_replies_and_results_in_another_order_than_their_calls_stay_as_they_came():
+    said = reply("", CALL, {**CALL, "id": "c2"})
+    messages = [user("hi"), reply(""), user("well?"), said, orphan("c2"), orphan("c1"), user("and?")]
+    assert sent(messages)[0] == messages
+
+
+@pytest.mark.parametrize(
+    ("item", "problem"),
+    [
+        (dump(reply("", {**CALL, "id": ""}, {**CALL, "id": ""})), "has two calls of one id"),
+        (dump(reply("I look.", CALL))[:-1] + b',"tool_calls":[]}', "has a name twice in one object"),
+    ],
+)
+def test_X3_a_message_that_can_be_read_in_two_ways_is_a_doubt(item: bytes, problem: str):
+    request = parse_request(b'{"messages":[' + dump(user("hi")) + b"," + item + b"]}")
+    with pytest.raises(WireError, match=rf"messages\[1\]: {problem}"):
+        messages_of(request, OPENAI)
+
+
+def test_X3_what_is_nested_too_deep_is_refused():
+    deep = b'{"cache_control":1,"a":' + b"[" * 600 + b"]" * 600 + b"}"
+    request = parse_request(b'{"messages":[{"role":"user","content":[' + deep + b"]}]}")
+    with pytest.raises(WireError, match="nested too deep|cannot be written"):
+        messages_of(request, OPENAI)
 
 
 def test_X3_a_conversation_goes_by_its_words_and_not_by_marks_instructions_or_how_they_are_written():

@@ -12,19 +12,21 @@ from recto.conversation.log import FoldStep
 from recto.conversation.memo import keep_recent, remember_last
 from recto.conversation.messages import Message
 from recto.page.body import Page, Segment, kept_part, segment
-from recto.page.draft import Draft, then
+from recto.page.draft import Draft, then, unchanged
 from recto.page.fold.cache_state import CacheState
 from recto.page.fold.fold import fold
 from recto.page.fold.fold_by_cost import CostFold, fold_by_cost
 from recto.page.fold.fold_settings import FoldSettings, fold_key
 from recto.page.manifest import Manifest, Note, Part, merge_notes
 from recto.page.request.edit_item import ItemChange, edit_item
-from recto.page.request.sent_request import SentRequest
+from recto.page.request.sent_request import INSTRUCTIONS, SentRequest
 from recto.page.steps.repair import repair
 from recto.page.text.tokens import OFFLINE, TokenCount, TokenCounter, count_messages, count_text, tokens_of
 
 AS_IT_CAME = "as its agent wrote it"
 PASSED_ON = "passed on as it came, nothing folded: {why}"
+HALF_READ = "not repaired, and nothing folded that was not before: {why}"
+OTHER_ENDS = "repairing it would change who speaks first or last"
 # Envelopes are long, and the same in all requests of a conversation.
 ENVELOPES = 256
 NOTHING = segment(b"")
@@ -47,25 +49,66 @@ def pass_on(request: SentRequest, why: str, counter: TokenCounter = OFFLINE) -> 
     return _page([(part, segment(text.encode()))])
 
 
-def rewrite(request: SentRequest, messages: Sequence[Sequence[Message]], rules: RewriteRules) -> tuple[Page, Manifest]:
-    """The request as it is sent on. `messages` are those that each of its items stands for."""
+def rewrite(
+    request: SentRequest, messages: Sequence[Sequence[Message]], rules: RewriteRules, doubt: str = ""
+) -> tuple[Page, Manifest]:
+    """The request as it is sent on. `messages` are those that each of its items stands for.
+
+    On `doubt` they are those of its first items, the rest goes on as it came: what was folded before stays folded, so
+    that the cache holds, and nothing else is done.
+    """
     flat = tuple([message for some in messages for message in some])
     items = [item for item, some in enumerate(messages) for _ in some]
     count_messages(flat, rules.counter)
-    repaired = repair(flat)
-    folded, step = _fold(repaired.messages, rules)
+    repaired = unchanged(flat) if doubt else repair(flat, is_ours=False)
+    if not doubt and not _same_ends(flat, repaired):
+        doubt, repaired = OTHER_ENDS, unchanged(flat)
+    state = replace(rules.state, is_settled=True) if doubt else rules.state
+    folded, step = _fold(repaired.messages, replace(rules, state=state))
+    if doubt and not folded.notes:
+        return pass_on(request, doubt, rules.counter)
     draft = then(repaired, folded)
     talk = _Talk(request=request, messages=messages, flat=flat, items=items, draft=draft, counter=rules.counter)
-    written = list(_written(talk))
-    gone = list(_dropped(talk))
-    page, manifest = _page(list(_in_order(request, written, gone, rules.counter)))
+    parts = list(_in_order(request, list(_written(talk)), list(_dropped(talk)), rules.counter))
+    if doubt:
+        parts[0] = parts[0][0]._replace(reason=HALF_READ.format(why=doubt)), parts[0][1]
+        parts[-1:-1] = _unread(request, len(messages), rules.counter)
+    page, manifest = _page(parts)
     return page, replace(manifest, step=step)
+
+
+def _same_ends(messages: Sequence[Message], repaired: Draft) -> bool:
+    """Whether who speaks first and last is who did. A model goes on with a reply at the end, so that stays whole."""
+    if not repaired.notes:
+        return True
+    spoken, left = _spoken(messages), _spoken(repaired.messages)
+    if not left or (_is_model(messages[spoken[-1]]) and spoken[-1] in repaired.notes):
+        return False
+    ends = [(spoken[end], left[end]) for end in (0, -1)]
+    return all(_is_model(messages[was]) == _is_model(repaired.messages[now]) for was, now in ends)
+
+
+def _spoken(messages: Sequence[Message]) -> list[int]:
+    """Places of messages that are no instructions."""
+    return [place for place, message in enumerate(messages) if message.role not in INSTRUCTIONS]
+
+
+def _is_model(message: Message) -> bool:
+    return message.role == "assistant"
+
+
+def _unread(request: SentRequest, start: int, counter: TokenCounter) -> list[tuple[Part, Segment]]:
+    """The items that nobody read, as they came."""
+    texts = [(f"messages[{at}]", item.lead + item.text) for at, item in enumerate(request.items) if at >= start]
+    tokens = counter.count([text for _, text in texts])
+    named = zip(texts, tokens, strict=True)
+    return [(kept_part("message", name, AS_IT_CAME, count), segment(text.encode())) for (name, text), count in named]
 
 
 def _fold(messages: tuple[Message, ...], rules: RewriteRules) -> tuple[Draft, FoldStep | None]:
     settings = rules.fold
     if settings is None:
-        return Draft(messages=messages, origins=range(len(messages)), notes={}), None
+        return unchanged(messages), None
     if settings.cost is None:
         folded = CostFold(fold(messages, settings=settings, now=rules.now, counter=rules.counter), None)
     else:

@@ -14,7 +14,7 @@ from json import JSONDecodeError, JSONDecoder
 from typing import NamedTuple, cast
 
 from recto.conversation.json import Json, dump
-from recto.conversation.messages import Message, ToolMessage
+from recto.conversation.messages import AssistantMessage, Message, ToolMessage
 from recto.errors import WireError
 from recto.page.wire.base import Wire
 
@@ -26,6 +26,7 @@ INSTRUCTIONS = ("system", "developer")
 BLANK = re.compile(r"[ \t\n\r]*")
 LABEL_CHARACTERS = 16
 _decoder = JSONDecoder()
+TOO_DEEP = "is nested too deep to be read"
 
 
 class SentItem(NamedTuple):
@@ -145,15 +146,18 @@ def heads_of(items: Sequence[SentItem], wire: Wire) -> tuple[str, ...]:
     cache, which move with every request.
     """
     head, heads = sha256(wire.name.encode()).hexdigest(), list[str]()
-    for item in items:
+    for place, item in enumerate(items):
         if not item.is_instruction:
-            head = sha256(head.encode() + dump(_plain(item))).hexdigest()
+            head = sha256(head.encode() + dump(_plain(item, place))).hexdigest()
         heads.append(head)
     return tuple(heads)
 
 
-def _plain(item: SentItem) -> Json:
-    value = _unmarked(item.value) if CACHE_MARK in item.text else item.value
+def _plain(item: SentItem, place: int) -> Json:
+    try:
+        value = _unmarked(item.value) if CACHE_MARK in item.text else item.value
+    except RecursionError as error:
+        raise WireError(where=f"{MESSAGES}[{place}]", problem=TOO_DEEP) from error
     if isinstance(value, dict) and isinstance(words := value.get("content"), str):
         return {**value, "content": [{"type": "text", "text": words}]}
     return value
@@ -187,12 +191,33 @@ def messages_in(item: SentItem, place: int, wire: Wire, head: str, time: datetim
     Results go by the name the conversation has up to them: ids of calls may be used again.
     """
     try:
+        _doubled.decode(item.text)
         found = wire.decode([item.value])
+        _check_calls(found)
     except WireError as error:
         where = error.where.replace(f"{MESSAGES}[0]", f"{MESSAGES}[{place}]", 1)
         raise WireError(where=where, problem=error.problem) from error
+    except RecursionError as error:
+        raise WireError(where=f"{MESSAGES}[{place}]", problem=TOO_DEEP) from error
     label = head[:LABEL_CHARACTERS]
     return tuple([replace(one, id=_id(one, label, number), time=one.time or time) for number, one in enumerate(found)])
+
+
+def _check_names(pairs: Sequence[tuple[str, object]]) -> None:
+    if len(pairs) != len({name for name, _ in pairs}):
+        raise WireError(where=f"{MESSAGES}[0]", problem="has a name twice in one object")
+
+
+# Reads nothing: what stands twice in an item would be lost when it is written again.
+_doubled = JSONDecoder(object_pairs_hook=_check_names)
+
+
+def _check_calls(messages: Sequence[Message]) -> None:
+    """Nobody can tell the results of two calls of one id apart."""
+    for message in messages:
+        ids = [call.id for call in message.tool_calls] if isinstance(message, AssistantMessage) else []
+        if len(ids) != len(set(ids)):
+            raise WireError(where=f"{MESSAGES}[0]", problem="has two calls of one id")
 
 
 def _id(message: Message, label: str, number: int) -> str:

@@ -3,6 +3,9 @@
 A result answers the newest earlier call of its id that has no answer yet; it is moved up to that call when something
 came between, because providers want results right behind their calls. Results of one message stand in the order of its
 calls, so that a page does not depend on which tool was faster. Repairing twice changes nothing more.
+
+In what others wrote (`is_ours` is not set) only what providers refuse is repaired: results keep their order, and a
+message that says nothing stays.
 """
 
 from __future__ import annotations
@@ -69,14 +72,16 @@ class _Pairs:
     mixed: frozenset[int] = frozenset()
 
 
-def repair(messages: Sequence[Message]) -> Draft:
+def repair(messages: Sequence[Message], *, is_ours: bool = True) -> Draft:
     """The conversation without orphans: answered pairs, all words, and the order of everything else stay."""
     pairs = grow(messages, _pair)
     broken = sorted(pairs.suspects.union([call.caller for call in pairs.waiting.values()]))
-    if not (broken or pairs.orphans or pairs.moved or pairs.mixed):
+    if not is_ours:
+        broken = [place for place in broken if _has_calls(messages[place])]
+    slots = _slots(pairs) if is_ours else {}
+    if not (broken or pairs.orphans or pairs.moved or slots):
         return unchanged(messages)
     shown = list(messages)
-    slots = _slots(pairs)
     notes = {place: Note(decision="dropped", rule=RULE, reason=NO_CALL) for place in pairs.orphans}
     notes |= _notes_of_order(pairs.moved, slots)
     for place in broken:
@@ -180,6 +185,10 @@ def _without_orphans(message: AssistantMessage, answered: frozenset[str]) -> Ite
         elif part.id in left:
             left.remove(part.id)  # a second call of the same id in one message has no result of its own
             yield part
+
+
+def _has_calls(message: Message) -> bool:
+    return isinstance(message, AssistantMessage) and bool(message.tool_calls)
 
 
 def _is_silent(message: AssistantMessage) -> bool:

@@ -173,25 +173,26 @@ class Gateway:
         request = taken.request
         if request.doubt:
             return pass_on(request, request.doubt)
-        try:
-            messages = self._messages(taken)
-        except WireError as error:
-            return pass_on(request, str(error))
-        return rewrite(request, messages, RewriteRules(fold=self._fold, state=state, now=taken.now))
+        messages, doubt = self._messages(taken)
+        return rewrite(request, messages, RewriteRules(fold=self._fold, state=state, now=taken.now), doubt)
 
-    def _messages(self, taken: _Taken) -> list[tuple[Message, ...]]:
+    def _messages(self, taken: _Taken) -> tuple[list[tuple[Message, ...]], str]:
+        """The messages that each item stands for, up to one that cannot be read, and why that cannot."""
         found, before = list[tuple[Message, ...]](), ""
         for place, (item, head, at) in enumerate(zip(taken.request.items, taken.heads, taken.times(), strict=True)):
             # Instructions leave what a conversation goes by as it is, so nothing tells two of them apart.
             key = ItemKey(taken.owner, head) if head != before and not item.is_instruction else None
             messages = self.parts.items.find(key) if key else None
             if messages is None:
-                messages = messages_in(item, place, taken.wire, head, at)
+                try:
+                    messages = messages_in(item, place, taken.wire, head, at)
+                except WireError as error:
+                    return found, str(error)
                 if key:
                     self.parts.items.keep(key, len(item.text), messages)
             found.append(messages)
             before = head
-        return found
+        return found, ""
 
     async def _store(self, taken: _Taken, page: Page, manifest: Manifest, stored: frozenset[bytes]) -> RelayedRequest:
         parts, run, last = self.parts, self.parts.new_id(), taken.last
