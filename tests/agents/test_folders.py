@@ -11,7 +11,7 @@ import pytest
 from recto.agents.agent import CHAT
 from recto.agents.agent_settings import FileInputTable
 from recto.agents.file_input import OFF, FileInput
-from recto.agents.folders import load_agents
+from recto.agents.folders import RESERVED, load_agents
 from recto.config.settings import Limits
 from recto.conversation.json import Json
 from recto.errors import SettingsError
@@ -48,6 +48,13 @@ def an_agent(folder: Path, name: str, *, persona: str | None = None, tools: str 
 
 
 # Values
+
+
+def test_X3_no_agent_has_the_name_that_threads_of_the_gateway_have(tmp_path: Path):
+    an_agent(tmp_path, "gateway", persona=PERSONA)
+    agents = load_agents(tmp_path, LIMITS)
+    assert list(agents) == SHIPPED_NAMES
+    assert [problem.text for problem in agents.problems] == [RESERVED]
 
 
 def test_C4_without_a_folder_there_are_the_shipped_agents():

@@ -192,6 +192,27 @@ def test_X3_steps_outlive_the_server_and_are_those_of_their_own_branch(tmp_path:
         assert len(after.rows("/threads", "threads")) == 2
 
 
+def test_X3_breaks_of_the_cache_are_counted_after_a_refusal_in_a_branch_and_where_an_agent_makes_them(tmp_path: Path):
+    grown = reads(12, 100)
+    with relaying_server(tmp_path, {"RECTO_GATEWAY_FOLD": "eager"}) as fresh:
+
+        def ask(messages: Sequence[Json], **fields: Json) -> list[tuple[Json, Json]]:
+            """The causes of breaks so far, and how many."""
+            fresh.post(CHAT, {**STREAMED[CHAT], **fields, "messages": messages})
+            rows = cast("Sequence[Mapping[str, Json]]", fresh.get("/api/v1/agent/savings").json["breaks"])
+            return [(row["cause"], row["breaks"]) for row in rows]
+
+        assert ask(grown[:17]) == []
+        fresh.answers.append(failure(429, "slow down"))
+        assert ask(grown[:19]) == []
+        # What was folded with a request that was refused is paid for when it is sent again.
+        assert ask(grown[:19]) == [("fold_step", 1)]
+        assert ask(grown[:21]) == [("fold_step", 2)]
+        assert ask([*grown[:19], *grown[21:23]]) == [("fold_step", 3)]
+        assert ask([user("hi")]) == [("fold_step", 3)]
+        assert ask([user("hi"), user("ho")], top_p=1) == [("fold_step", 3), ("settings_changed", 1)]
+
+
 def test_X3_the_same_request_again_is_the_same_conversation_and_the_same_bytes(server: Relaying):
     body = {**STREAMED[CHAT], "messages": [user("Again and again."), *reads(10, 100)[1:]]}
     for _ in range(2):
@@ -271,7 +292,9 @@ def test_X3_a_fault_inside_a_stream_is_passed_on_and_written_down(server: Relayi
 def test_X3_a_stream_that_is_cut_at_any_byte_ends_with_whole_events_and_says_so(server: Relaying, path: str):
     answer = Answer(text="a b", calls=(Call(name="look"),))
     whole = render(answer, WIRES[path])
-    cuts = range(1, len(whole), 1 if len(whole) < 1_500 else 3)
+    # One request each: a longer stream would only take longer.
+    assert len(whole) < 1_500
+    cuts = range(1, len(whole))
     body = dump({**STREAMED[path], "messages": [user("Cut me.")]})
     server.scripts.append(lambda made: Answer(text="a b", calls=answer.calls, cut_at=int(made.headers["x-cut"])))
 

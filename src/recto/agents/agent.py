@@ -138,6 +138,8 @@ class Agent:
         return "\n\n".join(filter(None, (self.prompt.tone, self.voices.get(voice or self.voice, ""))))
 
 
+# Requests that go through the gateway have their threads under this name, so no agent has it.
+GATEWAY = "gateway"
 IDENTITY = "You are a helpful assistant. Use the tools you have where they help, and say what you did."
 CHAT = Agent(
     name="chat",

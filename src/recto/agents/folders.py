@@ -6,13 +6,14 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recto.agents.agent import CHAT, Agent
+from recto.agents.agent import CHAT, GATEWAY, Agent
 from recto.agents.agent_folder import ReadAgent, Toolbox, load_variants
 from recto.config.problem import FileProblem
 from recto.config.settings import Limits
 from recto.errors import SettingsError
 
 SHIPPED = Path(__file__).parent / "shipped"
+RESERVED = f"an agent cannot be called {GATEWAY}: threads of what goes through the gateway are. Rename the folder."
 TAKEN = "there is a folder {name} too, so this would be a second agent of that name. Rename one of them."
 
 
@@ -82,12 +83,14 @@ def load_folder(folder: Path, limits: Limits, tools: Toolbox | None = None, *, o
 def _read(path: Path, found: Collection[Path], limits: Limits, tools: Toolbox | None) -> Mapping[str, ReadAgent]:
     """The agents of a folder. One in another language has a name that nobody else's folder may have."""
     names = {other.name for other in found if other != path}
+    if path.name == GATEWAY:
+        return {GATEWAY: _refused(path, RESERVED)}
     read = load_variants(path, limits, tools)
-    return {name: _taken(path, name) if name in names else one for name, one in read.items()}
+    return {name: _refused(path, TAKEN.format(name=name)) if name in names else one for name, one in read.items()}
 
 
-def _taken(path: Path, name: str) -> ReadAgent:
-    return ReadAgent(agent=CHAT, problems=(FileProblem(file=path, line=None, text=TAKEN.format(name=name)),))
+def _refused(path: Path, problem: str) -> ReadAgent:
+    return ReadAgent(agent=CHAT, problems=(FileProblem(file=path, line=None, text=problem),))
 
 
 def _loaded(read: Mapping[Path, Mapping[str, ReadAgent]]) -> Loaded:

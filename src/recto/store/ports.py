@@ -204,7 +204,7 @@ class RelayedCall:
 class SeenRequest:
     """A request that was relayed before: what its conversation went by, its run, thread and model, and when it came.
 
-    It `is_newest` where its thread has none after it that went by another name.
+    It was `asked` last when it came again. It `is_newest` where its thread has none after it that went by another name.
     """
 
     name: str
@@ -212,6 +212,7 @@ class SeenRequest:
     thread: str
     model: str
     created: datetime
+    asked: datetime
     is_newest: bool
 
 

@@ -209,6 +209,10 @@ class Store(UserRecords, RelayedRecords):
         """The call before a call in its thread, for the same purpose: its run and number."""
         return await self._database.read(partial(calls.before, run=run, number=number))
 
+    async def answered_call(self, run: str, number: int) -> tuple[str, int] | None:
+        """A call for a reply, or else the newest before it in its thread, that has usage: its run and number."""
+        return await self._database.read(partial(calls.answered, run=run, number=number))
+
     async def knows(self, run: str) -> bool:
         """Whether there is such a run; one that was deleted is none."""
         return await self._database.read(partial(read_log.knows, run=run))

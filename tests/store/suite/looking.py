@@ -176,6 +176,16 @@ class LookingSuite:
         found = [await store.call_before(*one) for one in asked]
         assert found == [(second.run, 1), (first.run, 1), None, None, None]
 
+    async def test_the_answered_call_is_this_one_or_the_newest_before_it_that_was_paid_for(self, store: Store):
+        first = await begin(store, "r1")
+        for number, usage in ((1, b"{}"), (2, None), (3, None)):
+            ended = CallEnded(number=number, ended=at(number), usage=usage)
+            await store.record(first, RunChange(call=sealed(number, "a")), at(number))
+            await store.record(first, RunChange(call_ended=ended), at(number))
+        found = [await store.answered_call(first.run, number) for number in (1, 3)]
+        assert found == [(first.run, 1)] * 2
+        assert await store.answered_call("unknown", 1) is None
+
     async def test_the_calls_of_a_thread_are_found_newest_first_and_for_its_owner_alone(self, store: Store):
         first = await begin(store, "r1")
         for number in (1, 2):

@@ -96,7 +96,7 @@ async def _relay(request: Request, sdk: ProviderSdk, gateway: Gateway) -> Respon
 
 
 async def _pass_on(request: Request, sdk: ProviderSdk, gateway: Gateway) -> Response:
-    """A request that is not looked into: it goes to the provider as it is, and nothing of it is kept but its price."""
+    """A request that is not looked into: it goes to the provider as it is, and only the tokens it took are kept."""
     owner, upstream = user_of(request).name, gateway.parts.upstreams[sdk]
     key = _key_for(request, upstream, gateway)
     await _check_tokens(request, owner)

@@ -74,5 +74,9 @@ def _why_cold(log: Sequence[Entry], since: Sequence[Entry], call: NextCall) -> s
     if broken:
         return broken
     last = log[len(log) - len(since) - 1].time
-    is_old = last is not None and call.now - last > timedelta(minutes=call.cache_minutes)
-    return GAP if is_old else ""
+    return why_old(last, call.now, call.cache_minutes)
+
+
+def why_old(last: datetime | None, now: datetime, cache_minutes: float) -> str:
+    """Whether what was asked last is so long ago that no cache has it."""
+    return GAP if last is not None and now - last > timedelta(minutes=cache_minutes) else ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 
-from sqlalchemy import Connection, Row, Select, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select
 
 from recto.conversation.json import Json, load_object
 from recto.errors import Conflict, NotFound, WireError
@@ -19,6 +19,7 @@ from recto.store.schema import CALLS, RUNS, SEGMENTS, moment
 from recto.store.statement import in_pieces
 
 HASH_SIZE = 32
+REPLY = "reply"
 # Stands before what is stored as it is. What is compressed begins otherwise.
 AS_IT_IS = b"\0"
 # Below so many bytes, starting the compressor costs more than the bytes it saves.
@@ -145,8 +146,19 @@ def before(connection: Connection, run: str, number: int) -> tuple[str, int] | N
     this = select(RUNS.c.thread, RUNS.c.number, CALLS.c.purpose).join(CALLS, CALLS.c.run == RUNS.c.id)
     thread, place, purpose = connection.execute(this.where(RUNS.c.id == run, CALLS.c.number == number)).one()
     is_earlier = or_(RUNS.c.number < place, and_(RUNS.c.id == run, CALLS.c.number < number))
-    found = select(CALLS.c.run, CALLS.c.number).join(RUNS, CALLS.c.run == RUNS.c.id)
-    found = found.where(RUNS.c.thread == thread, CALLS.c.purpose == purpose, is_earlier)
+    return _newest(connection, and_(RUNS.c.thread == thread, CALLS.c.purpose == purpose, is_earlier))
+
+
+def answered(connection: Connection, run: str, number: int) -> tuple[str, int] | None:
+    """A call for a reply, or else the newest before it in its thread, that was paid for: others left no cache."""
+    this = select(RUNS.c.thread, RUNS.c.number).where(RUNS.c.id == run).subquery()
+    is_earlier = or_(RUNS.c.number < this.c.number, and_(RUNS.c.id == run, CALLS.c.number <= number))
+    is_answered = and_(CALLS.c.purpose == REPLY, CALLS.c.usage.is_not(None))
+    return _newest(connection, and_(RUNS.c.thread == this.c.thread, is_earlier, is_answered))
+
+
+def _newest(connection: Connection, which: ColumnElement[bool]) -> tuple[str, int] | None:
+    found = select(CALLS.c.run, CALLS.c.number).join(RUNS, CALLS.c.run == RUNS.c.id).where(which)
     newest = found.order_by(RUNS.c.number.desc(), CALLS.c.number.desc()).limit(1)
     row = connection.execute(newest).one_or_none()
     return (row.run, row.number) if row else None

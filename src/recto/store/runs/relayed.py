@@ -7,7 +7,8 @@ streams leaves nothing for anybody to go on with. Its name is what its conversat
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from datetime import datetime
+from typing import NamedTuple, cast
 
 from sqlalchemy import Connection, bindparam, null, select, update
 
@@ -22,7 +23,7 @@ from recto.store.schema import CALLS, LOG, RUNS, micros, moment
 from recto.store.statement import Statement, StatementValues, in_pieces, param
 
 NEWEST = Statement(
-    select(RUNS.c.name)
+    select(RUNS.c.name, RUNS.c.created)
     .where(RUNS.c.thread == bindparam("of"), RUNS.c.owner == bindparam("owner_is"))
     .order_by(RUNS.c.number.desc())
     .limit(1)
@@ -56,7 +57,7 @@ def path_of(connection: Connection, owner: str, names: Sequence[str]) -> SeenPat
         query = query.join(CALLS, CALLS.c.run == RUNS.c.id).where(RUNS.c.owner == owner, RUNS.c.name.in_(some))
         found |= {row.name: (row.id, row.thread, row.model, row.created) for row in connection.execute(query)}
     path = [(name, *found[name]) for name in names if name in found]
-    newest = {thread: newest_of(connection, owner, thread) for _, _, thread, _, _ in path[-1:]}
+    newest = newest_of(connection, owner, path[-1][2]) if path else None
     requests = tuple(
         [
             SeenRequest(
@@ -65,7 +66,8 @@ def path_of(connection: Connection, owner: str, names: Sequence[str]) -> SeenPat
                 thread=thread,
                 model=model,
                 created=moment(created),
-                is_newest=str(newest.get(thread, "")).startswith(name),
+                asked=newest.created if newest and newest.name.startswith(name) else moment(created),
+                is_newest=newest is not None and newest.name.startswith(name),
             )
             for name, run, thread, model, created in path
         ]
@@ -73,10 +75,17 @@ def path_of(connection: Connection, owner: str, names: Sequence[str]) -> SeenPat
     return SeenPath(requests=requests, steps=_steps(connection, requests))
 
 
-def newest_of(connection: Connection, owner: str, thread: str) -> str | None:
-    """The name of the newest request in a thread of an owner; None where there is none."""
-    rows = NEWEST.rows(connection, {"of": thread, "owner_is": owner})
-    return cast("str", rows[0][0]) if rows else None
+class Newest(NamedTuple):
+    """The newest request of a thread: its name, and when it came."""
+
+    name: str
+    created: datetime
+
+
+def newest_of(connection: Connection, owner: str, thread: str) -> Newest | None:
+    """The newest request in a thread of an owner; None where there is none."""
+    rows = cast("Sequence[tuple[str, int]]", NEWEST.rows(connection, {"of": thread, "owner_is": owner}))
+    return Newest(rows[0][0], moment(rows[0][1])) if rows else None
 
 
 def _steps(connection: Connection, requests: Sequence[SeenRequest]) -> tuple[FoldStep, ...]:

@@ -21,7 +21,8 @@ class RelayedRecords:
 
     async def newest_relayed(self, owner: str, thread: str) -> str | None:
         """What the newest request of a thread goes by; None where there is none."""
-        return await self._database.read(partial(relayed.newest_of, owner=owner, thread=thread), few=True)
+        newest = await self._database.read(partial(relayed.newest_of, owner=owner, thread=thread), few=True)
+        return newest.name if newest else None
 
     async def begin_relayed(self, call: RelayedCall) -> None:
         """Store a request of another agent before it is sent on. A user with no tokens left today: LimitReached."""

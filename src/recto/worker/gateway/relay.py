@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple, TypeVar
 
+from recto.agents.agent import GATEWAY
 from recto.config.gateway_settings import GatewaySettings
 from recto.config.run_settings import UNBOUNDED, Bounds
 from recto.conversation.json import dump
@@ -22,7 +23,7 @@ from recto.models.upstream import Upstream
 from recto.models.wire_protocol import ProviderSdk
 from recto.page.body import Page
 from recto.page.fold.agent_tools import known_tools, rule_for
-from recto.page.fold.cache_state import FIRST_CALL, GAP, MODEL_CHANGED, CacheState
+from recto.page.fold.cache_state import FIRST_CALL, MODEL_CHANGED, CacheState, why_old
 from recto.page.fold.cost_settings import USUAL_PRICES, CachePrices, CostSettings, placeholder_in
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.rules import RULES, rules_in
@@ -37,7 +38,7 @@ from recto.telemetry import Telemetry
 from recto.worker.gateway.remembered import ItemKey, RememberedItems
 
 # Whose threads relayed requests are, where those of runs have an agent.
-AGENT = "gateway"
+AGENT = GATEWAY
 # Each is a run of one call.
 CALL = 1
 # A longer body is read and folded in a thread of its own.
@@ -52,7 +53,7 @@ Result = TypeVar("Result")
 class RelayedRequest:
     """A request that is stored and ready to be sent: its run, the model it asks for, its page and manifest.
 
-    `cold` says why the beginning of the page is in no cache, where it is not.
+    `cold` says why the beginning of the page is in no cache, where it is not; `before` is the run it goes on from.
     """
 
     run: str
@@ -62,6 +63,7 @@ class RelayedRequest:
     started: datetime
     prices: CachePrices = USUAL_PRICES
     cold: str = ""
+    before: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +139,7 @@ class Gateway:
             model=model,
             prices=prices,
             steps=tuple([step for step in path.steps if step.model == model]),
-            cold=_why_cold(taken, self._fold),
+            cold=self._why_cold(taken),
             is_settled=taken.last is not None and taken.last.name == heads[-1],
         )
         page, manifest = await _aside(body, lambda: self._set_page(taken, state))
@@ -146,7 +148,7 @@ class Gateway:
         if manifest.step:
             parts.telemetry.page.stepped(AGENT, manifest.step.cause)
         relayed = await self._store(taken, page, manifest, stored)
-        return replace(relayed, prices=prices, cold=state.cold)
+        return replace(relayed, prices=prices, cold=state.cold, before=taken.last.run if taken.last else "")
 
     async def _find(self, owner: str, heads: tuple[str, ...]) -> tuple[SeenPath, frozenset[bytes]]:
         """What the conversation grew by, and what of its last page is stored, as far as this process knows.
@@ -162,6 +164,13 @@ class Gateway:
                 return known.path, known.hashes
             break
         return await self.parts.store.relayed_path(owner, tuple(dict.fromkeys(heads))), frozenset()
+
+    def _why_cold(self, taken: _Taken) -> str:
+        """Why the beginning of the page is in no cache, as far as the requests before it tell."""
+        last, cost = taken.last, (self._fold.cost if self._fold else None) or CostSettings()
+        if last is None:
+            return FIRST_CALL
+        return MODEL_CHANGED if last.model != taken.model else why_old(last.asked, taken.now, cost.cache_minutes)
 
     async def aclose(self) -> None:
         """Close every connection to providers."""
@@ -234,8 +243,10 @@ class Gateway:
         # The same request again: the first of them is the one that is found.
         is_again = taken.last is not None and taken.last.name == name
         before = path.requests[:-1] if is_again else path.requests
-        this = SeenRequest(name=name, run=run, thread=thread, model=taken.model, created=taken.now, is_newest=True)
-        newest = taken.last if is_again and taken.last else this
+        this = SeenRequest(
+            name=name, run=run, thread=thread, model=taken.model, created=taken.now, asked=taken.now, is_newest=True
+        )
+        newest = replace(taken.last, asked=taken.now) if is_again and taken.last else this
         steps = (*path.steps, step) if step else path.steps
         while len(self._known) >= KNOWN:
             self._known.popitem(last=False)
@@ -255,17 +266,6 @@ def fold_settings(settings: GatewaySettings) -> FoldSettings | None:
     return FoldSettings(
         rules=rules, cost=CostSettings(edits=tools.edits, quotes=tools.quote_args, placeholder=placeholder)
     )
-
-
-def _why_cold(taken: _Taken, fold: FoldSettings | None) -> str:
-    """Why the beginning of the page is in no cache, as far as the requests before it tell."""
-    last = taken.last
-    if last is None:
-        return FIRST_CALL
-    if last.model != taken.model:
-        return MODEL_CHANGED
-    minutes = (fold.cost if fold and fold.cost else CostSettings()).cache_minutes
-    return GAP if taken.now - last.created > timedelta(minutes=minutes) else ""
 
 
 async def _aside(body: bytes, work: Callable[[], Result]) -> Result:

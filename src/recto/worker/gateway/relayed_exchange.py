@@ -26,7 +26,7 @@ from recto.page.text.tokens import OFFLINE
 from recto.store.ports import CallEnded, RunEnding
 from recto.worker.account import Account, charge, report_usage, seconds_between
 from recto.worker.gateway.relay import AGENT, CALL, Gateway, RelayedRequest
-from recto.worker.model.call_savings import stored_page_before
+from recto.worker.model.call_savings import stored_answered_page
 
 LOGGER = logging.getLogger("recto.gateway")
 STREAM, JSON = "text/event-stream", "application/json"
@@ -214,11 +214,9 @@ class RelayedExchange:
             await parts.store.spend(self._owner, call)
 
     async def _savings(self, relayed: RelayedRequest, model: str) -> tuple[Saving, ...]:
-        """What folding saved in a call that was answered. Where nothing is folded, its agent alone decides."""
-        if not any(part.receipts for part in relayed.manifest.parts):
-            return ()
+        """What folding saved in a call that was answered, and whether its page broke the cache of the one before."""
         is_gone = relayed.cold in (FIRST_CALL, GAP)
-        before = None if is_gone else await stored_page_before(self._gateway.parts.store, relayed.run, CALL)
+        before = None if is_gone else await stored_answered_page(self._gateway.parts.store, relayed.before, CALL)
         after = SentPage(body=relayed.page.body, manifest=relayed.manifest, model=model, purpose="reply")
         return savings_of(before, after, relayed.prices)
 

@@ -25,13 +25,13 @@ async def _page_before(run: LoadedRun, number: int) -> SentPage | None:
     """The last page of the thread: this process has it, unless another one sent it or it was forgotten."""
     if run.inputs.answered:
         return run.inputs.answered.sent
-    return await stored_page_before(run.runtime.store, run.state.row.id, number)
+    return await stored_answered_page(run.runtime.store, run.state.row.id, number)
 
 
-async def stored_page_before(store: Store, run: str, number: int) -> SentPage | None:
-    """The page of the call before a call of a run, as the store has it; None where there is none."""
+async def stored_answered_page(store: Store, run: str, number: int) -> SentPage | None:
+    """The page of a call of a run as the store has it, or of the last before it that was answered; None: of none."""
     try:
-        found = await store.call_before(run, number)
+        found = await store.answered_call(run, number)
         return sent_page(await store.look_at_call(*found)) if found else None
     except (NotFound, Conflict):
         # Deleted meanwhile, or damaged: nobody can say what it was.
