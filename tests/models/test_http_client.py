@@ -20,7 +20,7 @@ from recto.errors import ModelCutOff, ModelError, ModelRefused, ModelUnreachable
 from recto.models.choose import PROVIDERS
 from recto.models.deltas import join_deltas
 from recto.models.endpoint import Endpoint, EndpointModel
-from recto.models.http_client import MOST_OVERHEAD, MOST_WAITING, STALE_SECONDS, HttpClient
+from recto.models.http_client import MOST_OVERHEAD, MOST_WAITING, HttpClient
 from recto.models.ports import Delta, ReplyEnd, TextDelta
 from recto.models.wire_protocol import WireProtocol
 from recto.testing.model_server import Answer, Call, events, render
@@ -305,16 +305,6 @@ def test_a_call_on_a_used_connection_that_is_closed_unanswered_is_made_once_more
     with RawServer(answers_once_then(act), answers(FRAMED)) as server:
         assert run(replies(model_at(server.url), 2)) == [WHOLE, WHOLE]
         assert (len(server.requests), server.connections) == (3, 2)
-
-
-def test_a_call_that_was_worked_on_for_a_while_is_not_made_again(run: Run):
-    def works_and_closes(talk: Talk) -> None:
-        talk.request()
-        time.sleep(STALE_SECONDS + 0.1)
-
-    with RawServer(answers_once_then(works_and_closes), answers(FRAMED)) as server:
-        assert "cannot be reached" in problem_of(run, ModelUnreachable, model_at(server.url), 2)
-        assert (len(server.requests), server.connections) == (2, 1)
 
 
 def test_a_call_is_not_made_a_third_time(run: Run):

@@ -5,7 +5,7 @@ Values are passed on as the bytes they were.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 CONNECTION = "connection"
 # Of the connection between two.
@@ -28,10 +28,10 @@ NOT_TO_CALLERS = HOP_BY_HOP | {"date", "server", "set-cookie", "alt-svc", "stric
 FOR_BROWSERS = "access-control-"
 
 
-def headers_for_provider(headers: Iterable[tuple[str, str]], credential: str | None) -> dict[str, str]:
+def headers_for_provider(headers: Sequence[tuple[str, str]], credential: str | None) -> dict[str, str]:
     """Headers of a client as they go on, without those that a credential of this server stands in."""
     fields = {name.lower(): value for name, value in headers}
-    kept_back = NOT_TO_PROVIDERS | _named(fields.get(CONNECTION, ""))
+    kept_back = NOT_TO_PROVIDERS | _named(",".join([value for name, value in headers if name.lower() == CONNECTION]))
     return {
         name: value
         for name, value in fields.items()

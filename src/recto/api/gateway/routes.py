@@ -1,7 +1,7 @@
 """Routes of the gateway (X3): the paths that SDKs of providers know, for agents that are pointed here.
 
-A known user goes on with the server's key, anybody else with the key they brought, where the settings allow it; no
-credential of this server ever goes to a provider.
+A known user goes on with the server's key, anybody else with the key they brought, where the settings allow it; the
+credential that a user came with goes to no provider.
 """
 
 from __future__ import annotations
