@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from http.client import IncompleteRead
 from pathlib import Path
 from typing import cast
 
@@ -339,6 +340,17 @@ def test_X3_a_whole_reply_that_is_cut_is_none_and_may_be_tried_again(server: Rel
     server.scripts.clear()
     done = server.post(path, {**STREAMED[path], "stream": False, "messages": [user("hi")]})
     assert (done.status, done.body) == (200, whole)
+
+
+def test_X3_a_long_reply_that_breaks_off_after_it_began_is_written_down(server: Relaying):
+    whole = whole_chat("x" * 18 * 1024 * 1024)
+    server.answers.append(Answer(headers=JSON, body=whole, framing="length", cut_at=len(whole) - 1024))
+    with pytest.raises(IncompleteRead):
+        server.post(CHAT, {**STREAMED[CHAT], "stream": False, "messages": [user("Be long.")]})
+    (thread,) = [row for row in server.rows("/threads", "threads") if row["title"] == "Be long."]
+    (run,) = server.rows(f"/threads/{thread['id']}/runs", "runs")
+    assert (run["status"], run["outcome"]) == ("failed", "model_failed")
+    assert "Traceback" not in server.process.output
 
 
 def test_X3_a_client_that_leaves_ends_the_call_of_the_model(server: Relaying):

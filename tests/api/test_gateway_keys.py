@@ -14,7 +14,7 @@ import pytest
 
 from recto.conversation.json import Json, dump
 from recto.testing.client import TOKEN, request
-from recto.testing.model_server import Answer
+from recto.testing.model_server import Answer, failure
 from recto.testing.process import NotStarted
 from tests.api.relaying_server import (
     ALICE,
@@ -75,11 +75,12 @@ def test_X3_nobody_sees_or_joins_the_conversation_of_another_key(server: Relayin
 
 
 def test_X3_a_key_of_a_provider_opens_nothing_but_the_gateway(server: Relaying):
+    server.post(CHAT, BODY, OWN)
     for method, path in (("GET", "/api/v1/agents"), ("GET", "/api/v1/me"), ("POST", "/api/v1/agent/runs")):
         reply = request(server.url, method, path, {} if method == "POST" else None, token=OWN)
         assert reply.status == 403, (path, reply.body)
-    server.post(CHAT, BODY, OWN)
     threads = server.rows("/threads", "threads", OWN)
+    assert server.get("/api/v1/agent/savings", OWN).status == 200
     deleted = request(server.url, "DELETE", f"/api/v1/agent/threads/{threads[0]['id']}", token=OWN)
     assert (deleted.status, deleted.json["code"]) == (403, "read_only")
 
@@ -95,6 +96,94 @@ def test_X3_no_credential_of_this_server_ever_reaches_a_provider(server: Relayin
     server.post(CHAT, BODY, ALICE, cookie=f"key={ALICE}", api_key=ALICE, proxy_authorization=ALICE)
     assert ALICE not in str(server.sent.headers)
     assert server.sent.headers["authorization"] == f"Bearer {SERVER_KEYS[0]}"
+
+
+def test_X3_a_users_credential_in_any_other_place_does_not_go_on(server: Relaying):
+    server.post(CHAT, BODY, ALICE, x_goog_api_key=ALICE, x_note=f"of {ALICE}", x_other="stays")
+    assert ALICE not in str(server.sent.headers)
+    assert server.sent.headers["x-other"] == "stays"
+    before = len(server.model.requests)
+    for query in (f"key={ALICE}", f"key=%61{ALICE[1:]}"):
+        reply = server.post(f"{CHAT}?{query}", BODY, ALICE)
+        assert (reply.status, "credential" in reply.body.decode()) == (400, True)
+    assert len(server.model.requests) == before
+
+
+@pytest.mark.parametrize("path", [CHAT, MESSAGES])
+@pytest.mark.parametrize("is_streamed", [True, False])
+def test_X3_a_callers_key_that_a_provider_repeats_is_neither_logged_nor_stored(
+    server: Relaying, path: str, is_streamed: bool
+):
+    words = f"Incorrect API key provided: {OWN}"
+    refused = failure(401, words)
+    server.scripts.append(lambda _made: Answer(fault=("invalid", words)) if is_streamed else refused)
+    headers = {"x_api_key": OWN} if path == MESSAGES else {}
+    try:
+        reply = server.post(path, {**BODY, "max_tokens": 9}, None if headers else OWN, **headers)
+    finally:
+        server.scripts.clear()
+    assert OWN in reply.body.decode()
+    thread = server.rows("/threads", "threads", OWN)[0]["id"]
+    kept = str(server.rows(f"/threads/{thread}/runs", "runs", OWN)[0])
+    for told in (kept, server.process.output):
+        assert ("Incorrect API key provided: ***" in told, OWN in told) == (True, False)
+    assert "_API_KEY" not in kept
+
+
+def test_X3_no_other_place_of_a_provider_is_reached_by_way_of_a_models_name(server: Relaying):
+    before = len(server.model.requests)
+    for name in ("..", "%2e%2e", "a%2f..%2ffiles", ".", "a%3Fb", "a%23b", "%252e%252e", "a%5Cb", "%2Ffiles"):
+        reply = server.get(f"/v1/models/{name}")
+        assert (reply.status, "name of a model" in reply.body.decode()) == (400, True), name
+    assert len(server.model.requests) == before
+    server.get("/%761/models")
+    assert server.sent.path == "/v1/models"
+    server.get("/v1/models/ft:gpt%2D4.1::x%2Fy")
+    assert server.sent.path == "/v1/models/ft:gpt-4.1::x%2Fy"
+
+
+def test_X3_a_key_that_nothing_was_sent_with_is_a_wrong_one_outside_the_gateway(server: Relaying):
+    mistyped = ALICE + "x"
+    for path in ("/api/v1/agent/threads", "/api/v1/me"):
+        reply = server.get(path, mistyped)
+        assert (reply.status, reply.json["code"]) == (401, "unauthorized")
+    assert "wrong_credential" in server.process.output
+    server.post(CHAT, BODY, "sk-a-key-that-is-new-here")
+    assert len(server.rows("/threads", "threads", "sk-a-key-that-is-new-here")) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "/v1/embeddings", 404),
+        ("POST", "/v1/messages/batches", 404),
+        ("GET", CHAT, 405),
+        ("GET", MESSAGES, 405),
+    ],
+)
+def test_X3_what_the_gateway_does_not_have_is_told_as_each_sdk_expects_it(
+    server: Relaying, method: str, path: str, status: int
+):
+    reply = request(server.url, method, path, {} if method == "POST" else None, token=ALICE)
+    error = cast("Mapping[str, Json]", reply.json["error"])
+    fields = {"type", "message"} if path.startswith(MESSAGES) else {"message", "type", "param", "code"}
+    assert (reply.status, error.keys(), "allow" in reply.headers) == (status, fields, status == 405)
+
+
+def test_X3_the_path_says_who_is_asked_and_a_header_only_where_both_have_it(server: Relaying):
+    for path in (CHAT, "/v1/responses"):
+        server.post(path, BODY, anthropic_version="2023-06-01")
+        assert server.sent.headers["authorization"] == f"Bearer {SERVER_KEYS[0]}"
+        assert "x-api-key" not in server.sent.headers
+
+
+def test_X3_what_is_of_one_connection_or_of_a_proxy_stays_behind_and_other_bytes_are_the_same(server: Relaying):
+    named = {"connection": "close, X-Hop", "x_hop": "1", "proxy_connection": "close", "cf_connecting_ip": "10.0.0.1"}
+    server.answers.append(Answer(text="a", headers=(("X-Other", "b"), ("Connection", "X-Back"), ("X-Back", "1"))))
+    reply = server.post(CHAT, BODY, x_name="Zo\xeb", **named)
+    assert server.sent.headers.keys().isdisjoint({name.replace("_", "-") for name in named})
+    assert server.sent.headers["x-name"] == "Zo\xeb"
+    assert (reply.headers["x-other"], "x-back" in reply.headers) == ("b", False)
 
 
 def test_X3_where_callers_are_not_taken_an_unknown_key_spends_nothing(users_only: Relaying):
@@ -122,6 +211,7 @@ def test_X3_recto_gateway_serves_that_and_a_look_at_it_and_nothing_else(users_on
     done = users_only.post(MESSAGES, {**BODY, "max_tokens": 9})
     assert done.status == 200
     assert users_only.newest_call()["verified"] is True
+    assert users_only.get("/api/v1/agent/savings").status == 200
     assert request(users_only.url, "GET", "/healthz", token=None).status == 200
     assert request(users_only.url, "GET", "/metrics", token=TOKEN).status == 200
     for method, path in (("POST", "/api/v1/agent/runs"), ("POST", "/api/v1/chat"), ("GET", "/api/v1/agents")):
@@ -162,14 +252,17 @@ def test_X3_what_is_no_request_is_refused_as_each_sdk_expects_it(
 
 def test_X3_limits_are_told_with_the_seconds_to_wait(tmp_path: Path):
     settings = {"RECTO_GATEWAY_USER_CALLS": "1", "RECTO_USER_TOKENS": "20", "RECTO_GATEWAY_FIRST_BYTE_SECONDS": "0.5"}
+    settings["RECTO_GATEWAY_BYTES"] = "65536"
     go = threading.Event()
     with relaying_server(tmp_path, settings) as limited:
         limited.scripts.append(lambda made: Answer(text="a b", hold=go, hold_after=1))
         first = threading.Thread(target=limited.post, args=(CHAT, BODY))
         first.start()
         assert limited.model.wait_requests(1)[0].wait_held()
-        reply = limited.post(CHAT, BODY)
-        assert (reply.status, reply.headers["retry-after"]) == (429, "5")
+        # The second is one that would be too large: nothing of what is one too many is read.
+        for path in (CHAT, "/v1/responses"):
+            reply = limited.post(path, {**BODY, "more": "x" * 70_000})
+            assert (reply.status, reply.headers["retry-after"]) == (429, "5")
         go.set()
         first.join()
         limited.scripts[:] = [lambda made: reply_to(made, "one")]
@@ -210,10 +303,14 @@ def _ignoring(server: Relaying) -> None:
 
 
 def test_X3_what_goes_through_is_counted_as_every_call_is(server: Relaying):
-    server.post(CHAT, {**BODY, "model": "counted"})
+    server.post(CHAT, {**BODY, "model": "gpt-5"})
+    server.post(CHAT, {**BODY, "model": "made-up"})
     lines = request(server.url, "GET", "/metrics", token=TOKEN).body.decode()
-    assert 'recto_model_calls_total{model="openai:counted",result="replied"} 1.0' in lines
-    assert 'recto_tokens_total{kind="input",model="openai:counted"} 10.0' in lines
+    assert 'recto_model_calls_total{model="openai:gpt-5",result="replied"} 1.0' in lines
+    assert 'recto_tokens_total{kind="input",model="openai:gpt-5"} 10.0' in lines
+    # Whoever asks names the model: a name that no list of prices has is no label.
+    assert 'recto_model_calls_total{model="unknown",result="replied"}' in lines
+    assert "made-up" not in lines
     assert 'recto_runs_total{agent="gateway",outcome="done"}' in lines
 
 

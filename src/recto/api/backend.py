@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
 from recto.agents.agent import Agent
@@ -169,7 +169,7 @@ class Backend:
     unavailable_tools: Callable[[str], tuple[str, ...]] = none_unavailable
 
 
-def backend_of(request: Request) -> Backend:
+def backend_of(request: HTTPConnection) -> Backend:
     """The backend of the application that got a request."""
     backend: Backend = request.app.state.backend
     return backend

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from recto.api.access.sdk_refusals import in_form_asked_for
 from recto.api.codings import packed
 from recto.api.parameters import Handler, HandlerParameter, parameters_of, read_parameters
 from recto.api.problems import refuse, refuse_http, tell_methods
@@ -81,7 +82,8 @@ class Api:
             answer = refuse(request, error)
         except HTTPException as error:
             answer = refuse_http(error)
-        await packed(scope, answer)(scope, receive, send)
+        told = in_form_asked_for(answer, scope["path"], request.headers)
+        await packed(scope, told)(scope, receive, send)
 
     async def ask(self, request: Request) -> Response:
         """What the route of a request answers. Where there is none, or it refuses, that is raised."""

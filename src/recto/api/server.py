@@ -63,7 +63,7 @@ PAGES = (
 
 
 # Where nothing but the gateway is served: that, how it does, and a look at what went through it.
-LOOKS = tuple([route for route in (*threads.ROUTES, *calls.ROUTES) if route.method == "GET"])
+LOOKS = tuple([route for route in (*threads.ROUTES, *calls.ROUTES, *savings_route.ROUTES) if route.method == "GET"])
 GATEWAY_ONLY = (*gateway.ROUTES, *operations.ROUTES, *health.ROUTES, *LOOKS)
 
 

@@ -27,6 +27,8 @@ MOST_OVERHEAD = 64 * 1024
 MOST_WAITING = 1024 * 1024
 # A connection that nobody used for so long is closed, and so are the oldest of more than so many.
 IDLE_SECONDS, MOST_IDLE = 15.0, 100
+# A kept connection that is closed so soon after a request was sent was closed before it came.
+STALE_SECONDS = 1.0
 # How long an address is good for, and how long the next one of a host waits for the one before it.
 LOOKUP_SECONDS, NEXT_ADDRESS_SECONDS = 10.0, 0.25
 # How soon a deadline is looked at again that passed while nobody was reading.
@@ -87,11 +89,13 @@ class HttpClient:
         request = (b"%b%d\r\n\r\n" % (head, len(body)), body)
         if self._idle:
             connection, _ = self._idle.popitem()
+            sent = loop.time()
             try:
                 return await connection.ask(request, deadline, timeouts.between_bytes)
             except ClosedUnanswered:
-                # It was closed while the request was on its way: nobody has begun to answer that one.
-                pass
+                # Closed while the request was on its way, nobody works on it; later, somebody may have.
+                if loop.time() - sent > STALE_SECONDS:
+                    raise
         connection = await self._connect(loop, timeouts.connect)
         return await connection.ask(request, deadline, timeouts.between_bytes)
 
@@ -358,7 +362,7 @@ def _head(method: str, parts: SplitResult, headers: Mapping[str, str]) -> bytes:
     lines = [f"{key}: {value}" for key, value in fields.items()]
     if any(map(ENDS_LINE.search, lines)):
         raise ValueError("a header has a line's end in it")
-    return "\r\n".join((f"{method} {target} HTTP/1.1", *lines, "Content-Length: ")).encode()
+    return "\r\n".join((f"{method} {target} HTTP/1.1", *lines, "Content-Length: ")).encode("latin-1", "replace")
 
 
 def _ascii(host: str) -> str:

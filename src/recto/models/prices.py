@@ -102,6 +102,14 @@ def cache_prices(model: str, tokens: int, prices: Prices) -> CachePrices:
     return CachePrices(read=float(read), write=float(written))
 
 
+def listed_name(model: str, prices: Prices) -> str | None:
+    """What the list calls a model, with its provider: there are no more such names than entries. None: it has none."""
+    name = SNAPSHOT.sub("", model)
+    patterns = (pattern for price in prices.prices for pattern in price.models)
+    found = next((pattern for pattern in patterns if fnmatchcase(name, pattern)), None)
+    return f"{name.partition(':')[0]}:{found.rpartition(':')[2]}" if found else None
+
+
 def _price_of(model: str, usage: Usage, prices: Prices) -> Price | None:
     name = SNAPSHOT.sub("", model)
     return next((one for one in prices.prices if _fits(one, name, usage)), None)

@@ -21,7 +21,7 @@ class UpstreamRequest:
     method: str
     path: str
     headers: Mapping[str, str]
-    body: bytes
+    body: bytes = b""
     key: tuple[str, str] | None = None
 
 
@@ -42,20 +42,20 @@ class Upstream:
         """What a model is called here, and in lists of prices."""
         return f"{self.provider}:{model}"
 
-    def blame(self, model: str) -> Blame:
-        """Whose fault it is when a call of a model fails."""
+    def blame(self, model: str, key: tuple[str, str] | None) -> Blame:
+        """Whose fault it is when a call of a model fails. `key` is that of the request, as in all of these."""
         return Blame(
             model=self.name_of(model),
-            key_setting=self.key_setting,
+            key_setting="the key you sent" if key else self.key_setting,
             url_setting=self._endpoint.url_setting,
-            secret=self._endpoint.key,
+            secret=key[1].split()[-1] if key else self._endpoint.key,
         )
 
-    def reader(self, path: str, model: str) -> ReplyReader | None:
+    def reader(self, path: str, model: str, key: tuple[str, str] | None) -> ReplyReader | None:
         """Begin to read what is answered at a path of the provider; None where that is no reply of a model."""
         known = (provider.protocol for provider in PROVIDERS if provider.protocol.path == path)
         protocol = next(known, None)
-        return protocol.reader(model=model, blame=self.blame(model)) if protocol else None
+        return protocol.reader(model=model, blame=self.blame(model, key)) if protocol else None
 
     async def send(self, request: UpstreamRequest) -> HttpConnection:
         """Send it. Returns once the head of the answer is there. Nobody there: ModelUnreachable."""

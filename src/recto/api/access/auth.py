@@ -67,7 +67,7 @@ class Authenticator:
         self._malformed = Denied(
             reason="malformed_credential", detail=f"The Authorization header cannot be read. {_how(settings)}"
         )
-        self._wrong = Denied(
+        self.wrong = Denied(
             reason="wrong_credential", detail=f"The credential is not one of this server's. {_how(settings)}"
         )
 
@@ -88,9 +88,9 @@ class Authenticator:
             return user
         # What has no dots was no JWT but a key or the token, mistyped: it is told so.
         if self._jwt is None or "." not in credential:
-            return _caller(credential) if self._takes_callers else self._wrong
+            return _caller(credential) if self._takes_callers else self.wrong
         found = await self._jwt.read(credential)
-        return self._wrong if isinstance(found, User) and found.name.startswith(CALLER) else found
+        return self.wrong if isinstance(found, User) and found.name.startswith(CALLER) else found
 
 
 def _caller(key: str) -> User:

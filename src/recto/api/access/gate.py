@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers
@@ -22,12 +22,13 @@ from recto.api.access.auth import Authenticator
 from recto.api.access.browsers import Cors, Stamp, Stamped, is_preflight, parse_headers, parse_origins
 from recto.api.access.rate import Buckets, neighbourhood
 from recto.api.access.sdk_refusals import GATEWAY, sdk_at, sdk_refusal
-from recto.api.backend import AuthResult, Delayed, Denied, User
+from recto.api.backend import AuthResult, Delayed, Denied, User, backend_of
 from recto.api.codings import TAKEN, coding_of, is_taken
-from recto.api.problems import problem
+from recto.api.problems import DOWN, RETRY_SECONDS, problem
 from recto.api.route import FORM_MEDIA, JSON_MEDIA, MERGE_MEDIA
 from recto.config.access_settings import GateSettings
-from recto.errors import RectoError, SettingsError
+from recto.errors import RectoError, SettingsError, StoreBusy, StoreDown
+from recto.store.threads.thread_rows import ThreadsQuery
 
 LOGGER = logging.getLogger("recto.api")
 HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?", re.IGNORECASE)
@@ -38,7 +39,7 @@ WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 PUBLIC = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?(/[^?#]*)?")
 PORTS = {"http": ":80", "https": ":443"}
 # What whoever comes with a provider's key may look at: what went through the gateway.
-CALLER_PATHS = ("/api/v1/agent/threads", "/api/v1/agent/runs")
+CALLER_PATHS = ("/api/v1/agent/threads", "/api/v1/agent/runs", "/api/v1/agent/savings")
 # Wrong credentials from one address in a minute; then none is looked at for a while.
 WRONG_PER_MINUTE = 60
 POLICY_VIOLATION = 1008
@@ -198,7 +199,7 @@ class Gate:
                 return _too_many("wrong credentials from this address", wait)
             result = known
         else:
-            result = await self._authenticator.admit(credentials)
+            result = await self._admitted(request, credentials)
         match result:
             case User():
                 if result.is_caller and (wait := self._strangers.take(neighbourhood(peer))):
@@ -212,6 +213,17 @@ class Gate:
                 if credentials:
                     self._wrong.take(neighbourhood(peer))
                 return Refusal(status=401, code="unauthorized", detail=result.detail, reason=result.reason)
+
+    async def _admitted(self, request: HTTPConnection, credentials: Sequence[str]) -> AuthResult:
+        """Who it is. A key that nothing ever went through the gateway with is a wrong one everywhere else."""
+        found = await self._authenticator.admit(credentials)
+        if not isinstance(found, User) or not found.is_caller or request.scope["path"].startswith(GATEWAY):
+            return found
+        try:
+            listed = await backend_of(request).store.list_threads(found.name, ThreadsQuery(limit=1))
+        except (StoreBusy, StoreDown):
+            return Delayed(detail=DOWN[StoreDown], retry=RETRY_SECONDS)
+        return found if listed.threads else self._authenticator.wrong
 
     def _may_not(self, request: HTTPConnection) -> Refusal | None:
         """What a user may not do, or not so often."""

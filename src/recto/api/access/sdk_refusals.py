@@ -8,21 +8,36 @@ from __future__ import annotations
 from starlette.datastructures import Headers
 from starlette.responses import Response
 
-from recto.api.route import JSON_MEDIA
-from recto.conversation.json import dump
+from recto.api.route import JSON_MEDIA, PROBLEM_MEDIA
+from recto.conversation.json import dump, load_object
 from recto.models.choose import SDKS
 from recto.models.wire_protocol import ProviderSdk
 
 # What all paths of the gateway begin with.
 GATEWAY = "/v1/"
+# What a refusal says beside its body.
+OF_REFUSALS = ("retry-after", "allow", "connection")
 
 
 def sdk_at(path: str, headers: Headers) -> ProviderSdk | None:
-    """Which SDK asks, by where it asks and what only it sends; None: it is none of the gateway's paths."""
+    """Which SDK asks, by where it asks, else by what only it sends; None: it is none of the gateway's paths."""
     if not path.startswith(GATEWAY):
         return None
+    if exact := next((sdk for sdk in SDKS if path in (sdk.path, *sdk.also)), None):
+        return exact
     first, *others = SDKS
     return next((sdk for sdk in others if path.startswith(sdk.path) or sdk.own_header in headers), first)
+
+
+def in_form_asked_for(answer: Response, path: str, headers: Headers) -> Response:
+    """An answer, or what an SDK would rather have where it is a refusal on the gateway's paths."""
+    sdk = sdk_at(path, headers) if answer.media_type == PROBLEM_MEDIA else None
+    if sdk is None:
+        return answer
+    told = load_object(bytes(answer.body)) or {}
+    refusal = sdk_refusal(sdk, answer.status_code, str(told.get("code")), str(told.get("detail")))
+    refusal.headers.update({name: answer.headers[name] for name in OF_REFUSALS if name in answer.headers})
+    return refusal
 
 
 def sdk_refusal(sdk: ProviderSdk, status: int, code: str, detail: str, *, retry: float | None = None) -> Response:

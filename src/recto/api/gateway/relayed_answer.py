@@ -9,20 +9,13 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from recto.api.access.sdk_refusals import sdk_refusal, sdk_stream_fault
+from recto.api.gateway.passed_headers import headers_for_caller
 from recto.api.runs.streams import OpenStreams, until_left, write
 from recto.errors import ModelError
 from recto.models.wire_protocol import ProviderSdk
 from recto.worker.gateway.relayed_exchange import RelayedExchange
 
 UNREACHABLE, TIMED_OUT = 502, 504
-# Of the connection between two, or ours to say.
-KEPT_BACK = frozenset(
-    {
-        *(b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"content-length", b"upgrade"),
-        *(b"trailer", b"te", b"date", b"server", b"set-cookie", b"alt-svc", b"strict-transport-security"),
-    }
-)
-BROWSERS = b"access-control-"
 
 
 class OpenCalls(OpenStreams):
@@ -57,12 +50,15 @@ class RelayedAnswer(Response):
                 await write(send, {"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _relay_and_finish(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Whatever ends it early: it is over, and written down as such.
+        is_left = True
         try:
             is_left = not await until_left(receive, self._relay(scope, receive, send))
         except ModelError as error:
-            await self._exchange.finish(problem=error)
+            is_left, self._problem = False, error
             raise
-        await self._exchange.finish(is_left=is_left, problem=self._problem)
+        finally:
+            await self._exchange.finish(is_left=is_left, problem=self._problem)
 
     async def _relay(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = self._exchange
@@ -73,8 +69,8 @@ class RelayedAnswer(Response):
             status = TIMED_OUT if isinstance(error.__cause__, TimeoutError) else UNREACHABLE
             await sdk_refusal(self._sdk, status, "upstream_failed", str(error))(scope, receive, send)
             return
-        named = [(name, value) for name, value in exchange.headers.items() if not _is_ours(name)]
-        await write(send, {"type": "http.response.start", "status": exchange.status, "headers": named})
+        passed = headers_for_caller(exchange.headers)
+        await write(send, {"type": "http.response.start", "status": exchange.status, "headers": passed})
         tell = partial(_told, self._sdk)
         async with aclosing(exchange.pieces(tell)) as pieces:
             async for piece in pieces:
@@ -84,7 +80,3 @@ class RelayedAnswer(Response):
 
 def _told(sdk: ProviderSdk, error: ModelError) -> bytes:
     return sdk_stream_fault(sdk, UNREACHABLE, "upstream_cut_off", str(error))
-
-
-def _is_ours(name: bytes) -> bool:
-    return name in KEPT_BACK or name.startswith(BROWSERS)

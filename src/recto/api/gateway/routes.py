@@ -1,13 +1,16 @@
 """Routes of the gateway (X3): the paths that SDKs of providers know, for agents that are pointed here.
 
-A known user goes on with the server's key, anybody else with the key they brought, where the settings allow it; no
-credential of this server ever goes to a provider.
+A known user goes on with the server's key, anybody else with the key they brought, where the settings allow it; the
+credential that a user came with goes to no provider.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TypeAlias
+from urllib.parse import quote, unquote
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -16,12 +19,11 @@ from starlette.responses import Response
 from recto.api.access.sdk_refusals import sdk_at, sdk_refusal
 from recto.api.backend import backend_of, user_of
 from recto.api.bodies import read_body
+from recto.api.gateway.passed_headers import headers_for_provider
 from recto.api.gateway.relayed_answer import RelayedAnswer
 from recto.api.parameters import Handler
-from recto.api.problems import refuse
 from recto.api.route import Route
-from recto.conversation.json import load_object
-from recto.errors import LimitReached, RectoError, WireError
+from recto.errors import RectoError, WireError
 from recto.models.choose import SDKS
 from recto.models.upstream import Upstream, UpstreamRequest
 from recto.models.wire_protocol import ProviderSdk
@@ -31,15 +33,8 @@ from recto.worker.gateway.relayed_exchange import RelayedExchange
 
 MODELS = "/v1/models"
 AUTHORIZATION, API_KEY = "authorization", "x-api-key"
-# Credentials, what is of one connection, and who is behind a proxy: none of it is for the provider.
-KEPT_BACK = frozenset(
-    {
-        *(AUTHORIZATION, API_KEY, "api-key", "cookie", "proxy-authorization"),
-        *("host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer", "upgrade"),
-        *("expect", "accept-encoding", "content-encoding", "origin", "referer", "forwarded", "via", "x-real-ip"),
-    }
-)
-FORWARDED, BROWSERS = "x-forwarded-", "sec-"
+# Names of models may have an owner before a slash. Nothing that a server could read as another path or a query.
+MODEL = re.compile(r"[\w.:@+~-]+(/[\w.:@+~-]+)*", re.ASCII)
 UNCOMPRESSED = {"accept-encoding": "identity"}
 NO_SERVER_KEY = (
     "This server has no key of its own for {provider}, so it cannot send your request on. Whoever runs it can set "
@@ -57,10 +52,10 @@ class NoKeyToSend(RectoError):
 
 
 def _answering_sdks(handler: SdkHandler) -> Handler:
-    """A handler whose refusals are in the form that the SDK which asks expects."""
+    """A handler that knows which SDK asks."""
 
     async def handle(request: Request) -> Response:
-        sdk, gateway = sdk_at(request.url.path, request.headers), backend_of(request).gateway
+        sdk, gateway = sdk_at(request.scope["path"], request.headers), backend_of(request).gateway
         if sdk is None or gateway is None:
             raise HTTPException(404)
         try:
@@ -69,15 +64,6 @@ def _answering_sdks(handler: SdkHandler) -> Handler:
             return sdk_refusal(sdk, 400, "invalid_request", f"{error}. Nothing was sent on.")
         except NoKeyToSend as error:
             return sdk_refusal(sdk, 403, "no_key", str(error))
-        except LimitReached as error:
-            return sdk_refusal(sdk, 429, "limit_reached", str(error), retry=error.retry)
-        except HTTPException as error:
-            return sdk_refusal(sdk, error.status_code, "http", error.detail)
-        except RectoError as error:
-            said = refuse(request, error)
-            found, retry = load_object(bytes(said.body)) or {}, said.headers.get("retry-after")
-            detail, code = str(found.get("detail")), str(found.get("code"))
-            return sdk_refusal(sdk, said.status_code, code, detail, retry=float(retry) if retry else None)
 
     return handle
 
@@ -86,11 +72,12 @@ async def _relay(request: Request, sdk: ProviderSdk, gateway: Gateway) -> Respon
     """A request with messages: repaired, folded, stored, sent on."""
     owner, upstream = user_of(request).name, gateway.parts.upstreams[sdk]
     key = _key_for(request, upstream, gateway)
-    body = await read_body(request, gateway.parts.settings.body_bytes, "The request")
     with backend_of(request).calls.hold(owner) as held:
+        sent = _sent_on(request, sdk, key)
+        body = await read_body(request, gateway.parts.settings.body_bytes, "The request")
         relayed = await gateway.take(owner, upstream, body)
-        sent = _sent_on(request, sdk, relayed.page.body, key)
-        reader = upstream.reader(sdk.path.removeprefix(sdk.base), relayed.model)
+        sent = replace(sent, body=relayed.page.body)
+        reader = upstream.reader(sdk.path.removeprefix(sdk.base), relayed.model, key)
         exchange = RelayedExchange(gateway, upstream, sent, owner=owner, relayed=relayed, reader=reader)
         return RelayedAnswer(exchange, sdk, held.pop_all())
 
@@ -100,10 +87,11 @@ async def _pass_on(request: Request, sdk: ProviderSdk, gateway: Gateway) -> Resp
     owner, upstream = user_of(request).name, gateway.parts.upstreams[sdk]
     key = _key_for(request, upstream, gateway)
     await _check_tokens(request, owner)
-    body = await read_body(request, gateway.parts.settings.body_bytes, "The request")
     with backend_of(request).calls.hold(owner) as held:
-        sent = _sent_on(request, sdk, body, key)
-        reader = upstream.reader(request.url.path.removeprefix(sdk.base), "")
+        sent = _sent_on(request, sdk, key)
+        body = await read_body(request, gateway.parts.settings.body_bytes, "The request")
+        sent = replace(sent, body=body)
+        reader = upstream.reader(_path(request).removeprefix(sdk.base), "", key)
         exchange = RelayedExchange(gateway, upstream, sent, owner=owner, reader=reader)
         return RelayedAnswer(exchange, sdk, held.pop_all())
 
@@ -128,19 +116,35 @@ def _key_for(request: Request, upstream: Upstream, gateway: Gateway) -> tuple[st
     return None
 
 
-def _sent_on(request: Request, sdk: ProviderSdk, body: bytes, key: tuple[str, str] | None) -> UpstreamRequest:
-    """A request to the provider. The client's headers go along, but those that are not the provider's business."""
-    fields = {name.lower(): value for name, value in request.headers.items()}
-    passed = {name: value for name, value in fields.items() if not _is_ours(name)}
-    path = request.scope["raw_path"].decode("latin-1").removeprefix(sdk.base)
-    query = f"?{request.url.query}" if request.url.query else ""
+def _sent_on(request: Request, sdk: ProviderSdk, key: tuple[str, str] | None) -> UpstreamRequest:
+    """A request to the provider, but for its body. A user's credential that stands in its query raises WireError."""
+    credential = None if key else _shown(request)
+    query = request.scope["query_string"].decode("latin-1")
+    if credential and credential in unquote(query):
+        raise WireError(
+            where="query", problem="it has the credential in it that you came with, which no provider may know"
+        )
     return UpstreamRequest(
-        method=request.method, path=f"{path}{query}", headers={**passed, **UNCOMPRESSED}, body=body, key=key
+        method=request.method,
+        path=_path(request).removeprefix(sdk.base) + (f"?{query}" if query else ""),
+        headers={**headers_for_provider(request.headers.items(), credential), **UNCOMPRESSED},
+        key=key,
     )
 
 
-def _is_ours(name: str) -> bool:
-    return name in KEPT_BACK or name.startswith((FORWARDED, BROWSERS))
+def _shown(request: Request) -> str:
+    """The credential that a user came with."""
+    return (request.headers.get(AUTHORIZATION) or request.headers[API_KEY]).split()[-1]
+
+
+def _path(request: Request) -> str:
+    """Where it goes: the path of its route, never as it was written. A name that leads elsewhere raises WireError."""
+    name: str | None = request.path_params.get("name")
+    if name is None:
+        return str(request.scope["path"])
+    if not MODEL.fullmatch(name) or not {".", ".."}.isdisjoint(name.split("/")):
+        raise WireError(where="path", problem="what follows /v1/models/ is no name of a model")
+    return f"{MODELS}/{quote(name, safe=':@+~')}"
 
 
 # Described by their providers, not by us.

@@ -16,6 +16,7 @@ from recto.models.endpoint import ERROR_BYTES, JSON_BYTES, OK
 from recto.models.faults import fault
 from recto.models.http_client import HttpConnection
 from recto.models.ports import CallDelta, ReasoningDelta, ReplyEnd, TextDelta, Usage
+from recto.models.prices import listed_name
 from recto.models.sse import EventReader
 from recto.models.upstream import Upstream, UpstreamRequest
 from recto.models.wire_protocol import ReplyReader
@@ -38,7 +39,7 @@ DONE, CANCELLED, FAILED = "done", "cancelled", "model_failed"
 BROKEN = "the connection broke before the reply was whole."
 SILENT = "no sign of life in time."
 LEFT = "broken off"
-# Models are named by whoever asks: only names that a provider answered to are counted by.
+# Models are named by whoever asks: only names that stand in the list of prices are counted by.
 UNKNOWN_MODEL = "unknown"
 
 
@@ -95,8 +96,11 @@ class RelayedExchange:
         if not self._is_stream:
             self._read_whole()
             yield self._begun
-            async for piece in self._rest():
-                yield piece
+            try:
+                async for piece in self._rest():
+                    yield piece
+            except OSError as error:
+                raise self._cut(error) from error
             return
         held = b""
         try:
@@ -148,7 +152,7 @@ class RelayedExchange:
     def _read_whole(self) -> None:
         self._first = self._gateway.parts.clock()
         if self.status != OK:
-            blame = self._upstream.blame(self._relayed.model if self._relayed else "")
+            blame = self._upstream.blame(self._relayed.model if self._relayed else "", self._request.key)
             self._problem = fault(self.status, self._begun[:ERROR_BYTES], blame)
         elif self._reader is not None and not self._is_packed:
             try:
@@ -234,7 +238,8 @@ class RelayedExchange:
         if self._relayed is None:
             return
         if outcome == DONE:
-            report_usage(parts.telemetry, model, spent, seconds_between(self._started, self._first))
+            label = listed_name(model, parts.prices) or UNKNOWN_MODEL
+            report_usage(parts.telemetry, label, spent, seconds_between(self._started, self._first))
         elif problem:
             LOGGER.warning("relayed request %s: %s", self._relayed.run, problem, extra={"run": self._relayed.run})
             parts.telemetry.failed(UNKNOWN_MODEL, problem)
