@@ -3,8 +3,12 @@
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
 
 from recto.cli.chat.chat_settings import ChatSettings, load_chat_settings
+from recto.cli.chat.completing import ChatCompleter
+from recto.cli.chat.seen.chat_words import WORDS
 from recto.cli.chat.typed import Pastes, TypedCommand, TypedMessage, is_double, matching, path_begun, read_typed
 from recto.errors import SettingsError
 
@@ -19,6 +23,7 @@ from recto.errors import SettingsError
         ("Read @a.txt and @src/b.py.", TypedMessage(words="Read @a.txt and @src/b.py.", paths=("a.txt", "src/b.py"))),
         ('@"my file.txt" @a @a', TypedMessage(words='@"my file.txt" @a @a', paths=("my file.txt", "a"))),
         ("mail me@home.org", TypedMessage(words="mail me@home.org")),
+        ("看@a.txt，然后（@b.py）", TypedMessage(words="看@a.txt，然后（@b.py）", paths=("a.txt", "b.py"))),
     ],
 )
 def test_what_is_typed_is_a_command_or_words_with_files(typed: str, means: object) -> None:
@@ -27,10 +32,27 @@ def test_what_is_typed_is_a_command_or_words_with_files(typed: str, means: objec
 
 @pytest.mark.parametrize(
     ("before", "begun"),
-    [("@", ""), ("see @src/a", "src/a"), ('see @"my f', "my f"), ("a@b", None), ("@a done ", None), ("see", None)],
+    [("@", ""), ("see @src/a", "src/a"), ('see @"my f', "my f"), ("a@b", None), ("看@a", "a"), ("看@a，", None), ('@"a" b', None), ("@a done ", None), ("see", None)],
 )
 def test_a_path_is_completed_behind_an_at_sign(before: str, begun: str | None) -> None:
     assert path_begun(before) == begun
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("@my", '@"my file.txt"'),
+        ('see @"my f', 'see @"my file.txt"'),
+        ('@"pl', '@"plain.txt"'),
+        ("@pl", "@plain.txt"),
+        ("看@表", '看@"表，新.txt"'),
+    ],
+)
+def test_a_completed_path_is_read_as_that_path(tmp_path: Path, typed: str, completed: str) -> None:
+    for name in ("my file.txt", "plain.txt", "表，新.txt"):
+        (tmp_path / name).touch()
+    [found] = ChatCompleter(WORDS["en"], tmp_path, 10).get_completions(Document(typed), CompleteEvent())
+    assert typed[: len(typed) + found.start_position] + found.text == completed
 
 
 def test_paths_that_begin_so_come_first() -> None:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from recto.cli.chat.chat_session import ChatSession
 from recto.cli.chat.screen import Screen
-from recto.cli.chat.seen.block_views import arguments_view
+from recto.cli.chat.seen.block_views import arguments_view, clean
 from recto.client.chat_turn import Approval
 from recto.conversation.json import Object, load_object, parts_of
 from recto.errors import RectoError, RequestRefused
@@ -73,7 +73,7 @@ class Approvals:
 
     def _show(self, row: Object) -> None:
         words, tool = self._session.words, str(row["tool"])
-        title = Text(f"? {words.ask.format(tool=tool)}", style="bold yellow")
+        title = Text(clean(f"? {words.ask.format(tool=tool)}"), style="bold yellow")
         self._session.tell(Group(title, arguments_view(tool, load_object(str(row["arguments"])) or {})))
 
     async def _ask(self, row: Object) -> Approval | None:

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TextIO
 
 from recto.cli.chat.chat_settings import CHOOSE, ChatSettings
-from recto.cli.chat.seen.block_views import Pen, block_view, starts_apart, telling
+from recto.cli.chat.seen.block_views import Pen, block_view, clean, starts_apart, telling
 from recto.cli.chat.seen.chat_words import ChatWords
 from recto.cli.chat.seen.live_run import Block, LiveRun, Said, ShownCall, Thought, Words, take_event
 from recto.cli.chat.thread_api import ThreadApi, rows
@@ -102,7 +102,7 @@ async def answer_once(api: ThreadApi, question: OneQuestion, words: ChatWords) -
     printed.end()
     row = await api.thread(question.thread)
     waiting = rows(row, "interrupts") if row else []
-    for line in _waiting_lines(waiting, question, words):
+    for line in waiting_lines(waiting, question.thread, words):
         print(line, file=sys.stderr)  # noqa: T201 - what a person is to do
     return FAILED if waiting or not printed.is_whole else DONE
 
@@ -118,12 +118,13 @@ async def _print(api: ThreadApi, run: str, printed: EventLines | PrintedAnswer) 
         raise
 
 
-def _waiting_lines(waiting: Sequence[Object], question: OneQuestion, words: ChatWords) -> Generator[str]:
+def waiting_lines(waiting: Sequence[Object], thread: str, words: ChatWords) -> Generator[str]:
+    """What waits for a person, and how to go on."""
     for row in waiting:
         call = ShownCall(id=str(row["id"]), name=str(row["tool"]), arguments=str(row["arguments"]))
-        yield f"{words.ask.format(tool=call.name)}: {telling(call)}"
+        yield f"{words.ask.format(tool=clean(call.name))}: {telling(call)}"
     if waiting:
-        yield words.to_resume.format(thread=question.thread)
+        yield words.to_resume.format(thread=thread)
 
 
 @contextmanager

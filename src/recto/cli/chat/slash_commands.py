@@ -124,7 +124,7 @@ class SlashCommands:
     async def _explain(self, number: str) -> None:
         from recto.cli.calls.thread_views import look_at_call
 
-        session, n = self._session, int(number) if number.isdigit() else 0 if number else 1
+        session, n = self._session, int(number) if number.isdecimal() else 0 if number else 1
         session.tell(await look_at_call(self._ask, session.talk.thread, n, session.language))
 
     async def _ask(self, path: str, body: Object | None) -> Object:
