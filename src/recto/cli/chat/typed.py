@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 COMMAND = re.compile(r"^/([a-z]+)(?:\s+(.*))?$", re.DOTALL)
 # A file: @ at the beginning of a word, or behind a character of a script that has no blanks, and the path.
@@ -14,6 +15,10 @@ AT = rf"(?<![^\s{WIDE_MARKS}\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef
 FILE = re.compile(rf'{AT}(?:"([^"\n]+)"|([^\s{WIDE_MARKS}]+))')
 AFTER = ".,;:!?)]}\"'"
 BEGUN = re.compile(rf'{AT}(?:"([^"\n]*)|([^"\s{WIDE_MARKS}]*))$')
+
+
+# A name, and bytes.
+PastedFile: TypeAlias = tuple[str, bytes]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +35,9 @@ class TypedMessage:
 
     words: str
     paths: tuple[str, ...] = ()
+    # Pastes that go along as files, and all of it as it stood in the input.
+    pasted: Sequence[PastedFile] = ()
+    typed: str = ""
 
 
 def read_typed(text: str) -> TypedCommand | TypedMessage | None:
@@ -75,10 +83,20 @@ class Pastes:
         return replace(self, texts={**self.texts, chip: text}), chip
 
     def expand(self, text: str) -> str:
-        """What is sent."""
+        """What was meant."""
         for chip, pasted in self.texts.items():
             text = text.replace(chip, pasted)
         return text
+
+    def send(self, text: str, most: int) -> tuple[str, Sequence[PastedFile]]:
+        """What is sent: of a message that would have more characters than `most`, the longest pastes are files."""
+        files = list[PastedFile]()
+        within = {chip: pasted for chip, pasted in self.texts.items() if chip in text}
+        for chip in sorted(within, key=lambda chip: len(within[chip]), reverse=True):
+            if len(Pastes(texts=within).expand(text)) <= most:
+                break
+            files.append((f"pasted-{list(self.texts).index(chip) + 1}.txt", within.pop(chip).encode()))
+        return Pastes(texts=within).expand(text), files
 
 
 def matching(names: Sequence[str], begun: str) -> Sequence[str]:
