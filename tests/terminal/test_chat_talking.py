@@ -89,6 +89,8 @@ def test_lines_history_and_long_pastes(world: Chatting) -> None:
         assert "… 110 lines more" in terminal.screen()
         terminal.press("up")
         terminal.wait_for("line 119")
+    history = world.folder.parent / ".local" / "state" / "recto" / "chat-history"
+    assert history.stat().st_mode & 0o777 == 0o600
 
 
 def test_files_are_completed_and_sent_and_commands_are_completed(world: Chatting) -> None:
@@ -137,7 +139,7 @@ def test_what_is_too_long_goes_along_as_a_file_and_what_cannot_be_sent_comes_bac
         terminal.wait_for("There is no file ~nobody-there, a\N{REPLACEMENT CHARACTER}]2;evil")
         terminal.wait_for("No matter.")
         terminal.say("/explain ²")
-        terminal.wait_for("Call")
+        terminal.wait_for("There is no call 0")
         assert b"\x1b]2;evil" not in terminal.received
         assert "Traceback" not in terminal.text()
 
@@ -151,7 +153,7 @@ def test_rows_of_a_list_are_lines_however_long_they_are(world: Chatting) -> None
         for command, title in (("/agents", "Who answers?"), ("/rollback", "Go back"), ("/resume", "Go on with which")):
             terminal.say(command)
             terminal.wait_for(title)
-            rows = terminal.lines()[terminal.row(title) + 1 : terminal.row("Search: ")]
+            rows = terminal.lines()[terminal.row(title) + 1 : terminal.row("search:")]
             assert rows
             assert all(line.startswith(("❯ ", "  ")) for line in rows), rows
             terminal.press("escape")

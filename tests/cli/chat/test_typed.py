@@ -93,7 +93,7 @@ def test_long_pastes_are_chips_in_the_input_and_themselves_when_they_are_sent() 
 @pytest.mark.parametrize(
     ("most", "sent"),
     [
-        (100, ("see 1\n2\n3 and x\ny\nz\nzz", [])),
+        (100, ("see 1\n2\n3 and x\ny\nz\nzz", list[object]())),
         (15, ("see 1\n2\n3 and B", [("pasted-2.txt", b"x\ny\nz\nzz")])),
         (3, ("see A and B", [("pasted-2.txt", b"x\ny\nz\nzz"), ("pasted-1.txt", b"1\n2\n3")])),
     ],
@@ -136,7 +136,7 @@ def test_limits_are_read_from_the_file_and_what_means_nothing_is_refused(
         ([{"price": None}], "", "0 saved by folding"),
         ([{"price": 1_500_000_000}, {"price": 500_000_000}], "CNY", "folding, 2.0000 CNY"),
         ([{"price": 1_500_000_000}], "", "folding, 1.5000"),
-        ([{}] * MOST_CALLS, "", "folding (the newest 500 calls alone)"),
+        ([{"price": None}] * MOST_CALLS, "", "folding (the newest 500 calls alone)"),
     ],
 )
 def test_what_a_thread_came_to_names_the_currency_and_what_was_counted(
