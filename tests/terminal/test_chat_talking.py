@@ -146,7 +146,7 @@ def test_what_is_too_long_goes_along_as_a_file_and_what_cannot_be_sent_comes_bac
 
 def test_rows_of_a_list_are_lines_however_long_they_are(world: Chatting) -> None:
     world.will(Answer(text="Fine."))
-    with world.chat(size=(60, 24)) as terminal:
+    with world.chat() as terminal:
         terminal.wait_for("helper on")
         terminal.say("Many words " * 12)
         terminal.wait_for("Fine.")

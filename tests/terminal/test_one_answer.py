@@ -202,20 +202,23 @@ def newest_thread(server: Scripted) -> str:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("presses", [1, 2])
-def test_C1_ctrl_c_leaves_a_server_that_does_not_answer(tmp_path: Path, presses: int):
-    """Once while it is asked for a run, which is not there yet; twice while it is asked to end one."""
-    with silent_server(answers=presses - 1) as (url, asked):
-        settings = {"RECTO_URL": url, "RECTO_TOKEN": "t"}
-        with Terminal([*RECTO, "chat", "Hello?"], folder=tmp_path, settings=settings) as terminal:
-            for path in ("/runs", "/events", "/cancel"):
-                assert path in asked.get(timeout=30)
-                if path != "/runs" or presses == 1:
-                    terminal.press("ctrl-c")
-                if presses == 1:
-                    break
-            assert terminal.wait_end() == FAILED
-            assert "Traceback" not in terminal.text()
+@pytest.mark.parametrize(
+    ("answers", "asked_for"),
+    [(0, ["/runs"]), (1, ["/events", "/cancel"])],
+    ids=["once_before_there_is_a_run", "twice_behind_that"],
+)
+def test_C1_ctrl_c_leaves_a_server_that_does_not_answer(tmp_path: Path, answers: int, asked_for: Sequence[str]):
+    command = [*RECTO, "chat", "Hello?"]
+    with (
+        silent_server(answers) as (url, asked),
+        Terminal(command, folder=tmp_path, settings={"RECTO_URL": url, "RECTO_TOKEN": "t"}) as terminal,
+    ):
+        for path in asked_for:
+            while path not in asked.get(timeout=30):
+                pass
+            terminal.press("ctrl-c")
+        assert terminal.wait_end() == FAILED
+        assert "Traceback" not in terminal.text()
 
 
 @pytest.mark.full
