@@ -89,6 +89,8 @@ def test_lines_history_and_long_pastes(world: Chatting) -> None:
         assert "… 110 lines more" in terminal.screen()
         terminal.press("up")
         terminal.wait_for("line 119")
+    history = world.folder.parent / ".local" / "state" / "recto" / "chat-history"
+    assert history.stat().st_mode & 0o777 == 0o600
 
 
 def test_files_are_completed_and_sent_and_commands_are_completed(world: Chatting) -> None:
@@ -115,6 +117,47 @@ def test_files_are_completed_and_sent_and_commands_are_completed(world: Chatting
         terminal.press("ctrl-u")
         terminal.say("/nothing")
         terminal.wait_for("There is no command /nothing.")
+
+
+def test_what_is_too_long_goes_along_as_a_file_and_what_cannot_be_sent_comes_back(world: Chatting) -> None:
+    world.will(Answer(text="I read it."), Answer(text="No matter."))
+    with world.chat("--agent", "chat", HOME="/proc") as terminal:
+        terminal.wait_for("chat on")
+        terminal.send("Sum up ")
+        terminal.paste("\n".join(f"a line of some length {number}" for number in range(600)))
+        terminal.wait_for("600 lines]")
+        terminal.press("enter")
+        terminal.wait_for("I read it.")
+        assert "[pasted-1.txt]" in terminal.text()
+        terminal.paste("See @/proc/self/mem")
+        terminal.press("enter")
+        screen = terminal.wait_for("/proc/self/mem cannot be read")
+        assert "\n› See @/proc/self/mem\n" in screen
+        terminal.press("ctrl-u")
+        terminal.paste("@~nobody-there @a\x1b]2;evil\x07b")
+        terminal.press("enter")
+        terminal.wait_for("There is no file ~nobody-there, a\N{REPLACEMENT CHARACTER}]2;evil")
+        terminal.wait_for("No matter.")
+        terminal.say("/explain ²")
+        terminal.wait_for("There is no call 0")
+        assert b"\x1b]2;evil" not in terminal.received
+        assert "Traceback" not in terminal.text()
+
+
+def test_rows_of_a_list_are_lines_however_long_they_are(world: Chatting) -> None:
+    world.will(Answer(text="Fine."))
+    with world.chat() as terminal:
+        terminal.wait_for("helper on")
+        terminal.say("Many words " * 12)
+        terminal.wait_for("Fine.")
+        for command, title in (("/agents", "Who answers?"), ("/rollback", "Go back"), ("/resume", "Go on with which")):
+            terminal.say(command)
+            terminal.wait_for(title)
+            rows = terminal.lines()[terminal.row(title) + 1 : terminal.row("search:")]
+            assert rows
+            assert all(line.startswith(("❯ ", "  ")) for line in rows), rows
+            terminal.press("escape")
+            terminal.wait_gone(title)
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ def test_R12_rollback_brings_the_words_back_asks_about_files_and_is_undone(world
         screen = terminal.wait_for("❯ Make it nine")
         assert "  Hello" in screen
         terminal.press("enter")
-        terminal.wait_for("1 files changed since then (shop.py)")
+        terminal.wait_for("Files changed since then, 1: shop.py.")
         assert "count * 9" in shop.read_text(encoding="utf-8")
         terminal.send("y")
         terminal.wait_for("Put back: shop.py")

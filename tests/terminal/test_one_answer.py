@@ -3,8 +3,12 @@
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
@@ -18,7 +22,7 @@ from tests.api.scripted_server import ALICE, HOLD, Scripted, last_words, page_me
 from tests.terminal.terminal import RECTO, Terminal
 
 DONE, FAILED, WRONG_USE = 0, 1, 2
-SETTINGS = ChatSettings(piped_characters=20, piped_bytes=1_000)
+SETTINGS = ChatSettings(message_characters=24, piped_bytes=1_000)
 TOOLS = '''
 from recto import tool
 
@@ -47,6 +51,7 @@ AGENT = "---\nfile_input: {images: true, documents: true}\n---\nYou help.\n"
         ("What is it?", "四 apples\n".encode(), ("What is it?\n\n四 apples", ())),
         (None, b"\xef\xbb\xbfWho?\n", ("Who?", ())),
         ("Sum up.", b"many words " * 3, ("Sum up.", [("stdin.txt", b"many words " * 3)])),
+        ("Sum up all of it.", b"few words", ("Sum up all of it.", [("stdin.txt", b"few words")])),
         (None, b"\x89PNG\r\n\x00\xff", ("", [("stdin", b"\x89PNG\r\n\x00\xff")])),
         ("What?", b"a\0b", ("What?", [("stdin", b"a\0b")])),
     ],
@@ -117,11 +122,11 @@ def test_C1_words_go_to_standard_output_as_the_model_wrote_them_and_calls_beside
 
 @pytest.mark.full
 def test_C1_events_are_lines_of_json_and_a_thread_goes_on(server: Scripted, tmp_path: Path):
-    thread = new_id()
     server.answers[:] = [Answer(text="One."), Answer(text="Two.")]
-    lines = chat(server, tmp_path, "--json", "--resume", thread, "first").stdout.splitlines()
+    lines = chat(server, tmp_path, "--json", "first").stdout.splitlines()
     events = [load_object(line) or {} for line in lines]
-    assert (events[0]["type"], events[0]["threadId"]) == ("RUN_STARTED", thread)
+    assert events[0]["type"] == "RUN_STARTED"
+    thread = str(events[0]["threadId"])
     assert events[-1]["type"] == "RUN_FINISHED"
     assert "".join(str(event["delta"]) for event in events if event["type"] == "TEXT_MESSAGE_CONTENT") == "One."
     assert chat(server, tmp_path, "--resume", thread, piped=b"second").stdout == b"Two.\n"
@@ -153,9 +158,9 @@ def test_C1_markdown_is_drawn_where_a_terminal_reads_it(server: Scripted, tmp_pa
 
 @pytest.mark.full
 def test_C1_a_call_that_waits_for_a_person_ends_it_with_1_and_says_how_to_go_on(server: Scripted, tmp_path: Path):
-    thread = new_id()
     server.answers[:] = [Answer(calls=(Call(name="send", arguments='{"text": "hello all"}'),))]
-    done = chat(server, tmp_path, "Tell them.", "--resume", thread)
+    done = chat(server, tmp_path, "Tell them.")
+    thread = newest_thread(server)
     assert (done.returncode, done.stdout) == (FAILED, b"")
     assert done.stderr.decode() == f"send waits for you: hello all\nGo on with: recto chat --resume {thread}\n"
 
@@ -169,15 +174,17 @@ def test_C1_what_went_wrong_is_a_line_on_standard_error_and_the_exit_code(server
     nobody = chat(server, tmp_path, "Hello?", RECTO_URL="http://127.0.0.1:9")
     assert (nobody.returncode, nobody.stdout) == (FAILED, b"")
     assert nobody.stderr.startswith(b"recto chat: No server answers at http://127.0.0.1:9")
-    for words in ((), ("--json",), ("Hello?", "--resume")):
+    for words in (
+        (), ("--json",), ("Hello?", "--resume"), ("Hello?", "--resume", new_id()), ("Hello?", "--resume", "../x"),
+        ("Hello?", "--agent", "nobody"), ("Hello?", "--config", "gone.toml"),
+    ):  # fmt: skip
         wrong = chat(server, tmp_path, *words)
         assert (wrong.returncode, wrong.stdout, wrong.stderr.count(b"\n")) == (WRONG_USE, b"", 1), wrong.stderr
 
 
 @pytest.mark.full
 def test_C1_ctrl_c_ends_the_run_and_then_the_command(server: Scripted, tmp_path: Path):
-    thread = new_id()
-    command = [*RECTO, "chat", HOLD, "--resume", thread]
+    command = [*RECTO, "chat", HOLD]
     before = len(server.model.requests)
     with Terminal(command, folder=tmp_path, settings=environment(server)) as terminal:
         made = server.model.wait_requests(before + 1)[before]
@@ -187,7 +194,72 @@ def test_C1_ctrl_c_ends_the_run_and_then_the_command(server: Scripted, tmp_path:
         assert "The run was ended." in terminal.screen()
         assert "Traceback" not in terminal.text()
     assert made.wait_disconnected()
-    assert server.get(f"/threads/{thread}")["activeRun"] is None
+    assert server.get(f"/threads/{newest_thread(server)}")["activeRun"] is None
+
+
+def newest_thread(server: Scripted) -> str:
+    return str(server.rows("/threads?limit=1", "threads")[0]["id"])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("answers", "asked_for"),
+    [(0, ["/runs"]), (1, ["/events", "/cancel"])],
+    ids=["once_before_there_is_a_run", "twice_behind_that"],
+)
+def test_C1_ctrl_c_leaves_a_server_that_does_not_answer(tmp_path: Path, answers: int, asked_for: Sequence[str]):
+    command = [*RECTO, "chat", "Hello?"]
+    with (
+        silent_server(answers) as (url, asked),
+        Terminal(command, folder=tmp_path, settings={"RECTO_URL": url, "RECTO_TOKEN": "t"}) as terminal,
+    ):
+        for path in asked_for:
+            while path not in asked.get(timeout=30):
+                pass
+            terminal.press("ctrl-c")
+        assert terminal.wait_end() == FAILED
+        assert "Traceback" not in terminal.text()
+
+
+@pytest.mark.full
+def test_C1_what_is_no_recto_server_is_told_in_a_line(server: Scripted, tmp_path: Path):
+    with silent_server(answers=1, answer=b'{"id": "r"}') as (url, _):
+        done = chat(server, tmp_path, "Hello?", RECTO_URL=url)
+    assert (done.returncode, done.stderr.count(b"\n")) == (FAILED, 1)
+    assert b"no answer of a Recto server" in done.stderr
+
+
+@contextmanager
+def silent_server(answers: int, answer: bytes = b'{"taskId": "r"}') -> Generator[tuple[str, Queue[str]]]:
+    """A server that answers so many requests, and then none; with the paths that it is asked for."""
+    asked, end, left = Queue[str](), threading.Event(), [answer] * answers
+
+    class Silent(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.put(self.path)
+            if not left:
+                end.wait(60)
+                return
+            said = left.pop()
+            self.send_response(202)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said)
+
+        def do_GET(self) -> None:
+            self.do_POST()
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Silent) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{http.server_address[1]}", asked
+        finally:
+            end.set()
+            http.shutdown()
 
 
 @pytest.mark.full

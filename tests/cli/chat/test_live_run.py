@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from recto.cli.chat.one_answer import waiting_lines
 from recto.cli.chat.seen.block_views import Pen, block_view, call_view, clean, diff_counts, telling
 from recto.cli.chat.seen.chat_words import WORDS
 from recto.cli.chat.seen.live_run import (
@@ -159,10 +160,12 @@ def test_nothing_that_was_written_means_anything_to_the_terminal() -> None:
     evil = "a\x1b[2Jb\x07\x9b31mc\u202ed\r\ne"
     odd = "\N{REPLACEMENT CHARACTER}"
     assert clean(evil) == f"a{odd}[2Jb{odd}{odd}31mc{odd}d\ne"
-    call = ShownCall(id="c", name="x", arguments='{"a": "\\u001b[2J"}', result=evil, output=evil, is_settled=True)
+    call = ShownCall(id="c", name=evil, arguments='{"a": "\\u001b[2J"}', result=evil, output=evil, is_settled=True)
     for block in (Said(words=evil, files=(evil,)), Words(text=evil), Thought(text=evil), CallDone(call=call)):
         assert "\x1b[2J" not in drawn(block)
     assert "\x1b[2J" not in Pen({}).draw(call_view(call, EN), 60)
+    waiting: Object = {"id": "c", "tool": evil, "arguments": "{}"}
+    assert "\x1b" not in "".join(waiting_lines([waiting], "t", EN))
 
 
 def test_an_opened_call_shows_its_diff_in_colour_and_without_colour_where_asked() -> None:

@@ -64,6 +64,8 @@ def test_blocks_are_the_same_however_the_words_come(piece: int) -> None:
         ("- one\n\nText\n", ["- one\n\n"], "Text\n"),
         ("```\ncode\n\nmore\n", [], "```\ncode\n\nmore\n"),
         ("```\ncode\n~~~\n", [], "```\ncode\n~~~\n"),
+        ("````\n```\ncode\n```\n", [], "````\n```\ncode\n```\n"),
+        ("```\ncode\n`````\nText\n", ["```\ncode\n`````\n"], "Text\n"),
         ("| a | b |\n", [], "| a | b |\n"),
         ("# A\n## B\n", ["# A\n", "## B\n"], ""),
         ("A line\n```\nx\n```\n", ["A line\n", "```\nx\n```\n"], ""),
@@ -100,3 +102,23 @@ def test_a_line_without_end_is_let_go_between_words() -> None:
     assert all(chunk.text.endswith("word ") for chunk in chunks)
     chunks, tail = take_whole(Tail(text="字" * (MOST_CHARACTERS + 1)))
     assert "".join(chunk.text for chunk in chunks) + tail.text == "字" * (MOST_CHARACTERS + 1)
+
+
+@pytest.mark.parametrize("opening", ["```json\n", "| a |\n|---|\n", "- ", "# ", ""])
+@pytest.mark.parametrize("words", ["x" * 50, "word " * 10])
+def test_one_long_line_is_bounded_in_a_block_of_any_kind(opening: str, words: str) -> None:
+    tail, said = Tail(text=opening), ""
+    for _ in range(1_000):
+        chunks, tail = take_whole(tail.with_more(words))
+        said += "".join(chunk.text for chunk in chunks)
+        assert len(tail.text) <= MOST_CHARACTERS + len(words)
+    said += "".join(chunk.text for chunk in take_all(tail))
+    assert said.count(words[0]) == 1_000 * words.count(words[0])
+
+
+def test_a_fence_that_is_let_go_in_pieces_ends_with_a_mark_like_its_own() -> None:
+    code = "x = 1\n```\n~~~\n" * MOST_LINES
+    chunks = streamed(f"````md\n{code}````\nText\n", 7)
+    assert len(chunks) > 2
+    assert all(chunk.text.startswith("````md\n") and chunk.text.endswith("\n````\n") for chunk in chunks[:-1])
+    assert chunks[-1].text == "Text\n"

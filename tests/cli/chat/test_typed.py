@@ -3,10 +3,16 @@
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
 
 from recto.cli.chat.chat_settings import ChatSettings, load_chat_settings
+from recto.cli.chat.completing import ChatCompleter
+from recto.cli.chat.seen.chat_words import WORDS
+from recto.cli.chat.slash_commands import MOST_CALLS, cost_line, read_named
 from recto.cli.chat.typed import Pastes, TypedCommand, TypedMessage, is_double, matching, path_begun, read_typed
-from recto.errors import SettingsError
+from recto.conversation.json import Object
+from recto.errors import FileRefused, SettingsError
 
 
 @pytest.mark.parametrize(
@@ -19,6 +25,7 @@ from recto.errors import SettingsError
         ("Read @a.txt and @src/b.py.", TypedMessage(words="Read @a.txt and @src/b.py.", paths=("a.txt", "src/b.py"))),
         ('@"my file.txt" @a @a', TypedMessage(words='@"my file.txt" @a @a', paths=("my file.txt", "a"))),
         ("mail me@home.org", TypedMessage(words="mail me@home.org")),
+        ("看@a.txt，然后（@b.py）", TypedMessage(words="看@a.txt，然后（@b.py）", paths=("a.txt", "b.py"))),
     ],
 )
 def test_what_is_typed_is_a_command_or_words_with_files(typed: str, means: object) -> None:
@@ -27,10 +34,37 @@ def test_what_is_typed_is_a_command_or_words_with_files(typed: str, means: objec
 
 @pytest.mark.parametrize(
     ("before", "begun"),
-    [("@", ""), ("see @src/a", "src/a"), ('see @"my f', "my f"), ("a@b", None), ("@a done ", None), ("see", None)],
+    [
+        ("@", ""),
+        ("see @src/a", "src/a"),
+        ('see @"my f', "my f"),
+        ("a@b", None),
+        ("看@a", "a"),
+        ("看@a，", None),
+        ('@"a" b', None),
+        ("@a done ", None),
+        ("see", None),
+    ],
 )
 def test_a_path_is_completed_behind_an_at_sign(before: str, begun: str | None) -> None:
     assert path_begun(before) == begun
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("@my", '@"my file.txt"'),
+        ('see @"my f', 'see @"my file.txt"'),
+        ('@"pl', '@"plain.txt"'),
+        ("@pl", "@plain.txt"),
+        ("看@表", '看@"表，新.txt"'),
+    ],
+)
+def test_a_completed_path_is_read_as_that_path(tmp_path: Path, typed: str, completed: str) -> None:
+    for name in ("my file.txt", "plain.txt", "表，新.txt"):
+        (tmp_path / name).touch()
+    [found] = ChatCompleter(WORDS["en"], tmp_path, 10).get_completions(Document(typed), CompleteEvent())
+    assert typed[: len(typed) + found.start_position] + found.text == completed
 
 
 def test_paths_that_begin_so_come_first() -> None:
@@ -56,9 +90,35 @@ def test_long_pastes_are_chips_in_the_input_and_themselves_when_they_are_sent() 
     assert pastes.expand(f"see {first}, {second} and {first}") == "see 1\n2\n3, x\ny\nz\n and 1\n2\n3"
 
 
-def test_limits_are_read_from_the_file_and_what_means_nothing_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("most", "sent"),
+    [
+        (100, ("see 1\n2\n3 and x\ny\nz\nzz", list[object]())),
+        (15, ("see 1\n2\n3 and B", [("pasted-2.txt", b"x\ny\nz\nzz")])),
+        (3, ("see A and B", [("pasted-2.txt", b"x\ny\nz\nzz"), ("pasted-1.txt", b"1\n2\n3")])),
+    ],
+)
+def test_pastes_that_make_a_message_too_long_go_along_as_files(most: int, sent: tuple[str, object]) -> None:
+    pastes = Pastes(texts={"A": "1\n2\n3", "B": "x\ny\nz\nzz", "C": "not in it"})
+    assert pastes.send("see A and B", most) == sent
+
+
+def test_a_file_that_is_named_is_read_is_not_there_or_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("A", encoding="utf-8")
+    assert read_named(str(tmp_path / "a.txt")) == ("a.txt", b"A")
+    assert [read_named(path) for path in ("~nobody-of-that-name/a", str(tmp_path), "no\0name")] == [None] * 3
+    with pytest.raises(FileRefused, match="/proc/self/mem cannot be read"):
+        read_named("/proc/self/mem")
+
+
+def test_limits_are_read_from_the_file_and_what_means_nothing_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "recto.toml"
-    assert load_chat_settings(file) == ChatSettings()
+    with pytest.raises(SettingsError, match="cannot be read"):
+        load_chat_settings(file)
+    monkeypatch.chdir(tmp_path)
+    assert load_chat_settings(None) == ChatSettings()
     file.write_text("[server]\nport = 1\n[chat]\nescape_ms = 700\nwatch_seconds = 0.5\n", encoding="utf-8")
     assert load_chat_settings(file) == ChatSettings(escape_ms=700, watch_seconds=0.5)
     for wrong in ("escape = 5", "frames = 0", 'listed = "many"', "frames = true", "listed = 1.5"):
@@ -68,3 +128,18 @@ def test_limits_are_read_from_the_file_and_what_means_nothing_is_refused(tmp_pat
     file.write_text("no toml", encoding="utf-8")
     with pytest.raises(SettingsError, match="cannot be read"):
         load_chat_settings(file)
+
+
+@pytest.mark.parametrize(
+    ("calls", "currency", "end"),
+    [
+        ([{"price": None}], "", "0 saved by folding"),
+        ([{"price": 1_500_000_000}, {"price": 500_000_000}], "CNY", "folding, 2.0000 CNY"),
+        ([{"price": 1_500_000_000}], "", "folding, 1.5000"),
+        ([{"price": None}] * MOST_CALLS, "", "folding (the newest 500 calls alone)"),
+    ],
+)
+def test_what_a_thread_came_to_names_the_currency_and_what_was_counted(
+    calls: list[Object], currency: str, end: str
+) -> None:
+    assert cost_line(calls, currency, WORDS["en"]).endswith(end)

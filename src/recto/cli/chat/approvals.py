@@ -11,7 +11,7 @@ from rich.text import Text
 
 from recto.cli.chat.chat_session import ChatSession
 from recto.cli.chat.screen import Screen
-from recto.cli.chat.seen.block_views import arguments_view
+from recto.cli.chat.seen.block_views import arguments_view, clean
 from recto.client.chat_turn import Approval
 from recto.conversation.json import Object, load_object, parts_of
 from recto.errors import RectoError, RequestRefused
@@ -73,11 +73,11 @@ class Approvals:
 
     def _show(self, row: Object) -> None:
         words, tool = self._session.words, str(row["tool"])
-        title = Text(f"? {words.ask.format(tool=tool)}", style="bold yellow")
+        title = Text(clean(f"? {words.ask.format(tool=tool)}"), style="bold yellow")
         self._session.tell(Group(title, arguments_view(tool, load_object(str(row["arguments"])) or {})))
 
     async def _ask(self, row: Object) -> Approval | None:
-        session, words, tool = self._session, self._session.words, str(row["tool"])
+        words, tool = self._session.words, str(row["tool"])
         while True:
             match await self._screen.ask_key(
                 f"{words.ask.format(tool=tool)}\n{words.keys}", ONCE + ALWAYS + DENY + EDIT
@@ -85,7 +85,7 @@ class Approvals:
                 case "y":
                     return Approval()
                 case "a":
-                    await session.always(tool)
+                    await self._always(tool)
                     return Approval()
                 case "n":
                     said = await self._screen.ask_words(words.deny_words, "")
@@ -96,6 +96,13 @@ class Approvals:
                         return changed
                 case _:
                     return None
+
+    async def _always(self, tool: str) -> None:
+        """Once and for all; where that is not kept, once."""
+        try:
+            await self._session.always(tool)
+        except (RectoError, OSError) as error:
+            self._session.tell(str(error), "red")
 
     async def _changed(self, row: Object) -> Approval | None:
         """The call with other arguments; None where they stay as they are."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -15,9 +16,9 @@ import typer
 from typer.core import TyperCommand
 
 from recto.cli.chat.chat_settings import CHOOSE, load_chat_settings
-from recto.cli.chat.local_server import FILE, FindServer, FolderOptions, FolderServer, ServerFound
+from recto.cli.chat.local_server import FindServer, FolderOptions, FolderServer, ServerFound
 from recto.cli.chat.seen.chat_words import WORDS
-from recto.cli.command import WRONG_USE, exit_codes, stop
+from recto.cli.command import FAILED, WRONG_USE, exit_codes, stop
 from recto.cli.hello import language_of_terminal
 from recto.client.server_address import URL, find_server
 
@@ -92,8 +93,8 @@ def chat(
     Exit codes: 0 done, 1 failed, 2 wrong use.
     """
     options = FolderOptions(data=data, agents=agents, workspace=workspace, mode=mode, config=config)
-    with exit_codes("chat"):
-        settings, asked = load_chat_settings(config or Path(FILE)), None
+    with exit_codes("chat"), _ctrl_c_fails():
+        settings, asked = load_chat_settings(config), None
         if question is not None or as_json or not sys.stdin.isatty():
             from recto.cli.chat.one_answer import one_question  # here: who sits at a terminal needs none of it
 
@@ -110,6 +111,15 @@ def chat(
             asyncio.run(ChatTerminal(find, settings, os.environ).talk(agent, resume))
         finally:
             folder.stop()
+
+
+@contextmanager
+def _ctrl_c_fails() -> Generator[None]:
+    """Ctrl-C before there is a run to end, or a screen to leave."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise typer.Exit(FAILED) from None
 
 
 def _named(url: str) -> ServerFound:

@@ -89,7 +89,7 @@ class ChatSession:
 
     def tell(self, what: RenderableType | str, style: str = "dim") -> None:
         """Print something that is not of the conversation."""
-        view = Text(what, style=style) if isinstance(what, str) else what
+        view = Text(clean(what), style=style) if isinstance(what, str) else what
         self._print("\n" + self.pen.draw(view, self.width))
         self._before = None
 
@@ -138,7 +138,7 @@ class ChatSession:
         return views
 
     def _spinner(self, mark: str, now: float) -> Text:
-        doing = self.words.cancelling if self._is_ending else self.live.progress or self.words.thinking
+        doing = self.words.cancelling if self._is_ending else clean(self.live.progress) or self.words.thinking
         if self.live.at_work and not self._is_ending:
             doing = self.words.running
         tokens = f" · ~{self.live.tokens:,} tokens" if self.live.tokens else ""
@@ -155,7 +155,8 @@ class ChatSession:
         parts = [talk.asked or talk.agent, talk.next_skill or talk.skill or "", talk.model]
         parts += [self._fill(talk.tokens)] if talk.tokens is not None else []
         parts += [f"{len(talk.pending)} {self.words.queued}"] if talk.pending else []
-        line = Text(" · ".join([part for part in parts if part]), style="dim", no_wrap=True, overflow="ellipsis")
+        said = clean(" · ".join([part for part in parts if part]))
+        line = Text(said, style="dim", no_wrap=True, overflow="ellipsis")
         return self.pen.draw(line, width).rstrip("\n")
 
     def _fill(self, tokens: int) -> str:

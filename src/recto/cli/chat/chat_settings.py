@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from recto.cli.chat.local_server import FILE
 from recto.errors import SettingsError
 
 # What is resumed where no thread is named: one of a list.
@@ -19,7 +20,8 @@ class ChatSettings:
     `paste_lines` is a chip. The screen is drawn `frames` times a second at the most. The thread is looked at every
     `watch_seconds`, for what others do in it. `history_lines` of what was said are shown of a thread that is resumed;
     `listed` threads, messages or files are offered at a time, of `listed_files` in the folder.
-    Piped text of more than `piped_characters` goes along as a file, and no more than `piped_bytes` are taken.
+    A message has `message_characters` at the most, as the server takes them: what makes it longer, piped or pasted,
+    goes along as a file. No more than `piped_bytes` are taken.
     """
 
     escape_ms: int = 500
@@ -30,17 +32,21 @@ class ChatSettings:
     history_lines: int = 40
     listed: int = 10
     listed_files: int = 5_000
-    piped_characters: int = 20_000
+    message_characters: int = 10_000
     piped_bytes: int = 32 * 2**20
 
 
-def load_chat_settings(file: Path) -> ChatSettings:
-    """The settings of a file that has some. Raises SettingsError for a name nobody knows, and for what is no number."""
+def load_chat_settings(named: Path | None) -> ChatSettings:
+    """The settings of a file that has some, of recto.toml unless one is named.
+
+    Raises SettingsError for a name nobody knows, for what is no number, and for a named file that is not there.
+    """
+    file = named or Path(FILE)
     try:
         table = tomllib.loads(file.read_text(encoding="utf-8")).get("chat", {})
-    except FileNotFoundError:
-        return ChatSettings()
     except (OSError, ValueError) as error:
+        if named is None and isinstance(error, FileNotFoundError):
+            return ChatSettings()
         raise SettingsError(name="config", value=str(file), allowed=f"it cannot be read ({error})") from error
     return _checked(table)
 

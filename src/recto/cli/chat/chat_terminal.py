@@ -7,11 +7,12 @@ import contextlib
 import signal
 import time
 from collections.abc import Coroutine, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from prompt_toolkit.history import FileHistory
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from recto.cli.chat.approvals import Approvals
 from recto.cli.chat.chat_session import ChatSession
@@ -23,9 +24,9 @@ from recto.cli.chat.seen.block_views import Pen, call_view
 from recto.cli.chat.seen.chat_words import WORDS
 from recto.cli.chat.slash_commands import SlashCommands
 from recto.cli.chat.thread_api import ThreadApi
-from recto.cli.chat.typed import TypedCommand, is_double, read_typed
+from recto.cli.chat.typed import Pastes, TypedCommand, is_double, read_typed
 from recto.cli.hello import language_of_terminal
-from recto.errors import RectoError, SettingsError
+from recto.errors import RectoError
 
 if TYPE_CHECKING:
     from recto.cli.calls.call_words import Language
@@ -64,7 +65,7 @@ class ChatTerminal:
         )
         completer = ChatCompleter(self._words, Path.cwd(), self._settings.listed_files)
         screen = session.screen = self._screen = Screen(
-            self._words, self._settings, handlers, completer, FileHistory(str(_history_file(self._environment)))
+            self._words, self._settings, handlers, completer, _history(self._environment)
         )
         session.talk.asked = agent
         approvals = Approvals(session, screen)
@@ -101,9 +102,8 @@ class ChatTerminal:
     async def _begin(self, agent: str | None, resume: str | None) -> None:
         session = self._session
         await self._api.exchange()
+        await self._api.check(agent, resume if resume != CHOOSE else None)
         names = {str(one["name"]): bool(one["default"]) for one in await self._api.agents()}
-        if agent and agent not in names:
-            raise SettingsError(name="--agent", value=agent, allowed=f"there are {', '.join(names)}")
         session.talk.asked, session.talk.agent = agent, next((name for name in names if names[name]), "")
         found = self._api.found
         server = found.address.url if found else ""
@@ -111,21 +111,15 @@ class ChatTerminal:
         if resume == CHOOSE:
             await self._commands.resume()
         elif resume:
-            await self._resume(resume, agent)
+            await session.enter(resume, agent)
 
-    async def _resume(self, thread: str, agent: str | None) -> None:
-        if await self._api.thread(thread) is None:
-            raise SettingsError(
-                name="--resume", value=thread, allowed="there is no such thread; leave it out for a list"
-            )
-        await self._session.enter(thread, agent)
-
-    def _submit(self, text: str) -> None:
-        typed = read_typed(text)
+    def _submit(self, text: str, pastes: Pastes) -> None:
+        sent, files = pastes.send(text, self._settings.message_characters)
+        typed = read_typed(sent)
         if isinstance(typed, TypedCommand):
             self._do(self._commands.run(typed))
         elif typed:
-            self._do(self._commands.say(typed))
+            self._do(self._commands.say(replace(typed, pasted=files, typed=text)))
 
     def _do(self, coroutine: Coroutine[object, object, None]) -> None:
         """Do something beside what goes on."""
@@ -136,7 +130,7 @@ class ChatTerminal:
     async def _told(self, coroutine: Coroutine[object, object, None]) -> None:
         try:
             await coroutine
-        except RectoError as error:
+        except (RectoError, OSError) as error:
             self._session.tell(str(error), "red")
 
     def _interrupt(self) -> bool:
@@ -160,9 +154,14 @@ class ChatTerminal:
         self._session.tell(call_view(calls[-self._opened], self._words))
 
 
-def _history_file(environment: Mapping[str, str]) -> Path:
-    """Where what was typed is kept: the user's own, in whatever folder they stand."""
+def _history(environment: Mapping[str, str]) -> History:
+    """What was typed, kept for the user alone, in whatever folder they stand; only meanwhile where it cannot be."""
     state = environment.get("XDG_STATE_HOME") or Path(environment.get("HOME") or ".") / ".local" / "state"
     folder = Path(state) / "recto"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder / HISTORY
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (folder / HISTORY).touch(mode=0o600)
+        (folder / HISTORY).chmod(0o600)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(folder / HISTORY))

@@ -11,7 +11,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from recto.cli.chat.seen.chat_words import ChatWords
-from recto.cli.chat.typed import matching, path_begun
+from recto.cli.chat.typed import matching, path_begun, path_typed
 
 # Folders that nobody means, and how long a listing is good for.
 SKIPPED = frozenset({"node_modules", "__pycache__", "recto-data"})
@@ -38,8 +38,9 @@ class ChatCompleter(Completer):
         if begun is None:
             return
         for path in list(matching(self._paths(), begun))[:OFFERED]:
-            shown = f'"{path}"' if " " in path else path
-            yield Completion(shown, start_position=-len(begun), display=path)
+            quote = '"' if before.endswith(f'"{begun}') else ""
+            shown = f'"{path}"' if quote else path_typed(path)
+            yield Completion(shown, start_position=-len(quote + begun), display=path)
 
     def _paths(self) -> Sequence[str]:
         at, paths = self._listed

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TextIO
 
 from recto.cli.chat.chat_settings import CHOOSE, ChatSettings
-from recto.cli.chat.seen.block_views import Pen, block_view, starts_apart, telling
+from recto.cli.chat.seen.block_views import Pen, block_view, clean, starts_apart, telling
 from recto.cli.chat.seen.chat_words import ChatWords
 from recto.cli.chat.seen.live_run import Block, LiveRun, Said, ShownCall, Thought, Words, take_event
 from recto.cli.chat.thread_api import ThreadApi, rows
@@ -33,12 +33,16 @@ NAME_THREAD = "name the thread that the question is for; without a question, one
 
 @dataclass(frozen=True, kw_only=True)
 class OneQuestion:
-    """What is asked, of whom, and in which thread. `as_json`: the events are printed, not the answer."""
+    """What is asked, of whom, and in which thread: a new one unless one is `resumed`.
+
+    `as_json`: the events are printed, not the answer.
+    """
 
     words: str
     files: Sequence[FileToSend] = ()
     agent: str | None = None
     thread: str
+    resumed: str | None = None
     as_json: bool = False
 
 
@@ -49,7 +53,7 @@ def one_question(
     if thread == CHOOSE:
         raise SettingsError(name="--resume", value="", allowed=NAME_THREAD)
     said, files = question_of(words, read_piped(settings), settings)
-    return OneQuestion(words=said, files=files, agent=agent, thread=thread or new_id(), as_json=as_json)
+    return OneQuestion(words=said, files=files, agent=agent, thread=thread or new_id(), resumed=thread, as_json=as_json)
 
 
 def question_of(words: str | None, piped: bytes, settings: ChatSettings) -> tuple[str, Sequence[FileToSend]]:
@@ -62,11 +66,11 @@ def question_of(words: str | None, piped: bytes, settings: ChatSettings) -> tupl
     asked, text = (words or "").strip(), _text_in(piped)
     if text is None:
         return asked, [(FILE, piped)]
-    if len(text) > settings.piped_characters:
-        return asked, [(TEXT_FILE, piped)]
     said = "\n\n".join(part for part in (asked, text.strip()) if part)
     if not said:
         raise SettingsError(name="QUESTION", value=words or "", allowed="say something, or pipe it in")
+    if text.strip() and len(said) > settings.message_characters:
+        return asked, [(TEXT_FILE, piped)]
     return said, ()
 
 
@@ -92,17 +96,22 @@ def read_piped(settings: ChatSettings) -> bytes:
 
 async def answer_once(api: ThreadApi, question: OneQuestion, words: ChatWords) -> int:
     """Ask, print the answer as it comes, and say how it ended: the exit code."""
+    await api.check(question.agent, question.resumed)
     parts = await api.send(question.files, question.agent) if question.files else ()
     said: Sequence[Json] = [{"type": "text", "text": question.words}] if question.words else []
     props: dict[str, Json] = {"agent": question.agent} if question.agent else {}
     run = await api.say(question.thread, [*said, *parts] if parts else question.words, props)
     printed = EventLines() if question.as_json else PrintedAnswer(words)
-    with _ctrl_c_ends(api, run):
-        await _print(api, run, printed)
+    try:
+        with _ctrl_c_ends(api, run):
+            await _print(api, run, printed)
+    except asyncio.CancelledError:
+        printed.end()
+        return FAILED
     printed.end()
     row = await api.thread(question.thread)
     waiting = rows(row, "interrupts") if row else []
-    for line in _waiting_lines(waiting, question, words):
+    for line in waiting_lines(waiting, question.thread, words):
         print(line, file=sys.stderr)  # noqa: T201 - what a person is to do
     return FAILED if waiting or not printed.is_whole else DONE
 
@@ -118,12 +127,13 @@ async def _print(api: ThreadApi, run: str, printed: EventLines | PrintedAnswer) 
         raise
 
 
-def _waiting_lines(waiting: Sequence[Object], question: OneQuestion, words: ChatWords) -> Generator[str]:
+def waiting_lines(waiting: Sequence[Object], thread: str, words: ChatWords) -> Generator[str]:
+    """What waits for a person, and how to go on."""
     for row in waiting:
         call = ShownCall(id=str(row["id"]), name=str(row["tool"]), arguments=str(row["arguments"]))
-        yield f"{words.ask.format(tool=call.name)}: {telling(call)}"
+        yield f"{words.ask.format(tool=clean(call.name))}: {telling(call)}"
     if waiting:
-        yield words.to_resume.format(thread=question.thread)
+        yield words.to_resume.format(thread=thread)
 
 
 @contextmanager

@@ -37,10 +37,12 @@ from prompt_toolkit.layout import (
 from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
+from rich.cells import cell_len, set_cell_size
 
 from recto.cli.chat.chat_settings import ChatSettings
 from recto.cli.chat.seen.chat_words import ChatWords
 from recto.cli.chat.typed import Pastes, is_double
+from recto.errors import RectoError
 
 # How long the rest of a key's sequence may take: behind that, Esc is Esc.
 ESCAPE_SECONDS = 0.05
@@ -102,13 +104,18 @@ class Asking:
 class Handlers:
     """What keys mean, and what is shown around the input. `live` is given width and height."""
 
-    submit: Callable[[str], None]
+    submit: Callable[[str, Pastes], None]
     interrupt: Callable[[], bool]
     escape_twice: Callable[[], None]
     open_call: Callable[[], None]
     live: Callable[[int, int], str]
     status: Callable[[int], str]
     is_busy: Callable[[], bool]
+
+
+def within(text: str, cells: int) -> str:
+    """A line that is cut where it has more columns."""
+    return text if cell_len(text) <= cells else set_cell_size(text, cells - 1) + "…"
 
 
 class Screen:
@@ -174,6 +181,11 @@ class Screen:
     def put(self, text: str) -> None:
         """Have this in the input."""
         self.buffer.set_document(type(self.buffer.document)(text), bypass_readonly=True)
+
+    def put_back(self, text: str) -> None:
+        """Have what was not sent in the input again, unless something else is; it can be had with Up."""
+        if self._question is None and not self.buffer.text:
+            self.put(text)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -282,7 +294,9 @@ class Screen:
         lines: StyleAndTextTuples = [("bold", f"{asked.title}  "), ("fg:ansibrightblack", self._words.choose_keys)]
         for place, row in list(enumerate(asked.rows))[first : first + shown]:
             chosen = place == asked.place
-            lines.append(("reverse" if chosen else "", f"\n{'❯' if chosen else ' '} {row.text}"))
+            lines.append(
+                ("reverse" if chosen else "", f"\n{'❯' if chosen else ' '} {within(row.text, self.size[0] - 2)}")
+            )
         return lines
 
     def _below(self) -> AnyFormattedText:
@@ -336,12 +350,11 @@ class Screen:
             if state and state.current_completion:
                 self.buffer.apply_completion(state.current_completion)
                 return
-            text = self._pastes.expand(self.buffer.text)
-            if text.strip():
-                self.buffer.history.append_string(text)
+            typed = self.buffer.text
+            if typed.strip():
+                self.buffer.history.append_string(self._pastes.expand(typed))
                 self.buffer.reset()
-                self._pastes = Pastes()
-                self._on.submit(text)
+                self._on.submit(typed, self._pastes)
         elif asked.has_rows:
             self._give(asked.rows[asked.place].value if asked.rows else None)
         elif asked.words:
@@ -410,5 +423,8 @@ class Screen:
         self._loading = asyncio.get_running_loop().create_task(self._load(asked, asked.load, self.buffer.text))
 
     async def _load(self, asked: Asking, load: Load, search: str) -> None:
-        asked.rows, asked.place = await load(search), 0
+        try:
+            asked.rows, asked.place = await load(search), 0
+        except (RectoError, OSError) as error:
+            asked.rows = [Row(value="", text=str(error))]
         self.touch()

@@ -11,11 +11,13 @@ from rich.cells import cell_len, set_cell_size
 
 from recto.cli.chat.approvals import Approvals
 from recto.cli.chat.chat_session import ChatSession
-from recto.cli.chat.screen import Load, Row, Screen
+from recto.cli.chat.screen import Load, Row, Screen, within
+from recto.cli.chat.seen.chat_words import ChatWords
 from recto.cli.chat.seen.live_run import said_in
 from recto.cli.chat.thread_api import ApiRequest, rows
 from recto.cli.chat.typed import TypedCommand, TypedMessage
 from recto.conversation.json import Json, Object, parse_time
+from recto.errors import FileRefused, RectoError
 
 MOST_CALLS, THREADS_LISTED = 500, 30
 TITLE_CELLS, AGENT_CELLS, AGE_CELLS = 40, 12, 8
@@ -65,17 +67,20 @@ class SlashCommands:
         try:
             await session.ready.wait()
             await self._send(message)
+        except (RectoError, OSError):
+            self._screen.put_back(message.typed)
+            raise
         finally:
             session.sending.remove(message.words)
             session.touch()
 
     async def _send(self, message: TypedMessage) -> None:
         session, talk = self._session, self._session.talk
-        missing = [path for path in message.paths if not Path(path).expanduser().is_file()]
-        if missing:
+        named = {path: read_named(path) for path in message.paths}
+        if missing := [path for path, file in named.items() if file is None]:
             session.tell(self._words.no_file.format(path=", ".join(missing)), "yellow")
-        paths = [Path(path).expanduser() for path in message.paths if path not in missing]
-        parts = await session.api.send(paths, talk.asked or talk.agent) if paths else ()
+        files = [*message.pasted, *filter(None, named.values())]
+        parts = await session.api.send(files, talk.asked or talk.agent) if files else ()
         content: Json = [{"type": "text", "text": message.words}, *parts] if parts else message.words
         await session.say(message.words, content)
 
@@ -124,7 +129,7 @@ class SlashCommands:
     async def _explain(self, number: str) -> None:
         from recto.cli.calls.thread_views import look_at_call
 
-        session, n = self._session, int(number) if number.isdigit() else 0 if number else 1
+        session, n = self._session, int(number) if number.isdecimal() else 0 if number else 1
         session.tell(await look_at_call(self._ask, session.talk.thread, n, session.language))
 
     async def _ask(self, path: str, body: Object | None) -> Object:
@@ -135,20 +140,10 @@ class SlashCommands:
         self._session.expect(str(accepted["taskId"]))
 
     async def _cost(self, _: str) -> None:
-        calls = await self._session.api.calls(self._session.talk.thread, MOST_CALLS)
-        used = [usage for call in calls if isinstance(usage := call.get("usage"), Mapping)]
-        price = sum([value for call in calls if isinstance(value := call.get("price"), int)])
-        self._session.tell(
-            self._words.cost.format(
-                calls=len(calls),
-                input=f"{_sum(used, 'inputTokens'):,}",
-                cached=f"{_sum(used, 'cachedInputTokens'):,}",
-                output=f"{_sum(used, 'outputTokens'):,}",
-                saved=f"{_sum(calls, 'saved'):,}",
-                price=f", ${price / BILLION:.4f}" if price else "",
-            ),
-            "",
-        )
+        api = self._session.api
+        calls = await api.calls(self._session.talk.thread, MOST_CALLS)
+        priced = next((call for call in calls if call.get("price")), None)
+        self._session.tell(cost_line(calls, await api.currency(priced) if priced else "", self._words), "")
 
     async def _files(self, _: str) -> None:
         session = self._session
@@ -254,6 +249,18 @@ class SlashCommands:
         self._screen.leave()
 
 
+def read_named(path: str) -> tuple[str, bytes] | None:
+    """A file that is named in a message; None where there is none. Raises FileRefused where it cannot be read."""
+    try:
+        file = Path(path).expanduser()
+    except RuntimeError:  # a home of nobody
+        return None
+    try:
+        return (file.name, file.read_bytes()) if file.is_file() else None
+    except OSError as error:
+        raise FileRefused(f"{path} cannot be read: {error.strerror}", code="not_read") from error
+
+
 def _among(found: Sequence[Row]) -> Load:
     async def load(search: str) -> Sequence[Row]:
         return [row for row in found if search.lower() in row.text.lower()]
@@ -267,8 +274,22 @@ def _columns(name: str, about: str) -> str:
 
 def _line(text: str, cells: int) -> str:
     """A text in one line of so many columns at most."""
-    line = " ".join(text.split())
-    return line if cell_len(line) <= cells else set_cell_size(line, cells - 1) + "…"
+    return within(" ".join(text.split()), cells)
+
+
+def cost_line(calls: Sequence[Object], currency: str, words: ChatWords) -> str:
+    """What calls came to; where there may be more of them than these, it says so."""
+    used = [usage for call in calls if isinstance(usage := call.get("usage"), Mapping)]
+    price = _sum(calls, "price")
+    line = words.cost.format(
+        calls=len(calls),
+        input=f"{_sum(used, 'inputTokens'):,}",
+        cached=f"{_sum(used, 'cachedInputTokens'):,}",
+        output=f"{_sum(used, 'outputTokens'):,}",
+        saved=f"{_sum(calls, 'saved'):,}",
+        price=f", {price / BILLION:.4f} {currency}".rstrip() if price else "",
+    )
+    return line + (words.newest_only.format(count=MOST_CALLS) if len(calls) == MOST_CALLS else "")
 
 
 def _sum(found: Sequence[Object], name: str) -> int:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from recto.cli.chat.local_server import FindServer, ServerFound
-from recto.client.exchange import API, JSON, Exchange, Patience, RunFollowed
+from recto.client.exchange import API, JSON, NO_RECTO, Exchange, Patience, RunFollowed
 from recto.client.sent_files import FileToSend, send_files
 from recto.client.transports import ClientRequest, LoopTransport
 from recto.conversation.json import Json, Object, dump, objects
-from recto.errors import RequestRefused, ServerUnreachable
+from recto.errors import RequestRefused, ServerUnreachable, SettingsError, WireError
 from recto.ids import new_id
 
 NOT_FOUND, CONFLICT, UNKNOWN = 404, 409, 422
@@ -128,7 +128,10 @@ class ThreadApi:
 
     async def _start(self, thread: str, props: Mapping[str, Json], **brought: Json) -> str:
         body = {"threadId": thread, "runId": new_id(), "protocolVersion": "1.0", "forwardedProps": props, **brought}
-        return str((await self.ask(ApiRequest(path="/runs", method="POST", body=body)))["taskId"])
+        answer = await self.ask(ApiRequest(path="/runs", method="POST", body=body))
+        if not isinstance(run := answer.get("taskId"), str):
+            raise WireError(where="POST /runs", problem=NO_RECTO)
+        return run
 
     async def cancel(self, run: str) -> None:
         """End a run. One that is over already is."""
@@ -137,11 +140,20 @@ class ThreadApi:
     async def thread(self, thread: str) -> Object | None:
         """A thread, and what it waits for; None where nothing was said in it."""
         try:
-            return await self.ask(ApiRequest(path=f"/threads/{thread}"))
+            return await self.ask(ApiRequest(path=f"/threads/{quote(thread, safe='')}"))
         except RequestRefused as error:
             if error.status != NOT_FOUND:
                 raise
             return None
+
+    async def check(self, agent: str | None, thread: str | None) -> None:
+        """Raises SettingsError for an agent or a thread that was named and is not there."""
+        names = [str(one.get("name")) for one in await self.agents()] if agent else []
+        if agent and agent not in names:
+            raise SettingsError(name="--agent", value=agent, allowed=f"there are {', '.join(names)}")
+        if thread and await self.thread(thread) is None:
+            allowed = "there is no such thread; leave it out for a list"
+            raise SettingsError(name="--resume", value=thread, allowed=allowed)
 
     async def threads(self, search: str, limit: int) -> Sequence[Object]:
         """Threads, newest activity first."""
@@ -196,6 +208,14 @@ class ThreadApi:
         """The tokens that the model of a call can take; 0 where nobody says so."""
         window = (await self.ask(ApiRequest(path=f"/runs/{call['run']}/calls/{call['n']}"))).get("window")
         return window if isinstance(window, int) else 0
+
+    async def currency(self, call: Object) -> str:
+        """What the price of a call is in; empty where nobody says so any more."""
+        match await self.ask(ApiRequest(path=f"/runs/{call['run']}/calls/{call['n']}")):
+            case {"prices": {"currency": str(currency)}}:
+                return currency
+            case _:
+                return ""
 
     async def agents(self) -> Sequence[Object]:
         """The agents there are."""

@@ -5,13 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 COMMAND = re.compile(r"^/([a-z]+)(?:\s+(.*))?$", re.DOTALL)
-# A file: @ at the beginning of a word, and the path; one with blanks in quotes.
-FILE = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|(\S+))')
-# What a sentence goes on with behind a path; a path that ends so stands in quotes.
-AFTER = ".,;:!?)]}\"'，。；：！？）」』】、"
-WORD_END = re.compile(r'(?:^|\s)@("?)([^"\s]*|"[^"\n]*)$')
+# A file: @ at the beginning of a word, or behind a character of a script that has no blanks, and the path.
+WIDE_MARKS = "，。；：！？（）「」『』【】《》、…"
+AT = rf"(?<![^\s{WIDE_MARKS}\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef])@"
+# A path with blanks, or with marks of a sentence that would end it, stands in quotes.
+FILE = re.compile(rf'{AT}(?:"([^"\n]+)"|([^\s{WIDE_MARKS}]+))')
+AFTER = ".,;:!?)]}\"'"
+BEGUN = re.compile(rf'{AT}(?:"([^"\n]*)|([^"\s{WIDE_MARKS}]*))$')
+
+
+# A name, and bytes.
+PastedFile: TypeAlias = tuple[str, bytes]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +35,9 @@ class TypedMessage:
 
     words: str
     paths: tuple[str, ...] = ()
+    # Pastes that go along as files, and all of it as it stood in the input.
+    pasted: Sequence[PastedFile] = ()
+    typed: str = ""
 
 
 def read_typed(text: str) -> TypedCommand | TypedMessage | None:
@@ -43,8 +53,13 @@ def read_typed(text: str) -> TypedCommand | TypedMessage | None:
 
 def path_begun(before: str) -> str | None:
     """The path that is being typed behind an @, where one is."""
-    found = WORD_END.search(before)
-    return found[2].lstrip('"') if found else None
+    found = BEGUN.search(before)
+    return (found[1] or found[2] or "") if found else None
+
+
+def path_typed(path: str) -> str:
+    """A path as it stands behind an @: in quotes where it would end too soon."""
+    return path if FILE.fullmatch(f"@{path}") and path == path.rstrip(AFTER) else f'"{path}"'
 
 
 def is_double(before: float | None, now: float, milliseconds: int) -> bool:
@@ -68,10 +83,20 @@ class Pastes:
         return replace(self, texts={**self.texts, chip: text}), chip
 
     def expand(self, text: str) -> str:
-        """What is sent."""
+        """What was meant."""
         for chip, pasted in self.texts.items():
             text = text.replace(chip, pasted)
         return text
+
+    def send(self, text: str, most: int) -> tuple[str, Sequence[PastedFile]]:
+        """What is sent: of a message that would have more characters than `most`, the longest pastes are files."""
+        files = list[PastedFile]()
+        within = {chip: pasted for chip, pasted in self.texts.items() if chip in text}
+        for chip in sorted(within, key=lambda chip: len(within[chip]), reverse=True):
+            if len(Pastes(texts=within).expand(text)) <= most:
+                break
+            files.append((f"pasted-{list(self.texts).index(chip) + 1}.txt", within.pop(chip).encode()))
+        return Pastes(texts=within).expand(text), files
 
 
 def matching(names: Sequence[str], begun: str) -> Sequence[str]:

@@ -122,7 +122,7 @@ def call_line(call: ShownCall, mark: str = "●", seconds: float | None = None) 
     # Without colours the mark alone tells.
     mark = "✗" if call.failed else mark
     line = Text(f"{mark} ", style="red" if call.failed else "green" if call.is_settled else "yellow")
-    line.append(call.name, style="bold")
+    line.append(clean(call.name), style="bold")
     if about := telling(call):
         line.append(f" {about}")
     added, gone = diff_counts(call.result)

@@ -74,6 +74,7 @@ class ChatWords:
     search: str
     choose_keys: str
     cost: str
+    newest_only: str
     untitled: str
     no_terminal: str
     changed: str
@@ -146,7 +147,7 @@ WORDS: Mapping[Language, ChatWords] = {
         waits="waits for you",
         rollback="Go back to before which message?",
         nothing_said="Nothing was said here yet.",
-        put_back_files="{count} files changed since then ({names}). Put them back as they were? y yes · n no",
+        put_back_files="Files changed since then, {count}: {names}. Put them back as they were? y yes · n no",
         restored="Put back: {names}",
         left_files="Left as they are: {names}",
         rolled_back="Went back. /undo takes it back.",
@@ -168,6 +169,7 @@ WORDS: Mapping[Language, ChatWords] = {
         search="search",
         choose_keys="↑ ↓ Enter chooses · Esc leaves it",
         cost="{calls} calls, {input} tokens in ({cached} cached), {output} out, {saved} saved by folding{price}",
+        newest_only=" (the newest {count} calls alone)",
         untitled="(no title)",
         no_terminal='this is no terminal; say something (recto chat "question"), or pipe it in',
         changed="changed",
@@ -259,6 +261,7 @@ WORDS: Mapping[Language, ChatWords] = {
         search="搜索",
         choose_keys="↑ ↓ Enter 选择 · Esc 取消",
         cost="{calls} 次调用，输入 {input} token（缓存 {cached}），输出 {output}，精简省下 {saved}{price}",
+        newest_only="（仅最近 {count} 次调用）",
         untitled="（无标题）",
         no_terminal='这里不是终端；请直接提问（recto chat "问题"），或用管道输入',
         changed="已改动",

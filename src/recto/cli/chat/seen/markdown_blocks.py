@@ -6,6 +6,7 @@ Of a block that gets long, lines are let go before it is whole: what is kept sta
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -18,6 +19,8 @@ TABLE_RULE = re.compile(r"^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$")
 MOST_LINES, MOST_CHARACTERS = 40, 4_000
 
 Kind: TypeAlias = Literal["fence", "table", "list", "heading", "paragraph"]
+# Lines that a piece of such a block begins with, as the block did.
+OPENING_LINES: Mapping[Kind, int] = {"fence": 1, "table": 2}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,16 +75,15 @@ def _first(tail: Tail) -> tuple[Chunk, Tail] | None:
     lines = tail.text.splitlines(keepends=True)
     whole = lines if tail.text.endswith("\n") else lines[:-1]
     kind = _kind(tail.opening.splitlines() + whole)
-    end = _end(kind, whole, is_open=bool(tail.opening)) if whole else None
+    end = _end(kind, whole, tail.opening) if whole else None
     if end is not None:
         rest = "".join(lines[end:])
         return Chunk(text=_closed(tail.opening + "".join(lines[:end])), joins=tail.joins), Tail(text=rest)
-    if len(whole) >= MOST_LINES:
+    is_long = len(tail.text) > MOST_CHARACTERS
+    begun = 0 if tail.opening else OPENING_LINES.get(kind, 0)
+    if len(whole) >= MOST_LINES or (is_long and kind != "paragraph" and len(whole) > begun):
         return _let_go(tail, kind, lines, len(whole))
-    if len(tail.text) > MOST_CHARACTERS and kind == "paragraph":
-        at = max(tail.text.rfind(" "), tail.text.rfind("\n")) + 1 or len(tail.text)
-        return Chunk(text=tail.text[:at], joins=tail.joins), Tail(text=tail.text[at:], joins=True)
-    return None
+    return _let_go_within(tail, kind, lines) if is_long else None
 
 
 def _kind(lines: list[str]) -> Kind:
@@ -95,14 +97,14 @@ def _kind(lines: list[str]) -> Kind:
     return "list" if LIST_ITEM.match(first) else "paragraph"
 
 
-def _end(kind: Kind, lines: list[str], *, is_open: bool) -> int | None:
+def _end(kind: Kind, lines: list[str], opening: str) -> int | None:
     """How many of the lines are the block, where its end is among them."""
     match kind:
         case "heading":
             return 1
         case "fence":
-            mark = FENCE.match(lines[0])
-            closes = (place + 1 for place, line in enumerate(lines) if (place or is_open) and _closes(line, mark))
+            mark = FENCE.match(opening or lines[0])
+            closes = (place + 1 for place, line in enumerate(lines) if (place or opening) and _closes(line, mark))
             return next(closes, None)
         case "list":
             return next((at for at in range(1, len(lines)) if _ends_list(lines, at)), None)
@@ -114,7 +116,8 @@ def _end(kind: Kind, lines: list[str], *, is_open: bool) -> int | None:
 
 def _closes(line: str, opening: re.Match[str] | None) -> bool:
     found = FENCE.match(line.rstrip("\n"))
-    return bool(found and not found[2].strip() and (opening is None or found[1].startswith(opening[1][0])))
+    # The same mark, at least as long; a shorter one is of the text.
+    return bool(found and opening and not found[2].strip() and found[1].startswith(opening[1]))
 
 
 def _ends_list(lines: list[str], at: int) -> bool:
@@ -130,16 +133,24 @@ def _ends_paragraph(line: str) -> bool:
 
 def _let_go(tail: Tail, kind: Kind, lines: list[str], whole: int) -> tuple[Chunk, Tail]:
     """The lines of a long block that are there. What follows begins as the block did."""
-    opening, cut = tail.opening, whole
-    if kind == "fence":
-        opening = opening or lines[0]
-    elif kind == "table":
-        opening = opening or "".join(lines[:2])
-    elif kind == "list":
+    opening, cut = _opening(tail, kind, lines), whole
+    if kind == "list":
         # Between two items of the list itself.
         cut = next((at for at in range(whole - 1, 0, -1) if LIST_ITEM.match(lines[at])), whole)
     text = _closed(tail.opening + "".join(lines[:cut]))
     return Chunk(text=text, joins=tail.joins), Tail(text="".join(lines[cut:]), opening=opening, joins=True)
+
+
+def _let_go_within(tail: Tail, kind: Kind, lines: list[str]) -> tuple[Chunk, Tail]:
+    """What is there of a long line: up to a blank, but for code."""
+    blank = -1 if kind == "fence" else max(tail.text.rfind(" "), tail.text.rfind("\n"))
+    text, rest = (tail.text[: blank + 1], tail.text[blank + 1 :]) if blank >= 0 else (tail.text, "")
+    chunk = Chunk(text=_closed(tail.opening + text), joins=tail.joins)
+    return chunk, Tail(text=rest, opening=_opening(tail, kind, lines), joins=True)
+
+
+def _opening(tail: Tail, kind: Kind, lines: list[str]) -> str:
+    return tail.opening or "".join(lines[: OPENING_LINES.get(kind, 0)])
 
 
 def _closed(text: str) -> str:
