@@ -85,8 +85,9 @@ class Approvals:
                 case "y":
                     return Approval()
                 case "a":
-                    await session.always(tool)
-                    return Approval()
+                    if await self._screen.ask_key(words.sure_always.format(tool=tool), ALWAYS) == ALWAYS:
+                        await session.always(tool)
+                        return Approval()
                 case "n":
                     said = await self._screen.ask_words(words.deny_words, "")
                     if said is not None:

@@ -90,6 +90,8 @@ class Asking:
     load: Load | None = None
     place: int = 0
     words: bool = False
+    # What was in the input when it was asked: it comes back behind it.
+    kept: str = ""
     answer: asyncio.Future[str | None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     @property
@@ -120,6 +122,10 @@ class Screen:
         self._words, self._settings, self._on = words, settings, handlers
         self._pastes = Pastes()
         self._question: Asking | None = None
+        # One question at a time; and one that waits until nobody types, or Tab takes it.
+        self._asks = asyncio.Lock()
+        self._offered: asyncio.Event | None = None
+        self._pressed = 0.0
         self._to_print: list[str] = []
         self._dirty = asyncio.Event()
         self._escaped: float | None = None
@@ -142,6 +148,7 @@ class Screen:
             color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None,
             erase_when_done=True,
         )
+        self.app.key_processor.before_key_press += self._note_press
         self.app.ttimeoutlen = self.app.timeoutlen = ESCAPE_SECONDS
 
     # What its owner does with it
@@ -187,7 +194,7 @@ class Screen:
         return await self._ask(Asking(title=title, rows=rows, load=load))
 
     async def ask_key(self, title: str, keys: str) -> str | None:
-        """One of some keys."""
+        """One of some keys. What is typed as it comes up is no answer: it waits for quiet and an empty input, or Tab."""
         return await self._ask(Asking(title=title, keys=keys))
 
     async def ask_words(self, title: str, begun: str) -> str | None:
@@ -195,17 +202,43 @@ class Screen:
         return await self._ask(Asking(title=title, words=True), begun)
 
     async def _ask(self, question: Asking, begun: str = "") -> str | None:
-        before, self._question = self._question, question
-        kept = self.buffer.text
-        self.buffer.cancel_completion()
-        self.put(begun)
+        async with self._asks:
+            if question.keys:
+                await self._quiet()
+            self._question, question.kept = question, self.buffer.text
+            self.buffer.cancel_completion()
+            self.put(begun)
+            self.touch()
+            try:
+                return await question.answer
+            finally:
+                self._take_down(question)
+
+    def _take_down(self, question: Asking) -> None:
+        """What is typed from now on goes into the input as it was."""
+        if self._question is question:
+            self._question = None
+            self.put(question.kept)
+            self.touch()
+
+    async def _quiet(self) -> None:
+        """Wait until nobody is typing: a key that was meant for a message decides nothing."""
+        offered = self._offered = asyncio.Event()
+        seconds, began = self._settings.quiet_ms / 1000, time.monotonic()
         self.touch()
         try:
-            return await question.answer
+            while not offered.is_set():
+                left = seconds if self.buffer.text else max(began, self._pressed) + seconds - time.monotonic()
+                if left <= 0:
+                    return
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(offered.wait(), left)
         finally:
-            self._question = before
-            self.put(kept)
+            self._offered = None
             self.touch()
+
+    def _note_press(self, _: object) -> None:
+        self._pressed = time.monotonic()
 
     # Painting
 
@@ -247,7 +280,7 @@ class Screen:
                 Window(FormattedTextControl(self._rule), height=1),
                 ConditionalContainer(
                     Window(FormattedTextControl(self._question_text), dont_extend_height=True, wrap_lines=True),
-                    Condition(lambda: self._question is not None),
+                    Condition(lambda: self._question is not None or self._offered is not None),
                 ),
                 ConditionalContainer(written, typing),
                 ConditionalContainer(
@@ -274,7 +307,7 @@ class Screen:
     def _question_text(self) -> AnyFormattedText:
         asked = self._question
         if asked is None:
-            return ""
+            return [("bold", self._words.offered)]
         if not asked.has_rows:
             return [("bold", asked.title)]
         shown = self._settings.listed
@@ -345,17 +378,20 @@ class Screen:
         elif asked.has_rows:
             self._give(asked.rows[asked.place].value if asked.rows else None)
         elif asked.words:
-            self._give(self.buffer.text)
+            self._give(self._pastes.expand(self.buffer.text))
 
     def _give(self, answer: str | None) -> None:
-        if self._question and not self._question.answer.done():
-            self._question.answer.set_result(answer)
+        if asked := self._question:
+            self._take_down(asked)
+            if not asked.answer.done():
+                asked.answer.set_result(answer)
 
     def _any_key(self, event: KeyPressEvent) -> None:
-        if event.key_sequence[0].key in (Keys.Escape, Keys.ControlC):
+        key = event.key_sequence[0].key
+        if key in (Keys.Escape, Keys.ControlC):
             self._give(None)
-        elif self._question and event.data and event.data in self._question.keys:
-            self._give(event.data)
+        elif self._question and key in tuple(self._question.keys):
+            self._give(key)
 
     def _interrupt(self) -> None:
         if self._question is not None:
@@ -383,7 +419,9 @@ class Screen:
             self._on.escape_twice()
 
     def _complete(self) -> None:
-        if self.buffer.complete_state:
+        if self._offered:
+            self._offered.set()
+        elif self.buffer.complete_state:
             self.buffer.complete_next()
         else:
             self.buffer.start_completion(select_first=True)
