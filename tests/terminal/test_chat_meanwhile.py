@@ -3,6 +3,9 @@
 import json
 import threading
 from collections.abc import Generator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -15,7 +18,6 @@ from tests.terminal.terminal import RECTO, Terminal
 
 pytestmark = pytest.mark.full
 THREADS = "/api/v1/agent/threads"
-LONG = "\n".join(f"line {number}" for number in range(12))
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +33,9 @@ def threads(world: Chatting) -> list[list[object]]:
 
 
 def messages(world: Chatting, thread: str) -> list[dict[str, object]]:
-    return [dict(row) for row in rows(request(world.server.url, "GET", f"{THREADS}/{thread}/messages").json, "messages")]
+    return [
+        dict(row) for row in rows(request(world.server.url, "GET", f"{THREADS}/{thread}/messages").json, "messages")
+    ]
 
 
 def words_of(row: dict[str, object]) -> object:
@@ -79,14 +83,37 @@ def test_a_run_that_is_at_work_is_left_with_its_thread_and_goes_on_there(world: 
     assert sorted(map(str, threads(world))) == ["['Another thing']", "['Tell me all']"]
 
 
-def test_a_thread_in_which_nothing_was_said_is_not_asked_for(world: Chatting) -> None:
-    (world.folder / "recto.toml").write_text("[chat]\nwatch_seconds = 0.02\n", encoding="utf-8")
-    with world.chat() as terminal:
-        terminal.wait_for("helper on")
-        terminal.say("/help")
-        terminal.wait_for_text("Enter sends")
-    (world.folder / "recto.toml").unlink()
-    assert f"GET {THREADS}/" not in world.server.log()
+class NothingSaid(BaseHTTPRequestHandler):
+    """A server with an agent, in which no thread is: it keeps what was asked for."""
+
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        agents = {"agents": [{"name": "helper", "default": True, "description": "", "skills": []}]}
+        body = json.dumps(agents if self.path.endswith("/agents") else {}).encode()
+        self.send_response(200 if self.path.endswith("/agents") else 404)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nobody reads it."""
+
+
+def test_a_thread_in_which_nothing_was_said_is_not_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "recto.toml").write_text("[chat]\nwatch_seconds = 0.01\n", encoding="utf-8")
+    with ThreadingHTTPServer(("127.0.0.1", 0), NothingSaid) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        command = (*RECTO, "chat", "--server", f"http://127.0.0.1:{server.server_port}")
+        with Terminal(command, folder=tmp_path, settings={"HOME": str(tmp_path)}) as terminal:
+            terminal.wait_for("helper on")
+            terminal.say("/help")
+            terminal.wait_for_text("Enter sends")
+            terminal.say("/skills")
+            terminal.wait_for_text("helper has no skills.")
+        server.shutdown()
+    assert {path.rpartition("/")[2] for path in NothingSaid.asked} == {"agents"}
 
 
 def test_a_long_paste_among_the_arguments_of_a_call_is_the_text_itself(world: Chatting) -> None:
@@ -98,11 +125,11 @@ def test_a_long_paste_among_the_arguments_of_a_call_is_the_text_itself(world: Ch
         terminal.send("e")
         terminal.wait_for('"to": "Ed"')
         terminal.press("backspace", "ctrl-u", "backspace", "ctrl-u", "backspace", "ctrl-u")
-        terminal.paste(json.dumps({"to": "Ed", "text": LONG}, indent=8).replace("\\n", " ").replace(",", "," + "\n" * 9))
+        terminal.paste(json.dumps({"to": "Ed", "text": "Good day"}).replace(",", "," + "\n" * 9))
         terminal.wait_for("[Pasted text #1")
         terminal.press("enter")
         terminal.wait_for("Sent.")
-        assert "line 11' to Ed" in world.model.requests[-1].body.decode()
+        assert "sent 'Good day' to Ed" in world.model.requests[-1].body.decode()
 
 
 def test_the_agent_that_was_named_answers_in_a_thread_of_the_list_and_a_new_one_has_the_servers(

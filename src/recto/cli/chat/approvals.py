@@ -74,7 +74,7 @@ class Approvals:
     def _show(self, row: Object) -> None:
         words, tool = self._session.words, str(row["tool"])
         title = Text(f"? {words.ask.format(tool=tool)}", style="bold yellow")
-        self._session.tell(Group(title, arguments_view(tool, load_object(str(row["arguments"])) or {})))
+        self._session.tell(Group(title, arguments_view(load_object(str(row["arguments"])) or {}, words)))
 
     async def _ask(self, row: Object) -> Approval | None:
         session, words, tool = self._session, self._session.words, str(row["tool"])

@@ -16,10 +16,11 @@ CHOOSE = "choose"
 @dataclass(frozen=True, kw_only=True)
 class ChatSettings:
     """Two presses of Esc, or of Ctrl-C, count as one thing within so many milliseconds. A key decides on a call when
-    none was pressed for `quiet_ms`. A paste of more than `paste_lines` is a chip. The screen is drawn `frames` times a second at the most. The thread is looked at every
-    `watch_seconds`, for what others do in it. `history_lines` of what was said are shown of a thread that is resumed;
-    `listed` threads, messages or files are offered at a time, of `listed_files` in the folder.
-    Piped text of more than `piped_characters` goes along as a file, and no more than `piped_bytes` are taken.
+    none was pressed for `quiet_ms`. A paste of more than `paste_lines` is a chip. The screen is drawn `frames` times
+    a second at the most. The thread is looked at every `watch_seconds`, for what others do in it. `history_lines` of
+    what was said are shown of a thread that is resumed; `listed` threads, messages or files are offered at a time,
+    of `listed_files` in the folder. Piped text of more than `piped_characters` goes along as a file, and no more
+    than `piped_bytes` are taken.
     """
 
     escape_ms: int = 500

@@ -194,7 +194,7 @@ class Screen:
         return await self._ask(Asking(title=title, rows=rows, load=load))
 
     async def ask_key(self, title: str, keys: str) -> str | None:
-        """One of some keys. What is typed as it comes up is no answer: it waits for quiet and an empty input, or Tab."""
+        """One of some keys. It waits for quiet and an empty input, or for Tab: what is typed meanwhile is no answer."""
         return await self._ask(Asking(title=title, keys=keys))
 
     async def ask_words(self, title: str, begun: str) -> str | None:
