@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import pytest
 
+from recto.cli.chat.seen.live_run import said_in
 from recto.cli.chat.thread_api import rows
 from recto.testing.client import TOKEN, request
 from recto.testing.model_server import Answer, Call, ModelServer
@@ -18,6 +19,7 @@ from tests.terminal.terminal import RECTO, Terminal
 
 pytestmark = pytest.mark.full
 THREADS = "/api/v1/agent/threads"
+AGENTS = b'{"agents": [{"name": "helper", "default": true, "description": "", "skills": []}]}'
 
 
 @pytest.fixture(scope="module")
@@ -26,21 +28,15 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Generator[Chatting]:
         yield made
 
 
-def threads(world: Chatting) -> list[list[object]]:
-    """What was said in each thread, newest first."""
+def threads(world: Chatting) -> list[list[str]]:
+    """What was said in each of the two newest threads."""
     found = rows(request(world.server.url, "GET", f"{THREADS}?limit=2").json, "threads")
-    return [[words_of(row) for row in messages(world, str(thread["id"])) if row["role"] == "user"] for thread in found]
+    return [said_to(world, str(thread["id"])) for thread in found]
 
 
-def messages(world: Chatting, thread: str) -> list[dict[str, object]]:
-    return [
-        dict(row) for row in rows(request(world.server.url, "GET", f"{THREADS}/{thread}/messages").json, "messages")
-    ]
-
-
-def words_of(row: dict[str, object]) -> object:
-    content = row["content"]
-    return content[0]["text"] if isinstance(content, list) else content
+def said_to(world: Chatting, thread: str) -> list[str]:
+    found = rows(request(world.server.url, "GET", f"{THREADS}/{thread}/messages").json, "messages")
+    return [said_in(row.get("content")).words for row in found if row["role"] == "user"]
 
 
 def test_what_is_typed_is_done_in_its_order_also_behind_a_long_file(world: Chatting) -> None:
@@ -90,8 +86,7 @@ class NothingSaid(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.asked.append(self.path)
-        agents = {"agents": [{"name": "helper", "default": True, "description": "", "skills": []}]}
-        body = json.dumps(agents if self.path.endswith("/agents") else {}).encode()
+        body = AGENTS if self.path.endswith("/agents") else b"{}"
         self.send_response(200 if self.path.endswith("/agents") else 404)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
