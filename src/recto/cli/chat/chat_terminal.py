@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,10 +90,14 @@ class ChatTerminal:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
+        self._part(unsent)
+
+    def _part(self, unsent: Sequence[str]) -> None:
+        """Tell how to go on, and what was not sent."""
         if self._problem:
             raise self._problem
-        if session.talk.last:
-            typer.echo(self._words.to_resume.format(thread=session.talk.thread))
+        if self._session.talk.last:
+            typer.echo(self._words.to_resume.format(thread=self._session.talk.thread))
         if unsent:
             typer.echo("\n".join([self._words.unsent.format(words=words) for words in unsent]), err=True)
             raise typer.Exit(FAILED)

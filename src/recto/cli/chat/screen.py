@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
@@ -36,37 +36,16 @@ from prompt_toolkit.layout import (
 )
 from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.output import ColorDepth
-from prompt_toolkit.output.vt100 import Vt100_Output
 
 from recto.cli.chat.chat_settings import ChatSettings
 from recto.cli.chat.seen.chat_words import ChatWords
+from recto.cli.chat.seen.held_output import HeldOutput
 from recto.cli.chat.typed import Pastes, is_double
 
 # How long the rest of a key's sequence may take: behind that, Esc is Esc.
 ESCAPE_SECONDS = 0.05
 TICK_SECONDS = 0.1
 MOST_INPUT_LINES, MOST_COMPLETIONS = 10, 8
-
-
-class HeldOutput(Vt100_Output):
-    """Writes to the terminal; while it is held, all in one piece at the end: nobody sees half of it."""
-
-    _is_held = False
-
-    def flush(self) -> None:
-        """Write what there is, unless it is held."""
-        if not self._is_held:
-            super().flush()
-
-    @contextlib.contextmanager
-    def held(self) -> Generator[None]:
-        """Hold what is written."""
-        self._is_held = True
-        try:
-            yield
-        finally:
-            self._is_held = False
-            self.flush()
 
 
 @dataclass(frozen=True, kw_only=True)
