@@ -5,15 +5,17 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 import uuid
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from recto.errors import SettingsError
-from recto.store.database.folder import DataFolder
+from recto.store.database.folder import DataFolder, address_in, is_held
 from recto.store.store import open_store
 from tests.store.suite.samples import admit
 
@@ -64,9 +66,29 @@ def test_a_folder_that_was_closed_can_be_opened_again(tmp_path: Path):
 def test_a_server_tells_its_address_while_it_holds_the_folder(tmp_path: Path):
     folder = DataFolder(tmp_path / "data")
     folder.tell_address("http://127.0.0.1:8787")
-    assert (tmp_path / "data" / "address").read_text(encoding="ascii") == "http://127.0.0.1:8787"
+    address = tmp_path / "data" / "address"
+    assert address.read_text(encoding="ascii") == "http://127.0.0.1:8787"
+    assert stat.S_IMODE(address.stat().st_mode) == 0o600
     folder.close()
-    assert not (tmp_path / "data" / "address").exists()
+    assert not address.exists()
+
+
+def test_the_address_of_one_that_was_killed_is_gone_before_the_next_one_listens(tmp_path: Path):
+    (tmp_path / "address").write_text("http://127.0.0.1:8787", encoding="ascii")
+    folder = DataFolder(tmp_path)
+    assert address_in(tmp_path) is None
+    folder.close()
+
+
+def test_who_looks_whether_a_folder_is_held_keeps_nobody_from_it(tmp_path: Path):
+    DataFolder(tmp_path).close()
+    looking = FileLock(tmp_path / "lock", thread_local=False)
+    looking.acquire()
+    threading.Timer(0.05, looking.release).start()
+    folder = DataFolder(tmp_path)
+    assert is_held(tmp_path)
+    folder.close()
+    assert not is_held(tmp_path)
 
 
 def test_a_node_keeps_its_name_over_restarts_and_shares_it_with_nobody(tmp_path: Path):

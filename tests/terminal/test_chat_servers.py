@@ -1,5 +1,6 @@
 """Where `recto chat` finds its server: named, of the folder, or started for it. And in which language it speaks."""
 
+import stat
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,15 @@ def test_two_terminals_in_one_folder_have_one_server_and_the_second_goes_on_when
         assert not (tmp_path / "recto-data" / "address").exists()
 
 
+def test_a_folder_that_is_made_for_it_is_its_owners_alone_and_nothing_for_git(tmp_path: Path) -> None:
+    with chat(tmp_path) as terminal:
+        terminal.wait_for("chat on", 60)
+        made = tmp_path / "recto-data"
+        modes = {name: stat.S_IMODE((made / name).stat().st_mode) for name in ("", "address", "chat.log", "recto.db")}
+        assert modes == {"": 0o700, "address": 0o600, "chat.log": 0o600, "recto.db": 0o600}
+        assert (made / ".gitignore").read_text(encoding="utf-8") == "/*\n"
+
+
 def is_served_by(folder: Path, terminal: Terminal) -> bool:
     """Whether this one serves the folder: it has the database open."""
     opened = [path.readlink() for path in Path(f"/proc/{terminal.pid}/fd").iterdir()]
@@ -60,7 +70,8 @@ def address_in(screen: str) -> str:
 
 def test_the_server_that_holds_the_folder_is_joined_and_another_one_is_found_by_its_address(tmp_path: Path) -> None:
     with ServerProcess.serve(tmp_path / "recto-data", {}, token=None) as server:
-        with chat(tmp_path) as joined:
+        # The command line decides before the environment.
+        with chat(tmp_path, "--data", "recto-data", RECTO_URL="http://127.0.0.1:1") as joined:
             assert address_in(joined.wait_for("chat on http")) == server.url
             joined.say("What is 3 * 4?")
             joined.wait_for("3 * 4 = 12.")
@@ -120,8 +131,8 @@ def test_a_server_elsewhere_that_is_gone_is_told_and_what_was_said_arrives_when_
             terminal = Terminal(command, folder=tmp_path, settings={"RECTO_TOKEN": TOKEN, "HOME": str(tmp_path)})
             terminal.wait_for("chat on")
         with terminal:
-            terminal.wait_for("The server does not answer. It is asked again.")
             terminal.say("Anybody?")
+            terminal.wait_for("The server does not answer. It is asked again.")
             terminal.wait_for("› Anybody?  (queued)")
             with ServerProcess(serve, settings):
                 terminal.wait_for("Here I am.")

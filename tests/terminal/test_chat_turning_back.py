@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Generator
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from tests.terminal.terminal import RECTO, Terminal
 
 pytestmark = pytest.mark.full
 KEYS = "y once"
+OFFERED = "waits for your decision"
 SHOP = "def price(count):\n    return count * 3\n"
 
 
@@ -59,6 +61,8 @@ def test_an_edit_is_shown_with_its_diff_and_done_once_always_or_never(world: Cha
         terminal.wait_for(KEYS)
         assert "filesystem-edit shop.py +1 -1" in terminal.screen()
         terminal.send("a")
+        terminal.wait_for("a once more")
+        terminal.send("a")
         terminal.wait_for("First turn done.")
         assert "filesystem-edit asks no more in this thread." in terminal.screen()
         terminal.say("Again, and say hello")
@@ -95,6 +99,44 @@ def test_arguments_are_edited_before_the_call_is_made_and_what_is_no_json_is_tol
         terminal.press("enter")
         terminal.wait_for("Sent.")
         assert "sent 'Good day' to Anna" in world.model.requests[-1].body.decode()
+
+
+def test_what_is_typed_when_a_call_comes_to_wait_decides_nothing(world: Chatting) -> None:
+    go = threading.Event()
+    held = replace(call("send", to="Dora"), text="I write", hold=go, hold_after=1)
+    world.will(held, Answer(text="It is sent."))
+    with world.chat() as terminal:
+        terminal.wait_for("helper on")
+        terminal.say("Write to Dora")
+        terminal.wait_for("thinking")
+        terminal.send("h")
+        terminal.wait_for("› h")
+        go.set()
+        terminal.wait_for(OFFERED)
+        terminal.send("ave you any news")
+        terminal.wait_for("› have you any news")
+        terminal.press("tab")
+        assert "asks no more" not in terminal.wait_for(KEYS)
+        terminal.send("a")
+        terminal.wait_for(OFFERED)
+        terminal.press("tab")
+        terminal.wait_for("a once more")
+        terminal.press("escape")
+        terminal.wait_for(OFFERED)
+        terminal.press("tab")
+        terminal.wait_for(KEYS)
+        terminal.send("y")
+        terminal.wait_for("It is sent.")
+        assert "asks no more" not in terminal.wait_for("› have you any news")
+
+
+def test_what_is_typed_right_behind_a_list_is_typed_into_the_input(world: Chatting) -> None:
+    with world.chat() as terminal:
+        terminal.wait_for("helper on")
+        terminal.say("/agents")
+        terminal.wait_for("Who answers?")
+        terminal.send("\r/help\r")
+        terminal.wait_for_text("Enter sends, Alt-Enter")
 
 
 def test_what_waits_can_be_put_aside_and_decided_in_another_terminal(world: Chatting) -> None:

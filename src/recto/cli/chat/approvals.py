@@ -74,7 +74,7 @@ class Approvals:
     def _show(self, row: Object) -> None:
         words, tool = self._session.words, str(row["tool"])
         title = Text(clean(f"? {words.ask.format(tool=tool)}"), style="bold yellow")
-        self._session.tell(Group(title, arguments_view(tool, load_object(str(row["arguments"])) or {})))
+        self._session.tell(Group(title, arguments_view(load_object(str(row["arguments"])) or {}, words)))
 
     async def _ask(self, row: Object) -> Approval | None:
         words, tool = self._session.words, str(row["tool"])
@@ -85,8 +85,9 @@ class Approvals:
                 case "y":
                     return Approval()
                 case "a":
-                    await self._always(tool)
-                    return Approval()
+                    if await self._screen.ask_key(words.sure_always.format(tool=tool), ALWAYS) == ALWAYS:
+                        await self._always(tool)
+                        return Approval()
                 case "n":
                     said = await self._screen.ask_words(words.deny_words, "")
                     if said is not None:

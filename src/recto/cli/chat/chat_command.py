@@ -20,7 +20,7 @@ from recto.cli.chat.local_server import FindServer, FolderOptions, FolderServer,
 from recto.cli.chat.seen.chat_words import WORDS
 from recto.cli.command import FAILED, WRONG_USE, exit_codes, stop
 from recto.cli.hello import language_of_terminal
-from recto.client.server_address import URL, find_server
+from recto.client.server_address import DATA, URL, find_server
 
 if TYPE_CHECKING:
     from recto.cli.chat.one_answer import OneQuestion
@@ -102,7 +102,9 @@ def chat(
         elif not sys.stdout.isatty():
             raise stop("chat", WORDS[language_of_terminal(os.environ)].no_terminal, WRONG_USE)
         folder = FolderServer(options, context.obj, os.environ)
-        find = partial(_named, url) if (url := server or os.environ.get(URL)) else folder.find
+        # The command line decides before the environment, also of what was not named there.
+        url = server or (None if data else os.environ.get(URL))
+        find = partial(_named, url, folder.data) if url else folder.find
         try:
             if asked:
                 raise typer.Exit(_answer(find, asked))
@@ -122,8 +124,8 @@ def _ctrl_c_fails() -> Generator[None]:
         raise typer.Exit(FAILED) from None
 
 
-def _named(url: str) -> ServerFound:
-    return ServerFound(address=find_server(url, None, os.environ), how="named")
+def _named(url: str, data: Path) -> ServerFound:
+    return ServerFound(address=find_server(url, None, {**os.environ, DATA: str(data)}), how="named")
 
 
 def _answer(find: FindServer, asked: OneQuestion) -> int:

@@ -42,6 +42,8 @@ class ChatThread:
     # Whom the next message asks for, and who answers where nobody is asked for.
     asked: str | None = None
     agent: str = ""
+    # Whether anything was said in it: of one that is new the server knows nothing.
+    is_begun: bool = False
     skill: str | None = None
     # The skill that the next message asks for.
     next_skill: str | None = None
@@ -72,6 +74,11 @@ class ChatSession:
         # Tokens that models take, by their names.
         self._windows: dict[str, int] = {}
         self._runs: asyncio.Queue[str] = asyncio.Queue()
+        # What is followed, and whose turn it is with the thread: to follow it, or to enter another.
+        self._following: asyncio.Task[None] | None = None
+        self._turn = asyncio.Lock()
+        # Who answers in a new thread where nobody is asked for.
+        self.default_agent = ""
         # Set once the server answers; and what is on its way to it.
         self.ready = asyncio.Event()
         self.sending: list[str] = []
@@ -192,10 +199,16 @@ class ChatSession:
         """Follow a run when its turn has come. It may have been found at work already."""
         if run == self.at_work or run in self.talk.followed:
             return False
+        self.talk.is_begun = True
         self.talk.expected.add(run)
         self._runs.put_nowait(run)
         self.touch()
         return True
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the run at work was asked to end."""
+        return self._is_ending
 
     async def end_run(self) -> None:
         """End the run at work."""
@@ -211,9 +224,8 @@ class ChatSession:
         problem = ""
         while True:
             try:
-                run = await self._next_run()
-                if run:
-                    await self._follow_run(run)
+                async with self._turn:
+                    await self._follow_until_left()
                 problem = ""
             except RectoError as error:
                 if str(error) != problem:
@@ -221,12 +233,26 @@ class ChatSession:
                 problem = str(error)
                 await asyncio.sleep(self.settings.watch_seconds)
 
+    async def _follow_until_left(self) -> None:
+        """Follow the next run, if there is one, until it is over or another thread is entered."""
+        following = self._following = asyncio.create_task(self._follow_next())
+        try:
+            await asyncio.wait([following])
+        finally:
+            following.cancel()
+        if not following.cancelled():
+            following.result()
+
+    async def _follow_next(self) -> None:
+        if run := await self._next_run():
+            await self._follow_run(run)
+
     async def _next_run(self) -> str | None:
         """The run to follow next: the one at work, whoever began it, before those of ours that wait."""
         own: str | None = None
         with contextlib.suppress(TimeoutError):
             own = await asyncio.wait_for(self._runs.get(), self.settings.watch_seconds)
-        active = await self.look()
+        active = await self.look() if self.talk.is_begun else None
         if active and active not in self.talk.followed and active != own:
             if own:
                 self._runs.put_nowait(own)
@@ -283,7 +309,7 @@ class ChatSession:
             self.talk.followed.add(run)
             self.talk.expected.discard(run)
             self.talk.pending.pop(run, None)
-            self.at_work = None
+            self.at_work, self._is_ending = None, False
             self.touch()
         await self.look()
         await self._learn()
@@ -341,9 +367,19 @@ class ChatSession:
         self.touch()
 
     async def enter(self, thread: str | None, asked: str | None, *, quiet: bool = False) -> None:
-        """Talk in another thread from now on; in a new one where none is named. `quiet`: what was said is known."""
-        agent = self.talk.agent
-        self.talk = ChatThread(thread=thread or new_id(), asked=asked, agent=agent)
+        """Talk in another thread from now on; in a new one where none is named. `quiet`: what was said is known.
+
+        A run of the old one works on; here it is left.
+        """
+        if self._following:
+            self._following.cancel()
+        async with self._turn:
+            await self._enter(thread, asked, quiet=quiet)
+
+    async def _enter(self, thread: str | None, asked: str | None, *, quiet: bool) -> None:
+        self.talk = ChatThread(
+            thread=thread or new_id(), asked=asked, agent=self.default_agent, is_begun=thread is not None
+        )
         self.live, self._before = LiveRun(), None
         while not self._runs.empty():
             self._runs.get_nowait()

@@ -16,16 +16,17 @@ CHOOSE = "choose"
 
 @dataclass(frozen=True, kw_only=True)
 class ChatSettings:
-    """Two presses of Esc, or of Ctrl-C, count as one thing within so many milliseconds. A paste of more than
-    `paste_lines` is a chip. The screen is drawn `frames` times a second at the most. The thread is looked at every
-    `watch_seconds`, for what others do in it. `history_lines` of what was said are shown of a thread that is resumed;
-    `listed` threads, messages or files are offered at a time, of `listed_files` in the folder.
-    A message has `message_characters` at the most, as the server takes them: what makes it longer, piped or pasted,
-    goes along as a file. No more than `piped_bytes` are taken.
+    """Two presses of Esc, or of Ctrl-C, count as one thing within so many milliseconds. A key decides on a call when
+    none was pressed for `quiet_ms`. A paste of more than `paste_lines` is a chip. The screen is drawn `frames` times
+    a second at the most. The thread is looked at every `watch_seconds`, for what others do in it. `history_lines` of
+    what was said are shown of a thread that is resumed; `listed` threads, messages or files are offered at a time,
+    of `listed_files` in the folder. A message has `message_characters` at the most, as the server takes them: what
+    makes it longer, piped or pasted, goes along as a file. No more than `piped_bytes` are taken.
     """
 
     escape_ms: int = 500
     leave_ms: int = 2_000
+    quiet_ms: int = 700
     paste_lines: int = 8
     frames: int = 20
     watch_seconds: float = 1.0

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,8 @@ from recto.cli.chat.seen.block_views import Pen, call_view
 from recto.cli.chat.seen.chat_words import WORDS
 from recto.cli.chat.slash_commands import SlashCommands
 from recto.cli.chat.thread_api import ThreadApi
-from recto.cli.chat.typed import Pastes, TypedCommand, is_double, read_typed
+from recto.cli.chat.typed import Pastes, TypedCommand, TypedMessage, is_double, read_typed
+from recto.cli.command import FAILED
 from recto.cli.hello import language_of_terminal
 from recto.errors import RectoError
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from recto.cli.calls.call_words import Language
 
 HISTORY = "chat-history"
+# It waits for nothing that was typed before it.
+QUIT = "/quit"
 # A server elsewhere is asked again for half an hour: whoever sits here sees it, and may leave.
 PATIENT_TRIES = 1_000
 
@@ -44,6 +47,8 @@ class ChatTerminal:
         self._words, self._settings = WORDS[self._language], settings
         self._environment = environment
         self._api = ThreadApi(find, PATIENT_TRIES)
+        # What was typed, done one by one: a message with a long file is said before what was typed behind it.
+        self._typed: asyncio.Queue[TypedCommand | TypedMessage] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
         self._interrupted: float | None = None
         self._opened = 0
@@ -57,7 +62,7 @@ class ChatTerminal:
         handlers = Handlers(
             submit=self._submit,
             interrupt=self._interrupt,
-            escape_twice=lambda: self._do(self._commands.run(TypedCommand(name="/rollback"))),
+            escape_twice=lambda: self._typed.put_nowait(TypedCommand(name="/rollback")),
             open_call=self._open_call,
             live=session.live_text,
             status=session.status_text,
@@ -74,20 +79,29 @@ class ChatTerminal:
         self._commands = SlashCommands(session, screen, approvals)
         # The terminal is left as it was, and a server of our own ends in order.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, screen.leave)
+        self._do(self._do_typed())
         working = asyncio.create_task(self._work(agent, resume))
         working.add_done_callback(lambda _: screen.leave())
         try:
             await screen.run()
         finally:
             approvals.stop()
+            unsent = list(session.sending)
             for task in (working, *self._tasks):
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
+        self._part(unsent)
+
+    def _part(self, unsent: Sequence[str]) -> None:
+        """Tell how to go on, and what was not sent."""
         if self._problem:
             raise self._problem
-        if session.talk.last:
-            typer.echo(self._words.to_resume.format(thread=session.talk.thread))
+        if self._session.talk.last:
+            typer.echo(self._words.to_resume.format(thread=self._session.talk.thread))
+        if unsent:
+            typer.echo("\n".join([self._words.unsent.format(words=words) for words in unsent]), err=True)
+            raise typer.Exit(FAILED)
 
     async def _work(self, agent: str | None, resume: str | None) -> None:
         """Connect, then follow the thread. What keeps it from that ends the program."""
@@ -104,22 +118,38 @@ class ChatTerminal:
         await self._api.exchange()
         await self._api.check(agent, resume if resume != CHOOSE else None)
         names = {str(one["name"]): bool(one["default"]) for one in await self._api.agents()}
-        session.talk.asked, session.talk.agent = agent, next((name for name in names if names[name]), "")
+        session.default_agent = next((name for name in names if names[name]), "")
+        session.talk.asked, session.talk.agent = agent, session.default_agent
         found = self._api.found
         server = found.address.url if found else ""
         session.tell(self._words.greeting.format(agent=agent or session.talk.agent, server=server))
         if resume == CHOOSE:
-            await self._commands.resume()
+            await self._commands.resume(agent=agent)
         elif resume:
             await session.enter(resume, agent)
 
     def _submit(self, text: str, pastes: Pastes) -> None:
         sent, files = pastes.send(text, self._settings.message_characters)
         typed = read_typed(sent)
-        if isinstance(typed, TypedCommand):
-            self._do(self._commands.run(typed))
+        if isinstance(typed, TypedMessage):
+            self._session.sending.append(typed.words)
+            self._session.touch()
+            typed = replace(typed, pasted=files, typed=text)
+        if isinstance(typed, TypedCommand) and typed.name == QUIT:
+            self._screen.leave()
         elif typed:
-            self._do(self._commands.say(replace(typed, pasted=files, typed=text)))
+            self._typed.put_nowait(typed)
+
+    async def _do_typed(self) -> None:
+        await self._session.ready.wait()
+        while True:
+            typed = await self._typed.get()
+            if isinstance(typed, TypedCommand):
+                await self._told(self._commands.run(typed))
+                continue
+            await self._told(self._commands.say(typed))
+            self._session.sending.pop(0)
+            self._session.touch()
 
     def _do(self, coroutine: Coroutine[object, object, None]) -> None:
         """Do something beside what goes on."""
@@ -134,8 +164,8 @@ class ChatTerminal:
             self._session.tell(str(error), "red")
 
     def _interrupt(self) -> bool:
-        """Ctrl-C: end the run; where none is at work, leave with the second."""
-        if self._session.is_busy:
+        """Ctrl-C: end the run; where none is at work, or it does not end, leave with the second."""
+        if self._session.is_busy and not self._session.is_ending:
             self._do(self._session.end_run())
             return False
         now = time.monotonic()

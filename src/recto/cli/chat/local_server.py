@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Literal
 
 from recto.client.server_address import DATA, DEFAULT_DATA, ServerAddress, find_server
 from recto.errors import RectoError, ServerUnreachable, SettingsError
+from recto.store.database.folder import ADDRESS, PRIVATE, address_in, is_held, make_folder
 
 if TYPE_CHECKING:
     from recto.cli.server_entry import ServerEntry
     from recto.config.settings import ServerSettings
 
-ADDRESS, LOCK, LOG = "address", "lock", "chat.log"
+LOG = "chat.log"
 FILE = "recto.toml"
 # How long a server that holds the folder may take to say where it is, and how often it is looked for.
 JOIN_SECONDS, LOOK_SECONDS = 30.0, 0.05
@@ -63,9 +64,9 @@ class FolderServer:
         """Join the server that holds the folder; else start one. It blocks until one answers."""
         until = time.monotonic() + JOIN_SECONDS
         while time.monotonic() < until:
-            if _is_held(self.data):
-                if url := _address_in(self.data):
-                    return ServerFound(address=self._known(url), how="joined", data=self.data)
+            if is_held(self.data):
+                if url := address_in(self.data):
+                    return ServerFound(address=self._known(_here(url)), how="joined", data=self.data)
                 time.sleep(LOOK_SECONDS)
             elif started := self._start():
                 return started
@@ -89,7 +90,7 @@ class FolderServer:
         try:
             url, token = serving.start()
         except SettingsError:
-            if _is_held(self.data):
+            if is_held(self.data):
                 return None
             raise
         self._serving = serving
@@ -150,34 +151,19 @@ def data_folder(options: FolderOptions, environment: Mapping[str, str]) -> Path:
         return Path(DEFAULT_DATA)
 
 
-def _is_held(data: Path) -> bool:
-    """Whether a process has the folder."""
-    from filelock import FileLock, Timeout
-
-    if not (data / LOCK).exists():
-        return False
-    try:
-        with FileLock(data / LOCK, blocking=False):
-            return False
-    except Timeout:
-        return True
-
-
-def _address_in(data: Path) -> str | None:
-    try:
-        url = (data / ADDRESS).read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError):
-        return None
+def _here(url: str) -> str:
+    """Where a server is found on this machine that may listen everywhere."""
     for everywhere, here in EVERYWHERE.items():
         url = url.replace(everywhere, here)
-    return url or None
+    return url
 
 
 def _log_to_file(settings: ServerSettings) -> None:
     from recto.cli.logs import Secrets, set_up_logs
     from recto.cli.serve import secrets_of
 
-    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(settings.data)
+    (settings.data / LOG).touch(PRIVATE)
     stream = (settings.data / LOG).open("a", encoding="utf-8")
     set_up_logs(settings.log_level, settings.log_format, Secrets(secrets_of(settings, os.environ)), stream)
 

@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
@@ -36,11 +36,11 @@ from prompt_toolkit.layout import (
 )
 from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.output import ColorDepth
-from prompt_toolkit.output.vt100 import Vt100_Output
 from rich.cells import cell_len, set_cell_size
 
 from recto.cli.chat.chat_settings import ChatSettings
 from recto.cli.chat.seen.chat_words import ChatWords
+from recto.cli.chat.seen.held_output import HeldOutput
 from recto.cli.chat.typed import Pastes, is_double
 from recto.errors import RectoError
 
@@ -48,27 +48,6 @@ from recto.errors import RectoError
 ESCAPE_SECONDS = 0.05
 TICK_SECONDS = 0.1
 MOST_INPUT_LINES, MOST_COMPLETIONS = 10, 8
-
-
-class HeldOutput(Vt100_Output):
-    """Writes to the terminal; while it is held, all in one piece at the end: nobody sees half of it."""
-
-    _is_held = False
-
-    def flush(self) -> None:
-        """Write what there is, unless it is held."""
-        if not self._is_held:
-            super().flush()
-
-    @contextlib.contextmanager
-    def held(self) -> Generator[None]:
-        """Hold what is written."""
-        self._is_held = True
-        try:
-            yield
-        finally:
-            self._is_held = False
-            self.flush()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +71,8 @@ class Asking:
     load: Load | None = None
     place: int = 0
     words: bool = False
+    # What was in the input when it was asked: it comes back behind it.
+    kept: str = ""
     answer: asyncio.Future[str | None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     @property
@@ -127,6 +108,10 @@ class Screen:
         self._words, self._settings, self._on = words, settings, handlers
         self._pastes = Pastes()
         self._question: Asking | None = None
+        # One question at a time; and one that waits until nobody types, or Tab takes it.
+        self._asks = asyncio.Lock()
+        self._offered: asyncio.Event | None = None
+        self._pressed = 0.0
         self._to_print: list[str] = []
         self._dirty = asyncio.Event()
         self._escaped: float | None = None
@@ -149,6 +134,7 @@ class Screen:
             color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None,
             erase_when_done=True,
         )
+        self.app.key_processor.before_key_press += self._note_press
         self.app.ttimeoutlen = self.app.timeoutlen = ESCAPE_SECONDS
 
     # What its owner does with it
@@ -199,7 +185,7 @@ class Screen:
         return await self._ask(Asking(title=title, rows=rows, load=load))
 
     async def ask_key(self, title: str, keys: str) -> str | None:
-        """One of some keys."""
+        """One of some keys. It waits for quiet and an empty input, or for Tab: what is typed meanwhile is no answer."""
         return await self._ask(Asking(title=title, keys=keys))
 
     async def ask_words(self, title: str, begun: str) -> str | None:
@@ -207,17 +193,43 @@ class Screen:
         return await self._ask(Asking(title=title, words=True), begun)
 
     async def _ask(self, question: Asking, begun: str = "") -> str | None:
-        before, self._question = self._question, question
-        kept = self.buffer.text
-        self.buffer.cancel_completion()
-        self.put(begun)
+        async with self._asks:
+            if question.keys:
+                await self._quiet()
+            self._question, question.kept = question, self.buffer.text
+            self.buffer.cancel_completion()
+            self.put(begun)
+            self.touch()
+            try:
+                return await question.answer
+            finally:
+                self._take_down(question)
+
+    def _take_down(self, question: Asking) -> None:
+        """What is typed from now on goes into the input as it was."""
+        if self._question is question:
+            self._question = None
+            self.put(question.kept)
+            self.touch()
+
+    async def _quiet(self) -> None:
+        """Wait until nobody is typing: a key that was meant for a message decides nothing."""
+        offered = self._offered = asyncio.Event()
+        seconds, began = self._settings.quiet_ms / 1000, time.monotonic()
         self.touch()
         try:
-            return await question.answer
+            while not offered.is_set():
+                left = seconds if self.buffer.text else max(began, self._pressed) + seconds - time.monotonic()
+                if left <= 0:
+                    return
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(offered.wait(), left)
         finally:
-            self._question = before
-            self.put(kept)
+            self._offered = None
             self.touch()
+
+    def _note_press(self, _: object) -> None:
+        self._pressed = time.monotonic()
 
     # Painting
 
@@ -259,7 +271,7 @@ class Screen:
                 Window(FormattedTextControl(self._rule), height=1),
                 ConditionalContainer(
                     Window(FormattedTextControl(self._question_text), dont_extend_height=True, wrap_lines=True),
-                    Condition(lambda: self._question is not None),
+                    Condition(lambda: self._question is not None or self._offered is not None),
                 ),
                 ConditionalContainer(written, typing),
                 ConditionalContainer(
@@ -286,7 +298,7 @@ class Screen:
     def _question_text(self) -> AnyFormattedText:
         asked = self._question
         if asked is None:
-            return ""
+            return [("bold", self._words.offered)]
         if not asked.has_rows:
             return [("bold", asked.title)]
         shown = self._settings.listed
@@ -358,17 +370,20 @@ class Screen:
         elif asked.has_rows:
             self._give(asked.rows[asked.place].value if asked.rows else None)
         elif asked.words:
-            self._give(self.buffer.text)
+            self._give(self._pastes.expand(self.buffer.text))
 
     def _give(self, answer: str | None) -> None:
-        if self._question and not self._question.answer.done():
-            self._question.answer.set_result(answer)
+        if asked := self._question:
+            self._take_down(asked)
+            if not asked.answer.done():
+                asked.answer.set_result(answer)
 
     def _any_key(self, event: KeyPressEvent) -> None:
-        if event.key_sequence[0].key in (Keys.Escape, Keys.ControlC):
+        key = event.key_sequence[0].key
+        if key in (Keys.Escape, Keys.ControlC):
             self._give(None)
-        elif self._question and event.data and event.data in self._question.keys:
-            self._give(event.data)
+        elif self._question and key in tuple(self._question.keys):
+            self._give(key)
 
     def _interrupt(self) -> None:
         if self._question is not None:
@@ -396,7 +411,9 @@ class Screen:
             self._on.escape_twice()
 
     def _complete(self) -> None:
-        if self.buffer.complete_state:
+        if self._offered:
+            self._offered.set()
+        elif self.buffer.complete_state:
             self.buffer.complete_next()
         else:
             self.buffer.start_completion(select_first=True)

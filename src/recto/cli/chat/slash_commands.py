@@ -47,7 +47,6 @@ class SlashCommands:
             "/new": self._new,
             "/cost": self._cost,
             "/help": self._help,
-            "/quit": self._quit,
         }
 
     async def run(self, command: TypedCommand) -> None:
@@ -56,23 +55,15 @@ class SlashCommands:
         if known is None:
             self._session.tell(self._words.unknown_command.format(name=command.name), "yellow")
             return
-        await self._session.ready.wait()
         await known(command.rest)
 
     async def say(self, message: TypedMessage) -> None:
         """Say something, with the files that are named in it."""
-        session = self._session
-        session.sending.append(message.words)
-        session.touch()
         try:
-            await session.ready.wait()
             await self._send(message)
         except (RectoError, OSError):
             self._screen.put_back(message.typed)
             raise
-        finally:
-            session.sending.remove(message.words)
-            session.touch()
 
     async def _send(self, message: TypedMessage) -> None:
         session, talk = self._session, self._session.talk
@@ -160,6 +151,9 @@ class SlashCommands:
     async def rollback(self, _: str = "") -> None:
         """Go back to before a message of the user's: its words come back into the input."""
         session, thread = self._session, self._session.talk.thread
+        if session.at_work:
+            session.tell(self._words.end_first, "yellow")
+            return
         messages = await session.api.messages(thread, None) or ()
         said = [message for message in reversed(messages) if message["role"] == "user"]
         if not said:
@@ -174,8 +168,10 @@ class SlashCommands:
         answer = await session.api.of_thread(thread, "rollback", {"messageId": chosen})
         await session.skip()
         session.tell(self._words.rolled_back, "yellow")
-        self._screen.put(said_in(answer.get("content")).words)
-        await self._put_back(thread, chosen, rows(answer, "changedFiles") if answer.get("changedFiles") else ())
+        try:
+            await self._put_back(thread, chosen, rows(answer, "changedFiles") if answer.get("changedFiles") else ())
+        finally:
+            self._screen.put(said_in(answer.get("content")).words)
 
     async def _put_back(self, thread: str, message: str, changed: Sequence[Object]) -> None:
         """Ask whether files are to be as they were."""
@@ -201,12 +197,12 @@ class SlashCommands:
         await self._session.enter(str(forked["id"]), self._session.talk.asked, quiet=True)
         self._session.tell(self._words.forked.format(thread=forked["id"]))
 
-    async def resume(self, thread: str = "") -> None:
-        """Go on with another thread, one of a list unless it is named."""
+    async def resume(self, thread: str = "", agent: str | None = None) -> None:
+        """Go on with another thread, one of a list unless it is named; with its own agent unless one is named."""
         chosen = thread or await self._screen.choose(self._words.resume, self._threads)
         if chosen:
             self._approvals.stop()
-            await self._session.enter(chosen, None)
+            await self._session.enter(chosen, agent)
 
     async def _threads(self, search: str) -> Sequence[Row]:
         found = await self._session.api.threads(search, THREADS_LISTED)
@@ -244,9 +240,6 @@ class SlashCommands:
     async def _help(self, _: str) -> None:
         lines = [f"  {name:<10} {help}" for name, help in self._words.commands.items()]
         self._session.tell("\n".join([self._words.prompt_help, *lines]), "")
-
-    async def _quit(self, _: str) -> None:
-        self._screen.leave()
 
 
 def read_named(path: str) -> tuple[str, bytes] | None:

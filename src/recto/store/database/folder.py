@@ -17,7 +17,9 @@ BESIDE = ("", "-wal", "-shm")
 # It may lie in somebody's project. Not `*`: tools at work in a workspace below would heed that too.
 GITIGNORE = "/*\n"
 # Where the process is that holds the folder. One that was killed leaves it: it counts while somebody has the lock.
-ADDRESS = "address"
+ADDRESS, LOCK = "address", "lock"
+# Whoever looks whether it is held has the lock for a moment.
+LOOKED_AT_SECONDS, AGAIN_SECONDS = 0.2, 0.02
 
 
 class DataFolder:
@@ -28,13 +30,12 @@ class DataFolder:
 
         self.path = path
         try:
-            is_new = not path.exists()
-            path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-            if is_new:
-                (path / ".gitignore").write_text(GITIGNORE, encoding="utf-8")
+            make_folder(path)
             # Whichever thread closes it, it is free.
-            self._lock = FileLock(path / "lock", thread_local=False)
-            self._lock.acquire(blocking=False)
+            self._lock = FileLock(path / LOCK, thread_local=False)
+            self._lock.acquire(LOOKED_AT_SECONDS, poll_interval=AGAIN_SECONDS)
+            # Of one that was killed: whoever listens there now is not this process.
+            (path / ADDRESS).unlink(missing_ok=True)
         except Timeout:
             allowed = "another Recto is using it. Stop that one, or name another folder with --data"
             raise SettingsError(name="data", value=str(path), allowed=allowed) from None
@@ -60,6 +61,7 @@ class DataFolder:
     def tell_address(self, url: str) -> None:
         """Leave word where this process can be reached, for programs that have something to say to it."""
         draft = self.path / f"{ADDRESS}.new"
+        draft.touch(PRIVATE)
         draft.write_text(url, encoding="ascii")
         draft.replace(self.path / ADDRESS)
 
@@ -67,6 +69,38 @@ class DataFolder:
         """Let others in."""
         (self.path / ADDRESS).unlink(missing_ok=True)
         self._lock.release()
+
+
+def make_folder(path: Path) -> None:
+    """Have the folder there; a new one is its owner's alone, and nothing that Git takes along."""
+    try:
+        path.mkdir(mode=PRIVATE_FOLDER, parents=True)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+    else:
+        (path / ".gitignore").write_text(GITIGNORE, encoding="utf-8")
+
+
+def is_held(path: Path) -> bool:
+    """Whether a process has the folder."""
+    from filelock import FileLock, Timeout
+
+    if not (path / LOCK).exists():
+        return False
+    try:
+        with FileLock(path / LOCK, blocking=False):
+            return False
+    except Timeout:
+        return True
+
+
+def address_in(path: Path) -> str | None:
+    """Where the process says it listens that has the folder."""
+    try:
+        return (path / ADDRESS).read_text(encoding="ascii").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def make_private(database: Path) -> None:

@@ -163,7 +163,7 @@ def call_view(call: ShownCall, words: ChatWords) -> RenderableType:
     """A call, opened: its arguments, what it shows while it works, its result."""
     parts: list[RenderableType] = [call_line(call)]
     if arguments := arguments_of(call):
-        parts += [_heading(words.arguments), arguments_view(call.name, arguments)]
+        parts += [_heading(words.arguments), arguments_view(arguments, words)]
     if call.output and not call.is_settled:
         parts += [_heading(words.output), _lines(call.output, words)]
     if call.result:
@@ -175,10 +175,11 @@ def _heading(name: str) -> RenderableType:
     return Padding(Text(name, style="dim"), (0, 0, 0, 2))
 
 
-def arguments_view(tool: str, arguments: Mapping[str, Json]) -> RenderableType:
-    """What a call is made with: a change of a file as a diff, a command as such, the rest by names."""
-    if diff := proposed_diff(arguments):
-        return Group(Padding(Text(clean(str(arguments.get("filePath", tool)))), (0, 0, 0, 4)), diff_view(diff))
+def arguments_view(arguments: Mapping[str, Json], words: ChatWords) -> RenderableType:
+    """What a call is made with, all of it: a change of a file as a diff, a command as such, the rest by names."""
+    diff, rest = proposed_diff(arguments)
+    if diff:
+        return Group(_named(rest), diff_view(diff, words)) if rest else diff_view(diff, words)
     if isinstance(command := arguments.get("command"), str):
         rest = {name: value for name, value in arguments.items() if name != "command"}
         from rich.syntax import Syntax
@@ -199,28 +200,42 @@ def _json(value: Json) -> str:
     return dump(value).decode()
 
 
-def proposed_diff(arguments: Mapping[str, Json]) -> Sequence[str]:
-    """The lines an edit or a new file would take away and add."""
+def proposed_diff(arguments: Mapping[str, Json]) -> tuple[Sequence[str], Mapping[str, Json]]:
+    """The lines an edit or a new file would take away and add; and what else the call is made with.
+
+    Of several edits, what else there is to one stands before its lines.
+    """
     edits = arguments.get("edits")
+    if not isinstance(edits, Sequence) or isinstance(edits, str):
+        return _edit_lines(arguments)
     found: list[str] = []
-    for edit in edits if isinstance(edits, Sequence) and not isinstance(edits, str) else [arguments]:
-        match edit:
-            case {"searchContent": str(old), "replaceContent": str(new)}:
-                found += [*[f"-{line}" for line in old.splitlines()], *[f"+{line}" for line in new.splitlines()]]
-            case {"filePath": str(), "content": str(new)}:
-                found += [f"+{line}" for line in new.splitlines()]
-            case _:
-                pass
-    return found
+    for edit in edits:
+        lines, rest = _edit_lines(edit) if isinstance(edit, Mapping) else ((), edit)
+        found += [*([f"@ {_json(rest)}"] if rest else []), *lines]
+    return found, {name: value for name, value in arguments.items() if name != "edits"}
 
 
-def diff_view(lines: Sequence[str]) -> RenderableType:
-    """Lines of a diff in colour."""
+def _edit_lines(edit: Mapping[str, Json]) -> tuple[Sequence[str], Mapping[str, Json]]:
+    match edit:
+        case {"searchContent": str(old), "replaceContent": str(new)}:
+            shown, lines = ("searchContent", "replaceContent"), [f"-{line}" for line in old.splitlines()]
+        case {"filePath": str(), "content": str(new)}:
+            shown, lines = ("content",), list[str]()
+        case _:
+            return (), edit
+    lines += [f"+{line}" for line in new.splitlines()]
+    return lines, {name: value for name, value in edit.items() if name not in shown}
+
+
+def diff_view(lines: Sequence[str], words: ChatWords) -> RenderableType:
+    """Lines of a diff in colour; of a long one, how many more there are."""
     text = Text()
     for line in lines[:OPEN_LINES]:
         style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
         text.append(f"{clean(line)}\n", style=style)
     text.rstrip()
+    if len(lines) > OPEN_LINES:
+        text.append(f"\n… {words.more_lines.format(count=len(lines) - OPEN_LINES)}", style="dim")
     return Padding(text, (0, 0, 0, 4))
 
 
@@ -231,7 +246,7 @@ def result_view(result: str, words: ChatWords) -> RenderableType:
         printed = "\n".join([str(found[name]) for name in ("stdout", "stderr") if found.get(name)])
         return _lines(f"{printed.rstrip()}\nexit {found['exitCode']}".strip(), words)
     if "\n@@ " in result:
-        return diff_view(result.splitlines())
+        return diff_view(result.splitlines(), words)
     return _lines(result, words)
 
 

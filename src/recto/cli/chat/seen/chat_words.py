@@ -46,6 +46,10 @@ class ChatWords:
     edit_arguments: str
     not_json: str
     aside: str
+    offered: str
+    sure_always: str
+    end_first: str
+    unsent: str
     always: str
     approved: str
     denied: str
@@ -141,6 +145,10 @@ WORDS: Mapping[Language, ChatWords] = {
         edit_arguments="The arguments, as JSON. Enter calls it with these, Esc goes back",
         not_json="That is no JSON object.",
         aside="{count} calls wait. /approve decides; a message denies them.",
+        offered="Something waits for your decision: Tab decides",
+        sure_always="{tool} is to ask no more in this thread? a once more: yes · Esc goes back",
+        end_first="A run is at work. Ctrl-C ends it; then you can go back.",
+        unsent="Not sent: {words}",
         always="{tool} asks no more in this thread.",
         approved="approved",
         denied="denied",
@@ -233,6 +241,10 @@ WORDS: Mapping[Language, ChatWords] = {
         edit_arguments="参数（JSON）。Enter 用它调用，Esc 返回",
         not_json="不是 JSON 对象。",
         aside="有 {count} 个调用在等。/approve 处理；发新消息等于拒绝。",
+        offered="有事等你决定：按 Tab 决定",
+        sure_always="{tool} 在这个对话里不再询问？再按一次 a 确认 · Esc 返回",
+        end_first="正在运行。先按 Ctrl-C 结束它，再回退。",
+        unsent="没有发出：{words}",
         always="本对话里 {tool} 不再询问。",
         approved="已允许",
         denied="已拒绝",

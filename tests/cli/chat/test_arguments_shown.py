@@ -1,0 +1,39 @@
+"""What a person reads of a call before they agree to it: all that it is made with."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from recto.cli.chat.seen.block_views import Pen, arguments_view
+from recto.cli.chat.seen.chat_words import WORDS
+from recto.conversation.json import Json
+
+LONG = "\n".join(f"line {number}" for number in range(203))
+CASES: list[tuple[Mapping[str, Json], list[str]]] = [
+    ({"filePath": "a.py", "content": "x = 1", "run": "rm"}, ["filePath: a.py", "run: rm", "+x = 1"]),
+    (
+        {"filePath": "a.py", "searchContent": "x", "replaceContent": "y", "content": "z"},
+        ["filePath: a.py", "content: z", "-x", "+y"],
+    ),
+    (
+        {"mode": 7, "edits": [{"filePath": "b.py", "content": "n"}, {"delete": "c.py"}]},
+        ["mode: 7", '@ {"filePath":"b.py"}', "+n", '@ {"delete":"c.py"}'],
+    ),
+    ({"edits": ["odd"]}, ['@ "odd"']),
+    ({"command": "ls", "timeout": 5}, ["ls", "timeout: 5"]),
+    ({"to": "Anna"}, ["to: Anna"]),
+]
+
+
+def seen(arguments: Mapping[str, Json]) -> list[str]:
+    drawn = Pen({"NO_COLOR": "1"}).draw(arguments_view(arguments, WORDS["en"]), 80)
+    return [line.strip() for line in drawn.splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize(("arguments", "lines"), CASES)
+def test_every_argument_is_shown(arguments: Mapping[str, Json], lines: list[str]) -> None:
+    assert seen(arguments) == lines
+
+
+def test_of_a_long_diff_it_is_told_how_many_lines_there_are_more() -> None:
+    assert "… 3 lines more" in seen({"filePath": "a.py", "content": LONG})[-1]
