@@ -144,7 +144,7 @@ def test_the_agent_that_was_named_answers_in_a_thread_of_the_list_and_a_new_one_
         terminal.press("enter")
         terminal.wait_for("\ncoder · ")
         terminal.say("/new")
-        terminal.wait_for(lambda screen: screen.endswith("\nhelper"))
+        assert "coder · " not in terminal.wait_for(lambda screen: screen.endswith("\nhelper"))
 
 
 def test_who_leaves_while_the_server_is_gone_can_and_is_told_what_was_not_sent(world: Chatting) -> None:

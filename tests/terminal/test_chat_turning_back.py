@@ -136,7 +136,7 @@ def test_what_is_typed_right_behind_a_list_is_typed_into_the_input(world: Chatti
         terminal.say("/agents")
         terminal.wait_for("Who answers?")
         terminal.send("\r/help\r")
-        terminal.wait_for_text("Enter sends, Alt-Enter")
+        assert "Who answers?" not in terminal.wait_for("/quit ")
 
 
 def test_what_waits_can_be_put_aside_and_decided_in_another_terminal(world: Chatting) -> None:

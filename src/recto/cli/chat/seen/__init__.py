@@ -5,4 +5,5 @@
 - `block_views`: how blocks and calls look
 - `answer_markdown`: Markdown as it looks
 - `chat_words`: what the terminal says to people
+- `held_output`: what is written, in whole frames
 """
