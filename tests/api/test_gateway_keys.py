@@ -314,6 +314,16 @@ def test_X3_what_goes_through_is_counted_as_every_call_is(server: Relaying):
     assert 'recto_runs_total{agent="gateway",outcome="done"}' in lines
 
 
-def test_X3_an_address_that_is_none_is_told_before_anything_is_served(tmp_path: Path):
-    with pytest.raises(NotStarted, match="ANTHROPIC_BASE_URL"), relaying_server(tmp_path, {"ANTHROPIC_BASE_URL": "x"}):
+def test_X3_an_address_that_is_none_is_told_before_anything_is_relayed(tmp_path: Path):
+    wrong = {"ANTHROPIC_BASE_URL": "x"}
+    with pytest.raises(NotStarted, match="ANTHROPIC_BASE_URL"), relaying_server(tmp_path, wrong, "gateway"):
         pass
+
+
+def test_X3_a_server_with_a_wrong_address_of_a_provider_serves_the_rest(tmp_path: Path):
+    wrong = {"ANTHROPIC_BASE_URL": "https://me:kept-secret@provider.example"}
+    with relaying_server(tmp_path, wrong) as server:
+        assert server.post(CHAT, BODY).status == 200
+        reply = server.post(MESSAGES, {**BODY, "max_tokens": 9})
+        error = cast("Mapping[str, Json]", reply.json["error"])
+        assert (reply.status, "Its log says why" in str(error["message"])) == (404, True)

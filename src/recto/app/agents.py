@@ -18,7 +18,7 @@ from recto.config.settings import ServerSettings
 from recto.errors import SettingsError
 from recto.models.choose import choose_model, with_defaults
 from recto.models.ports import Model
-from recto.models.upstream import Upstream, choose_upstreams
+from recto.models.upstream import Upstream, choose_providers, make_upstream
 from recto.models.wire_protocol import ProviderSdk
 from recto.sandbox.bubblewrap import command_program
 from recto.tools.commands.confinement import Confinement
@@ -143,7 +143,18 @@ def model_of(settings: ServerSettings, name: str) -> Model:
     return choose_model(name, os.environ, window=settings.work.window, timeouts=settings.timeouts)
 
 
-def upstreams_of(settings: ServerSettings) -> Mapping[ProviderSdk, Upstream]:
-    """Whom requests of other agents go to. Raises SettingsError where an address or a key is none."""
+def upstreams_of(settings: ServerSettings, *, gateway_only: bool) -> Mapping[ProviderSdk, Upstream]:
+    """Whom requests of other agents go to. One whose address or key is none is left out, as agents are.
+
+    Where nothing else is served, it raises SettingsError.
+    """
     timeouts = replace(settings.timeouts, first_byte=settings.gateway.first_byte)
-    return choose_upstreams(settings.model, os.environ, timeouts)
+    found = dict[ProviderSdk, Upstream]()
+    for sdk, provider in choose_providers(settings.model, os.environ).items():
+        try:
+            found[sdk] = make_upstream(provider, os.environ, timeouts)
+        except SettingsError as error:
+            if gateway_only:
+                raise
+            LOGGER.warning("The gateway does without %s: %s", provider.name, error)
+    return found

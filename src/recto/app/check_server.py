@@ -10,7 +10,7 @@ from recto.agents.agent import Agent
 from recto.api.access.auth import Authenticator, check_binding
 from recto.api.access.gate import GateRules
 from recto.api.route import CHAT
-from recto.app.agents import commands_in_words, load_agents_and_models, model_of, upstreams_of
+from recto.app.agents import commands_in_words, load_agents_and_models, model_of
 from recto.config.settings import ServerSettings
 from recto.config.zones import zone_of_server
 from recto.errors import SettingsError, raise_all
@@ -45,7 +45,6 @@ def check_values(settings: ServerSettings) -> None:
         partial(Authenticator, auth),
         partial(GateRules, **vars(settings.gate)),
         partial(model_of, settings, settings.model),
-        partial(upstreams_of, settings),
     ]
     checks += [partial(read_storage_url, settings.storage_url)] if settings.storage_url else []
     checks += [partial(parse_keys, settings.signing_keys)] if settings.signing_keys else []

@@ -133,7 +133,7 @@ def make_application(
         settings=settings,
         folder=folder,
         available=load_agents_and_models(settings),
-        upstreams=upstreams_of(settings),
+        upstreams=upstreams_of(settings, gateway_only=gateway_only),
         signer=make_signer(settings, settings.data, address),
         reached=reached,
         tracer=open_tracer(settings.traces, os.environ),

@@ -84,11 +84,8 @@ class Upstream:
             self._client = None
 
 
-def choose_upstreams(model: str, environment: Mapping[str, str], timeouts: Timeouts) -> dict[ProviderSdk, Upstream]:
-    """Whom to ask for each SDK: the provider of the server's own model, else one whose address is set, else the first.
-
-    One whose key is not set takes those of callers.
-    """
+def choose_providers(model: str, environment: Mapping[str, str]) -> Mapping[ProviderSdk, Provider]:
+    """Whom to ask for each SDK: who has the server's own model, else one whose address is set, else the first."""
     chosen = dict[ProviderSdk, Provider]()
     for provider in PROVIDERS:
         sdk = provider.protocol.sdk
@@ -96,9 +93,10 @@ def choose_upstreams(model: str, environment: Mapping[str, str], timeouts: Timeo
         is_set = not provider.needs_key and bool(environment.get(provider.url_setting))
         if sdk and (is_named or sdk not in chosen or (is_set and chosen[sdk].name != model.partition(":")[0])):
             chosen[sdk] = provider
-    return {sdk: _upstream(provider, environment, timeouts) for sdk, provider in chosen.items()}
+    return chosen
 
 
-def _upstream(provider: Provider, environment: Mapping[str, str], timeouts: Timeouts) -> Upstream:
+def make_upstream(provider: Provider, environment: Mapping[str, str], timeouts: Timeouts) -> Upstream:
+    """A provider to send requests on to; without a key, those of callers. A wrong address raises SettingsError."""
     endpoint = endpoint_of(replace(provider, needs_key=False), environment, timeouts)
     return Upstream(endpoint, needs_key=provider.needs_key)

@@ -40,6 +40,7 @@ NO_SERVER_KEY = (
     "This server has no key of its own for {provider}, so it cannot send your request on. Whoever runs it can set "
     "{setting}, or RECTO_GATEWAY_KEYS=callers to have everybody send their own."
 )
+NO_ADDRESS = "This server cannot send your request on: the address of the provider is wrong. Its log says why."
 CALLERS_ONLY = (
     "This gateway passes on the keys of its callers, and you came with a credential of this server. Send a key of "
     "{provider}, or have whoever runs it set RECTO_GATEWAY_KEYS=both."
@@ -58,6 +59,8 @@ def _answering_sdks(handler: SdkHandler) -> Handler:
         sdk, gateway = sdk_at(request.scope["path"], request.headers), backend_of(request).gateway
         if sdk is None or gateway is None:
             raise HTTPException(404)
+        if sdk not in gateway.parts.upstreams:
+            return sdk_refusal(sdk, 404, "no_address", NO_ADDRESS)
         try:
             return await handler(request, sdk, gateway)
         except WireError as error:
