@@ -28,7 +28,6 @@ from recto.api.problems import DOWN, RETRY_SECONDS, problem
 from recto.api.route import FORM_MEDIA, JSON_MEDIA, MERGE_MEDIA
 from recto.config.access_settings import GateSettings
 from recto.errors import RectoError, SettingsError, StoreBusy, StoreDown
-from recto.store.threads.thread_rows import ThreadsQuery
 
 LOGGER = logging.getLogger("recto.api")
 HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?", re.IGNORECASE)
@@ -219,6 +218,8 @@ class Gate:
         found = await self._authenticator.admit(credentials)
         if not isinstance(found, User) or not found.is_caller or request.scope["path"].startswith(GATEWAY):
             return found
+        from recto.store.threads.thread_rows import ThreadsQuery  # here: a check of settings needs no database
+
         try:
             listed = await backend_of(request).store.list_threads(found.name, ThreadsQuery(limit=1))
         except (StoreBusy, StoreDown):
