@@ -150,7 +150,7 @@ def chatted() -> Text:
         with Terminal(command, folder=folder, settings=settings, size=CHAT_SIZE) as terminal:
             terminal.wait_for("/help")
             terminal.say("Apples cost 3. Correct @prices.py, please.")
-            terminal.wait_for("filesystem-edit waits for you")
+            terminal.wait_for("y once")
             terminal.send("y")
             terminal.wait_for("as it was")
             terminal.wait_gone("Ctrl-C")

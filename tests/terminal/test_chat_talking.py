@@ -153,6 +153,7 @@ def test_rows_of_a_list_are_lines_however_long_they_are(world: Chatting) -> None
         for command, title in (("/agents", "Who answers?"), ("/rollback", "Go back"), ("/resume", "Go on with which")):
             terminal.say(command)
             terminal.wait_for(title)
+            terminal.wait_for("search:")
             rows = terminal.lines()[terminal.row(title) + 1 : terminal.row("search:")]
             assert rows
             assert all(line.startswith(("❯ ", "  ")) for line in rows), rows
