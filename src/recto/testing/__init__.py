@@ -8,6 +8,7 @@
 - `answer_bytes`: their bytes on each wire
 - `model_server`: a model server that answers from a script
 - `process`: a Recto server as a process of its own
+- `warm_process`: processes forked from one that has imported the server
 - `kept_streams`: what was read of runs, kept for stock clients to read it again
 - `client`: a plain client of such a server
 - `crashing`: a server that ends itself as `kill -9` would, at a named point of a run

@@ -12,9 +12,10 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Self
+from typing import Self
 
 from recto.testing.client import TOKEN
+from recto.testing.warm_process import WarmProcess, can_fork
 
 LISTENING = re.compile(r"listening on (http://[^\s#]+)")
 START_SECONDS = 60.0
@@ -43,12 +44,12 @@ class ServerProcess:
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], *, token: str | None = TOKEN) -> None:
-        self._command = [sys.executable, "-m", *command]
+        self._command = list(command)
         clean = {name: value for name, value in os.environ.items() if not name.startswith("RECTO_")}
         own = {} if token is None else {"RECTO_TOKEN": token}
         self._environment = {**clean, **own, **environment}
-        self._process: subprocess.Popen[bytes] | None = None
-        self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the process is
+        self._process: subprocess.Popen[bytes] | WarmProcess | None = None
+        self._output = tempfile.NamedTemporaryFile(prefix="recto-server-")  # noqa: SIM115 - closed when the process is
         self.url = ""
 
     @classmethod
@@ -57,9 +58,7 @@ class ServerProcess:
         return cls(["recto", "serve", "--port", "0", "--data", str(data), *flags], environment, token=token)
 
     def __enter__(self) -> Self:
-        self._process = subprocess.Popen(  # noqa: S603 - our own module
-            self._command, stdout=self._output, stderr=subprocess.STDOUT, env=self._environment
-        )
+        self._process = self._start()
         until = time.monotonic() + START_SECONDS
         ended = None
         while ended is None and time.monotonic() < until:
@@ -74,6 +73,13 @@ class ServerProcess:
         said = self.output
         self._output.close()
         raise NotStarted(ended, said)
+
+    def _start(self) -> subprocess.Popen[bytes] | WarmProcess:
+        if can_fork(self._environment):
+            return WarmProcess(self._command, self._environment, Path(self._output.name))
+        return subprocess.Popen(  # noqa: S603 - our own module
+            [sys.executable, "-m", *self._command], stdout=self._output, stderr=subprocess.STDOUT, env=self._environment
+        )
 
     def __exit__(self, *_: object) -> None:
         self.kill()
@@ -90,7 +96,7 @@ class ServerProcess:
         return self._running.pid
 
     @property
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running(self) -> subprocess.Popen[bytes] | WarmProcess:
         if self._process is None:
             raise RuntimeError("The server was not started: use it in a with statement.")
         return self._process
