@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Self, TypeAlias
 
+from tests.waiting import settle, wait_until
+
 # Writes an answer; once it returns the connection is closed.
 Answering: TypeAlias = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
@@ -30,8 +32,7 @@ class Web:
         self._server.close()
         for writer in tuple(self._writers):
             writer.transport.abort()
-        while self._writers:
-            await asyncio.sleep(0)
+        await wait_until(lambda: not self._writers, "the connections to end")
         await self._server.wait_closed()
 
     @property
@@ -78,7 +79,7 @@ def leading(location: str, *headers: str, status: str = "302 Found") -> bytes:
     return http(b"", f"Location: {location}", *headers, status=status)
 
 
-def endless(head: bytes, piece: bytes, pause: float = 0.0) -> Answering:
+def endless(head: bytes, piece: bytes, after_piece: Callable[[], None] = lambda: None) -> Answering:
     """An answer that begins so, and goes on with the same for ever."""
 
     async def answer(writer: asyncio.StreamWriter) -> None:
@@ -86,7 +87,8 @@ def endless(head: bytes, piece: bytes, pause: float = 0.0) -> Answering:
         while True:
             writer.write(piece)
             await writer.drain()
-            await asyncio.sleep(pause)
+            after_piece()
+            await settle()
 
     return answer
 

@@ -4,52 +4,67 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.document import Element, text_of
+from recto.conversation.document import KINDS, Element, text_of
 from recto.files.documents.cached_document import CachedDocument
+from recto.files.documents.document_cache import DocumentCache
 from recto.files.documents.document_index import MARK_BYTES, Index, set_elements
 from recto.files.parsing.ports import DocumentEnd, FoundElements, Opened
 from tests.files.scripted_cache import ONE, ended, page, pieces, reading, scripted_cache
+from tests.waiting import settle
 
 TEXTS = st.text(alphabet="aé中🙂\n", max_size=12) | st.integers(0, 9_000).map(lambda count: "aé中" * count)
-PAGES = st.lists(st.lists(TEXTS, max_size=5), min_size=1, max_size=4)
+ELEMENTS = st.builds(Element, kind=st.sampled_from([kind for kind in KINDS if kind != "page"]), text=TEXTS)
 
 
-@settings(max_examples=40)
 @given(
-    texts=PAGES,
+    parts=st.lists(st.lists(ELEMENTS, max_size=5), max_size=4),
     has_note=st.booleans(),
     span=st.tuples(st.integers(-1, 5), st.integers(0, 4)),
     step=st.sampled_from([1, 2, 3, 10]),
 )
-def test_F5_windows_of_pages_put_together_are_the_pages(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[list[str]], has_note: bool, span: tuple[int, int], step: int
+def test_F5_windows_and_pages_put_together_are_the_document(
+    tmp_path_factory: pytest.TempPathFactory,
+    parts: list[list[Element]],
+    has_note: bool,
+    span: tuple[int, int],
+    step: int,
 ):
     first, last = span[0], sum(span)
-    pages = [
-        (Element(kind="page", text="", page=n), *[Element(kind="paragraph", text=text, page=n) for text in part])
-        for n, part in enumerate(texts, start=1)
-    ]
+    pages = [(Element(kind="page", text="", page=n), *part) for n, part in enumerate(parts, start=1)]
     note = (Element(kind="note", text="before"),) * has_note
     found = [
         FoundElements(elements=note),
         *[FoundElements(elements=part, pages=n) for n, part in enumerate(pages, start=1)],
     ]
-    noted = enumerate([(*note, *pages[0]), *pages[1:]], start=1)
-    expected = [one for n, part in noted if first <= n <= last for one in part]
+    noted = [(*note, *pages[0]), *pages[1:]] if pages else []
+    expected = [one for n, part in enumerate(noted, start=1) if first <= n <= last for one in part]
     place = scripted_cache(tmp_path_factory.mktemp("documents"), Opened(unit="page"), *found, DocumentEnd())
 
-    async def check() -> None:
-        documents = place.open()
-        await check_pages(await documents.open(ONE, pieces), first, last, expected, step)
+    async def check(documents: DocumentCache) -> None:
+        document = await documents.open(ONE, pieces)
+        await check_whole(document, [*note, *[one for part in pages for one in part]], len(pages), step)
+        await check_pages(document, first, last, expected, step)
         await ended(documents)
-        again = place.open()
-        await check_pages(await again.open(ONE, pieces), first, last, expected, step)
-        await again.close()
 
-    asyncio.run(check())
+    async def check_twice() -> None:
+        await check(place.open())
+        await check(place.open())
+
+    asyncio.run(check_twice())
+
+
+async def check_whole(document: CachedDocument, elements: list[Element], pages: int, splits: int) -> None:
+    text, extent = text_of(elements), await document.whole()
+    size = len(text) // splits + 1
+    windows = [await document.characters(start, size) for start in range(0, len(text) + 1, size)]
+    assert "".join(window.text for window in windows) == text
+    assert (extent.characters, extent.elements, extent.pages) == (len(text), len(elements), pages)
+    assert [*await document.elements(0, 3), *await document.elements(3, 10**6)] == elements
+    if pages:
+        assert (await document.pages(1, pages)).text == text
 
 
 async def check_pages(document: CachedDocument, first: int, last: int, expected: list[Element], step: int) -> None:
@@ -77,7 +92,7 @@ async def test_F5_the_beginning_of_a_page_is_there_before_its_end(tmp_path: Path
     elements = await document.page_elements(2, 2, 1, 1)
     assert ([one.text for one in elements.elements], elements.length) == (["half"], None)
     waiting = asyncio.create_task(document.page_elements(2, 2, 1, 2))
-    await asyncio.sleep(0)
+    await settle()
     assert not waiting.done()
     gate.set()
     assert (len((await waiting).elements), (await waiting).length) == (1, 2)
@@ -86,17 +101,18 @@ async def test_F5_the_beginning_of_a_page_is_there_before_its_end(tmp_path: Path
     await ended(documents)
 
 
-async def test_F5_nobody_waits_for_elements_of_pages_that_a_text_does_not_have(tmp_path: Path):
+async def test_F5_nobody_waits_for_pages_that_a_text_does_not_have(tmp_path: Path):
     documents = scripted_cache(
         tmp_path, Opened(), FoundElements(elements=(Element(kind="text", text="abc"),)), asyncio.Event()
     ).open()
     document = await reading(documents)
     await document.characters(0, 3)
+    assert (await document.pages(1, 1)).text == ""
     assert not (await document.page_elements(1, 1, 0, 5)).elements
     await documents.close()
 
 
-def test_D9_of_long_elements_no_more_bytes_are_read_than_those_wanted_and_a_mark():
+def test_D9_no_more_bytes_are_read_than_those_wanted_and_a_mark():
     index = Index()
     for _ in range(20):
         long = [Element(kind="rows", text="x" * 50_000, page=1)] * 10
@@ -105,5 +121,7 @@ def test_D9_of_long_elements_no_more_bytes_are_read_than_those_wanted_and_a_mark
     assert 100_000 < reach.end - reach.start < 102_000 + 2 * MARK_BYTES
     short = Index()
     short.add(set_elements([Element(kind="paragraph", text="x")] * 5_000, short.lengths, 0))
-    reach = short.elements_reach(2_500, 2_501)
-    assert reach.end - reach.start < 2 * MARK_BYTES
+    for reach in (short.elements_reach(2_500, 2_501), short.text_reach(2_500, 2_501)):
+        assert reach.end - reach.start < 2 * MARK_BYTES
+    reach = index.text_reach(4_000_000, 4_020_000)
+    assert reach.end - reach.start < 20_000 + 4 * MARK_BYTES

@@ -10,14 +10,11 @@ import pytest
 
 from recto.config.file_settings import DocumentSettings
 from recto.conversation.attachment import Attachment
-from recto.conversation.document import Element, Excerpt, Extent, text_of
+from recto.conversation.document import Excerpt, Extent, text_of
 from recto.errors import FileRefused, StorageDown
-from recto.files.documents.document_cache import DocumentCache
-from recto.files.parsing.pool.parser_pool import Parsers
 from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Opened
-from tests.files.scripted_cache import NOON, ONE, ended, page, pdf, pieces, reading, scripted_cache, settled, text_in
-
-DOCUMENTS = Path(__file__).resolve().parents[1] / "documents"
+from tests.files.scripted_cache import ONE, ended, page, pdf, pieces, reading, scripted_cache, settled, text_in
+from tests.waiting import settle
 
 
 async def test_F5_the_first_page_is_there_before_the_last(tmp_path: Path):
@@ -39,7 +36,7 @@ async def test_F5_the_first_page_is_there_before_the_last(tmp_path: Path):
     assert (await document.characters(2, 6)).text == "age 1]"
     assert [one.text for one in await document.elements(1, 1)] == ["first"]
     waiting = asyncio.create_task(document.pages(2, 2))
-    await asyncio.sleep(0)
+    await settle()
     assert not waiting.done()
     gate.set()
     assert (await waiting).text == "\n\n[page 2]\n\nlast"
@@ -54,7 +51,7 @@ async def test_F5_a_page_is_done_when_the_next_begins(tmp_path: Path):
     document = await reading(documents)
     assert (await document.pages(1, 1)).text == "[page 1]\n\na"
     waiting = asyncio.create_task(document.pages(1, 2))
-    await asyncio.sleep(0)
+    await settle()
     assert not waiting.done()
     await documents.close()
     assert "stopping" in (await waiting).text
@@ -81,16 +78,6 @@ async def test_D3_all_who_ask_share_one_reading_which_goes_on_when_they_are_gone
     await again.close()
 
 
-async def test_D3_nobody_has_to_wait_for_a_reading_to_go_on(tmp_path: Path):
-    gate = asyncio.Event()
-    place = scripted_cache(tmp_path, Opened(unit="page"), page(1, "a"), gate, page(2, "b"), DocumentEnd())
-    documents = place.open()
-    assert (await (await reading(documents)).characters(0, 4)).text == "[pag"
-    gate.set()
-    await ended(documents)
-    assert len(place.kept()) == 1
-
-
 async def test_D3_users_share_nothing_and_a_users_threads_all(tmp_path: Path):
     place = scripted_cache(tmp_path, *pdf(1))
     documents = place.open()
@@ -102,31 +89,22 @@ async def test_D3_users_share_nothing_and_a_users_threads_all(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("other", "settings"),
     [
-        replace(ONE, sha256="bb" * 32),
-        replace(ONE, mime_type="text/plain"),
+        (replace(ONE, sha256="bb" * 32), DocumentSettings()),
+        (replace(ONE, mime_type="text/plain"), DocumentSettings()),
+        (ONE, DocumentSettings(ocr="eng")),
+        (ONE, DocumentSettings(limits=replace(DocumentSettings().limits, pages=1))),
     ],
 )
-async def test_D3_other_bytes_or_another_format_are_read_anew(tmp_path: Path, other: Attachment):
+async def test_D3_other_bytes_formats_languages_or_limits_are_read_anew(
+    tmp_path: Path, other: Attachment, settings: DocumentSettings
+):
     place = scripted_cache(tmp_path, *pdf(1))
-    documents = place.open()
-    await text_in(documents)
-    await text_in(documents, other)
-    assert len(place.script.asked) == 2
-    await ended(documents)
-
-
-@pytest.mark.parametrize(
-    "other",
-    [DocumentSettings(ocr="eng"), DocumentSettings(limits=replace(DocumentSettings().limits, pages=1))],
-)
-async def test_D3_other_languages_or_limits_read_it_anew(tmp_path: Path, other: DocumentSettings):
-    place = scripted_cache(tmp_path, *pdf(1))
-    for settings in (place.settings, other):
-        place.settings = settings
+    for one, chosen in ((ONE, place.settings), (other, settings)):
+        place.settings = chosen
         documents = place.open()
-        await text_in(documents)
+        await text_in(documents, one)
         await ended(documents)
     assert len(place.script.asked) == 2
 
@@ -194,16 +172,15 @@ async def test_D7_what_came_before_a_failure_stays_for_a_while_and_says_so(tmp_p
     assert place.names() == []
 
 
-async def test_D7_a_reading_that_just_stops_is_a_failure(tmp_path: Path):
-    documents = scripted_cache(tmp_path, Opened()).open()
-    with pytest.raises(FileRefused, match="ended before"):
-        await text_in(documents)
-    await ended(documents)
-
-
-async def test_D7_an_error_nobody_thought_of_keeps_nobody_waiting(tmp_path: Path):
-    documents = scripted_cache(tmp_path, Opened(), ZeroDivisionError("odd")).open()
-    with pytest.raises(ZeroDivisionError):
+@pytest.mark.parametrize(
+    ("steps", "error", "words"),
+    [([], FileRefused, "ended before"), ([ZeroDivisionError("odd")], ZeroDivisionError, "odd")],
+)
+async def test_D7_a_reading_that_stops_or_fails_unexpectedly_keeps_nobody_waiting(
+    tmp_path: Path, steps: list[Exception], error: type[Exception], words: str
+):
+    documents = scripted_cache(tmp_path, Opened(), *steps).open()
+    with pytest.raises(error, match=words):
         await text_in(documents)
     await ended(documents)
 
@@ -214,7 +191,7 @@ async def test_D3_closing_ends_what_is_read_and_tells_who_waits(tmp_path: Path):
     waiting = asyncio.create_task(text_in(documents))
     await place.script.begun.wait()
     at_once = asyncio.create_task(text_in(documents, replace(ONE, sha256="cc" * 32)))
-    await asyncio.sleep(0)
+    await settle(1)
     await documents.close()
     for task in (waiting, at_once):
         with pytest.raises(FileRefused, match="stopping"):
@@ -239,15 +216,14 @@ async def test_D3_only_so_many_indexes_are_in_memory_and_readers_of_others_go_on
     await ended(documents)
 
 
-@pytest.mark.parametrize("turns", range(12))
-async def test_D3_however_far_it_is_closing_leaves_nothing_half_written(tmp_path: Path, turns: int):
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 12])
+async def test_D3_however_far_it_is_closing_leaves_nothing_half_written(tmp_path: Path, count: int):
     place = scripted_cache(
         tmp_path, Opened(unit="page"), *[page(n, "中文" * 9_000) for n in range(1, 9)], asyncio.Event()
     )
     documents = place.open()
     document = await documents.open(ONE, pieces)
-    while document.extent.elements < turns:
-        await asyncio.sleep(0)
+    await document.elements(0, count)
     await documents.close()
     assert place.names() == []
     if document.found_any:
@@ -269,40 +245,3 @@ async def test_F5_what_a_document_does_not_have_is_empty(tmp_path: Path):
     assert (await document.characters(0, -1)).text == ""
     assert await document.elements(99, 5) == ()
     await ended(documents)
-
-
-async def test_F5_a_text_has_no_pages_and_nobody_waits_for_them(tmp_path: Path):
-    documents = scripted_cache(
-        tmp_path, Opened(), FoundElements(elements=(Element(kind="text", text="abc"),)), asyncio.Event()
-    ).open()
-    document = await reading(documents)
-    assert (await document.characters(0, 3)).text == "abc"
-    assert (await document.pages(1, 1)).text == ""
-    await documents.close()
-
-
-@pytest.mark.full
-async def test_D3_documents_are_read_in_children_and_kept(tmp_path: Path):
-    data = (DOCUMENTS / "long.pdf").read_bytes()
-
-    async def bytes_of_it() -> AsyncGenerator[bytes]:
-        yield data
-
-    async def nothing() -> AsyncGenerator[bytes]:
-        raise AssertionError("it is read again")
-        yield b""
-
-    parsers = Parsers()
-    documents = DocumentCache(tmp_path, parsers, clock=lambda: NOON)
-    document = await documents.open(ONE, bytes_of_it)
-    first = await document.pages(1, 1)
-    assert first.text.startswith("[page 1]")
-    assert (await document.pages(299, 300)).last_page == 300
-    extent = await document.whole()
-    assert (extent.pages, extent.page_count) == (300, 300)
-    text = (await document.characters(0, extent.characters)).text
-    await ended(documents)
-    again = DocumentCache(tmp_path, parsers, clock=lambda: NOON)
-    assert (await (await again.open(ONE, nothing)).characters(0, 10**9)).text == text
-    await ended(again)
-    await parsers.close()

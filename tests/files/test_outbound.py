@@ -17,7 +17,9 @@ from recto.config.file_settings import OutboundSettings
 from recto.errors import FileRefused, LimitReached, SettingsError
 from recto.files.fetch.outbound import Outbound
 from tests.files.a_web import Answering, Web, endless, http, leading, stalling
+from tests.files.loop_clock import LoopClock
 from tests.files.resolver import Table, TableResolver, TurningResolver
+from tests.waiting import settle, wait_until
 
 OPEN, FORBIDDEN = "127.0.0.1", "127.0.0.2"
 NAMES: Table = {
@@ -29,8 +31,8 @@ NAMES: Table = {
     "nothing.example": [[]],
 }
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 USUAL = OutboundSettings(file_bytes=10_000)
-QUICK = OutboundSettings(seconds=0.4, connect_seconds=0.3, idle_seconds=0.3, file_bytes=10_000)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,10 +137,17 @@ async def test_D7_proxies_of_the_environment_are_not_used(world: World, monkeypa
 # Where nothing is fetched from
 
 
-@pytest.mark.parametrize("host", [FORBIDDEN, "inside.example", "mixed.example", "mapped.example", "[::1]", "[::]"])
-async def test_D7_an_address_that_is_not_public_is_never_connected_to(world: World, host: str):
-    for port in (world.inside.port, world.web.port):
-        assert await world.code(f"http://{host}:{port}/") == "private_address"
+async def test_D7_an_address_that_is_not_public_is_never_connected_to_and_all_are_told_alike(world: World):
+    names = ["inside.example", "mixed.example", "mapped.example"]
+    addresses = [FORBIDDEN, "127.0.0.3", "10.0.0.1", "169.254.169.254", "[fd00:ec2::254]", "[::1]", "[::]"]
+    texts = set[str]()
+    for host in [*names, *addresses]:
+        for port in (world.inside.port, world.web.port):
+            error = await world.refused(f"http://{host}:{port}/")
+            assert error.code == "private_address"
+            texts.add(str(error).replace(host.strip("[]"), "HOST"))
+    assert len(texts) == 1
+    assert FORBIDDEN not in texts.pop()
     assert world.web.accepted == 0
 
 
@@ -161,24 +170,6 @@ async def test_D7_names_are_looked_up_in_threads_of_their_own(world: World):
 def test_C2_a_network_that_is_none_stops_the_start(network: str):
     with pytest.raises(SettingsError, match=r"fetch_networks.*10\.0\.0\.0/8"):
         Outbound(allowance=(network,))
-
-
-async def test_D7_all_forbidden_addresses_are_told_alike_whether_somebody_listens_there_or_not(world: World):
-    hosts = [
-        "inside.example",
-        "mixed.example",
-        FORBIDDEN,
-        "127.0.0.3",
-        "10.0.0.1",
-        "169.254.169.254",
-        "[fd00:ec2::254]",
-    ]
-    text = set[str]()
-    for host in hosts:
-        error = await world.refused(f"http://{host}:{world.inside.port}/")
-        text.add(str(error).replace(host.strip("[]"), "HOST"))
-    assert len(text) == 1
-    assert FORBIDDEN not in text.pop()
 
 
 async def test_D7_a_name_that_stands_for_another_address_after_a_redirect_is_not_followed(world: World):
@@ -246,7 +237,8 @@ async def test_D7_what_cannot_be_reached_says_so(world: World):
     assert await world.code(world.url(host="unknown.example")) == "unreachable"
     assert await world.code(world.url(host="nothing.example")) == "unreachable"
     # It never begins to speak TLS.
-    assert await world.code(f"https://files.example:{world.web.port}/", world.outbound(QUICK)) == "unreachable"
+    hasty = world.outbound(OutboundSettings(connect_seconds=0.05))
+    assert await world.code(f"https://files.example:{world.web.port}/", hasty) == "unreachable"
 
 
 @pytest.mark.parametrize("status", ["404 Not Found", "500 Oops", "206 Partial Content", "204 No Content"])
@@ -268,20 +260,8 @@ async def test_D7_a_length_beyond_the_limit_is_refused_before_anything_is_read(w
 async def test_D7_an_endless_body_is_read_up_to_the_limit(world: World):
     world.web.answers["/endless"] = endless(HEAD + b"\r\n", b"x" * 1_000)
     assert await world.code(world.url("/endless")) == "too_large"
-    world.web.answers["/chunked"] = endless(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"5\r\nhello\r\n")
+    world.web.answers["/chunked"] = endless(CHUNKED, b"5\r\nhello\r\n")
     assert await world.code(world.url("/chunked")) == "too_large"
-
-
-async def test_D7_a_body_shorter_than_it_says_is_no_file(world: World):
-    world.web.answers["/short"] = http(b"half", length=100)
-    assert await world.code(world.url("/short")) == "unreachable"
-    world.web.answers["/chunked"] = HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhel"
-    assert await world.code(world.url("/chunked")) == "unreachable"
-
-
-async def test_D7_a_body_longer_than_it_says_is_no_file(world: World):
-    world.web.answers["/lying"] = http(b"hello" + b"x" * 20, length=5)
-    assert await world.code(world.url("/lying")) == "unreachable"
 
 
 async def test_D7_what_comes_compressed_is_refused_so_no_bomb_is_opened(world: World):
@@ -293,59 +273,54 @@ async def test_D7_what_comes_compressed_is_refused_so_no_bomb_is_opened(world: W
 
 
 @pytest.mark.parametrize(
-    "head", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 ", b"", b"HTTP/1.1 302 Found\r\nLocation: /"]
-)
-async def test_D7_endless_headers_are_not_read_on(world: World, head: bytes):
-    piece = b"X: y\r\n" if head.endswith(b"\n") else b"x" * 100
-    world.web.answers["/endless"] = endless(head, piece)
-    assert await world.code(world.url("/endless")) == "unreachable"
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
     "answer",
     [
-        stalling(b""),
-        stalling(HEAD),
-        stalling(HEAD + b"Content-Length: 10\r\n\r\nhalf"),
-        endless(HEAD + b"\r\n", b"x", 0.02),
-        endless(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n", 0.02),
-        endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n", 0.02),
+        *(http(b"half", length=100), CHUNKED + b"5\r\nhel", http(b"hello" + b"x" * 20, length=5)),
+        *(b"\x16\x03\x01\0", b"SSH-2.0-x\r\n\r\n", b"HTTP/1.1 abc\r\n\r\n", b"\r\n\r\n\r\n", b""),
+        endless(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"),
+        endless(b"HTTP/1.1 200 OK\r\nX: ", b"x" * 100),
+        endless(b"HTTP/1.1 302 Found\r\nLocation: /", b"x" * 100),
+        *(endless(b"HTTP/1.1 ", b"x" * 100), endless(b"", b"x" * 100)),
     ],
 )
-async def test_D7_whoever_is_slow_is_left(world: World, answer: Answering):
-    world.web.answers["/slow"] = answer
-    assert await world.code(world.url("/slow"), world.outbound(QUICK)) == "too_slow"
+async def test_D7_a_body_of_another_length_and_what_is_no_answer_are_no_file(world: World, answer: bytes | Answering):
+    world.web.answers["/broken"] = answer
+    assert await world.code(world.url("/broken")) == "unreachable"
 
 
-async def test_D7_silence_ends_a_fetch_long_before_its_time(world: World):
-    world.web.answers["/slow"] = stalling(HEAD + b"Content-Length: 10\r\n\r\nhalf")
-    patient = OutboundSettings(seconds=60, idle_seconds=0.1)
-    async with asyncio.timeout(10):
-        assert await world.code(world.url("/slow"), world.outbound(patient)) == "too_slow"
-
-
-@pytest.mark.full
-async def test_D7_redirects_share_one_deadline(world: World):
-    world.web.answers |= {f"/{place}": _after(0.12, leading(f"/{place + 1}")) for place in range(6)}
-    assert await world.code(world.url("/0"), world.outbound(QUICK)) == "too_slow"
-
-
-def _after(seconds: float, answer: bytes) -> Answering:
-    async def late(writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(seconds)
-        writer.write(answer)
-        await writer.drain()
-
-    return late
+@pytest.mark.parametrize("head", [b"", HEAD, HEAD + b"Content-Length: 10\r\n\r\nhalf"])
+async def test_D7_silence_ends_a_fetch_long_before_its_time(world: World, head: bytes):
+    world.web.answers["/slow"] = stalling(head)
+    patient = OutboundSettings(seconds=3_600, idle_seconds=0.05)
+    assert await world.code(world.url("/slow"), world.outbound(patient)) == "too_slow"
 
 
 @pytest.mark.parametrize(
-    "junk", [b"\x16\x03\x01\0", b"SSH-2.0-x\r\n\r\n", b"HTTP/1.1 abc\r\n\r\n", b"\r\n\r\n\r\n", b""]
+    ("head", "piece"),
+    [(HEAD + b"\r\n", b"x"), (b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"), (b"", b"HTTP/1.1 100 Continue\r\n\r\n")],
 )
-async def test_D7_what_is_no_answer_is_told_as_such(world: World, junk: bytes):
-    world.web.answers["/junk"] = junk
-    assert await world.code(world.url("/junk")) == "unreachable"
+async def test_D7_whoever_sends_bit_by_bit_has_no_more_time(
+    world: World, monkeypatch: pytest.MonkeyPatch, head: bytes, piece: bytes
+):
+    clock = LoopClock(monkeypatch)
+    world.web.answers["/slow"] = endless(head, piece, lambda: clock.advance(1))
+    assert await world.code(world.url("/slow")) == "too_slow"
+
+
+async def test_D7_redirects_share_one_deadline(world: World, monkeypatch: pytest.MonkeyPatch):
+    clock = LoopClock(monkeypatch)
+
+    def late(answer: bytes) -> Answering:
+        async def write(writer: asyncio.StreamWriter) -> None:
+            clock.advance(USUAL.seconds * 0.4)
+            writer.write(answer)
+            await writer.drain()
+
+        return write
+
+    world.web.answers |= {f"/{place}": late(leading(f"/{place + 1}")) for place in range(3)}
+    world.web.answers["/3"] = http(b"too late")
+    assert await world.code(world.url("/0"), world.outbound(USUAL)) == "too_slow"
 
 
 # How many
@@ -394,9 +369,8 @@ async def test_D7_a_dns_that_hangs_for_one_user_leaves_the_others_their_threads(
             assert [piece async for piece in got.pieces] == [b"hello"]
     finally:
         answered.set()
-    async with asyncio.timeout(10):
-        while not await has_room(world, outbound):
-            await asyncio.sleep(0)
+    while not await has_room(world, outbound):
+        await settle(1)
 
 
 async def has_room(world: World, outbound: Outbound) -> bool:
@@ -413,12 +387,10 @@ async def test_D7_a_lookup_that_fails_when_nobody_waits_is_no_fault_of_ours(worl
     outbound = world.outbound(OutboundSettings(connect_seconds=0.05, of_user=1), resolver)
     assert await world.code(world.url(), outbound) == "unreachable"
     resolver.answer.set()
-    async with asyncio.timeout(10):
-        while resolver.ended == 0:
-            await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    await wait_until(lambda: resolver.ended)
+    await settle()
     assert await world.code(world.url(), outbound) == "unreachable"
-    gc.collect()
+    gc.collect(1)
     assert problems == []
 
 

@@ -31,14 +31,6 @@ async def test_D9_a_file_is_read_by_its_path_as_text_and_as_elements():
 
 
 @pytest.mark.full
-async def test_D9_bytes_are_read_by_their_name():
-    document = await read_document("姓名,生日\n张三,1990\n".encode("gb18030"), name="people.csv")
-    assert document.text == "| 姓名 | 生日 |\n| --- | --- |\n| 张三 | 1990 |"
-    assert document.elements[0].rows == (("姓名", "生日"), ("张三", "1990"))
-    assert document.page_count is None
-
-
-@pytest.mark.full
 async def test_D7_a_document_is_held_to_its_limits():
     with pytest.raises(FileRefused, match="bytes") as raised:
         await read_document(str(DOCUMENTS / "long.pdf"), limits=ParseLimits(file_bytes=100))

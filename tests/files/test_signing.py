@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recto.files.urls.signing import FILES, Signer, SigningKey
@@ -36,18 +36,16 @@ def test_P9_a_request_is_read_by_its_path_and_query_as_they_were_sent():
     assert SIGNER.read_target(b"/prefix" + target, NOW) is None
 
 
-@pytest.mark.parametrize("place", range(len(URL) + 1))
-def test_P9_a_url_with_one_byte_more_less_or_other_is_refused(place: int):
-    before, after = URL[:place], URL[place:]
-    others = [chr(code) for code in range(256)]
-    changed = [before + other + after for other in others]
-    changed += [before + other + after[1:] for other in others if other != after[:1]]
-    changed += [before + after[1:]] * (place < len(URL))
-    accepted = [url for url in changed if url != URL and SIGNER.read_url(url, NOW) is not None]
-    assert accepted == []
+@pytest.mark.parametrize("change", ["more", "other"])
+def test_P9_a_url_with_one_byte_more_less_or_other_is_refused(change: str):
+    others = ["", *map(chr, range(256))]
+    skipped = 0 if change == "more" else 1
+    changed = [URL[:place] + other + URL[place + skipped :] for place in range(len(URL) + 1) for other in others]
+    assert [url for url in changed if url != URL and SIGNER.read_url(url, NOW) is not None] == []
 
 
 @given(st.text() | st.text(alphabet=URL, max_size=len(URL) + 5))
+@example("\ud800")
 def test_P9_no_text_but_a_signed_url_is_accepted_and_none_breaks_the_reader(text: str):
     assert SIGNER.read_url(text, NOW) is None or text == URL
     assert SIGNER.read_url(URL + text, NOW) is None or text == ""
@@ -58,11 +56,6 @@ def test_P9_no_text_but_a_signed_url_is_accepted_and_none_breaks_the_reader(text
 def test_P9_no_bytes_but_a_signed_target_are_accepted(target: bytes):
     assert SIGNER.read_target(target, NOW) is None
     assert SIGNER.read_target(FILES.encode() + target, NOW) is None
-
-
-def test_P9_a_lone_surrogate_in_a_url_is_refused():
-    assert SIGNER.read_url(URL + "\ud800", NOW) is None
-    assert SIGNER.read_url("\ud800" + URL[1:], NOW) is None
 
 
 def test_P9_a_url_signed_with_another_key_is_refused_even_under_our_keys_id():
@@ -78,18 +71,12 @@ def test_P9_after_a_rotation_the_new_key_signs_and_the_old_one_is_still_read():
     assert Signer([OTHER], lambda: BASE).read_url(URL, NOW) is None
 
 
-def test_P9_a_url_of_another_server_is_not_ours():
-    elsewhere = Signer([KEY], lambda: "https://recto.example:8444")
-    assert SIGNER.read_url(elsewhere.url(ID, "a.pdf", LATER), NOW) is None
-
-
-def test_P9_the_address_is_asked_for_each_time():
-    base = ["http://one"]
+def test_P9_a_url_of_another_server_is_not_ours_and_the_address_is_asked_for_each_time():
+    base = ["https://recto.example:8444"]
     signer = Signer([KEY], lambda: base[0])
-    base[0] = "http://two/"
-    url = signer.url(ID, "a.pdf", LATER)
-    assert url.startswith("http://two/api/v1/")
-    assert signer.read_url(url, NOW) == ID
+    assert SIGNER.read_url(signer.url(ID, "a.pdf", LATER), NOW) is None
+    base[0] = BASE
+    assert SIGNER.read_url(signer.url(ID, "a.pdf", LATER), NOW) == ID
 
 
 def test_P10_a_page_has_the_same_url_for_a_day_and_it_is_valid_for_one_or_two():

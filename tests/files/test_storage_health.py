@@ -6,6 +6,7 @@ import pytest
 
 from recto.errors import StorageDown
 from recto.files.storage.storage_health import HOLDS_SECONDS, StorageHealth
+from tests.waiting import settle
 
 
 class FakeStorage:
@@ -59,8 +60,7 @@ async def test_C3_many_who_want_to_know_at_once_ask_once_and_hear_the_same():
     storage.problem = "unplugged"
     storage.answers.clear()
     asking = [asyncio.create_task(health.check()) for _ in range(20)]
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    await settle()
     storage.answers.set()
     heard = await asyncio.gather(*asking, return_exceptions=True)
     assert [type(one) for one in heard] == [StorageDown] * 20
@@ -76,5 +76,5 @@ async def test_C3_one_that_does_not_answer_is_down_and_is_not_asked_a_second_tim
             await health.check()
     assert storage.asked == 1
     storage.answers.set()
-    await asyncio.sleep(0)
+    await settle()
     await health.check()

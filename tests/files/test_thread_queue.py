@@ -2,13 +2,14 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import ExitStack
 
 import pytest
 
 from recto.errors import StorageDown
 from recto.files.storage.thread_queue import AHEAD, ThreadQueue
+from tests.waiting import settle, wait_until
 
 # More than the pool that all share ever has.
 MANY = 50
@@ -37,21 +38,15 @@ async def test_P9_who_brings_work_goes_on_while_it_is_done(gate: threading.Event
     assert done == ["next is brought", "act"]
 
 
-async def test_P9_all_is_done_in_the_order_it_was_brought():
-    done = list[int]()
-    with ThreadQueue() as queue:
-        for number in range(50):
-            await queue.put(lambda number=number: done.append(number))
-        await queue.end()
-    assert done == list(range(50))
-
-
 async def test_P9_nobody_gets_far_ahead(gate: threading.Event):
+    def waiting() -> None:
+        gate.wait()
+
     with ThreadQueue() as queue:
         for _ in range(AHEAD):
-            await queue.put(lambda: _wait(gate))
+            await queue.put(waiting)
         more = asyncio.ensure_future(queue.put(lambda: None))
-        await asyncio.sleep(0.01)
+        await settle()
         assert not more.done()
         gate.set()
         await more
@@ -80,14 +75,20 @@ async def test_P9_who_leaves_waits_for_nothing_and_nothing_more_is_begun(gate: t
         raise RuntimeError("the sender left")
     assert done == []
     gate.set()
-    await _until(lambda: done == ["first"])
-    assert done == ["first"]
+    await wait_until(lambda: done == ["first"])
 
 
 async def test_P9_what_fails_after_its_bringer_left_is_no_noise(caplog: pytest.LogCaptureFixture):
+    failed = threading.Event()
+
+    def fail() -> None:
+        failed.set()
+        raise StorageDown(problem="no room")
+
     with pytest.raises(RuntimeError, match="the sender left"), ThreadQueue() as queue:
-        await queue.put(_fail)
-        await asyncio.sleep(0.01)
+        await queue.put(fail)
+        await wait_until(failed.is_set)
+        await settle()
         raise RuntimeError("the sender left")
     del queue
     assert caplog.records == []
@@ -105,13 +106,3 @@ async def test_P9_who_has_nothing_to_do_holds_no_thread():
 
 def _fail() -> None:
     raise StorageDown(problem="no room")
-
-
-def _wait(gate: threading.Event) -> None:
-    gate.wait()
-
-
-async def _until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not is_so():
-            await asyncio.sleep(0.001)
