@@ -4,13 +4,13 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Connection, create_engine, select, text
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -30,6 +30,7 @@ from recto.store.store import Store, open_store
 from recto.store.threads.forks import ForkOptions, fork
 from tests.store.suite.attachments import NO_LIMIT, SIZE, add, attachment, is_there, with_files
 from tests.store.suite.samples import START, admission, at, has_run
+from tests.waiting import settle
 
 PATIENCE = 20
 MOST, MOST_FILES = 4 * SIZE, 3
@@ -66,7 +67,6 @@ class Model:
         return sorted({one.blob for one in gone} - {one.blob for one in self.all})
 
 
-@settings(max_examples=60)
 @given(steps=st.lists(st.one_of(ADD, ADD, ADD, DELETE, CLEAN, LEAVE), max_size=14))
 def test_P9_whatever_comes_and_goes_there_is_a_blob_for_every_attachment_and_all_are_added_up(
     steps: list[tuple[str, str, str]],
@@ -192,7 +192,7 @@ class Meeting:
             await connection.run_sync(first)
             coming = asyncio.ensure_future(second)
             while not coming.done() and not await self._somebody_waits():
-                await asyncio.sleep(0)
+                await settle(1)
             assert not coming.done(), "the second did not wait for the first"
             await connection.commit()
             found = await asyncio.gather(coming, return_exceptions=True)
@@ -214,80 +214,79 @@ async def meeting(postgres_url: str) -> AsyncIterator[Meeting]:
     await opened.close()
 
 
-@pytest.mark.full
-async def test_P9_the_second_of_two_with_the_same_bytes_gets_the_blob_of_the_first(store: Store, meeting: Meeting):
-    first, second = attachment(), attachment()
-    found = await meeting.of(
-        partial(attachments.add, attachment=first, user_bytes=NO_LIMIT), store.add_attachment(second, NO_LIMIT)
-    )
-    assert isinstance(found, Attachment)
-    assert found.blob == first.blob
+SAME, OTHER = attachment(), attachment(content="b")
+
+
+def add_same(_one: Attachment) -> Callable[[Connection], object]:
+    return partial(attachments.add, attachment=SAME, user_bytes=NO_LIMIT)
+
+
+def delete_it(one: Attachment) -> Callable[[Connection], object]:
+    return partial(attachments.delete_one, owner="ann", id=one.id)
+
+
+def rename_it(one: Attachment) -> Callable[[Connection], object]:
+    return partial(attachments.rename_blob, old=one.blob, new="new")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What the first does, what the second does then, what that finds, and the blobs that are left."""
+
+    first: Callable[[Attachment], Callable[[Connection], object]]
+    second: Callable[[Store, Attachment], Awaitable[object]]
+    found: object
+    blobs: frozenset[str] = frozenset()
+
+
+CASES = {
+    "no room for both": Case(
+        first=add_same,
+        second=lambda store, _: store.add_attachment(OTHER, 2 * SIZE),
+        found=FileRefused,
+        blobs=frozenset({"old"}),
+    ),
+    "delete, then add": Case(
+        first=delete_it,
+        second=lambda store, _: store.add_attachment(SAME, NO_LIMIT),
+        found=SAME,
+        blobs=frozenset({SAME.blob}),
+    ),
+    "add, then delete": Case(
+        first=add_same,
+        second=lambda store, one: store.delete_attachment("ann", one.id),
+        found=(),
+        blobs=frozenset({"old"}),
+    ),
+    "delete twice": Case(
+        first=delete_it, second=lambda store, one: store.delete_attachment("ann", one.id), found=NotFound
+    ),
+    "rename, then delete": Case(
+        first=rename_it, second=lambda store, one: store.delete_attachment("ann", one.id), found=("new",)
+    ),
+    "delete, then rename": Case(
+        first=delete_it, second=lambda store, one: store.mend_blob(one.blob, "new"), found=None
+    ),
+}
 
 
 @pytest.mark.full
-async def test_P9_bytes_that_come_while_their_blob_is_deleted_get_a_new_one(store: Store, meeting: Meeting):
-    last, new = await add(store), attachment()
-    found = await meeting.of(
-        partial(attachments.delete_one, owner="ann", id=last.id), store.add_attachment(new, NO_LIMIT)
-    )
-    assert found == new
-    assert await store.known_blobs([last.blob, new.blob]) == {new.blob}
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+async def test_P9_the_second_of_two_finds_what_the_first_left(store: Store, meeting: Meeting, case: Case):
+    one = await store.add_attachment(replace(attachment(), blob="old"), NO_LIMIT)
+    found = await meeting.of(case.first(one), case.second(store, one))
+    assert isinstance(found, case.found) if isinstance(case.found, type) else found == case.found
+    assert await store.known_blobs(["old", "new", SAME.blob, OTHER.blob]) == case.blobs
 
 
 @pytest.mark.full
-async def test_P9_a_blob_stays_that_is_taken_while_its_last_attachment_is_deleted(store: Store, meeting: Meeting):
-    last, new = await add(store), attachment()
-    found = await meeting.of(
-        partial(attachments.add, attachment=new, user_bytes=NO_LIMIT), store.delete_attachment("ann", last.id)
-    )
-    assert found == ()
-    assert (await store.find_attachment(new.id)).blob == last.blob
-
-
-@pytest.mark.full
-async def test_P9_the_second_who_deletes_of_two_tells_the_blob(store: Store, meeting: Meeting):
-    first, second = await add(store), await add(store)
-    found = await meeting.of(
-        partial(attachments.delete_one, owner="ann", id=first.id), store.delete_attachment("ann", second.id)
-    )
-    assert found == (first.blob,)
-    assert await store.known_blobs([first.blob]) == frozenset()
-
-
-@pytest.mark.full
-async def test_P9_the_second_who_deletes_the_same_finds_nothing(store: Store, meeting: Meeting):
-    one = await add(store)
-    found = await meeting.of(
-        partial(attachments.delete_one, owner="ann", id=one.id), store.delete_attachment("ann", one.id)
-    )
-    assert isinstance(found, NotFound)
-
-
-@pytest.mark.full
-async def test_P9_the_second_of_two_for_whom_there_is_no_room_is_refused(store: Store, meeting: Meeting):
-    first, second = attachment(), attachment(content="b")
-    found = await meeting.of(
-        partial(attachments.add, attachment=first, user_bytes=SIZE), store.add_attachment(second, SIZE)
-    )
-    assert isinstance(found, FileRefused)
-
-
-@pytest.mark.full
-async def test_P9_of_a_blob_that_gets_a_new_name_while_it_is_deleted_the_new_one_is_told(
+async def test_P9_the_second_of_two_with_the_same_bytes_gets_the_blob_of_the_first_and_keeps_it(
     store: Store, meeting: Meeting
 ):
-    one = await add(store)
-    found = await meeting.of(
-        partial(attachments.rename_blob, old=one.blob, new="new"), store.delete_attachment("ann", one.id)
-    )
-    assert found == ("new",)
-
-
-@pytest.mark.full
-async def test_P9_a_blob_that_is_deleted_while_it_gets_a_new_name_is_gone(store: Store, meeting: Meeting):
-    one = await add(store)
-    await meeting.of(partial(attachments.delete_one, owner="ann", id=one.id), store.mend_blob(one.blob, "new"))
-    assert await store.known_blobs([one.blob, "new"]) == frozenset()
+    found = await meeting.of(add_same(SAME), store.add_attachment(attachment(), NO_LIMIT))
+    assert isinstance(found, Attachment)
+    assert found.blob == SAME.blob
+    assert await meeting.of(delete_it(SAME), store.delete_attachment("ann", found.id)) == (SAME.blob,)
 
 
 CHANGES: Mapping[str, Callable[[Store, Attachment], Awaitable[object]]] = {

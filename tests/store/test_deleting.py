@@ -19,7 +19,7 @@ from recto.store.ports import RunChange, RunEnding
 from recto.store.schema import CALLS, EVENTS, FILE_REFS, LOG, RUNS, SEGMENTS, THREADS, micros
 from recto.store.store import Store
 from recto.store.threads import cleaning
-from recto.store.threads.cleaning import Cleaned, CleaningCursor, Places, Retention, StaleRun, clean
+from recto.store.threads.cleaning import Cleaned, CleaningCursor, Retention, StaleRun
 from recto.store.threads.deleting import ROWS, RUNS_AT_ONCE, take_away
 from tests.store.suite.calls import body_of, call
 from tests.store.suite.samples import NODE, admission, admit, at, begin, lease_of, said
@@ -112,15 +112,6 @@ async def test_a_long_thread_is_deleted_in_pieces_between_which_others_write(mea
     assert measured.writes < 40
 
 
-async def test_a_user_with_a_long_thread_is_deleted_in_pieces(measured: Measured):
-    store = Store(measured)
-    await talk_long(store)
-    measured.most = 0
-    await store.delete_user("ann")
-    assert 0 < measured.most <= MOST
-    assert await measured.read(counts) == [0] * 6
-
-
 async def test_a_long_thread_is_cleaned_in_pieces(measured: Measured):
     store = Store(measured)
     await talk_long(store)
@@ -187,19 +178,6 @@ async def test_a_thread_made_anew_while_its_old_one_is_deleted_twice_is_left_alo
     assert await database.read(counts) == before
 
 
-async def test_segments_that_were_found_unused_stay_once_a_run_has_come(database: Database):
-    store = Store(database)
-    run = await end(store, "r1", "done")
-    await database.write(partial(cleaning.delete_calls, thread="thread-1", runs=[run]))
-    unused = await database.read(partial(cleaning.unused_segments, thread="thread-1"))
-    assert len(unused.hashes) == 2
-    lease = await begin(store, "r2")
-    assert await database.write(partial(cleaning.delete_segments, thread="thread-1", unused=unused)) == 0
-    await store.record(lease, RunChange(call=call(1, "ab", new=""), ending=RunEnding(outcome="done")), at(2))
-    assert await database.write(partial(cleaning.delete_segments, thread="thread-1", unused=unused)) == 0
-    assert [one.body for one in await store.calls(lease.run)] == [body_of("ab")]
-
-
 async def test_a_run_that_has_come_is_noticed_where_its_id_sorts_before_all_others(database: Database):
     store = Store(database)
     run = await end(store, "r1", "done")
@@ -230,19 +208,6 @@ async def test_what_is_to_be_cleaned_is_looked_for_behind_what_was(database: Dat
         found = await database.read(partial(find, before=LATER, limit=9, after=place))
         assert found == tuple(StaleRun(runs[n], f"thread-{n}", micros(at(1))) for n in (2, 3))
         assert not await database.read(partial(find, before=at(1), limit=9, after=CleaningCursor()))
-
-
-async def test_a_round_begins_where_the_last_one_ended_and_the_next_search_at_the_beginning(database: Database):
-    store, places = Store(database), Places()
-    runs = [await end(store, f"r{number}", "done", f"thread-{number}") for number in range(3)]
-    retention = Retention(events_before=LATER, calls_before=LATER, limit=2)
-    await clean(database, retention, places)
-    assert (places.events, places.calls) == (
-        CleaningCursor(micros(at(1)), runs[1]),
-        CleaningCursor(micros(at(1)), runs[1]),
-    )
-    assert await clean(database, retention, places) == Cleaned(events=1, calls=1, segments=2)
-    assert (places.events, places.calls) == (CleaningCursor(), CleaningCursor())
 
 
 async def test_ended_runs_are_found_by_an_index_and_never_sorted(measured: Measured):

@@ -10,6 +10,7 @@ from recto.store.ports import Lease, Recorded
 from recto.store.runs.event_batch import FEW, EventBatch
 from recto.store.store import Store
 from tests.store.suite.samples import begin
+from tests.waiting import settle
 
 
 class Counting(SqliteDatabase):
@@ -27,8 +28,7 @@ async def say_one_by_one(batch: EventBatch, leases: list[Lease]) -> None:
     for lease in leases:
         words.append(batch.add(lease, (b"word",)))
         # As many turns of the loop as a write takes.
-        for _ in range(5):
-            await asyncio.sleep(0)
+        await settle(5)
     await asyncio.gather(*words)
 
 

@@ -6,6 +6,7 @@ import sqlite3
 import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from recto.config.run_settings import SqliteSettings
 from recto.errors import Conflict
 from recto.store.database.sqlite import CHECKPOINT_BYTES, MOST_LOG_BYTES, PAGE_BYTES, SqliteDatabase
 from tests.store.test_sqlite import adding, commits, fail, numbers
+from tests.waiting import settle, wait_until
 
 SMALL = 100
 # Rows after which the log is brought into the database.
@@ -74,7 +76,7 @@ async def test_only_small_writes_that_do_not_wait_for_the_disk_are_made_on_the_l
 async def test_a_small_write_goes_behind_what_the_thread_has_to_do(tmp_path: Path):
     async with a_database(tmp_path) as database:
         large = asyncio.create_task(database.write(adding(1)))
-        await asyncio.sleep(0)
+        await settle(1)
         assert await database.write(thread, size=SMALL) == "recto-write"
         assert large.done()
         assert await database.write(thread, size=SMALL) == threading.current_thread().name
@@ -87,8 +89,7 @@ async def test_who_locks_the_database_does_not_stop_the_loop(tmp_path: Path):
             other.execute("BEGIN IMMEDIATE")
             waits = asyncio.create_task(database.write(adding(2), size=SMALL))
             # The loop goes on, or this would not come to an end before the other does.
-            for _ in range(20):
-                await asyncio.sleep(0.001)
+            await settle()
             assert not waits.done()
             other.execute("COMMIT")
         await waits
@@ -101,7 +102,7 @@ async def test_what_small_writes_wrote_is_brought_into_the_database_by_the_threa
         for times in range(1, 7):
             await database.write(add_pages, size=SMALL)
             log = log or (tmp_path / "recto.db-wal").stat().st_size
-            await reaches(file, times * ROWS * PAGE_PART)
+            await wait_until(partial(is_as_large, file, times * ROWS * PAGE_PART), "the checkpoint")
         # Once all of it is there, the log begins again at its start.
         assert (tmp_path / "recto.db-wal").stat().st_size < 5 * log
 
@@ -112,7 +113,7 @@ async def test_the_log_grows_no_further_than_it_may_however_much_is_written(tmp_
         await database.write(lambda connection: connection.execute(text("CREATE TABLE pages (data BLOB)")))
         data, log = bytes(60_000), tmp_path / "recto.db-wal"
         add = text("INSERT INTO pages VALUES (:data)")
-        for _ in range(4_000):
+        for _ in range(2_000):
             await database.write(lambda connection: connection.execute(add, {"data": data}), size=len(data))
         assert log.stat().st_size < 2 * MOST_LOG_BYTES
 
@@ -120,7 +121,7 @@ async def test_the_log_grows_no_further_than_it_may_however_much_is_written(tmp_
 async def test_a_checkpoint_that_closing_breaks_off_is_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     async with a_database(tmp_path) as database:
         await database.write(add_pages, size=SMALL)
-    await asyncio.sleep(0)
+    await settle(1)
     gc.collect()
     assert [record.getMessage() for record in caplog.records] == []
 
@@ -135,10 +136,8 @@ async def test_a_few_rows_are_read_on_the_loop_as_of_one_moment(tmp_path: Path):
         assert await database.read(numbers, few=True) == [1]
 
 
-async def reaches(file: Path, size: int) -> None:
-    async with asyncio.timeout(20):
-        while file.stat().st_size < size:
-            await asyncio.sleep(0.01)
+def is_as_large(file: Path, size: int) -> bool:
+    return file.stat().st_size >= size
 
 
 def add_pages(connection: Connection) -> None:

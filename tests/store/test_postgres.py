@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from sqlalchemy import Connection, select, text
 from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.util import await_only
 
 from recto.config.run_settings import PostgresSettings
 from recto.errors import StoreBusy, StoreDown
@@ -14,7 +15,8 @@ from recto.store.schema import RUNS
 from recto.store.store import Store, open_store
 from recto.testing.postgres import PostgresServer, postgres_server
 from tests.store.suite import StoreSuite
-from tests.store.suite.samples import NODE, OTHER_NODE, admit, at, begin, claim_names, events
+from tests.store.suite.samples import NODE, admit, at, begin, claim_names, events
+from tests.waiting import settle
 
 pytestmark = pytest.mark.full
 
@@ -32,10 +34,6 @@ class TestPostgresStore(StoreSuite):
     """The suite, on a server."""
 
 
-async def test_it_may_be_used_by_several_servers(store: Store):
-    assert store.is_shared
-
-
 async def test_a_claim_passes_over_a_run_that_another_process_is_claiming(store: Store, postgres_url: str):
     for number in range(3):
         await admit(store, f"r{number}", f"thread-{number}")
@@ -45,17 +43,6 @@ async def test_a_claim_passes_over_a_run_that_another_process_is_claiming(store:
         assert await claim_names(store, NODE, at(0)) == ["r1", "r2"]
     assert await claim_names(store, NODE, at(0)) == ["r0"]
     await other.dispose()
-
-
-async def test_two_processes_share_the_runs_between_them(store: Store, postgres_url: str):
-    for number in range(30):
-        await admit(store, f"r{number:02}", f"thread-{number}")
-    second = await open_store(postgres_url)
-    claims = [claim_names(one, who, at(0), limit=4) for one, who in ((store, NODE), (second, OTHER_NODE)) * 5]
-    claimed = [name for names in await asyncio.gather(*claims) for name in names]
-    left = await claim_names(store, NODE, at(0))
-    assert sorted([*claimed, *left]) == [f"r{number:02}" for number in range(30)]
-    await second.close()
 
 
 async def test_a_server_that_is_gone_is_an_error_until_it_is_back():
@@ -78,14 +65,12 @@ async def test_a_server_that_is_gone_is_an_error_until_it_is_back():
 async def test_a_server_that_goes_away_in_the_middle_of_a_write_is_an_error():
     with postgres_server() as server:
         database = database_at(server.url())
-        writing = asyncio.create_task(
-            database.write(lambda connection: connection.execute(text("SELECT pg_sleep(20)")))
-        )
-        await asyncio.sleep(0.3)
+        held = Held(database)
+        await held.begun()
         server.stop()
         async with asyncio.timeout(PATIENCE):
             with pytest.raises(StoreDown):
-                await writing
+                await held.end()
         assert database.problem
         await database.close()
 
@@ -97,11 +82,11 @@ async def test_a_database_that_is_not_there_is_an_error(postgres: PostgresServer
 
 async def test_who_finds_no_free_connection_in_time_is_told_so(postgres_url: str):
     database = database_at(postgres_url, PostgresSettings(connections=1, wait_seconds=0.1))
-    holding = asyncio.create_task(database.write(lambda connection: connection.execute(text("SELECT pg_sleep(1)"))))
-    await asyncio.sleep(0.3)
+    held = Held(database)
+    await held.begun()
     with pytest.raises(StoreBusy):
         await database.write(count_runs)
-    await holding
+    await held.end()
     assert await database.write(count_runs) == 0
     assert database.problem is None
     await database.close()
@@ -111,20 +96,19 @@ async def test_X4_leases_are_renewed_and_handed_back_while_all_connections_are_b
     database = database_at(postgres_url, PostgresSettings(connections=1, wait_seconds=5))
     store = Store(database)
     lease = await begin(store, "r1")
-    busy = asyncio.create_task(database.write(lambda connection: connection.execute(text("SELECT pg_sleep(1.5)"))))
-    await asyncio.sleep(0.2)
+    held = Held(database)
+    await held.begun()
     assert await store.renew(NODE, [lease], at(1)) == (lease,)
     assert await store.cancels([lease.run]) == ()
     await store.hand_back([lease], at(1))
-    assert not busy.done()
-    await busy
+    await held.end()
     await store.close()
 
 
 async def test_a_write_whose_caller_has_gone_leaves_nothing_half_done(store: Store):
     lease = await begin(store, "r1")
     writing = asyncio.create_task(store.record(lease, events(b"a", b"b"), at(1)))
-    await asyncio.sleep(0.001)
+    await settle()
     writing.cancel()
     await asyncio.gather(writing, return_exceptions=True)
     found = await store.events(lease.run, after=0, limit=10)
@@ -138,6 +122,27 @@ async def test_a_statement_that_is_wrong_does_not_turn_the_light_red(postgres_ur
         await database.write(lambda connection: connection.execute(text("SELECT * FROM nothing_of_the_kind")))
     assert database.problem is None
     await database.close()
+
+
+class Held:
+    """A connection in the middle of a write until it is told to end."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._started, self._goes_on = asyncio.Event(), asyncio.Event()
+        self._task = asyncio.create_task(database.write(self._hold))
+
+    def _hold(self, connection: Connection) -> None:
+        connection.execute(text("SELECT 1"))
+        self._started.set()
+        await_only(self._goes_on.wait())
+        connection.execute(text("SELECT 1"))
+
+    async def begun(self) -> None:
+        await self._started.wait()
+
+    async def end(self) -> None:
+        self._goes_on.set()
+        await self._task
 
 
 def database_at(url: str, settings: PostgresSettings | None = None) -> PostgresDatabase:

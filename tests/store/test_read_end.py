@@ -20,7 +20,7 @@ from recto.page.facts import Facts, Turn
 from recto.page.text.tokens import OFFLINE, tokens_of
 from recto.page.wire.base import Target
 from recto.store.log.entries import MESSAGE_KINDS, encode_entry, kind_of_entry
-from recto.store.log.read_end import EndQuery, LogEnd, Uncounted, read_end, set_tokens, uncounted
+from recto.store.log.read_end import EndQuery, Uncounted, read_end
 from recto.store.log.read_log import log_after
 from recto.store.runs.record import ADD_ENTRY
 from recto.store.schema import FILE_REFS, METADATA, THREADS, micros
@@ -218,19 +218,3 @@ def test_F4_the_log_of_a_thread_with_files_is_read_whole(connection: Connection)
     assert end_of(connection, thread, 3)
     connection.execute(FILE_REFS.insert(), {"thread": thread, "id": "f", "body": b"{}", "created": 0})
     assert end_of(connection, thread, 3) is None
-
-
-def test_what_another_counter_counted_is_counted_first(connection: Connection):
-    thread, query = stored(connection, long_log(), counted=False), EndQuery(thread="", counter="mine", history=3)
-    found = read_end(connection, replace(query, thread=thread))
-    assert isinstance(found, Uncounted)
-    while some := uncounted(connection, thread, "mine", after=0, upto=found.upto):
-        set_tokens(connection, thread, "mine", {entry.id: 2 for entry in some})
-    end = read_end(connection, replace(query, thread=thread))
-    assert isinstance(end, LogEnd)
-    assert [(one.count, one.tokens) for one in end.entries if isinstance(one, UnreadMessages)] == [(192, 384)]
-
-
-def test_few_messages_are_read_rather_than_summed_up(connection: Connection):
-    thread = stored(connection, long_log())
-    assert read_end(connection, EndQuery(thread=thread, counter=OFFLINE.name, history=3, least=197)) is None

@@ -21,6 +21,7 @@ from recto.store.ports import Lease
 from recto.store.store import Store, open_store
 from tests.store.suite import StoreSuite
 from tests.store.suite.samples import at, begin, events
+from tests.waiting import settle
 
 MEGABYTE = 1 << 20
 # Far longer than anything here takes: it ends a test that would wait for ever.
@@ -56,10 +57,6 @@ class TestSqliteStore(StoreSuite):
     """The suite, on a file."""
 
 
-async def test_it_is_one_servers_own(store: Store):
-    assert not store.is_shared
-
-
 # Groups of writes
 
 
@@ -68,7 +65,7 @@ async def test_writes_that_wait_together_are_committed_together(tmp_path: Path):
     with Pause(database) as pause:
         await pause.begun()
         waiting = [asyncio.create_task(database.write(adding(number))) for number in range(200)]
-        await asyncio.sleep(0)
+        await settle(1)
         before = commits(tmp_path)
     await asyncio.gather(*waiting)
     assert commits(tmp_path) - before == 4
@@ -82,7 +79,7 @@ async def test_a_write_that_fails_fails_alone_and_leaves_nothing(tmp_path: Path)
         await pause.begun()
         works = [adding(1), adding(2, then=fail), adding(1), adding(3)]
         waiting = [asyncio.create_task(database.write(work)) for work in works]
-        await asyncio.sleep(0)
+        await settle(1)
         before = commits(tmp_path)
     first, failed, doubled, last = await asyncio.gather(*waiting, return_exceptions=True)
     assert (first, last) == (None, None)
@@ -99,7 +96,7 @@ async def test_who_comes_when_the_queue_is_full_is_told_so(tmp_path: Path):
     with Pause(database) as pause:
         await pause.begun()
         waiting = [asyncio.create_task(database.write(adding(number))) for number in range(3)]
-        await asyncio.sleep(0)
+        await settle(1)
         with pytest.raises(StoreBusy, match="3 writes"):
             await database.write(adding(9))
         assert database.problem == "too many writes are waiting"
@@ -115,7 +112,7 @@ async def test_a_write_whose_caller_has_gone_does_no_harm_to_the_others(tmp_path
         await pause.begun()
         gone = asyncio.create_task(database.write(adding(1)))
         stays = asyncio.create_task(database.write(adding(2)))
-        await asyncio.sleep(0)
+        await settle(1)
         gone.cancel()
     await stays
     assert gone.cancelled()
@@ -133,7 +130,7 @@ async def test_closing_commits_what_waits(tmp_path: Path):
         await pause.begun()
         waiting = [asyncio.create_task(database.write(adding(number))) for number in range(20)]
         closes = asyncio.create_task(database.close())
-        await asyncio.sleep(0.05)
+        await settle()
     async with asyncio.timeout(PATIENCE):
         await closes
         await asyncio.gather(*waiting)
@@ -159,7 +156,7 @@ async def test_a_dead_writer_fails_everybody_and_turns_the_light_red(tmp_path: P
         await pause.begun()
         works = [adding(1), adding(2, then=exit_thread), adding(3), adding(4)]
         waiting = [asyncio.create_task(database.write(work)) for work in works]
-        await asyncio.sleep(0)
+        await settle(1)
     async with asyncio.timeout(PATIENCE):
         found = await asyncio.gather(*waiting, return_exceptions=True)
         with pytest.raises(StoreDown, match="its writer has stopped: out"):
@@ -168,12 +165,6 @@ async def test_a_dead_writer_fails_everybody_and_turns_the_light_red(tmp_path: P
     assert database.problem == "its writer has stopped: out"
     assert await database.read(numbers) == [0]
     await database.close()
-
-
-async def test_a_file_that_cannot_be_opened_is_an_error_and_no_silence(tmp_path: Path):
-    async with asyncio.timeout(PATIENCE):
-        with pytest.raises(StoreDown, match="unable to open database file"):
-            await open_store(f"sqlite:///{tmp_path / 'missing' / 'recto.db'}")
 
 
 async def test_a_file_that_is_no_database_is_an_error(tmp_path: Path):

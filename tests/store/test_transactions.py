@@ -80,14 +80,6 @@ async def test_a_read_on_postgres_sees_one_moment(postgres_url: str):
     await database.close()
 
 
-async def test_what_a_read_on_sqlite_writes_is_not_kept(tmp_path: Path):
-    database = SqliteDatabase(tmp_path / "recto.db")
-    await database.write(migrate)
-    await database.read(add_note)
-    assert await database.read(count_notes) == 0
-    await database.close()
-
-
 @pytest.mark.full
 async def test_a_read_on_postgres_cannot_write(postgres_url: str):
     database = PostgresDatabase(postgres_url.replace("://", "+asyncpg://", 1))

@@ -70,11 +70,6 @@ class AdmissionSuite:
         with pytest.raises(NotFound):
             await store.get_thread("bob", "thread-2")
 
-    async def test_the_same_request_again_finds_the_run_it_made(self, store: Store):
-        first = await store.admit(admission("r1"))
-        again = await store.admit(admission("r1"))
-        assert (again.run, again.is_new) == (first.run, False)
-
     async def test_the_same_request_at_the_same_time_makes_one_run(self, store: Store):
         found = await asyncio.gather(*(store.admit(admission("r1")) for _ in range(TOGETHER)))
         assert len({one.run.id for one in found}) == 1
@@ -99,24 +94,12 @@ class AdmissionSuite:
         with pytest.raises(NotFound):
             await store.find_run("ann", "r2")
 
-    async def test_owners_may_use_the_same_name(self, store: Store):
-        hers = await admit(store, "r1", "thread-1", owner="ann")
-        his = await admit(store, "r1", "thread-2", owner="bob")
-        assert (await store.find_run("ann", "r1")).id == hers.id
-        assert (await store.find_run("bob", "r1")).id == his.id
-
     async def test_a_thread_of_somebody_else_is_not_found_and_nothing_is_stored(self, store: Store):
         await admit(store, "r1", "thread-1", owner="ann")
         with pytest.raises(NotFound, match="'thread-1'"):
             await store.admit(admission("r2", "thread-1", owner="bob"))
         with pytest.raises(NotFound, match="'r2'"):
             await store.find_run("bob", "r2")
-
-    async def test_a_thread_is_made_once_however_many_runs_come_for_it_at_once(self, store: Store):
-        names = [f"r{number}" for number in range(TOGETHER)]
-        found = await asyncio.gather(*(store.admit(admission(name)) for name in names))
-        assert [one.run.name for one in found] == names
-        assert {one.is_new for one in found} == {True}
 
     async def test_two_owners_who_want_the_same_thread_at_once_do_not_share_it(self, store: Store):
         owners = [f"owner-{number}" for number in range(TOGETHER)]

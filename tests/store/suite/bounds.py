@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -20,14 +20,18 @@ from tests.store.suite.samples import NODE, START, admission, admit, at, begin, 
 ROOM = 3
 ATTEMPTS = 8
 DONE = RunEnding(outcome="done")
+MIDNIGHT = datetime(2026, 3, 2, tzinfo=UTC)
 
 
-async def refused(store: Store, name: str, bounds: Bounds, *, thread: str = "thread-1", owner: str = "ann") -> str:
+async def refused(
+    store: Store, name: str, bounds: Bounds, *, thread: str = "thread-1", retry: timedelta | None = None
+) -> str:
     """The words a run is refused with. It leaves nothing behind."""
     with pytest.raises(LimitReached) as limit:
-        await store.admit(replace(admission(name, thread, owner=owner), bounds=bounds))
-    assert not await has_run(store, owner, name)
+        await store.admit(replace(admission(name, thread), bounds=bounds))
+    assert not await has_run(store, "ann", name)
     assert limit.value.retry > 0
+    assert retry is None or limit.value.retry == retry.total_seconds()
     return str(limit.value)
 
 
@@ -41,24 +45,20 @@ class BoundsSuite:
         with pytest.raises(Conflict, match="Another run of this thread is active"):
             await store.admit(new, NODE)
         assert not await has_run(store, "ann", "r2")
+        # A run of another thread stands in nobody's way.
+        elsewhere = replace(admission("r3", "thread-2"), multitask="reject")
+        assert (await store.admit(elsewhere, NODE)).run.status == "running"
         await store.record(lease, RunChange(ending=RunEnding(outcome="done")), at(1))
         assert (await store.admit(new, NODE)).run.status == "running"
-
-    # P6
-    async def test_a_run_that_will_not_wait_is_refused_behind_one_that_waits(self, store: Store):
-        await admit(store, "r1")
+        await admit(store, "waits", "thread-3")
         with pytest.raises(Conflict):
-            await store.admit(replace(admission("r2"), multitask="reject"))
-
-    # P6
-    async def test_a_run_of_another_thread_stands_in_nobodys_way(self, store: Store):
-        await begin(store, "r1")
-        new = replace(admission("r2", "thread-2"), multitask="reject")
-        assert (await store.admit(new, NODE)).run.status == "running"
+            await store.admit(replace(admission("r4", "thread-3"), multitask="reject"))
 
     # P6
     async def test_a_run_that_interrupts_ends_the_active_one_and_waits_for_it(self, store: Store):
-        lease = await begin(store, "r1")
+        first = await store.admit(replace(admission("r1"), multitask="interrupt"), NODE)
+        assert (first.interrupted, first.run.status) == (None, "running")
+        lease = lease_of(first.run)
         await admit(store, "r2")
         admitted = await store.admit(replace(admission("r3"), multitask="interrupt"), NODE)
         assert (admitted.interrupted, admitted.run.status) == (lease.run, "queued")
@@ -67,11 +67,6 @@ class BoundsSuite:
         assert (await store.find_run("ann", "r2")).cancel is None
         await store.record(lease, RunChange(ending=RunEnding(outcome="cancelled")), at(1))
         assert await claim_names(store, NODE, at(2)) == ["r2"]
-
-    # P6
-    async def test_a_run_that_interrupts_nobody_begins_at_once(self, store: Store):
-        admitted = await store.admit(replace(admission("r1"), multitask="interrupt"), NODE)
-        assert (admitted.interrupted, admitted.run.status) == (None, "running")
 
     # P4
     async def test_a_request_that_was_taken_is_answered_before_anything_is_refused(self, store: Store):
@@ -113,25 +108,18 @@ class BoundsSuite:
         await store.record(lease, RunChange(call=call(1, "a")), at(1))
         await store.record(lease, RunChange(call_ended=CallEnded(number=1, ended=at(2), usage=usage)), at(2))
         await store.admit(replace(admission("r2"), bounds=Bounds(user_tokens=101)))
-        problem = await refused(store, "r3", Bounds(user_tokens=100))
+        problem = await refused(store, "r3", Bounds(user_tokens=100), retry=MIDNIGHT - START)
         assert problem == "You used 100 of 100 tokens today (UTC). Try again tomorrow."
         await store.admit(replace(admission("r1", "thread-2", owner="bob"), bounds=Bounds(user_tokens=100)))
-        tomorrow = datetime(2026, 3, 2, tzinfo=UTC)
-        await store.admit(replace(admission("r4"), created=tomorrow, bounds=Bounds(user_tokens=100)))
+        await store.admit(replace(admission("r4"), created=MIDNIGHT, bounds=Bounds(user_tokens=100)))
 
-    async def test_who_asks_too_much_of_a_day_is_told_to_wait_until_the_next(self, store: Store):
-        lease = await begin(store, "r1")
-        usage = dump({"inputTokens": 1, "outputTokens": 0})
-        await store.record(lease, RunChange(call=call(1, "a")), at(1))
-        await store.record(lease, RunChange(call_ended=CallEnded(number=1, ended=at(2), usage=usage)), at(2))
-        with pytest.raises(LimitReached) as limit:
-            await store.admit(replace(admission("r2"), bounds=Bounds(user_tokens=1)))
-        assert limit.value.retry == (datetime(2026, 3, 2, tzinfo=UTC) - START).total_seconds()
-
-    async def test_of_many_requests_at_once_no_more_are_taken_than_there_is_room_for(self, store: Store):
-        many = [
-            replace(admission(f"r{number}", f"thread-{number}"), bounds=Bounds(user_runs=ROOM)) for number in range(12)
-        ]
+    @pytest.mark.parametrize(
+        ("thread", "bounds"), [("thread-{}", Bounds(user_runs=ROOM)), ("thread", Bounds(thread_queue=ROOM))]
+    )
+    async def test_of_many_requests_at_once_no_more_are_taken_than_there_is_room_for(
+        self, store: Store, thread: str, bounds: Bounds
+    ):
+        many = [replace(admission(f"r{number}", thread.format(number)), bounds=bounds) for number in range(12)]
         done = await asyncio.gather(*[store.admit(new) for new in many], return_exceptions=True)
         taken = [one for one in done if not isinstance(one, BaseException)]
         assert len(taken) == ROOM
@@ -146,12 +134,6 @@ class BoundsSuite:
             many = [replace(admission(f"{attempt}-{one}", thread), multitask="reject") for one in range(6)]
             done = await asyncio.gather(*[store.admit(new, NODE) for new in many], return_exceptions=True)
             assert sorted(type(one).__name__ for one in done) == ["Admitted", *["Conflict"] * 5]
-
-    async def test_of_many_at_once_no_more_wait_for_a_thread_than_may(self, store: Store):
-        await begin(store, "r0")
-        many = [replace(admission(f"r{number}"), bounds=Bounds(thread_queue=ROOM)) for number in range(1, 12)]
-        done = await asyncio.gather(*[store.admit(new, NODE) for new in many], return_exceptions=True)
-        assert sum(1 for one in done if not isinstance(one, BaseException)) == ROOM
 
     # C4
     async def test_a_run_that_names_no_agent_has_the_threads(self, store: Store):

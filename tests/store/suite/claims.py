@@ -33,14 +33,6 @@ class ClaimSuite:
         assert (run.status, run.fence, run.started) == ("running", 1, at(5))
         assert await store.find_run("ann", "r1") == run
 
-    async def test_nothing_waits_in_an_empty_store(self, store: Store):
-        assert await claim_names(store, NODE, at(0)) == []
-
-    async def test_threads_run_side_by_side_and_each_begins_with_its_oldest(self, store: Store):
-        for name, thread in (("a1", "a"), ("b1", "b"), ("a2", "a"), ("b2", "b"), ("c1", "c")):
-            await admit(store, name, thread)
-        assert await claim_names(store, NODE, at(0)) == ["a1", "b1", "c1"]
-
     async def test_one_run_of_a_thread_is_active_at_a_time(self, store: Store):
         lease = await begin(store, "r1")
         await admit(store, "r2")
@@ -101,16 +93,6 @@ class ClaimSuite:
         assert await claim_names(store, OTHER_NODE, START + LEASE / 2) == []
         (again,) = await store.claim(OTHER_NODE, START + LEASE, limit=1)
         assert (again.name, again.fence, again.started) == ("r1", 2, START)
-
-    async def test_a_run_whose_lease_ran_out_goes_before_the_next_of_its_thread(self, store: Store):
-        await begin(store, "r1")
-        await admit(store, "r2")
-        assert await claim_names(store, OTHER_NODE, START + LEASE) == ["r1"]
-
-    async def test_the_fence_rises_with_each_claim(self, store: Store):
-        await admit(store, "r1")
-        fences = [(await store.claim(NODE, START + LEASE * turn, limit=1))[0].fence for turn in range(4)]
-        assert fences == [1, 2, 3, 4]
 
     async def test_claimers_at_the_same_time_never_get_the_same_run(self, store: Store):
         for number in range(40):

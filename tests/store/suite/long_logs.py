@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from recto.conversation.log import Compacted, Entry, SkillChanged
+from recto.conversation.log import Entry, SkillChanged
 from recto.conversation.messages import UnreadMessages
 from recto.store.log.read_end import EndQuery, LogEnd, Uncounted
 from recto.store.ports import EntryCounts, Lease, RunChange
@@ -45,11 +45,6 @@ class LongLogSuite:
         assert isinstance(end, LogEnd)
         assert [entry.id for entry in end.entries[:3]] == ["s7", "skill", "u8"]
         assert end.entries[0].time == at(1) + timedelta(seconds=32)
-
-    async def test_R13_what_a_summary_stands_for_is_summed_up_by_itself(self, store: Store):
-        await begin_long(store, Compacted(id="sum", upto="s2", summary="so far"), user("new"))
-        assert unread(await store.log_end(QUERY)) == [("u0", "s2", 12, 36), ("u3", "s8", 24, 72)]
-        assert unread(await store.log_end(replace(QUERY, history=None))) == [("u0", "s2", 12, 36)]
 
     async def test_what_was_not_counted_by_this_counter_is_counted_and_kept(self, store: Store):
         await begin_long(store, tokens=None)

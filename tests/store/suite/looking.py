@@ -24,14 +24,8 @@ EAST = timezone(timedelta(hours=9))
 class HistorySuite:
     """Days are read (P13)."""
 
-    async def test_a_user_without_threads_has_nothing(self, store: Store):
-        assert await store.history("ann", HistoryQuery()) == HistoryDay()
-
-    async def test_a_thread_without_messages_has_no_day(self, store: Store):
-        await begin(store, "r1")
-        assert await store.history("ann", HistoryQuery()) == HistoryDay(thread="thread-1")
-
     async def test_days_are_read_backwards_one_at_a_time(self, store: Store):
+        assert await store.history("ann", HistoryQuery()) == HistoryDay()
         await write(store, *(on(f"m{day}", day) for day in (1, 1, 3, 9, 9, 9)))
         found = [await day_of(store, before) for before in (None, 9, 5, 3, 1)]
         wanted = [
@@ -108,13 +102,6 @@ class HistorySuite:
         hidden = [replace(said(f"h{number}"), time=moment(2)) for number in range(3000)]
         await write(store, on("m", 1), *hidden, RolledBack(id="b", to="h0"), on("m", 3))
         assert [await day_of(store), await day_of(store, 3)] == [(3, True, ["m3"]), (1, False, ["m1"])]
-
-    async def test_without_a_thread_the_latest_one_is_told(self, store: Store):
-        for number, thread in enumerate(("a", "b", "c")):
-            lease = await begin(store, f"r{thread}", thread)
-            await store.record(lease, RunChange(entries=[said("m")]), at(5 - number))
-        assert (await store.history("ann", HistoryQuery())).thread == "a"
-        assert (await store.history("ann", HistoryQuery(thread="c"))).thread == "c"
 
     @pytest.mark.parametrize("before", [date.min, date(1970, 1, 1), date.max])
     async def test_any_day_there_is_can_be_asked_for(self, store: Store, before: date):

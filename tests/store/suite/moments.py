@@ -12,7 +12,7 @@ from recto.store.users.profiles import ProfileChange
 from tests.store.suite.samples import NODE, admission, at, lease_of, said
 
 END = RunChange(ending=RunEnding(outcome="success"))
-ROUNDS, READERS, LIMIT_BYTES = 60, 4, 10_000
+ROUNDS, READERS, LIMIT_BYTES = 20, 4, 10_000
 
 
 class MomentSuite:

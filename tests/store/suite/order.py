@@ -7,26 +7,15 @@ from datetime import timedelta
 from itertools import count
 
 from recto.conversation.json import dump
-from recto.store.ports import Admission, RunChange, RunEnding
+from recto.store.ports import Admission
 from recto.store.store import Store
-from tests.store.suite.samples import NODE, admission, at, claim_names, lease_of
+from tests.store.suite.samples import NODE, admission, at, claim_names
 
-END = RunChange(ending=RunEnding(outcome="success"))
 BEHIND = timedelta(hours=1)
 
 
 class OrderSuite:
     """A second machine's clock is behind: each of its ids sorts before all that there are."""
-
-    # P6
-    async def test_a_thread_goes_on_in_the_order_of_admission(self, store: Store):
-        behind = ids_behind()
-        for name in ("first", "second", "third"):
-            await store.admit(behind(name))
-        for name in ("first", "second", "third"):
-            (run,) = await store.claim(NODE, at(0), limit=9)
-            assert run.name == name
-            await store.record(lease_of(run), END, at(1))
 
     # P6
     async def test_a_run_does_not_begin_before_one_that_was_admitted_earlier(self, store: Store):

@@ -17,11 +17,6 @@ from tests.store.suite.samples import NODE, admission, admit, at, begin, events,
 class ReadingSuite:
     """Readers read."""
 
-    async def test_a_run_is_found_by_its_id_and_by_its_name(self, store: Store):
-        run = await admit(store, "r1")
-        assert await store.find_run("ann", run.id) == run
-        assert await store.find_run("ann", "r1") == run
-
     async def test_a_run_of_somebody_else_is_not_found(self, store: Store):
         run = await admit(store, "r1")
         for id in (run.id, "r1", "unknown"):
@@ -42,12 +37,14 @@ class ReadingSuite:
         for found, wanted in zip(await store.log_after("thread-1"), stored, strict=True):
             assert found == wanted
 
-    async def test_a_log_is_read_from_behind_a_number(self, store: Store):
+    async def test_a_log_is_read_from_behind_a_number_or_up_to_an_entry(self, store: Store):
         lease = await begin(store, "r1")
         await store.record(lease, RunChange(entries=[said(f"m{number}") for number in range(1, 6)]), at(1))
         assert [entry.id for entry in await store.log_after("thread-1", 3)] == ["m4", "m5"]
         assert list(await store.log_after("thread-1", 5)) == []
         assert list(await store.log_after("unknown")) == []
+        assert [entry.id for entry in await store.log_up_to_entry("thread-1", "m3")] == ["m1", "m2", "m3"]
+        assert list(await store.log_up_to_entry("thread-1", "unknown")) == []
 
     async def test_events_are_read_a_page_at_a_time(self, store: Store):
         lease = await begin(store, "r1")
@@ -63,13 +60,6 @@ class ReadingSuite:
         bodies = [b"", bytes(range(256)), b'{ "n": 1.0e3 }', "四 😀".encode(), b"x" * 1_000_000]
         await store.record(lease, RunChange(events=bodies), at(1))
         assert [event.body for event in await store.events(lease.run, after=0, limit=9)] == bodies
-
-    async def test_a_log_is_read_up_to_an_entry(self, store: Store):
-        lease = await begin(store, "r1")
-        await store.record(lease, RunChange(entries=[said(f"m{number}") for number in range(1, 6)]), at(1))
-        assert [entry.id for entry in await store.log_up_to_entry("thread-1", "m3")] == ["m1", "m2", "m3"]
-        assert list(await store.log_up_to_entry("thread-1", "unknown")) == []
-        assert list(await store.log_up_to_entry("unknown", "m3")) == []
 
     async def test_P15_a_run_so_far_is_its_row_its_events_and_its_log_as_of_one_moment(self, store: Store):
         before = await begin(store, "r0")
@@ -120,8 +110,3 @@ class ReadingSuite:
             await store.messages_page("ann", asked)
         with pytest.raises(NotFound):
             await store.messages_page("bob", asked)
-
-    async def test_a_store_in_order_passes_its_probe(self, store: Store):
-        await admit(store, "r1")
-        await store.probe()
-        assert store.problem is None

@@ -66,14 +66,6 @@ class RecordSuite:
         assert await events_of(store, lease.run) == [(1, b"a"), (2, b"b"), (3, b"c"), (4, b"d")]
         assert (await store.find_run("ann", "r1")).last_event == 4
 
-    async def test_each_run_numbers_its_own_events_and_each_thread_its_own_entries(self, store: Store):
-        one, two = await begin(store, "r1", "a"), await begin(store, "r2", "b")
-        for lease in (one, two, one):
-            change = RunChange(entries=(said(f"m{lease.run}"),), events=(b"e",)) if lease is two else events(b"e")
-            await store.record(lease, change, at(1))
-        written = await store.record(one, RunChange(entries=(said("m1"), said("m2")), events=(b"e",)), at(2))
-        assert (written.last_event, written.last_seq) == (3, 2)
-
     async def test_entries_follow_one_another_over_the_runs_of_a_thread(self, store: Store):
         first = await begin(store, "r1")
         await store.record(first, RunChange(entries=(said("m1"), said("m2"))), at(1))
@@ -110,11 +102,6 @@ class RecordSuite:
         assert store.problem is None
         written = await store.record(lease, RunChange(entries=(said("m2"),), events=(b"b",)), at(3))
         assert (written.last_event, written.last_seq) == (2, 2)
-
-    async def test_threads_may_use_the_same_entry_id(self, store: Store):
-        for name, thread in (("r1", "a"), ("r2", "b")):
-            await store.record(await begin(store, name, thread), RunChange(entries=(said("m1"),)), at(1))
-        assert [entry.id for thread in ("a", "b") for entry in await store.log_after(thread)] == ["m1", "m1"]
 
     async def test_a_run_that_ended_says_how_and_frees_its_thread(self, store: Store):
         lease = await begin(store, "r1")

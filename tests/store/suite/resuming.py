@@ -46,10 +46,6 @@ def answering(name: str, *, owner: str = "ann", **payloads: Mapping[str, Json]) 
 class ResumingSuite:
     """Answers come in."""
 
-    async def test_answers_to_what_waits_are_admitted_some_or_all(self, store: Store):
-        await waiting(store)
-        assert (await store.admit(answering("r1", i1=YES))).is_new
-
     async def test_of_two_answers_at_once_one_is_admitted_and_the_other_refused(self, store: Store):
         await waiting(store)
         both = (store.admit(answering("r1", i1=YES)), store.admit(answering("r2", i1=NO)))

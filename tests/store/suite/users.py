@@ -62,12 +62,6 @@ class SpendingSuite:
         assert await store.spent("ann", DAY) == Spent(day="2026-03-01", input=18, output=4, calls=2, price=8)
         assert await store.spent("bob", DAY) == Spent(day="2026-03-01")
 
-    async def test_what_was_spent_stays_when_the_thread_is_deleted(self, store: Store):
-        lease = await begin(store, "r1")
-        await spend(store, lease, 1, CallEnded(number=1, ended=at(1), usage=b'{"inputTokens": 9}'))
-        await store.delete_thread("ann", "thread-1")
-        assert (await store.spent("ann", DAY)).input == 9
-
     async def test_a_call_under_way_when_its_thread_is_deleted_costs_what_was_counted_of_its_page(self, store: Store):
         lease = await begin(store, "r1")
         ended = CallEnded(number=1, ended=at(1), usage=b'{"inputTokens": 9}')
