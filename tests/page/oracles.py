@@ -15,23 +15,10 @@ from threading import Thread
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 import typing_extensions
-from anthropic.types import message_create_params
-from openai.types.chat import completion_create_params
-from openai.types.responses import response_create_params
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from recto.page.wire.base import WireName
 
-TYPES: dict[WireName, object] = {
-    "openai": completion_create_params.CompletionCreateParamsNonStreaming,
-    "openai-responses": response_create_params.ResponseCreateParamsNonStreaming,
-    "anthropic": message_create_params.MessageCreateParamsNonStreaming,
-}
-STREAMED: dict[WireName, object] = {
-    "openai": completion_create_params.CompletionCreateParamsStreaming,
-    "openai-responses": response_create_params.ResponseCreateParamsStreaming,
-    "anthropic": message_create_params.MessageCreateParamsStreaming,
-}
 UNIONS = (Union, types.UnionType)
 MARKS = (typing_extensions.Required, typing_extensions.NotRequired, Annotated)
 
@@ -40,8 +27,26 @@ def breaches(body: Mapping[str, object], wire: WireName) -> list[str]:
     """What the provider's package finds wrong with a body; nothing when it accepts it."""
     if wire == "gemini":
         return _refused_by_gemini(body)
-    hints = STREAMED if body.get("stream") is True else TYPES
-    return list(_check(body, hints[wire], "body"))
+    return list(_check(body, _request_type(wire, streamed=body.get("stream") is True), "body"))
+
+
+@cache
+def _request_type(wire: WireName, *, streamed: bool) -> object:
+    # Imported here: the packages take seconds to load.
+    from anthropic.types import message_create_params
+    from openai.types.chat import completion_create_params
+    from openai.types.responses import response_create_params
+
+    match wire:
+        case "openai":
+            chat = completion_create_params
+            return chat.CompletionCreateParamsStreaming if streamed else chat.CompletionCreateParamsNonStreaming
+        case "openai-responses":
+            responses = response_create_params
+            return responses.ResponseCreateParamsStreaming if streamed else responses.ResponseCreateParamsNonStreaming
+        case _:
+            messages = message_create_params
+            return messages.MessageCreateParamsStreaming if streamed else messages.MessageCreateParamsNonStreaming
 
 
 def _refused_by_gemini(body: Mapping[str, object]) -> list[str]:

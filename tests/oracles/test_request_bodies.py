@@ -4,17 +4,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from http.client import HTTPConnection
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-import anthropic
-import openai
 import orjson
 import pytest
-from anthropic.types import Message as Answer
 from hypothesis import given
 from hypothesis import strategies as st
-from openai.types.chat import ChatCompletion
-from openai.types.responses import Response
 from pydantic import TypeAdapter
 
 from recto.conversation.json import Json
@@ -41,6 +36,11 @@ from recto.page.wire.formats import WIRES
 from tests.page.log_strategies import FOLD, OFFERS, logs
 from tests.page.oracles import breaches, recording
 from tests.page.page_rules import parse
+
+if TYPE_CHECKING:
+    from anthropic.types import Message as Answer
+    from openai.types.chat import ChatCompletion
+    from openai.types.responses import Response
 
 EACH_WIRE = pytest.mark.parametrize("wire", WIRES)
 OPTIONS: dict[WireName, dict[str, Json]] = {
@@ -231,6 +231,8 @@ def test_X1_the_bytes_of_a_page_are_what_arrives(wire: WireName):
 
 
 def create_with_openai(url: str, body: dict[str, object]) -> str | None:
+    import openai
+
     client = openai.DefaultHttpxClient(trust_env=False)
     with openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0, http_client=client) as provider:
         create = cast("type[object]", provider.chat.completions.create)
@@ -239,6 +241,8 @@ def create_with_openai(url: str, body: dict[str, object]) -> str | None:
 
 
 def create_with_responses(url: str, body: dict[str, object]) -> str | None:
+    import openai
+
     client = openai.DefaultHttpxClient(trust_env=False)
     with openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0, http_client=client) as provider:
         create = cast("type[object]", provider.responses.create)
@@ -246,6 +250,8 @@ def create_with_responses(url: str, body: dict[str, object]) -> str | None:
 
 
 def create_with_anthropic(url: str, body: dict[str, object]) -> str | None:
+    import anthropic
+
     client = anthropic.DefaultHttpxClient(trust_env=False)
     with anthropic.Anthropic(base_url=url, api_key="k", max_retries=0, http_client=client) as provider:
         create = cast("type[object]", provider.messages.create)
@@ -255,7 +261,7 @@ def create_with_anthropic(url: str, body: dict[str, object]) -> str | None:
 
 
 def create_with_gemini(url: str, body: dict[str, object]) -> str | None:
-    from google import genai  # here: it takes long, and few tests need it
+    from google import genai
     from google.genai import types
 
     fields = {name: body[name] for name in ("systemInstruction", "tools", "toolConfig") if name in body}
