@@ -8,7 +8,7 @@ from recto.conversation.json import Json
 from recto.ids import new_id
 from recto.testing.client import HttpReply, parse_events, request
 from recto.testing.model_server import Answer, Call
-from tests.api.scripted_server import ALICE
+from tests.api.scripted_server import Scripted
 
 BASE = "/api/v1/copilotkit"
 SUGGEST = "copilotkitSuggest"
@@ -27,10 +27,11 @@ HISTORY: tuple[Json, ...] = (
 
 
 def send(
-    url: str, method: str, path: str, body: object = None, token: str | None = ALICE, *, accept: str = "*/*"
+    server: Scripted, method: str, path: str, body: object = None, token: str | None = "", *, accept: str = "*/*"
 ) -> HttpReply:
-    """A request to a route of CopilotKit's."""
-    return request(url, method, f"{BASE}{path}", body, token=token, accept=accept)
+    """A request to a route of CopilotKit's, by default of the server's user."""
+    key = server.token if token == "" else token
+    return request(server.url, method, f"{BASE}{path}", body, token=key, accept=accept)
 
 
 def wish(**rest: Json) -> dict[str, Json]:

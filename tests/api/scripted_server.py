@@ -1,14 +1,14 @@
 """A server whose model says what a test gives it to say, for one or more users and agents."""
 
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
 from recto.conversation.json import Json
-from recto.testing.client import RUNS, HttpReply, Reader, request, start
+from recto.testing.client import RUNS, HttpReply, Reader, SentEvent, request, start
 from recto.testing.model_server import Answer, ModelServer, Request
 from recto.testing.process import ServerProcess
 
@@ -22,38 +22,51 @@ PLAIN = Answer(text="one two three four five six")
 class Scripted:
     """A server and its model. `answers` are given in order; then all get the same words.
 
-    A question with `hold` in it is answered by half, until `go` is set.
+    A question with `hold` in it is answered by half, until `go` is set. Requests are those of `user`.
     """
 
     url: str
     pid: int
+    process: ServerProcess
     model: ModelServer
     go: threading.Event
     answers: list[Answer] = field(default_factory=list[Answer])
+    user: str = "alice"
+    token: str = ALICE
 
-    def get(self, path: str, token: str = ALICE) -> Mapping[str, Json]:
-        reply = request(self.url, "GET", f"/api/v1/agent{path}", token=token)
+    def get(self, path: str, token: str = "") -> Mapping[str, Json]:
+        reply = request(self.url, "GET", f"/api/v1/agent{path}", token=token or self.token)
         assert reply.status == 200, reply.body
         return reply.json
 
-    def rows(self, path: str, name: str, token: str = ALICE) -> list[Mapping[str, Json]]:
+    def rows(self, path: str, name: str, token: str = "") -> list[Mapping[str, Json]]:
         return list(cast("list[Mapping[str, Json]]", self.get(path, token)[name]))
 
-    def post(self, body: object, token: str = ALICE, **headers: str) -> HttpReply:
-        return request(self.url, "POST", RUNS, body, token=token, **headers)
+    def post(self, body: object, token: str = "", **headers: str) -> HttpReply:
+        return request(self.url, "POST", RUNS, body, token=token or self.token, **headers)
+
+    def play(self, body: Mapping[str, Json], *answers: Answer) -> tuple[Sequence[SentEvent], list[Request]]:
+        """Have a run with these answers of the model: its events, and what the model was sent."""
+        before = len(self.model.requests)
+        self.answers[:] = answers
+        reply = self.post(body)
+        assert reply.status == 202, reply.body
+        events = self.reader(str(reply.json["taskId"])).wait()
+        assert self.answers == []
+        return events, self.model.requests[before:]
 
     def begin(self, body: Mapping[str, Json]) -> tuple[str, Request]:
         """A run that stands in the middle of its answer, with words told, and the request of its model."""
         before = len(self.model.requests)
         self.go.clear()
-        run = start(self.url, body, token=ALICE)
+        run = start(self.url, body, token=self.token)
         made = self.model.wait_requests(before + 1)[before]
         assert made.wait_held()
         self.reader(run).wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
         return run, made
 
-    def reader(self, run: str, token: str = ALICE) -> Reader:
-        return Reader(lambda: self.url, run, token=token)
+    def reader(self, run: str, token: str = "") -> Reader:
+        return Reader(lambda: self.url, run, token=token or self.token)
 
 
 @contextmanager
@@ -75,7 +88,7 @@ def scripted_server(folder: Path, settings: Mapping[str, str] | None = None) -> 
             "RECTO_AGENT": "chat",
         }
         with ServerProcess.serve(folder, {**known, **(settings or {})}) as server:
-            yield Scripted(url=server.url, pid=server.pid, model=model, go=go, answers=answers)
+            yield Scripted(url=server.url, pid=server.pid, process=server, model=model, go=go, answers=answers)
         go.set()
 
 

@@ -1,10 +1,9 @@
 """Chat (P16): words in, events out, by the way every run goes; what a client has of the past is not read."""
 
 from base64 import b64encode
-from collections.abc import AsyncIterator, Generator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -16,12 +15,11 @@ from recto.conversation.input.input_rules import HAS_DATA, LONG_WORDS, NOT_SIGNE
 from recto.conversation.input.run_input import RunInput, stored_input
 from recto.conversation.json import Json, dump, load_object
 from recto.conversation.messages import Data, File, Text, UserMessage
-from recto.ids import new_id
 from recto.store.ports import Admission, Admitted
-from recto.testing.client import HttpReply, SentEvent, parse_events, request
-from recto.testing.process import ServerProcess
+from recto.testing.client import SentEvent, parse_events, request
 from tests.api.local_api import NOW, Answer, LocalApi, assert_problem, local_api
-from tests.api.scripted_server import ALICE, BOB, KEYS, LOOKER
+from tests.api.scripted_server import Scripted
+from tests.flow.in_process import events_of, in_process
 
 CHAT = "/api/v1/chat"
 THREAD = "550e8400-e29b-41d4-a716-44665544000A"
@@ -258,59 +256,31 @@ async def test_P2_a_picture_that_is_not_signed_not_theirs_or_not_taken_is_refuse
 
 # Over real HTTP
 
-BORN = "帮我算个八字：1990年5月15日14:30，北京，男"
 
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
-    known = {"RECTO_MODEL": "demo", "RECTO_API_KEYS": KEYS}
-    with ServerProcess.serve(tmp_path_factory.mktemp("chat"), known) as server:
-        yield server.url
-
-
-def say(url: str, body: object, token: str | None = ALICE, accept: str = "application/json") -> HttpReply:
-    return request(url, "POST", CHAT, body, token=token, accept=accept)
-
-
-def events_of(reply: HttpReply) -> list[SentEvent]:
+def say(server: Scripted, body: object, accept: str = "application/json") -> list[SentEvent]:
+    reply = request(server.url, "POST", CHAT, body, token=server.token, accept=accept)
+    assert (reply.status, reply.headers["content-type"]) == (200, "text/event-stream")
     return list(parse_events(line + b"\n" for line in reply.body.split(b"\n")))
 
 
-def problem(events: list[SentEvent]) -> str:
-    return "".join(str(sent.event["delta"]) for sent in events if sent.event["type"] == "TEXT_MESSAGE_CONTENT")
+def test_P16_the_answer_is_always_the_stream_whose_first_event_names_the_thread(server: Scripted):
+    first = say(server, {"message": "Hello"})
+    assert (first[0].event["type"], first[-1].event["type"]) == ("RUN_STARTED", "RUN_FINISHED")
+    thread = str(first[0].event["threadId"])
+    for accept in ("text/event-stream", "*/*"):
+        again = say(server, {"message": "Thanks", "conversation_id": thread}, accept)
+        assert again[0].event["threadId"] == thread
+    rows = server.rows(f"/history?threadId={thread}", "messages")
+    assert [row["content"] for row in rows if row["role"] == "user"] == ["Hello", "Thanks", "Thanks"]
+    wrong_type = request(server.url, "POST", CHAT, b"hi", token=server.token, content_type="text/plain")
+    assert wrong_type.status == 415
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("accept", ["application/json", "text/event-stream", "*/*"])
-def test_P16_the_answer_is_always_the_stream_whose_first_event_names_the_thread(url: str, accept: str):
-    reply = say(url, {"message": BORN}, accept=accept)
-    assert (reply.status, reply.headers["content-type"]) == (200, "text/event-stream")
-    events = events_of(reply)
-    assert (events[0].event["type"], events[-1].event["type"]) == ("RUN_STARTED", "RUN_FINISHED")
-    assert "庚" in problem(events)
-    thread = str(events[0].event["threadId"])
-    again = events_of(say(url, {"message": "谢谢", "conversation_id": thread}))
-    assert again[0].event["threadId"] == thread
-    history = request(url, "GET", f"/api/v1/agent/history?threadId={thread}", token=ALICE).json["messages"]
-    said = [row["content"] for row in cast("list[Mapping[str, Json]]", history) if row["role"] == "user"]
-    assert said == [BORN, "谢谢"]
-
-
-@pytest.mark.full
-def test_P5_somebody_else_s_conversation_is_not_there_and_credentials_are_as_everywhere(url: str):
-    thread = str(events_of(say(url, {"message": "mine"}))[0].event["threadId"])
-    foreign, absent = (say(url, {"message": "hi", "conversation_id": id}, BOB) for id in (thread, new_id()))
-    assert (foreign.status, absent.status) == (404, 200)
-    assert say(url, {"message": "hi"}, None).status == 401
-    assert say(url, {"message": "hi"}, LOOKER).status == 403
-    assert request(url, "POST", CHAT, b"hi", token=ALICE, content_type="text/plain").status == 415
-
-
-@pytest.mark.full
-def test_P16_the_body_in_the_page_on_clients_does_what_it_says(url: str):
+async def test_P16_the_body_in_the_page_on_clients_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     page = Path(__file__).parents[2] / "docs" / "clients.md"
     blocks = page.read_text(encoding="utf-8").split("```json\n")[1:]
     (body,) = [block.partition("```")[0] for block in blocks if "conversation_id" in block]
-    events = events_of(say(url, load_object(body)))
-    assert events[0].event["threadId"] == "7d0f7a52-3c1e-4f6b-9a53-0d7f2b8c4e05"
-    assert "庚" in problem(events)
+    async with in_process(tmp_path, monkeypatch, agent=None) as server:
+        events = events_of(await server.send("POST", CHAT, load_object(body)))
+        assert events[0].event["threadId"] == "7d0f7a52-3c1e-4f6b-9a53-0d7f2b8c4e05"
+        assert "八字" in str(server.pages[-1])

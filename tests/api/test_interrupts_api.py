@@ -1,6 +1,6 @@
 """P11, P15 over real HTTP: a call that a person has to agree to waits, and is made, denied or changed as they say."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
@@ -10,70 +10,24 @@ from ag_ui.core import Interrupt, RunAgentInput
 
 from recto.conversation.json import Json, load_object
 from recto.ids import new_id
-from recto.testing.client import RUNS, SentEvent, ask, parse_events, request
+from recto.testing.client import RUNS, SentEvent, parse_events, request
+from recto.testing.client import ask as ask_anybody
 from recto.testing.model_server import Answer, Call, Request
-from tests.api.scripted_server import ALICE, BOB, Scripted, page_messages, scripted_server
+from tests.api.scripted_server import BOB, Scripted, page_messages
 from tests.test_docs import blocks, read
 
-TOOLS = '''
-from pathlib import Path
-
-from recto import ToolContext, tool
-
-FOLDER = Path(__file__).parent
-
-
-@tool
-def note(text: str) -> str:
-    """Write a line down."""
-    with (FOLDER / "notes.txt").open("a") as notes:
-        notes.write(text + "\\n")
-    return f"noted {text}"
-
-
-@tool
-def count(context: ToolContext) -> str:
-    """Count on."""
-    context.state.put("/n", 11)
-    return "counted"
-
-
-@tool(confirm=True)
-def send(text: str, to: str = "all") -> str:
-    """Send a line to everybody."""
-    note(f"sent {text} to {to}")
-    return f"sent {text}"
-
-
-@tool(confirm=True)
-def card(title: str) -> dict[str, object]:
-    """Show a card."""
-    return {"title": title, "ui_hints": {"title": title}}
-'''
-AGENTS = {
-    "careful": "You are careful.\n",
-    "strict": "---\nconfirm: [note]\n---\n\nYou are strict.\n",
-    "hasty": "---\nlimits: {confirm_seconds: 0.001}\n---\n\nYou are in a hurry.\n",
-}
 SEND_TOOL: Json = {"name": "send", "description": "Asks a person.", "parameters": {"type": "object"}}
 AG_UI = "/api/v1/agent/ag-ui"
 DONE = Answer(text="It is done.")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("interrupts")
+@pytest.fixture
+def folder(shared_folder: Path) -> Path:
+    return shared_folder
 
 
-@pytest.fixture(scope="module")
-def server(folder: Path) -> Generator[Scripted]:
-    for name, text in AGENTS.items():
-        (folder / "agents" / name).mkdir(parents=True)
-        (folder / "agents" / name / "AGENT.md").write_text(text, encoding="utf-8")
-        (folder / "agents" / name / "tools.py").write_text(TOOLS, encoding="utf-8")
-    settings = {"RECTO_AGENTS": str(folder / "agents"), "RECTO_AGENT": "careful"}
-    with scripted_server(folder / "data", settings) as made:
-        yield made
+def ask(words: str, *, thread: str = "", run: str = "", agent: str = "careful", **rest: Json) -> dict[str, Json]:
+    return {**ask_anybody(words, thread=thread, run=run), "forwardedProps": {"agent": agent}, **rest}
 
 
 def send(text: str, id: str = "s1", **more: str) -> Call:
@@ -85,16 +39,6 @@ def notes(folder: Path, word: str, agent: str = "careful") -> list[str]:
     """What the tools did of a test: each line a time one acted."""
     file = folder / "agents" / agent / "notes.txt"
     return [line for line in file.read_text().splitlines() if word in line] if file.exists() else []
-
-
-def play(server: Scripted, body: Mapping[str, Json], *answers: Answer) -> tuple[Sequence[SentEvent], list[Request]]:
-    before = len(server.model.requests)
-    server.answers[:] = answers
-    reply = server.post(body)
-    assert reply.status == 202, reply.body
-    events = server.reader(str(reply.json["taskId"])).wait()
-    assert server.answers == []
-    return events, server.model.requests[before:]
 
 
 def outcome(events: Sequence[SentEvent]) -> Mapping[str, Json]:
@@ -147,26 +91,26 @@ def shown(made: Request) -> list[tuple[str, str]]:
 
 def test_P11_a_tool_that_was_agreed_to_once_and_for_all_asks_no_more_in_its_thread(server: Scripted, folder: Path):
     body = ask("Tell them.")
-    events, _ = play(server, body, Answer(calls=(send("agreed-1"),)))
+    events, _ = server.play(body, Answer(calls=(send("agreed-1"),)))
     path = f"/api/v1/agent/threads/{body['threadId']}"
-    assert request(server.url, "PATCH", path, {"agreed": ["send"]}, token=ALICE).status == 200
+    assert request(server.url, "PATCH", path, {"agreed": ["send"]}, token=server.token).status == 200
     again = Answer(calls=(send("agreed-2", "s2"),))
     card = Answer(calls=(Call(name="card", arguments='{"title": "x"}', id="s3"),))
-    events, _ = play(server, resuming(body, item(asked(events)[0])), again, card)
+    events, _ = server.play(resuming(body, item(asked(events)[0])), again, card)
     assert notes(folder, "agreed") == ["sent agreed-1 to all", "sent agreed-2 to all"]
     assert [row["tool"] for row in waiting(server, body)] == ["card"], "it is about that tool alone"
-    elsewhere, _ = play(server, ask("Tell them."), Answer(calls=(send("agreed-3"),)))
+    elsewhere, _ = server.play(ask("Tell them."), Answer(calls=(send("agreed-3"),)))
     assert len(asked(elsewhere)) == 1, "it is about that thread alone"
-    assert request(server.url, "PATCH", path, {"agreed": []}, token=ALICE).status == 200
-    events, _ = play(
-        server, {**ask("Once more."), "threadId": body["threadId"]}, Answer(calls=(send("agreed-4", "s4"),))
+    assert request(server.url, "PATCH", path, {"agreed": []}, token=server.token).status == 200
+    events, _ = server.play(
+        {**ask("Once more."), "threadId": body["threadId"]}, Answer(calls=(send("agreed-4", "s4"),))
     )
     assert len(asked(events)) == 1
 
 
 def test_P11_a_call_waits_for_a_person_and_is_made_once_they_agree(server: Scripted, folder: Path):
     body = ask("Tell them.")
-    events, _ = play(server, body, Answer(text="One moment.", calls=(send("hello-1"),)))
+    events, _ = server.play(body, Answer(text="One moment.", calls=(send("hello-1"),)))
     [id] = asked(events)
     assert notes(folder, "hello-1") == []
     found = server.get(f"/runs/{body['runId']}")
@@ -182,7 +126,7 @@ def test_P11_a_call_waits_for_a_person_and_is_made_once_they_agree(server: Scrip
     }
     assert row["message"] == "May send be called with these arguments?"
     assert str(row["created"]) < str(row["expiresAt"])
-    events, [made] = play(server, resuming(body, item(id)), DONE)
+    events, [made] = server.play(resuming(body, item(id)), DONE)
     assert outcome(events) == {"type": "success"}
     assert results(events) == {"s1": "sent hello-1"}
     assert shown(made)[-2:] == [("assistant", "s1"), ("tool", "sent hello-1")]
@@ -190,24 +134,9 @@ def test_P11_a_call_waits_for_a_person_and_is_made_once_they_agree(server: Scrip
     assert waiting(server, body) == []
 
 
-def test_P15_what_a_person_denies_is_not_made_and_the_model_reads_why(server: Scripted, folder: Path):
-    body = ask("Tell them.")
-    first, second = asked(play(server, body, Answer(calls=(send("no-1", "a"), send("no-2", "b"))))[0])
-    given_up: Json = {"interruptId": second, "status": "cancelled"}
-    events, [made] = play(
-        server, resuming(body, item(first, approved=False, message="Not before Friday."), given_up), DONE
-    )
-    assert (
-        results(events)["a"] == "send was not called: a person was asked, and denied it. They said: Not before Friday."
-    )
-    assert "denied it. Do not call it again" in results(events)["b"]
-    assert [who for who, _ in shown(made)[-4:]] == ["assistant", "assistant", "tool", "tool"]
-    assert notes(folder, "no-") == []
-
-
 def test_P15_arguments_that_a_person_changes_are_checked_and_the_model_is_told(server: Scripted, folder: Path):
     body = ask("Tell them.")
-    [id] = asked(play(server, body, Answer(calls=(send("rough"),)))[0])
+    [id] = asked(server.play(body, Answer(calls=(send("rough"),)))[0])
     bad = server.post(resuming(body, item(id, arguments={"txt": "x"})))
     assert bad.status == 422
     assert "resume[0].payload.arguments" in str(bad.json["errors"])
@@ -215,7 +144,7 @@ def test_P15_arguments_that_a_person_changes_are_checked_and_the_model_is_told(s
     assert "again" not in str(bad.json["detail"])
     assert [one["id"] for one in waiting(server, body)] == [id]
     changed = item(id, arguments={"text": "polite", "to": "some"}, message="Be kind.")
-    events, [made] = play(server, resuming(body, changed), DONE)
+    events, [made] = server.play(resuming(body, changed), DONE)
     assert notes(folder, "polite") == ["sent polite to some"]
     told = 'It was called with: {"text":"polite","to":"some"})\n\n(The person who agreed said: Be kind.)'
     assert results(events)["s1"].endswith(told)
@@ -226,43 +155,23 @@ def test_P15_arguments_that_a_person_changes_are_checked_and_the_model_is_told(s
 def test_P15_others_run_at_once_and_some_of_the_answers_leave_the_rest_waiting(server: Scripted, folder: Path):
     body = ask("Tell them.")
     plain = Call(name="note", arguments='{"text": "plain-3"}', id="n")
-    events, _ = play(server, body, Answer(calls=(send("part-1", "a"), plain, send("part-2", "b"))))
+    events, _ = server.play(body, Answer(calls=(send("part-1", "a"), plain, send("part-2", "b"))))
     first, second = asked(events)
     assert results(events) == {"n": "noted plain-3"}
-    events, made = play(server, resuming(body, item(second)))
+    events, made = server.play(resuming(body, item(second)))
     assert asked(events) == [first]
     assert (made, notes(folder, "part-")) == ([], ["sent part-2 to all"])
     assert [one["id"] for one in waiting(server, body)] == [first]
-    events, [page] = play(server, resuming(body, item(first)), DONE)
+    events, [page] = server.play(resuming(body, item(first)), DONE)
     assert [text for who, text in shown(page) if who == "tool"] == ["sent part-1", "noted plain-3", "sent part-2"]
     assert notes(folder, "part-") == ["sent part-2 to all", "sent part-1 to all"]
 
 
-def test_P3_words_in_place_of_an_answer_deny_what_waits(server: Scripted, folder: Path):
-    body = ask("Tell them.")
-    [id] = asked(play(server, body, Answer(calls=(send("else-1"),)))[0])
-    events, [made] = play(server, ask("Forget it.", thread=str(body["threadId"])), DONE)
-    assert "the user said something else" in results(events)["s1"]
-    assert [who for who, _ in shown(made)[-4:]] == ["user", "assistant", "tool", "user"]
-    assert server.post(resuming(body, item(id))).status == 404
-    assert notes(folder, "else-1") == []
-
-
-def test_P15_an_answer_that_comes_too_late_is_refused_and_the_model_hears_that_nobody_came(server: Scripted):
-    body = ask("Tell them.", forwardedProps={"agent": "hasty"})
-    [id] = asked(play(server, body, Answer(calls=(send("late-1"),)))[0])
-    assert waiting(server, body) == []
-    refused = server.post(resuming(body, item(id)))
-    assert (refused.status, "expired" in str(refused.json["detail"])) == (409, True)
-    events, _ = play(server, resuming(body, {"interruptId": id, "status": "cancelled"}), DONE)
-    assert "nobody did in time" in results(events)["s1"]
-
-
 def test_P15_the_same_answer_again_is_the_same_run_and_another_is_refused(server: Scripted, folder: Path):
     body = ask("Tell them.")
-    [id] = asked(play(server, body, Answer(calls=(send("once-1"),)))[0])
+    [id] = asked(server.play(body, Answer(calls=(send("once-1"),)))[0])
     first = resuming(body, item(id))
-    play(server, first, DONE)
+    server.play(first, DONE)
     again, otherwise = server.post(resuming(body, item(id))), server.post(resuming(body, item(id, approved=False)))
     # It is answered, so its turn is the current one still: what was decided is known.
     assert (again.status, again.json["runId"]) == (202, first["runId"])
@@ -273,7 +182,7 @@ def test_P15_the_same_answer_again_is_the_same_run_and_another_is_refused(server
 
 def test_P15_of_answers_at_once_the_first_counts_and_the_tool_acts_once(server: Scripted, folder: Path):
     body = ask("Tell them.")
-    [id] = asked(play(server, body, Answer(calls=(send("race-1"),)))[0])
+    [id] = asked(server.play(body, Answer(calls=(send("race-1"),)))[0])
     server.answers[:] = [DONE]
     bodies = [resuming(body, item(id)) for _ in range(4)]
     bodies += [resuming(body, item(id, message="Do it.")), resuming(body, item(id, approved=False))]
@@ -287,53 +196,41 @@ def test_P15_of_answers_at_once_the_first_counts_and_the_tool_acts_once(server: 
 
 
 def test_P15_a_run_is_answered_by_its_own_address_too(server: Scripted, folder: Path):
-    body = ask("Tell them.", context=[{"description": "Mood", "value": "sunny"}], forwardedProps={"agent": "careful"})
-    [id] = asked(play(server, body, Answer(calls=(send("route-1"),)))[0])
+    body = ask("Tell them.", context=[{"description": "Mood", "value": "sunny"}])
+    [id] = asked(server.play(body, Answer(calls=(send("route-1"),)))[0])
     server.answers[:] = [DONE]
     path, items = f"{RUNS}/{body['runId']}/resume", {"resume": [item(id)]}
-    reply = request(server.url, "POST", path, items, token=ALICE)
+    reply = request(server.url, "POST", path, items, token=server.token)
     assert (reply.status, reply.json["threadId"]) == (202, body["threadId"])
     events = server.reader(str(reply.json["taskId"])).wait()
     assert outcome(events) == {"type": "success"}
     assert events[0].event["parentRunId"] == body["runId"]
     assert "sunny" in str(server.model.requests[-1].page)
-    again = request(server.url, "POST", path, items, token=ALICE, accept="text/event-stream")
+    again = request(server.url, "POST", path, items, token=server.token, accept="text/event-stream")
     assert again.headers["content-type"] == "text/event-stream"
     assert list(parse_events(iter(again.body.splitlines(keepends=True)))) == list(events)
     assert notes(folder, "route-1") == ["sent route-1 to all"]
     for wrong in (b"{}", b'{"resume": []}', b'{"resume": "yes"}', b'{"resume": [{"interruptId": "x"}]}', b"[1]", b"{"):
-        assert request(server.url, "POST", path, wrong, token=ALICE).status == 422
-    assert request(server.url, "POST", f"{RUNS}/none/resume", items, token=ALICE).status == 404
+        assert request(server.url, "POST", path, wrong, token=server.token).status == 422
+    assert request(server.url, "POST", f"{RUNS}/none/resume", items, token=server.token).status == 404
 
 
 def test_P15_who_goes_on_has_the_state_as_it_is_and_the_name_of_the_thread(server: Scripted):
     name, question = f"a chat {new_id()}", {"id": "u1", "role": "user", "content": "Tell them."}
     body: dict[str, Json] = {"threadId": name, "runId": new_id(), "messages": [question], "protocolVersion": "1.0"}
     server.answers[:] = [Answer(calls=(Call(name="count", arguments="{}", id="c1"), send("named-1"))), DONE]
-    sent = request(server.url, "POST", AG_UI, {**body, "state": {"n": 10}}, token=ALICE)
+    sent = request(server.url, "POST", f"{AG_UI}/careful", {**body, "state": {"n": 10}}, token=server.token)
     [id] = asked(list(parse_events(iter(sent.body.splitlines(keepends=True)))))
     path = f"{RUNS}/{body['runId']}/resume"
-    reply = request(server.url, "POST", path, {"resume": [item(id)]}, token=ALICE, accept="text/event-stream")
+    reply = request(server.url, "POST", path, {"resume": [item(id)]}, token=server.token, accept="text/event-stream")
     events = [event.event for event in parse_events(iter(reply.body.splitlines(keepends=True)))]
     assert {str(event["threadId"]) for event in events if "threadId" in event} == {name}
     assert [event["snapshot"] for event in events if event["type"] == "STATE_SNAPSHOT"] == [{"n": 11}]
 
 
-def test_P15_an_answer_in_a_list_without_the_reply_that_asks_is_taken(server: Scripted, folder: Path):
-    question: Json = {"id": "u1", "role": "user", "content": "Tell them."}
-    body: dict[str, Json] = {"threadId": new_id(), "messages": [question], "protocolVersion": "1.0"}
-    server.answers[:] = [Answer(calls=(send("short-1"),)), DONE]
-    sent = request(server.url, "POST", AG_UI, {**body, "runId": new_id()}, token=ALICE)
-    [id] = asked(list(parse_events(iter(sent.body.splitlines(keepends=True)))))
-    going_on: dict[str, Json] = {**body, "runId": new_id(), "resume": [item(id)]}
-    reply = request(server.url, "POST", AG_UI, going_on, token=ALICE)
-    assert outcome(list(parse_events(iter(reply.body.splitlines(keepends=True))))) == {"type": "success"}
-    assert notes(folder, "short-1") == ["sent short-1 to all"]
-
-
 def test_P5_nobody_else_sees_or_answers_what_waits(server: Scripted, folder: Path):
     body = ask("Tell them.")
-    [id] = asked(play(server, body, Answer(calls=(send("mine-1"),)))[0])
+    [id] = asked(server.play(body, Answer(calls=(send("mine-1"),)))[0])
     path = f"{RUNS}/{body['runId']}/resume"
     for one in (item(id), item(id, arguments={"text": 1})):
         assert server.post(resuming(body, one), token=BOB).status == 404
@@ -350,65 +247,52 @@ def test_P5_nobody_else_sees_or_answers_what_waits(server: Scripted, folder: Pat
 
 def test_P15_an_older_client_sees_a_call_that_waits_and_answers_it_with_a_tool_message(server: Scripted, folder: Path):
     body = {**ask("Tell them.", tools=[SEND_TOOL]), "protocolVersion": None}
-    _, [made] = play(server, body, Answer(calls=(send("old-1"),)))
+    _, [made] = server.play(body, Answer(calls=(send("old-1"),)))
     offered = [tool["function"]["name"] for tool in cast("list[dict[str, dict[str, str]]]", made.page["tools"])]
     assert offered.count("send") == 1
-    stream = request(server.url, "GET", f"{RUNS}/{body['runId']}/events", token=ALICE)
+    stream = request(server.url, "GET", f"{RUNS}/{body['runId']}/events", token=server.token)
     end = list(parse_events(iter(stream.body.splitlines(keepends=True))))[-1].event
     assert end == {"type": "RUN_FINISHED", "threadId": body["threadId"], "runId": body["runId"]}
     result: Json = {"id": new_id(), "role": "tool", "toolCallId": "s1", "content": '{"approved": true}'}
     next_run = {**body, "runId": new_id(), "messages": [*cast("list[Json]", body["messages"]), result]}
-    events, [page] = play(server, next_run, DONE)
+    events, [page] = server.play(next_run, DONE)
     assert results(events) == {"s1": "sent old-1"}
     assert shown(page)[-1] == ("tool", "sent old-1")
     assert notes(folder, "old-1") == ["sent old-1 to all"]
 
 
-def test_P11_only_a_tool_that_asks_may_be_brought_by_the_agents_name(server: Scripted):
-    refused = server.post(ask("Hi.", tools=[{"name": "note", "description": "", "parameters": {"type": "object"}}]))
-    assert refused.status == 422
-    assert "is a tool of the agent itself" in str(refused.json["detail"])
-
-
 def test_C5_an_agent_may_have_any_of_its_tools_ask(server: Scripted, folder: Path):
-    body = ask("Write.", forwardedProps={"agent": "strict"})
-    [id] = asked(play(server, body, Answer(calls=(Call(name="note", arguments='{"text": "by-name"}', id="n"),)))[0])
-    events, _ = play(server, resuming(body, item(id)), DONE)
+    body = ask("Write.", agent="strict")
+    [id] = asked(server.play(body, Answer(calls=(Call(name="note", arguments='{"text": "by-name"}', id="n"),)))[0])
+    events, _ = server.play(resuming(body, item(id)), DONE)
     assert results(events) == {"n": "noted by-name"}
     assert notes(folder, "by-name", "strict") == ["by-name"]
-
-
-def test_P11_nobody_is_asked_about_a_call_that_no_tool_can_take(server: Scripted):
-    wrong = Answer(calls=(Call(name="send", arguments='{"txt": 1}', id="w"),))
-    events, _ = play(server, ask("Tell them."), wrong, DONE)
-    assert outcome(events) == {"type": "success"}
-    assert "do not match the tool's schema" in results(events)["w"]
 
 
 def test_P15_the_bodies_in_the_page_on_interrupts_do_what_it_says(server: Scripted, folder: Path):
     told, run, alone = [block.text for block in blocks(read("docs/interrupts.md")) if block.language == "json"]
     end = load_object(told) or {}
     body = ask("Tell them.", thread=str(end["threadId"]), run=str(end["runId"]))
-    events, _ = play(server, body, Answer(calls=(send("page-1", "call_1"),)))
+    events, _ = server.play(body, Answer(calls=(send("page-1", "call_1"),)))
     [id] = asked(events)
     [one] = cast("list[dict[str, Json]]", outcome(events)["interrupts"])
     [known] = cast("list[dict[str, Json]]", cast("Mapping[str, Json]", end["outcome"])["interrupts"])
     assert one == {**known, "id": id, "expiresAt": one["expiresAt"]}
-    events, _ = play(server, load_object(run.replace("INTERRUPT", id)) or {}, DONE)
+    events, _ = server.play(load_object(run.replace("INTERRUPT", id)) or {}, DONE)
     assert results(events) == {"call_1": "sent page-1"}
     body = ask("Tell them.")
-    [id] = asked(play(server, body, Answer(calls=(send("page-2"),)))[0])
+    [id] = asked(server.play(body, Answer(calls=(send("page-2"),)))[0])
     server.answers[:] = [DONE]
     path = f"{RUNS}/{body['runId']}/resume"
-    reply = request(server.url, "POST", path, alone.replace("INTERRUPT", id).encode(), token=ALICE)
+    reply = request(server.url, "POST", path, alone.replace("INTERRUPT", id).encode(), token=server.token)
     assert "Not before Friday." in results(server.reader(str(reply.json["taskId"])).wait())["s1"]
     assert notes(folder, "page-") == ["sent page-1 to all"]
 
 
 def test_P14_a_result_that_is_shown_stays_one_and_tells_what_a_person_changed(server: Scripted):
     body = ask("Show it.")
-    [id] = asked(play(server, body, Answer(calls=(Call(name="card", arguments='{"title": "A"}', id="k"),)))[0])
-    events, _ = play(server, resuming(body, item(id, arguments={"title": "B"}, message="Shorter.")), DONE)
+    [id] = asked(server.play(body, Answer(calls=(Call(name="card", arguments='{"title": "A"}', id="k"),)))[0])
+    events, _ = server.play(resuming(body, item(id, arguments={"title": "B"}, message="Shorter.")), DONE)
     told = load_object(results(events)["k"]) or {}
     assert (told["title"], told["called_with"], told["person_said"]) == ("B", {"title": "B"}, "Shorter.")
     assert [sent.event["name"] for sent in events if sent.event["type"] == "CUSTOM"] == ["recto.ui"]

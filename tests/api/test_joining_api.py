@@ -4,7 +4,6 @@ import http.client
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from threading import Event
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -17,20 +16,13 @@ from recto.ids import new_id
 from recto.testing.client import RUNS, SentEvent, ask, bearer, parse_events, request, run
 from recto.testing.model_server import Answer, Call, render
 from tests.api.forms import FORM, file, form_of
-from tests.api.scripted_server import ALICE, HOLD, Scripted, scripted_server
+from tests.api.scripted_server import HOLD, Scripted
 from tests.conversation.stock_client import Row, StockClient
 
 PARSER: TypeAdapter[official.Event] = TypeAdapter(official.Event)
 PICK: dict[str, Json] = {"name": "pick", "description": "Pick one.", "parameters": {"type": "object"}}
 PICKING = Answer(text="Let me ask.", calls=(Call(name="pick", arguments='{"of": ["red", "blue"]}', id="p1"),))
 DIALECTS = ["1.0", "0.0.59"]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Scripted]:
-    settings = {"RECTO_RETRY_SECONDS": "0.01", "RECTO_EVENT_SECONDS": "0.0"}
-    with scripted_server(tmp_path_factory.mktemp("joining"), settings) as made:
-        yield made
 
 
 @contextmanager
@@ -40,7 +32,7 @@ def joined(server: Scripted, run: str, query: str = "", **headers: str) -> Gener
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
     try:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        connection.request("GET", f"{RUNS}/{run}/events?join=1{query}", headers=bearer(ALICE) | named)
+        connection.request("GET", f"{RUNS}/{run}/events?join=1{query}", headers=bearer(server.token) | named)
         yield parse_events(connection.getresponse())
     finally:
         connection.close()
@@ -99,9 +91,9 @@ def test_P7_who_joined_goes_on_from_the_last_number_without_gap_or_repeat(server
 
 def test_P15_a_run_that_has_ended_is_told_by_its_start_the_conversation_and_its_end(server: Scripted):
     body = ask("Hello")
-    whole = run(server.url, body, token=ALICE)
+    whole = run(server.url, body, token=server.token)
     later = ask("And later", thread=str(body["threadId"]))
-    run(server.url, later, token=ALICE)
+    run(server.url, later, token=server.token)
     with joined(server, str(body["runId"])) as coming:
         events = list(coming)
     assert kinds(events) == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
@@ -125,39 +117,6 @@ def test_P15_a_run_that_waits_is_told_the_conversation_and_once_it_begins_its_ow
     assert read(*before, *rest).messages == messages(server, first["threadId"])
 
 
-def test_P15_who_joins_in_the_middle_of_a_call_gets_the_rest_of_its_arguments(server: Scripted):
-    body, go = {**ask("Pick one."), "tools": [PICK]}, Event()
-    call = Call(name="pick", arguments='{"of": "red, blue, green"}')
-    server.answers[:] = [Answer(calls=(call,), hold=go, hold_after=4)]
-    server.post(body)
-    server.reader(str(body["runId"])).wait_for(lambda sent: b"TOOL_CALL_ARGS" in sent.body)
-    with joined(server, str(body["runId"])) as coming:
-        first = [next(coming), next(coming), next(coming)]
-        assert kinds(first) == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "TOOL_CALL_START"]
-        go.set()
-        client = read(*first, *coming)
-    assert client.messages == messages(server, body["threadId"])
-    assert len(client.to_run) == 1
-
-
-def test_P15_a_thread_is_told_the_same_twice_to_one_client(server: Scripted):
-    body = ask("Hello")
-    run(server.url, body, token=ALICE)
-    client = StockClient()
-    for _ in range(2):
-        with joined(server, str(body["runId"])) as coming:
-            client.read([sent.body for sent in coming])
-    assert client.messages == messages(server, body["threadId"])
-
-
-@pytest.mark.parametrize("join", ["maybe", "2"])
-def test_P7_joining_is_yes_or_no(server: Scripted, join: str):
-    body = ask("Hello")
-    run(server.url, body, token=ALICE)
-    reply = request(server.url, "GET", f"{RUNS}/{body['runId']}/events?join={join}", token=ALICE)
-    assert (reply.status, "join" in str(reply.json["detail"])) == (422, True)
-
-
 # Lost replies (F2, F3 of clients)
 
 
@@ -172,7 +131,7 @@ def test_P15_a_lost_call_is_neither_shown_nor_run_by_a_stock_client(server: Scri
     body: dict[str, Json] = {**ask("Pick one."), "tools": [PICK], "protocolVersion": protocol}
     lost = cut(PICKING, b'{\\"of\\": ')
     server.answers[:] = [lost, lost, Answer(text="I pick for you.")]
-    events = run(server.url, body, token=ALICE)
+    events = run(server.url, body, token=server.token)
     taken_back = ["TOOL_CALL_END", "TOOL_CALL_RESULT", "CUSTOM", "MESSAGES_SNAPSHOT"]
     assert [kind for kind in kinds(events) if kind in taken_back] == taken_back * 2
     client = read(*events, known=known_to(body))
@@ -181,48 +140,15 @@ def test_P15_a_lost_call_is_neither_shown_nor_run_by_a_stock_client(server: Scri
     assert client.to_run == set()
 
 
-def test_P15_a_call_that_is_made_again_after_a_lost_one_is_the_only_one_to_run(server: Scripted):
-    body = {**ask("Pick one."), "tools": [PICK]}
-    server.answers[:] = [cut(PICKING, b'{\\"of\\": '), PICKING]
-    events = run(server.url, body, token=ALICE)
-    client = read(*events, known=known_to(body))
-    assert client.messages == messages(server, body["threadId"])
-    assert kinds(events).count("TOOL_CALL_START") == 2
-    outcome = cast("Mapping[str, list[str]]", events[-1].event["outcome"])
-    assert client.to_run == set(outcome["pendingToolCallIds"])
-    assert len(client.to_run) == 1
-
-
-def test_P15_after_broken_replies_their_words_and_thoughts_are_gone(server: Scripted):
-    body = ask("Hello")
-    lost = cut(Answer(reasoning="hm hm", text="partial words and more"), b"words")
-    server.answers[:] = [lost, lost, lost, Answer(text="At last.")]
-    events = run(server.url, body, token=ALICE)
-    shown = [row for row in read(*events, known=known_to(body)).messages if row.get("content")]
-    assert shown == messages(server, body["threadId"])
-
-
-def test_P15_what_was_said_before_a_lost_reply_stays_with_the_client(server: Scripted):
-    first = ask("Hello")
-    run(server.url, first, token=ALICE)
-    known = messages(server, first["threadId"])
-    second = ask("Again", thread=str(first["threadId"]))
-    server.answers[:] = [cut(Answer(text="partial words and more"), b"words"), Answer(text="Well.")]
-    events = run(server.url, second, token=ALICE)
-    assert read(*events, known=[*known, *known_to(second)]).messages == messages(server, first["threadId"])
-    # Whoever reads it later by numbers gets the same.
-    assert list(server.reader(str(second["runId"])).wait()) == events
-
-
 def test_P10_the_view_after_a_lost_reply_names_files_by_urls_that_can_be_read(server: Scripted):
     form = form_of(file("notes.txt", b"milk and bread"))
-    reply = request(server.url, "POST", "/api/v1/agent/attachments", form, token=ALICE, content_type=FORM)
+    reply = request(server.url, "POST", "/api/v1/agent/attachments", form, token=server.token, content_type=FORM)
     (one,) = cast("list[Mapping[str, str]]", reply.json["attachments"])
     part = {"type": "document", "source": {"type": "url", "value": one["url"], "mimeType": "text/plain"}}
     message: Json = {"id": new_id(), "role": "user", "content": [{"type": "text", "text": "Read it."}, part]}
     body: dict[str, Json] = {**ask(""), "messages": [message]}
     server.answers[:] = [cut(Answer(text="partial words and more"), b"words"), Answer(text="Milk.")]
-    events = run(server.url, body, token=ALICE)
+    events = run(server.url, body, token=server.token)
     (snapshot,) = [sent.event for sent in events if sent.event["type"] == "MESSAGES_SNAPSHOT"]
     assert "rectoView" not in snapshot
     (user,) = cast("list[dict[str, list[dict[str, dict[str, str]]]]]", snapshot["messages"])
