@@ -2,14 +2,14 @@
 
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 OPENED = {"frame": "opened", "unit": None, "page_count": None}
 ENDED = {"frame": "ended"}
-PARENT = os.getppid()
 
 
 def found(text: str) -> dict[str, object]:
@@ -41,9 +41,9 @@ def take() -> str:
 
 
 def hang(_held: bytes = b"") -> None:
-    """For as long as the test lives."""
-    while os.getppid() == PARENT:
-        time.sleep(1)
+    """For as long as the test lives: its end of the wire is closed then."""
+    while sys.stdin.buffer.read(1):
+        pass
 
 
 def be(way: str) -> None:
@@ -87,20 +87,19 @@ def be_worse(way: str) -> None:
             say(OPENED)
             while True:
                 say(found("x" * 100_000))
-        case "slow":
+        case "bit_by_bit":
             say(OPENED)
             while True:
-                time.sleep(0.05)
                 say(found("more"))
         case "hangs":
             say(OPENED, found("begun"))
             hang()
         case "starts_others":
-            other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+            other = subprocess.Popen(["sleep", "600"])
             say(OPENED, found(str(other.pid)))
             hang()
         case "starts_others_and_dies":
-            other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], stdout=subprocess.DEVNULL)
+            other = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL)
             say(OPENED, found(str(other.pid)))
             os.abort()
         case "swells":
@@ -126,7 +125,9 @@ def main() -> None:
         hang()
     say({"frame": "ready"})
     if way == "never_reads":
-        hang()
+        select.select([sys.stdin], [], [])
+        Path(sys.argv[2]).touch()
+        signal.pause()
     while True:
         name = take()
         be(name if way == "named" else way)

@@ -1,6 +1,6 @@
 """A child that is at work for ever, and does not hear that the wire is closed."""
 
-import time
+import signal
 
 from recto.files.parsing.pool import child
 from recto.files.parsing.pool.frames import Ready
@@ -16,8 +16,7 @@ def main() -> None:
     questions.read(order.size)
     child.say(answers, Opened())
     child.say(answers, DocumentEnd())
-    while True:
-        time.sleep(60)
+    signal.pause()
 
 
 if __name__ == "__main__":

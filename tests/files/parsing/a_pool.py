@@ -1,6 +1,5 @@
 """How tests ask a pool, and look at the processes it has."""
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ from recto.conversation.document import text_of
 from recto.errors import FileRefused
 from recto.files.parsing.pool.parser_pool import Parsers
 from recto.files.parsing.ports import DocumentEnd, FoundElements, Frame, Opened, Task
+from tests.waiting import wait_until
 
 BAD_CHILD = Path(__file__).with_name("a_bad_child.py")
 
@@ -52,9 +52,7 @@ async def refusal_of(
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not is_so():
-            await asyncio.sleep(0.005)
+    await wait_until(is_so)
 
 
 def children() -> set[int]:
@@ -80,9 +78,14 @@ def innermost(pid: int) -> int:
 
 def lives(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        return state_of(pid) != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def state_of(pid: int) -> str:
+    """R where it runs, S where it sleeps until something happens, Z where it has ended."""
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
 
 def open_files() -> int:

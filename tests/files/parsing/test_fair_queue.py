@@ -6,13 +6,15 @@ import pytest
 
 from recto.errors import FileRefused
 from recto.files.parsing.pool.fair_queue import FairQueue
+from tests.files.loop_clock import LoopClock
+from tests.waiting import settle
 
 
 class Row:
     """Documents that stand in a row, and what has had its turn so far."""
 
-    def __init__(self, *, places: int, of_owner: int, waiting: int = 100, slow_seconds: float = 60.0) -> None:
-        self.queue = FairQueue(places=places, of_owner=of_owner, waiting=waiting, slow_seconds=slow_seconds)
+    def __init__(self, *, places: int, of_owner: int, waiting: int = 100) -> None:
+        self.queue = FairQueue(places=places, of_owner=of_owner, waiting=waiting, slow_seconds=60)
         self.begun: list[str] = []
         self._ends: dict[str, asyncio.Event] = {}
         self.tasks: dict[str, asyncio.Task[None]] = {}
@@ -35,11 +37,6 @@ class Row:
             await self._ends[name].wait()
 
 
-async def settle() -> None:
-    for _ in range(10):
-        await asyncio.sleep(0)
-
-
 async def test_D7_owners_take_turns_and_each_ones_documents_keep_their_order():
     row = Row(places=1, of_owner=1)
     await row.come("a1", "a2", "a3", "b1", "b2", "c1")
@@ -47,32 +44,25 @@ async def test_D7_owners_take_turns_and_each_ones_documents_keep_their_order():
     assert row.begun == ["a1", "b1", "c1", "a2", "b2", "a3"]
 
 
-async def test_D7_who_has_not_had_a_turn_comes_before_who_just_had_one():
-    row = Row(places=2, of_owner=1)
-    await row.come("a1", "b1", "a2", "b2", "c1")
-    await row.end("a1")
-    assert row.begun == ["a1", "b1", "c1"]
-    await row.end("b1", "c1", "a2", "b2")
+async def test_D7_slow_documents_of_two_owners_do_not_hold_up_a_third(monkeypatch: pytest.MonkeyPatch):
+    clock, row = LoopClock(monkeypatch), Row(places=2, of_owner=1)
 
+    async def pass_a_minute() -> None:
+        clock.advance(60)
+        await settle()
 
-async def test_D7_slow_documents_of_two_owners_do_not_hold_up_a_third():
-    row = Row(places=2, of_owner=1, slow_seconds=0.05)
     await row.come("a1", "b1", "a2", "b2", "c1", "d1", "e1")
     assert row.begun == ["a1", "b1"]
-    async with asyncio.timeout(10):
-        while len(row.begun) < 4:
-            await asyncio.sleep(0.01)
-    await asyncio.sleep(0.15)
+    for _ in range(3):
+        await pass_a_minute()
     # They are read beside, and there are no more places beside than there are places.
     assert row.begun == ["a1", "b1", "c1", "d1"]
     await row.end("a1")
     assert row.begun == ["a1", "b1", "c1", "d1"]
-    async with asyncio.timeout(10):
-        while len(row.begun) < 5:
-            await asyncio.sleep(0.01)
-    assert row.begun[4] == "e1"
+    await pass_a_minute()
+    assert row.begun[4:] == ["e1"]
     await row.end("b1", "c1", "d1", "e1", "a2", "b2")
-    await asyncio.wait_for(asyncio.gather(*row.tasks.values()), 10)
+    await asyncio.gather(*row.tasks.values())
     assert len(row.begun) == 7
 
 
@@ -87,18 +77,6 @@ async def test_D7_an_owner_has_no_more_places_than_allowed_and_holds_up_nobody()
     await row.end("a1", "a3", "a4")
 
 
-async def test_D7_more_than_may_wait_are_refused_in_words():
-    row = Row(places=1, of_owner=1, waiting=1)
-    await row.come("a1", "a2", "b1")
-    with pytest.raises(FileRefused, match="too many documents are waiting") as refused:
-        await row.tasks["b1"]
-    assert refused.value.code == "busy"
-    await row.end("a1", "a2")
-    await row.come("b2")
-    assert row.begun == ["a1", "a2", "b2"]
-    await row.end("b2")
-
-
 async def test_D7_a_flood_of_one_owner_is_refused_to_that_owner_and_to_nobody_else():
     row = Row(places=1, of_owner=1, waiting=4)
     await row.come("a1", "a2", "a3", "a4", "a5", "a6")
@@ -110,13 +88,16 @@ async def test_D7_a_flood_of_one_owner_is_refused_to_that_owner_and_to_nobody_el
         assert refused.value.code == "busy"
     await row.end("a1", "b1", "c1", "a2", "a3")
     assert row.begun == ["a1", "b1", "c1", "a2", "a3"]
+    await row.come("a7")
+    assert row.begun[-1] == "a7"
+    await row.end("a7")
 
 
 async def test_D7_one_that_is_about_to_leave_is_not_counted():
     row = Row(places=1, of_owner=1, waiting=2)
     await row.come("a1", "a2", "a3")
     coming = asyncio.create_task(row.come("b1"))
-    await asyncio.sleep(0)
+    await settle(1)
     row.tasks["a3"].cancel()
     await coming
     await row.end("a1", "b1", "a2")

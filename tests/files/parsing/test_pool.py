@@ -4,7 +4,6 @@ import asyncio
 import os
 import shutil
 import signal
-import sys
 import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, suppress
@@ -18,7 +17,8 @@ from recto.conversation.document import Element
 from recto.errors import FileRefused
 from recto.files.parsing.pool.fair_queue import CLOSED
 from recto.files.parsing.pool.parser_pool import Parsers
-from recto.files.parsing.ports import DocumentEnd, FoundElements, Frame, Opened, Task
+from recto.files.parsing.ports import DocumentEnd, FoundElements, Opened, Task
+from tests.files.loop_clock import LoopClock
 from tests.files.parsing.a_pool import (
     bad_pool,
     children,
@@ -29,15 +29,20 @@ from tests.files.parsing.a_pool import (
     newest_child,
     open_files,
     refusal_of,
+    state_of,
     text_from,
     until,
 )
+from tests.waiting import settle, wait_until
 
 pytestmark = pytest.mark.full
 
-SCANNING_CHILD = Path(__file__).with_name("a_scanning_child.py")
-SHORT = ParseLimits(seconds=0.2)
 LONG = ParseLimits(seconds=60)
+
+
+@pytest.fixture
+async def clock(monkeypatch: pytest.MonkeyPatch) -> LoopClock:
+    return LoopClock(monkeypatch)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -122,14 +127,6 @@ async def test_D7_a_document_that_waits_for_a_child_is_on_disk(strange: Parsers)
     assert most < 8 * MEBIBYTE
 
 
-@pytest.mark.asyncio(loop_scope="module")
-async def test_D7_much_text_comes_in_pieces_and_whole(parsers: Parsers):
-    text = "".join(f"line {number}\n" for number in range(100_000))
-    frames = await frames_of(parsers, "a.txt", text.encode())
-    assert len(frames) > 5
-    assert "".join(part.text for frame in frames if isinstance(frame, FoundElements) for part in frame.elements) == text
-
-
 async def test_D7_a_file_that_is_too_large_is_refused_before_a_child_is_asked(
     strange: Parsers, started: Callable[[], set[int]]
 ):
@@ -139,24 +136,24 @@ async def test_D7_a_file_that_is_too_large_is_refused_before_a_child_is_asked(
 
 
 @pytest.mark.parametrize(
-    ("way", "code"),
+    ("way", "code", "logged"),
     [
-        *((way, "crashed") for way in ("garbage", "no_json", "huge_frame", "half_a_frame", "wrong_order", "dies")),
-        *((way, "memory") for way in ("out_of_memory", "is_killed")),
+        *(
+            (way, "crashed", "broke down")
+            for way in ("garbage", "no_json", "huge_frame", "half_a_frame", "wrong_order")
+        ),
+        *(("dies", "crashed", "broke down: ChildGone"), ("is_killed", "memory", "")),
+        ("out_of_memory", "memory", "memory allocation of"),
     ],
 )
-async def test_D7_a_child_that_breaks_costs_one_document(strange: Parsers, way: str, code: str):
+async def test_D7_a_child_that_breaks_costs_one_document_and_is_logged(
+    strange: Parsers, caplog: pytest.LogCaptureFixture, way: str, code: str, logged: str
+):
+    caplog.set_level("DEBUG", "recto.files")
     refused = await refusal_of(strange, way)
     assert (refused.code, " Ask the user " in str(refused)) == (code, True)
+    assert logged in caplog.text
     assert (await text_from(strange, "good")).isdigit()
-
-
-async def test_D7_what_a_child_that_breaks_said_is_in_the_log(strange: Parsers, caplog: pytest.LogCaptureFixture):
-    caplog.set_level("DEBUG", "recto.files")
-    await refusal_of(strange, "out_of_memory")
-    await refusal_of(strange, "dies")
-    assert "memory allocation of" in caplog.text
-    assert "a child that reads documents broke down: ChildGone" in caplog.text
 
 
 async def test_D7_a_child_that_says_nothing_without_end_is_stopped(strange: Parsers):
@@ -171,68 +168,50 @@ async def test_D7_a_document_without_end_is_cut_with_a_note_and_its_child_is_sto
     assert (await text_from(strange, "good")).isdigit()
 
 
-async def test_D7_at_the_deadline_the_child_is_killed_and_a_text_says_so(strange: Parsers):
+async def test_D7_at_the_deadline_the_child_is_killed_and_a_text_says_so(strange: Parsers, clock: LoopClock):
     pid = int(await text_from(strange, "good"))
-    frames: list[Frame] = []
-    answer = strange.parse("a", Task(format="pdf", name="hangs", limits=SHORT), in_pieces(b""))
+    answer = strange.parse("a", Task(format="pdf", name="hangs", limits=LONG), in_pieces(b""))
+    assert await anext(answer) == Opened()
+    # Time in which nobody asks for more does not count.
+    clock.advance(LONG.seconds + 1)
+    assert await anext(answer) == FoundElements(elements=(Element(kind="text", text="begun"),))
+    asyncio.get_running_loop().call_soon(clock.advance, LONG.seconds + 1)
     with pytest.raises(FileRefused) as refused:
-        while True:
-            frames.append(await anext(answer))
+        await anext(answer)
     assert (refused.value.code, str(refused.value)) == (
         "too_long",
-        "it took longer than 0.2 seconds to read, so it was stopped. "
+        "it took longer than 60 seconds to read, so it was stopped. "
         "Ask the user for a part of it, or for another format.",
     )
-    assert frames == [Opened(), FoundElements(elements=(Element(kind="text", text="begun"),))]
     await until(lambda: not lives(pid))
     assert int(await text_from(strange, "good")) != pid
 
 
 async def test_D7_a_document_that_comes_bit_by_bit_has_no_more_time(strange: Parsers):
-    assert (await refusal_of(strange, "slow", limits=SHORT)).code == "too_long"
+    assert (await refusal_of(strange, "bit_by_bit", limits=ParseLimits(seconds=0.1))).code == "too_long"
 
 
-@pytest.mark.parametrize(
-    ("times", "words"), [(0, r"longer than 0\.5 seconds"), (1, r"longer than 0\.75 seconds"), (2, "broke down")]
-)
-async def test_D7_a_document_has_the_time_of_scans_on_top_only_when_they_are_read_and_once(times: int, words: str):
-    task = Task(format="pdf", name="a.pdf", ocr="eng", limits=ParseLimits(seconds=0.5, ocr_seconds=0.25))
-    pool = Parsers(PoolSettings(sandbox=""), command=[sys.executable, str(SCANNING_CHILD), str(times)])
-    with pytest.raises(FileRefused, match=words):
-        async for _ in pool.parse("a", task, in_pieces(b"")):
-            pass
-    await pool.close()
-
-
-async def test_D7_time_in_which_nobody_asks_for_more_does_not_count(strange: Parsers):
-    loop = asyncio.get_running_loop()
-    begun = loop.time()
-    async with aclosing(strange.parse("a", Task(format="pdf", name="chatty", limits=SHORT), in_pieces(b""))) as frames:
-        await anext(frames)
-        await until(lambda: loop.time() > begun + 2 * SHORT.seconds)
-        assert len([frame async for frame in frames]) == 2
-
-
-@pytest.mark.parametrize(("way", "limits"), [("starts_others", SHORT), ("starts_others_and_dies", LONG)])
-async def test_D7_what_a_child_started_ends_with_it(strange: Parsers, way: str, limits: ParseLimits):
-    task = Task(format="pdf", name=way, limits=limits)
-    texts: list[str] = []
+@pytest.mark.parametrize("way", ["starts_others", "starts_others_and_dies"])
+async def test_D7_what_a_child_started_ends_with_it(strange: Parsers, clock: LoopClock, way: str):
+    frames = strange.parse("a", Task(format="pdf", name=way, limits=LONG), in_pieces(b""))
+    await anext(frames)
+    found = await anext(frames)
+    assert isinstance(found, FoundElements)
+    if way == "starts_others":
+        asyncio.get_running_loop().call_soon(clock.advance, LONG.seconds + 1)
     with pytest.raises(FileRefused, match=r"stopped|broke down"):
-        async for frame in strange.parse("a", task, in_pieces(b"")):
-            texts += [part.text for part in frame.elements] if isinstance(frame, FoundElements) else []
-    await until(lambda: not lives(int(texts[0])))
-    assert len(texts) == 1
+        await anext(frames)
+    await until(lambda: not lives(int(found.elements[0].text)))
 
 
 async def test_D7_a_child_goes_on_no_further_than_somebody_reads(tmp_path: Path):
-    pool = bad_pool("counts", str(tmp_path / "count"))
+    pool, count = bad_pool("counts", str(tmp_path / "count")), tmp_path / "count"
     async with aclosing(pool.parse("a", Task(format="pdf", name="a"), in_pieces(b""))) as frames:
         await anext(frames)
         await anext(frames)
-        written = -1
-        while written != (written := int((tmp_path / "count").read_text() or 0)):
-            await asyncio.sleep(0.1)
-        assert written < 100
+        # It sleeps where it writes to a pipe that is full.
+        await until(lambda: state_of(newest_child()) == "S")
+        assert int(count.read_text()) < 100
         assert len([frame async for frame in frames]) == 400
     await pool.close()
 
@@ -249,9 +228,9 @@ async def test_D7_who_stops_reading_early_leaves_no_child_at_work(strange: Parse
 async def test_D7_who_is_cancelled_leaves_no_child_at_work(strange: Parsers):
     pid = int(await text_from(strange, "good"))
     reading = asyncio.create_task(frames_of(strange, "hangs", limits=LONG))
-    await asyncio.sleep(0)
+    await settle(1)
     waiting = asyncio.create_task(frames_of(strange, "hangs", limits=LONG))
-    await asyncio.sleep(0)
+    await settle(1)
     for task in (waiting, reading):
         task.cancel()
     await asyncio.wait([waiting, reading])
@@ -260,23 +239,26 @@ async def test_D7_who_is_cancelled_leaves_no_child_at_work(strange: Parsers):
     assert int(await text_from(strange, "good")) != pid
 
 
-@pytest.mark.parametrize("way", ["never_starts", "never_ready", "never_reads"])
-async def test_D7_children_that_cannot_be_used_are_told_of_in_words(way: str, started: Callable[[], set[int]]):
-    pool = bad_pool(way, settings=PoolSettings(start_seconds=0.3, sandbox=""))
-    refused = await refusal_of(pool, "a.txt", b"x" * 1_000_000)
-    await pool.close()
-    code = "crashed" if way == "never_reads" else "not_started"
-    assert (refused.code, "program that reads" in str(refused), started()) == (code, True, set())
-
-
-async def test_D7_a_program_that_is_not_there_is_told_of_in_words():
-    pool = Parsers(PoolSettings(sandbox=""), command=["/no/such/program"])
+@pytest.mark.parametrize("way", ["missing", "never_starts", "never_ready"])
+async def test_D7_children_that_cannot_be_started_are_told_of_in_words(way: str, started: Callable[[], set[int]]):
+    settings = PoolSettings(start_seconds=0.1, sandbox="")
+    pool = Parsers(settings, command=["/no/such/program"]) if way == "missing" else bad_pool(way, settings=settings)
     refused = await refusal_of(pool, "a.txt")
     await pool.close()
-    assert (refused.code, str(refused)) == (
+    assert (refused.code, started(), str(refused)) == (
         "not_started",
+        set(),
         "the program that reads files could not be started. Tell the user that the server has to be looked at.",
     )
+
+
+async def test_D7_a_child_that_takes_no_document_is_told_of_in_words(tmp_path: Path, clock: LoopClock):
+    pool = bad_pool("never_reads", str(tmp_path / "has_bytes"))
+    refusing = asyncio.create_task(refusal_of(pool, "a.txt", b"x" * 1_000_000))
+    await until((tmp_path / "has_bytes").exists)
+    clock.advance(PoolSettings().start_seconds)
+    assert (await refusing).code == "crashed"
+    await pool.close()
 
 
 async def test_D7_a_temporary_folder_that_was_tidied_away_is_made_anew():
@@ -291,11 +273,15 @@ async def test_D7_a_temporary_folder_that_was_tidied_away_is_made_anew():
 
 async def folder_of_newest_child() -> Path:
     """A child that leaves after its document may be gone while it is looked at: then there is a newer one soon."""
-    async with asyncio.timeout(10):
-        while True:
-            with suppress(OSError, ValueError):
-                return Path(f"/proc/{newest_child()}/cwd").readlink().parent
-            await asyncio.sleep(0.01)
+
+    def folder() -> Path | None:
+        with suppress(OSError, ValueError):
+            return Path(f"/proc/{newest_child()}/cwd").readlink().parent
+        return None
+
+    found = await wait_until(folder)
+    assert found
+    return found
 
 
 async def test_D7_a_child_that_dies_while_it_is_idle_costs_no_document():
@@ -308,29 +294,23 @@ async def test_D7_a_child_that_dies_while_it_is_idle_costs_no_document():
     await pool.close()
 
 
-async def test_D7_a_child_that_left_after_a_document_is_replaced(strange: Parsers):
-    pids = [await text_from(strange, name) for name in ("leaves", "good", "good")]
-    assert [pids.count(pid) for pid in pids] == [1, 2, 2]
-
-
-async def test_D7_a_child_is_replaced_after_some_documents():
+async def test_D7_a_child_that_leaves_or_has_read_some_documents_is_replaced():
     pool = bad_pool("named", settings=PoolSettings(documents=2, sandbox=""))
-    pids = [await text_from(pool, "good") for _ in range(5)]
+    pids = [await text_from(pool, name) for name in ("leaves", "good", "good", "good", "good", "good")]
     folder = Path(f"/proc/{pids[-1]}/cwd").resolve().parent
     await until(lambda: len(list(folder.iterdir())) == 1)
     await pool.close()
-    assert [pids.count(pid) for pid in dict.fromkeys(pids)] == [2, 2, 1]
+    assert [pids.count(pid) for pid in dict.fromkeys(pids)] == [1, 2, 2, 1]
 
 
 @pytest.mark.parametrize("owners", ["a", "ab"])
 async def test_D7_users_whose_documents_hang_hold_up_nobody_else(owners: str):
-    pool = bad_pool("named", settings=PoolSettings(children=2, slow_seconds=0.3, sandbox=""))
+    pool = bad_pool("named", settings=PoolSettings(children=2, slow_seconds=0.05, sandbox=""))
     hanging = [
         asyncio.create_task(frames_of(pool, "hangs", owner=owner, limits=LONG)) for owner in owners for _ in range(5)
     ]
-    await asyncio.sleep(0)
-    async with asyncio.timeout(10):
-        assert (await text_from(pool, "good", owner="c")).isdigit()
+    await settle()
+    assert (await text_from(pool, "good", owner="c")).isdigit()
     assert not any(task.done() for task in hanging)
     await pool.close()
     done = await asyncio.gather(*hanging, return_exceptions=True)
@@ -349,7 +329,7 @@ async def test_D7_a_storage_that_is_slow_holds_no_child():
             pass
 
     waiting = asyncio.create_task(read())
-    await asyncio.sleep(0)
+    await settle()
     assert (await text_from(pool, "good")).isdigit()
     waiting.cancel()
     await pool.close()
@@ -364,17 +344,18 @@ async def test_D7_documents_that_wait_have_room_for_so_many_bytes_and_one_user_f
     hanging = [asyncio.create_task(frames_of(pool, "hangs", b"x" * 30, limits=LONG))]
     await until(lambda: len(started()) == 1)
     hanging.append(asyncio.create_task(frames_of(pool, "hangs", b"x" * 20, owner="c", limits=LONG)))
-    await asyncio.sleep(0)
+    await settle()
     assert (await refusal_of(pool, "good", b"x" * 30)).code == "busy"
     assert (await refusal_of(pool, "good", b"x" * 60, owner="b")).code == "busy"
     await pool.close()
     assert [type(error) for error in await asyncio.gather(*hanging, return_exceptions=True)] == [FileRefused] * 2
 
 
-async def test_D7_spare_children_end_after_a_while_but_for_one(started: Callable[[], set[int]]):
-    pool = bad_pool("named", settings=PoolSettings(children=3, idle_seconds=0.2, sandbox=""))
+async def test_D7_spare_children_end_after_a_while_but_for_one(started: Callable[[], set[int]], clock: LoopClock):
+    pool = bad_pool("named", settings=PoolSettings(children=3, sandbox=""))
     await asyncio.gather(*[text_from(pool, "good", owner=owner) for owner in "abc"])
     assert len(started()) > 1
+    clock.advance(PoolSettings().idle_seconds)
     await until(lambda: len(started()) == 1)
     assert int(await text_from(pool, "good")) in started()
     await pool.close()
@@ -388,11 +369,10 @@ async def test_D7_a_pool_leaves_no_process_no_file_and_nobody_waiting_behind(sta
         await frames_of(pool, name, limits=ParseLimits(characters=10))
     assert (await refusal_of(pool, "dies")).code == "crashed"
     hanging = [asyncio.create_task(frames_of(pool, "hangs", owner=owner, limits=LONG)) for owner in "abc"]
-    await asyncio.sleep(0)
+    await settle()
     folders = [Path(f"/proc/{pid}/cwd").resolve() for pid in started()]
-    async with asyncio.timeout(5):
-        await pool.close()
-        await pool.close()
+    await pool.close()
+    await pool.close()
     refused = await asyncio.gather(*hanging, return_exceptions=True)
     assert {str(error) for error in refused} == {CLOSED}
     assert (started(), open_files()) == (set(), before)
