@@ -14,6 +14,7 @@ from recto.engine.hub import Hub
 from recto.store.ports import Lease, StoredEvent
 from recto.store.store import Store
 from tests.stored_runs import OWNER, a_lease, a_store, write_events
+from tests.waiting import settle, wait_until
 
 END = encode_event(RunFinished(thread="t", run="r"))[0]
 QUICK = HubSettings(tail=8, page=5, look=0.01, heartbeat=5)
@@ -28,11 +29,13 @@ class Counted:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.reads = 0
+        self.reads = self.answered = 0
 
     async def events(self, run: str, after: int, limit: int, size: int) -> Sequence[StoredEvent]:
         self.reads += 1
-        return await self._store.events(run, after, limit, size)
+        found = await self._store.events(run, after, limit, size)
+        self.answered += 1
+        return found
 
     async def knows(self, run: str) -> bool:
         return await self._store.knows(run)
@@ -45,6 +48,8 @@ class Air:
         self.store, self.lease = store, lease
         self.counted = Counted(store)
         self.hub = Hub(self.counted, settings)
+        # By all readers together.
+        self.heard: list[StoredEvent] = []
 
     async def commit(self, *bodies: bytes) -> list[StoredEvent]:
         """Commit events without a word to anybody."""
@@ -54,17 +59,29 @@ class Air:
     async def say(self, *bodies: bytes) -> None:
         self.hub.publish(self.lease.run, await self.commit(*bodies))
 
-    async def hear(self, after: int = 0, *, last: int | None = None, pause: float = 0) -> list[StoredEvent]:
-        """All a reader gets. `pause` is how slow it is."""
+    async def hear(
+        self, after: int = 0, *, last: int | None = None, gate: asyncio.Event | None = None
+    ) -> list[StoredEvent]:
+        """All a reader gets. One with a gate takes nothing more while it is closed."""
         heard: list[StoredEvent] = []
-        async with asyncio.timeout(20), aclosing(self.hub.follow(self.lease.run, after, last=last)) as stream:
+        async with asyncio.timeout(60), aclosing(self.hub.follow(self.lease.run, after, last=last)) as stream:
             async for events in stream:
                 heard += events
-                await asyncio.sleep(pause)
+                self.heard += events
+                if gate:
+                    await gate.wait()
         return heard
 
-    def reader(self, after: int = 0, *, pause: float = 0) -> asyncio.Task[list[StoredEvent]]:
-        return asyncio.create_task(self.hear(after, pause=pause))
+    def reader(self, after: int = 0, *, gate: asyncio.Event | None = None) -> asyncio.Task[list[StoredEvent]]:
+        return asyncio.create_task(self.hear(after, gate=gate))
+
+    async def asked(self, times: int = 1) -> None:
+        """Wait until readers were answered by the store so often, and wait for more."""
+        await wait_until(lambda: self.counted.answered >= times, "readers to ask the store")
+        await settle()
+
+    async def has_heard(self, count: int) -> None:
+        await wait_until(lambda: len(self.heard) >= count, f"{count} events to be heard")
 
 
 @asynccontextmanager
@@ -98,11 +115,11 @@ async def test_P7_readers_that_keep_up_do_not_ask_the_store(tmp_path: Path):
     async with on_air(tmp_path, HubSettings()) as air:
         with air.hub.writing(air.lease.run):
             reader = air.reader()
-            await asyncio.sleep(0.05)
+            await air.asked()
             before = air.counted.reads
             for number in range(1, 50):
                 await air.say(body(number))
-                await asyncio.sleep(0)
+                await air.has_heard(number)
             await air.say(END)
             assert await reader == story(50)
             assert air.counted.reads == before
@@ -116,14 +133,19 @@ async def test_P7_a_reader_is_given_no_more_at_once_than_it_may_cost(tmp_path: P
             if is_late:
                 await air.say(*bodies)
             stream = air.hub.follow(air.lease.run, 0, last=None)
+            reading = asyncio.create_task(pages_of(stream))
             if not is_late:
                 # It waits for what is published, all of it in one go.
-                asyncio.get_running_loop().call_later(0.05, lambda: asyncio.ensure_future(air.say(*bodies)))
-            async with asyncio.timeout(10):
-                pages = [events async for events in stream]
+                await air.asked()
+                await air.say(*bodies)
+            pages = await reading
     assert [event.body for events in pages for event in events] == bodies
     assert [sum(len(event.body) for event in events[:-1]) for events in pages if len(events) > 1]
     assert max(sum(len(event.body) for event in events[:-1]) for events in pages) < 1_000
+
+
+async def pages_of(stream: AsyncGenerator[Sequence[StoredEvent]]) -> list[Sequence[StoredEvent]]:
+    return [events async for events in stream]
 
 
 async def test_P7_an_event_larger_than_all_a_reader_may_cost_reaches_it(tmp_path: Path):
@@ -131,7 +153,7 @@ async def test_P7_an_event_larger_than_all_a_reader_may_cost_reaches_it(tmp_path
         large = [encode_event(TextSaid(message="m", delta=letter * 5_000))[0] for letter in "ab"]
         with air.hub.writing(air.lease.run):
             reader = air.reader()
-            await asyncio.sleep(0.05)
+            await air.asked()
             for one in (*large, END):
                 await air.say(one)
             assert [event.body for event in await reader] == [*large, END]
@@ -143,7 +165,7 @@ async def test_P7_a_late_reader_gets_from_the_store_what_memory_no_longer_has(tm
             for number in range(1, 30):
                 await air.say(body(number))
             late = air.reader()
-            await asyncio.sleep(0.02)
+            await air.has_heard(29)
             await air.say(END)
             assert await late == story(30)
 
@@ -151,12 +173,14 @@ async def test_P7_a_late_reader_gets_from_the_store_what_memory_no_longer_has(tm
 async def test_P7_a_slow_reader_falls_behind_and_misses_nothing_and_holds_up_nobody(tmp_path: Path):
     async with on_air(tmp_path, HubSettings(tail=3, page=4)) as air:
         with air.hub.writing(air.lease.run):
-            slow, fast = air.reader(pause=0.03), air.reader()
+            gate = asyncio.Event()
+            slow, fast = air.reader(gate=gate), air.reader()
             for number in range(1, 60):
                 await air.say(body(number))
             await air.say(END)
             assert await fast == story(60)
             assert not slow.done()
+            gate.set()
         assert await slow == story(60)
 
 
@@ -165,7 +189,7 @@ async def test_P7_a_reader_that_has_gone_is_missed_by_nobody(tmp_path: Path):
         with air.hub.writing(air.lease.run):
             gone, stays = air.reader(), air.reader()
             await air.say(body(1))
-            await asyncio.sleep(0.01)
+            await air.has_heard(2)
             gone.cancel()
             await asyncio.gather(gone, return_exceptions=True)
             await air.say(body(2), END)
@@ -180,7 +204,7 @@ async def test_P7_a_reader_that_comes_back_at_any_number_gets_exactly_the_rest_i
             for number in range(1, 20):
                 await air.say(body(number))
             readers = [air.reader(after) for after in range(20)]
-            await asyncio.sleep(0.02)
+            await air.has_heard(sum(range(20)))
             await air.say(END)
             assert await asyncio.gather(*readers) == [whole[after:] for after in range(20)]
         later = [await air.hear(after, last=20) for after in range(21)]
@@ -199,9 +223,9 @@ async def test_P7_a_run_that_has_ended_is_read_up_to_its_last_event(tmp_path: Pa
 async def test_P7_a_run_at_work_elsewhere_is_looked_for_in_the_store(tmp_path: Path):
     async with on_air(tmp_path) as air:
         reader = air.reader()
-        await asyncio.sleep(0.02)
+        await air.asked()
         await air.commit(body(1))
-        await asyncio.sleep(0.02)
+        await air.has_heard(1)
         await air.commit(body(2), END)
         assert await reader == story(3)
 
@@ -211,7 +235,7 @@ async def test_P7_a_run_that_goes_on_elsewhere_is_followed_there(tmp_path: Path)
         with air.hub.writing(air.lease.run):
             reader = air.reader()
             await air.say(body(1))
-            await asyncio.sleep(0.01)
+            await air.has_heard(1)
         # Its worker here lost it; whoever has it now publishes in another process.
         await air.commit(body(2), END)
         assert await reader == story(3)
@@ -222,7 +246,7 @@ async def test_P7_what_was_committed_and_never_published_is_not_skipped(tmp_path
         with air.hub.writing(air.lease.run):
             reader = air.reader()
             await air.say(body(1), body(2))
-            await asyncio.sleep(0.01)
+            await air.has_heard(2)
             await air.commit(body(3), body(4))
             await air.say(body(5), END)
             assert await reader == story(6)
@@ -247,7 +271,7 @@ async def test_P7_closing_ends_all_streams_and_those_that_come_after(tmp_path: P
         with air.hub.writing(air.lease.run):
             readers = [air.reader() for _ in range(3)]
             await air.say(body(1))
-            await asyncio.sleep(0.01)
+            await air.has_heard(3)
             air.hub.close()
             assert await asyncio.gather(*readers) == [story(2)[:1]] * 3
             assert await air.hear() == []
@@ -261,7 +285,7 @@ async def test_P7_nothing_is_kept_of_a_run_once_readers_and_writers_have_left(tm
             readers = [air.reader() for _ in range(3)]
             gone = air.reader()
             await air.say(body(1))
-            await asyncio.sleep(0.01)
+            await air.has_heard(4)
             assert channels() == before + 1
             gone.cancel()
             await air.say(body(2), END)
@@ -278,7 +302,7 @@ async def test_P7_a_reader_of_many_stored_events_gets_them_all_though_the_worker
         await air.commit(*[body(number) for number in range(1, 18)])
         with air.hub.writing(air.lease.run):
             reader = air.reader()
-            await asyncio.sleep(0.05)
+            await air.has_heard(17)
             await air.say(END)
             assert await reader == story(18)
 
@@ -297,7 +321,7 @@ async def test_P17_who_reads_a_run_that_is_deleted_elsewhere_is_not_left_waiting
     async with on_air(tmp_path, HubSettings(look=0.005, heartbeat=0.02)) as air:
         await air.say(body(1))
         reader = air.reader()
-        await asyncio.sleep(0)
+        await settle()
         # Another process knows nothing of our readers.
         await air.store.delete_thread(OWNER, air.lease.thread)
         assert [event.number for event in await reader] in ([1], [])

@@ -9,6 +9,7 @@ import pytest
 
 from recto.engine.janitor import BREATH, keep_clean
 from recto.errors import StorageDown, StoreDown
+from tests.waiting import wait_until
 
 SOON = 10.0
 
@@ -23,10 +24,8 @@ async def clean_with(answers: Iterator[int | Exception], done: Callable[[], bool
         return answer
 
     task = asyncio.create_task(keep_clean({"rows": clean}, 0.001))
-    async with asyncio.timeout(SOON):
-        while not done():
-            assert not task.done()
-            await asyncio.sleep(0.001)
+    await wait_until(lambda: task.done() or done(), "the rounds of cleaning")
+    assert not task.done()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

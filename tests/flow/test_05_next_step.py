@@ -1,9 +1,8 @@
 """Step 5: what is next is derived from the log and the run alone, call by call."""
 
-import asyncio
-
 from recto.testing.model_server import Answer, Call
 from tests.flow.in_process import InProcess
+from tests.waiting import wait_until
 
 NOTE = Answer(calls=(Call(name="note", arguments='{"text": "milk"}', id="c1"),))
 
@@ -11,9 +10,7 @@ NOTE = Answer(calls=(Call(name="note", arguments='{"text": "milk"}', id="c1"),))
 async def test_X4_a_run_calls_the_model_runs_its_tools_and_calls_it_again_until_it_only_speaks(server: InProcess):
     await server.run("note milk", NOTE, Answer(text="Done."))
     # A reader has the last event as soon as it is committed; whoever worked on the run is a moment behind.
-    async with asyncio.timeout(10):
-        while server.reached[-1] != "replied":
-            await asyncio.sleep(0)
+    await wait_until(lambda: server.reached[-1] == "replied", "the worker to be done")
     assert [point for point in server.reached if point != "delta"] == [
         "claimed",
         "entered",

@@ -25,6 +25,7 @@ from recto.worker.log_writer import LogWriter
 from recto.worker.page_inputs import PageInputs
 from recto.worker.recorder import Recorder
 from tests.stored_runs import WHO, an_admission, now
+from tests.waiting import settle
 from tests.worker.plays import a_runtime
 
 STARTED = RunStarted(thread="t", run="r")
@@ -140,7 +141,7 @@ async def test_what_is_held_is_not_written_by_two_writes_at_once(tmp_path: Path)
         claimed.writer.hold(asked(), [STARTED])
         claimed.database.gate.clear()
         first = asyncio.create_task(claimed.writer.write(RunChange(entries=[said("m1")])))
-        await asyncio.sleep(0.01)
+        await settle()
         with pytest.raises(AssertionError, match="write it again"):
             await claimed.writer.write(RunChange(entries=[said("m2")]))
         claimed.database.gate.set()
@@ -169,9 +170,9 @@ async def test_a_write_that_is_broken_off_is_done_all_the_same(tmp_path: Path):
         claimed.database.gate.clear()
         writing = asyncio.create_task(claimed.writer.write(RunChange(entries=[said("m1")])))
         for _ in range(2):
-            await asyncio.sleep(0.01)
+            await settle()
             writing.cancel()
-        await asyncio.sleep(0.01)
+        await settle()
         claimed.database.gate.set()
         with pytest.raises(asyncio.CancelledError):
             await writing

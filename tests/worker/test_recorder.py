@@ -30,6 +30,7 @@ from recto.store.ports import Lease, RunChange
 from recto.store.store import Store
 from recto.worker.recorder import Recorder
 from tests.stored_runs import a_lease, lose, now
+from tests.waiting import settle
 
 LONG = 60.0
 STARTED = TextStarted(message="m")
@@ -90,10 +91,14 @@ class RecordedRun:
         return [words(event.body) for event in found]
 
     async def until_stored(self, count: int) -> list[str]:
-        async with asyncio.timeout(10):
-            while len(found := await self.stored()) < count:
-                await asyncio.sleep(0.002)
-        return found
+        """Follow the run until so many events were published, which is after they are stored."""
+        heard = 0
+        async with asyncio.timeout(60), aclosing(self.hub.follow(self.lease.run, 0, last=None)) as stream:
+            async for events in stream:
+                heard += len(events)
+                if heard >= count:
+                    break
+        return await self.stored()
 
     async def begin(self) -> None:
         """Say the first delta, so that the next has to wait."""
@@ -138,7 +143,7 @@ async def test_P7_a_write_just_before_does_not_make_the_first_delta_wait(tmp_pat
 
 
 async def test_P7_later_deltas_wait_for_the_interval_and_become_one_event(tmp_path: Path):
-    async with a_recorded_run(tmp_path, interval=0.5) as run:
+    async with a_recorded_run(tmp_path, interval=0.1) as run:
         await run.begin()
         for piece in ("a", "b", "c"):
             await run.recorder.say([said(piece)])
@@ -161,7 +166,7 @@ async def test_P7_all_that_was_said_is_stored_in_its_order(tmp_path: Path):
         await run.recorder.say([ReasoningEnded(message="t"), STARTED])
         for number, piece in enumerate(pieces):
             await run.recorder.say([said(piece)])
-            await asyncio.sleep(0.002 if number % 50 == 0 else 0)
+            await (run.until_stored(number // 25) if number % 50 == 0 else settle(1))
         await run.recorder.write(RunChange(), [TextEnded(message="m"), DONE])
         stored = await run.stored()
         begun = stored.index("TEXT_MESSAGE_START")
@@ -205,7 +210,7 @@ async def test_P7_a_lost_lease_is_raised_at_the_next_word_and_nothing_is_publish
 async def say_until_refused(recorder: Recorder) -> None:
     for _ in range(1_000):
         await recorder.say([said("x" * 10_000)])
-        await asyncio.sleep(0.002)
+        await settle()
 
 
 async def hear(run: RecordedRun) -> list[str]:
@@ -225,7 +230,7 @@ async def test_P7_nothing_is_heard_before_it_is_stored(tmp_path: Path):
         await run.recorder.say([STARTED])
         for number in range(100):
             await run.recorder.say([said(f"{number} ")])
-            await asyncio.sleep(0)
+            await settle(1)
         await run.recorder.write(RunChange(), [TextEnded(message="m"), DONE])
         stored = await run.stored()
         assert await asyncio.gather(*readers) == [stored, stored, stored]
@@ -236,7 +241,7 @@ async def test_P7_a_commit_that_is_held_up_keeps_its_events_from_readers(tmp_pat
         reader = asyncio.create_task(hear(run))
         run.database.gate.clear()
         writing = asyncio.create_task(run.recorder.write(RunChange(), [STARTED, DONE]))
-        await asyncio.sleep(0.05)
+        await settle()
         assert await run.stored() == []
         assert not reader.done()
         run.database.gate.set()
@@ -248,14 +253,14 @@ async def test_P7_a_model_faster_than_the_store_has_to_wait_for_it(tmp_path: Pat
     async with a_recorded_run(tmp_path, characters=10, most=100) as run:
         run.database.gate.clear()
         await run.recorder.say([STARTED, said("x")])
-        await asyncio.sleep(0.01)
+        await settle()
         # One commit is under way; a hundred characters may wait behind it.
         await run.recorder.say([said("y" * 100)])
         waits = asyncio.create_task(run.recorder.say([said("z")]))
-        await asyncio.sleep(0.05)
+        await settle()
         assert not waits.done()
         run.database.gate.set()
-        await asyncio.wait_for(waits, 10)
+        await waits
         assert (await run.until_stored(3))[1:] == ["x", "y" * 100 + "z"]
 
 
@@ -263,9 +268,9 @@ async def test_P7_breaking_off_a_model_that_waits_loses_nothing_it_said(tmp_path
     async with a_recorded_run(tmp_path, characters=10, most=100) as run:
         run.database.gate.clear()
         await run.recorder.say([STARTED, said("x")])
-        await asyncio.sleep(0.01)
+        await settle()
         waits = asyncio.create_task(run.recorder.say([said("y" * 101)]))
-        await asyncio.sleep(0.01)
+        await settle()
         waits.cancel()
         await asyncio.wait([waits])
         run.database.gate.set()
@@ -278,7 +283,7 @@ async def test_P7_what_was_not_committed_when_the_recorder_closes_was_never_said
         await run.begin()
         await run.recorder.say([said("too late")])
         await run.recorder.close()
-        await asyncio.sleep(0.02)
+        await settle()
         assert await run.stored() == ["TEXT_MESSAGE_START", "first"]
 
 
