@@ -73,14 +73,3 @@ def test_C4_each_agent_has_its_own_model_and_a_thread_keeps_its_agent(tmp_path: 
 
 def _agents(harness: Harness) -> Mapping[str, Json]:
     return request(harness.url, "GET", "/api/v1/agent/agents").json
-
-
-@pytest.mark.parametrize("settings", ["modell: x", "temperature: hot"])
-def test_a_broken_agent_is_left_out_and_the_others_work(tmp_path: Path, settings: str):
-    with Harness(tmp_path, a_note_then_an_answer) as harness:
-        broken = harness.agents / "broken"
-        broken.mkdir()
-        (broken / "AGENT.md").write_text(f"---\n{settings}\n---\nYou are broken.\n", encoding="utf-8")
-        with harness.serve() as server:
-            assert [sent.event["type"] for sent in run(harness.url, ask("hello"))][-1] == "RUN_FINISHED"
-            assert "broken/AGENT.md:2: " in server.output

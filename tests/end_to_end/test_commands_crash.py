@@ -1,6 +1,5 @@
 """R15, X4: a server that stops or is killed takes its commands along, and one that waits for a person waits on."""
 
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
@@ -15,6 +14,7 @@ from tests.end_to_end.harness import Harness
 from tests.end_to_end.test_interrupts_crash import agreeing, interrupts, outcome, results
 from tests.tools.commands.test_git_guards import git
 from tests.tools.commands.test_terminal_execute import command_lines
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.full
 
@@ -43,10 +43,7 @@ def is_running(word: bytes) -> bool:
 
 
 def wait_until(running: bool, word: bytes) -> None:
-    until = time.monotonic() + 10
-    while is_running(word) is not running:
-        assert time.monotonic() < until, f"{word!r} is {'not ' if running else ''}running"
-        time.sleep(0.02)
+    wait_for(lambda: is_running(word) is running, f"{word!r} {'to run' if running else 'to end'}")
 
 
 def read(harness: Harness, body: Mapping[str, Json]) -> Sequence[SentEvent]:

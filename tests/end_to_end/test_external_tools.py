@@ -11,12 +11,13 @@ from recto.ids import new_id
 from recto.testing.model_server import Answer, Call
 from tests.api.forms import file
 from tests.end_to_end.files import FileWorld, Talk, Turn, part, words
-from tests.end_to_end.world import wait_until
 from tests.files.heads import PNG
+from tests.waiting import wait_for
 
 ROOM = 1_000
 NOTES = file("notes.txt", b"Buy milk.")
 SETTINGS = "---\ntools: [sandbox_fetch_user_file]\nfile_input: true\n---\nYou are careful.\n"
+
 pytestmark = pytest.mark.full
 
 TOOLS = '''
@@ -92,13 +93,6 @@ def test_F8_C5_a_tool_without_the_mark_gets_the_ids_as_the_model_wrote_them(worl
     assert result_text(turn, "TOOL_CALL_RESULT", "content") == f"given: {[f'{r}-0']}"
 
 
-def test_F8_C5_what_is_no_file_stays_as_it_is_and_is_checked_as_such(world: FileWorld):
-    talk = Talk(agent="reaching")
-    r = with_files(world, talk, *world.upload(NOTES))
-    turn = world.say(talk, "Look at it.", calling("fetch", {"urls": [f"{r}-7"], "about": "it"}))
-    assert f"it was '{r}-7'" in result_text(turn, "TOOL_CALL_RESULT", "content")
-
-
 # Workspaces
 
 
@@ -110,17 +104,6 @@ def put_into_workspace(world: FileWorld, talk: Talk) -> Path:
     workspace = world.data / "workspaces" / talk.thread
     assert (workspace / "in" / "notes.txt").read_bytes() == b"Buy milk."
     return workspace
-
-
-def test_F9_what_would_make_a_workspace_hold_more_than_the_setting_says_is_refused(world: FileWorld):
-    talk = Talk(agent="reaching")
-    workspace = put_into_workspace(world, talk)
-    r = with_files(world, talk, *world.upload(file("large.txt", b"x" * ROOM)))
-    arguments = {"file_index": f"{r}-0", "target_path": "large.txt"}
-    turn = world.say(talk, "Put it there.", calling("sandbox_fetch_user_file", arguments))
-    said = "large.txt does not fit: the workspace holds 9 bytes besides it and may hold 1,000, so 991 are left, "
-    assert result_text(turn, "TOOL_CALL_RESULT", "content").startswith(said)
-    assert [path.name for path in workspace.iterdir()] == ["in"]
 
 
 def test_F9_P17_a_workspace_is_gone_once_its_thread_is_deleted_and_no_other_is(world: FileWorld):
@@ -137,5 +120,5 @@ def test_F9_a_server_sweeps_workspaces_whose_thread_is_gone(world: FileWorld):
     (orphan / "in").mkdir(parents=True)
     (orphan / "in" / "notes.txt").write_text("Buy milk.")
     world.restart()
-    wait_until(lambda: not orphan.exists(), "the workspace of no thread to be swept")
+    wait_for(lambda: not orphan.exists(), "the workspace of no thread to be swept")
     assert (kept / "in" / "notes.txt").read_bytes() == b"Buy milk."

@@ -10,7 +10,7 @@ from recto.conversation.json import Json, dump
 from recto.conversation.log import RolledBack
 from recto.ids import new_id
 from recto.testing.model_server import Answer, Call
-from tests.end_to_end.files import FileWorld, Talk, Turn, a_run, inline, part, words
+from tests.end_to_end.files import FileWorld, Talk, Turn, a_run, part, words
 from tests.end_to_end.test_file_turns import ASK_ME, NOTES, THREADS, attach, contents, reading
 
 pytestmark = pytest.mark.full
@@ -52,18 +52,6 @@ def test_F1_a_turn_that_goes_on_keeps_its_time_zone_and_its_datasets(world: File
         assert last_words(world.play(talk, going_on, asking(f"ask-{number + 1}"))) == last_words(first)
 
 
-def test_F4_ids_of_a_run_that_goes_on_with_a_turn_are_offered_to_nobody(world: FileWorld):
-    talk, (notes,) = Talk(), world.upload(NOTES)
-    body = a_run(talk, [words("Here."), part(notes)], tools=[ASK_ME])
-    world.play(talk, body, asking("ask-1"))
-    world.play(talk, answered(body, "ask-1"), asking("ask-2"))
-    turn = world.play(talk, answered(body, "ask-2"), reading("nope"))
-    (shown,) = contents(turn)
-    assert str(shown).count(f"{world.response_id(talk.thread)}-0") == 1
-    kept = world.column("SELECT id FROM file_refs WHERE thread = ?", talk.thread)
-    assert kept == [f"{world.response_id(talk.thread)}-0".encode()]
-
-
 def test_F4_in_a_fork_even_what_a_rollback_had_hidden_is_read_by_its_id(world: FileWorld):
     talk, (notes,) = Talk(), world.upload(NOTES)
     world.say(talk, "Hello.")
@@ -94,20 +82,16 @@ def test_P10_a_client_s_copy_of_a_call_with_urls_is_stored_nowhere(world: FileWo
     assert [line for line in lines if b"signature=" in line and not line.startswith(b'{"type":"call"')] == []
 
 
-def test_P4_a_request_sent_again_stores_no_file_again(world: FileWorld):
-    talk = Talk()
-    body = a_run(talk, [words("Here."), inline("document", b"only once", "once.txt", "text/plain")])
-    world.play(talk, body)
-    (row,) = [row for row in rows_of(world) if row["name"] == "once.txt"]
-    assert world.ask("DELETE", f"{ATTACHMENTS}/{row['id']}").status == 200
-    assert world.post(body).status == 202
-    assert [row for row in rows_of(world) if row["name"] == "once.txt"] == []
-
-
-def rows_of(world: FileWorld) -> list[Mapping[str, Json]]:
-    found = world.ask("GET", f"{ATTACHMENTS}?limit=100").json["attachments"]
-    assert isinstance(found, list)
-    return [row for row in found if isinstance(row, dict)]
+def test_F4_ids_of_a_run_that_goes_on_with_a_turn_are_offered_to_nobody(world: FileWorld):
+    talk, (notes,) = Talk(), world.upload(NOTES)
+    body = a_run(talk, [words("Here."), part(notes)], tools=[ASK_ME])
+    world.play(talk, body, asking("ask-1"))
+    world.play(talk, answered(body, "ask-1"), asking("ask-2"))
+    turn = world.play(talk, answered(body, "ask-2"), reading("nope"))
+    (shown,) = contents(turn)
+    assert str(shown).count(f"{world.response_id(talk.thread)}-0") == 1
+    kept = world.column("SELECT id FROM file_refs WHERE thread = ?", talk.thread)
+    assert kept == [f"{world.response_id(talk.thread)}-0".encode()]
 
 
 def test_F9_a_deleted_user_leaves_no_workspace(tmp_path: Path):

@@ -1,13 +1,10 @@
 """D2: a page with pictures that its provider will not take is sent once more without; which pictures a page shows."""
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
-from typing import cast
 
 import pytest
 
 from recto.conversation.json import Json, dump, load
-from recto.conversation.log import RolledBack
 from recto.ids import new_id
 from recto.testing.model_server import Answer, Call, failure
 from tests.api.forms import file
@@ -56,15 +53,6 @@ def kinds(turn: Turn) -> str:
     return str(turn.last["type"])
 
 
-def rule_and_reason(world: FileWorld, turn: Turn, source: str) -> list[tuple[Json, Json]]:
-    """What the manifest of each call of a run says of a message."""
-    run = f"/api/v1/agent/runs/{turn.body['runId']}/calls"
-    numbers = range(1, len(turn.requests) + 1)
-    manifests = [cast("Mapping[str, Json]", world.ask("GET", f"{run}/{n}").json["manifest"]) for n in numbers]
-    shown = [one for manifest in manifests for one in rows(manifest["parts"]) if one["source"] == source]
-    return [(one["rule"], one["reason"]) for one in shown]
-
-
 @pytest.mark.parametrize("agent", WIRES)
 @pytest.mark.parametrize("status", [400, 422])
 def test_D2_a_page_with_pictures_that_is_refused_is_sent_again_without(world: FileWorld, agent: str, status: int):
@@ -81,15 +69,6 @@ def test_D2_the_rest_of_the_run_goes_without_and_the_next_one_tries_again(world:
     turn = world.say(talk, [words("Look."), part(photo)], REFUSED, calling("show", {"file": "x"}))
     assert (kinds(turn), images(turn)) == ("RUN_FINISHED", [1, 0, 0])
     assert images(world.say(talk, "And now?")) == [1]
-
-
-def test_D2_the_manifest_tells_that_pictures_are_not_shown(world: FileWorld):
-    talk, (photo,) = Talk(), upload(world, a_png(1))
-    turn = world.say(talk, [words("Look."), part(photo)], REFUSED)
-    (user,) = [entry.id for entry in world.users(talk.thread)]
-    at_hand = "what the user has at hand in this turn"
-    without = f"{at_hand}; pictures among them are not shown, and it says so"
-    assert rule_and_reason(world, turn, user) == [("F1", at_hand), ("D2", without)]
 
 
 @pytest.mark.parametrize("agent", WIRES)
@@ -137,31 +116,6 @@ def test_D2_a_page_too_large_that_is_mostly_pictures_goes_without_them_and_any_o
 # Which pictures a page shows
 
 
-def test_D2_pictures_that_were_rolled_back_take_nobodys_place(world: FileWorld):
-    talk, (one, *others) = Talk(), upload(world, *[a_png(mark) for mark in range(4)])
-    world.say(talk, [words("One."), part(one)])
-    world.say(talk, [words("More."), *map(part, others)])
-    assert images(world.say(talk, "All?")) == [3]
-    shown = world.users(talk.thread)[1]
-    world.append(talk.thread, RolledBack(id=new_id(), to=shown.id, time=datetime.now(UTC)))
-    assert images(world.say(talk, "And now?")) == [1]
-
-
-def test_D2_a_picture_said_again_and_again_does_not_make_the_page_any_larger_than_it_may_be(world: FileWorld):
-    talk, (photo,) = Talk(), upload(world, a_png(1))
-    assert [images(world.say(talk, [words("Look."), part(photo)])) for _ in range(4)] == [[1], [2], [3], [0]]
-
-
-def test_D2_what_a_tool_brings_does_not_take_the_place_of_what_the_user_sent_in_this_turn(world: FileWorld):
-    talk = Talk(agent="en-anthropic")
-    mine, *brought = upload(world, *[a_png(mark) for mark in range(4)])
-    body = a_run(talk, [words("Look."), part(mine)], tools=[ASK_ME])
-    world.play(talk, body, calling("ask_me", {}))
-    turn = world.play(talk, answered(world, talk, body, *map(part, brought)))
-    assert images(turn) == [3]
-    assert len(rows(turn.pages[0][0]["content"])) == 2
-
-
 def answered(world: FileWorld, talk: Talk, body: Mapping[str, Json], *content: Json) -> dict[str, Json]:
     """The run with the result of the client's call that waits."""
     (call,) = rows(world.ask("GET", f"/api/v1/agent/threads/{talk.thread}").json["pendingCalls"])
@@ -179,13 +133,3 @@ def test_F5_a_document_in_a_clients_result_is_named_with_an_id_that_read_files_t
     assert f"[document not shown: notes.txt, id {notes['id']}]" in str(turn.pages[0][-1]["content"])
     (result,) = [str(sent.event["content"]) for sent in turn.events if sent.event["type"] == "TOOL_CALL_RESULT"]
     assert load(result) == [{"id": notes["id"], "name": "notes.txt", "content": "Buy milk."}]
-
-
-def test_F5_the_same_document_in_the_users_message_goes_by_both_ids(world: FileWorld):
-    talk, (notes,) = Talk(), world.upload(file("notes.txt", b"Buy milk."))
-    body = a_run(talk, [words("Compare."), part(notes)], tools=[ASK_ME])
-    world.play(talk, body, calling("ask_me", {}))
-    ids = [str(notes["id"]), f"{world.response_id(talk.thread)}-0"]
-    turn = world.play(talk, answered(world, talk, body, part(notes)), calling("read_files", {"ids": ids}), WELL)
-    (result,) = [str(sent.event["content"]) for sent in turn.events if sent.event["type"] == "TOOL_CALL_RESULT"]
-    assert [row["content"] for row in rows(load(result))] == ["Buy milk."] * 2

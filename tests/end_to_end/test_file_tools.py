@@ -5,9 +5,7 @@ from typing import cast
 
 import pytest
 
-from recto.app.check_server import check
-from recto.cli.server_settings import load_settings
-from recto.conversation.json import Json, dump, load, load_object
+from recto.conversation.json import Json, dump, load_object
 from recto.conversation.messages import AssistantMessage, File, Key, ToolMessage
 from recto.ids import new_id
 from recto.testing.client import SentEvent, read_events
@@ -99,22 +97,6 @@ def test_F8_a_clients_tool_gets_urls_that_work_and_all_that_is_stored_keeps_the_
     assert load_object(logged_arguments(world, talk.thread)) == arguments
 
 
-def test_F8_long_arguments_and_several_calls_come_whole(world: FileWorld):
-    talk = Talk()
-    r = with_files(world, talk, *world.upload(NOTES, PLANS))
-    long = {"file": f"{r}-0", "text": "x" * 20_000, "last": f"{r}-1"}
-    one = Call(name="send", arguments=dump(long).decode(), id="a")
-    other = Call(name="post", arguments=f'["{r}-1"]', id="b")
-    tools = [a_tool(), {"name": "post", "description": "Post it.", "parameters": {"type": "array"}}]
-    turn = world.say(talk, "Send them.", Answer(calls=(one, other)), tools=tools)
-    first, second = arguments_in(turn.events)
-    shown = load_object(first) or {}
-    assert [world.get(str(shown[name])).body for name in ("file", "last")] == [b"Buy milk.", b"# Plans\nRest."]
-    assert shown["text"] == long["text"]
-    (url,) = cast("list[str]", load(second))
-    assert world.get(url).body == b"# Plans\nRest."
-
-
 def test_F8_P11_calls_that_are_written_into_words_get_urls_too(world: FileWorld):
     talk = Talk(agent="prompted")
     r = with_files(world, talk, *world.upload(NOTES))
@@ -123,25 +105,6 @@ def test_F8_P11_calls_that_are_written_into_words_get_urls_too(world: FileWorld)
     (shown,) = arguments_in(turn.events)
     assert world.get(str((load_object(shown) or {})["file"])).body == b"Buy milk."
     assert stored_arguments(world, turn) == [f'{{"file": "{r}-0"}}']
-
-
-def test_F8_older_clients_get_the_urls_too(world: FileWorld):
-    talk = Talk()
-    r = with_files(world, talk, *world.upload(NOTES))
-    body = {**a_run(talk, "Send it.", tools=[a_tool()]), "protocolVersion": None}
-    (shown,) = arguments_in(world.play(talk, body, calling("send", {"file": f"{r}-0"})).events)
-    assert world.get(str((load_object(shown) or {})["file"])).body == b"Buy milk."
-
-
-def test_F8_arguments_are_streamed_as_they_are_written_where_the_thread_has_no_files(world: FileWorld):
-    asked = calling("send", {"file": "one two three four five six seven eight"})
-    without = world.say(Talk(), "Send it.", asked, tools=[a_tool()])
-    talk = Talk()
-    with_files(world, talk, *world.upload(NOTES))
-    whole = world.say(talk, "Send it.", asked, tools=[a_tool()])
-    assert len(arguments_in(without.events)) > 1
-    assert "".join(arguments_in(without.events)) == asked.calls[0].arguments
-    assert arguments_in(whole.events) == [asked.calls[0].arguments]
 
 
 def test_F8_P11_a_schema_that_wants_a_url_is_asked_after_ids_became_urls(world: FileWorld):
@@ -154,40 +117,6 @@ def test_F8_P11_a_schema_that_wants_a_url_is_asked_after_ids_became_urls(world: 
     (advice,) = results_in(turn)
     assert f"{r}-7" in advice
     assert len(turn.requests) == 2
-
-
-def test_F8_a_deleted_file_stays_an_id(world: FileWorld):
-    talk, (notes,) = Talk(), world.upload(NOTES)
-    r = with_files(world, talk, notes)
-    world.ask("DELETE", f"/api/v1/agent/attachments/{notes['id']}")
-    asked = calling("send", {"file": f"{r}-0"})
-    turn = world.say(talk, "Send it.", asked, tools=[a_tool()])
-    assert arguments_in(turn.events) == [asked.calls[0].arguments]
-
-
-def test_F8_tools_of_the_agent_and_read_files_keep_the_ids(world: FileWorld):
-    talk = Talk()
-    r = with_files(world, talk, *world.upload(NOTES))
-    read, own = calling("read_files", {"ids": [f"{r}-0"]}, "c1"), calling("show", {"file": f"{r}-0"}, "c2")
-    turn = world.say(talk, "Read and show.", read, own, tools=[a_tool()])
-    assert "".join(arguments_in(turn.events)) == read.calls[0].arguments + own.calls[0].arguments
-    assert results_in(turn) == [f'[{{"id":"{r}-0","name":"notes.txt","content":"Buy milk."}}]', f"given {r}-0"]
-
-
-def test_F5_the_answer_has_the_order_of_the_ids_and_an_error_spoils_no_other(world: FileWorld):
-    talk, chinese = Talk(), "姓名,生日\n张三,1990-01-01\n" * 3
-    uploads = (PLANS, file("list.txt", chinese.encode("gb18030")), file("data.pdf", b"%PDF-1.7\n\xff\xfe\0\0"))
-    r = with_files(world, talk, *world.upload(*uploads))
-    ids = [f"{r}-1", f"{r}-2", "nothing", f"{r}-0", f"{r}-1"]
-    turn = world.say(talk, "Read.", calling("read_files", {"ids": ids}))
-    shown = rows(load(results_in(turn)[0]))
-    assert [row["id"] for row in shown] == ids
-    assert [row["content"] for row in shown if row["id"] in (f"{r}-0", f"{r}-1")] == [
-        chinese,
-        "# Plans\nRest.",
-        chinese,
-    ]
-    assert [str(row["content"]).startswith("Error: ") for row in shown] == [False, True, True, False, False]
 
 
 def test_F6_old_logs_read_by_number_and_no_list_has_the_tool(world: FileWorld):
@@ -205,13 +134,6 @@ def test_F6_old_logs_read_by_number_and_no_list_has_the_tool(world: FileWorld):
     assert b"read_files" in turn.requests[0].body
     assert b'"name":"file_read","description"' not in turn.requests[1].body
     assert b"file_read" not in world.ask("GET", "/api/v1/agent/agents").body
-
-
-def test_F6_the_check_of_a_server_does_not_name_it(world: FileWorld):
-    settings = load_settings({}, {"RECTO_AGENTS": str(world.agents), "RECTO_MODEL": "demo"}, None)
-    shown = check(settings)
-    assert "docs: read_files" in shown["tools"]
-    assert "file_read" not in str(shown)
 
 
 def test_F9_a_file_of_any_kind_is_put_into_the_threads_workspace(world: FileWorld):
@@ -257,3 +179,22 @@ def test_F8_a_client_that_comes_back_gets_urls_in_the_calls_that_wait_for_it(wor
     shown = load_object(str(call["arguments"])) or {}
     assert world.get(str(shown["file"])).body == b"Buy milk."
     assert shown["text"] == f"see {r}-0"
+
+
+def test_F8_older_clients_get_the_urls_too(world: FileWorld):
+    talk = Talk()
+    r = with_files(world, talk, *world.upload(NOTES))
+    body = {**a_run(talk, "Send it.", tools=[a_tool()]), "protocolVersion": None}
+    (shown,) = arguments_in(world.play(talk, body, calling("send", {"file": f"{r}-0"})).events)
+    assert world.get(str((load_object(shown) or {})["file"])).body == b"Buy milk."
+
+
+def test_F8_arguments_are_streamed_as_they_are_written_where_the_thread_has_no_files(world: FileWorld):
+    asked = calling("send", {"file": "one two three four five six seven eight"})
+    without = world.say(Talk(), "Send it.", asked, tools=[a_tool()])
+    talk = Talk()
+    with_files(world, talk, *world.upload(NOTES))
+    whole = world.say(talk, "Send it.", asked, tools=[a_tool()])
+    assert len(arguments_in(without.events)) > 1
+    assert "".join(arguments_in(without.events)) == asked.calls[0].arguments
+    assert arguments_in(whole.events) == [asked.calls[0].arguments]

@@ -141,17 +141,6 @@ def test_F4_ids_of_a_larger_limit_resolve_under_a_smaller_one_and_after_a_restar
     assert str(refused.json["detail"]).endswith("the message has 2 files; this agent takes up to 1 in one")
 
 
-def test_F4_R13_ids_of_a_conversation_that_was_summarised_resolve(world: FileWorld):
-    talk, (notes, photo) = Talk(), world.upload(NOTES, file("photo.png", PNG))
-    world.say(talk, [words("Here."), part(notes), part(photo)], Answer(text="words " * 1500))
-    r = world.response_id(talk.thread)
-    too_long = failure(400, "maximum context length", code="context_length_exceeded")
-    turn = world.say(talk, "Read it.", too_long, Answer(text="They have notes."), reading(f"{r}-0"))
-    assert contents(turn) == ["Buy milk."]
-    assert "They have notes." in str(turn.pages[2])
-    assert base64_of(PNG) not in str(turn.pages[1:])
-
-
 def pending(world: FileWorld, talk: Talk, content: Json) -> Turn:
     """A turn that waits for the client."""
     turn = world.say(talk, content, Answer(calls=(Call(name="ask_me", id="ask-1"),)), tools=[ASK_ME])
@@ -178,26 +167,6 @@ def test_P3_a_turn_goes_on_with_the_same_files_under_fresh_urls(world: FileWorld
     assert next_run.pages[0][1] == turn.pages[0][1]
     assert [message["role"] for message in next_run.pages[0]] == ["system", "user", "assistant", "tool"]
     assert contents(world.say(talk, "Read it.", reading(f"{r}-0"))) == ["Buy milk."]
-
-
-def test_P3_a_turn_goes_on_with_the_same_bytes_in_its_message(world: FileWorld):
-    talk = Talk()
-    content = [words("Ask me."), inline("document", b"Of this turn.", "a.txt", "text/plain"), inline_image()]
-    turn = pending(world, talk, content)
-    before = world.column("SELECT count(*) FROM attachments")
-    next_run = world.play(talk, answered(turn, content))
-    assert len(world.users(talk.thread)) == 1
-    assert next_run.pages[0][1] == turn.pages[0][1]
-    assert [message["role"] for message in next_run.pages[0]] == ["system", "user", "assistant", "tool"]
-    assert world.column("SELECT count(*) FROM attachments") == before
-    # Other bytes under the same name are another turn.
-    other = [words("Ask me."), inline("document", b"Of another.", "a.txt", "text/plain"), inline_image()]
-    world.play(talk, answered(turn, other))
-    assert len(world.users(talk.thread)) == 2
-
-
-def inline_image() -> Json:
-    return inline("image", PNG, "b.png", "image/png")
 
 
 def test_P13_history_has_fresh_urls_of_files_that_are_there_and_none_of_others(world: FileWorld):
@@ -261,22 +230,6 @@ def test_P7_a_snapshot_has_fresh_urls_in_messages_and_in_the_calls_of_the_client
 def expired(world: FileWorld, row: Mapping[str, Json]) -> dict[str, Json]:
     past = datetime.now(UTC) - timedelta(seconds=2)
     return {**row, "url": world.signer.url(str(row["id"]), str(row["name"]), past)}
-
-
-def test_P4_a_run_sent_again_after_its_file_is_gone_is_the_same_run(world: FileWorld):
-    talk, (notes,) = Talk(), world.upload(NOTES)
-    body = a_run(talk, [words("Here."), part(notes)])
-    first = world.post(body)
-    assert first.status == 202
-    Reader(lambda: world.url, str(first.json["taskId"]), token=ANN).wait()
-    world.ask("DELETE", f"{ATTACHMENTS}/{notes['id']}")
-    again = world.post(body)
-    assert (again.status, again.json) == (202, first.json)
-    heard = world.ask("POST", RUNS, body, accept="text/event-stream")
-    assert [heard.status, heard.headers["recto-task-id"]] == [200, first.json["taskId"]]
-    assert world.post({**body, "runId": new_id()}).status == 422
-    assert world.post({**body, "context": [{"description": "a", "value": "b"}]}).status == 409
-    assert len(world.users(talk.thread)) == 1
 
 
 def test_P2_a_url_that_is_not_ours_or_not_valid_any_more_is_refused(world: FileWorld):
@@ -361,12 +314,6 @@ def test_P2_bytes_that_are_not_what_they_say_are_refused_and_nothing_is_left(
     assert world.column("SELECT count(*) FROM attachments") == before
 
 
-def test_P2_a_providers_own_file_is_nobodys_here(world: FileWorld):
-    block: Json = {"type": "document", "source": {"type": "file", "value": "file-123", "provider": "openai"}}
-    reply = world.post(a_run(Talk(), [words("Here."), block]))
-    assert (reply.status, reply.json["detail"]) == (422, NOT_SIGNED)
-
-
 def test_P10_D3_neither_bytes_nor_signatures_are_stored_anywhere_but_in_pages(world: FileWorld):
     secret = b"A sentence that only this file has, and no table."
     talk, (notes,) = Talk(), world.upload(NOTES)
@@ -391,18 +338,6 @@ def test_P10_D3_neither_bytes_nor_signatures_are_stored_anywhere_but_in_pages(wo
     assert str(notes["id"]).encode() in stored
     for hidden in (b"signature", signature.encode(), base64_of(secret).encode(), secret, base64_of(PNG).encode()):
         assert hidden not in stored, hidden
-
-
-@pytest.mark.full
-def test_X4_a_file_that_was_uploaded_before_a_kill_is_there_after_it(tmp_path: Path):
-    with FileWorld(tmp_path) as world:
-        (notes,) = world.upload(NOTES)
-        world.restart(kill=True)
-        talk = Talk()
-        assert world.get(str(notes["url"])).body == b"Buy milk."
-        r = attach(world, talk, notes)
-        world.restart(kill=True)
-        assert contents(world.say(talk, "Read it.", reading(f"{r}-0"))) == ["Buy milk."]
 
 
 @pytest.mark.full
@@ -450,3 +385,9 @@ def test_P17_a_thread_that_began_with_a_file_and_no_words_has_its_name(world: Fi
     talk, (notes,) = Talk(), world.upload(NOTES)
     world.say(talk, [part(notes)])
     assert world.ask("GET", f"{THREADS}/{talk.thread}").json["title"] == "notes.txt"
+
+
+def test_P2_a_providers_own_file_is_nobodys_here(world: FileWorld):
+    block: Json = {"type": "document", "source": {"type": "file", "value": "file-123", "provider": "openai"}}
+    reply = world.post(a_run(Talk(), [words("Here."), block]))
+    assert (reply.status, reply.json["detail"]) == (422, NOT_SIGNED)

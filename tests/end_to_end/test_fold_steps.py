@@ -112,7 +112,7 @@ def saved_in(url: str, body: Mapping[str, Json]) -> int:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("point", "times"), [("call_begun", 3), ("call_begun", 4), ("replied", 3), ("tool_ended", 3)])
+@pytest.mark.parametrize(("point", "times"), [("call_begun", 3), ("replied", 3), ("tool_ended", 3)])
 def test_X4_X2_a_server_killed_beside_a_step_sends_the_same_pages_and_folds_nothing_twice(
     point: str, times: int, tmp_path: Path
 ):

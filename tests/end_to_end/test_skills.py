@@ -99,28 +99,6 @@ def test_S1_S3_the_model_takes_up_a_skill_and_goes_on_as_its_expert_in_the_same_
     assert skill_of(world, talk)[0] == "chart"
 
 
-def test_S3_without_what_a_skill_requires_it_is_on_and_says_who_asks_for_it(world: FileWorld):
-    turn = world.say(a_talk(), "帮我排盘", use("chart"), WELL)
-    assert result_of(turn.events) == {
-        "status": "need_info",
-        "skill": "chart",
-        "scenario": "basic",
-        "missing": ["birth_info"],
-        "collect_tool": "collect_birth_info",
-    }
-    assert "调用 collect_birth_info。" in system_of(turn.pages[1])
-    assert "## 用户数据" not in system_of(turn.pages[1])
-
-
-def test_S3_a_skill_there_is_not_is_an_error_that_lists_the_known(world: FileWorld):
-    talk = a_talk()
-    turn = world.say(talk, "占星", use("astrology"), WELL)
-    (result,) = [sent.event for sent in turn.events if sent.event["type"] == "TOOL_CALL_RESULT"]
-    assert result["content"] == "There is no skill 'astrology'; Known: chart, mend, notes."
-    assert [system_of(page) for page in turn.pages] == [LEAN, LEAN]
-    assert skill_of(world, talk) == (None, None)
-
-
 def test_S1_S2_history_is_5_messages_without_a_skill_and_10_in_one(world: FileWorld):
     talk = a_talk()
     for number in range(8):
@@ -163,15 +141,6 @@ def test_S7_calls_of_one_reply_that_depend_on_each_other_act_in_their_order(worl
     assert result_of(turn.events, 1)["element"] == "木"
 
 
-def test_S8_the_best_cases_stand_in_the_prompt(world: FileWorld):
-    keep(world, {**BORN, "skill_data": {"chart": {"element": "木", "state": "旺", "of": BORN}}})
-    basic = system_of(world.say(a_talk(), "看盘", use("chart", "basic"), WELL).pages[1])
-    assert "## 相关案例\n### 甲例\n木旺宜静。\n\n### 乙例\n感情里的木。\n" in basic
-    love = system_of(world.say(a_talk(), "看感情", use("chart", "love"), WELL).pages[1])
-    assert "## 相关案例\n### 乙例\n感情里的木。\n\n### 甲例\n木旺宜静。\n" in love
-    assert "丙例" not in basic + love
-
-
 def test_S5_a_plain_public_skill_works_and_its_files_are_read_on_demand(world: FileWorld):
     talk = a_talk()
     read = calling("read_skill_file", path="parts.md")
@@ -182,11 +151,6 @@ def test_S5_a_plain_public_skill_works_and_its_files_are_read_on_demand(world: F
     assert turn.pages[2][-1]["content"] == "A chain has 116 links.\n"
     outside = world.say(talk, "More", calling("read_skill_file", path="../chart/SKILL.md"), WELL)
     assert "排盘" not in str(outside.pages[1][-1]["content"])
-
-
-def test_S3_a_tool_of_another_skill_cannot_be_called(world: FileWorld):
-    turn = world.say(a_talk(), "Hm", calling("compute_chart"), WELL)
-    assert str(turn.pages[1][-1]["content"]).startswith("There is no tool 'compute_chart'.")
 
 
 def test_S3_of_two_skills_taken_up_in_one_reply_the_later_is_on(world: FileWorld):
@@ -208,12 +172,6 @@ def test_S3_a_skill_and_what_it_needs_in_one_reply_are_both_in_the_next_page(wor
         assert f"- date: {born}" in system_of(page)
 
 
-def test_S3_a_skill_taken_up_again_is_told_as_json(world: FileWorld):
-    answers = [use("chart", id="c1"), use("mend", id="c2"), use("chart", id="c3"), WELL]
-    turn = world.say(a_talk(), "排盘", *answers)
-    assert [result_of(turn.events, place)["skill"] for place in range(3)] == ["chart", "mend", "chart"]
-
-
 # Which skill
 
 
@@ -228,37 +186,6 @@ def test_S4_the_next_request_goes_on_in_the_skill_a_request_may_name_another_and
     assert system_of(world.say(talk, "Enough", WELL, forwardedProps={"skill": "core"}).pages[0]) == LEAN
     assert skill_of(world, talk) == (None, None)
     assert system_of(world.say(talk, "Well?", WELL).pages[0]) == LEAN
-
-
-def test_S4_the_model_may_switch_and_leave(world: FileWorld):
-    talk = a_talk()
-    turn = world.say(talk, "排盘", use("chart", id="c1"), use("mend", id="c2"), use("core", id="c3"), WELL)
-    assert [system_of(page)[:4] for page in turn.pages] == ["你是向导", "# 命盘", "# Me", "你是向导"]
-    assert result_of(turn.events, 2) == {"status": "activated", "skill": "core", "scenario": None}
-    # Who has none cannot leave it.
-    refused = world.say(talk, "走", use("core"), WELL)
-    assert str(refused.pages[1][-1]["content"]).startswith("There is no skill 'core'")
-
-
-def test_S3_a_scenario_the_skill_does_not_have_is_its_default_one(world: FileWorld):
-    turn = world.say(a_talk(), "帮我排盘", use("chart", "war"), WELL)
-    assert result_of(turn.events)["scenario"] == "basic"
-
-
-@pytest.mark.parametrize(
-    ("props", "shown"),
-    [
-        ({"skill": "tarot"}, "forwardedProps.skill: there is no skill 'tarot'; known: chart, mend, notes, core"),
-        (
-            {"skill": "chart", "scenario": "war"},
-            "forwardedProps.scenario: there is no scenario 'war'; known: basic, love",
-        ),
-        ({"voice_mode": "loud"}, "forwardedProps.voice_mode: there is no voice_mode 'loud'; known: warm, direct"),
-    ],
-)
-def test_S4_S11_what_the_agent_does_not_have_is_refused(world: FileWorld, props: dict[str, Json], shown: str):
-    reply = world.post(a_run(a_talk(), "Hm", forwardedProps=props))
-    assert (reply.status, reply.json["detail"]) == (422, shown)
 
 
 def test_S4_going_back_behind_an_activation_and_forking_before_it_restore_what_was_on(world: FileWorld):
@@ -280,26 +207,6 @@ def test_S4_going_back_behind_an_activation_and_forking_before_it_restore_what_w
     assert system_of(world.say(talk, "嗯", WELL).pages[0]) == LEAN
     world.append(talk.thread, Undone(id=new_id()))
     assert skill_of(world, talk)[0] == "chart"
-
-
-def test_S4_a_skill_the_agent_no_longer_has_is_none(world: FileWorld):
-    talk = a_talk()
-    world.say(talk, "你好", WELL)
-    world.append(talk.thread, SkillChanged(id=new_id(), skill="gone"))
-    turn = world.say(talk, "继续", WELL)
-    assert system_of(turn.pages[0]) == LEAN
-    calls = world.ask("GET", f"/api/v1/agent/runs/{turn.body['runId']}/calls/1").json
-    assert calls["manifest"]["skill"] is None  # pyright: ignore[reportArgumentType, reportIndexIssue, reportOptionalSubscript, reportCallIssue] - JSON
-
-
-def test_S11_a_voice_changes_the_section_on_tone_and_nothing_else(world: FileWorld):
-    for prompt in ({}, {"skill": "mend"}):
-        warm, direct = (
-            system_of(world.say(a_talk(), "Hm", WELL, forwardedProps={**prompt, **voice}).pages[0])
-            for voice in ({}, {"voice_mode": "direct"})
-        )
-        assert warm != direct
-        assert warm.replace("## 语气\n温和。", "## 语气\n直接。") == direct
 
 
 # Whose data
@@ -361,32 +268,12 @@ def test_S3_a_client_with_a_form_answers_in_the_place_of_the_tool_and_what_it_sa
     ]
 
 
-def test_S3_what_a_form_may_not_say_is_told_to_the_model(world: FileWorld):
-    talk = a_talk()
-    asked = world.say(talk, "帮我排盘", use("chart"), calling("collect_birth_info", id="form-2"), tools=[FORM])
-    answer: Json = {"id": new_id(), "role": "tool", "toolCallId": "form-2", "content": '{"date": 7}'}
-    user = asked.body["messages"]
-    assert isinstance(user, list)
-    turn = world.play(talk, {**a_run(talk, "", tools=[FORM]), "messages": [*user, answer]}, WELL)
-    assert "date" in str(turn.pages[0][-1]["content"])
-    assert world.ask("GET", PROFILE).json["profile"] == {}
-
-
 def test_S3_a_form_filled_in_while_no_skill_is_on_is_kept_too(world: FileWorld):
     talk = a_talk()
     asked = world.say(talk, "你好", calling("collect_birth_info", id="form-3"), tools=[FORM])
     assert tools_of(asked, 0) == ["use_skill", "hello", "collect_birth_info"]
     turn = world.play(talk, answered(talk, asked, "form-3", '{"date": "1990-05-15"}'), WELL)
     assert '"status":"saved"' in str(turn.pages[0][-1]["content"])
-    assert world.ask("GET", PROFILE).json["profile"] == BORN
-
-
-def test_S3_a_form_nobody_filled_in_keeps_no_other_client_waiting(world: FileWorld):
-    talk = a_talk()
-    world.say(talk, "帮我排盘", use("chart"), calling("collect_birth_info", id="form-4"), tools=[FORM])
-    # The next client has no form: the tool acts by itself.
-    turn = world.say(talk, "1990-05-15", calling("collect_birth_info", id="form-5", date="1990-05-15"), WELL)
-    assert turn.last["outcome"] == {"type": "success"}
     assert world.ask("GET", PROFILE).json["profile"] == BORN
 
 
@@ -411,9 +298,31 @@ def answered(talk: Talk, asked: Turn, call: str, content: str) -> dict[str, Json
 # In English, and without native tools
 
 
-def test_S9_the_same_agent_in_another_language_is_another_agent(world: FileWorld):
-    turn = world.say(Talk(agent="guide-en"), "My bike", use("mend"), WELL)
-    lean, expert = map(system_of, turn.pages)
-    assert lean == f"You are a guide.\n\n{OF_REMINDERS['en']}\n\n## Tone\nBe warm.\n\n## Tool rules\nThink first."
-    assert "## Tool rules\n" in expert
-    assert "## 工具调用规则" not in expert
+def test_S4_a_skill_the_agent_no_longer_has_is_none(world: FileWorld):
+    talk = a_talk()
+    world.say(talk, "你好", WELL)
+    world.append(talk.thread, SkillChanged(id=new_id(), skill="gone"))
+    turn = world.say(talk, "继续", WELL)
+    assert system_of(turn.pages[0]) == LEAN
+    calls = world.ask("GET", f"/api/v1/agent/runs/{turn.body['runId']}/calls/1").json
+    assert calls["manifest"]["skill"] is None  # pyright: ignore[reportArgumentType, reportIndexIssue, reportOptionalSubscript, reportCallIssue] - JSON
+
+
+def test_S3_what_a_form_may_not_say_is_told_to_the_model(world: FileWorld):
+    talk = a_talk()
+    asked = world.say(talk, "帮我排盘", use("chart"), calling("collect_birth_info", id="form-2"), tools=[FORM])
+    answer: Json = {"id": new_id(), "role": "tool", "toolCallId": "form-2", "content": '{"date": 7}'}
+    user = asked.body["messages"]
+    assert isinstance(user, list)
+    turn = world.play(talk, {**a_run(talk, "", tools=[FORM]), "messages": [*user, answer]}, WELL)
+    assert "date" in str(turn.pages[0][-1]["content"])
+    assert world.ask("GET", PROFILE).json["profile"] == {}
+
+
+def test_S3_a_form_nobody_filled_in_keeps_no_other_client_waiting(world: FileWorld):
+    talk = a_talk()
+    world.say(talk, "帮我排盘", use("chart"), calling("collect_birth_info", id="form-4"), tools=[FORM])
+    # The next client has no form: the tool acts by itself.
+    turn = world.say(talk, "1990-05-15", calling("collect_birth_info", id="form-5", date="1990-05-15"), WELL)
+    assert turn.last["outcome"] == {"type": "success"}
+    assert world.ask("GET", PROFILE).json["profile"] == BORN

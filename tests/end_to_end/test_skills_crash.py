@@ -24,9 +24,7 @@ def a_chart(request: Request) -> Answer:
 
 
 # The last is between the activation and the next call: what is on is in the log, and nothing else knows it.
-@pytest.mark.parametrize(
-    ("point", "times"), [("tools_started", 1), ("tool_acted", 1), ("call_begun", 2), ("tool_ended", 1)]
-)
+@pytest.mark.parametrize(("point", "times"), [("tools_started", 1), ("tool_acted", 1), ("call_begun", 2)])
 def test_S3_X4_a_server_killed_around_an_activation_goes_on_in_the_skill(point: str, times: int, tmp_path: Path):
     with Harness(tmp_path, a_chart) as harness:
         write_guide(harness.agents)

@@ -1,4 +1,4 @@
-"""The whole server under two thousand random requests, stops and kills, against a small model of what it promises.
+"""The whole server under five hundred random requests, stops and kills, against a small model of what it promises.
 
 One real server over HTTP on one data folder. Each example has two users of its own, a few threads both try to use, and
 forks of them. What the users are told, what is exported and what the model receives has to fit together all the time.
@@ -42,8 +42,8 @@ from tests.end_to_end.world import WORD, Row, World
 pytestmark = pytest.mark.full
 
 # Real compactions, of those that were asked for.
-COMPACTED = 20
-STEPS, EXAMPLES, STEPS_EACH = 2_000, 43, 50
+COMPACTED = 3
+STEPS, EXAMPLES, STEPS_EACH = 500, 12, 50
 MOST_FORKS = 4
 CLIENT_TOOL: Json = {"name": "ask_me", "description": "Ask the user.", "parameters": {"type": "object"}}
 

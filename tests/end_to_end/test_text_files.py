@@ -11,7 +11,6 @@ from recto.testing.model_server import Answer, Call
 from tests.api.forms import file
 from tests.documents.content import HERE
 from tests.end_to_end.files import FileWorld, Talk, part, rows, words
-from tests.files.heads import BINARY, ELF, PDF, PNG, SVG, ZIP
 
 pytestmark = pytest.mark.full
 
@@ -55,45 +54,6 @@ def test_P9_D6_F5_text_is_taken_served_plain_and_read_under_any_name(world: File
         ]
 
 
-@pytest.mark.parametrize("encoding", ["gb18030", "utf-16"])
-def test_D6_text_of_another_encoding_is_text_under_any_name(world: FileWorld, encoding: str):
-    (row,) = world.upload(file("notes.nobody-knows", ("今天天气很好，我们去公园散步。" * 20).encode(encoding)))
-    (read,) = contents(world, row)
-    assert "今天天气很好，我们去公园散步。" in read
-
-
-NOT_TAKEN = "files ending in {} are not taken; the agent's `file_input.endings` may name more"
-MISMATCH = "its name ends in {}, but its bytes are {}; send it under the name it should have"
-
-
-@pytest.mark.parametrize(
-    ("name", "data", "code", "error"),
-    [
-        ("a.nobody-knows", BINARY, "not_allowed", NOT_TAKEN.format(".nobody-knows")),
-        ("a.zip", ZIP, "not_allowed", NOT_TAKEN.format(".zip")),
-        ("a.qqq", PDF, "not_allowed", NOT_TAKEN.format(".qqq")),
-        (".env", BINARY, "not_allowed", NOT_TAKEN.format(".env")),
-        ("a.kt", BINARY, "mismatch", MISMATCH.format(".kt", "something unknown")),
-        ("a.css", PNG, "mismatch", MISMATCH.format(".css", "a PNG image")),
-        ("a.png", b"hello", "mismatch", MISMATCH.format(".png", "text")),
-        ("a.nobody-knows", ELF, "mismatch", "it is a program, and those are never taken; send a document"),
-        ("a.nobody-knows", b"", "empty", "it is empty; send a file with something in it"),
-    ],
-)
-def test_P9_what_is_no_text_is_refused_as_ever(world: FileWorld, name: str, data: bytes, code: str, error: str):
-    (row,) = world.upload(file(name, data))
-    assert (row["code"], row["error"]) == (code, error)
-
-
-@pytest.mark.parametrize("name", ["page.html", "drawing.svg", "drawing.nobody-knows", "a.js", "a.xml", "a.ipynb"])
-def test_P9_what_a_browser_might_run_is_bytes_to_it(world: FileWorld, name: str):
-    data = SVG if name.startswith("drawing") else b"<script>alert(1)</script>"
-    (row,) = world.upload(file(name, data))
-    answer = world.get(str(row["url"]))
-    assert answer.headers["content-type"] == "application/octet-stream"
-    assert answer.headers["content-disposition"].startswith("attachment;")
-
-
 def test_D6_a_workbook_with_macros_is_read_as_any_workbook(world: FileWorld):
     plain = (HERE / "book.xlsx").read_bytes()
     uploaded = world.upload(file("book.xlsm", with_macros(plain)), file("book.xlsx", plain), file("bad.xlsm", b"words"))
@@ -117,19 +77,3 @@ def with_macros(book: bytes) -> bytes:
             new.writestr(one.filename, data)
         new.writestr("xl/vbaProject.bin", b"Attribute VB_Name" + bytes(100))
     return made.getvalue()
-
-
-def test_D6_a_notebook_is_read_as_its_cells(world: FileWorld):
-    cells = [
-        {"cell_type": "markdown", "source": "# Plan"},
-        {
-            "cell_type": "code",
-            "source": "1 + 1",
-            "outputs": [{"output_type": "execute_result", "data": {"text/plain": "2"}}],
-        },
-    ]
-    whole = {"cells": cells, "metadata": {"language_info": {"name": "python"}}, "nbformat": 4}
-    (row,) = world.upload(file("plan.ipynb", dump(whole)))
-    assert row["mimeType"] == "application/x-ipynb+json"
-    (read,) = contents(world, row)
-    assert read.endswith("# Plan\n\n```python\n1 + 1\n```\n\n```output\n2\n```")

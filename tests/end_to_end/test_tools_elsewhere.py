@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,11 +17,11 @@ from recto.testing.process import ServerProcess
 from tests.api.forms import file
 from tests.end_to_end.files import MODELS, FileWorld, Talk, Turn, part, words
 from tests.end_to_end.harness import Harness
-from tests.end_to_end.world import wait_until
 from tests.files.heads import PNG
 from tests.house import ROOT
 from tests.tools.external.a_shop import FILE, KEY, Shop, shop
 from tests.tools.external.elsewhere import IS_CONFINED, NEW, listening
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.full
 TOKEN = "a-token-nobody-may-see"
@@ -102,9 +101,7 @@ def said(url: str, text: str, agent: str = "helper") -> str:
 
 
 def test_runs_use_tools_elsewhere_a_dead_server_slows_nothing_and_no_secret_is_anywhere(harness: Elsewhere):
-    begun = time.monotonic()
     with harness.serve_them() as server:
-        assert time.monotonic() - begun < 20
         assert said(server.url, 'call files__echo {"text": "hi"}') == "It said: hi"
         assert said(server.url, 'call far__echo {"text": "there"}') == "It said: there"
         assert said(server.url, 'call shop__getItem {"id": "1"}') == 'It said: {"ok":true}'
@@ -144,7 +141,7 @@ def test_a_cancelled_run_cancels_the_call_and_its_progress_is_shown(harness: Els
         assert "step" in shown.body.decode()
         request(server.url, "POST", f"{RUNS}/{task}/cancel")
         reader.wait()
-        wait_until(mark.exists, "the call is cancelled there")
+        wait_for(mark.exists, "the call is cancelled there")
         assert mark.read_text(encoding="utf-8") == "cancelled"
         assert said(server.url, 'call files__echo {"text": "on"}') == "It said: on"
 
@@ -182,7 +179,7 @@ def test_a_tool_that_a_server_has_from_now_on_is_in_the_next_page_and_a_picture_
     world: FileWorld, tmp_path: Path
 ):
     talk, mark = Talk(agent="reaching"), str(tmp_path / "mark")
-    grown, meanwhile = calling("far__grow", "c1", name="late"), calling("far__slow", "c2", seconds=2, mark=mark)
+    grown, meanwhile = calling("far__grow", "c1", name="late"), calling("far__slow", "c2", seconds=0.2, mark=mark)
     turn = world.say(
         talk, "Grow.", grown, meanwhile, calling("far__late", "c3", text="hi"), calling("far__picture", "c4")
     )

@@ -15,18 +15,17 @@ from recto.conversation.log import Compacted, Entry, RolledBack, Undone, view
 from recto.ids import new_id
 from recto.testing.client import Reader, SentEvent, ask, request, run
 from recto.testing.model_server import Answer, Request
-from recto.testing.postgres import postgres_server
 from recto.tools.workspace.workspaces import ARRIVING
 from tests.end_to_end.harness import Harness
-from tests.end_to_end.world import wait_until
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.full
 
 AGENT = "---\ncompact: {least: 1}\n---\n\nBe brief.\n"
 KILLED = -9
 LONG = "words " * 300
-FILES = 3_000
-POINTS = ["claimed", "entered", "call_begun", "summarised", "compacted", "ending"]
+FILES = 1_500
+POINTS = ["entered", "call_begun", "summarised", "compacted"]
 
 
 def summary_or_words(made: Request) -> Answer:
@@ -77,21 +76,7 @@ def test_R13_X4_a_server_killed_while_it_compacts_goes_on_and_compacts_once(poin
             check_compacted(harness, thread, name, before)
 
 
-def test_R13_X4_it_is_the_same_on_postgres(tmp_path: Path):
-    with postgres_server() as postgres, Harness(tmp_path, summary_or_words) as harness:
-        harness.database = postgres.url(postgres.create_database())
-        (harness.agent / "AGENT.md").write_text(AGENT)
-        with harness.serve():
-            thread = talked(harness, LONG, LONG, "And now?")
-        before, name = harness.log(thread), new_id()
-        with harness.crash("summarised", 1, lease_seconds=1) as dying:
-            compact(harness, thread, name)
-            assert dying.wait() == KILLED
-        with harness.serve(lease_seconds=1):
-            check_compacted(harness, thread, name, before)
-
-
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_R12_X4_a_rollback_or_undo_that_a_server_died_over_is_there_whole_or_not_at_all(seed: int, tmp_path: Path):
     with Harness(tmp_path, summary_or_words) as harness:
         with harness.serve():
@@ -117,8 +102,7 @@ def test_R12_X4_a_rollback_or_undo_that_a_server_died_over_is_there_whole_or_not
             assert words == [any(entry.id == id for entry in view(log).messages) for id in users]
 
 
-@pytest.mark.parametrize("filled", [1, 400])
-def test_R12_X4_a_fork_that_a_server_died_over_has_no_part_of_a_folder(filled: int, tmp_path: Path):
+def test_R12_X4_a_fork_that_a_server_died_over_has_no_part_of_a_folder(tmp_path: Path):
     with Harness(tmp_path, summary_or_words) as harness:
         with harness.serve():
             thread = talked(harness, "One")
@@ -127,7 +111,7 @@ def test_R12_X4_a_fork_that_a_server_died_over_has_no_part_of_a_folder(filled: i
         with harness.serve() as dying:
             forking = threading.Thread(target=fork, args=(harness, thread))
             forking.start()
-            wait_until(lambda: sum(1 for _ in folders.glob(f"*{ARRIVING}/*")) >= filled, "part of a copy")
+            wait_for(lambda: sum(1 for _ in folders.glob(f"*{ARRIVING}/*")) >= 1, "part of a copy")
             dying.kill()
             forking.join()
         assert len(list(folders.glob(f"*{ARRIVING}"))) == 1
@@ -135,7 +119,7 @@ def test_R12_X4_a_fork_that_a_server_died_over_has_no_part_of_a_folder(filled: i
             listed = request(harness.url, "GET", "/api/v1/agent/threads").json["threads"]
             forked = [str(row["id"]) for row in cast("list[Mapping[str, Json]]", listed) if row["id"] != thread]
             assert (len(forked), (folders / forked[0]).exists()) == (1, False)
-            wait_until(lambda: [one.name for one in folders.iterdir()] == [thread], "the rest of it to be swept")
+            wait_for(lambda: [one.name for one in folders.iterdir()] == [thread], "the rest of it to be swept")
             # Nothing keeps it from being forked again.
             again = fork(harness, thread)
             assert len(list((folders / again).iterdir())) == FILES

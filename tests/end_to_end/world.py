@@ -4,7 +4,6 @@ import multiprocessing
 import os
 import re
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from multiprocessing.context import ForkServerProcess
@@ -20,6 +19,7 @@ from recto.testing.client import request
 from recto.testing.model_server import Answer, Call, ModelServer, Request, failure
 from recto.testing.process import free_port
 from tests.end_to_end.harness import TOOLS
+from tests.waiting import wait_for
 
 SECRET = "a secret that only this test and its server know"
 SAID = re.compile(r"(say|note|client|send|hold|fail) (w[0-9a-f]{12})")
@@ -149,7 +149,4 @@ class World(ServerHere):
 
 
 def wait_until(is_so: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + SOON
-    while not is_so():
-        assert time.monotonic() < until, f"waited too long for {what}"
-        time.sleep(0.005)
+    wait_for(is_so, what)
