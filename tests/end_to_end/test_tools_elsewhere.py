@@ -179,7 +179,7 @@ def test_a_tool_that_a_server_has_from_now_on_is_in_the_next_page_and_a_picture_
     world: FileWorld, tmp_path: Path
 ):
     talk, mark = Talk(agent="reaching"), str(tmp_path / "mark")
-    grown, meanwhile = calling("far__grow", "c1", name="late"), calling("far__slow", "c2", seconds=0.2, mark=mark)
+    grown, meanwhile = calling("far__grow", "c1", name="late"), calling("far__slow", "c2", seconds=2, mark=mark)
     turn = world.say(
         talk, "Grow.", grown, meanwhile, calling("far__late", "c3", text="hi"), calling("far__picture", "c4")
     )

@@ -447,7 +447,7 @@ async def test_X4_leases_that_cannot_be_renewed_are_tried_again_while_they_hold(
     async with a_store(tmp_path) as store:
         workers, runs = Workers(store), Faulty(store)
         await admit(store)
-        who = replace(WHO, lease=timedelta(seconds=0.6))
+        who = replace(WHO, lease=timedelta(seconds=1.2))
         async with dispatching(workers, runs=runs, who=who, settings=DispatchSettings(look=60, grace=0.2, pause=0.05)):
             await until(lambda: len(workers.begun) == 1)
             for fault in ("broken", "silent"):

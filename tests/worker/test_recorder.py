@@ -143,7 +143,7 @@ async def test_P7_a_write_just_before_does_not_make_the_first_delta_wait(tmp_pat
 
 
 async def test_P7_later_deltas_wait_for_the_interval_and_become_one_event(tmp_path: Path):
-    async with a_recorded_run(tmp_path, interval=0.1) as run:
+    async with a_recorded_run(tmp_path, interval=0.5) as run:
         await run.begin()
         for piece in ("a", "b", "c"):
             await run.recorder.say([said(piece)])
