@@ -4,8 +4,14 @@ PYTHON ?= python3
 INSTALL := sh scripts/install.sh
 PYTEST := .venv/bin/python -m pytest -q
 STEP := sh scripts/step.sh
-# The rules of the house, which `make check` looks at.
+# Python keeps bytecode beside the sources, whatever the environment says: without it every process compiles anew.
+export PYTHONDONTWRITEBYTECODE :=
+export PYTHONPYCACHEPREFIX :=
+# The layer and style rules, which `make check` tests.
 HOUSE := tests/test_house.py tests/test_house_memo.py
+# Packages without I/O.
+PURE := tests/conversation tests/page tests/config tests/skills tests/agents tests/almanac
+CLIENTS := tests/clients/node_modules/.made tests/clients/stock/node_modules/.made
 NODE := sh scripts/node.sh
 WEB := src/recto/web/index.html
 # Folders too: they are newer than what was built where a file of theirs was removed.
@@ -15,7 +21,7 @@ COMPILE := .venv/bin/uv pip compile --quiet --system-certs --universal --generat
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run web test check fast full fuzz bench wheel types documents pictures screenshots settings lock clean
+.PHONY: help run web test unit check full fuzz bench wheel types documents pictures screenshots settings lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -27,7 +33,15 @@ run: .venv/.run ## Start the server and show a first run
 
 web: $(WEB) ## Build the web page, where it changed
 
-test: fast full ## Run the fast tier, then the full tier
+test: .venv/.dev tests/clients/stock/node_modules/.made $(WEB) ## Run the tests (the fast tier)
+	@.venv/bin/python -m compileall -q src
+	@echo "fast tier" && $(PYTEST) -m "not full" -n auto --dist loadfile $(HOUSE:%=--ignore=%)
+
+unit: .venv/.dev ## Run the tests of the pure packages (while working)
+	@$(PYTEST) -m "not full" -n auto --dist loadfile $(PURE)
+
+full: .venv/.dev $(CLIENTS) $(WEB) ## Run the full tier: browsers, crashes, PostgreSQL, S3, SDKs
+	@echo "full tier" && HYPOTHESIS_PROFILE=full $(PYTEST) -m full -n auto --dist loadgroup
 
 check: .venv/.dev node_modules/.made web/node_modules/.made ## Lint, check formatting, types and the house rules
 	@echo "ruff check" && .venv/bin/ruff check --quiet .
@@ -36,12 +50,6 @@ check: .venv/.dev node_modules/.made web/node_modules/.made ## Lint, check forma
 	@echo "pyright" && $(NODE) node_modules/.bin/pyright
 	@echo "tsc" && $(NODE) npm --prefix web run --silent check
 	@echo "house rules" && $(PYTEST) $(HOUSE) tests/test_docs.py
-
-fast: .venv/.dev tests/clients/node_modules/.made $(WEB) ## Run the fast tier only (while working)
-	@echo "fast tier" && $(PYTEST) -m "not full" -n auto --dist loadfile $(HOUSE:%=--ignore=%)
-
-full: .venv/.dev tests/clients/node_modules/.made $(WEB) ## Run the full tier only
-	@echo "full tier" && sh scripts/full.sh $(PYTEST) -m full -n auto
 
 fuzz: .venv/.dev ## Run the property tests with many random examples
 	@echo "property tests, random" && HYPOTHESIS_PROFILE=fuzz $(PYTEST) -m hypothesis -n auto
@@ -58,11 +66,11 @@ types: .venv/.dev web/node_modules/.made ## Write the web page's types of the AP
 documents: .venv/.dev ## Make the documents of the tests again (needs LibreOffice)
 	@.venv/bin/python scripts/documents.py
 
-pictures: .venv/.dev $(WEB) tests/clients/node_modules/.made ## Make the pictures of the documents again
+pictures: .venv/.dev $(WEB) $(CLIENTS) ## Make the pictures of the documents again
 	@.venv/bin/python scripts/pictures.py
 	@.venv/bin/python scripts/screenshots.py
 
-screenshots: .venv/.dev $(WEB) tests/clients/node_modules/.made ## Make pictures of every view of the web page, in build/screenshots
+screenshots: .venv/.dev $(WEB) $(CLIENTS) ## Make pictures of every view of the web page, in build/screenshots
 	@.venv/bin/python scripts/screenshots.py build/screenshots
 
 settings: .venv/.dev ## Write the table of settings in docs/server.md again
@@ -83,10 +91,11 @@ lock: .venv/.dev .venv/.node ## Write the lock files again; LOCK_FLAGS=--upgrade
 	@$(STEP) "Locking an agent for the gateway's test" $(COMPILE) $(LOCK_FLAGS) bench/peers/mini_swe_agent.in -o bench/peers/mini_swe_agent.lock
 	@$(STEP) "Locking pyright" $(NODE) npm install --package-lock-only --silent
 	@$(STEP) "Locking the clients of the tests" $(NODE) npm --prefix tests/clients install --package-lock-only --silent
+	@$(STEP) "Locking the stock clients of the tests" $(NODE) npm --prefix tests/clients/stock install --package-lock-only --silent
 	@$(STEP) "Locking what builds the web page" $(NODE) npm --prefix web install --package-lock-only --silent
 
 clean: ## Remove everything that make has made
-	@rm -rf .venv node_modules tests/clients/node_modules web/node_modules web/openapi.json src/recto/web dist build .pytest_cache .ruff_cache .hypothesis
+	@rm -rf .venv node_modules tests/clients/node_modules tests/clients/stock/node_modules web/node_modules web/openapi.json src/recto/web dist build .pytest_cache .ruff_cache .hypothesis
 	@find src tests examples bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 .venv/.made: requirements-build.lock
@@ -114,6 +123,10 @@ node_modules/.made: package.json package-lock.json | .venv/.node
 tests/clients/node_modules/.made: tests/clients/package.json tests/clients/package-lock.json tests/clients/unpack.mjs | .venv/.node
 	@$(STEP) "Installing the clients of the tests" $(NODE) npm --prefix tests/clients ci
 	@$(STEP) "Unpacking their browser" $(NODE) node tests/clients/unpack.mjs
+	@touch $@
+
+tests/clients/stock/node_modules/.made: tests/clients/stock/package.json tests/clients/stock/package-lock.json | .venv/.node
+	@$(STEP) "Installing the stock clients of the tests" $(NODE) npm --prefix tests/clients/stock ci
 	@touch $@
 
 web/node_modules/.made: web/package.json web/package-lock.json | .venv/.node

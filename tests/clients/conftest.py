@@ -68,7 +68,7 @@ def server(shared: Scripted) -> Scripted:
 
 @pytest.fixture(scope="package")
 def node() -> Generator[NodeProcess]:
-    with NodeProcess("http_agent.mjs") as program:
+    with NodeProcess("stock/http_agent.mjs") as program:
         yield program
 
 

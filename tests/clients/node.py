@@ -14,7 +14,7 @@ from tests.house import ROOT
 FOLDER = Path(__file__).parent
 # Decides which Node.js it is.
 NODE = ("sh", str(ROOT / "scripts" / "node.sh"), "node")
-MISSING = "The clients are not installed. Run: make tests/clients/node_modules/.made"
+MISSING = "The clients are not installed. Run: make {}"
 SECONDS = 30.0
 
 
@@ -32,7 +32,8 @@ class NodeProcess:
         self._said: list[str] = []
 
     def __enter__(self) -> Self:
-        assert (FOLDER / "node_modules" / ".made").exists(), MISSING
+        made = (FOLDER / self._script).parent / "node_modules" / ".made"
+        assert made.exists(), MISSING.format(made.relative_to(ROOT))
         self._process = subprocess.Popen(
             [*NODE, self._script], cwd=FOLDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )

@@ -1,7 +1,7 @@
 // HttpAgent of @ag-ui/client, the newest and the one that CopilotKit and assistant-ui use, on a leash.
 import * as newest from "@ag-ui/client-1.0";
 import * as older from "@ag-ui/client";
-import { serve, until } from "./commands.mjs";
+import { serve, until } from "../commands.mjs";
 
 const CLIENTS = { "1.0.0": newest, "0.0.59": older };
 const agents = new Map();
