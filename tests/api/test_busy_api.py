@@ -141,13 +141,11 @@ def test_P6_users_threads_and_the_server_have_so_many_runs_and_no_more(limited: 
     # No thread is left of it, what is known is known, and others have their own count.
     assert request(carol.url, "GET", f"/api/v1/agent/threads/{more['threadId']}", token=carol.token).status == 404
     assert carol.post(known).json["taskId"] == first
-    held, other = ask("hold"), ask("hold")
-    dave.begin(other)
+    erin, held, other = of(limited, "erin"), ask("hold"), ask("hold")
     dave.begin(held)
+    erin.begin(other)
     assert dave.post(ask("second", thread=str(held["threadId"]))).status == 202
-    erin = of(limited, "erin")
-    assert_too_many(dave.post(ask("third", thread=str(other["threadId"]))), "", 60)
-    assert_too_many(erin.post(ask("one that would wait")), "2 runs wait for this server", 60)
+    assert_too_many(erin.post(ask("third", thread=str(other["threadId"]))), "2 runs wait for this server", 60)
     assert request(carol.url, "POST", f"{RUNS}/{first}/cancel", token=carol.token).status == 200
     carol.reader(first).wait()
     limited.go.set()

@@ -136,22 +136,6 @@ async def test_X1_a_call_of_a_thread_tells_the_tokens_that_were_kept_out_of_its_
     assert (row["tokens"], row["saved"]) == (None, None)
 
 
-async def test_P5_calls_of_somebody_else_s_thread_are_not_there(api: LocalApi):
-    await a_run(api, "r1", 1)
-    mine = await a_run(api, "r1", 1, OTHER, owner="bob")
-    assert_problem(await api.ask("GET", threads_calls(THREAD), user="bob"), 404, f"There is no thread '{THREAD}'")
-    assert_problem(await api.ask("GET", threads_calls(OTHER)), 404, f"There is no thread '{OTHER}'")
-    assert_problem(await api.ask("GET", threads_calls("none")), 404, "There is no thread 'none'")
-    (row,) = (await api.ask("GET", threads_calls(OTHER), user="bob")).rows("calls")
-    assert row["run"] == mine
-
-
-@pytest.mark.parametrize("limit", ["0", "501", "many"])
-async def test_X1_from_1_to_500_calls_of_a_thread_are_told(api: LocalApi, limit: str):
-    await a_run(api, "r1", 1)
-    assert_problem(await api.ask("GET", f"{threads_calls(THREAD)}?limit={limit}"), 422, "limit")
-
-
 HASH = sha256(PIECES[2]).digest()
 ANOTHER = b"x\x9c\x03\x00\x00\x00\x00\x01"
 
@@ -200,13 +184,6 @@ def harm(folder: Path, damage: object) -> None:
     with engine.begin() as connection:
         connection.execute(damage)  # pyright: ignore[reportArgumentType, reportCallIssue] - any statement
     engine.dispose()
-
-
-async def test_P5_calls_of_somebody_else_are_not_there(api: LocalApi):
-    lease = await a_call(api)
-    for tail in ("calls", "calls/1"):
-        assert_problem(await api.ask("GET", f"{RUNS}/{lease.run}/{tail}", user="bob"), 404, "There is no run")
-        assert_problem(await api.ask("GET", f"{RUNS}/unknown/{tail}"), 404, "There is no run 'unknown'.")
 
 
 @pytest.mark.parametrize(("n", "status"), [("2", 404), ("0", 422), ("x", 422), ("9" * 30, 422), ("-1", 422)])

@@ -14,7 +14,7 @@ from recto.ids import new_id
 from recto.store.schema import CALLS as CALL_TABLE
 from recto.testing.client import RUNS, HttpReply
 from recto.testing.model_server import Answer, Call
-from tests.flow.in_process import InProcess, in_process
+from tests.flow.in_process import STREAM, InProcess, in_process
 
 ANN, BOB = "ann-key-of-our-tests-here", "bob-key-of-our-tests-here"
 KEYS = {"api_keys": f"ann:{ANN},bob:{BOB}"}
@@ -32,37 +32,15 @@ async def make(server: InProcess, words: str, *answers: Answer, thread: str = ""
     server.answers.extend(answers)
     message = {"id": new_id(), "role": "user", "content": words}
     body = {"threadId": thread or new_id(), "runId": new_id(), "messages": [message]}
-    reply = await server.send("POST", RUNS, body, token=token)
-    assert reply.status == 202, reply.body
-    while (await ask(server, f"{reply.json['taskId']}", token))["status"] in ("queued", "running"):
-        await asyncio.sleep(0.005)
-    return str(reply.json["taskId"])
+    reply = await server.send("POST", RUNS, body, token=token, headers=STREAM)
+    assert reply.status == 200, reply.body
+    return reply.headers["recto-task-id"]
 
 
 async def ask(server: InProcess, path: str, token: str = ANN) -> Mapping[str, Json]:
     reply = await server.send("GET", f"{RUNS}/{path}", token=token)
     assert reply.status == 200, reply.body
     return reply.json
-
-
-async def test_X1_two_calls_of_a_run_differ_by_what_was_said_between_them(server: InProcess):
-    run = await make(server, "note it", NOTE, Answer(text="Done."))
-    found = await ask(server, f"{run}/calls/1/diff/2")
-    assert (found["identical"], found["prefixBreak"]) == (False, None)
-    parts = cast("list[Mapping[str, Json]]", found["parts"])
-    assert [part["change"] for part in parts] == ["same", "added", "added", "same"]
-    bodies = [made.body for made in server.model.requests]
-    first = cast("Mapping[str, Json]", found["firstDifference"])
-    assert first["offset"] == next(n for n, both in enumerate(zip(*bodies, strict=False)) if both[0] != both[1])
-    after = cast("Mapping[str, Json]", first["after"])
-    assert (after["kind"], after["role"]) == ("message", "assistant")
-    sides = [cast("Mapping[str, Json]", found[side]) for side in ("before", "after")]
-    assert [(side["run"], side["n"], side["bytes"]) for side in sides] == [
-        (run, 1, len(bodies[0])),
-        (run, 2, len(bodies[1])),
-    ]
-    same = await ask(server, f"{run}/calls/2/diff/2")
-    assert (same["identical"], same["firstDifference"]) == (True, None)
 
 
 async def test_X1_calls_of_two_runs_are_compared_and_a_turn_that_closed_is_the_cause(server: InProcess):

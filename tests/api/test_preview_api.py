@@ -13,7 +13,7 @@ from sqlalchemy import create_engine, inspect, text
 from recto.conversation.json import Json, load_object
 from recto.ids import new_id
 from recto.store.threads.thread_rows import ThreadsQuery
-from recto.testing.client import RUNS, TOKEN, HttpReply
+from recto.testing.client import RUNS, HttpReply
 from recto.testing.model_server import Answer, Call
 from recto.worker.log_cache import LogQuery
 from recto.worker.runtime import Runtime
@@ -25,7 +25,6 @@ TIME = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \w+day")
 NOTE = Answer(calls=(Call(name="note", arguments='{"text": "x"}'),))
 PICK: Json = {"name": "pick", "description": "Pick one.", "parameters": {"type": "object"}}
 PICKED = Answer(calls=(Call(name="pick"),))
-ANN, BOB = "ann-key-of-our-tests-here", "bob-key-of-our-tests-here"
 
 
 @pytest.fixture
@@ -150,10 +149,10 @@ def nameless(page: bytes) -> bytes:
     return re.sub(rb"<id>[0-9a-f-]{36}-0</id>", b"(id)", timeless(page))
 
 
-async def upload(server: InProcess, token: str = TOKEN) -> str:
+async def upload(server: InProcess) -> str:
     """The url of a file."""
     form = form_of(file("a.txt", b"words of the file"))
-    reply = await server.send("POST", ATTACHMENTS, form, token=token, headers={"content-type": FORM})
+    reply = await server.send("POST", ATTACHMENTS, form, headers={"content-type": FORM})
     (row,) = cast("list[Mapping[str, Json]]", reply.json["attachments"])
     return str(row["url"])
 
@@ -205,39 +204,6 @@ async def test_X1_what_is_remembered_of_a_thread_stays_as_it_was(server: InProce
     assert [entry.memo for entry in kept.entries] == remembered
 
 
-async def test_P5_a_preview_of_somebody_elses_thread_or_with_their_file_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    keys = {"api_keys": f"ann:{ANN},bob:{BOB}", "operators": "bob"}
-    async with in_process(tmp_path, monkeypatch, settings="file_input: {documents: true}", **keys) as server:
-        thread = new_id()
-        first = {"threadId": thread, "runId": "r", "messages": [says("a secret of ann")]}
-        headers = {"accept": "text/event-stream"}
-        assert (await server.send("POST", RUNS, first, token=ANN, headers=headers)).status == 200
-        for body in ({}, {"messages": [says("x")]}, {"messages": [says("x")], "forwardedProps": {"agent": "helper"}}):
-            reply = await server.send("POST", f"{THREADS}/{thread}/preview", body, token=BOB)
-            assert (reply.status, b"secret" in reply.body) == (404, False)
-        url = await upload(server, ANN)
-        part: Json = {"type": "document", "source": {"type": "url", "value": url, "mimeType": "text/plain"}}
-        reply = await server.send("POST", f"{THREADS}/{new_id()}/preview", {"messages": [says([part])]}, token=BOB)
-        assert (reply.status, reply.json["detail"]) == (422, "binary content url is not a valid signed URL")
-
-
-@pytest.mark.full
-async def test_S4_a_skill_that_is_asked_for_is_in_the_preview_and_not_in_the_thread(server: InProcess):
-    thread = new_id()
-    body: dict[str, Json] = {
-        "messages": [says("帮我算个八字")],
-        "forwardedProps": {"agent": "vibe", "skill": "bazi", "timezone": "Asia/Shanghai"},
-    }
-    for _ in range(2):
-        seen = (await look(server, thread, body)).json
-        assert cast("Mapping[str, Json]", seen["manifest"])["skill"] == "bazi"
-        raw = (await look(server, thread, body, raw=True)).body
-        assert timeless(raw) == timeless(await send_it(server, thread, body))
-        body = {"messages": [says("继续")]}
-
-
 @pytest.mark.full
 async def test_P11_a_form_that_is_answered_does_not_act_in_a_preview(server: InProcess, tmp_path: Path):
     thread, words = new_id(), says("帮我算个八字", "m1")
@@ -261,8 +227,7 @@ async def test_P6_a_preview_beside_a_run_at_work_says_that_it_may_be_another_pag
     server.answers.append(Answer(hang=True))
     body = {"threadId": thread, "runId": "r1", "messages": [says("hold on")]}
     assert (await server.send("POST", RUNS, body)).status == 202
-    while not server.model.requests:
-        await asyncio.sleep(0.01)
+    await asyncio.to_thread(server.model.wait_requests, 1)
     seen = (await look(server, thread, {"messages": [says("and?")]})).json
     assert "A run is at work on this thread" in str(seen["notes"])
     assert (await server.send("POST", f"{RUNS}/r1/cancel")).status == 200

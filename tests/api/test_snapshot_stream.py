@@ -15,8 +15,8 @@ from recto.conversation.json import Json
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, UserMessage
 from recto.store.ports import RunChange, RunEnding
 from recto.testing.client import SentEvent, parse_events
-from tests.api.local_api import Answer, LocalApi, assert_problem, local_api
-from tests.store.suite.samples import admit, at, begin
+from tests.api.local_api import Answer, LocalApi, local_api
+from tests.store.suite.samples import at, begin
 
 THREAD, NAME = "550e8400-e29b-41d4-a716-44665544000a", "the client's own"
 ASKED = UserMessage(id="u", time=at(0), parts=(Text(text="Pick"),))
@@ -66,11 +66,6 @@ async def test_P15_a_thread_is_told_as_a_run_under_the_names_the_client_sent(
     assert (end.event["threadId"], end.event["runId"], end.event.get("outcome")) == (NAME, "r9", outcome)
     assert [sent.number for sent in (start, told, end)] == [0, 0, 0]
     assert len((await api.store.runs_of_thread("ann", THREAD, None, 5)).runs) == 1
-
-
-async def test_P5_somebody_else_s_thread_is_not_told(api: LocalApi):
-    await admit(api.store, "r1", THREAD)
-    assert_problem(await api.ask("GET", "/snapshot", user="bob"), 404, "no thread")
 
 
 async def test_P15_a_run_is_joined_under_the_name_the_client_has_for_the_thread(api: LocalApi):

@@ -49,24 +49,10 @@ async def put_together(path: str, value: str, is_last: bool, context: ToolContex
 
 
 @tool
-def drop(path: str, context: ToolContext) -> str:
-    """Take something out."""
-    context.state.remove(path)
-    return "gone"
-
-
-@tool
 def put_and_fail(path: str, context: ToolContext) -> str:
     """Change something, and fail."""
     context.state.put(path, "never")
     raise ToolError("It went wrong.")
-
-
-@tool(by_client=True)
-def form(city: str, context: ToolContext) -> str:
-    """Ask the user for a city."""
-    context.state.put("/city", city)
-    return "thanks"
 '''
 
 
@@ -152,14 +138,6 @@ async def test_P1_a_tool_that_fails_changes_nothing(server: InProcess):
     assert await state_of(server, thread) == {"a": 1}
 
 
-async def test_P1_a_tool_may_take_the_whole_away(server: InProcess):
-    thread = new_id()
-    events = await say(server, thread, Answer(calls=(calling("drop", path=""),)), state={"a": 1})
-    assert told(events) == [{"a": 1}, {}]
-    assert await state_of(server, thread) is None
-    assert told(await say(server, thread)) == []
-
-
 async def test_P1_a_state_that_is_too_long_is_refused_or_told_to_the_model(server: InProcess):
     thread = new_id()
     body = ask("go", thread=thread, state={"a": "x" * 2_000})
@@ -186,22 +164,6 @@ async def test_P1_what_a_client_changes_is_taken_over_in_a_turn_that_goes_on(ser
     assert "TEXT_MESSAGE_START" in types_of(events)
 
 
-async def test_P1_a_tool_that_a_client_answers_for_changes_the_state(server: InProcess):
-    thread = new_id()
-    tool = {"name": "form", "description": "A form.", "parameters": {"type": "object"}}
-    first = ask("where", thread=thread, tools=[tool])
-    server.answers += [Answer(calls=(Call(name="form", arguments='{"city": "?"}', id="c1"),)), Answer(text="Done.")]
-    waiting = events_of(await server.send("POST", RUNS, first, headers=STREAM))
-    call = next(one.event["toolCallId"] for one in waiting if one.event["type"] == "TOOL_CALL_START")
-    assert await state_of(server, thread) is None
-    brought = {"id": new_id(), "role": "tool", "toolCallId": call, "content": '{"city": "Oslo"}'}
-    messages = [*cast("list[Json]", first["messages"]), brought]
-    again = {**first, "runId": new_id(), "messages": messages}
-    events = events_of(await server.send("POST", RUNS, again, headers=STREAM))
-    assert told(events) == [{"city": "Oslo"}]
-    assert await state_of(server, thread) == {"city": "Oslo"}
-
-
 async def test_R12_rollback_and_fork_bring_the_state_of_then_back(server: InProcess):
     thread = new_id()
     await say(server, thread, state={"a": 1})
@@ -213,18 +175,3 @@ async def test_R12_rollback_and_fork_bring_the_state_of_then_back(server: InProc
     run = (await store.admit(an_admission(thread=thread, owner="local"), WHO)).run
     await store.record(run.lease, RunChange(entries=[RolledBack(id="back", to=users[1].id)]), server.backend.clock())
     assert await state_of(server, thread) == {"a": 1}
-
-
-async def test_P7_readers_of_older_clients_are_told_the_same(server: InProcess):
-    thread = new_id()
-    calls = (calling("put", path="/a", value="new"),)
-    server.answers += [Answer(calls=calls), Answer(text="Done.")]
-    body = ask("go", thread=thread, state={"a": 1})
-    newer = events_of(await server.send("POST", RUNS, body, headers=STREAM))
-    older = events_of(await server.send("GET", f"{RUNS}/{body['runId']}/events?protocolVersion=0.0"))
-    assert told(older) == told(newer)
-    assert [one.number for one in older] == [one.number for one in newer]
-    # From any number on, a reader that knows what came before knows the state after.
-    half = next(one.number for one in newer if one.event["type"] == "TOOL_CALL_RESULT")
-    rest = events_of(await server.send("GET", f"{RUNS}/{body['runId']}/events?after={half}"))
-    assert told(rest) == told(newer)[1:]
