@@ -8,8 +8,6 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import cast
 
-import anthropic
-import openai
 import pytest
 
 from recto.conversation.json import Json, dump
@@ -35,13 +33,6 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbm4iLCJleHAiOjF9.c2lnbmVk"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Relaying]:
-    settings = {"RECTO_JWT_SECRET": "a-secret-that-signs-tokens-of-32-and-more", "RECTO_GATEWAY_BYTES": "65536"}
-    with relaying_server(tmp_path_factory.mktemp("keys"), settings) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
 def users_only(tmp_path_factory: pytest.TempPathFactory) -> Generator[Relaying]:
     """As it is where nobody set anything: no key of a caller is taken, and this one has none of its own for OpenAI."""
     settings = {"RECTO_GATEWAY_KEYS": "users", "OPENAI_API_KEY": "", "RECTO_MODEL": "demo"}
@@ -49,107 +40,104 @@ def users_only(tmp_path_factory: pytest.TempPathFactory) -> Generator[Relaying]:
         yield made
 
 
-def test_X3_a_callers_own_key_goes_on_as_it_came_and_the_servers_does_not(server: Relaying):
-    server.post(CHAT, BODY, OWN)
-    assert server.sent.headers["authorization"] == f"Bearer {OWN}"
-    server.post(MESSAGES, {**BODY, "max_tokens": 9}, None, x_api_key=OWN)
-    assert server.sent.headers["x-api-key"] == OWN
-    assert "authorization" not in server.sent.headers
-    assert not any(key in str(server.sent.headers) for key in SERVER_KEYS)
+def test_X3_a_callers_own_key_goes_on_as_it_came_and_the_servers_does_not(gateway: Relaying):
+    gateway.post(CHAT, BODY, OWN)
+    assert gateway.sent.headers["authorization"] == f"Bearer {OWN}"
+    gateway.post(MESSAGES, {**BODY, "max_tokens": 9}, None, x_api_key=OWN)
+    assert gateway.sent.headers["x-api-key"] == OWN
+    assert "authorization" not in gateway.sent.headers
+    assert not any(key in str(gateway.sent.headers) for key in SERVER_KEYS)
 
 
-def test_X3_nobody_sees_or_joins_the_conversation_of_another_key(server: Relaying):
+def test_X3_nobody_sees_or_joins_the_conversation_of_another_key(gateway: Relaying):
     for key in (OWN, OTHER, ALICE, BOB):
-        server.post(CHAT, {**BODY, "messages": [user("The same words.")]}, key)
+        gateway.post(CHAT, {**BODY, "messages": [user("The same words.")]}, key)
     calls = dict[str, str]()
     for key in (OWN, OTHER, ALICE, BOB):
-        found = [row for row in server.rows("/threads", "threads", key) if row["title"] == "The same words."]
+        found = [row for row in gateway.rows("/threads", "threads", key) if row["title"] == "The same words."]
         assert len(found) == 1
-        (row,) = server.rows(f"/threads/{found[0]['id']}/calls", "calls", key)
+        (row,) = gateway.rows(f"/threads/{found[0]['id']}/calls", "calls", key)
         calls[key] = str(row["run"])
     assert len(set(calls.values())) == 4
     for key in calls:
         for other in calls.keys() - {key}:
-            assert server.get(f"/api/v1/agent/runs/{calls[other]}/calls/1", key).status == 404
-    assert server.newest_call(OWN)["verified"] is True
+            assert gateway.get(f"/api/v1/agent/runs/{calls[other]}/calls/1", key).status == 404
+    assert gateway.newest_call(OWN)["verified"] is True
 
 
-def test_X3_a_key_of_a_provider_opens_nothing_but_the_gateway(server: Relaying):
-    server.post(CHAT, BODY, OWN)
+def test_X3_a_key_of_a_provider_opens_nothing_but_the_gateway(gateway: Relaying):
+    gateway.post(CHAT, BODY, OWN)
     for method, path in (("GET", "/api/v1/agents"), ("GET", "/api/v1/me"), ("POST", "/api/v1/agent/runs")):
-        reply = request(server.url, method, path, {} if method == "POST" else None, token=OWN)
+        reply = request(gateway.url, method, path, {} if method == "POST" else None, token=OWN)
         assert reply.status == 403, (path, reply.body)
-    threads = server.rows("/threads", "threads", OWN)
-    assert server.get("/api/v1/agent/savings", OWN).status == 200
-    deleted = request(server.url, "DELETE", f"/api/v1/agent/threads/{threads[0]['id']}", token=OWN)
+    threads = gateway.rows("/threads", "threads", OWN)
+    assert gateway.get("/api/v1/agent/savings", OWN).status == 200
+    deleted = request(gateway.url, "DELETE", f"/api/v1/agent/threads/{threads[0]['id']}", token=OWN)
     assert (deleted.status, deleted.json["code"]) == (403, "read_only")
 
 
-def test_X3_no_credential_of_this_server_ever_reaches_a_provider(server: Relaying):
-    before = len(server.model.requests)
+def test_X3_no_credential_of_this_server_ever_reaches_a_provider(gateway: Relaying):
+    before = len(gateway.model.requests)
     # One that ran out, one beside a caller's own, one that may only look, and none at all.
-    assert server.post(CHAT, BODY, JWT).status == 401
-    assert server.post(CHAT, BODY, OWN, x_api_key=ALICE).status == 401
-    assert server.post(CHAT, BODY, LOOKER).status == 403
-    assert server.post(CHAT, BODY, None).status == 401
-    assert len(server.model.requests) == before
-    server.post(CHAT, BODY, ALICE, cookie=f"key={ALICE}", api_key=ALICE, proxy_authorization=ALICE)
-    assert ALICE not in str(server.sent.headers)
-    assert server.sent.headers["authorization"] == f"Bearer {SERVER_KEYS[0]}"
+    assert gateway.post(CHAT, BODY, JWT).status == 401
+    assert gateway.post(CHAT, BODY, OWN, x_api_key=ALICE).status == 401
+    assert gateway.post(CHAT, BODY, LOOKER).status == 403
+    assert gateway.post(CHAT, BODY, None).status == 401
+    assert len(gateway.model.requests) == before
+    gateway.post(CHAT, BODY, ALICE, cookie=f"key={ALICE}", api_key=ALICE, proxy_authorization=ALICE)
+    assert ALICE not in str(gateway.sent.headers)
+    assert gateway.sent.headers["authorization"] == f"Bearer {SERVER_KEYS[0]}"
 
 
-def test_X3_a_users_credential_in_any_other_place_does_not_go_on(server: Relaying):
-    server.post(CHAT, BODY, ALICE, x_goog_api_key=ALICE, x_note=f"of {ALICE}", x_other="stays")
-    assert ALICE not in str(server.sent.headers)
-    assert server.sent.headers["x-other"] == "stays"
-    before = len(server.model.requests)
+def test_X3_a_users_credential_in_any_other_place_does_not_go_on(gateway: Relaying):
+    gateway.post(CHAT, BODY, ALICE, x_goog_api_key=ALICE, x_note=f"of {ALICE}", x_other="stays")
+    assert ALICE not in str(gateway.sent.headers)
+    assert gateway.sent.headers["x-other"] == "stays"
+    before = len(gateway.model.requests)
     for query in (f"key={ALICE}", f"key=%61{ALICE[1:]}"):
-        reply = server.post(f"{CHAT}?{query}", BODY, ALICE)
+        reply = gateway.post(f"{CHAT}?{query}", BODY, ALICE)
         assert (reply.status, "credential" in reply.body.decode()) == (400, True)
-    assert len(server.model.requests) == before
+    assert len(gateway.model.requests) == before
 
 
 @pytest.mark.parametrize("path", [CHAT, MESSAGES])
 @pytest.mark.parametrize("is_streamed", [True, False])
 def test_X3_a_callers_key_that_a_provider_repeats_is_neither_logged_nor_stored(
-    server: Relaying, path: str, is_streamed: bool
+    gateway: Relaying, path: str, is_streamed: bool
 ):
     words = f"Incorrect API key provided: {OWN}"
     refused = failure(401, words)
-    server.scripts.append(lambda _made: Answer(fault=("invalid", words)) if is_streamed else refused)
+    gateway.scripts.append(lambda _made: Answer(fault=("invalid", words)) if is_streamed else refused)
     headers = {"x_api_key": OWN} if path == MESSAGES else {}
-    try:
-        reply = server.post(path, {**BODY, "max_tokens": 9}, None if headers else OWN, **headers)
-    finally:
-        server.scripts.clear()
+    reply = gateway.post(path, {**BODY, "max_tokens": 9}, None if headers else OWN, **headers)
     assert OWN in reply.body.decode()
-    thread = server.rows("/threads", "threads", OWN)[0]["id"]
-    kept = str(server.rows(f"/threads/{thread}/runs", "runs", OWN)[0])
-    for told in (kept, server.process.output):
+    thread = gateway.rows("/threads", "threads", OWN)[0]["id"]
+    kept = str(gateway.rows(f"/threads/{thread}/runs", "runs", OWN)[0])
+    for told in (kept, gateway.process.output):
         assert ("Incorrect API key provided: ***" in told, OWN in told) == (True, False)
     assert "_API_KEY" not in kept
 
 
-def test_X3_no_other_place_of_a_provider_is_reached_by_way_of_a_models_name(server: Relaying):
-    before = len(server.model.requests)
+def test_X3_no_other_place_of_a_provider_is_reached_by_way_of_a_models_name(gateway: Relaying):
+    before = len(gateway.model.requests)
     for name in ("..", "%2e%2e", "a%2f..%2ffiles", ".", "a%3Fb", "a%23b", "%252e%252e", "a%5Cb", "%2Ffiles"):
-        reply = server.get(f"/v1/models/{name}")
+        reply = gateway.get(f"/v1/models/{name}")
         assert (reply.status, "name of a model" in reply.body.decode()) == (400, True), name
-    assert len(server.model.requests) == before
-    server.get("/%761/models")
-    assert server.sent.path == "/v1/models"
-    server.get("/v1/models/ft:gpt%2D4.1::x%2Fy")
-    assert server.sent.path == "/v1/models/ft:gpt-4.1::x%2Fy"
+    assert len(gateway.model.requests) == before
+    gateway.get("/%761/models")
+    assert gateway.sent.path == "/v1/models"
+    gateway.get("/v1/models/ft:gpt%2D4.1::x%2Fy")
+    assert gateway.sent.path == "/v1/models/ft:gpt-4.1::x%2Fy"
 
 
-def test_X3_a_key_that_nothing_was_sent_with_is_a_wrong_one_outside_the_gateway(server: Relaying):
+def test_X3_a_key_that_nothing_was_sent_with_is_a_wrong_one_outside_the_gateway(gateway: Relaying):
     mistyped = ALICE + "x"
     for path in ("/api/v1/agent/threads", "/api/v1/me"):
-        reply = server.get(path, mistyped)
+        reply = gateway.get(path, mistyped)
         assert (reply.status, reply.json["code"]) == (401, "unauthorized")
-    assert "wrong_credential" in server.process.output
-    server.post(CHAT, BODY, "sk-a-key-that-is-new-here")
-    assert len(server.rows("/threads", "threads", "sk-a-key-that-is-new-here")) == 1
+    assert "wrong_credential" in gateway.process.output
+    gateway.post(CHAT, BODY, "sk-a-key-that-is-new-here")
+    assert len(gateway.rows("/threads", "threads", "sk-a-key-that-is-new-here")) == 1
 
 
 @pytest.mark.parametrize(
@@ -162,43 +150,38 @@ def test_X3_a_key_that_nothing_was_sent_with_is_a_wrong_one_outside_the_gateway(
     ],
 )
 def test_X3_what_the_gateway_does_not_have_is_told_as_each_sdk_expects_it(
-    server: Relaying, method: str, path: str, status: int
+    gateway: Relaying, method: str, path: str, status: int
 ):
-    reply = request(server.url, method, path, {} if method == "POST" else None, token=ALICE)
+    reply = request(gateway.url, method, path, {} if method == "POST" else None, token=ALICE)
     error = cast("Mapping[str, Json]", reply.json["error"])
     fields = {"type", "message"} if path.startswith(MESSAGES) else {"message", "type", "param", "code"}
     assert (reply.status, error.keys(), "allow" in reply.headers) == (status, fields, status == 405)
 
 
-def test_X3_the_path_says_who_is_asked_and_a_header_only_where_both_have_it(server: Relaying):
+def test_X3_the_path_says_who_is_asked_and_a_header_only_where_both_have_it(gateway: Relaying):
     for path in (CHAT, "/v1/responses"):
-        server.post(path, BODY, anthropic_version="2023-06-01")
-        assert server.sent.headers["authorization"] == f"Bearer {SERVER_KEYS[0]}"
-        assert "x-api-key" not in server.sent.headers
+        gateway.post(path, BODY, anthropic_version="2023-06-01")
+        assert gateway.sent.headers["authorization"] == f"Bearer {SERVER_KEYS[0]}"
+        assert "x-api-key" not in gateway.sent.headers
 
 
-def test_X3_what_is_of_one_connection_or_of_a_proxy_stays_behind_and_other_bytes_are_the_same(server: Relaying):
+def test_X3_what_is_of_one_connection_or_of_a_proxy_stays_behind_and_other_bytes_are_the_same(gateway: Relaying):
     named = {"connection": "close, X-Hop", "x_hop": "1", "proxy_connection": "close", "cf_connecting_ip": "10.0.0.1"}
-    server.answers.append(Answer(text="a", headers=(("X-Other", "b"), ("Connection", "X-Back"), ("X-Back", "1"))))
-    reply = server.post(CHAT, BODY, x_name="Zo\xeb", **named)
-    assert server.sent.headers.keys().isdisjoint({name.replace("_", "-") for name in named})
-    assert server.sent.headers["x-name"] == "Zo\xeb"
+    gateway.answers.append(Answer(text="a", headers=(("X-Other", "b"), ("Connection", "X-Back"), ("X-Back", "1"))))
+    reply = gateway.post(CHAT, BODY, x_name="Zo\xeb", **named)
+    assert gateway.sent.headers.keys().isdisjoint({name.replace("_", "-") for name in named})
+    assert gateway.sent.headers["x-name"] == "Zo\xeb"
     assert (reply.headers["x-other"], "x-back" in reply.headers) == ("b", False)
 
 
-def test_X3_where_callers_are_not_taken_an_unknown_key_spends_nothing(users_only: Relaying):
-    with (
-        anthropic.Anthropic(base_url=users_only.url, api_key=OWN, max_retries=0) as client,
-        pytest.raises(anthropic.AuthenticationError, match="not one of this server's"),
-    ):
-        client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "hi"}])
-    with (
-        openai.OpenAI(base_url=f"{users_only.url}/v1", api_key=OWN, max_retries=0) as chat,
-        pytest.raises(openai.AuthenticationError, match="not one of this server's") as refused,
-    ):
-        chat.chat.completions.create(model="m", messages=[{"role": "user", "content": "hi"}])
-    assert refused.value.code == "unauthorized"
-    assert users_only.model.requests == []
+@pytest.mark.parametrize("path", [CHAT, MESSAGES])
+def test_X3_where_callers_are_not_taken_an_unknown_key_spends_nothing(users_only: Relaying, path: str):
+    before, headers = len(users_only.model.requests), {"x_api_key": OWN} if path == MESSAGES else {}
+    reply = users_only.post(path, {**BODY, "max_tokens": 9}, None if headers else OWN, **headers)
+    error = cast("Mapping[str, Json]", reply.json["error"])
+    assert (reply.status, "not one of this server's" in str(error["message"])) == (401, True)
+    assert error["type"] == "authentication_error" if path == MESSAGES else error["code"] == "unauthorized"
+    assert len(users_only.model.requests) == before
 
 
 def test_X3_a_server_without_a_key_says_which_one_to_set(users_only: Relaying):
@@ -219,6 +202,7 @@ def test_X3_recto_gateway_serves_that_and_a_look_at_it_and_nothing_else(users_on
     assert "is listening on" in users_only.process.output
 
 
+@pytest.mark.full
 def test_X3_keys_of_users_are_refused_where_only_callers_are_taken(tmp_path: Path):
     with relaying_server(tmp_path, {"RECTO_GATEWAY_KEYS": "callers"}, "gateway") as callers:
         assert callers.post(CHAT, BODY, OWN).status == 200
@@ -227,32 +211,30 @@ def test_X3_keys_of_users_are_refused_where_only_callers_are_taken(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "words"),
+    ("body", "words"),
     [
-        (b"not JSON", 400, "is no JSON"),
-        (dump({"model": "m"}), 400, "a list with at least one message"),
-        (dump({"model": "m", "messages": []}), 400, "a list with at least one message"),
-        (dump({**BODY, "more": "x" * 70_000}), 413, "size limit"),
+        (b"not JSON", "is no JSON"),
+        (dump({"model": "m"}), "a list with at least one message"),
+        (dump({"model": "m", "messages": []}), "a list with at least one message"),
     ],
 )
 @pytest.mark.parametrize("path", [CHAT, MESSAGES])
-def test_X3_what_is_no_request_is_refused_as_each_sdk_expects_it(
-    server: Relaying, path: str, body: bytes, status: int, words: str
-):
-    before = len(server.model.requests)
-    reply = server.post(path, body)
+def test_X3_what_is_no_request_is_refused_as_each_sdk_expects_it(gateway: Relaying, path: str, body: bytes, words: str):
+    before = len(gateway.model.requests)
+    reply = gateway.post(path, body)
     error = cast("Mapping[str, Json]", reply.json["error"])
-    assert reply.status == status
+    assert reply.status == 400
     assert words in str(error["message"])
     fields = {"type", "message"} if path == MESSAGES else {"message", "type", "param", "code"}
     assert error.keys() == fields
     assert (reply.json.get("type") == "error") == (path == MESSAGES)
-    assert len(server.model.requests) == before
+    assert len(gateway.model.requests) == before
 
 
+@pytest.mark.full
 def test_X3_limits_are_told_with_the_seconds_to_wait(tmp_path: Path):
     settings = {"RECTO_GATEWAY_USER_CALLS": "1", "RECTO_USER_TOKENS": "20", "RECTO_GATEWAY_FIRST_BYTE_SECONDS": "0.5"}
-    settings["RECTO_GATEWAY_BYTES"] = "65536"
+    settings |= {"RECTO_GATEWAY_BYTES": "65536", "RECTO_MODEL_CONNECT_SECONDS": "1"}
     go = threading.Event()
     with relaying_server(tmp_path, settings) as limited:
         limited.scripts.append(lambda made: Answer(text="a b", hold=go, hold_after=1))
@@ -267,6 +249,8 @@ def test_X3_limits_are_told_with_the_seconds_to_wait(tmp_path: Path):
         first.join()
         limited.scripts[:] = [lambda made: reply_to(made, "one")]
         assert limited.post(CHAT, BODY).status == 200
+        large = limited.post(CHAT, {**BODY, "more": "x" * 70_000}, BOB)
+        assert (large.status, "size limit" in large.body.decode()) == (413, True)
         for path in (CHAT, "/v1/responses"):
             reply = limited.post(path, {**BODY, "messages": [user("More?")]})
             assert (reply.status, "tokens today" in reply.body.decode()) == (429, True)
@@ -276,6 +260,7 @@ def test_X3_limits_are_told_with_the_seconds_to_wait(tmp_path: Path):
         assert (reply.status, kind) == (504, "timeout_error")
 
 
+@pytest.mark.full
 def test_X3_a_server_that_is_lost_while_it_relays_leaves_a_call_that_says_so(tmp_path: Path):
     go = threading.Event()
     with relaying_server(tmp_path) as before:
@@ -302,10 +287,10 @@ def _ignoring(server: Relaying) -> None:
         return
 
 
-def test_X3_what_goes_through_is_counted_as_every_call_is(server: Relaying):
-    server.post(CHAT, {**BODY, "model": "gpt-5"})
-    server.post(CHAT, {**BODY, "model": "made-up"})
-    lines = request(server.url, "GET", "/metrics", token=TOKEN).body.decode()
+def test_X3_what_goes_through_is_counted_as_every_call_is(gateway: Relaying):
+    gateway.post(CHAT, {**BODY, "model": "gpt-5"})
+    gateway.post(CHAT, {**BODY, "model": "made-up"})
+    lines = request(gateway.url, "GET", "/metrics", token=TOKEN).body.decode()
     assert 'recto_model_calls_total{model="openai:gpt-5",result="replied"} 1.0' in lines
     assert 'recto_tokens_total{kind="input",model="openai:gpt-5"} 10.0' in lines
     # Whoever asks names the model: a name that no list of prices has is no label.
@@ -314,12 +299,14 @@ def test_X3_what_goes_through_is_counted_as_every_call_is(server: Relaying):
     assert 'recto_runs_total{agent="gateway",outcome="done"}' in lines
 
 
+@pytest.mark.full
 def test_X3_an_address_that_is_none_is_told_before_anything_is_relayed(tmp_path: Path):
     wrong = {"ANTHROPIC_BASE_URL": "x"}
     with pytest.raises(NotStarted, match="ANTHROPIC_BASE_URL"), relaying_server(tmp_path, wrong, "gateway"):
         pass
 
 
+@pytest.mark.full
 def test_X3_a_server_with_a_wrong_address_of_a_provider_serves_the_rest(tmp_path: Path):
     wrong = {"ANTHROPIC_BASE_URL": "https://me:kept-secret@provider.example"}
     with relaying_server(tmp_path, wrong) as server:
