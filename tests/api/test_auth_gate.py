@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
@@ -38,10 +36,6 @@ async def page(_request: Request) -> Response:
     return HTMLResponse("<p>", headers={"content-security-policy": "default-src 'self'"})
 
 
-async def bare_page(_request: Request) -> Response:
-    return HTMLResponse("<p>")
-
-
 async def stream(_request: Request) -> Response:
     async def pieces() -> AsyncGenerator[bytes]:
         yield b"data: 1\n\n"
@@ -61,7 +55,6 @@ ROUTES = [
     *[Route(path, public, methods=["GET", "POST"]) for path in OPEN_PATHS],
     Route("/files/{name}", public, methods=["GET", "POST"]),
     Route("/page", page),
-    Route("/bare", bare_page),
     Route("/stream", stream),
     Route("/foreign/{name:path}", foreign),
 ]
@@ -153,11 +146,6 @@ async def test_C3_a_credential_in_the_query_opens_nothing(name: str):
     assert (await ask(gate(), "GET", f"/who?{name}={TOKEN}", None)).status == 401
 
 
-@given(st.text(st.characters(max_codepoint=255)))
-async def test_C3_no_authorization_header_whatever_is_an_error_of_ours(value: str):
-    assert (await ask(gate(), "GET", "/who", None, authorization=value)).status == 401
-
-
 @pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE", "PUT", "MADE-UP"])
 async def test_C3_a_user_that_may_only_read_changes_nothing(method: str):
     answer = await ask(gate(), method, "/who", BERT)
@@ -201,16 +189,47 @@ async def test_C2_the_public_address_is_a_host_and_an_origin_of_its_own():
     assert (await ask(app, "POST", "/who", origin="http://recto.example")).status == 403
 
 
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        *[
+            (host, 421)
+            for host in ("evil.example", "evil.example:8787", "127.0.0.1.evil.example", "localhost@evil", "")
+        ],
+        *[(host, 200) for host in ("127.0.0.1", "localhost", "LOCALHOST:1", "[::1]", "[::1]:8787")],
+    ],
+)
+async def test_C2_only_names_of_this_machine_are_known_under_any_port(host: str, status: int):
+    for method, path in (("GET", "/healthz"), ("POST", "/who")):
+        assert (await ask(gate(), method, path, host=host)).status == status
+
+
 async def test_C2_a_server_others_can_reach_is_called_by_any_name():
     app = gate(GateRules(is_loopback=False))
     assert (await ask(app, "GET", "/who", host="whatever.example")).status == 200
     assert (await ask(app, "POST", "/who", host="whatever.example", origin="https://whatever.example")).status == 200
 
 
-@pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])
-async def test_C2_a_page_of_elsewhere_changes_nothing_on_this_machine(method: str):
-    answer = await ask(gate(), method, "/who", origin="https://evil.example")
-    assert (answer.status, answer.json["code"]) == (403, "wrong_origin")
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost.evil.example"])
+async def test_C2_a_page_of_elsewhere_changes_nothing_on_this_machine(origin: str):
+    for method in ("POST", "PATCH", "DELETE"):
+        answer = await ask(gate(), method, "/who", origin=origin)
+        assert (answer.status, answer.json["code"]) == (403, "wrong_origin")
+    assert (await ask(gate(), "POST", "/who", origin="http://localhost:3000")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("media", "status"),
+    [
+        *[
+            (media, 415)
+            for media in ("text/plain", "", "application/x-www-form-urlencoded", "application/jsonp", "json")
+        ],
+        *[(media, 200) for media in ("application/json", "application/json; charset=utf-8", "Application/JSON;x=y")],
+    ],
+)
+async def test_C2_a_body_is_json_with_or_without_parameters(media: str, status: int):
+    assert (await ask(gate(), "POST", "/who", content_type=media, content_length="9")).status == status
 
 
 async def test_S6_a_patch_may_come_as_what_it_is_and_nothing_else_may():
@@ -230,11 +249,43 @@ async def test_P9_forms_are_only_taken_where_files_are(method: str):
 
 
 @pytest.mark.parametrize(
-    "url", ["", "recto.example", "ftp://x", "https://", "https://u@x", "https://x?y", "https://x#y", "https://x:p"]
+    ("rules", "problem"),
+    [
+        *[
+            ({"public_url": url}, "RECTO_PUBLIC_URL")
+            for url in (
+                "",
+                "recto.example",
+                "ftp://x",
+                "https://",
+                "https://u@x",
+                "https://x?y",
+                "https://x#y",
+                "https://x:p",
+            )
+        ],
+        *[
+            ({"cors_headers": names}, "RECTO_CORS_HEADERS")
+            for names in ("*", "X-One,*", "two words", "X-One,,X-Two", "X-One\r\nX-Two")
+        ],
+        *[
+            ({"cors_origins": origins}, f"RECTO_CORS_ORIGINS.*{problem}")
+            for origins, problem in (
+                ("*", "every page on the web could"),
+                (f"{PAGE},*", "every page on the web could"),
+                ("app.example", "is written as"),
+                (f"{PAGE}/", "no path"),
+                (f"{PAGE},", "is written as"),
+                ("null", "is written as"),
+                ("https://*.example", "is written as"),
+                ("https://APP.example", "small letters"),
+            )
+        ],
+    ],
 )
-def test_C2_a_public_address_that_is_none_stops_the_start(url: str):
-    with pytest.raises(SettingsError, match="RECTO_PUBLIC_URL"):
-        GateRules(public_url=url)
+def test_C2_addresses_origins_and_headers_that_are_none_stop_the_start(rules: dict[str, str], problem: str):
+    with pytest.raises(SettingsError, match=problem):
+        GateRules(**rules)  # pyright: ignore[reportArgumentType] - all of them are texts
 
 
 # CORS
@@ -273,12 +324,6 @@ async def test_P15_an_app_may_send_headers_of_its_own_and_cookies_where_settings
     told = await ask(gate(rules), "GET", "/who", origin=PAGE)
     assert [answer.headers["access-control-allow-credentials"] for answer in (answer, told)] == ["true", "true"]
     assert "access-control-allow-credentials" not in (await ask(gate(rules), "GET", "/who")).headers
-
-
-@pytest.mark.parametrize("names", ["*", "X-One,*", "two words", "X-One,,X-Two", "X-One\r\nX-Two"])
-def test_P15_headers_that_are_none_stop_the_start(names: str):
-    with pytest.raises(SettingsError, match="RECTO_CORS_HEADERS"):
-        GateRules(cors_headers=names)
 
 
 @pytest.mark.parametrize(
@@ -326,25 +371,6 @@ async def test_C2_an_options_request_that_asks_nothing_for_a_page_needs_a_creden
     assert (await ask(shared(), "OPTIONS", "/who", origin=PAGE)).status == 200
 
 
-@pytest.mark.parametrize(
-    ("origins", "problem"),
-    [
-        ("*", "every page on the web could"),
-        (f"{PAGE},*", "every page on the web could"),
-        ("app.example", "is written as"),
-        (f"{PAGE}/", "no path"),
-        (f"{PAGE},", "is written as"),
-        ("null", "is written as"),
-        ("https://*.example", "is written as"),
-        ("https://APP.example", "small letters"),
-    ],
-)
-def test_C2_origins_are_named_one_by_one(origins: str, problem: str):
-    with pytest.raises(SettingsError, match="RECTO_CORS_ORIGINS") as raised:
-        GateRules(cors_origins=origins)
-    assert problem in str(raised.value)
-
-
 # Headers
 
 
@@ -368,9 +394,6 @@ async def test_C2_an_answer_is_kept_by_no_cache_unless_its_route_says_so():
 
 async def test_C2_pages_say_themselves_what_they_load():
     assert (await ask(gate(), "GET", "/page")).headers["content-security-policy"] == "default-src 'self'"
-    bare = await ask(gate(), "GET", "/bare")
-    assert "content-security-policy" not in bare.headers
-    assert bare.headers["x-frame-options"] == "DENY"
 
 
 async def test_C2_a_server_behind_https_is_only_reached_that_way_from_then_on():

@@ -1,9 +1,7 @@
 """Uploads (P9): every file of a form is taken or refused on its own; what breaks off leaves nothing behind."""
 
 import asyncio
-import tracemalloc
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from starlette.requests import Request
 
 from recto.agents.agent import CHAT
 from recto.agents.file_input import FileInput
@@ -19,15 +16,13 @@ from recto.api.files import attachments, serving
 from recto.api.files.attachments import ATTACHMENTS
 from recto.api.files.multipart import PIECE, FormLimits, MultipartForm
 from recto.api.files.uploads import BEYOND_BYTES, check_length, form_limits
-from recto.api.problems import refuse
 from recto.config.file_settings import FileSettings, UploadRules
-from recto.conversation.json import Json, load_object
-from recto.errors import FileRefused, TooLarge
+from recto.conversation.json import Json
 from recto.files.attachments import Attachments
-from recto.files.storage.choose_storage import open_storage
 from recto.ids import new_id
 from tests.api.forms import FORM, Field, begun, cut_at, file, form_of, sent
 from tests.api.local_api import NOW, Answer, End, LocalApi, assert_problem, local_api
+from tests.waiting import settle, wait_until
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89" + bytes(100)
 NOTES = file("notes.txt", b"buy milk", "text/plain")
@@ -40,7 +35,7 @@ AGENTS = {
     "small": replace(CHAT, name="small", file_input=FileInput(is_on=True, max_bytes=10)),
     "blind": replace(CHAT, name="blind", file_input=FileInput()),
 }
-REPEATABLE = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+REPEATABLE = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture
@@ -130,11 +125,6 @@ async def test_P9_every_part_with_a_filename_is_a_file_whatever_its_field(api: L
     assert codes(await upload(api, other, named, Field(name="x", filename="", body=b"words"))) == ["a.txt", "file"]
 
 
-async def test_P9_the_name_a_refused_file_is_told_by_is_as_safe_as_a_stored_one(api: LocalApi):
-    answer = await upload(api, file("../../e\u202etxt.exe\0", b""))
-    assert answer.rows("attachments")[0]["name"] == "etxt.exe"
-
-
 # The agent
 
 
@@ -203,48 +193,17 @@ async def test_P9_no_more_is_read_of_a_refused_file_than_leads_to_the_next(api: 
     assert len(api.storage.blobs) == 1
 
 
-async def test_P9_far_too_much_is_stopped_early_and_takes_no_memory(api: LocalApi, tmp_path: Path):
-    limit, piece, sent = 64 * LIMIT, b"All work and no play. \n" * 10_000, 0
-    files = open_storage(None, tmp_path / "files")
-    known = Attachments(files, api.store, FileSettings(upload_bytes=limit), clock=lambda: NOW, new_id=new_id)
-    api.app.state.backend = replace(api.backend, files=known, uploads=UploadRules(upload_bytes=limit))
-
-    def far_too_much() -> Iterable[bytes]:
-        nonlocal sent
-        yield begun(file("long.txt", b""))
-        while sent < 2 * limit:
-            sent += len(piece)
-            yield piece
-
-    tracemalloc.start()
-    try:
-        answer = await send(api, far_too_much())
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert (codes(answer), answer.headers["connection"]) == (["too_large"], "close")
-    assert sent <= limit + BEYOND_BYTES + 2 * len(piece)
-    assert most < 16 * LIMIT
-    assert [path for path in (tmp_path / "files").rglob("*") if path.is_file()] == []
-
-
 @pytest.mark.parametrize("length", [str(3 * LIMIT + BEYOND_BYTES + LIMIT + 1), "9" * 5_000])
-def test_P9_a_length_that_cannot_fit_is_refused_before_anything_is_read(length: str):
-    with pytest.raises(TooLarge, match="3 files of up to 1,048,576 bytes"):
-        check_length(length, UploadRules(files=3, upload_bytes=LIMIT))
+async def test_P9_a_form_that_says_it_is_too_long_is_refused_without_a_byte_of_it(api: LocalApi, length: str):
+    answer = await api.send("POST", ATTACHMENTS, [], headers={**HEADERS, "content-length": length}, end="left")
+    assert_problem(answer, 413, "A form takes 3 files of up to 1,048,576 bytes")
+    assert answer.headers["connection"] == "close"
 
 
 @pytest.mark.parametrize("length", [None, "", "0", "-1", "²", "x", str(3 * LIMIT)])
 def test_P9_a_length_that_could_fit_or_says_nothing_is_let_pass(length: str | None):
     check_length(length, UploadRules(files=3, upload_bytes=LIMIT))
     check_length("9" * 30, UploadRules(upload_bytes=0))
-
-
-async def test_P9_a_form_that_says_it_is_too_long_is_refused_without_a_byte_of_it(api: LocalApi):
-    headers = {**HEADERS, "content-length": "9" * 12}
-    answer = await api.send("POST", ATTACHMENTS, [], headers=headers, end="left")
-    assert_problem(answer, 413, "A form takes 3 files")
-    assert answer.headers["connection"] == "close"
 
 
 @pytest.mark.parametrize(
@@ -272,33 +231,25 @@ async def test_P9_a_form_without_a_length_ends_where_one_with_a_length_would(api
     await assert_nothing(api)
 
 
-async def test_P9_more_uploads_at_once_than_may_be_are_asked_to_come_again(api: LocalApi):
-    with under_way(api, "bob", UploadRules()):
-        rule(api, UploadRules(at_once=1))
+@pytest.mark.parametrize(("rules", "other"), [(UploadRules(at_once=1), 429), (UploadRules(of_user=1), 200)])
+async def test_P9_more_uploads_at_once_than_may_be_are_asked_to_come_again(
+    api: LocalApi, rules: UploadRules, other: int
+):
+    rule(api, rules)
+    with api.backend.uploading.one_more("ann", rules, MultipartForm(sent([]), FORM, FormLimits())):
         answer = await upload(api, NOTES)
+        assert (await upload(api, NOTES, user="bob")).status == other
     assert_problem(answer, 429, "1 uploads are under way already")
     assert answer.headers["retry-after"] == "1"
     assert codes(await upload(api, NOTES)) == ["notes.txt"]
 
 
-def under_way(api: LocalApi, user: str, rules: UploadRules) -> AbstractContextManager[None]:
-    return api.backend.uploading.one_more(user, rules, MultipartForm(sent([]), FORM, FormLimits()))
-
-
-async def test_P9_one_user_s_uploads_keep_nobody_else_out(api: LocalApi):
-    rule(api, UploadRules(of_user=1))
-    with under_way(api, "ann", api.backend.uploads):
-        assert_problem(await upload(api, NOTES), 429, "1 uploads are under way already")
-        assert codes(await upload(api, NOTES, user="bob")) == ["notes.txt"]
-    assert codes(await upload(api, NOTES)) == ["notes.txt"]
-
-
-async def test_P9_fifty_uploads_at_once_are_all_taken(api: LocalApi):
-    forms = [form_of(file(f"{number}.txt", b"%d" % number * 1_000)) for number in range(50)]
+async def test_P9_ten_uploads_at_once_are_all_taken(api: LocalApi):
+    forms = [form_of(file(f"{number}.txt", b"%d" % number * 1_000)) for number in range(10)]
     answers = await asyncio.gather(*[send(api, cut_at(form, range(0, len(form), 300))) for form in forms])
-    assert [codes(answer) for answer in answers] == [[f"{number}.txt"] for number in range(50)]
+    assert [codes(answer) for answer in answers] == [[f"{number}.txt"] for number in range(10)]
     assert api.backend.uploading.count == 0
-    assert len(api.storage.blobs) == 50
+    assert len(api.storage.blobs) == 10
 
 
 # What breaks off
@@ -327,52 +278,29 @@ async def test_P9_an_upload_that_falls_silent_is_ended_and_leaves_nothing(api: L
     await assert_nothing(api)
 
 
-@pytest.mark.parametrize(
-    ("rules", "last", "problem"),
-    [
-        (UploadRules(seconds=0.01), Field(name="comment", body=b"x"), "What is no file in the form took 0.01 seconds"),
-        (UploadRules(form_seconds=0.1), PICTURE, "The form took longer than 0.1 seconds."),
-    ],
-)
-async def test_P9_an_upload_that_takes_too_long_is_ended_and_leaves_nothing(
-    api: LocalApi, rules: UploadRules, last: Field, problem: str
-):
-    rule(api, rules)
-    answer = await send(api, [begun(NOTES, last)], end="silent")
-    assert_problem(answer, 408, problem)
-    assert answer.headers["connection"] == "close"
-    await assert_nothing(api)
-
-
 async def test_X4_a_server_that_stops_ends_its_uploads_and_leaves_nothing(api: LocalApi):
-    sending = asyncio.create_task(send(api, [begun(NOTES, PICTURE)], end="silent"))
-    while not await stored(api):
-        await asyncio.sleep(0)
+    sending, _ = await begin(api)
     await api.backend.uploading.stop()
     await assert_nothing(api)
     answer = await sending
     assert_problem(answer, 503, "The server is stopping")
     assert (answer.json["code"], answer.headers["connection"]) == ("stopping", "close")
     assert_problem(await upload(api, NOTES), 503, "The server is stopping")
-    await api.backend.uploading.stop()
 
 
-async def test_X4_an_upload_that_is_cancelled_is_answered_and_leaves_nothing(api: LocalApi):
+async def begin(api: LocalApi) -> tuple[asyncio.Task[Answer], Json]:
+    """An upload whose first file is stored, and whose second one does not end; and the id of the first."""
     sending = asyncio.create_task(send(api, [begun(NOTES, PICTURE)], end="silent"))
-    while not await stored(api):
-        await asyncio.sleep(0)
+    while not (rows := await stored(api)):
+        await settle()
+    return sending, rows[0]["id"]
+
+
+async def test_P9_a_file_its_owner_deleted_before_the_upload_was_cancelled_is_no_trouble(api: LocalApi):
+    sending, id = await begin(api)
+    assert (await api.ask("DELETE", f"{ATTACHMENTS}/{id}")).status == 200
     sending.cancel()
     assert_problem(await sending, 503, "The server is stopping")
-    await assert_nothing(api)
-
-
-async def test_P9_a_file_its_owner_deleted_before_the_form_broke_off_is_no_trouble(api: LocalApi):
-    rule(api, UploadRules(seconds=0.2))
-    sending = asyncio.create_task(send(api, [form_of(NOTES, PICTURE)[:-50]], end="silent"))
-    while not (rows := await stored(api)):
-        await asyncio.sleep(0)
-    assert (await api.ask("DELETE", f"{ATTACHMENTS}/{rows[0]['id']}")).status == 200
-    assert (await sending).status == 408
     await assert_nothing(api)
 
 
@@ -386,13 +314,6 @@ async def test_P9_an_upload_the_storage_cannot_take_is_told_and_leaves_nothing(a
 
 
 # All that a user may have
-
-
-async def test_P9_who_has_more_than_they_may_is_refused_file_by_file(api: LocalApi):
-    rule(api, UploadRules(user_bytes=10))
-    answer = await upload(api, NOTES, file("b.txt", b"more milk"), file("c.txt", b"ok"))
-    assert codes(answer) == ["notes.txt", "quota", "c.txt"]
-    assert len(api.storage.blobs) == 2
 
 
 async def test_P9_what_there_is_no_room_for_never_reaches_the_storage(api: LocalApi):
@@ -409,8 +330,7 @@ async def test_P9_what_a_user_s_other_uploads_take_is_no_room_any_more(api: Loca
     rule(api, UploadRules(user_bytes=5 * PIECE))
     large = file("large.txt", b"x" * 3 * PIECE)
     sending = asyncio.create_task(send(api, [begun(large)], end="silent"))
-    while api.backend.uploading.bytes < 3 * PIECE:
-        await asyncio.sleep(0)
+    await wait_until(lambda: api.backend.uploading.bytes >= 3 * PIECE)
     answer = await upload(api, large, NOTES)
     assert codes(answer) == ["quota", "notes.txt"]
     assert "your other uploads under way take the room" in str(answer.rows("attachments")[0]["error"])
@@ -419,11 +339,6 @@ async def test_P9_what_a_user_s_other_uploads_take_is_no_room_any_more(api: Loca
     assert (await sending).status == 503
     assert codes(await upload(api, large)) == ["large.txt"]
     assert api.backend.uploading.bytes == 0
-
-
-async def test_P9_where_there_is_no_limit_of_a_user_nobody_is_refused(api: LocalApi):
-    rule(api, UploadRules(user_bytes=0))
-    assert codes(await upload(api, NOTES, file("b.txt", b"x" * LIMIT))) == ["notes.txt", "b.txt"]
 
 
 # Looking and deleting
@@ -474,9 +389,3 @@ async def test_P5_an_attachment_of_somebody_else_is_not_there(api: LocalApi):
     assert len(api.storage.blobs) == 2
     assert (await api.ask("DELETE", f"{ATTACHMENTS}/{own['id']}", user="bob")).status == 200
     assert (await api.send("GET", str(entry["url"]))).body == NOTES.body
-
-
-async def test_P9_a_file_that_refuses_a_whole_request_is_a_problem_with_its_code():
-    answer = refuse(Request({"type": "http"}), FileRefused("it is empty", code="empty"))
-    problem = load_object(bytes(answer.body)) or {}
-    assert (answer.status_code, problem["code"], problem["detail"]) == (422, "empty", "it is empty")

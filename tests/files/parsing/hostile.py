@@ -22,7 +22,7 @@ RELATED_TYPE = "application/vnd.openxmlformats-package.relationships+xml"
 # Packages of parts
 
 
-def package(parts: Mapping[str, bytes]) -> bytes:
+def package(parts: Mapping[str, bytes | str]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
         for name, data in parts.items():
@@ -30,7 +30,7 @@ def package(parts: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def docx(body: str, *, head: str = "", parts: Mapping[str, bytes] | None = None) -> bytes:
+def docx(body: str, *, head: str = "", parts: Mapping[str, bytes | str] | None = None) -> bytes:
     """A document with this body. `head` stands before its root: a document type, with entities."""
     types = (
         f'<Types xmlns="{PACKAGE}/content-types"><Default Extension="rels" ContentType="{RELATED_TYPE}"/>'

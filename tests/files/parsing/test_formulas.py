@@ -1,37 +1,21 @@
 """D6: formulas of a docx stand in their sentences."""
 
-import zipfile
-from io import BytesIO
-
+from tests.files.parsing.hostile import OFFICE, WORD, docx
+from tests.files.parsing.office import relations
 from tests.files.parsing.reading import read
 
-MAIN = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
-OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006"
-PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+MATH = "http://schemas.openxmlformats.org/officeDocument/2006/math"
 
 
 def letter(*paragraphs: str) -> bytes:
-    start = f'<Relationship Id="r1" Type="{OFFICE}/relationships/officeDocument" Target="word/document.xml"/>'
-    body = "".join(paragraphs)
-    named = f'xmlns:w="{MAIN}" xmlns:m="{OFFICE}/math" xmlns:r="{OFFICE}/relationships"'
     level = '<w:lvl w:ilvl="0"><w:start w:val="1"/><w:numFmt w:val="decimal"/><w:lvlText w:val="%1)"/></w:lvl>'
     numbered = f'<w:abstractNum w:abstractNumId="0">{level}</w:abstractNum>'
     numbered += '<w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num>'
-    leads = f'<Relationship Id="l1" Type="{OFFICE}/relationships/hyperlink" Target="https://e.example/" '
     parts = {
-        "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types"/>',
-        "_rels/.rels": f'<Relationships xmlns="{PACKAGE}/relationships">{start}</Relationships>',
-        "word/document.xml": f"<w:document {named}><w:body>{body}</w:body></w:document>",
-        "word/numbering.xml": f'<w:numbering xmlns:w="{MAIN}">{numbered}</w:numbering>',
-        "word/_rels/document.xml.rels": (
-            f'<Relationships xmlns="{PACKAGE}/relationships">{leads}TargetMode="External"/></Relationships>'
-        ),
+        "word/numbering.xml": f'<w:numbering xmlns:w="{WORD}">{numbered}</w:numbering>',
+        "word/_rels/document.xml.rels": relations(l1="https://e.example/").replace("/x", "/hyperlink"),
     }
-    out = BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, text in parts.items():
-            archive.writestr(name, text)
-    return out.getvalue()
+    return docx("".join(paragraphs), parts=parts)
 
 
 def words(text: str) -> str:
@@ -46,11 +30,11 @@ def formula(base: str) -> str:
     def run(text: str) -> str:
         return f"<m:r><m:t>{text}</m:t></m:r>"
 
-    return f"<m:oMath><m:sSup><m:e>{run(base)}</m:e><m:sup>{run('2')}</m:sup></m:sSup></m:oMath>"
+    return f'<m:oMath xmlns:m="{MATH}"><m:sSup><m:e>{run(base)}</m:e><m:sup>{run("2")}</m:sup></m:sSup></m:oMath>'
 
 
 def test_D6_formulas_stand_in_their_sentences():
-    led = f'<w:hyperlink r:id="l1">{words("here")}</w:hyperlink>'
+    led = f'<w:hyperlink xmlns:r="{OFFICE}" r:id="l1">{words("here")}</w:hyperlink>'
     data = letter(
         paragraph(words("Let "), formula("x"), words(" be more than "), formula("y"), words(".")),
         paragraph(formula("z"), words(" begins, and see "), led),
@@ -66,7 +50,7 @@ def test_D6_formulas_stand_in_their_sentences():
 def test_D6_formulas_with_lines_of_their_own_keep_them():
     data = letter(
         paragraph(words("Then")),
-        paragraph(f"<m:oMathPara>{formula('x')}</m:oMathPara>"),
+        paragraph(f"<m:oMathPara xmlns:m='{MATH}'>{formula('x')}</m:oMathPara>"),
         paragraph(formula("y")),
         paragraph(words("and "), formula("z")),
     )

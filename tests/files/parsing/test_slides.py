@@ -1,12 +1,11 @@
 """D6: what stands on slides, whichever way programs write it."""
 
-import zipfile
-from io import BytesIO
-
 import pytest
 
 from recto.files.parsing.formats.archive import MOST_BYTES
 from recto.files.parsing.ports import Opened
+from tests.files.parsing.hostile import package
+from tests.files.parsing.office import relations
 from tests.files.parsing.reading import read
 
 SPACES = (
@@ -16,7 +15,6 @@ SPACES = (
     'xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart" '
     'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
 )
-TYPE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
 
 def run(text: str, link: str = "") -> str:
@@ -30,95 +28,109 @@ def shape(*paragraphs: str, role: str = "") -> str:
     return f"<p:sp><p:nvSpPr><p:nvPr>{kind}</p:nvPr></p:nvSpPr><p:txBody>{lines}</p:txBody></p:sp>"
 
 
-def relations(**targets: str) -> str:
-    listed = "".join(
-        f'<Relationship Id="{key}" Type="{TYPE}/x" Target="{target}"'
-        + (' TargetMode="External"/>' if ":" in target else "/>")
-        for key, target in targets.items()
+def deck(slide: str, head: str = "", attributes: str = "", **more: str) -> bytes:
+    """A presentation of one slide."""
+    targets = {"l1": "https://example.com/a", "l2": "https://example.com/b", "d1": "../diagrams/data1.xml"}
+    targets |= {"c1": "../charts/chart1.xml", "k1": "../comments/comment1.xml", "k2": "../comments/modern.xml"}
+    listed = '<p:sldIdLst><p:sldId r:id="s1"/></p:sldIdLst>'
+    return package(
+        {
+            "ppt/presentation.xml": f"<p:presentation {SPACES}>{listed}</p:presentation>",
+            "ppt/_rels/presentation.xml.rels": relations(s1="slides/slide1.xml"),
+            "ppt/slides/slide1.xml": f"{head}<p:sld {SPACES} {attributes}>{slide}</p:sld>",
+            "ppt/slides/_rels/slide1.xml.rels": relations(**targets),
+            **more,
+        }
     )
-    return (
-        f'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{listed}</Relationships>'
-    )
-
-
-def deck(slide: str, head: str = "", problem: str = "", **more: str) -> bytes:
-    """A presentation of one slide; `told` are attributes of it."""
-    out = BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        archive.writestr(
-            "ppt/presentation.xml",
-            f'<p:presentation {SPACES}><p:sldIdLst><p:sldId r:id="s1"/></p:sldIdLst></p:presentation>',
-        )
-        archive.writestr("ppt/_rels/presentation.xml.rels", relations(s1="slides/slide1.xml"))
-        archive.writestr("ppt/slides/slide1.xml", f"{head}<p:sld {SPACES} {problem}>{slide}</p:sld>")
-        targets = {"l1": "https://example.com/a", "l2": "https://example.com/b", "d1": "../diagrams/data1.xml"}
-        targets |= {"c1": "../charts/chart1.xml", "k1": "../comments/comment1.xml", "k2": "../comments/modern.xml"}
-        archive.writestr("ppt/slides/_rels/slide1.xml.rels", relations(**targets))
-        for name, text in more.items():
-            archive.writestr(name, text)
-    return out.getvalue()
 
 
 def lines(data: bytes) -> list[str]:
     return [one.text for one in read(data, "pptx").elements][1:]
 
 
-def test_D6_letters_that_are_formatted_apart_are_one_word():
-    assert lines(deck(shape(run("hel") + run("lo ") + run("第") + run("1") + run("张")))) == ["hello 第1张"]
+def picture(words: str = "") -> str:
+    return f'<p:pic><p:nvPicPr><p:cNvPr id="1" descr="{words}"/></p:nvPicPr></p:pic>'
 
 
-def test_D6_a_title_stands_first_and_what_every_slide_has_is_left_out():
-    furniture = shape(run("7"), role="sldNum") + shape(run("2025"), role="dt")
-    data = deck(furniture + shape(run("body"), role="body") + shape(run("Title"), role="ctrTitle"))
-    assert lines(data) == ["## Title", "body"]
+def point(kind: str, words: str, level: int = 0, more: str = "") -> str:
+    return f'<a:pPr lvl="{level}"><a:buAutoNum type="{kind}" {more}/></a:pPr>{run(words)}'
 
 
-def test_D6_neighbours_that_lead_to_one_place_are_one_link():
-    data = deck(shape(run("see ") + run("the ", "l1") + run("report", "l1") + run("here", "l2")))
-    assert lines(data) == ["see [the report](https://example.com/a)[here](https://example.com/b)"]
+FURNITURE = shape(run("7"), role="sldNum") + shape(run("2025"), role="dt")
+POINTS = shape(run("top"), '<a:pPr lvl="1"/>' + run("below"), '<a:pPr><a:buChar char="-"/></a:pPr>' + run("mark"))
+NUMBERED = shape(
+    *(point("arabicPeriod", "a"), point("alphaLcParenR", "b", 1), point("arabicPeriod", "c"), run("plain")),
+    *(point("arabicPeriod", "d"), point("romanUcParenBoth", "e", 1, 'startAt="4"'), point("odd", "f", 2)),
+)
+NEW_AND_OLD = f"<mc:Choice>{shape(run('once'))}</mc:Choice><mc:Fallback>{shape(run('once'))}</mc:Fallback>"
+SLIDES = {
+    "letters formatted apart are one word": (
+        shape(run("hel") + run("lo ") + run("第") + run("1") + run("张")),
+        ["hello 第1张"],
+    ),
+    "a title stands first and what every slide has is left out": (
+        FURNITURE + shape(run("body"), role="body") + shape(run("Title"), role="ctrTitle"),
+        ["## Title", "body"],
+    ),
+    "neighbours that lead to one place are one link": (
+        shape(run("see ") + run("the ", "l1") + run("report", "l1") + run("here", "l2")),
+        ["see [the report](https://example.com/a)[here](https://example.com/b)"],
+    ),
+    "points below points are nested": (
+        POINTS + shape('<a:pPr lvl="many"/>' + run("odd")),
+        ["top", "  - below", "- mark", "odd"],
+    ),
+    "numbered points": (NUMBERED, ["1. a", "  a) b", "2. c", "plain", "1. d", "  (IV) e", "    - f"]),
+    "what only older programs show is not read twice": (
+        f"<mc:AlternateContent>{NEW_AND_OLD}</mc:AlternateContent>",
+        ["once"],
+    ),
+    "a picture beside words is described": (
+        shape(run("words")) + picture("a&#10;map"),
+        ["words", "[image: a map]"],
+    ),
+    "a picture alone": (picture(), ["[slide 1 has no text: it is a picture]"]),
+    "a described picture alone": (
+        picture("a map"),
+        ["[image: a map]", "[slide 1 has no text: it is a picture]"],
+    ),
+    "nothing": ("", []),
+    "a character that is none": ("\0", []),
+}
 
 
-def test_D6_points_below_points_are_nested():
-    points = shape(run("top"), '<a:pPr lvl="1"/>' + run("below"), '<a:pPr><a:buChar char="-"/></a:pPr>' + run("mark"))
-    data = deck(points + shape('<a:pPr lvl="many"/>' + run("odd")))
-    assert lines(data) == ["top", "  - below", "- mark", "odd"]
+@pytest.mark.parametrize("case", SLIDES)
+def test_D6_words_on_a_slide_are_read_as_people_see_them(case: str):
+    slide, expected = SLIDES[case]
+    assert lines(deck(slide)) == expected
 
 
-def test_D6_what_only_older_programs_show_is_not_read_twice():
-    inner = f"<mc:Choice>{shape(run('once'))}</mc:Choice><mc:Fallback>{shape(run('once'))}</mc:Fallback>"
-    assert lines(deck(f"<mc:AlternateContent>{inner}</mc:AlternateContent>")) == ["once"]
-
-
-def test_D6_words_in_diagrams_are_read():
-    drawn = f"<x {SPACES}><a:p>{run('Plan')}</a:p><a:p>{run('Do')}</a:p></x>"
-    assert lines(deck(shape(run("words")), **{"ppt/diagrams/data1.xml": drawn})) == ["words", "Plan", "Do"]
+def test_D6_diagrams_and_comments_of_a_slide_are_read_and_a_hidden_one_says_so():
+    said = f"<n:txBody><a:p>{run('be')}{run('cause')}</a:p></n:txBody>"
+    parts = {
+        "ppt/diagrams/data1.xml": f"<x {SPACES}><a:p>{run('Plan')}</a:p><a:p>{run('Do')}</a:p></x>",
+        "ppt/comments/comment1.xml": f"<p:cmLst {SPACES}><p:cm><p:text>why?</p:text></p:cm></p:cmLst>",
+        "ppt/comments/modern.xml": f'<n:cmLst xmlns:n="n" {SPACES}><n:cm>{said}</n:cm></n:cmLst>',
+    }
+    expected = ["[slide 1 (hidden)]", "words", "Plan", "Do", "[comment] why?", "[comment] because"]
+    data = deck(shape(run("words")), attributes='show="0"', **parts)
+    assert [one.text for one in read(data, "pptx").elements] == expected
 
 
 def test_D6_a_damaged_slide_says_so_and_the_rest_is_read():
     reading = read(deck("<unclosed>"), "pptx")
     assert reading.opened == Opened(unit="slide", page_count=1)
     assert reading.text == "[slide 1]\n\n[slide 1 is damaged and cannot be read]"
+    entities = deck(shape(run("&e;")), '<!DOCTYPE x [<!ENTITY e "grow">]>')
+    assert read(entities, "pptx").text == reading.text
 
 
+@pytest.mark.full
 def test_D6_a_slide_too_large_to_read_says_so():
     assert lines(deck(shape(run("x" * (MOST_BYTES + 1))))) == ["[slide 1 is too large to be read]"]
 
 
-@pytest.mark.parametrize("slide", ["\0", ""])
-def test_D6_an_empty_slide_is_empty(slide: str):
-    assert lines(deck(slide)) == []
-
-
-def test_D6_a_slide_that_declares_entities_is_not_read():
-    head = '<!DOCTYPE x [<!ENTITY e "grow">]>'
-    assert lines(deck(shape(run("&e;")), head)) == ["[slide 1 is damaged and cannot be read]"]
-
-
 CHART = '<p:graphicFrame><a:graphicData><c:chart r:id="c1"/></a:graphicData></p:graphicFrame>'
-
-
-def picture(words: str = "") -> str:
-    return f'<p:pic><p:nvPicPr><p:cNvPr id="1" descr="{words}"/></p:nvPicPr></p:pic>'
 
 
 def series(name: str, *values: str) -> str:
@@ -148,31 +160,3 @@ def test_D6_a_chart_that_is_damaged_does_no_harm(drawn: str):
     reading = read(deck(CHART + shape(run("words")), **{"ppt/charts/chart1.xml": drawn}), "pptx")
     assert reading.cells() == []
     assert reading.texts("paragraph")[-1] == "words"
-
-
-def test_D6_pictures_are_described_and_one_alone_says_that_it_is_no_text():
-    assert lines(deck(shape(run("words")) + picture("a&#10;map"))) == ["words", "[image: a map]"]
-    assert lines(deck(picture())) == ["[slide 1 has no text: it is a picture]"]
-    assert lines(deck(picture("a map"))) == ["[image: a map]", "[slide 1 has no text: it is a picture]"]
-
-
-def test_D6_comments_on_a_slide_are_read():
-    older = f"<p:cmLst {SPACES}><p:cm><p:text>why?</p:text></p:cm></p:cmLst>"
-    said = f"<n:txBody><a:p>{run('be')}{run('cause')}</a:p></n:txBody>"
-    newer = f'<n:cmLst xmlns:n="n" {SPACES}><n:cm>{said}</n:cm></n:cmLst>'
-    parts = {"ppt/comments/comment1.xml": older, "ppt/comments/modern.xml": newer}
-    assert lines(deck(shape(run("words")), **parts)) == ["words", "[comment] why?", "[comment] because"]
-
-
-def test_D6_a_hidden_slide_says_so():
-    assert read(deck(shape(run("words")), problem='show="0"'), "pptx").text == "[slide 1 (hidden)]\n\nwords"
-
-
-def test_D6_numbered_points_have_their_numbers():
-    def point(kind: str, words: str, level: int = 0, problem: str = "") -> str:
-        return f'<a:pPr lvl="{level}"><a:buAutoNum type="{kind}" {problem}/></a:pPr>{run(words)}'
-
-    first = [point("arabicPeriod", "a"), point("alphaLcParenR", "b", 1), point("arabicPeriod", "c"), run("plain")]
-    later = [point("arabicPeriod", "d"), point("romanUcParenBoth", "e", 1, 'startAt="4"'), point("odd", "f", 2)]
-    expected = ["1. a", "  a) b", "2. c", "plain", "1. d", "  (IV) e", "    - f"]
-    assert lines(deck(shape(*first, *later))) == expected
