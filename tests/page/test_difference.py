@@ -63,6 +63,12 @@ def place_of(row: DifferenceRow) -> int:
     return (row.after or row.before).start
 
 
+def test_a_first_page_without_a_user_message_is_compared():
+    answer, question = AssistantMessage(id="m0", parts=(Text(text="a"),)), UserMessage(id="m0", parts=(Text(text="b"),))
+    found = difference(sent((answer,), "openai"), sent((question,), "openai"))
+    assert [row.change for row in found.rows if row.change != "same"] == ["changed"]
+
+
 @given(logs(), logs(), wires, wires)
 def test_every_part_of_both_pages_is_in_exactly_one_row_and_the_rows_make_the_later_page(
     one: tuple[Message, ...], two: tuple[Message, ...], first: WireName, second: WireName

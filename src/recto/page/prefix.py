@@ -153,7 +153,7 @@ def _cause_between_messages(
     if now.source == come.source and now.decision == "folded" and now.receipts != lost.receipts:
         return "fold_step"
     if now.source == come.source and now.role == "user":
-        return "turn_closed" if lost.source == users[0][-1] != users[1][-1] else "reminder_changed"
+        return "turn_closed" if [lost.source] == users[0][-1:] != users[1][-1:] else "reminder_changed"
     return "repaired"
 
 
