@@ -1,0 +1,114 @@
+"""D7: what documents cost a server in memory and standstill, however they are made: bounded, with room for noise."""
+
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+
+import pytest
+
+from recto.conversation.json import Json, dump
+from recto.testing.model_server import Answer, Call
+from tests.api.forms import file
+from tests.costs import MEBIBYTE, STANDSTILL, Costs, costs_of
+from tests.end_to_end.files import FileWorld, Talk, Turn, part, words
+from tests.files.parsing import hostile
+
+pytestmark = pytest.mark.full
+
+# What a server may take for a document, and a child.
+SERVER_BYTES, CHILD_BYTES = 64 * MEBIBYTE, 512 * MEBIBYTE
+NUMBERS = count()
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileWorld]:
+    made = FileWorld(tmp_path_factory.mktemp("costs"), parse_seconds=20)
+    made.write_agent("always", files=", mode: always")
+    with made:
+        # What is loaded at the first document, and stays.
+        always(made, documents(txt=[b"warm"]))
+        reading(made, documents(txt=[b"warm too"]))
+        yield made
+
+
+def documents(**contents: Sequence[bytes]) -> list[tuple[str, bytes]]:
+    return [(f"{place}.{ending}", data) for ending, all in contents.items() for place, data in enumerate(all)]
+
+
+def attached(world: FileWorld, documents: Sequence[tuple[str, bytes]]) -> list[Json]:
+    return [part(row) for one in documents for row in world.upload(file(*one))]
+
+
+def always(world: FileWorld, documents: Sequence[tuple[str, bytes]]) -> Turn:
+    return world.say(Talk(agent="always"), [words("So?"), *attached(world, documents)])
+
+
+def reading(world: FileWorld, documents: Sequence[tuple[str, bytes]]) -> str:
+    """What read_files answers of them."""
+    talk = Talk()
+    world.say(talk, [words("Here."), *attached(world, documents)])
+    ids: list[Json] = [f"{world.response_id(talk.thread)}-{place}" for place in range(len(documents))]
+    call = Call(name="read_files", arguments=dump({"ids": ids}).decode(), id="c1")
+    turn = world.say(talk, "Read.", Answer(calls=(call,)))
+    (shown,) = [str(sent.event["content"]) for sent in turn.events if sent.event["type"] == "TOOL_CALL_RESULT"]
+    return shown
+
+
+def at_once(*tasks: Callable[[], object]) -> None:
+    threads = [threading.Thread(target=task) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def expect_little(costs: Costs) -> None:
+    assert costs.peak < SERVER_BYTES
+    assert costs.child < CHILD_BYTES
+    assert costs.standstill < STANDSTILL
+
+
+def test_D7_files_of_blanks_in_every_page_cost_little_also_for_several_at_once(world: FileWorld):
+    def eight() -> object:
+        return always(world, documents(txt=[b" " * (5 * MEBIBYTE - next(NUMBERS)) for _ in range(8)]))
+
+    costs = costs_of(world, lambda: at_once(*[eight] * 4))
+    # Who sent which page is not known of those at once.
+    world.forget_all()
+    # Thirty-two documents, and four uploads on their way.
+    assert costs.peak < 2 * SERVER_BYTES
+    assert costs.child < CHILD_BYTES
+    assert costs.standstill < STANDSTILL
+
+
+def test_D7_large_texts_are_never_in_the_server(world: FileWorld):
+    def attack() -> None:
+        texts = [f"{next(NUMBERS)} some words and 好\n".encode() * (16 * MEBIBYTE // 24) for _ in range(8)]
+        assert reading(world, documents(txt=texts)).count("some words") > 100
+
+    expect_little(costs_of(world, attack))
+
+
+def packed_pdf(mebibytes: int) -> bytes:
+    """A page whose commands are one packed stream over and over: a few hundred bytes are as many megabytes."""
+    once = zlib.compress(zlib.compress(b"0 0 m " * (16 * MEBIBYTE // 6), 9), 9)
+    page = hostile.PAGE.format(f"/Contents[{'4 0 R ' * (mebibytes // 16)}]")
+    return hostile.pdf(hostile.CATALOG, hostile.PAGES, page, hostile.stream("/Filter[/FlateDecode/FlateDecode]", once))
+
+
+def test_D7_a_document_that_would_take_more_memory_than_a_child_may_costs_one_text(world: FileWorld):
+    def attack() -> None:
+        shown = reading(world, [(f"packed{next(NUMBERS)}.pdf", packed_pdf(700)), ("good.txt", b"good words")])
+        assert "it takes more memory to read than a document may" in shown
+        assert "good words" in shown
+
+    expect_little(costs_of(world, attack))
+
+
+def test_D7_a_million_small_elements_cost_little(world: FileWorld):
+    def attack() -> None:
+        rows = b"a,b\n" * (400_000 - next(NUMBERS))
+        assert "| a | b |" in reading(world, documents(csv=[rows, rows[:-4]], md=[rows[:4] + b"- a\n" * 1_000_000]))
+
+    expect_little(costs_of(world, attack))
