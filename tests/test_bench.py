@@ -35,22 +35,3 @@ def test_a_bench_runs_and_tells_every_figure_of_the_table(bench: str, tmp_path: 
     named = {figure["name"] for figure in figures}
     assert {name for of, name in ROWS if of == bench} - FEWER <= named
     assert all(figure["value"] >= 0 and figure["name"] in said for figure in figures)
-
-
-def test_a_few_open_streams_are_measured(tmp_path: Path):
-    figures, _ = run(
-        "server", tmp_path, "--only", "recto", "--only-streams", "--streams", "20", "--stream-seconds", "2"
-    )
-    values = {figure["name"]: figure["value"] for figure in figures}
-    assert values["20 streams, still open"] == 20
-    assert values["20 streams, memory, peak"] > 0
-
-
-def test_tokens_of_skills_do_not_depend_on_the_machine(tmp_path: Path):
-    _, said = run("skills", tmp_path, "--quick")
-    assert [line.split()[-1] for line in said.splitlines() if " tok " in line] == ["met", "met"]
-
-
-def test_files_in_a_full_folder_are_measured(tmp_path: Path):
-    figures, _ = run("files", tmp_path, *BENCHES["files"], "--full")
-    assert len(figures) == 14
