@@ -87,13 +87,16 @@ def test_an_address_of_anthropic_that_is_none_is_told_the_form(url: str):
 
 @pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/"])
 @pytest.mark.asyncio
-async def test_the_address_of_anthropic_may_have_its_version_at_the_end(end: str):
+async def test_the_address_of_anthropic_may_end_with_its_version_and_the_key_has_its_own_header(end: str):
     with ModelServer() as server:
         environment = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": server.root + end}
         model = choose_model("anthropic:claude", environment)
         assert [delta async for delta in model.stream(b"{}")]
         await model.aclose()
-    assert [request.path for request in server.requests] == ["/v1/messages"]
+    (request,) = server.requests
+    assert (request.method, request.path, request.body) == ("POST", "/v1/messages", b"{}")
+    assert {"x-api-key": "k", "anthropic-version": "2023-06-01"}.items() <= request.headers.items()
+    assert "authorization" not in request.headers
 
 
 def test_gemini_needs_a_key_and_an_address():

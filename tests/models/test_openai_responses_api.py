@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recto.conversation.json import Json, dump
 from recto.conversation.messages import Opaque, Text, ToolCall
@@ -12,8 +10,6 @@ from recto.errors import ModelBusy, ModelCutOff, ModelError, ModelRefused, Model
 from recto.models.deltas import join_deltas
 from recto.models.openai_responses_api import ResponsesReader, read_usage
 from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta, Usage
-from recto.models.sse import EventReader
-from recto.testing.model_server import Answer, Call, render
 
 Event = Mapping[str, Json]
 WIRE = "openai-responses"
@@ -74,15 +70,6 @@ def ended(*events: Event) -> ReplyEnd:
     last = read(*events)[-1]
     assert isinstance(last, ReplyEnd)
     return last
-
-
-def test_words_come_as_they_are_said():
-    created: Event = {"type": "response.created", "response": {"status": "in_progress"}}
-    assert read(created, *says(0, "Hi", " you"), ends()) == [
-        TextDelta(text="Hi"),
-        TextDelta(text=" you"),
-        ReplyEnd(finish="stop", usage=USAGE),
-    ]
 
 
 def test_a_summary_is_shown_part_by_part_and_the_thought_kept_with_what_goes_back():
@@ -244,21 +231,6 @@ def test_a_reply_that_is_not_whole_is_cut_off(events: list[Event], problem: str)
         read(*events)
 
 
-@pytest.mark.parametrize("data", [b"[DONE]", b"[]", b"{oops"])
-def test_an_event_that_is_no_object_is_cut_off(data: bytes):
-    with pytest.raises(ModelCutOff):
-        list(ResponsesReader(model="m").read(data))
-
-
-def test_nothing_is_read_after_the_end():
-    reader = ResponsesReader(model="m")
-    assert not reader.done
-    assert list(reader.read(dump(ends()))) == []
-    assert reader.done
-    assert list(reader.read(b"[DONE]")) == []
-    assert list(ResponsesReader(model="m").read(b" ")) == []
-
-
 def test_tokens_are_counted_as_they_are_reported():
     usage: Json = {
         "input_tokens": 70,
@@ -269,37 +241,3 @@ def test_tokens_are_counted_as_they_are_reported():
     assert read_usage(usage) == Usage(input=70, output=9, cached=64, cache_written=5, reasoning=4)
     assert read_usage(None) is None
     assert read_usage({}) is None
-
-
-answers = st.builds(
-    Answer,
-    text=st.text(max_size=20),
-    reasoning=st.text(max_size=20),
-    redacted=st.sampled_from(("", "xx")),
-    calls=st.lists(st.builds(Call, name=st.just("look"), arguments=st.text(max_size=20)), max_size=2).map(tuple),
-    finish=st.sampled_from((None, "length", "content_filter")),
-)
-
-
-@given(answers, st.integers(1, 40))
-def test_a_reply_is_the_same_however_its_bytes_are_cut(answer: Answer, size: int):
-    body, events, reader = render(answer, WIRE), EventReader(), ResponsesReader(model="m")
-    pieces = [body[start : start + size] for start in range(0, len(body), size)]
-    deltas = [delta for piece in pieces for data in events.feed(piece) for delta in reader.read(data)]
-    assert "".join(delta.text for delta in deltas if isinstance(delta, TextDelta)) == answer.text
-    assert "".join(delta.text for delta in deltas if isinstance(delta, ReasoningDelta)) == answer.reasoning
-    written = [
-        "".join(delta.arguments for delta in deltas if isinstance(delta, CallDelta) and delta.index == n)
-        for n in range(len(answer.calls))
-    ]
-    assert written == [call.arguments for call in answer.calls]
-    assert reader.end().usage == answer.usage
-
-
-@given(answers, st.data())
-def test_a_stream_that_breaks_off_is_never_a_whole_reply(answer: Answer, data: st.DataObject):
-    body, events, reader = render(answer, WIRE), EventReader(), ResponsesReader(model="m")
-    for event in events.feed(body[: data.draw(st.integers(0, len(body) - 1))]):
-        list(reader.read(event))
-    with pytest.raises(ModelCutOff):
-        reader.end()
