@@ -16,22 +16,11 @@ from recto.testing.crashing import ANY
 from recto.testing.model_server import Answer, Call, ModelServer
 from recto.testing.process import ServerProcess, free_port
 from tests.client.faulty_way import Fault, answer, faulty_way
-from tests.client.talking import KINDS, SOON, Kind, Talking, answer_of, events_of, talking
+from tests.client.talking import SOON, Kind, Talking, answer_of, events_of
 
 # More than the head of an answer and any one event: each connection brings at least one.
 SOME, FEW = 1_200, 150
 BUSY = answer(503, "retry-after: 0", "content-type: application/problem+json", body='{"detail": "Too many runs."}')
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[Talking]:
-    with talking(tmp_path_factory.mktemp("served")) as server:
-        yield server
-
-
-@pytest.fixture(params=KINDS)
-def kind(request: pytest.FixtureRequest) -> Kind:
-    return request.param
 
 
 def with_a_call() -> tuple[Answer, ...]:

@@ -25,20 +25,9 @@ from recto.errors import SettingsError, ToolError, WireError
 from recto.testing.client import TOKEN, ask, read_events, request, start
 from recto.testing.model_server import Answer, Call, failure
 from tests.client.faulty_way import Fault, answer, faulty_way
-from tests.client.talking import KINDS, PAGE_BYTES, SOON, TURNS, Kind, Talking, answer_of, events_of, talking, words_of
+from tests.client.talking import PAGE_BYTES, SOON, TURNS, Kind, Talking, answer_of, events_of, words_of
 
 LETTER = Answer(calls=(Call(name="send", arguments='{"to": "Bob"}'),))
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[Talking]:
-    with talking(tmp_path_factory.mktemp("served")) as server:
-        yield server
-
-
-@pytest.fixture(params=KINDS)
-def kind(request: pytest.FixtureRequest) -> Kind:
-    return request.param
 
 
 # Words

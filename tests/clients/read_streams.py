@@ -54,7 +54,12 @@ def refused(folder: Path) -> list[str]:
     if not (FOLDER / "stock" / "node_modules").exists():
         return ["The stock clients are not installed. Run: make tests/clients/stock/node_modules/.made"]
     done = subprocess.run(
-        [*NODE, "stock/verify.mjs", str(folder)], cwd=FOLDER, capture_output=True, text=True, timeout=SECONDS, check=False
+        [*NODE, "stock/verify.mjs", str(folder)],
+        cwd=FOLDER,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
     )
     if done.returncode:
         return [done.stderr[:SHOWN]]

@@ -54,15 +54,6 @@ def test_P15_a_tool_of_the_page_is_carried_out_once_and_its_result_goes_on(show:
     assert model_page(server)[-1] == "tool: painted blue"
 
 
-def test_P15_a_tool_of_the_server_is_shown_with_its_result(show: PageMaker, server: Scripted):
-    script(server, Answer(text="Let me look.", calls=(call("weather", '{"city": "Bonn"}'),)), Answer(text="Go out!"))
-    page = show("assistant_ui")
-    say(page, "weather?")
-    page.wait("text=Go out!")
-    assert page.texts(CALL) == ['weather: "Sunny in Bonn."']
-    assert page.evaluate("window.painted") is None
-
-
 def test_P15_a_call_of_a_reply_that_was_lost_is_not_carried_out(show: PageMaker, server: Scripted):
     script(server, LOST, Answer(text="Whole."))
     page = show("assistant_ui")
@@ -114,13 +105,3 @@ def test_P15_a_stopped_run_gives_way_to_what_is_said_next(show: PageMaker, serve
     page.wait("text=five six")
     assert server.model.requests[-2].wait_disconnected()
     assert shown(page)[2:] == ["never mind", PLAIN.text]
-
-
-def test_P15_a_refusal_is_shown(show: PageMaker, server: Scripted):
-    page = show("assistant_ui")
-    say(page, "x" * 10_001)
-    page.wait("[data-testid=error]")
-    assert "exceeds limit" in page.texts("[data-testid=error]")[0]
-    say(page, "shorter")
-    page.wait("text=five six")
-    assert model_page(server) == ["user: shorter"]

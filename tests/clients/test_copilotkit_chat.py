@@ -7,7 +7,7 @@ import pytest
 from recto.testing.model_server import Answer
 from tests.api.scripted_server import PLAIN, Scripted, page_messages
 from tests.clients.browser import Page, PageMaker
-from tests.clients.scripts import LOST, call, model_page, script
+from tests.clients.scripts import call, model_page, script
 
 pytestmark = pytest.mark.full
 INPUT, SEND = "[data-testid=copilot-chat-textarea]", "[data-testid=copilot-send-button]"
@@ -71,18 +71,6 @@ def test_P15_a_person_is_asked_and_answers(show: PageMaker, server: Scripted, re
     page.click(f"{QUESTION} >> text=Yes")
     page.wait("text=As you wish.")
     assert model_page(server)[-1] == "tool: yes"
-
-
-def test_P15_a_question_that_was_left_alone_is_not_asked_again_after_a_reload(show: PageMaker, server: Scripted):
-    script(server, Answer(calls=(call("ask", '{"question": "Really?"}'),)), Answer(text="Then not."))
-    page = show("copilotkit")
-    say(page, "delete it")
-    page.wait(QUESTION)
-    say(page, "never mind")
-    page.wait("text=Then not.")
-    page.reload()
-    page.wait("text=Then not.")
-    assert page.texts(QUESTION) == []
 
 
 @pytest.mark.parametrize(("button", "told"), [("Yes", "Sent: hello"), ("No", "The user said no.")])
@@ -166,15 +154,6 @@ def test_P15_a_file_of_the_page_reaches_the_model(show: PageMaker, server: Scrip
     assert model_page(server)[-1] == "user: again"
 
 
-def test_P15_a_reply_that_was_lost_is_neither_shown_nor_carried_out(show: PageMaker, server: Scripted):
-    script(server, LOST, Answer(text="Whole."))
-    page = show("copilotkit")
-    say(page, "go")
-    page.wait("text=Whole.")
-    assert shown(page) == ["go", "Whole."]
-    assert page.evaluate("window.painted") is None
-
-
 def test_P15_a_refusal_is_told_and_harms_nothing(show: PageMaker, server: Scripted):
     page = show("copilotkit")
     say(page, "x" * 10_001)
@@ -183,19 +162,3 @@ def test_P15_a_refusal_is_told_and_harms_nothing(show: PageMaker, server: Script
     say(page, "shorter")
     page.wait("text=five six")
     assert model_page(server) == ["user: shorter"]
-
-
-def test_P15_a_wrong_credential_is_told(show: PageMaker):
-    page = show("copilotkit", token="wrong")
-    page.wait(PROBLEM)
-    assert "401" in page.texts(PROBLEM)[0]
-
-
-def test_P15_all_of_it_works_over_the_single_endpoint(show: PageMaker, server: Scripted):
-    script(server, Answer(calls=(call("paint", '{"colour": "gold"}'),)), Answer(text="Painted."))
-    page = show("copilotkit", single="yes")
-    say(page, "paint")
-    page.wait("text=Painted.")
-    page.reload()
-    page.wait("text=Painted.")
-    assert page.evaluate("window.painted") is None

@@ -5,7 +5,7 @@ import pytest
 from recto.ids import new_id
 from recto.testing.model_server import Answer, failure
 from tests.api.scripted_server import PLAIN, Scripted, page_messages
-from tests.clients.agents import Client, ClientMaker, Row, Seen, function_of, result, tool, user
+from tests.clients.agents import Client, ClientMaker, Seen, function_of, result, tool, user
 from tests.clients.scripts import LOST, call, model_page, script
 
 ASK = tool("ask", question={"type": "string"})
@@ -55,18 +55,6 @@ def test_P15_a_tool_of_the_server_is_shown_with_its_result(make: ClientMaker, se
     assert (seen.unanswered, seen.pending or []) == ([], [])
     taken(client.say("thanks"))
     assert model_page(server)[-2:] == ["assistant: Sunny.", "user: thanks"]
-
-
-def test_P15_a_tool_of_the_client_is_answered_by_the_next_run(make: ClientMaker, server: Scripted):
-    script(server, Answer(calls=(call("ask", '{"question": "Which one?"}'),)), Answer(text="The red one, then."))
-    client = make()
-    first = taken(client.say("buy it", tools=[ASK]))
-    assert [function_of(one) for one in first.unanswered] == [("ask", '{"question": "Which one?"}')]
-    assert first.pending in ([first.unanswered[0]["id"]], None)
-    seen = taken(client.answer(first.unanswered[0], "the red one", tools=[ASK]))
-    assert seen.said[-1] == "assistant: The red one, then."
-    assert seen.unanswered == []
-    assert model_page(server)[-1] == "tool: the red one"
 
 
 def test_P15_tools_of_both_sides_called_at_once_are_all_answered(make: ClientMaker, server: Scripted):
@@ -166,14 +154,6 @@ def test_P15_a_run_that_fails_is_told_in_words_and_the_next_one_goes_on(make: Cl
     assert (seen.types[-1], seen.events[-1]["code"]) == ("RUN_ERROR", "model_failed")
     assert "no such model" not in str(seen.events[-1]["message"])
     assert taken(client.say("again")).said[-1] == f"assistant: {PLAIN.text}"
-
-
-def test_P15_a_refusal_is_read_by_the_client(make: ClientMaker):
-    seen = make(headers={}).say("hi")
-    assert seen.failed
-    assert seen.failed["status"] == 401
-    payload: Row = dict(seen.failed["payload"]) if isinstance(seen.failed["payload"], dict) else {}
-    assert payload["message"] == payload["detail"]
 
 
 def test_P15_an_empty_list_of_a_known_thread_is_answered_with_all_of_it(make: ClientMaker, server: Scripted):

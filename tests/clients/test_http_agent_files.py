@@ -43,9 +43,3 @@ def test_P15_a_part_that_cannot_be_used_is_told_and_the_run_goes_on(make: Client
     assert [event["activityType"] for event in told] == ["recto.attachments"]
     assert "no-picture.png" in str(told[0]["content"])
     assert client.say("never mind").failed is None
-
-
-def test_P15_a_body_of_megabytes_is_taken(make: ClientMaker, server: Scripted):
-    long = base64.b64encode(b"lighthouse " * 300_000).decode()
-    seen = make().say([words("read it"), part("document", "text/plain", long, "long.txt")])
-    assert (seen.failed, seen.said[-1]) == (None, f"assistant: {PLAIN.text}")

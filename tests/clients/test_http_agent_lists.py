@@ -23,16 +23,6 @@ def test_P15_words_in_place_of_a_result_go_on_and_a_late_result_harms_nothing(ma
     assert model_page(server)[-3:] == ["user: never mind", "assistant: Then not.", "user: good night"]
 
 
-def test_P15_a_result_and_new_words_at_once_are_both_read(make: ClientMaker, server: Scripted):
-    # So assistant-ui gives up calls that wait, where somebody goes on without them.
-    script(server, Answer(calls=(ASKED,)), Answer(text="Then not."))
-    client = make()
-    first = client.say("buy it", tools=[ASK])
-    seen = client.run(add=[result(first.unanswered[0], "cancelled"), user("never mind")], tools=[ASK])
-    assert (seen.failed, seen.said[-1]) == (None, "assistant: Then not.")
-    assert model_page(server)[-2:] == ["tool: cancelled", "user: never mind"]
-
-
 def test_P15_a_stop_in_the_middle_of_a_call_leaves_nothing_to_carry_out(make: ClientMaker, server: Scripted):
     go = threading.Event()
     script(server, Answer(text="Let me ask.", calls=(ASKED,), hold=go, hold_after=7))
@@ -49,15 +39,6 @@ def test_P15_a_stop_in_the_middle_of_a_call_leaves_nothing_to_carry_out(make: Cl
     assert [function_of(one) for one in again.unanswered] == []
 
 
-def test_P15_an_answer_with_tools_is_given_again_from_the_users_words(make: ClientMaker, server: Scripted):
-    script(server, Answer(calls=(call("weather", '{"city": "Bonn"}'),)), Answer(text="Sunny."), Answer(text="Bright."))
-    client = make()
-    first = client.say("weather?")
-    seen = client.run(messages=first.messages[:1])
-    assert seen.said == ["user: weather?", "assistant: Bright."]
-    assert model_page(server) == ["user: weather?"]
-
-
 def test_P15_a_list_of_hundreds_of_messages_is_taken(make: ClientMaker, server: Scripted):
     past: list[Row] = []
     for number in range(200):
@@ -65,12 +46,6 @@ def test_P15_a_list_of_hundreds_of_messages_is_taken(make: ClientMaker, server: 
     seen = make(messages=past).say("and now?")
     assert (seen.failed, seen.said[-1]) == (None, f"assistant: {PLAIN.text}")
     assert model_page(server) == ["user: and now?"]
-
-
-def test_P15_a_tool_that_no_model_takes_is_refused_in_words(make: ClientMaker):
-    seen = make().say("hello", tools=[tool("my tool")])
-    assert seen.failed
-    assert "my tool" in str(seen.failed["message"])
 
 
 def test_P15_two_windows_of_one_thread_follow_each_other(make: ClientMaker, server: Scripted):

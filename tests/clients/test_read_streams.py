@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
 from recto.conversation.json import dump
-from recto.testing.kept_streams import keep, shape
+from recto.testing.kept_streams import keep
 from tests.clients.agents import Row
 from tests.clients.read_streams import refused
 
@@ -43,20 +41,3 @@ def test_only_streams_that_a_client_refuses_are_told(tmp_path: Path):
         keep(bodies(STARTED, *events, FINISHED), tmp_path)
     assert len(list(tmp_path.glob("*/*"))) == 10
     assert sorted(problem.partition(":")[0] for problem in refused(tmp_path)) == ["0.0.59"] * 3 + ["1.0.0"] * 3
-
-
-@pytest.mark.parametrize(
-    "part", [[STARTED, begun("a")], [begun("a"), FINISHED], []], ids=["no end", "no beginning", "nothing"]
-)
-def test_a_stream_that_is_not_whole_is_not_kept(tmp_path: Path, part: list[Row]):
-    keep(bodies(*part), tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_streams_of_one_shape_differ_in_words_and_pieces_only():
-    one = shape(bodies(STARTED, begun("a"), said("a", "hi"), ended("a"), FINISHED))
-    assert one == shape(bodies(STARTED, begun("b"), said("b", "good"), said("b", "day"), ended("b"), FINISHED))
-    assert one != shape(bodies(STARTED, begun("a"), said("a", "hi"), ended("a"), CANCELLED))
-    twice = [begun("a"), ended("a"), begun("a"), ended("a")]
-    other = [begun("a"), ended("a"), begun("b"), ended("b")]
-    assert shape(bodies(STARTED, *twice)) != shape(bodies(STARTED, *other))
