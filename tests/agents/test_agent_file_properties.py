@@ -57,14 +57,14 @@ def test_C4_a_mutated_file_gives_an_agent_or_problems(tmp_path: Path, start: int
         assert_told(tmp_path, mutated(seed).encode())
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(raw=st.binary(max_size=200) | st.lists(st.sampled_from(PIECES)).map("".join).map(str.encode))
 def test_C4_any_bytes_give_an_agent_or_problems(tmp_path: Path, raw: bytes):
     assert_told(tmp_path, raw)
     assert_told(tmp_path, b"---\n" + raw + b"\n---\nYou are it.")
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(found=st.dictionaries(st.sampled_from(SETTINGS), VALUES, max_size=5))
 def test_C4_any_values_of_known_settings_give_an_agent_or_problems(tmp_path: Path, found: dict[str, str]):
     lines = "\n".join(f"{name}: {value}" for name, value in found.items())

@@ -3,7 +3,7 @@
 import logging
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.agents.profile_schema import check_profile
@@ -94,7 +94,6 @@ def test_S6_a_long_profile_is_told_its_first_fault_only():
     assert check_profile({"b": ["x"] * 100_000}, LISTS) is None
 
 
-@settings(max_examples=30)
 @given(fields=st.dictionaries(st.sampled_from(["birth_info", "extracted", "other"]), VALUES))
 def test_S6_whatever_a_profile_holds_the_check_ends_and_names_a_known_field(fields: dict[str, Json]):
     problem = check_profile(fields, SCHEMA)

@@ -6,7 +6,7 @@ from typing import cast
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.agents.shipped.vibe.almanac.bazi.bazi import bazi
@@ -102,7 +102,6 @@ def test_S10_a_birth_that_cannot_be_is_refused_in_words_and_not_stored(said: Jso
     assert user.writes == []
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     st.dictionaries(st.sampled_from(["date", "time", "place", "gender", "calendar", "timezone"]), st.text(max_size=30))
 )

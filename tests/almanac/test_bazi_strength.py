@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import date, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tyme4py.sixtycycle import HeavenStem, SixtyCycle  # pyright: ignore[reportMissingTypeStubs] - its source has the types
 
@@ -21,7 +21,6 @@ from recto.agents.shipped.vibe.almanac.birth.birth import read_birth
 from recto.conversation.json import Json
 
 MOMENTS = st.datetimes(min_value=datetime(1600, 1, 2), max_value=datetime(2200, 12, 30))
-FEW = settings(max_examples=20)
 
 
 def chart(day: str, hour: str = "", **more: Json) -> BaziChart:
@@ -65,7 +64,6 @@ def test_S10_the_method_tells_the_weights_it_uses() -> None:
     assert sum(weight for pair in WEIGHTS.values() for weight in pair) == 100
 
 
-@FEW
 @given(MOMENTS, st.booleans())
 def test_S10_strength_is_whole_and_says_what_the_score_says(moment: datetime, timed: bool) -> None:
     found = chart(moment.date().isoformat(), f"{moment:%H:%M}" if timed else "")
@@ -233,7 +231,6 @@ def test_S10_the_features_are_the_words_cases_are_tagged_with() -> None:
     assert len(found) == len(set(found))
 
 
-@FEW
 @given(MOMENTS, st.sampled_from(["男", "女", ""]))
 def test_S10_a_row_is_plain_json_in_either_language(moment: datetime, gender: str) -> None:
     found = bazi(read_birth({"date": moment.date().isoformat(), "time": f"{moment:%H:%M}", "gender": gender}))

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.agents.shipped.vibe.almanac.sky.houses import ascendant, midheaven
@@ -183,7 +183,6 @@ def test_S10_the_mean_node_is_that_of_meeus_examples_22a_and_47a():
 # What holds at any time
 
 
-@settings(max_examples=30)
 @given(MOMENTS)
 def test_S10_longitudes_are_within_a_circle_and_bodies_keep_their_pace(moment: datetime):
     found = positions(moment)

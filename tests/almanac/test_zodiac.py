@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.agents.shipped.vibe.almanac.birth.birth import Birth
@@ -220,7 +220,6 @@ BIRTHS = st.builds(
 )
 
 
-@settings(max_examples=25)
 @given(BIRTHS, st.sampled_from(["placidus", "whole_sign"]))
 def test_S10_every_birth_has_a_chart_that_is_json_and_says_what_it_leaves_out(birth: Birth, system: str):
     chart = zodiac(birth, house_system=system)

@@ -7,7 +7,7 @@ from typing import get_args
 
 import jsonschema_rs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.messages import ToolOffer
@@ -258,7 +258,6 @@ def test_S3_an_offer_keeps_its_tokens_in_every_format():
         assert max(part.tokens_after for part in parts if part.kind == "tool") <= 1_200
 
 
-@settings(max_examples=50)
 @given(SKILLS, st.integers(150, 900), st.sampled_from(["zh", "en"]), st.booleans())
 def test_S3_an_offer_keeps_its_tokens_or_says_that_it_cannot(
     made: Sequence[tuple[str, tuple[str, ...], tuple[str, ...]]], tokens: int, locale: str, with_core: bool
@@ -271,7 +270,6 @@ def test_S3_an_offer_keeps_its_tokens_or_says_that_it_cannot(
     assert bool(one.note) == (one.tokens_before > tokens)
 
 
-@settings(max_examples=30)
 @given(st.integers(SHORTEST + 1, 120), st.integers(2, 9), st.integers(330, 600))
 def test_S3_no_longer_cut_would_fit(length: int, count: int, tokens: int):
     skills = [skill(f"s{number}", "字" * length) for number in range(count)]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.json import Json
@@ -404,7 +404,6 @@ def test_S9_what_a_user_wrote_cannot_open_a_section():
 # The budget
 
 
-@settings(max_examples=50)
 @given(st.integers(0, 260), st.integers(0, 60))
 def test_S1_under_any_budget_identity_and_sop_stay_and_cases_go_before_data(budget: int, notes: int):
     known = replace(CHARTED, profile={"birth_info": {"date": "1990-05-15", "note": "word " * notes}})

@@ -153,7 +153,7 @@ def test_S5_nothing_outside_of_the_folder_and_nothing_hidden_is_read(tmp_path: P
 STEPS = st.sampled_from(("..", ".", "", "a", "link", "out", "secret.txt", "real.txt", "it", "skills", "/", "~", "\0"))
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(path=st.lists(STEPS, max_size=6).map("/".join) | st.text(max_size=20))
 def test_S5_whatever_path_is_asked_for_the_answer_comes_from_the_folder(tmp_path: Path, path: str):
     folder = tmp_path / "skills" / "it"

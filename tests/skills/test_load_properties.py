@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.skills.load_skills import load_skills
@@ -52,20 +52,17 @@ def check_folder(seed: int) -> None:
         assert_told(Path(folder), ("zh", "en")[seed % 2])
 
 
-@settings(max_examples=50)
 @given(seed=st.integers(0, 2**32))
 def test_S5_a_random_folder_is_a_skill_or_is_told_of(seed: int):
     check_folder(seed)
 
 
 @pytest.mark.full
-@settings(max_examples=1_000)
 @given(seed=st.integers(0, 2**32))
 def test_S5_a_thousand_random_folders_are_skills_or_are_told_of(seed: int):
     check_folder(seed)
 
 
-@settings(max_examples=40)
 @given(head=pieces, body=pieces, raw=st.binary(max_size=40))
 def test_S5_any_text_between_the_lines_is_a_skill_or_is_told_of(head: str, body: str, raw: bytes):
     text = f"---\ndescription: It.\n{head}\n---\n{body}"

@@ -4,7 +4,7 @@ from operator import mul
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.config.file_settings import ParseLimits
@@ -54,7 +54,6 @@ def test_D7_an_order_is_read_as_it_was_written(task: Task, size: int):
     assert frames.order_from(frames.framed(frames.order_row(order))[LENGTH_BYTES:]) == order
 
 
-@settings(max_examples=20)
 @given(elements=st.lists(LONG_TEXTS, max_size=3), pages=COUNTS)
 def test_D7_much_text_goes_in_several_frames_and_is_the_same_text(elements: list[Element], pages: int):
     pieces = list(frames.pieces_of(FoundElements(elements=tuple(elements), pages=pages, scans=True), pages_before=0))

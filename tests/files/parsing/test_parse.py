@@ -4,7 +4,7 @@ import zipfile
 from io import BytesIO
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recto.conversation.document import text_of
@@ -172,7 +172,6 @@ def test_D6_no_reason_speaks_of_folders_or_libraries():
 
 
 @pytest.mark.full
-@settings(max_examples=40)
 @given(data=st.one_of(st.binary(max_size=300), st.text(max_size=100).map(str.encode)))
 @pytest.mark.parametrize("form", [*[row.ending for row in FORMATS if row.kind == "document"], "xlsm", "ts", "", "bin"])
 @pytest.mark.parametrize("head", [b"", b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"%PDF-1.4\n", b"{\\rtf1"])
