@@ -143,6 +143,7 @@ def test_a_message_is_one_segment_with_and_without_a_breakpoint_behind_it():
     assert answer.data == b'{"type":"text","text":"answer 0"'
 
 
+@pytest.mark.full
 @given(
     turns=st.integers(1, 4),
     calls=st.integers(0, 3),

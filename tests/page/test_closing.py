@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Literal, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.json import Json
@@ -97,7 +97,6 @@ def test_a_conversation_of_others_only_loses_a_blank_that_its_provider_refuses()
     assert said(page)[-1]["content"] == "Once upon "
 
 
-@settings(max_examples=50)
 @given(logs(), st.sampled_from(tuple(WIRES)), st.sampled_from(("native", "prompt")))
 def test_P8_no_page_of_a_turn_ends_with_the_assistant(
     log: tuple[Message, ...], wire: WireName, calling: Literal["native", "prompt"]
