@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import recto
 from recto.page.fold.fold import Folded
-from recto.page.fold.rules import READS, SEARCH, TERMINAL
+from recto.page.fold.rules import READS, TERMINAL
 from recto.page.manifest import Note, Recall, Receipt
 from tests.page.conversations import Row, at, reads, runs, user
 from tests.page.counters import WordCounter
@@ -139,25 +139,6 @@ def test_X5_a_folded_command_has_a_receipt():
     )
 
 
-def test_X5_a_folded_search_has_a_receipt():
-    rows = [row for n in range(6) for row in runs(f"s{n}", "three words out", n, "ace-text_search")]
-    rows.append(user("next", timestamp=at(16)))
-    assert fold(rows, recto.FoldSettings(search=SEARCH)).receipts == (
-        Receipt(
-            rule="R9",
-            message="s0",
-            part=None,
-            tool="ace-text_search",
-            paths=(),
-            tokens_before=7,
-            tokens_after=5,
-            newer=("s5",),
-            recall=Recall(tool="ace-text_search", path=None, n=6),
-            reason="result 6 counted from the newest, 5 stay, and older than 10 minutes",
-        ),
-    )
-
-
 def test_X5_equal_settings_give_equal_receipts():
     def own_settings() -> recto.FoldSettings:
         rule = replace(TERMINAL, tools=("terminal-execute",), keep=1, max_age=timedelta(0), placeholder="(old)")
@@ -181,8 +162,3 @@ def test_X5_receipts_stand_in_the_order_of_the_conversation():
         *reads("last", "a.py", "x", 20),
     ]
     assert [receipt.message for receipt in fold(rows).receipts] == ["t0", "late", "early"]
-
-
-def test_X5_a_conversation_with_nothing_to_fold_has_no_receipts():
-    folded = fold([user("hi"), *reads("r0", "a.py", "x", 0)])
-    assert (folded.receipts, dict(folded.draft.notes), folded.left_alone) == ((), {}, ())

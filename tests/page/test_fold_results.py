@@ -39,14 +39,6 @@ def commands(count: int, first: float = 0, tool: str = "terminal-execute") -> li
 # R8: commands
 
 
-def test_R8_five_commands_stay_however_old():
-    assert_folds(commands(5), {}, now=100_000)
-
-
-def test_R8_a_sixth_command_stays_while_it_is_young():
-    assert_folds(commands(6), {}, now=14)
-
-
 def test_R8_a_sixth_command_of_exactly_fifteen_minutes_stays():
     assert_folds(commands(6), {}, now=15)
 
@@ -114,40 +106,12 @@ def test_R8_a_command_that_went_well_counts_and_is_replaced(success: object):
     assert_folds([*runs("old", success, 0), *commands(5, first=1)], {"old": COMMAND}, now=60)
 
 
-def test_R8_a_command_of_status_error_is_neither_counted_nor_replaced():
-    rows = [*runs("bad", "fine", 0), *commands(5, first=1)]
-    rows[1]["messageStatus"] = "error"
-    assert_folds(rows, {}, now=60)
-
-
-def test_R8_the_newest_commands_are_so_by_time():
-    rows = [*runs("late", "late", 9), *commands(5)]
-    assert_folds(rows, {"r0": COMMAND}, now=60)
-
-
-def test_R8_a_command_without_a_time_takes_that_of_the_nearest_earlier_message():
-    untimed = [asks("old", "terminal-execute", {"command": "ls"}), answers("old", "files")]
-    rows = [user("hi", timestamp=at(0)), *untimed, *commands(5, first=1)]
-    assert_folds(rows, {}, now=15)
-    assert_folds(rows, {"old": COMMAND}, now=16)
-
-
 def test_R8_a_command_that_has_no_time_at_all_is_never_replaced():
     untimed = [asks("old", "terminal-execute", {"command": "ls"}), answers("old", "files")]
     assert_folds([*untimed, *commands(5)], {}, now=100_000)
     nowhere: list[Row] = [{name: row[name] for name in row if name != "timestamp"} for row in commands(9)]
     assert_folds(nowhere, {})
     assert_folds(nowhere, {}, now=100_000)
-
-
-def test_R8_commands_and_reads_are_counted_apart():
-    rows = [*commands(5), *[row for n in range(5) for row in reads(f"f{n}", "a.py", f"{n}→x", 5 + n)]]
-    assert_folds(rows, {}, now=100_000)
-
-
-def test_R8_no_arguments_are_needed_to_know_a_command():
-    old = [asks("old", "terminal-execute", "{broken", timestamp=at(0)), answers("old", "out", timestamp=at(0))]
-    assert_folds([*old, *commands(5, first=1)], {"old": COMMAND}, now=60)
 
 
 # R9: searches
@@ -164,28 +128,12 @@ def test_R9_a_sixth_search_older_than_ten_minutes_is_replaced():
     assert_folds(rows, {"r0": SEARCHED}, settings=WITH_SEARCH, now=10.001)
 
 
-def test_R9_a_failed_search_is_neither_counted_nor_replaced():
-    rows = [*runs("bad", "Error: bad pattern", 0, "ace-text_search"), *commands(5, 1, "ace-text_search")]
-    assert_folds(rows, {}, settings=WITH_SEARCH, now=60)
-
-
-def test_R9_what_a_search_found_may_look_like_a_failed_command():
-    rows = [*runs("old", '{"exitCode": 1}', 0, "ace-text_search"), *commands(5, 1, "ace-text_search")]
-    assert_folds(rows, {"old": SEARCHED}, settings=WITH_SEARCH, now=60)
-
-
 # R11: settings
 
 
 def test_R11_a_placeholder_longer_than_the_content_still_replaces_it():
     rows = [row for n in range(6) for row in reads(f"r{n}", "a.py", "", n)]
     assert_folds(rows, {"r0": READ})
-
-
-@pytest.mark.parametrize(("keep", "folded"), [(1, "r0 r1 r2"), (2, "r0 r1"), (3, "r0"), (4, ""), (50, "")])
-def test_R11_how_many_reads_stay_is_a_setting(keep: int, folded: str):
-    rows = [row for n in range(4) for row in reads(f"r{n}", "a.py", f"{n}→x", n)]
-    assert_folds(rows, dict.fromkeys(folded.split(), READ), recto.FoldSettings(reads=replace(READS, keep=keep)))
 
 
 def test_R11_tools_numbers_ages_and_placeholders_of_commands_are_settings():
@@ -196,12 +144,6 @@ def test_R11_tools_numbers_ages_and_placeholders_of_commands_are_settings():
     ]
     assert_folds(rows, {"r0": "(old)"}, recto.FoldSettings(terminal=rule), now=2.5)
     assert_folds(rows, {"r0": "(old)", "r1": "(old)"}, recto.FoldSettings(terminal=rule), now=2.6)
-
-
-def test_R11_commands_may_keep_none():
-    rule = replace(TERMINAL, tools=("terminal-execute",), keep=0, max_age=timedelta(0), placeholder=COMMAND)
-    assert_folds(commands(2), {"r0": COMMAND}, recto.FoldSettings(terminal=rule))
-    assert_folds(commands(2), {"r0": COMMAND, "r1": COMMAND}, recto.FoldSettings(terminal=rule), now=2)
 
 
 def test_R11_a_rule_that_is_none_is_off():
