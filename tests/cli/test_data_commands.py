@@ -1,8 +1,6 @@
 """C1: `recto backup` and `recto user`, beside a server that runs and without one."""
 
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -15,26 +13,9 @@ from recto.testing.client import RUNS, TOKEN, ask, read_events, request, run, st
 from recto.testing.model_server import Answer, ModelServer
 from recto.testing.process import ServerProcess
 from tests.api.forms import BOUNDARY, file, form_of
+from tests.cli.in_process import FAILED, WRONG_USE, recto, recto_process
 
 pytestmark = pytest.mark.full
-
-FAILED, WRONG_USE = 1, 2
-
-
-def recto(folder: Path, *words: str, asked: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-    """A command, in a folder of its own."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("RECTO_")}
-    return subprocess.run(
-        [sys.executable, "-m", "recto", *words],
-        cwd=folder,
-        env={**clean, **environment},
-        input=asked,
-        umask=0o022,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 def lines(text: str) -> list[dict[str, Json]]:
@@ -64,13 +45,13 @@ def test_C1_a_backup_of_a_server_under_load_opens_has_what_was_committed_and_goe
         for thread in threads:
             thread.start()
         committed = list(done)
-        made = recto(tmp_path, "backup", str(copy), "--data", str(data))
+        made = recto_process(tmp_path, "backup", str(copy), "--data", str(data))
         stop.set()
         for thread in threads:
             thread.join()
         heard = list(read_events(server.url, str(first["runId"])))
-    assert (made.returncode, made.stderr) == (0, "")
-    assert made.stdout == f"Copied to {copy}. Start a server on it with: recto serve --data {copy}\n"
+    assert (made.code, made.err) == (0, "")
+    assert made.out == f"Copied to {copy}. Start a server on it with: recto serve --data {copy}\n"
     assert [path.name for path in copy.iterdir()] == ["recto.db"]
     assert copy.stat().st_mode & 0o077 == 0
     assert (copy / "recto.db").stat().st_mode & 0o077 == 0
@@ -88,39 +69,27 @@ def test_C1_a_run_that_was_at_work_goes_on_in_the_copy(tmp_path: Path):
         with ServerProcess.serve(tmp_path / "data", settings) as server:
             task = start(server.url, ask("hi"))
             model.wait_requests(1)
-            assert recto(tmp_path, "backup", "copy", "--data", "data").returncode == 0
+            assert recto(tmp_path, "backup", "copy", "--data", "data").code == 0
         with ServerProcess.serve(tmp_path / "copy", settings) as server:
             heard = list(read_events(server.url, task))
     assert heard[-1].event["type"] == "RUN_FINISHED"
 
 
-def test_C1_a_backup_overwrites_nothing(tmp_path: Path):
-    with ServerProcess.serve(tmp_path / "data", {}) as server:
-        assert server.stop() == 0
-    assert recto(tmp_path, "backup", "copy", "--data", "data").returncode == 0
-    before = (tmp_path / "copy" / "recto.db").read_bytes()
-    again = recto(tmp_path, "backup", "copy", "--data", "data")
-    assert (again.returncode, again.stdout) == (WRONG_USE, "")
-    assert again.stderr.count("\n") == 1
-    assert "there is such a file already. Name a new one" in again.stderr
-    assert (tmp_path / "copy" / "recto.db").read_bytes() == before
-
-
 def test_C1_what_cannot_be_copied_is_told_and_nothing_is_made(tmp_path: Path):
     missing = recto(tmp_path, "backup", "copy", "--data", "nowhere")
-    assert missing.returncode == WRONG_USE
-    assert "there is no database. Name its folder with --data" in missing.stderr
+    assert missing.code == WRONG_USE
+    assert "there is no database. Name its folder with --data" in missing.err
     postgres = recto(tmp_path, "backup", "copy", RECTO_DATABASE_URL="postgresql://bob:s3cret@host/db")
-    assert postgres.returncode == WRONG_USE
-    assert "pg_dump" in postgres.stderr
-    assert "s3cret" not in postgres.stderr
+    assert postgres.code == WRONG_USE
+    assert "pg_dump" in postgres.err
+    assert "s3cret" not in postgres.err
     (tmp_path / "taken").write_text("x")
     with ServerProcess.serve(tmp_path / "data", {}) as server:
         assert server.stop() == 0
     taken = recto(tmp_path, "backup", "taken", "--data", "data")
-    assert taken.returncode == FAILED
-    assert taken.stderr.startswith("recto backup: ")
-    assert "Traceback" not in taken.stderr
+    assert taken.code == FAILED
+    assert taken.err.startswith("recto backup: ")
+    assert "Traceback" not in taken.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "taken"]
 
 
@@ -142,34 +111,32 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_C1_user_export_prints_all_of_one_user_and_nothing_of_others(data: Path):
-    done = recto(data, "user", "export", "ann", "--data", "data")
-    assert done.returncode == 0
-    found = lines(done.stdout)
-    assert done.stderr == f"{len(found)} lines.\n"
+    done = recto_process(data, "user", "export", "ann", "--data", "data")
+    assert done.code == 0
+    found = lines(done.out)
+    assert done.err == f"{len(found)} lines.\n"
     assert {"spending", "thread", "entry", "run", "call"} == {
         line["type"] for line in found if isinstance(line["type"], str)
     }
-    assert "I am Ann" in done.stdout
-    assert "Bob" not in done.stdout
+    assert "I am Ann" in done.out
+    assert "Bob" not in done.out
 
 
 def test_C1_user_delete_asks_first_and_deletes_all_of_one_user(data: Path, tmp_path: Path):
-    assert recto(data, "backup", str(tmp_path / "data"), "--data", "data").returncode == 0
-    asked = recto(tmp_path, "user", "delete", "bob", "--data", "data", asked="n\n")
-    assert asked.returncode == FAILED
-    assert "Delete every thread, run, call and file of 'bob', for ever?" in asked.stderr
-    assert recto(tmp_path, "user", "export", "bob", "--data", "data").stdout
+    assert recto(data, "backup", str(tmp_path / "data"), "--data", "data").code == 0
+    asked = recto(tmp_path, "user", "delete", "bob", "--data", "data", stdin="n\n")
+    assert asked.code == FAILED
+    assert "Delete every thread, run, call and file of 'bob', for ever?" in asked.err
+    assert recto(tmp_path, "user", "export", "bob", "--data", "data").out
     sure = recto(tmp_path, "user", "delete", "bob", "--data", "data", "--yes")
-    assert (sure.returncode, sure.stdout) == (
+    assert (sure.code, sure.out) == (
         0,
         "Deleted 2 threads, 0 files and 0 datasets; 0 runs were not over yet.\n",
     )
     gone = recto(tmp_path, "user", "export", "bob", "--data", "data")
-    assert (gone.returncode, gone.stdout) == (FAILED, "")
-    assert gone.stderr.startswith(
-        "recto user export: Nothing is kept of a user 'bob'. Users are named as in RECTO_API_K"
-    )
-    assert "I am Ann" in recto(tmp_path, "user", "export", "ann", "--data", "data").stdout
+    assert (gone.code, gone.out) == (FAILED, "")
+    assert gone.err.startswith("recto user export: Nothing is kept of a user 'bob'. Users are named as in RECTO_API_K")
+    assert "I am Ann" in recto(tmp_path, "user", "export", "ann", "--data", "data").out
 
 
 def test_C1_a_user_deleted_beside_a_server_is_gone_for_it_too(tmp_path: Path):
@@ -179,7 +146,7 @@ def test_C1_a_user_deleted_beside_a_server_is_gone_for_it_too(tmp_path: Path):
             task = start(server.url, ask("hi"))
             (asked,) = model.wait_requests(1)
             done = recto(tmp_path, "user", "delete", "local", "--data", "data", "--yes")
-            assert done.stdout == "Deleted 1 threads, 0 files and 0 datasets; 1 runs were not over yet.\n"
+            assert done.out == "Deleted 1 threads, 0 files and 0 datasets; 1 runs were not over yet.\n"
             assert request(server.url, "GET", f"{RUNS}/{task}").status == 404
             # Whoever worked on it finds out when it wants to keep its lease.
             assert asked.wait_disconnected(20)
@@ -189,31 +156,26 @@ def test_C1_a_user_deleted_beside_a_server_is_gone_for_it_too(tmp_path: Path):
 def test_S6_user_tier_gives_a_user_a_tier_that_a_server_tells_them(tmp_path: Path):
     with ServerProcess.serve(tmp_path / "data", KEYS) as server:
         done = recto(tmp_path, "user", "tier", "ann", "pro", "--data", "data")
-        assert (done.returncode, done.stdout, done.stderr) == (0, "User 'ann' has the tier 'pro'.\n", "")
+        assert (done.code, done.out, done.err) == (0, "User 'ann' has the tier 'pro'.\n", "")
         problem = [request(server.url, "GET", "/api/v1/profile", token=token).json["tier"] for token in (ANN, BOB)]
     assert problem == ["pro", "free"]
-    (line,) = lines(recto(tmp_path, "user", "export", "ann", "--data", "data").stdout)
+    (line,) = lines(recto(tmp_path, "user", "export", "ann", "--data", "data").out)
     assert (line["type"], line["tier"]) == ("profile", "pro")
     wrong = recto(tmp_path, "user", "tier", "ann", "Gold!", "--data", "data")
-    assert (wrong.returncode, wrong.stdout) == (WRONG_USE, "")
-    assert wrong.stderr.startswith("recto user tier: tier: must be 1 to 32 lower-case letters")
+    assert (wrong.code, wrong.out) == (WRONG_USE, "")
+    assert wrong.err.startswith("recto user tier: tier: must be 1 to 32 lower-case letters")
     for name in ("", os.fsdecode(b"\xff")):
         nobody = recto(tmp_path, "user", "tier", name, "pro", "--data", "data")
-        assert (nobody.returncode, nobody.stdout) == (WRONG_USE, "")
-        assert nobody.stderr.startswith("recto user tier: user: must be a name of 1 to 256 characters of Unicode")
-
-
-def test_S6_the_help_of_user_tier_says_what_a_tier_is_and_what_nobody_gave_is(tmp_path: Path):
-    problem = " ".join(recto(tmp_path, "user", "tier", "--help").stdout.split())
-    assert "1 to 32 of a-z, 0-9, `_` and `-`. Who was given none has `free`. [required]" in problem
+        assert (nobody.code, nobody.out) == (WRONG_USE, "")
+        assert nobody.err.startswith("recto user tier: user: must be a name of 1 to 256 characters of Unicode")
 
 
 @pytest.mark.parametrize("command", ["export", "delete", "tier"])
 def test_C1_a_folder_without_a_database_is_told_and_stays_empty(tmp_path: Path, command: str):
     more = {"export": [], "delete": ["--yes"], "tier": ["pro"]}[command]
     done = recto(tmp_path, "user", command, "ann", *more)
-    assert done.returncode == WRONG_USE
-    assert done.stderr.startswith(f"recto user {command}: Setting data is 'recto-data/recto.db'")
+    assert done.code == WRONG_USE
+    assert done.err.startswith(f"recto user {command}: Setting data is 'recto-data/recto.db'")
     assert not list(tmp_path.iterdir())
 
 
@@ -244,8 +206,8 @@ def test_C1_a_backup_has_the_files_and_a_second_one_into_the_same_folder_is_refu
         upload(server.url, "two.txt", b"second")
         (data / "files" / "incoming" / new_id()).write_bytes(b"not whole yet")
         made = recto(tmp_path, "backup", str(copy), "--data", str(data))
-    assert (made.returncode, made.stderr) == (0, "")
-    assert made.stdout.startswith(f"Copied to {copy} with 2 files. ")
+    assert (made.code, made.err) == (0, "")
+    assert made.out.startswith(f"Copied to {copy} with 2 files. ")
     assert blobs(copy) == [b"first", b"second"]
     assert all(path.stat().st_mode & 0o077 == 0 for path in (copy / "files").rglob("*"))
     with ServerProcess.serve(copy, {}) as server:
@@ -254,7 +216,7 @@ def test_C1_a_backup_has_the_files_and_a_second_one_into_the_same_folder_is_refu
         urls = [str(row["url"]) for row in rows if isinstance(row, dict)]
         bodies = [request(server.url, "GET", url.removeprefix(server.url)).body for url in urls]
         assert sorted(bodies) == [b"first", b"second"]
-    assert recto(tmp_path, "backup", str(copy), "--data", str(data)).returncode == WRONG_USE
+    assert recto(tmp_path, "backup", str(copy), "--data", str(data)).code == WRONG_USE
 
 
 def test_C1_a_deleted_user_leaves_no_bytes_and_takes_none_of_others(tmp_path: Path):
@@ -266,7 +228,7 @@ def test_C1_a_deleted_user_leaves_no_bytes_and_takes_none_of_others(tmp_path: Pa
         upload(server.url, "ours too.txt", b"ours", bob)
     assert blobs(tmp_path / "data") == [b"only mine", b"ours", b"ours"]
     done = recto(tmp_path, "user", "delete", "ann", "--yes", "--data", "data")
-    assert (done.returncode, done.stdout) == (
+    assert (done.code, done.out) == (
         0,
         "Deleted 0 threads, 2 files and 0 datasets; 0 runs were not over yet.\n",
     )
@@ -277,7 +239,7 @@ def test_C1_a_user_deleted_beside_a_server_takes_nothing_of_an_upload_on_its_way
     with ServerProcess.serve(tmp_path / "data", {}) as server:
         staged = tmp_path / "data" / "files" / "incoming" / new_id()
         staged.write_bytes(b"half of a file")
-        assert recto(tmp_path, "user", "delete", "nobody", "--yes", "--data", "data").returncode == 0
+        assert recto(tmp_path, "user", "delete", "nobody", "--yes", "--data", "data").code == 0
         assert staged.exists()
         assert server.stop() == 0
     with ServerProcess.serve(tmp_path / "data", {}):
@@ -294,7 +256,7 @@ def test_C1_workspaces_of_a_deleted_user_are_gone_and_those_of_others_stay(tmp_p
             threads[token].mkdir(parents=True)
             (threads[token] / "plan.txt").write_text("secret")
         assert server.stop() == 0
-    assert recto(tmp_path, "user", "delete", "ann", "--yes", "--data", "data").returncode == 0
+    assert recto(tmp_path, "user", "delete", "ann", "--yes", "--data", "data").code == 0
     assert (threads[ANN].exists(), threads[BOB].exists()) == (False, True)
 
 
@@ -305,13 +267,13 @@ def test_C1_a_new_key_signs_and_urls_of_the_one_before_stay_good_until_the_next(
     data = tmp_path / "data"
     with ServerProcess.serve(data, {}) as server:
         place = upload(server.url, "one.txt", b"first").removeprefix(server.url)
-    for status in (200, 404):
-        changed = recto(tmp_path, "keys", "rotate", "--data", str(data))
-        assert changed.returncode == 0
-        assert changed.stdout.startswith("Key ")
+    for rotate, status in ((recto_process, 200), (recto, 404)):
+        changed = rotate(tmp_path, "keys", "rotate", "--data", str(data))
+        assert changed.code == 0
+        assert changed.out.startswith("Key ")
         with ServerProcess.serve(data, {}) as server:
             assert request(server.url, "GET", place, token=None).status == status
-            assert changed.stdout.split()[1] in upload(server.url, "two.txt", b"second")
+            assert changed.out.split()[1] in upload(server.url, "two.txt", b"second")
     assert (data / "signing-keys").stat().st_mode & 0o077 == 0
 
 
@@ -326,7 +288,7 @@ def test_C1_keys_that_cannot_be_changed_here_are_left_alone(
     tmp_path: Path, words: tuple[str, ...], environment: dict[str, str], problem: str
 ):
     done = recto(tmp_path, "keys", "rotate", *words, **environment)
-    assert done.returncode == WRONG_USE
-    assert problem in done.stderr
-    assert "0123456789abcdef" not in done.stderr
+    assert done.code == WRONG_USE
+    assert problem in done.err
+    assert "0123456789abcdef" not in done.err
     assert list(tmp_path.iterdir()) == []

@@ -1,14 +1,12 @@
-"""`recto replay` as people run it: a real process, real files, real exit codes."""
+"""`recto replay`: what it prints of one session and of several, its options, and what it refuses."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from tests.cli.in_process import Done, recto, recto_process
 from tests.long_session import Known, sessions
 
 pytestmark = pytest.mark.full
@@ -18,11 +16,9 @@ MODEL = "anthropic:claude-opus-4-5"
 TINY = f'{{"model": "{MODEL.partition(":")[2]}", "system": "", "messages": [{{"role": "assistant", "content": "hi"}}]}}'
 
 
-def run(*args: str, code: int = 0, stdin: bytes = b"", cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
-    command = [str(Path(sys.executable).with_name("recto")), "replay", *args]
-    narrow = os.environ | {"COLUMNS": "80", "NO_COLOR": "1"}
-    done = subprocess.run(command, input=stdin, capture_output=True, timeout=60, check=False, env=narrow, cwd=cwd)
-    assert done.returncode == code, done.stderr.decode()
+def run(folder: Path, *args: str, code: int = 0) -> Done:
+    done = recto(folder, "replay", *args, COLUMNS="80")
+    assert done.code == code, done.err
     return done
 
 
@@ -34,24 +30,24 @@ def write(folder: Path, known: Known) -> str:
 def test_C1_a_session_is_shown_under_every_policy_in_80_columns(tmp_path: Path):
     file = write(tmp_path, BY_NAME["pi"])
     before = (tmp_path / file).read_bytes()
-    done = run(file, cwd=tmp_path)
-    shown = done.stdout.decode()
+    done = recto_process(tmp_path, "replay", file, COLUMNS="80", NO_COLOR="1")
+    shown = done.out
     rows = [line.split() for line in shown.splitlines()]
     assert shown.startswith("A pi session, 527 messages, 221 calls of anthropic:claude-opus-4-5\n")
     assert [row[0] for row in rows[2:6]] == ["none", "eager", "clear", "cost"]
     assert "--cut plays it as its agent summarised it." in shown
     assert max(map(len, shown.splitlines())) <= 80
-    assert b"\x1b" not in done.stdout + done.stderr
-    assert done.stderr == b""
+    assert "\x1b" not in done.out
+    assert (done.code, done.err) == (0, "")
     assert (tmp_path / file).read_bytes() == before
 
 
 def test_C1_several_sessions_have_a_row_each_and_a_sum_and_a_bad_one_spoils_none(tmp_path: Path):
     files = [write(tmp_path, BY_NAME[name]) for name in ("pi", "claude-code", "codex")]
     (tmp_path / "notes.json").write_text("# Notes")
-    done = run(".", "--json", "--model", MODEL, code=1, cwd=tmp_path)
-    assert done.stderr == b"recto replay: notes.json: it cannot be read as JSON: it breaks at column 1\n"
-    found = json.loads(done.stdout)
+    done = run(tmp_path, ".", "--json", "--model", MODEL, code=1)
+    assert done.err == "recto replay: notes.json: it cannot be read as JSON: it breaks at column 1\n"
+    found = json.loads(done.out)
     assert [session["name"] for session in found["sessions"]] == sorted(files)
     assert found["problems"] == ["notes.json: it cannot be read as JSON: it breaks at column 1"]
     for name, policy in found["sum"].items():
@@ -59,36 +55,23 @@ def test_C1_several_sessions_have_a_row_each_and_a_sum_and_a_bad_one_spoils_none
         assert policy["price"] == pytest.approx(sum(part["price"] for part in parts))
         assert policy["input"] == sum(part["input"] for part in parts)
         assert policy["worst"] == max(part["worst"] for part in parts)
-    shown = run(*files, "--model", MODEL, "--policy", "cost", cwd=tmp_path).stdout.decode().splitlines()
+    shown = run(tmp_path, *files, "--model", MODEL, "--policy", "cost").out.splitlines()
     assert [line.split()[0] for line in shown[1:4]] == files
     assert shown[4].startswith("3 sessions, ")
     assert [line.split()[0] for line in shown[6:8]] == ["none", "cost"]
     assert max(map(len, shown)) <= 80
 
 
-def test_a_session_whose_model_is_not_known_is_told_and_the_others_are_printed(tmp_path: Path):
-    files = [write(tmp_path, BY_NAME[name]) for name in ("codex", "pi")]
-    done = run(*files, code=1, cwd=tmp_path)
-    said = "codex.jsonl: it names no model; name a model with --model, such as openai:gpt-5, or a list with --prices"
-    assert done.stderr.decode() == f"recto replay: {said}\n"
-    assert done.stdout.startswith(b"A pi session, ")
-
-
-def test_prices_and_the_window_are_taken_from_the_command_line(tmp_path: Path):
+def test_prices_the_window_and_a_picture_are_taken_from_the_command_line(tmp_path: Path):
     file = write(tmp_path, BY_NAME["pi"])
     prices = 'currency = "EUR"\nas_of = 2026-01-31\n[[prices]]\nmodels = ["*"]\ninput = 1\noutput = 0\n'
     (tmp_path / "prices.toml").write_text(prices)
-    asked = ("--prices", "prices.toml", "--policy", "none", "--window", "30000", "--json")
-    found = json.loads(run(file, *asked, cwd=tmp_path).stdout)
+    asked = ("--plot", "replay.svg", "--prices", "prices.toml", "--policy", "none", "--window", "30000", "--json")
+    found = json.loads(run(tmp_path, file, *asked).out)
     none = found["sessions"][0]["policies"]["none"]
     assert (found["currency"], found["window"]) == ("EUR", 30_000)
     assert none["price"] == pytest.approx(none["input"] / 1_000_000)
     assert 0 < none["full_at"] < found["sessions"][0]["calls"]
-
-
-def test_a_picture_is_written_and_standard_input_is_read(tmp_path: Path):
-    done = run("-", "--plot", "replay.svg", stdin=BY_NAME["pi"].data, cwd=tmp_path)
-    assert done.stdout.startswith(b"A pi session, ")
     drawn = ElementTree.fromstring((tmp_path / "replay.svg").read_text(encoding="utf-8"))
     assert drawn.tag == "{http://www.w3.org/2000/svg}svg"
 
@@ -108,10 +91,4 @@ def test_a_picture_is_written_and_standard_input_is_read(tmp_path: Path):
 def test_C1_wrong_use_is_one_line_that_says_what_to_do(args: tuple[str, ...], code: int, problem: str, tmp_path: Path):
     (tmp_path / "s.jsonl").write_text(TINY)
     (tmp_path / "empty").mkdir()
-    assert problem in run(*args, code=code, cwd=tmp_path).stderr.decode()
-
-
-def test_help_names_every_option_and_the_exit_codes():
-    shown = run("--help").stdout.decode()
-    options = ("--prices", "--policy", "--model", "--window", "--cache-minutes", "--clear-over", "--clear-keep")
-    assert all(option in shown for option in (*options, "--cut", "--json", "--plot", "Exit codes: 0 done"))
+    assert problem in run(tmp_path, *args, code=code).err

@@ -1,12 +1,7 @@
 """C1, C2: for whoever runs a server: settings checked and shown, a start on each change, logs without secrets."""
 
-import os
 import signal
 import socket
-import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,32 +14,15 @@ from recto.models.choose import PROVIDERS
 from recto.testing.client import RUNS, ask, request, run
 from recto.testing.model_server import ModelServer, failure
 from recto.testing.process import ServerProcess, free_port
+from tests.cli.in_process import WRONG_USE, Done, recto
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.full
 
-WRONG_USE = 2
-SOON = 40.0
 
-
-def check(folder: Path, *flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def check(folder: Path, *flags: str, **environment: str) -> Done:
     """`recto serve --check` in a folder of its own."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("RECTO_", "OPENAI_", "ANTHR"))}
-    return subprocess.run(
-        [sys.executable, "-m", "recto", "serve", "--check", *flags],
-        cwd=folder,
-        env={**clean, **environment},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
-def wait_until(is_so: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + SOON
-    while not is_so():
-        assert time.monotonic() < until, f"waited too long for {what}"
-        time.sleep(0.02)
+    return recto(folder, "serve", "--check", *flags, **environment)
 
 
 def an_agent(folder: Path, description: str) -> None:
@@ -57,8 +35,8 @@ def an_agent(folder: Path, description: str) -> None:
 
 def test_C2_check_prints_every_setting_and_makes_nothing(tmp_path: Path):
     done = check(tmp_path, "--port", "9999")
-    assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
     shown = {line.split(" = ")[0] for line in lines}
     assert SETTINGS.keys() <= shown
     assert {f"limits.{name}" for name in Limits.model_fields} <= shown
@@ -89,10 +67,10 @@ def test_C2_check_prints_every_setting_and_makes_nothing(tmp_path: Path):
 )
 def test_C2_check_shows_that_a_secret_is_set_and_not_what_it_is(tmp_path: Path, environment: dict[str, str]):
     done = check(tmp_path, **environment)
-    assert done.returncode == 0, done.stderr
-    assert "kept-secret" not in done.stdout + done.stderr
+    assert done.code == 0, done.err
+    assert "kept-secret" not in done.out + done.err
     for name in environment.keys() - {"RECTO_MODEL"}:
-        shown = next(line for line in done.stdout.splitlines() if line.split(" = ")[0] in (name, name[6:].lower()))
+        shown = next(line for line in done.out.splitlines() if line.split(" = ")[0] in (name, name[6:].lower()))
         assert shown.endswith("(set, not shown)") or "(hidden)@" in shown
 
 
@@ -109,10 +87,10 @@ def test_C2_check_refuses_what_would_keep_the_server_from_starting(
     tmp_path: Path, environment: dict[str, str], word: str
 ):
     done = check(tmp_path, **environment)
-    assert (done.returncode, done.stdout) == (WRONG_USE, "")
-    assert done.stderr.startswith("recto serve: Setting ")
-    assert done.stderr.count("\n") == 1
-    assert word in done.stderr
+    assert (done.code, done.out) == (WRONG_USE, "")
+    assert done.err.startswith("recto serve: Setting ")
+    assert done.err.count("\n") == 1
+    assert word in done.err
 
 
 @pytest.mark.parametrize("level", ["warning", "error"])
@@ -120,9 +98,9 @@ def test_C2_check_tells_of_agents_that_cannot_work_and_lists_those_that_can(tmp_
     an_agent(tmp_path / "agents" / "good", "fine")
     an_agent(tmp_path / "agents" / "bad", "[unfinished")
     done = check(tmp_path, "--agents", "agents", RECTO_LOG_LEVEL=level)
-    assert done.returncode == 0
-    assert "bad/AGENT.md" in done.stderr
-    assert "agents: chat, coder, coder-zh, docs, vibe, vibe-en, good" in done.stdout.splitlines()
+    assert done.code == 0
+    assert "bad/AGENT.md" in done.err
+    assert "agents: chat, coder, coder-zh, docs, vibe, vibe-en, good" in done.out.splitlines()
 
 
 # Starting again
@@ -136,11 +114,7 @@ def is_alive(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_C1_reload_starts_again_on_a_change_survives_a_broken_one_and_leaves_nobody_behind(
-    tmp_path: Path, number: signal.Signals
-):
+def test_C1_reload_starts_again_on_a_change_survives_a_broken_one_and_leaves_nobody_behind(tmp_path: Path):
     agent, port = tmp_path / "agents" / "helper", free_port()
     an_agent(agent, "as it was")
     flags = ["--port", str(port), "--data", str(tmp_path / "data"), "--agents", str(tmp_path / "agents"), "--reload"]
@@ -152,33 +126,20 @@ def test_C1_reload_starts_again_on_a_change_survives_a_broken_one_and_leaves_nob
             except OSError:
                 return False
 
-        wait_until(lambda: describes("as it was"), "the first start")
+        wait_for(lambda: describes("as it was"), "the first start")
         (first,) = children(server.pid)
         an_agent(agent, "as it is now")
-        wait_until(lambda: describes("as it is now"), "the change")
+        wait_for(lambda: describes("as it is now"), "the change")
         assert not is_alive(first)
         an_agent(agent, "[unfinished")
-        wait_until(lambda: "It ended with code 2; the next change starts it again." in server.output, "its end")
+        wait_for(lambda: "It ended with code 2; the next change starts it again." in server.output, "its end")
         an_agent(agent, "put right")
-        wait_until(lambda: describes("put right"), "the start after the broken one")
+        wait_for(lambda: describes("put right"), "the start after the broken one")
         (last,) = children(server.pid)
-        server.send(number)
-        assert server.wait(20) == 0
+        server.send(signal.SIGINT)
+        assert server.wait(60) == 0
         assert not is_alive(last)
         assert "Traceback" not in server.output
-
-
-def test_C1_reload_with_nothing_to_watch_is_refused(tmp_path: Path):
-    done = subprocess.run(
-        [sys.executable, "-m", "recto", "serve", "--reload"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == WRONG_USE
-    assert "nothing to watch" in done.stderr
 
 
 # Logs
@@ -223,7 +184,7 @@ def test_C2_what_is_no_http_is_told_in_a_line_like_all_others(tmp_path: Path):
             connection.sendall(b"this is no http\r\n\r\n")
             assert b"400" in connection.recv(1000)
         assert request(server.url, "GET", "/healthz").status == 200
-        wait_until(lambda: "what is no HTTP" in server.output, "the line")
+        wait_for(lambda: "what is no HTTP" in server.output, "the line")
         assert server.stop() == 0
         lines = [line for line in server.output.splitlines() if "HTTP" in line or "GET" in line]
     (line,) = [load_object(line) or {} for line in lines]

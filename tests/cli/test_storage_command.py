@@ -11,11 +11,11 @@ from recto.files.storage.blobs import LABEL, is_ours
 from recto.testing.client import request
 from recto.testing.process import NotStarted, ServerProcess, free_port
 from recto.testing.s3 import S3Server
-from tests.cli.test_data_commands import recto, upload
+from tests.cli.in_process import FAILED, WRONG_USE, recto, recto_process
+from tests.cli.test_data_commands import upload
 
 pytestmark = pytest.mark.full
 
-FAILED, WRONG_USE = 1, 2
 LONG_AGO = 7_200
 
 
@@ -37,14 +37,14 @@ def test_P9_a_restored_backup_does_not_start_on_the_storage_of_the_live_server_a
     settings = {"RECTO_STORAGE_URL": shared.as_uri()}
     with ServerProcess.serve(tmp_path / "live", settings) as live:
         upload(live.url, "monday.txt", b"monday")
-        assert recto(tmp_path, "backup", "monday", "--data", "live", **settings).returncode == 0
+        assert recto(tmp_path, "backup", "monday", "--data", "live", **settings).code == 0
         url = upload(live.url, "tuesday.txt", b"tuesday")
         grow_old(shared)
         with pytest.raises(NotStarted) as refused, ServerProcess.serve(tmp_path / "monday", settings):
             pass
         # Not by the way of a command either.
         deleted = recto(tmp_path, "user", "delete", "local", "--yes", "--data", "monday", **settings)
-        assert deleted.returncode == WRONG_USE
+        assert deleted.code == WRONG_USE
         assert request(live.url, "GET", url.removeprefix(live.url), token=None).body == b"tuesday"
     assert refused.value.code == WRONG_USE
     said = str(refused.value).partition(": ")[2]
@@ -63,9 +63,9 @@ def test_P9_two_data_folders_on_one_storage_until_the_second_adopts_it(tmp_path:
             upload(server.url, "a.txt", name.encode())
     with pytest.raises(NotStarted), ServerProcess.serve(tmp_path / "two", settings):
         pass
-    done = recto(tmp_path, "storage", "adopt", "--data", "two", **settings)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("The storage now belongs to the data folder two;")
+    done = recto_process(tmp_path, "storage", "adopt", "--data", "two", RECTO_STORAGE_URL=shared.as_uri())
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("The storage now belongs to the data folder two;")
     assert (load_object((shared / LABEL).read_bytes()) or {})["owner"] == (tmp_path / "two" / "node").read_text()
     with ServerProcess.serve(tmp_path / "two", settings) as server:
         assert request(server.url, "GET", "/readyz").status == 200
@@ -84,24 +84,17 @@ def test_C1_a_storage_that_is_down_stops_the_start_and_the_command_with_one_line
     assert str(refused.value).count("\n") == 1
     assert "The storage of files cannot be used" in str(refused.value)
     done = recto(tmp_path, "storage", "adopt", "--data", "data", **settings)
-    assert done.returncode == FAILED
-    assert done.stderr.startswith("recto storage adopt: The storage of files cannot be used")
-    assert done.stderr.count("\n") == 1
+    assert done.code == FAILED
+    assert done.err.startswith("recto storage adopt: The storage of files cannot be used")
+    assert done.err.count("\n") == 1
 
 
 def test_C1_adopting_without_a_database_or_beside_its_server_is_wrong_use(tmp_path: Path):
     none = recto(tmp_path, "storage", "adopt", "--data", "nowhere")
-    assert (none.returncode, none.stderr.count("\n")) == (WRONG_USE, 1)
-    assert "there is no database" in none.stderr
+    assert (none.code, none.err.count("\n")) == (WRONG_USE, 1)
+    assert "there is no database" in none.err
     assert list(tmp_path.iterdir()) == []
     with ServerProcess.serve(tmp_path / "data", {}):
         busy = recto(tmp_path, "storage", "adopt", "--data", "data")
-    assert (busy.returncode, busy.stderr.count("\n")) == (WRONG_USE, 1)
-    assert "another Recto is using it" in busy.stderr
-
-
-@pytest.mark.parametrize("words", [("storage", "--help"), ("storage", "adopt", "--help")])
-def test_C1_its_help_says_what_it_is_for(tmp_path: Path, words: tuple[str, ...]):
-    shown = recto(tmp_path, *words)
-    assert shown.returncode == 0
-    assert "storage of files" in shown.stdout or "files a storage holds" in shown.stdout
+    assert (busy.code, busy.err.count("\n")) == (WRONG_USE, 1)
+    assert "another Recto is using it" in busy.err
