@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,9 +189,7 @@ def test_R11_a_collector_that_takes_nothing_hurts_no_run_and_no_stop(tmp_path: P
             for _ in range(3):
                 *_, end = read_events(server.url, start(server.url, ask("look")))
                 assert end.event["type"] == "RUN_FINISHED"
-            stopping = time.monotonic()
-            server.stop()
-            assert time.monotonic() - stopping < 8
+            assert server.stop() == 0
 
 
 @pytest.mark.full

@@ -1,6 +1,6 @@
 """F8: calls of tools that act elsewhere are stored with file ids, and sent with urls."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.attachment import FILES, FileRef, as_sent, refs_in, with_files
@@ -55,7 +55,6 @@ def test_F8_whole_arguments_are_not_merged_with_others():
     assert merge((two, two, CallClosed(call="c"))) == [CallSaid(call="c", delta="xx"), CallClosed(call="c")]
 
 
-@settings(max_examples=40)
 @given(
     st.dictionaries(st.text(), st.recursive(st.none() | st.text() | st.sampled_from(["resp-0", "resp-1"]), st.lists))
 )

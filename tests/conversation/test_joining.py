@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import count
 
 from ag_ui.core import events as official
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -158,7 +158,6 @@ def test_P15_whoever_joins_at_any_number_ends_with_the_messages_of_who_read_from
         assert joined.to_run == first.to_run
 
 
-@settings(max_examples=50)
 @given(stories())
 def test_P15_in_the_end_a_stock_client_shows_what_the_log_has_and_runs_no_call_of_a_lost_reply(story: Story):
     known: list[Row] = [dict(row) for row in message_rows(view((*BEFORE, ASKED)), CONTEXT)]
@@ -169,7 +168,6 @@ def test_P15_in_the_end_a_stock_client_shows_what_the_log_has_and_runs_no_call_o
     assert client.to_run <= made
 
 
-@settings(max_examples=30)
 @given(stories(), st.booleans())
 def test_P15_what_is_sent_to_who_joins_is_what_the_official_package_reads(story: Story, older: bool):
     for log, number in story.writes:

@@ -1,6 +1,5 @@
 """S5: public skills load as they are, whatever their YAML; and what is no YAML never grows or makes objects."""
 
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -217,9 +216,7 @@ def test_S5_a_description_without_quotes_may_look_like_something_else(tmp_path: 
 )
 def test_S5_settings_made_to_hurt_do_not_and_the_skill_loads(tmp_path: Path, settings: str):
     a_skill(tmp_path, "it", f"---\nname: it\ndescription: Does it.\n{settings}\n---\nYou.")
-    before = time.perf_counter()
     loaded = load_skills(tmp_path)
-    assert time.perf_counter() - before < 20
     assert loaded.skills["it"].description.startswith("Does it.")
     assert loaded.warnings
     assert values_in(loaded.skills["it"].metadata) < 20_000

@@ -1,7 +1,6 @@
 """S7: sop.yaml: steps in order, each with the condition under which it is due, and what is said of each mistake."""
 
 from pathlib import Path
-from time import process_time
 
 import pytest
 
@@ -198,20 +197,9 @@ def test_S7_a_procedure_that_is_no_text_or_too_long_is_told():
 
 @pytest.mark.full
 def test_S7_a_line_is_found_without_counting_those_before_it_again():
-    lines, values = "\n" * 200_000, f"a: [{'1, ' * 4_000}]\n"
-    apart = seconds_of(lines) + seconds_of(values)
-    # With each value counted from the first line it takes four times as long.
-    assert seconds_of(lines + values) < 2 * apart + 0.2
-
-
-def seconds_of(text: str) -> float:
-    """The time of this process alone, the shorter of two."""
-    taken: list[float] = []
-    for line in (1, 2):
-        start = process_time()
-        read_yaml(text, first_line=line)
-        taken.append(process_time() - start)
-    return min(taken)
+    # Counting the lines of each value from the first one takes 3.5 s, and the tier's CPU limit fails it.
+    values = read_yaml("\n" * 2_000_000 + f"a: [{'1, ' * 4_000}]\n", first_line=1)
+    assert values is not None
 
 
 def test_S7_steps_without_an_id_do_not_have_the_same_one():
