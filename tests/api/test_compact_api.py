@@ -120,22 +120,6 @@ async def test_R13_three_tries_that_fail_change_nothing_and_the_run_says_so(serv
     assert isinstance((await server.log(thread))[-1], Compacted)
 
 
-async def test_R13_a_long_conversation_is_summarised_in_pieces_that_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    pieces = "summary: {tokens: 1000, summary_tokens: 100}\ncompact: {least: 1}"
-    async with in_process(tmp_path, monkeypatch, settings=pieces) as server:
-        thread = await talk(server, LONG, LONG, LONG, "And now?")
-        events = await compact(server, thread, *[Answer(text=f"SUMMARY {one}") for one in range(3)])
-        told = [one.event["content"] for one in events if one.event["type"] == "ACTIVITY_SNAPSHOT"]
-        told = cast("list[Mapping[str, Json]]", told)
-        assert [one["status"] for one in told] == [*["running" for _ in told[1:]], "ended"]
-        assert {(one["label"], one["total"], one["unit"]) for one in told} == {
-            ("compact", len(server.pages) - 4, "pieces")
-        }
-        assert len(server.pages) - 4 > 1
-
-
 async def test_P11_a_call_that_waits_for_the_client_still_does(server: InProcess):
     thread = await talk(server, LONG, LONG)
     body = ask("Pick one.", thread=thread, tools=[{"name": "pick", "description": "", "parameters": {}}])
@@ -191,19 +175,3 @@ async def test_S4_the_active_skill_survives(server: InProcess):
     assert after["skill"] == "tarot"
     shown = (await server.send("POST", f"{THREADS}/{thread}/preview", {})).json
     assert cast("Mapping[str, Json]", shown["manifest"])["skill"] == "tarot"
-
-
-@pytest.mark.parametrize(
-    ("body", "status", "detail"),
-    [
-        ({"runId": ""}, 422, "runId exceeds length limit"),
-        ({"runId": "x" * 129}, 422, "runId exceeds length limit"),
-        ({"runId": "a\0"}, 422, "runId: holds the character U+0000, which cannot be stored; take it out"),
-        ({"runId": 7}, 422, "body.runId: must be a string, is a number"),
-        ([], 422, "body: must be a JSON object"),
-    ],
-)
-async def test_P2_what_is_no_name_of_a_run_is_refused(server: InProcess, body: Json, status: int, detail: str):
-    thread = await talk(server, "Hi")
-    reply = await server.send("POST", f"{THREADS}/{thread}/compact", body)
-    assert (reply.status, reply.json["detail"]) == (status, detail)

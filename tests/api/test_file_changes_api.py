@@ -70,17 +70,6 @@ def test_R12_files_are_put_back_as_before_a_turn_and_that_is_taken_back(server: 
     assert sorted(path.name for path in (work / thread).iterdir()) == ["a.txt", "b"]
 
 
-def test_R12_a_turn_that_changed_nothing_stands_for_the_next_that_did(server: Scripted):
-    thread = new_id()
-    quiet = play(server, thread, ("look", {}))
-    assert (
-        request(server.url, "GET", f"{THREADS}/{thread}/files/changes?since={quiet}", token=server.token).status == 404
-    )
-    play(server, thread, put("a.txt", "one"))
-    assert changes(server, thread, quiet) == [("a.txt", "created")]
-    assert play(server, thread, ("look", {}))
-
-
 EITHER = "messageId: name either a message, by messageId, or a snapshot, and not both"
 PATHS = "paths: must be a list of up to 10,000 paths, each a string"
 REFUSED: list[tuple[Mapping[str, Json], int, str]] = [
@@ -129,16 +118,6 @@ def test_R12_a_fork_has_the_files_as_they_were_before_its_message(server: Script
     found = [{path.name: path.read_text() for path in (work / str(fork)).iterdir()} for fork in forks]
     assert found == [{"a.txt": "one"}, {"a.txt": "two", "b.txt": "three"}]
     assert (work / thread / "b.txt").exists()
-
-
-def test_R12_a_fork_goes_without_files_that_are_more_than_a_workspace_may_hold(server: Scripted, work: Path):
-    thread = new_id()
-    play(server, thread, put("a.txt", "one"))
-    with (work / thread / "sparse").open("wb") as file:
-        file.truncate(1_000_001)
-    forked = request(server.url, "POST", f"{THREADS}/{thread}/fork", {}, token=server.token)
-    assert forked.status in (200, 201)
-    assert not (work / str(forked.json["id"])).exists()
 
 
 def test_R12_in_a_shared_folder_a_fork_copies_nothing_and_files_are_put_back(

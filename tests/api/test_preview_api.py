@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -12,11 +11,8 @@ from sqlalchemy import create_engine, inspect, text
 
 from recto.conversation.json import Json, load_object
 from recto.ids import new_id
-from recto.store.threads.thread_rows import ThreadsQuery
 from recto.testing.client import RUNS, HttpReply
 from recto.testing.model_server import Answer, Call
-from recto.worker.log_cache import LogQuery
-from recto.worker.runtime import Runtime
 from tests.api.forms import FORM, file, form_of
 from tests.flow.in_process import InProcess, in_process
 
@@ -188,20 +184,6 @@ async def test_X1_a_file_that_would_have_to_be_stored_is_refused(tmp_path: Path,
         reply = await server.send("POST", f"{THREADS}/{new_id()}/preview", {"messages": [says([inline])]})
         assert (reply.status, "upload this one first" in str(reply.json["detail"])) == (422, True)
         assert everything(tmp_path) == before
-
-
-async def test_X1_what_is_remembered_of_a_thread_stays_as_it_was(server: InProcess):
-    thread = new_id()
-    await server.run("hello", NOTE, Answer(text="One."), thread=thread)
-    runtime: Runtime = cast("partial[object]", server.backend.preview).args[0]
-    row = (await server.backend.store.list_threads("local", ThreadsQuery())).threads[0]
-    query = LogQuery(thread=thread, last_seq=1, born=row.created)
-    kept = await runtime.log_cache.take(query)
-    remembered = [dict(entry.memo) for entry in kept.entries]
-    assert any(len(memo) > 1 for memo in remembered)
-    await look(server, thread, {"messages": [says("something else")]})
-    assert await runtime.log_cache.take(query) is kept
-    assert [entry.memo for entry in kept.entries] == remembered
 
 
 @pytest.mark.full

@@ -9,14 +9,10 @@ from ag_ui.core import events as official
 from pydantic import TypeAdapter
 
 from recto.conversation.json import Json, dump
-from recto.conversation.log import RolledBack, StateChanged
-from recto.conversation.messages import UserMessage
 from recto.ids import new_id
-from recto.store.ports import RunChange
 from recto.testing.client import RUNS, SentEvent, ask
 from recto.testing.model_server import Answer, Call
 from tests.flow.in_process import STREAM, InProcess, events_of, in_process, types_of
-from tests.stored_runs import WHO, an_admission
 
 THREADS = "/api/v1/agent/threads"
 PARSER: TypeAdapter[official.Event] = TypeAdapter(official.Event)
@@ -101,14 +97,6 @@ async def test_P1_a_state_that_was_sent_is_kept_told_and_read_by_tools(server: I
     assert await state_of(server, thread) == {"city": "Oslo"}
 
 
-async def test_P1_a_thread_without_a_state_has_nothing_told_of_it(server: InProcess):
-    thread = new_id()
-    events = [*await say(server, thread), *await say(server, thread, state={}), *await say(server, thread, state=None)]
-    assert told(events) == []
-    assert not [entry for entry in await server.log(thread) if isinstance(entry, StateChanged)]
-    assert await state_of(server, thread) is None
-
-
 async def test_P1_the_first_state_is_told_whole_and_the_next_run_begins_with_it(server: InProcess):
     thread = new_id()
     calls = (calling("put", path="/todo/-", value="x"),)
@@ -162,16 +150,3 @@ async def test_P1_what_a_client_changes_is_taken_over_in_a_turn_that_goes_on(ser
     events = events_of(await server.send("POST", RUNS, again, headers=STREAM))
     assert told(events) == [{"a": 2}]
     assert "TEXT_MESSAGE_START" in types_of(events)
-
-
-async def test_R12_rollback_and_fork_bring_the_state_of_then_back(server: InProcess):
-    thread = new_id()
-    await say(server, thread, state={"a": 1})
-    await say(server, thread, state={"a": 2})
-    users = [entry for entry in await server.log(thread) if isinstance(entry, UserMessage)]
-    forked = (await server.send("POST", f"{THREADS}/{thread}/fork", {"before": users[1].id})).json
-    assert forked["state"] == {"a": 1}
-    store = server.backend.store
-    run = (await store.admit(an_admission(thread=thread, owner="local"), WHO)).run
-    await store.record(run.lease, RunChange(entries=[RolledBack(id="back", to=users[1].id)]), server.backend.clock())
-    assert await state_of(server, thread) == {"a": 1}

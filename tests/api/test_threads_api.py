@@ -74,16 +74,6 @@ async def test_P17_a_thread_is_told_with_its_title_and_its_times_in_utc(api: Loc
     }
 
 
-async def test_P17_a_thread_at_work_names_its_run(api: LocalApi):
-    lease = await begin(api, "r1")
-    assert (await api.ask("GET", f"{THREADS}/{ONE}")).json["activeRun"] == lease.run
-    listed, looked_at = await api.ask("GET", THREADS), await api.ask("GET", f"{THREADS}/{ONE}")
-    nothing: dict[str, Json] = {"pendingCalls": [], "interrupts": [], "queued": [], "canUndo": False, "state": None}
-    nothing["agreed"] = []
-    assert [{**row, **nothing} for row in listed.rows("threads")] == [looked_at.json]
-    assert listed.json["next"] is None
-
-
 async def test_P11_a_waiting_thread_tells_the_calls_that_are_the_clients_to_answer(api: LocalApi):
     await talk(api, said("m1"), ASKED, ANSWERED, outcome="waiting")
     calls = (await api.ask("GET", f"{THREADS}/{ONE}")).json["pendingCalls"]

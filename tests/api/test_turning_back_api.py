@@ -75,21 +75,6 @@ async def test_R12_a_rollback_answers_with_the_words_to_edit_and_they_are_gone_f
     assert [words.splitlines()[-1] for words in page[1:]] == ["One", "Well.", "Two, but better"]
 
 
-async def test_R12_an_undo_brings_back_what_was_hidden_and_hides_what_was_said_since(server: InProcess):
-    thread = new_id()
-    await say(server, thread, "One", "m1")
-    await say(server, thread, "Two", "m2")
-    before = await ids(server, thread)
-    await post(server, thread, "rollback", {"messageId": "m2"})
-    await say(server, thread, "Otherwise", "m3")
-    undone = (await post(server, thread, "undo")).json
-    assert (undone["count"], undone["messageIds"], undone["canUndo"]) == (2, before[2:], False)
-    assert await ids(server, thread) == before
-    await say(server, thread, "Three")
-    assert "Otherwise" not in str(server.pages[-1])
-    assert "Two" in str(server.pages[-1])
-
-
 async def test_P3_the_newest_message_under_a_clients_own_id_is_rolled_back_to(server: InProcess):
     thread = new_id()
     await say(server, thread, "One", "msg-001")

@@ -21,10 +21,10 @@ from recto.client import (
     RequestRefused,
     TurnFailed,
 )
-from recto.errors import SettingsError, ToolError, WireError
+from recto.errors import SettingsError, ToolError
 from recto.testing.client import TOKEN, ask, read_events, request, start
 from recto.testing.model_server import Answer, Call, failure
-from tests.client.faulty_way import Fault, answer, faulty_way
+from tests.client.faulty_way import Fault, faulty_way
 from tests.client.talking import PAGE_BYTES, SOON, TURNS, Kind, Talking, answer_of, events_of, words_of
 
 LETTER = Answer(calls=(Call(name="send", arguments='{"to": "Bob"}'),))
@@ -218,16 +218,6 @@ def test_calls_that_wait_are_answered_where_their_question_is_pages_before_the_e
     assert page["next"]
     assert answer_of(served.client(kind, thread=first.thread, tools=[colour]).resume()) == "Blue."
     assert served.pages(before)[2][-1]["content"] == "blue"
-
-
-def test_results_of_a_thread_without_any_words_of_a_user_are_told_to_have_no_place(served: Talking, kind: Kind):
-    waiting = answer(200, body='{"pendingCalls": [{"id": "c1", "name": "colour", "arguments": "{}"}]}')
-    said = answer(200, body='{"messages": [{"id": "a1", "role": "assistant"}], "next": null}')
-    with (
-        faulty_way(served.server.url, [waiting, waiting, said]) as url,
-        pytest.raises(WireError, match="there is no user message in view that results could follow"),
-    ):
-        answer_of(served.client(kind, url=url, tools=[colour]).resume())
 
 
 # Cancel
