@@ -1,11 +1,11 @@
 """A document for tests that is read as it is asked for: one element more each time somebody waits."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from recto.conversation.document import Element, Excerpt, Extent, Selection, Unit, text_of
 from recto.errors import FileRefused
+from tests.waiting import settle
 
 
 @dataclass(kw_only=True)
@@ -84,7 +84,7 @@ class Growing:
         self.asked.append(what)
 
     async def _more(self) -> bool:
-        await asyncio.sleep(0)
+        await settle(1)
         if self.read == len(self.given):
             return False
         self.read += 1

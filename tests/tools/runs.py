@@ -16,11 +16,11 @@ def context(zone: tzinfo = UTC, now: datetime = NOON) -> ToolContext:
 
 def act(function: Function, arguments: str = "{}") -> ToolResult:
     """What the function answers as a tool."""
-    return asyncio.run(act_async(function, arguments))
 
+    async def acting() -> ToolResult:
+        return await tool_from(function).act(arguments, context())
 
-async def act_async(function: Function, arguments: str = "{}") -> ToolResult:
-    return await tool_from(function).act(arguments, context())
+    return asyncio.run(acting())
 
 
 def text_of(result: ToolResult) -> str:

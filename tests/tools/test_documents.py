@@ -17,6 +17,7 @@ from recto.tools.ports import Document, Progress, report_nothing
 from tests.tools.files_at_hand import AtHand, a_file, at_hand
 from tests.tools.growing_document import Growing, in_pages
 from tests.tools.runs import context
+from tests.waiting import settle
 
 
 async def told_of(
@@ -60,8 +61,7 @@ async def test_F5_the_end_is_told_of_a_document_that_failed_too():
 
     class Late(AtHand):
         async def document(self, file: InputFile) -> Document:
-            for _ in range(3):
-                await asyncio.sleep(0)
+            await settle(3)
             return await super().document(file)
 
     problem: list[Progress] = []
@@ -78,8 +78,7 @@ async def test_F5_after_the_answer_nothing_more_is_told():
     given = replace(context(), files=at_hand(a=in_pages("one", "two")), report=problem.append)
     await show_documents([DocumentRequest(id="a", file=a_file("a"))], WantedPart(), given, 0)
     before = len(problem)
-    for _ in range(5):
-        await asyncio.sleep(0)
+    await settle()
     assert len(problem) == before > 0
 
 
@@ -108,16 +107,10 @@ def gated(count: int) -> tuple[Gated, list[InputFile]]:
     return Gated(turns=[documents], holds={one.id: b"x" * place for place, one in enumerate(documents)}), documents
 
 
-async def settled() -> None:
-    """Let everybody come to where they wait."""
-    for _ in range(50):
-        await asyncio.sleep(0)
-
-
 async def test_F5_documents_are_read_at_once_but_not_all_and_answered_in_order():
     files, documents = gated(AT_ONCE + 2)
     reading = asyncio.create_task(read_each(documents, length_of, files, report_nothing))
-    await settled()
+    await settle(50)
     assert files.opened == [one.id for one in documents[:AT_ONCE]]
     files.gate.set()
     assert await reading == list(range(AT_ONCE + 2))
@@ -126,12 +119,12 @@ async def test_F5_documents_are_read_at_once_but_not_all_and_answered_in_order()
 async def test_F5_who_stops_waiting_ends_all_reading():
     files, documents = gated(3)
     reading = asyncio.create_task(read_each(documents, length_of, files, report_nothing))
-    await settled()
+    await settle(50)
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
     files.gate.set()
-    await settled()
+    await settle(50)
     assert files.closed == []
 
 

@@ -1,6 +1,5 @@
 """A typed function becomes a tool: schema, arguments, answers, failures."""
 
-import asyncio
 import logging
 import re
 import threading
@@ -22,7 +21,7 @@ from recto.errors import SettingsError, ToolError
 from recto.tools.function import Function, tool_from
 from recto.tools.mark import Mark, mark_of, tool
 from recto.tools.ports import ToolContext, ToolResult
-from tests.tools.runs import act, act_async, text_of
+from tests.tools.runs import act, text_of
 
 
 class Unit(Enum):
@@ -69,10 +68,6 @@ def test_a_function_is_offered_with_its_name_docstring_and_schema():
         '"unit":{"default":"celsius","enum":["celsius","kelvin"],"type":"string"}},'
         '"required":["city"],"type":"object"}'
     )
-
-
-def test_the_schema_is_the_same_each_time():
-    assert tool_from(weather).offer == tool_from(weather).offer
 
 
 def test_a_function_without_parameters_and_words_is_a_tool_too():
@@ -327,20 +322,6 @@ def test_an_answer_without_a_form_in_json_is_a_failure():
         return object()
 
     assert act(look).error == "failed"
-
-
-def test_a_cancel_passes_through():
-    async def sleep() -> None:
-        await asyncio.sleep(60)
-
-    async def cancelled() -> None:
-        task = asyncio.create_task(act_async(sleep))
-        await asyncio.sleep(0.01)
-        task.cancel()
-        await task
-
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(cancelled())
 
 
 # Functions that cannot be tools

@@ -27,6 +27,7 @@ from recto.tools.workspace.ripgrep import (
 )
 from recto.tools.workspace.workspaces import Workspace
 from tests.tools.runs import context, text_of
+from tests.waiting import wait_until
 
 FILES: Mapping[str, bytes] = {
     "src/app.py": b"import os\n\ndef main():\n    return os.name\n",
@@ -278,8 +279,7 @@ def test_R15_a_search_that_is_stopped_ends_its_process(tmp_path: Path):
 
     async def stop_it() -> SearchResult:
         running = asyncio.create_task(asyncio.to_thread(stuck.run, shown=1, counted=1))
-        while not stuck.is_running:
-            await asyncio.sleep(0.01)
+        await wait_until(lambda: stuck.is_running)
         stuck.stop()
         return await running
 

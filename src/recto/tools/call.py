@@ -32,10 +32,11 @@ _left: set[Acting] = set()
 
 @dataclass(frozen=True, kw_only=True)
 class ToolLimits:
-    """How long a tool may take, and how much it may answer."""
+    """How long a tool may take, how much it may answer, and how long it may clean up once it is cancelled."""
 
     seconds: float = LIMIT_SECONDS
     characters: int = LIMIT_CHARACTERS
+    cleaning_seconds: float = CLEANING_SECONDS
 
 
 LIMITS = ToolLimits()
@@ -54,7 +55,7 @@ async def call_tool(
     """
     tool = tools.get(call.name)
     bounded = replace(context, characters=max(limits.characters, LEAST_CHARACTERS), seconds=limits.seconds)
-    result = _unknown(call.name, tools, others) if tool is None else await _act(tool, call, bounded, limits.seconds)
+    result = _unknown(call.name, tools, others) if tool is None else await _act(tool, call, bounded, limits)
     return bound(result, limit_characters=limits.characters)
 
 
@@ -69,29 +70,30 @@ def _unknown(name: str, tools: Mapping[str, Tool], others: Collection[str]) -> T
     )
 
 
-async def _act(tool: Tool, call: ToolCall, context: ToolContext, seconds: float) -> ToolResult:
+async def _act(tool: Tool, call: ToolCall, context: ToolContext, limits: ToolLimits) -> ToolResult:
     async def acting() -> ToolResult:
         return await tool.act(call.arguments, context)
 
     # A task of its own: a tool may swallow the cancel, and whoever waits for it must not be held up by that.
     task = asyncio.create_task(catch_tool_errors(tool.name, acting()))
     try:
-        ended, _ = await asyncio.wait((task,), timeout=seconds)
+        ended, _ = await asyncio.wait((task,), timeout=limits.seconds)
     finally:
-        await _cancel(tool.name, task)
+        await _cancel(tool.name, task, limits.cleaning_seconds)
     if not ended:
-        text = f"{tool.name} took longer than {seconds:g} seconds and was stopped. It may have done part of its work."
+        text = f"{tool.name} took longer than {limits.seconds:g} seconds and was stopped."
+        text = f"{text} It may have done part of its work."
         return text_result(f"{text} Look at what is there before trying again, and ask for less.", TIMEOUT)
     return text_result(f"{tool.name} failed: it cancelled itself.", FAILED) if task.cancelled() else task.result()
 
 
-async def _cancel(name: str, acting: Acting) -> None:
+async def _cancel(name: str, acting: Acting, seconds: float) -> None:
     """Cancel a tool that is still at work, and wait until it has ended or its moment is over."""
     if acting.done():
         return
     acting.cancel()
     try:
-        await asyncio.wait((acting,), timeout=CLEANING_SECONDS)
+        await asyncio.wait((acting,), timeout=seconds)
     finally:
         if not acting.done():
             _abandon(name, acting)

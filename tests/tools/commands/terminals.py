@@ -1,6 +1,5 @@
 """What the tests of commands share: a terminal on a folder, and calls of its two tools carried out to their end."""
 
-import asyncio
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -20,6 +19,7 @@ from recto.tools.function import tool_from
 from recto.tools.ports import Progress, ToolContext
 from recto.tools.workspace.workspaces import Workspace
 from tests.tools.runs import context
+from tests.waiting import wait_until
 
 EXECUTE, JOBS = tool_from(terminal_execute), tool_from(terminal_jobs)
 
@@ -58,13 +58,12 @@ class Console:
         text = "".join(part.text for part in result.parts if isinstance(part, Text))
         return cast("dict[str, Json]", json.loads(text)) if result.error is None else {"error": text}
 
-    async def job(self, id: Json, state: str) -> dict[str, Json]:
-        """A job as it is once it is in this state."""
-        while True:
-            told = await self.jobs("look", id)
-            if told["state"] == state:
-                return told
-            await asyncio.sleep(0.02)
+    async def ended(self, id: Json) -> dict[str, Json]:
+        """A job as it is once it has ended."""
+        jobs = self.terminal.jobs(self.context.owner, self.context.thread)
+        [job] = [one for one in jobs if one.id == id]
+        await wait_until(lambda: job.ending)
+        return await self.jobs("look", id)
 
 
 def console(

@@ -6,7 +6,6 @@ import socket
 import stat
 import subprocess
 import threading
-import time
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,14 +140,13 @@ def filled(command: str, place: Place) -> str:
 
 async def got_out(place: Place, command: str) -> list[str]:
     """What came of a way out: what was read, changed, ended or left."""
-    before, began = tree(place.outside), time.monotonic()
+    before = tree(place.outside)
     told = await place.console.say(filled(command, place), timeout=SECONDS * 1_000)
-    took = time.monotonic() - began
     await none_left(LEFT)
     modes = [path.lstat().st_mode for path in place.console.folder.rglob("*") if not path.is_symlink()]
     found = {
         f"it was read: {told}": SECRET in told or OUT in told,
-        f"it took {took} seconds: {told}": took > SECONDS - 1,
+        f"it took too long: {told}": "it took longer than" in told,
         "something outside is not what it was": tree(place.outside) != before,
         "a process outside was ended": place.victim.poll() is not None,
         "a program that acts as its owner was left": any(mode & (stat.S_ISUID | stat.S_ISGID) for mode in modes),

@@ -1,7 +1,5 @@
 """R15: commands in the background: started, looked at and ended by their thread, gone with it and with the server."""
 
-import asyncio
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -14,6 +12,7 @@ from recto.tools.commands.running_command import Ending
 from recto.tools.commands.terminal import JOBS_KNOWN, Order
 from tests.tools.commands.terminals import Console, console
 from tests.tools.commands.test_terminal_execute import none_left
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -22,9 +21,7 @@ def made(tmp_path: Path) -> Console:
 
 
 async def test_R15_a_job_answers_at_once_and_can_be_looked_at_and_ended(made: Console):
-    began = time.monotonic()
     told = await made.execute("echo begun; sleep 71.5; echo never", background=True)
-    assert time.monotonic() - began < 2
     assert told == {"stdout": "begun\n", "stderr": "", "job": "job-1", "output": ".recto/output/job-1.txt"}
     looked = await made.jobs("look", "job-1")
     assert (looked["state"], looked["newest"]) == ("running", "begun\n")
@@ -44,7 +41,7 @@ async def test_R15_a_job_that_ends_by_itself_is_told_with_its_code_and_its_outpu
     told = await made.execute("no-such-program", background=True)
     assert (told["exitCode"], "not found" in str(told["stderr"])) == (127, True)
     started = await made.execute("sleep 0.5; seq 1 3; echo oh >&2; exit 5", background=True)
-    ended = await made.job(started["job"], "ended")
+    ended = await made.ended(started["job"])
     assert (ended["exitCode"], ended["newest"]) == (5, "1\n2\n3\noh\n")
     assert (made.folder / str(ended["output"])).read_text() == ended["newest"]
 
@@ -53,7 +50,7 @@ async def test_R15_a_job_that_ends_by_itself_is_told_with_its_code_and_its_outpu
 async def test_R15_two_processes_of_one_project_can_work_side_by_side(made: Console):
     await made.execute("while [ ! -e stop ]; do sleep 0.05; done; echo saw it", background=True)
     await made.execute("touch stop")
-    assert (await made.job("job-1", "ended"))["newest"] == "saw it\n"
+    assert (await made.ended("job-1"))["newest"] == "saw it\n"
 
 
 @pytest.mark.full
@@ -112,7 +109,7 @@ async def test_R15_jobs_end_after_their_time_with_their_thread_and_with_the_serv
     made = console(tmp_path, CommandSettings(job_seconds=0.4))
     await made.execute("sleep 72.5", background=True)
     said = "It was ended: it took longer than 0.4 seconds. Ask for less, or give it more time."
-    assert (await made.job("job-1", "ended"))["ended"] == said
+    assert (await made.ended("job-1"))["ended"] == said
     other = console(tmp_path)
     await other.execute("sleep 73.5", background=True)
     assert other.terminal.threads() == ["t1"]
@@ -126,8 +123,8 @@ async def test_R15_jobs_end_after_their_time_with_their_thread_and_with_the_serv
 async def test_X4_a_job_of_before_a_restart_is_told_as_ended_with_what_it_printed(tmp_path: Path):
     first = console(tmp_path)
     await first.execute("echo before; sleep 60", background=True)
-    while (await first.jobs("look", "job-1"))["newest"] != "before\n":
-        await asyncio.sleep(0.02)
+    output = tmp_path / ".recto/output/job-1.txt"
+    await wait_until(lambda: output.exists() and output.read_text() == "before\n")
     await first.terminal.close()
     told = await console(tmp_path).jobs("look", "job-1")
     assert told == {
@@ -169,7 +166,6 @@ async def test_R15_a_job_that_prints_much_is_written_on_while_it_is_looked_at(ma
     short = made.with_context(lambda context: replace(context, characters=400))
     told = await short.execute("seq 1 100000; sleep 0.6; echo last", background=True)
     assert told["cut"] is True
-    ended = await short.job("job-1", "ended")
+    ended = await short.ended("job-1")
     assert str(ended["newest"]).endswith("100000\nlast\n")
-    async with asyncio.timeout(2):
-        assert len((made.folder / ".recto/output/job-1.txt").read_text().splitlines()) == 100_001
+    assert len((made.folder / ".recto/output/job-1.txt").read_text().splitlines()) == 100_001

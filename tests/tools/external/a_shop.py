@@ -96,7 +96,7 @@ class Shop:
             case "/v1/picture":
                 return Response(PNG, media_type="image/png")
             case "/v1/slow":
-                await asyncio.sleep(20)
+                await asyncio.Event().wait()
                 return Response()
             case "/v1/huge":
                 return PlainTextResponse("x" * 100_000)

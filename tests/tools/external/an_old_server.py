@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 
 tools: list[dict[str, object]] = [{"name": "hello", "description": "Say hello.", "inputSchema": {"type": "object"}}]
 WRONG: dict[str, object] = {
@@ -44,4 +43,3 @@ for line in sys.stdin:
     if asked["method"] == "tools/call":
         tools.append({"name": "more", "description": "More.", "inputSchema": {"type": "object"}})
         say({"method": "notifications/tools/list_changed"})
-    time.sleep(0)

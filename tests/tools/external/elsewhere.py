@@ -5,8 +5,7 @@ import os
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -29,6 +28,7 @@ from recto.tools.external.services import ExternalServices, ToolSource
 from recto.tools.ports import ReportProgress, ToolContext, ToolResult, report_nothing
 from recto.tools.registry import Registry
 from tests.house import ROOT
+from tests.waiting import wait_for
 
 SECRET = 's3cr3t/of"the server'
 NEW, OLD = "tests.tools.external.a_server", Path(__file__).with_name("an_old_server.py")
@@ -88,14 +88,6 @@ def names(source: ToolSource) -> list[str]:
     return [tool.name for tool in source.found.tools]
 
 
-async def until(is_so: Callable[[], bool], seconds: float = 15) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < end, "it never was"
-        await asyncio.sleep(0.02)
-
-
 @contextmanager
 def listening(token: str = "", port: int = 0) -> Generator[tuple[str, subprocess.Popen[bytes]]]:
     """The new server over HTTP, as a process of its own."""
@@ -103,20 +95,15 @@ def listening(token: str = "", port: int = 0) -> Generator[tuple[str, subprocess
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TOKEN": token}
     with subprocess.Popen([sys.executable, "-m", NEW, str(port)], env=environment, cwd=ROOT) as process:
         try:
-            _await_port(port)
+            wait_for(lambda: _listens(port), "the server to listen")
             yield f"http://127.0.0.1:{port}/mcp", process
         finally:
             process.kill()
 
 
-def _await_port(port: int) -> None:
-    end = time.monotonic() + 20
-    while time.monotonic() < end:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    raise RuntimeError("the server does not listen")
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def at(url: str, folder: Path, **more: object) -> McpSettings:

@@ -27,9 +27,9 @@ from tests.tools.external.elsewhere import (
     names,
     services,
     started,
-    until,
     words,
 )
+from tests.waiting import wait_until
 
 OLD_SERVER = (sys.executable, str(OLD))
 
@@ -39,11 +39,11 @@ async def test_an_older_server_that_writes_other_lines_too_is_understood_and_its
         assert names(source) == ["files__hello"]
         assert source.found.warnings[0].startswith("its tool 'wrong' is left out: it has an argument 'a b'; providers")
         assert words(await call(source, "files__hello")) == "hello"
-        await until(lambda: "files__more" in names(source))
+        await wait_until(lambda: "files__more" in names(source))
         version = source.found.version
         assert words(await call(source, "files__more")) == "more"
         # Now it has that one twice.
-        await until(lambda: source.found.version > version)
+        await wait_until(lambda: source.found.version > version)
         assert names(source) == ["files__hello", "files__more"]
 
 
@@ -175,11 +175,11 @@ async def test_a_cancelled_call_is_cancelled_there_and_progress_is_reported(tmp_
     async with kept(started(tmp_path, writable=(str(mark.parent),)), services()) as source:
         arguments = {"seconds": 20, "mark": str(mark)}
         acting = asyncio.create_task(call(source, "files__slow", arguments, seen.append))
-        await until(lambda: bool(seen))
+        await wait_until(lambda: bool(seen))
         acting.cancel()
         await asyncio.gather(acting, return_exceptions=True)
         assert seen[0] == Progress(label="step 0", done=0, total=10, unit="")
-        await until(mark.exists)
+        await wait_until(mark.exists)
         assert mark.read_text(encoding="utf-8") == "cancelled"
         assert words(await call(source, "files__echo", {"text": "on"})) == "on"
 
@@ -196,7 +196,7 @@ async def test_a_call_has_its_seconds_and_a_message_its_bytes(tmp_path: Path):
         assert 49_000 < len(words(long)) <= 50_000
         lost = await call(source, "files__huge", {"characters": 300_000})
         assert lost.error in ("interrupted", "timeout")
-        await until(lambda: source.found.problem is None)
+        await wait_until(lambda: source.found.problem is None)
         assert words(await call(source, "files__echo", {"text": "on"})) == "on"
 
 
@@ -205,7 +205,7 @@ async def test_a_server_that_has_more_tools_from_now_on_is_listed_again(tmp_path
     async with kept(started(tmp_path), services()) as source:
         version = source.found.version
         assert words(await call(source, "files__grow", {"name": "late"})) == "late is there"
-        await until(lambda: "files__late" in names(source))
+        await wait_until(lambda: "files__late" in names(source))
         assert source.found.version > version
         assert words(await call(source, "files__late", {"text": "hi"})) == "hi"
 
@@ -218,7 +218,7 @@ async def test_a_registry_is_another_one_once_a_server_has_changed_its_tools(tmp
         assert (tools["b"] is own, tools["a"] is before, tools.unavailable("a")) == (True, True, ())
         assert {*before} == {*own, "files__hello"}
         await call(source, "files__hello")
-        await until(lambda: "files__more" in tools["a"])
+        await wait_until(lambda: "files__more" in tools["a"])
         assert "files__more" not in before
     with_dead = LiveTools({"a": own}, {"a": [McpServer(started(tmp_path), frozenset(), services())]})
     assert with_dead["a"].missing == with_dead.unavailable("a") == ("files",)

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from recto.testing.process import free_port
-from tests.tools.external.elsewhere import SECRET, at, call, kept, listening, names, services, until, words
+from recto.tools.ports import Progress
+from tests.tools.external.elsewhere import SECRET, at, call, kept, listening, names, services, words
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.full
 TOKEN = "a-token-of-the-server"
@@ -22,7 +24,7 @@ async def test_a_server_is_reached_with_its_secret_and_changes_are_followed(tmp_
             many = await asyncio.gather(*[call(source, "files__echo", {"text": str(one)}) for one in range(10)])
             assert [words(one) for one in many] == [str(one) for one in range(10)]
             await call(source, "files__grow", {"name": "late"})
-            await until(lambda: "files__late" in names(source))
+            await wait_until(lambda: "files__late" in names(source))
 
 
 async def test_a_wrong_secret_and_an_internal_address_are_told(tmp_path: Path):
@@ -40,16 +42,16 @@ async def test_a_server_that_is_not_there_costs_nothing_and_is_found_once_it_is(
     async with kept(at(f"http://127.0.0.1:{port}/mcp", tmp_path), services()) as source:
         assert source.found.problem == "127.0.0.1 cannot be reached"
         with listening(port=port):
-            await until(lambda: source.found.problem is None)
+            await wait_until(lambda: source.found.problem is None)
             assert words(await call(source, "files__echo", {"text": "hi"})) == "hi"
 
 
 async def test_a_call_that_was_lost_is_told_and_the_server_is_reached_again(tmp_path: Path):
-    port, mark = free_port(), tmp_path / "mark"
+    port, mark, seen = free_port(), tmp_path / "mark", list[Progress]()
     with listening(port=port) as (url, process):
         async with kept(at(url, tmp_path), services()) as source:
-            acting = asyncio.create_task(call(source, "files__slow", {"seconds": 30, "mark": str(mark)}))
-            await asyncio.sleep(0.5)
+            acting = asyncio.create_task(call(source, "files__slow", {"seconds": 30, "mark": str(mark)}, seen.append))
+            await wait_until(lambda: seen)
             process.kill()
             lost = await acting
             assert (lost.error, "was lost while files__slow was at work" in words(lost)) == ("interrupted", True)
@@ -59,12 +61,12 @@ async def test_a_call_that_was_lost_is_told_and_the_server_is_reached_again(tmp_
 
 
 async def test_a_cancelled_call_is_cancelled_there(tmp_path: Path):
-    mark = tmp_path / "mark"
+    mark, seen = tmp_path / "mark", list[Progress]()
     with listening() as (url, _):
         async with kept(at(url, tmp_path), services()) as source:
-            acting = asyncio.create_task(call(source, "files__slow", {"seconds": 30, "mark": str(mark)}))
-            await asyncio.sleep(1)
+            acting = asyncio.create_task(call(source, "files__slow", {"seconds": 30, "mark": str(mark)}, seen.append))
+            await wait_until(lambda: seen)
             acting.cancel()
             await asyncio.gather(acting, return_exceptions=True)
-            await until(mark.exists)
+            await wait_until(mark.exists)
             assert mark.read_text(encoding="utf-8") == "cancelled"

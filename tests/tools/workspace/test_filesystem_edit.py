@@ -10,7 +10,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from recto.tools.workspace.filesystem_edit import MEANWHILE, edit_file
 from recto.tools.workspace.workspaces import Workspace
 from tests.tools.runs import text_of
 from tests.tools.workspace.calls import CREATE, EDIT, READ, built_in, call, call_async, refused, said
+from tests.waiting import wait_for
 
 CODE = "def go():\n    return 1\n"
 
@@ -238,8 +238,7 @@ def test_R15_a_file_that_changed_between_read_and_write_is_told_as_it_is_now(tmp
     fcntl.flock(turn, fcntl.LOCK_EX)
     changing = threading.Thread(target=change)
     changing.start()
-    while not list(tmp_path.glob(".recto-*.part")):
-        time.sleep(0.001)
+    wait_for(lambda: list(tmp_path.glob(".recto-*.part")))
     file.write_text("first\nx = 2  # theirs\nlast\n")
     os.close(turn)
     changing.join()
@@ -278,7 +277,7 @@ def test_R15_whoever_is_killed_in_an_edit_leaves_the_old_file_or_the_new_one(tmp
     body = "x" * 79 + "\n"
     old, new = f"old\n{body * 50_000}", f"new\n{body * 50_000}"
     (tmp_path / "a.txt").write_text(old)
-    for _ in range(20):
+    for _ in range(8):
         child = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE)
         assert child.stdout and child.stdout.readline() == b"ready\n"
         with suppress(subprocess.TimeoutExpired):
