@@ -191,17 +191,6 @@ def test_D2_over_its_budget_the_longest_document_is_cut_with_a_mark_and_the_resu
     assert quote.reason == "cut to fit the quote's budget of 100 tokens: long.pdf 1004 -> 59"
 
 
-def test_D2_documents_over_the_same_length_are_cut_to_it_and_each_says_so():
-    documents = [document(name, words(count)) for name, count in (("a", 5000), ("b", 400), ("c", 20))]
-    quote = quote_message(documents, budget=300, counter=WordCounter())
-    assert quote is not None
-    assert [cut.name for cut in quote.cuts] == ["a", "b"]
-    assert abs(quote.cuts[0].tokens_after - quote.cuts[1].tokens_after) <= 1
-    assert quote.text.count("已截断") == 2
-    assert words(20) in quote.text
-    assert 0.95 * 300 <= quote.tokens_after <= 300
-
-
 def test_D2_a_given_text_over_the_budget_is_cut_without_naming_a_tool():
     quote = quote_message(words(1000), budget=100, counter=WordCounter())
     assert quote is not None
@@ -220,30 +209,6 @@ def test_D2_a_budget_that_holds_not_even_the_marks_leaves_the_quote_out_and_says
     )
 
 
-def test_D2_a_budget_that_holds_just_the_marks_shows_them():
-    documents = [document("a", "x" * 100)]
-    least = "将 <Quote></Quote> 中的内容作为本次对话的参考:\n<Quote>\nFile: a\n<Content>\n{mark}\n</Content>\n</Quote>"
-    mark = "[内容过长，已截断：以上为前 0 个字符，共 100 个；可用 read_files 读取全文]"
-    quote = quote_message(documents, budget=len(least) - len("{mark}") + len(mark), counter=CharacterCounter())
-    assert quote is not None
-    assert quote.text == least.format(mark=mark)
-
-
-def test_D2_a_document_no_longer_than_a_mark_is_never_cut():
-    short = [document(f"{number}", "y" * 60) for number in range(5)]
-    quote = quote_message([document("long", "x" * 5000), *short], budget=640, counter=CharacterCounter())
-    assert quote is not None
-    assert [cut.name for cut in quote.cuts] == ["long"]
-
-
-def test_D2_a_cut_never_leaves_half_a_pair_however_many_signs_are_joined():
-    content = "\u200d\ud83d\ude00" * 200
-    for budget in range(150, 190):
-        quote = quote_message(content, budget=budget, counter=CharacterCounter())
-        assert quote is not None
-        assert "\ud83d\n" not in quote.text
-
-
 def test_D2_a_cut_that_ends_within_a_word_makes_no_tag_of_it():
     content = "<filesystem>" * 200
     for budget in range(60, 260, 7):
@@ -260,12 +225,6 @@ def test_D2_a_cut_never_splits_a_character(character: str):
         assert quote is not None
         shown = quote.text.partition("<Content>\n")[2].rpartition("\n[内容过长")[0]
         assert shown == character * (len(shown) // len(character))
-
-
-def test_D2_text_made_of_accents_only_is_cut_all_the_same():
-    quote = quote_message("\u0301" * 5000, budget=500, counter=OfflineCounter())
-    assert quote is not None
-    assert 0 < quote.text.count("\u0301") < 5000
 
 
 def test_D2_a_large_quote_is_cut_with_few_counts():
@@ -294,11 +253,3 @@ def test_D2_of_a_document_that_is_longer_than_what_is_here_the_mark_tells_its_wh
     assert "以上为前 200 个字符，共 9000 个" in quote.text
     assert [cut.name for cut in quote.cuts] == ["a.pdf"]
     assert "cut to fit" in quote.reason
-
-
-def test_D2_cut_further_it_still_tells_its_whole_length():
-    beginning = ParsedDocument(name="a.pdf", content="word " * 400, total=9_000)
-    quote = quote_message([beginning], budget=400, counter=CharacterCounter())
-    assert quote is not None
-    assert quote.tokens_after <= 400
-    assert "共 9000 个" in quote.text

@@ -147,21 +147,10 @@ def test_F3_no_text_keeps_a_tag_of_ours(text: str):
 
 
 @given(hostile(20))
-def test_F3_neutralising_twice_changes_nothing_more(text: str):
-    once = neutralise(text)
-    assert neutralise(once) == once
-
-
-@given(hostile(20))
 def test_F3_only_the_openings_of_our_tags_change(text: str):
     places = tags_in(text)
     expected = "".join("&lt;" if place in places else character for place, character in enumerate(text))
     assert neutralise(text) == expected
-
-
-@given(st.text())
-def test_F3_text_without_our_tags_stays(text: str):
-    assert tags_in(text) != [] or neutralise(text) == text
 
 
 # Ids

@@ -162,12 +162,6 @@ def in_english(budget: int | None, prompt: Prompt = LARGE, counter: TokenCounter
     return system_prompt(prompt, "en", budget, counter)
 
 
-@pytest.mark.parametrize("budget", [None, ALL, 8_000])
-def test_S1_a_prompt_within_its_budget_is_whole(budget: int | None):
-    assert len(render(LARGE, "en").split()) == ALL
-    assert in_english(budget) == SystemPrompt(text=render(LARGE, "en"))
-
-
 def test_S1_over_the_budget_the_last_case_goes_first():
     budget = ALL - 1
     assert in_english(budget) == SystemPrompt(
@@ -232,13 +226,6 @@ def test_S1_nothing_is_told_as_shortened_that_is_as_it_was():
         text="I am an expert.\n\n## User data\n### Birth\n",
         over="9 tokens, over the budget of 3: identity, SOP and tools are never cut",
     )
-
-
-def test_S1_a_persona_over_its_budget_is_sent_whole_and_told():
-    found = system_prompt(SELECT, "zh", 5, OFFLINE)
-    tokens = OFFLINE.count((found.text,))[0]
-    over = f"{tokens} tokens, over the budget of 5: identity, SOP and tools are never cut"
-    assert found == SystemPrompt(text=render(SELECT, "zh"), over=over)
 
 
 # Whatever the prompt
