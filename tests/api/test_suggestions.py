@@ -12,6 +12,7 @@ from recto.conversation.events import Event, TextStarted
 from recto.conversation.input.suggestion_input import SuggestionInput, read_suggestion
 from recto.errors import LimitReached
 from tests.api.copilotkit_client import wish
+from tests.waiting import settle
 
 
 async def suggest(_owner: str, _agent: Agent, _asked: SuggestionInput, /, *, say: Callable[[Event], None]) -> None:
@@ -35,7 +36,7 @@ async def test_P15_only_those_count_that_the_model_was_asked_for_and_others_have
     for _ in range(4):
         given_up = suggestions.events("ann", CHAT, asked)
         waiting = asyncio.create_task(anext(given_up))
-        await asyncio.sleep(0)
+        await settle(1)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
     for _ in range(2):
