@@ -20,26 +20,6 @@ from recto.tools.load_tools import tools_built_in
 from tests.house import ROOT
 
 FAILED, WRONG_USE = 1, 2
-# Settings whose default is none, so that the new file shows an example.
-EXAMPLES = {
-    "model",
-    "workspace",
-    "mode",
-    "window",
-    "vision",
-    "temperature",
-    "timezone",
-    "max_tokens",
-    "reasoning_effort",
-    "tool_calling",
-    "activation",
-    "tool_choice",
-    "output",
-    "budget",
-    "tone",
-    "rules",
-    "quote",
-}
 
 
 @pytest.fixture(autouse=True)
@@ -93,13 +73,6 @@ def test_C1_check_tells_every_problem_with_its_line_and_fails():
         "mine/twice/tools.py: the tool calculator is built in and in tools.py too. "
         "Rename yours, or leave calculator out of `tools`.",
     ]
-
-
-def test_C1_check_imports_tools_once_and_keeps_their_words_apart():
-    write("mine/baker/AGENT.md", "You bake.")
-    write("mine/baker/tools.py", "print('once')\n")
-    line = "baker: model the server's; tools current_time, calculator; locale en; 3 tokens\n"
-    assert run("check", "mine") == (0, line, "once\n")
 
 
 def test_C1_check_prints_warnings_and_fails_for_them_only_when_strict():
@@ -241,7 +214,6 @@ def test_C1_the_new_file_shows_every_setting_with_its_default():
     message = set(re.findall(r"^# ([a-z_]+):", text, flags=re.MULTILINE))
     unset = {name for name, value in AgentTable() if value in (None, "")} - {"name", "description", "history"}
     assert unset <= message
-    assert unset == EXAMPLES
 
 
 # The guide

@@ -149,10 +149,3 @@ def test_C1_what_is_not_there_is_told_with_what_is(arguments: tuple[str, ...], p
     code, out, err = run(*arguments, "--agents", "agents")
     assert (code, out) == (WRONG_USE, "")
     assert problem in err
-
-
-def test_C1_a_broken_agent_is_told_with_its_problem():
-    Path("agents/guide/AGENT.md").write_text("---\nxyz: 1\n---\nHi.", encoding="utf-8")
-    code, _, err = run("guide", "--agents", "agents")
-    assert code == WRONG_USE
-    assert "AGENT.md:2: there is no setting xyz" in err

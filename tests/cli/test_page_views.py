@@ -14,13 +14,11 @@ from recto.cli.calls.call_report import (
     bar_cells,
     break_line,
     changes,
-    composition,
     composition_view,
     left_out,
     money,
     part_lines,
     parts_table,
-    rule_lines,
     shown_page,
 )
 from recto.cli.calls.call_words import CHINESE, ENGLISH, WORDS, Language
@@ -81,13 +79,6 @@ def printed(what: object, **options: bool) -> list[str]:
     return capture.get().splitlines()
 
 
-def test_C1_the_composition_is_by_kind_and_adds_up_to_the_page():
-    manifest = a_page().manifest
-    found = composition(manifest)
-    assert list(found) == ["envelope", "tool", "system", "user", "assistant", "result"]
-    assert sum(found.values()) == manifest.tokens_after
-
-
 def test_C1_parts_tell_tokens_rule_and_reason_and_kept_ones_stand_together():
     page = shown(a_page())
     lines = list(part_lines(page, ENGLISH, every=False))
@@ -108,14 +99,6 @@ def test_C1_what_a_window_left_out_is_told_with_its_rule():
     assert printed(left_out(a_page().manifest, ENGLISH)) == ["Nothing was left out."]
 
 
-def test_C1_each_rule_that_decided_something_is_told_of_where_every_part_is():
-    manifest = a_page().manifest
-    assert rule_lines(manifest, ENGLISH, every=False) == ["docs/rules.md tells what the rules are."]
-    every = rule_lines(manifest, ENGLISH, every=True)
-    assert "R2 newer reads: docs/rules.md#r2" in every
-    assert len(every) == len({part.rule for part in manifest.parts if part.rule})
-
-
 def test_C1_lines_keep_to_80_columns_and_wide_characters_to_their_column():
     before, after = a_page(LOG[:-2]), a_page()
     lines = printed(parts_table(list(part_lines(shown(after), ENGLISH, every=True)), ENGLISH))
@@ -129,11 +112,6 @@ def test_C1_lines_keep_to_80_columns_and_wide_characters_to_their_column():
     assert max(map(cell_len, printed(changes(found.row(), "Since call 1", ENGLISH)))) <= WIDTH
     assert "in result t0: fold step" in break_line(found.row(), ENGLISH)
     assert f"{found.tokens_again:,} tokens" in break_line(found.row(), ENGLISH)
-
-
-def test_C1_without_colour_nothing_but_text_is_printed():
-    found = changes(difference(a_page(LOG[:-2]), a_page()).row(), "Since", ENGLISH)
-    assert not any("\x1b[3" in line for line in printed(found, no_color=True, force_terminal=True))
 
 
 # The next page

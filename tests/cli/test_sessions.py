@@ -24,7 +24,6 @@ from recto.conversation.messages import (
     UserMessage,
 )
 from recto.errors import NotAConversation
-from recto.page.fold.agent_tools import AgentTools
 from tests.long_session import EACH_SESSION, Known
 
 EXPECTED = (
@@ -48,12 +47,8 @@ def refusal(data: bytes) -> str:
     return str(caught.value)
 
 
-def test_an_array_of_openai_messages_is_a_conversation():
-    assert read([HELLO]) == HELLO_SESSION
-
-
-def test_an_object_with_messages_is_a_conversation():
-    assert read({"title": "a talk", "messages": [HELLO]}) == HELLO_SESSION
+def test_an_object_with_messages_and_an_array_of_them_are_a_conversation():
+    assert read({"title": "a talk", "messages": [HELLO]}) == read([HELLO]) == HELLO_SESSION
 
 
 def test_openai_messages_line_by_line_are_a_conversation():
@@ -71,10 +66,6 @@ def test_openai_messages_line_by_line_are_a_conversation():
             ToolMessage(tool_call_id="c1", parts=(Text(text="a.py"),), error="error"),
         ),
     )
-
-
-def test_messages_have_no_id_but_their_own():
-    assert [message.id for message in read([HELLO, HELLO | {"id": "u2"}]).messages] == ["", "u2"]
 
 
 def test_a_request_body_with_a_system_field_is_read_as_anthropic():
@@ -153,20 +144,6 @@ def test_a_last_line_that_is_cut_off_is_left_out_with_a_note():
     )
 
 
-def test_a_bad_line_between_good_ones_is_an_error_with_its_number():
-    data = lines(HELLO) + b"{oops}\n" + lines(HELLO)
-    assert refusal(data) == ("talk.json: line 2 cannot be read as JSON: it breaks at column 2; mend it or take it out")
-
-
-def test_a_line_that_is_no_object_is_an_error_with_its_number():
-    assert refusal(lines(HELLO, [HELLO])) == "talk.json: line 2 is an array; every line of a session is an object"
-
-
-def test_many_conversations_in_one_file_are_refused():
-    data = lines({"messages": [HELLO]}, {"messages": [HELLO]})
-    assert refusal(data) == "talk.json: it holds a conversation per line; give Recto one of them"
-
-
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
@@ -178,6 +155,16 @@ def test_many_conversations_in_one_file_are_refused():
         (b"caf\xe9", "it cannot be read as JSON: it is not UTF-8 text"),
         (b"# Notes", "it cannot be read as JSON: it breaks at column 1"),
         (b'{\n  "messages": nothing\n}', "it cannot be read as JSON: it breaks at line 2, column 15"),
+        (
+            lines(HELLO) + b"{oops}\n" + lines(HELLO),
+            "line 2 cannot be read as JSON: it breaks at column 2; mend it or take it out",
+        ),
+        (lines(HELLO, [HELLO]), "line 2 is an array; every line of a session is an object"),
+        (
+            lines({"messages": [HELLO]}, {"messages": [HELLO]}),
+            "it holds a conversation per line; give Recto one of them",
+        ),
+        (lines({"type": "session", "version": 3, "id": "s1", "cwd": "/app"}), f"it holds no messages. {EXPECTED}"),
         (b"42", f"it is JSON, but a number. {EXPECTED}"),
         (b"null", f"it is JSON, but null. {EXPECTED}"),
         (b'"hello"', f"it is JSON, but a string. {EXPECTED}"),
@@ -194,7 +181,7 @@ def test_what_is_no_conversation_is_said_in_one_line(data: bytes, problem: str):
     assert refusal(data) == f"talk.json: {problem}"
 
 
-@pytest.mark.parametrize("levels", [300, 900, 100_000])
+@pytest.mark.parametrize("levels", [300, 100_000])
 @pytest.mark.parametrize("filler", [b"", rb'"\ud800", '])
 def test_nesting_too_deep_to_be_written_again_is_refused(levels: int, filler: bytes):
     nested = b"[" * levels + filler + b"1" + b"]" * levels
@@ -210,15 +197,6 @@ def test_a_problem_with_a_huge_value_is_still_one_short_line():
     assert said.startswith("talk.json: it cannot be read as a conversation: messages[0].timestamp: must be millisecond")
     assert len(said) < 500
     assert "\n" not in said
-
-
-def test_a_session_without_messages_is_no_conversation():
-    header = {"type": "session", "version": 3, "id": "s1", "timestamp": "2026-01-01T00:00:00Z", "cwd": "/app"}
-    assert refusal(lines(header)) == f"talk.json: it holds no messages. {EXPECTED}"
-
-
-def test_a_session_knows_no_tools_unless_its_agent_does():
-    assert HELLO_SESSION.tools == AgentTools(reads=(), path_args=(), terminal=(), search=(), edits=(), quote_args=())
 
 
 # A row of every kind, so that chance finds its way past the door: one node of one of them is damaged at a time.
@@ -343,11 +321,6 @@ def test_a_long_session_is_read_to_the_last_message(known: Known):
 @given(st.binary(max_size=200))
 def test_no_bytes_raise_anything_but_not_a_conversation(data: bytes):
     assert refused_or_read(data)
-
-
-@given(VALUES)
-def test_no_json_raises_anything_but_not_a_conversation(value: object):
-    assert refused_or_read(json.dumps(value).encode())
 
 
 @given(st.lists(damaged_rows(), min_size=1, max_size=8))

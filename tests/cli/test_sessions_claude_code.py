@@ -124,41 +124,47 @@ def test_one_reply_in_several_rows_is_one_message():
     )
 
 
-def test_a_reply_is_one_message_even_with_a_result_between_its_rows():
-    session = read(
-        said("u1", None, "go"),
-        replied("a1", "u1", "msg1", use("t1")),
-        answered("r1", "a1", "t1"),
-        replied("a2", "r1", "msg1", use("t2")),
-        answered("r2", "a2", "t2"),
-        replied("a3", "r2", "msg2", text("both done")),
-    )
-    assert session.messages == PARALLEL
-
-
-def test_results_of_parallel_calls_beside_the_path_are_part_of_it():
-    session = read(
-        said("u1", None, "go"),
-        replied("a1", "u1", "msg1", use("t1")),
-        replied("a2", "a1", "msg1", use("t2")),
-        answered("r1", "a1", "t1"),
-        answered("r2", "a2", "t2"),
-        replied("a3", "r2", "msg2", text("both done")),
-    )
-    assert session.messages == PARALLEL
-    assert session.notes == ()
-
-
-def test_rows_of_a_reply_beside_the_path_are_part_of_it():
-    session = read(
-        said("u1", None, "go"),
-        replied("a1", "u1", "msg1", use("t1")),
-        replied("a2", "a1", "msg1", use("t2")),
-        answered("r2", "a2", "t2"),
-        answered("r1", "a1", "t1"),
-        replied("a3", "r1", "msg2", text("both done")),
-    )
-    assert session.messages == (PARALLEL[0], PARALLEL[1], PARALLEL[3], PARALLEL[2], PARALLEL[4])
+@pytest.mark.parametrize(
+    ("rows", "order"),
+    [
+        pytest.param(
+            [
+                replied("a1", "u1", "msg1", use("t1")),
+                answered("r1", "a1", "t1"),
+                replied("a2", "r1", "msg1", use("t2")),
+                answered("r2", "a2", "t2"),
+                replied("a3", "r2", "msg2", text("both done")),
+            ],
+            [0, 1, 2, 3, 4],
+            id="a result between its rows",
+        ),
+        pytest.param(
+            [
+                replied("a1", "u1", "msg1", use("t1")),
+                replied("a2", "a1", "msg1", use("t2")),
+                answered("r1", "a1", "t1"),
+                answered("r2", "a2", "t2"),
+                replied("a3", "r2", "msg2", text("both done")),
+            ],
+            [0, 1, 2, 3, 4],
+            id="a result beside the path",
+        ),
+        pytest.param(
+            [
+                replied("a1", "u1", "msg1", use("t1")),
+                replied("a2", "a1", "msg1", use("t2")),
+                answered("r2", "a2", "t2"),
+                answered("r1", "a1", "t1"),
+                replied("a3", "r1", "msg2", text("both done")),
+            ],
+            [0, 1, 3, 2, 4],
+            id="a row of the reply beside the path",
+        ),
+    ],
+)
+def test_a_reply_with_parallel_calls_is_one_message_and_all_results_are_read(rows: list[Json], order: list[int]):
+    session = read(said("u1", None, "go"), *rows)
+    assert session.messages == tuple(PARALLEL[place] for place in order)
     assert session.notes == ()
 
 
@@ -182,11 +188,6 @@ def test_sidechains_are_no_part_of_the_conversation():
     )
     assert session.messages == (user("u1", "go"),)
     assert session.notes == ()
-
-
-def test_the_log_of_a_subagent_is_a_conversation_of_its_own():
-    session = read(said("s1", None, "a task", isSidechain=True), said("s2", "s1", "more", isSidechain=True))
-    assert session.messages == (user("s1", "a task"), user("s2", "more"))
 
 
 def test_compactions_hide_nothing_and_their_summaries_are_left_out():

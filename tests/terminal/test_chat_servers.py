@@ -1,6 +1,5 @@
 """Where `recto chat` finds its server: named, of the folder, or started for it. And in which language it speaks."""
 
-import stat
 from pathlib import Path
 
 import pytest
@@ -47,15 +46,6 @@ def test_two_terminals_in_one_folder_have_one_server_and_the_second_goes_on_when
         joined.press("ctrl-d")
         assert joined.wait_end() == 0
         assert not (tmp_path / "recto-data" / "address").exists()
-
-
-def test_a_folder_that_is_made_for_it_is_its_owners_alone_and_nothing_for_git(tmp_path: Path) -> None:
-    with chat(tmp_path) as terminal:
-        terminal.wait_for("chat on", 60)
-        made = tmp_path / "recto-data"
-        modes = {name: stat.S_IMODE((made / name).stat().st_mode) for name in ("", "address", "chat.log", "recto.db")}
-        assert modes == {"": 0o700, "address": 0o600, "chat.log": 0o600, "recto.db": 0o600}
-        assert (made / ".gitignore").read_text(encoding="utf-8") == "/*\n"
 
 
 def is_served_by(folder: Path, terminal: Terminal) -> bool:

@@ -3,7 +3,6 @@
 import re
 import threading
 from collections.abc import Generator, Mapping
-from pathlib import Path
 
 import pytest
 
@@ -192,16 +191,6 @@ def shared(world: Chatting) -> Generator[Terminal]:
         terminal.say("Hello")
         terminal.wait_for("Good day.")
         yield terminal
-
-
-def test_a_server_that_is_not_there_and_a_wrong_agent_are_told_in_one_line(world: Chatting, tmp_path: Path) -> None:
-    with world.chat("--agent", "nobody") as terminal:
-        assert terminal.wait_end() == 2
-        assert "recto chat: Setting --agent is 'nobody'" in terminal.screen()
-    gone = Chatting(server=world.server, model=world.model, folder=tmp_path, go=world.go)
-    with gone.chat("--server", "http://127.0.0.1:1") as terminal:
-        assert terminal.wait_end() == 1
-        assert "recto chat: " in terminal.screen()
 
 
 def test_F11_two_terminals_on_one_thread_show_the_same_and_the_page_is_the_one_the_api_previews(
