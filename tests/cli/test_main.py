@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from recto.cli.main import COMMANDS, Listed, command_in
+from tests.cli.in_process import recto
 from tests.house import ROOT
 
 LOADED = """
@@ -48,14 +49,14 @@ def test_C1_the_list_and_the_version_load_no_command(words: str):
     assert loaded.isdisjoint({listed.module for listed in COMMANDS})
 
 
-@pytest.mark.parametrize(
-    "words", [("agents", "explain", "chat"), ("user", "--help"), ("agents", "--help")], ids=" ".join
-)
+@pytest.mark.full
+@pytest.mark.parametrize("words", [("agents", "explain", "chat"), ("user", "--help")], ids=" ".join)
 def test_C1_a_command_loads_neither_a_server_nor_a_database_it_does_not_use(words: tuple[str, ...]):
     loaded = loaded_by(*words)
     assert loaded.isdisjoint({"sqlalchemy", "aiohttp", "uvicorn", "starlette", "rich.console", "recto.app.run_server"})
 
 
+@pytest.mark.full
 def test_C1_a_check_of_settings_loads_neither_a_server_nor_a_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     loaded = loaded_by("serve", "--check")
@@ -70,11 +71,8 @@ def test_C1_the_first_word_is_the_command(arguments: list[str], command: str):
     assert command_in(arguments) == command
 
 
-@pytest.mark.parametrize(
-    "words",
-    [("--help",), ("fold", "examples/session.json", "--json"), ("agents", "explain", "chat"), ("serve", "--check")],
-    ids=" ".join,
-)
+@pytest.mark.full
+@pytest.mark.parametrize("words", [("--help",), ("fold", "examples/session.json", "--json")], ids=" ".join)
 def test_C1_a_reader_that_leaves_ends_a_command_quietly(words: tuple[str, ...]):
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("RECTO_", "PYTHONUNBUFFERED"))}
     with subprocess.Popen(
@@ -85,3 +83,20 @@ def test_C1_a_reader_that_leaves_ends_a_command_quietly(words: tuple[str, ...]):
         # As `| head -0` does.
         command.stdout.close()
         assert command.stderr.read() == b""
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("fold", ("--json", "--all", "--root", "--now", "--keep", "--read-tool", "--search", "--config", "--verbose")),
+        ("read", ("--json", "--pages", "--offset", "--limit", "--ocr", "--seconds", "--name", "Exit codes")),
+        ("replay", ("--prices", "--policy", "--model", "--window", "--clear-over", "--cut", "--plot", "Exit codes")),
+        ("serve", ("--host", "--port", "--data", "--agents", "--workspace", "--config", "127.0.0.1", "2 wrong use")),
+        ("user tier", ("1 to 32 of a-z, 0-9, `_` and `-`. Who was given none has `free`.",)),
+        ("storage adopt", ("Make the storage of files this data folder's",)),
+    ],
+)
+def test_C1_help_names_every_option(command: str, options: tuple[str, ...]):
+    done = recto(ROOT, *command.split(), "--help")
+    shown = " ".join(done.out.split())
+    assert (done.code, [option for option in options if option not in shown], "](" in shown) == (0, [], False)

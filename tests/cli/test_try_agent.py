@@ -115,6 +115,7 @@ def test_C1_try_of_an_agent_that_cannot_work_says_why(tmp_path: Path, tools: str
     assert problem in err
 
 
+@pytest.mark.full
 def test_C1_try_of_what_is_no_agent_is_wrong_use(tmp_path: Path):
     given(tmp_path)
     code, out, err = tried(tmp_path, "agents", "Hello?")
