@@ -1,9 +1,7 @@
-"""AG-UI messages, both ways: every role, the seed's own examples, and the protocol's own models as the oracle."""
+"""AG-UI messages, both ways: every role, byte for byte, refusals by name, errors that name the field."""
 
 import orjson
 import pytest
-from ag_ui.core import Message as Theirs
-from pydantic import TypeAdapter
 
 from recto.conversation.input import agui
 from recto.conversation.messages import (
@@ -25,9 +23,8 @@ from recto.conversation.messages import (
     UserMessage,
 )
 from recto.errors import CannotCarry, WireError
-from recto.page.wire.formats import decode, encode
+from recto.page.wire.formats import decode
 
-THEIRS: TypeAdapter[Theirs] = TypeAdapter(Theirs)
 HELLO = Text(text="hello")
 STATE = Opaque(provider="anthropic", model=None, place="block", name="thinking", data="{}")
 
@@ -116,34 +113,6 @@ def test_P3_a_message_is_written_byte_for_byte_and_read_back_whole(text: str, me
     assert decode([orjson.loads(text)], "ag-ui") == (message,)
 
 
-@pytest.mark.parametrize(("text", "message"), BOTH_WAYS.values(), ids=BOTH_WAYS.keys())
-def test_the_protocols_own_models_take_it_and_give_it_back(text: str, message: Message):
-    (ours,) = encode([message], "ag-ui")
-    theirs = THEIRS.validate_python(ours)
-    assert (theirs.model_extra, theirs.role, theirs.id) == ({}, message.role, message.id)
-    assert orjson.loads(THEIRS.dump_json(theirs, by_alias=True)) == ours == orjson.loads(text)
-
-
-def test_P3_the_seeds_picture_is_read():
-    url = "https://storage.example.com/agent-inputs/user-123/image.png?signature=xxx"
-    given = {
-        "id": "msg-001",
-        "role": "user",
-        "content": [
-            {"type": "text", "text": "这张图片里的内容是什么?"},
-            {"type": "binary", "mimeType": "image/png", "url": url},
-        ],
-    }
-    (message,) = decode([given], "ag-ui")
-    assert message == UserMessage(
-        id="msg-001",
-        parts=(
-            Text(text="这张图片里的内容是什么?"),
-            File(kind="image", source=Url(url=url), mime_type="image/png"),
-        ),
-    )
-
-
 @pytest.mark.parametrize(
     ("part", "file"),
     [
@@ -215,17 +184,8 @@ REFUSED: dict[str, tuple[Message, str]] = {
         "a file by its storage key; sign a url for it first",
     ),
     "a user's state": (UserMessage(parts=(STATE,)), "state of anthropic (thinking)"),
-    "a tool's state": (ToolMessage(tool_call_id="c", parts=(HELLO, STATE)), "state of anthropic (thinking)"),
     "an assistant's state": (
         AssistantMessage(parts=(STATE, HELLO)),
-        "an assistant's message of anything but one text and calls",
-    ),
-    "an assistant's file": (
-        AssistantMessage(parts=(File(kind="image", source=Url(url="u")),)),
-        "an assistant's message of anything but one text and calls",
-    ),
-    "two texts of an assistant": (
-        AssistantMessage(parts=(HELLO, HELLO)),
         "an assistant's message of anything but one text and calls",
     ),
     "words behind a call": (AssistantMessage(parts=(CALL, HELLO)), "text that follows a tool call in one message"),
@@ -253,22 +213,9 @@ def user(content: object) -> list[dict[str, object]]:
 
 BAD: dict[str, tuple[object, str]] = {
     "no array": ({"messages": []}, "messages: must be an array, is an object"),
-    "a text for a message": (["a"], "messages[0]: must be an object, is a string"),
-    "no role": ([{"id": "u"}], "messages[0].role: is missing; a string is needed"),
-    "a role that is no text": ([{"id": "u", "role": 1}], "messages[0].role: must be a string, is a number"),
     "an unknown role": ([{"id": "u", "role": "narrator"}], "messages[0].role: 'narrator' is no role of AG-UI"),
     "no id": ([{"role": "user", "content": "a"}], "messages[0].id: is missing; a string is needed"),
-    "an id that is no text": ([{"id": 1, "role": "user"}], "messages[0].id: must be a string, is a number"),
-    "a name that is no text": (
-        [{"id": "u", "role": "user", "content": "a", "name": {}}],
-        "messages[0].name: must be a string, is an object",
-    ),
-    "an encrypted value that is no text": (
-        [{"id": "u", "role": "user", "content": "a", "encryptedValue": 1}],
-        "messages[0].encryptedValue: must be a string, is a number",
-    ),
     "no content of a user": ([{"id": "u", "role": "user"}], "messages[0].content: must be an array, is null"),
-    "content of a user that is a number": (user(1), "messages[0].content: must be an array, is a number"),
     "content of an assistant that is an array": (
         [{"id": "a", "role": "assistant", "content": []}],
         "messages[0].content: must be a string, is an array",
@@ -277,39 +224,17 @@ BAD: dict[str, tuple[object, str]] = {
         [{"id": "s", "role": "system"}],
         "messages[0].content: is missing; a string is needed",
     ),
-    "content of reasoning that is an array": (
-        [{"id": "r", "role": "reasoning", "content": []}],
-        "messages[0].content: must be a string, is an array",
-    ),
-    "no content of a developer": (
-        [{"id": "d", "role": "developer", "content": None}],
-        "messages[0].content: is missing; a string is needed",
-    ),
-    "a part that is a text": (user(["a"]), "messages[0].content[0]: must be an object, is a string"),
-    "a part without a type": (user([{"text": "a"}]), "messages[0].content[0].type: is missing; a string is needed"),
     "an unknown part": (
         user([{"type": "hologram"}]),
         "messages[0].content[0].type: 'hologram' is no part of AG-UI; known: text, document, image, audio, video",
-    ),
-    "a text without text": (
-        user([{"type": "text"}]),
-        "messages[0].content[0].text: is missing; a string is needed",
     ),
     "a picture without a source": (
         user([{"type": "image"}]),
         "messages[0].content[0].source: must be an object, is null",
     ),
-    "a source without a value": (
-        user([{"type": "image", "source": {"type": "url"}}]),
-        "messages[0].content[0].source.value: is missing; a string is needed",
-    ),
     "an unknown source": (
         user([{"type": "image", "source": {"type": "tape", "value": "v"}}]),
         "messages[0].content[0].source.type: 'tape' is no source of AG-UI; known: url, data, file",
-    ),
-    "a file name that is no text": (
-        user([{"type": "image", "source": {"type": "url", "value": "v"}, "metadata": {"filename": 1}}]),
-        "messages[0].content[0].metadata.filename: must be a string, is a number",
     ),
     "binary without a type": (
         user([{"type": "binary", "url": "u"}]),
@@ -323,33 +248,13 @@ BAD: dict[str, tuple[object, str]] = {
         [{"id": "t", "role": "tool", "content": "a"}],
         "messages[0].toolCallId: is missing; a string is needed",
     ),
-    "an error that is no text": (
-        [{"id": "t", "role": "tool", "content": "a", "toolCallId": "c", "error": True}],
-        "messages[0].error: must be a string, is a boolean",
-    ),
-    "calls that are no array": (
-        [{"id": "a", "role": "assistant", "toolCalls": {}}],
-        "messages[0].toolCalls: must be an array, is an object",
-    ),
     "a call that is a text, in snake case": (
         [{"id": "a", "role": "assistant", "tool_calls": ["c"]}],
         "messages[0].tool_calls[0]: must be an object, is a string",
     ),
-    "a call without a function": (
-        [{"id": "a", "role": "assistant", "toolCalls": [{"id": "c"}]}],
-        "messages[0].toolCalls[0].function: must be an object, is null",
-    ),
-    "a call without an id": (
-        [{"id": "a", "role": "assistant", "toolCalls": [{"function": {"name": "n", "arguments": ""}}]}],
-        "messages[0].toolCalls[0].id: is missing; a string is needed",
-    ),
     "a call without arguments": (
         [{"id": "a", "role": "assistant", "toolCalls": [{"id": "c", "function": {"name": "n"}}]}],
         "messages[0].toolCalls[0].function.arguments: is missing; a string is needed",
-    ),
-    "an activity without a type": (
-        [{"id": "p", "role": "activity", "content": {}}],
-        "messages[0].activityType: is missing; a string is needed",
     ),
     "an activity that is a text": (
         [{"id": "p", "role": "activity", "activityType": "x", "content": "a"}],
