@@ -39,7 +39,7 @@ USERS = {"alice": ALICE, "bob": BOB}
 THREADS = "/api/v1/agent/threads"
 NOTES = file("notes.txt", b"buy milk")
 # By the profile of the tier: `make fuzz` sends thousands. The route that takes most has most.
-EXAMPLES, MOST = settings().max_examples // 2, settings().max_examples * 2
+EXAMPLES, MOST = settings().max_examples, settings().max_examples * 2
 # Longer than any answer takes: a stream that does not end fails.
 SECONDS = 20.0
 REPEATABLE = settings(
@@ -133,7 +133,7 @@ def lead_home(case: Case, route: Route, home: Home) -> None:
     """Put what exists into the places for it, so that what else is sent is looked at."""
     known = {THREADS: home.thread, ATTACHMENTS: home.attachment, FILES: home.attachment, DATASETS: home.dataset}
     id = next((id for path, id in known.items() if route.path.startswith(path)), home.run)
-    ids = {"id": id, "n": "1", "name": str(NOTES.filename), "agent": "chat", "thread": home.thread}
+    ids = {"id": id, "n": "1", "other": "1", "name": str(NOTES.filename), "agent": "chat", "thread": home.thread}
     for name in case.path_parameters.keys() & ids.keys():
         case.path_parameters[name] = ids[name]
     if route.path.startswith(FILES):
