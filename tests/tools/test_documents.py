@@ -9,7 +9,6 @@ import pytest
 
 from recto.conversation.document import Element
 from recto.conversation.input_files import InputFile
-from recto.errors import FileRefused
 from recto.tools.documents.document_parts import WantedPart
 from recto.tools.documents.read_files import DocumentRequest, show_documents
 from recto.tools.documents.read_many import AT_ONCE, FAILED, Unread, read_each
@@ -133,9 +132,3 @@ async def test_F5_a_fault_of_ours_costs_its_document_alone_and_is_logged(caplog:
     read = await read_each(list(files.maps.documents.values()), length_of, files, report_nothing)
     assert read == [Unread(reason=FAILED), 3]
     assert "a fault" in caplog.text
-
-
-async def test_F5_one_that_cannot_be_read_spoils_no_other():
-    files = at_hand(a=FileRefused("it is encrypted. Ask for another.", code="locked"), b="two")
-    read = await read_each(list(files.maps.documents.values()), length_of, files, report_nothing)
-    assert read == [Unread(reason="it is encrypted. Ask for another."), 3]

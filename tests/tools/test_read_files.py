@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from recto.tools.documents.read_files import read_files
 from recto.tools.documents.read_many import NAME_SHOWN
 from recto.tools.function import tool_from
 from tests.tools.files_at_hand import AtHand, a_file, at_hand, rows_of, run
-from tests.tools.growing_document import in_pages
+from tests.tools.growing_document import Growing, in_pages
 from tests.tools.runs import text_of
 
 LINE = re.compile(r"\[characters (\d+)-(\d+) of (\d+)(?:; for more: read_files\((.*)\))?\]\n")
@@ -50,10 +51,6 @@ def test_F5_other_ids_than_one_to_twenty_are_refused(ids: object):
     assert run(read_files, at_hand(a="one"), {"ids": ids}).error == "invalid_arguments"
 
 
-def test_F5_twenty_are_taken():
-    assert contents(at_hand(a="one"), ["a"] * 20) == ["one"] * 20
-
-
 # What cannot be read
 
 
@@ -65,11 +62,6 @@ def test_F5_an_id_that_is_unknown_has_its_own_error_and_spoils_no_other():
         unknown,
         {"id": "b", "name": "b.txt", "content": "two"},
     ]
-
-
-def test_F5_names_of_methods_are_no_ids():
-    for id in ("constructor", "__class__", "", "keys"):
-        assert contents(at_hand(a="one"), [id])[0].startswith("Error: there is no file ")
 
 
 def test_F5_an_endless_id_is_not_repeated_in_full():
@@ -88,28 +80,26 @@ def test_F7_only_documents_are_read():
     assert files.opened == ["b"]
 
 
-def test_F5_a_deleted_file_says_what_the_storage_says():
-    gone = FileRefused("it was deleted. Ask the user to attach it again.", code="deleted")
-    assert contents(at_hand(a=gone, b="two"), ["a", "b"]) == [
-        "Error: it was deleted. Ask the user to attach it again.",
-        "two",
-    ]
-
-
-def test_F5_a_storage_at_fault_is_told_without_its_details():
-    (said,) = contents(at_hand(a=StorageDown(problem="10.0.0.1 refused")), ["a"])
-    assert said == "Error: the storage of files cannot be used at present. Try again later, or tell the user."
-
-
-def test_F5_a_document_that_cannot_be_read_on_says_why():
-    broken = in_pages("one", "two")
-    broken.fails_after = 0
-    assert contents(at_hand(a=broken, b="two"), ["a", "b"]) == ["Error: it is gone. Ask the user for it.", "two"]
-
-
-@pytest.mark.parametrize("text", ["", " \n\t"])
-def test_F5_a_file_without_text_says_so(text: str):
-    assert contents(at_hand(a=text), ["a"]) == ["[there is no text in this file]"]
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (
+            FileRefused("it was deleted. Ask the user to attach it again.", code="deleted"),
+            "Error: it was deleted. Ask the user to attach it again.",
+        ),
+        (
+            StorageDown(problem="10.0.0.1 refused"),
+            "Error: the storage of files cannot be used at present. Try again later, or tell the user.",
+        ),
+        (replace(in_pages("one", "two"), fails_after=0), "Error: it is gone. Ask the user for it."),
+        ("", "[there is no text in this file]"),
+        (" \n\t", "[there is no text in this file]"),
+    ],
+)
+def test_F5_a_file_that_cannot_be_read_or_has_no_text_says_so_and_spoils_no_other(
+    document: Growing | Exception | str, said: str
+):
+    assert contents(at_hand(a=document, b="two"), ["a", "b"]) == [said, "two"]
 
 
 def test_F5_a_server_that_keeps_no_files_says_so():

@@ -145,6 +145,7 @@ def test_no_schema_takes_long(schema: dict[str, Json], arguments: str):
 
 
 COSTLY = {"properties": {f"p{n}": {"type": "string", "pattern": rf"\p{{L}}{{100}}{n}"} for n in range(60)}}
+LOOKING: Json = {"const": {str(n): {"pattern": rf"\p{{L}}{{{n}}}(?=a)"} for n in range(1000)}}
 EMAIL = r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$"
 
 
@@ -184,6 +185,8 @@ def test_P11_schemas_that_people_write_are_taken(schema: Json):
         (json.loads(nested(65, "{}")), "takes the tools beyond 64 levels, which is the limit; send less"),
         ({"enum": ["x" * 262_144]}, "takes the tools beyond 262144 bytes, which is the limit; send less"),
         (COSTLY, "takes the tools beyond 4194304 bytes of compiled patterns, which is the limit; send less"),
+        # It would take minutes to compile.
+        (LOOKING, "takes the tools beyond 4194304 bytes of compiled patterns, which is the limit; send less"),
         # Wherever it stands, a reference may lead to it.
         ({"const": COSTLY}, "takes the tools beyond 4194304 bytes of compiled patterns, which is the limit; send less"),
     ],
@@ -202,11 +205,6 @@ def test_P11_schemas_of_one_request_share_their_limits():
     )
     assert refusal(name, limits=SchemaLimits(pattern_bytes=1_000_000)) is None
     assert "beyond 40 bytes" in str(refusal(name, name, limits=SchemaLimits(schema_bytes=40)))
-
-
-def test_P11_a_costly_schema_is_refused_before_it_is_compiled():
-    assert refusal(COSTLY) is not None
-    assert refusal({"const": {str(n): {"pattern": rf"\p{{L}}{{{n}}}(?=a)"} for n in range(1000)}}) is not None
 
 
 @pytest.mark.parametrize("name", ["", "get weather", "天气", "a.b", "x" * 65, "a\n"])

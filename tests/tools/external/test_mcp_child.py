@@ -200,16 +200,6 @@ async def test_a_call_has_its_seconds_and_a_message_its_bytes(tmp_path: Path):
         assert words(await call(source, "files__echo", {"text": "on"})) == "on"
 
 
-@pytest.mark.full
-async def test_a_server_that_has_more_tools_from_now_on_is_listed_again(tmp_path: Path):
-    async with kept(started(tmp_path), services()) as source:
-        version = source.found.version
-        assert words(await call(source, "files__grow", {"name": "late"})) == "late is there"
-        await wait_until(lambda: "files__late" in names(source))
-        assert source.found.version > version
-        assert words(await call(source, "files__late", {"text": "hi"})) == "hi"
-
-
 async def test_a_registry_is_another_one_once_a_server_has_changed_its_tools(tmp_path: Path):
     own = Registry(tools_built_in())
     async with kept(started(tmp_path, *OLD_SERVER), services()) as source:

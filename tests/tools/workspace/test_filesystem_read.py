@@ -15,7 +15,7 @@ from recto.page.fold.fold import fold
 from recto.tools.ports import ToolResult
 from recto.tools.workspace.workspaces import Workspace
 from tests.tools.runs import NOON, text_of
-from tests.tools.workspace.calls import CREATE, EDIT, READ, call, parts, refused, said
+from tests.tools.workspace.calls import EDIT, READ, call, parts, refused, said
 
 PYTHON = "import os\n\n\nclass App:\n    def run(self):\n        return 1\n\n\ndef main():\n    App().run()\n"
 
@@ -226,9 +226,3 @@ def test_R2_R3_reads_of_one_file_are_folded_however_it_is_spelled_and_errors_are
     texts = ["".join(part.text for part in one.parts if isinstance(part, Text)) for one in folded if one.role == "tool"]
     assert [text.startswith("[该文件") for text in texts] == [True, *[False] * 7]
     assert [text.startswith("Error: ") for text in texts] == [path == "gone" for path in paths]
-
-
-def test_R15_a_read_after_a_create_and_an_edit_shows_what_the_model_wrote(space: Path):
-    said(space, CREATE, filePath="a/b.txt", content="x\ny\nz\n")
-    said(space, EDIT, filePath="a/b.txt", searchContent="y", replaceContent="1\n2")
-    assert said(space, READ, filePath="a/b.txt") == "📄 a/b.txt (lines 1-4/4)\n1→x\n2→1\n3→2\n4→z"
