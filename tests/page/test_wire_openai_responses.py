@@ -15,6 +15,7 @@ from recto.conversation.messages import (
     AssistantPart,
     Data,
     File,
+    Key,
     Message,
     Opaque,
     ProviderFile,
