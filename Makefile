@@ -49,7 +49,7 @@ check: .venv/.dev node_modules/.made web/node_modules/.made ## Lint, check forma
 		{ echo "Formatting differs. Run: .venv/bin/ruff format ."; exit 1; }
 	@echo "pyright" && $(NODE) node_modules/.bin/pyright
 	@echo "tsc" && $(NODE) npm --prefix web run --silent check
-	@echo "house rules" && $(PYTEST) $(HOUSE) tests/test_docs.py
+	@echo "house rules" && TEST_CPU_SECONDS=60 $(PYTEST) $(HOUSE) tests/test_docs.py
 
 fuzz: .venv/.dev ## Run the property tests with many random examples
 	@echo "property tests, random" && HYPOTHESIS_PROFILE=fuzz $(PYTEST) -m hypothesis -n auto

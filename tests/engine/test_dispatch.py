@@ -221,17 +221,6 @@ async def test_P6_a_run_whose_thread_is_busy_waits_for_it_and_then_begins(tmp_pa
             assert await statuses(store, [first, second]) == ["done", "done"]
 
 
-async def test_the_same_request_again_begins_nothing(tmp_path: Path):
-    async with a_store(tmp_path) as store:
-        workers, admission = Workers(store), an_admission()
-        async with dispatching(workers) as dispatcher:
-            await dispatcher.admit(admission)
-            again = await dispatcher.admit(admission)
-            assert (again.is_new, again.run.status) == (False, "running")
-            await until(lambda: len(workers.begun) == 1)
-            assert dispatcher.active == 1
-
-
 async def test_P6_one_run_of_a_thread_is_worked_on_at_a_time_in_the_order_they_came(tmp_path: Path):
     async with a_store(tmp_path) as store:
         workers = Workers(store)

@@ -174,7 +174,7 @@ def test_R12_double_esc_clears_the_input_or_opens_the_list(world: Chatting) -> N
         terminal.press("escape", "escape")
         terminal.wait_gone("half a thought")
         terminal.press("escape", "escape")
-        terminal.wait_for("Go back to before which message?")
+        assert "Plan my week" in terminal.wait_for("Go back to before which message?")
 
 
 def test_R12_rollback_brings_the_words_back_asks_about_files_and_is_undone(world: Chatting) -> None:

@@ -165,7 +165,8 @@ def test_P11_broken_off_an_opening_that_names_no_tool_is_words(opening: str, is_
     ['{"name": "calculator", "x": [', "calculator(", "<tools>", "[", "{", "```json\n", "a,", "'", '{"calculator": "\\'],
 )
 def test_P11_a_long_reply_of_any_shape_is_read_to_its_end(piece: str):
-    happens(piece * (300_000 // len(piece)), is_native=True, size=8)
+    wrote = piece * (300_000 // len(piece))
+    assert happens(wrote, is_native=True, size=8).wrote == wrote
 
 
 PIECES = [

@@ -63,7 +63,7 @@ NUMBERED = shape(
     *(point("arabicPeriod", "d"), point("romanUcParenBoth", "e", 1, 'startAt="4"'), point("odd", "f", 2)),
 )
 NEW_AND_OLD = f"<mc:Choice>{shape(run('once'))}</mc:Choice><mc:Fallback>{shape(run('once'))}</mc:Fallback>"
-SLIDES = {
+SLIDES: dict[str, tuple[str, list[str]]] = {
     "letters formatted apart are one word": (
         shape(run("hel") + run("lo ") + run("第") + run("1") + run("张")),
         ["hello 第1张"],
