@@ -8,7 +8,7 @@ from collections.abc import Generator
 import pytest
 
 # Most cases take a hundredth of this. Mark a test `full` where it needs more.
-CPU_SECONDS = float(os.environ.get("TEST_CPU_SECONDS", "1.5"))
+CPU_SECONDS = float(os.environ.get("TEST_CPU_SECONDS", "2.5"))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -58,6 +58,7 @@ def test_no_file_of_the_web_page_is_long():
     assert {name: lines for name, lines in lengths.items() if lines > FILE_LINES} == {}
 
 
+@pytest.mark.full
 def test_the_types_of_the_web_page_are_those_of_the_api(tmp_path: Path):
     write_types(tmp_path / "openapi.json", tmp_path / "schema.ts")
     assert (tmp_path / "schema.ts").read_text("utf-8") == SCHEMA.read_text("utf-8"), "Run: make types"

@@ -22,6 +22,8 @@ TOOLS: dict[str, Json] = {
 }
 LOOK = Call(name="look", arguments='{"at":1}')
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Relaying]:

@@ -237,6 +237,7 @@ def test_an_output_that_is_no_schema_is_refused(provider: str, output: str):
         request_options(provider, NEW, Sampling(output=output), has_tools=True)
 
 
+@pytest.mark.full
 @given(
     sampling=samplings,
     has_tools=st.booleans(),

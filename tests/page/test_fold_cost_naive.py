@@ -77,6 +77,7 @@ def test_X2_steps_are_for_good_deterministic_and_the_same_after_a_crash_behind_t
         before = now
 
 
+@pytest.mark.full
 def test_X2_the_sessions_of_these_tests_have_steps_of_each_cause_and_calls_between_them():
     causes, calls = dict[str, int](), 0
     for seed in range(40):
