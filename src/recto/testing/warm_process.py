@@ -28,6 +28,10 @@ PRELOAD = (
 
 def can_fork(environment: Mapping[str, str]) -> bool:
     """Return True if a forked process would behave like a new interpreter under this environment."""
+    main = sys.modules["__main__"]
+    # The fork server imports a script that is the main module once more, which would run it twice.
+    if main.__spec__ is None and hasattr(main, "__file__"):
+        return False
     return sys.platform == "linux" and _interpreter_settings(environment) == _interpreter_settings(os.environ)
 
 
