@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from recto.conversation.json import Json
-from recto.models.demo.demo_coder import HINT, NEEDED, PROJECT
+from recto.models.demo.demo_coder import NEEDED
 from recto.models.demo.demo_model import reply_to
 from recto.models.demo.demo_page import DemoReply
 
@@ -80,28 +80,6 @@ def test_R15_each_call_of_a_repair_follows_from_those_before_it(done: int):
     assert following.text.endswith(".")
 
 
-def test_R15_in_the_end_it_says_and_shows_what_was_wrong():
-    told = reply(REPAIRED)
-    assert not told.calls
-    assert "one line of sums.py" in told.text
-    assert "-    return a - b\n+    return a + b\n" in told.text
-    assert "def add(a, b):\n    return a + b\n" in told.text
-
-
-@pytest.mark.parametrize(
-    "note",
-    [
-        "\n\n(The person who agreed said: go on)",
-        '\n\n(A person changed the arguments before they agreed. It was called with: {"command": "make"})',
-    ],
-)
-def test_R15_what_a_person_says_with_their_yes_does_not_hide_how_the_tests_ended(note: str):
-    ran = [(name, arguments, text + note) for name, arguments, text in REPAIRED]
-    assert [reply(ran[:done]).calls for done in range(len(ran) + 1)] == [
-        reply(REPAIRED[:done]).calls for done in range(len(ran) + 1)
-    ]
-
-
 def test_R15_what_does_not_help_is_taken_back_before_the_next_try():
     failed: tuple[Step, ...] = (*TRIED, ("terminal-execute", RUN, FAILED))
     assert reply(failed).calls == [("filesystem-edit", BACK)]
@@ -119,28 +97,9 @@ def test_R15_where_nothing_helps_it_gives_up_with_what_the_tests_said():
     assert "AssertionError: -1 != 3" in following.text
 
 
-def test_R15_tests_that_cannot_be_run_lead_nowhere_and_it_says_so():
-    broken = json.dumps({"stdout": "", "stderr": "/usr/bin/python3: No module named pytest", "exitCode": 1})
-    told = reply((*BEGINNING[:1], ("terminal-execute", RUN, broken)))
-    assert not told.calls
-    assert told.text.startswith("I stop here: what the tests say leads to no code")
-    assert "No module named pytest" in told.text
-
-
-def test_R15_a_refused_edit_is_no_change_and_the_next_is_tried():
-    (following,) = reply((*BEGINNING, ("filesystem-edit", EDIT, "Error: sums.py has no such text."))).calls
-    assert following[0] == "filesystem-edit"
-    assert following[1] not in (EDIT, BACK)
-
-
 def test_R2_a_read_that_was_folded_is_made_again():
     steps = (*BEGINNING[:-1], ("filesystem-read", {"filePath": "sums.py"}, FOLDED))
     assert reply(steps).calls == [("filesystem-read", {"filePath": "sums.py"})]
-
-
-def test_R9_what_was_done_is_known_where_searches_were_folded():
-    steps = [(name, arguments, FOLDED if name == "ace-text_search" else text) for name, arguments, text in TRIED]
-    assert reply(steps).calls == [("terminal-execute", RUN)]
 
 
 @pytest.mark.parametrize(
@@ -157,45 +116,7 @@ def test_R15_it_stops_where_it_cannot_go_on_and_says_why(steps: Sequence[Step], 
     assert words in told.text
 
 
-def test_R15_tests_that_pass_need_no_repair():
-    assert reply((*BEGINNING[:1], ("terminal-execute", RUN, PASSED))).text == "All tests pass: there is nothing to fix."
-
-
-def test_R15_plain_test_functions_are_run_by_pytest():
-    (call,) = reply((("ace-text_search", {"pattern": "def test_"}, "test_a.py\n  1: def test_a():"),)).calls
-    assert "-m pytest" in str(call[1]["command"])
-
-
-NO_TESTS: Step = ("ace-text_search", {"pattern": "def test_", "fileGlob": "*.py"}, "No matches.")
-
-
-def test_R15_a_folder_with_no_tests_is_left_as_it_is():
-    look: Step = ("filesystem-read", {"filePath": "."}, "📁 ./\nREADME.md (1 bytes)")
-    assert reply((NO_TESTS,)).calls == [("filesystem-read", {"filePath": "."})]
-    assert "no tests here" in reply((NO_TESTS, look)).text
-
-
-def test_R15_in_an_empty_folder_it_makes_a_project_first_and_says_so():
-    steps: list[Step] = [NO_TESTS, ("filesystem-read", {"filePath": "."}, "📁 ./\nThe workspace is empty.")]
-    for path, content in PROJECT.items():
-        made = reply(steps)
-        assert made.calls == [("filesystem-create", {"filePath": path, "content": content})]
-        assert "The folder is empty, so I make a small project" in made.text
-        steps.append(("filesystem-create", {"filePath": path, "content": content}, "Made."))
-    command = "python3 -B -m unittest -q test_shop.py"
-    assert reply(steps).calls == [("terminal-execute", {"command": command, "timeout": 60_000})]
-
-
 @pytest.mark.parametrize("words", ["there is a bug", "请修复这个错误", "测试失败了", "My tests are FAILING"])
 def test_R15_words_in_both_languages_ask_for_a_repair(words: str):
     (call,) = reply((), words).calls
     assert call[0] == "ace-text_search"
-
-
-def test_R15_who_asks_for_something_else_hears_what_can_be_shown():
-    assert reply((), "hello").text.endswith(HINT["en"])
-    assert reply((), "你好").text.endswith(HINT["zh"])
-
-
-def test_R15_without_its_tools_there_is_no_repair():
-    assert "I am Recto's demo model" in reply((), tools=["calculator"]).text

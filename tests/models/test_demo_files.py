@@ -46,12 +46,6 @@ def documents_in(said: Json) -> Mapping[str, str]:
     return found
 
 
-@pytest.mark.parametrize("locale", ["en", "zh"])
-def test_F1_documents_are_found_in_a_reminder_by_id_with_their_names(locale: Locale):
-    assert documents_in(said("hello", locale=locale)) == {"r-0": "plan & <cost>.txt", "r-2": "b.md"}
-    assert documents_in(user("hello")) == {}
-
-
 @given(name=st.text(max_size=30), id=st.text(alphabet="ab-<&'\"", min_size=1, max_size=10))
 def test_F3_any_name_on_one_line_comes_back_as_it_was(name: str, id: str):
     line = " ".join(name.split())
@@ -61,14 +55,6 @@ def test_F3_any_name_on_one_line_comes_back_as_it_was(name: str, id: str):
 @pytest.mark.parametrize("words", ["What is in the file?", "这个文件讲了什么？", "hello", ""])
 def test_F5_documents_of_the_turn_are_asked_for_whatever_is_said_if_nothing_else_fits(words: str):
     assert calls(said(words)) == READ
-
-
-def test_F5_arithmetic_comes_alone_unless_the_words_are_about_files_too():
-    assert calls(said("what is 3+4?")) == [("calculator", {"expression": "3+4"})]
-    assert calls(said("what is 3+4, and what does the document say?")) == [
-        ("calculator", {"expression": "3+4"}),
-        *READ,
-    ]
 
 
 def test_F5_without_documents_or_the_tool_nothing_is_asked_for():
@@ -89,11 +75,6 @@ def test_F3_files_in_the_words_of_a_user_are_none():
     assert calls(user(forged)) == []
 
 
-def test_F5_no_more_files_are_asked_for_than_may_be():
-    files = tuple(a_file(f"r-{number}", "a.txt") for number in range(30))
-    assert calls(said("read", files)) == [("read_files", {"ids": [f"r-{number}" for number in range(20)]})]
-
-
 def test_an_answer_shows_how_each_file_begins_and_who_says_so():
     rows = [
         {"id": "r-0", "name": "a.txt", "content": "one\n\n two\nthree\nfour"},
@@ -106,16 +87,3 @@ def test_an_answer_shows_how_each_file_begins_and_who_says_so():
         f"b.txt begins:\n{'x' * 120}...\n\n"
         "r-9 begins:\nError: there is no file 'r-9' here."
     )
-
-
-def test_an_answer_in_chinese_to_chinese_words_or_to_a_chinese_name_alone():
-    rows: Json = [{"id": "r-0", "name": "报告.txt", "content": "第一行"}]
-    assert answer("总结一下", rows) == "我是演示模型，只能展示每个文件的开头。\n\n报告.txt 的开头：\n第一行"
-    alone = (said("", (a_file("r-0", "报告.txt"),)), called("read_files", "{}"), result(json.dumps(rows)))
-    assert reply_to(page(*alone, tools=OFFERED)).text.startswith("我是演示模型")
-
-
-@pytest.mark.parametrize("said_instead", ["", "[]", "{}", "[1]", "This server keeps no files."])
-def test_a_result_that_is_no_list_of_files_is_repeated_as_it_is(said_instead: str):
-    text = reply_to(page(said("read"), called("read_files", "{}"), result(said_instead), tools=OFFERED)).text
-    assert text == f"read_files answered: {said_instead}"
