@@ -1,6 +1,5 @@
 """The client of models over TLS: whom it trusts, what it says first, and that everything holds there as well."""
 
-import asyncio
 import socket
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -32,6 +31,7 @@ from tests.models.test_http_client import (
     replies,
     run,
 )
+from tests.waiting import settle
 
 __all__ = ["run"]
 
@@ -144,7 +144,8 @@ def test_a_reader_that_comes_back_gets_all_that_was_held_up(run: Run, tls: ssl.S
         words: list[str] = []
         async for delta in model.stream(BODY):
             words += [delta.text] if isinstance(delta, TextDelta) else []
-            await asyncio.sleep(0.01 if len(words) < 5 else 0)
+            if len(words) < 5:
+                await settle()
         await model.aclose()
         return "".join(words)
 
