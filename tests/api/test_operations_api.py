@@ -1,8 +1,7 @@
 """What whoever runs a server sees over HTTP: metrics, prices, version, the description; and what retention leaves."""
 
 import re
-import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.metadata import version
@@ -21,11 +20,10 @@ from recto.testing.client import RUNS, ask, read_events, request, run, start
 from recto.testing.model_server import Answer, Call, ModelServer, Request, failure
 from recto.testing.process import ServerProcess
 from tests.api.local_api import local_api
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.full
 
-KEYS = {"RECTO_API_KEYS": "ann:the-key-that-ann-has,bob:the-key-that-bob-has", "RECTO_OPERATORS": "ann, local"}
-ANN, BOB = "the-key-that-ann-has", "the-key-that-bob-has"
 PRICES = """
 currency = "EUR"
 as_of = 2026-05-14
@@ -52,7 +50,6 @@ def read_page(path: str) -> str:
 '''
 READS = 4
 USAGE = Usage(input=1_000, output=200, cached=600)
-SOON = 30.0
 Labels = tuple[tuple[str, str], ...]
 Row = Mapping[str, Json]
 
@@ -61,13 +58,6 @@ Row = Mapping[str, Json]
 def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
     with ServerProcess.serve(tmp_path_factory.mktemp("operated"), {}) as server:
         yield server.url
-
-
-def wait_until(is_so: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + SOON
-    while not is_so():
-        assert time.monotonic() < until, f"waited too long for {what}"
-        time.sleep(0.02)
 
 
 def scripted(asked: Request) -> Answer:
@@ -84,20 +74,15 @@ def scripted(asked: Request) -> Answer:
     return Answer(text="Here you are.", usage=USAGE)
 
 
-def agents(folder: Path, text: str) -> Path:
-    """A folder of agents with one, named reader."""
-    (folder / "agents" / "reader").mkdir(parents=True)
-    (folder / "agents" / "reader" / "AGENT.md").write_text(text, encoding="utf-8")
-    (folder / "agents" / "reader" / "tools.py").write_text(TOOLS, encoding="utf-8")
-    return folder / "agents"
-
-
-def settings(folder: Path, model: ModelServer, text: str = READER, name: str = "priced") -> dict[str, str]:
+def settings(folder: Path, model: ModelServer) -> dict[str, str]:
     (folder / "prices.toml").write_text(PRICES, encoding="utf-8")
+    (folder / "agents" / "reader").mkdir(parents=True)
+    (folder / "agents" / "reader" / "AGENT.md").write_text(READER, encoding="utf-8")
+    (folder / "agents" / "reader" / "tools.py").write_text(TOOLS, encoding="utf-8")
     return {
-        "RECTO_MODEL": f"compatible:{name}",
+        "RECTO_MODEL": "compatible:priced",
         "RECTO_MODEL_URL": model.url,
-        "RECTO_AGENTS": str(agents(folder, text)),
+        "RECTO_AGENTS": str(folder / "agents"),
         "RECTO_AGENT": "reader",
         "RECTO_PRICES": str(folder / "prices.toml"),
     }
@@ -128,10 +113,7 @@ def saved_of(call: Row) -> int:
     return sum(count["before"] - count["after"] for count in tokens)
 
 
-# Metrics
-
-
-def test_R11_metrics_are_exactly_what_the_runs_did(tmp_path: Path):
+def test_R11_P8_metrics_and_prices_are_exactly_what_the_runs_did(tmp_path: Path):
     with (
         ModelServer(scripted) as model,
         ServerProcess.serve(tmp_path / "data", settings(tmp_path, model)) as server,
@@ -140,7 +122,8 @@ def test_R11_metrics_are_exactly_what_the_runs_did(tmp_path: Path):
             run(server.url, ask(words))
         read = ask("read it")
         run(server.url, read)
-        saved = [saved_of(call) for call in calls_of(server.url, str(read["runId"]))]
+        calls = calls_of(server.url, str(read["runId"]))
+        usage = cast("Row", request(server.url, "GET", f"{RUNS}/{read['runId']}").json["usage"])
         savings = request(server.url, "GET", "/api/v1/agent/savings").json
         stuck = start(server.url, ask("hang"))
         model.wait_requests(2 + 1 + READS + 1 + 1)
@@ -164,10 +147,15 @@ def test_R11_metrics_are_exactly_what_the_runs_did(tmp_path: Path):
         ("recto_tokens_total", labels(model=model_name, kind="cached")): replies * USAGE.cached,
         ("recto_errors_total", labels(kind="ModelRefused")): 1,
     }
+    saved = [saved_of(call) for call in calls]
     assert [count > 0 for count in saved] == [False, False, False, True, True]
     assert {name: found[name] for name in expected} == expected
     price = found["recto_price_total", labels(model=model_name, currency="EUR")]
-    assert price == pytest.approx(replies * (400 * 3 + 600 * 0.5 + 200 * 10) / 1_000_000)
+    one = 400 * 3 + 600 * 0.5 + 200 * 10
+    assert price == pytest.approx(replies * one / 1_000_000)
+    assert [call["price"] for call in calls] == [one * 1_000] * (READS + 1)
+    assert (float(str(usage["price"])), usage["currency"]) == (pytest.approx(one * (READS + 1) / 1_000_000), "EUR")
+    assert usage["inputTokens"] == USAGE.input * (READS + 1)
     assert not [name for name in found if "user" in str(name) or "local" in str(name)]
     assert_saved(found, savings, sum(saved))
 
@@ -191,75 +179,6 @@ def assert_saved(found: Mapping[tuple[str, Labels], float], savings: Row, saved:
     assert savings["currency"] == "EUR"
 
 
-def test_R11_each_fold_and_each_read_that_is_left_alone_is_in_the_log_of_the_server(tmp_path: Path):
-    paths = ("", "a.md", "b.md", "a.md", "a.md")
-    calls = [Call(name="read_page", arguments=f'{{"path": "{path}"}}', id=f"c{n}") for n, path in enumerate(paths)]
-    with ModelServer([Answer(calls=(call,)) for call in calls]) as model:
-        known = settings(tmp_path, model) | {"RECTO_LOG_LEVEL": "debug"}
-        with ServerProcess.serve(tmp_path / "data", known) as server:
-            task = start(server.url, ask("read it"))
-            list(read_events(server.url, task))
-            saved = saved_of(calls_of(server.url, task)[-1])
-            lines = [line for line in server.output.splitlines() if "recto.page" in line]
-    debug = [line.partition("recto.page")[2].lstrip(": ") for line in lines if "DEBUG" in line.upper().split()]
-    info = [line for line in lines if "INFO" in line.upper().split()]
-    left_alone = "left alone c0: the arguments of its call name no file"
-    assert debug == [*[left_alone] * 4, "folded read_page a.md: 1", left_alone]
-    assert [f"{int(n == 5)} results folded" in line for n, line in enumerate(info)] == [True] * 6
-    assert info[-1].endswith(f"1 results folded, {saved} tokens saved")
-
-
-def test_C3_only_operators_may_read_metrics(tmp_path: Path):
-    with ServerProcess.serve(tmp_path, KEYS) as server:
-        statuses = {token: request(server.url, "GET", "/metrics", token=token).status for token in (ANN, BOB, None)}
-        refused = request(server.url, "GET", "/metrics", token=BOB).json
-        own = request(server.url, "GET", "/metrics").status
-        reason = "refused GET /metrics: status 403, reason not_an_operator, user bob, from 127.0.0.1"
-        assert server.output.count(reason) == 2
-    assert statuses == {ANN: 200, BOB: 403, None: 401}
-    assert (refused["code"], refused["detail"]) == (
-        "not_an_operator",
-        "Only an operator of this server may see its metrics. Operators are named in RECTO_OPERATORS.",
-    )
-    assert own == 200
-
-
-# Prices
-
-
-def test_P8_a_run_and_its_calls_tell_their_price_where_it_is_known(tmp_path: Path):
-    with (
-        ModelServer(scripted) as model,
-        ServerProcess.serve(tmp_path / "data", settings(tmp_path, model)) as server,
-    ):
-        task = start(server.url, ask("read it"))
-        list(read_events(server.url, task))
-        usage = cast("Row", request(server.url, "GET", f"{RUNS}/{task}").json["usage"])
-        calls = calls_of(server.url, task)
-    one = 400 * 3 + 600 * 0.5 + 200 * 10
-    assert [call["price"] for call in calls] == [one * 1_000] * (READS + 1)
-    assert (float(str(usage["price"])), usage["currency"]) == (pytest.approx(one * (READS + 1) / 1_000_000), "EUR")
-    assert usage["inputTokens"] == USAGE.input * (READS + 1)
-
-
-def test_P8_where_no_price_is_known_none_is_told(tmp_path: Path):
-    with (
-        ModelServer(scripted) as model,
-        ServerProcess.serve(tmp_path / "data", settings(tmp_path, model, name="other")) as server,
-    ):
-        task = start(server.url, ask("hello"))
-        list(read_events(server.url, task))
-        usage = cast("Row", request(server.url, "GET", f"{RUNS}/{task}").json["usage"])
-        (call,) = calls_of(server.url, task)
-        found = samples(request(server.url, "GET", "/metrics").body.decode())
-    assert not {"price", "currency"} & usage.keys()
-    assert call["price"] is None
-    assert not [name for name, _ in found if name.startswith("recto_price")]
-
-
-# Retention
-
-
 def test_P7_after_its_days_a_run_is_told_as_a_snapshot_and_its_end(tmp_path: Path):
     kept = {"RECTO_EVENT_DAYS": "0.000001", "RECTO_CLEANING_SECONDS": "0.05", "RECTO_LOG_LEVEL": "info"}
     kept |= {"RECTO_AGENT": "chat"}
@@ -267,10 +186,10 @@ def test_P7_after_its_days_a_run_is_told_as_a_snapshot_and_its_end(tmp_path: Pat
         body = ask("What is 12 * 7?")
         heard = run(server.url, body)
         name = str(body["runId"])
-        wait_until(lambda: len(list(read_events(server.url, name))) == 3, "the events to be cleaned up")
+        wait_for(lambda: len(list(read_events(server.url, name))) == 3, "the events to be cleaned up")
         again = list(read_events(server.url, name))
         later = list(read_events(server.url, name, after=heard[-1].number))
-        wait_until(lambda: "cleaned up" in server.output, "its line in the log")
+        wait_for(lambda: "cleaned up" in server.output, "its line in the log")
         history = request(server.url, "GET", f"/api/v1/agent/history?threadId={body['threadId']}").json
     assert [sent.event["type"] for sent in again] == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
     for sent in again:
@@ -281,44 +200,24 @@ def test_P7_after_its_days_a_run_is_told_as_a_snapshot_and_its_end(tmp_path: Pat
     assert len(cast("list[Row]", history["messages"])) == 3
 
 
-# Health
-
-
-@pytest.mark.parametrize("path", ["/", "/healthz", "/readyz", "/version", "/docs", "/openapi.json"])
-def test_C3_what_is_open_can_be_asked_for_its_head(url: str, path: str):
-    reply = request(url, "HEAD", path, token=None)
-    assert (reply.status, reply.body) == (200, b"")
-
-
-async def test_R11_why_it_is_not_ready_is_told_to_the_log_once_and_to_no_stranger(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
-    async with local_api(tmp_path, health.ROUTES) as api:
-        assert (await api.ask("GET", "/readyz")).json == {"status": "ready"}
-        api.app.state.backend = replace(api.app.state.backend, problem=lambda: "no host 10.9.8.7:5432")
-        answers = [await api.ask("GET", "/readyz") for _ in range(3)]
-        api.app.state.backend = replace(api.app.state.backend, problem=lambda: None)
-        assert (await api.ask("GET", "/readyz")).status == 200
-    for answer in answers:
-        assert (answer.status, answer.json["code"]) == (503, "not_ready")
-        assert answer.json["detail"] == "No run can be admitted or worked on at present. The server's log says why."
-    assert [record.getMessage() for record in caplog.records] == ["The server is not ready: no host 10.9.8.7:5432"]
-
-
-async def test_C3_a_server_whose_storage_is_down_is_not_ready_until_it_is_up(
+async def test_R11_C3_why_it_is_not_ready_is_told_to_the_log_once_and_to_no_stranger(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     async with local_api(tmp_path, health.ROUTES) as api:
         api.storage.is_down = True
-        answer = await api.ask("GET", "/readyz")
+        answers = [await api.ask("GET", "/readyz")]
         api.storage.is_down = False
+        assert (await api.ask("GET", "/readyz")).json == {"status": "ready"}
+        api.app.state.backend = replace(api.app.state.backend, problem=lambda: "no host 10.9.8.7:5432")
+        answers += [await api.ask("GET", "/readyz") for _ in range(3)]
+        api.app.state.backend = replace(api.app.state.backend, problem=lambda: None)
         assert (await api.ask("GET", "/readyz")).status == 200
-    assert (answer.status, answer.json["code"]) == (503, "not_ready")
-    assert "it was told to fail" not in answer.body.decode()
-    assert "The storage of files cannot be used: it was told to fail" in caplog.text
-
-
-# Version and description
+    down, elsewhere = caplog.messages
+    assert down.startswith("The server is not ready: The storage of files cannot be used: it was told to fail.")
+    assert elsewhere == "The server is not ready: no host 10.9.8.7:5432"
+    for answer in answers:
+        assert (answer.status, answer.json["code"]) == (503, "not_ready")
+        assert answer.json["detail"] == "No run can be admitted or worked on at present. The server's log says why."
 
 
 def test_X1_version_tells_what_answers(url: str):
@@ -348,10 +247,9 @@ class Page(HTMLParser):
         self.words += data + "\n"
 
 
-def test_P1_docs_name_every_route_and_run_and_load_nothing(tmp_path: Path):
-    with ServerProcess.serve(tmp_path, {}) as server:
-        reply = request(server.url, "GET", "/docs", token=None)
-        described = request(server.url, "GET", "/openapi.json", token=None).json
+def test_P1_docs_name_every_route_and_run_and_load_nothing(url: str):
+    reply = request(url, "GET", "/docs", token=None)
+    described = request(url, "GET", "/openapi.json", token=None).json
     page = Page(reply.body.decode())
     paths = cast("Mapping[str, Mapping[str, Row]]", described["paths"])
     routes = [(method.upper(), path) for path, methods in paths.items() for method in methods]
@@ -366,10 +264,9 @@ def test_P1_docs_name_every_route_and_run_and_load_nothing(tmp_path: Path):
     )
 
 
-def test_P1_every_json_body_and_answer_has_an_example_and_docs_show_it(tmp_path: Path):
-    with ServerProcess.serve(tmp_path, {}) as server:
-        shown = request(server.url, "GET", "/docs", token=None).body.decode()
-        described = request(server.url, "GET", "/openapi.json", token=None).json
+def test_P1_every_json_body_and_answer_has_an_example_and_docs_show_it(url: str):
+    shown = request(url, "GET", "/docs", token=None).body.decode()
+    described = request(url, "GET", "/openapi.json", token=None).json
     missing: list[str] = []
     for path, methods in cast("Mapping[str, Mapping[str, Row]]", described["paths"]).items():
         for method, route in methods.items():

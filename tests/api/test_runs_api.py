@@ -4,16 +4,14 @@ import http.client
 import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import cast
 from urllib.parse import urlsplit
 
 import pytest
-from ag_ui.core import events as official
-from pydantic import TypeAdapter
 
 from recto.conversation.events import ends_run
-from recto.conversation.json import Json, dump
+from recto.conversation.json import Json
 from recto.ids import new_id
 from recto.testing.client import (
     RUNS,
@@ -26,10 +24,9 @@ from recto.testing.client import (
     request,
     start,
 )
-from recto.testing.model_server import Answer, Call
+from recto.testing.model_server import Answer
 from tests.api.scripted_server import Scripted
 
-PARSER: TypeAdapter[official.Event] = TypeAdapter(official.Event)
 SUM = "What is 12*7?"
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 
@@ -68,14 +65,14 @@ def assert_problem(reply: HttpReply, status: int, code: str, words: str) -> None
 
 
 def test_P1_an_admitted_run_is_answered_with_its_ids_and_its_time_in_utc(server: Scripted):
-    body = ask(SUM)
+    body, before = ask(SUM), datetime.now(UTC).replace(microsecond=0)
     reply = server.post(body)
     assert (reply.status, reply.headers["content-type"]) == (202, "application/json")
     assert list(reply.json) == ["taskId", "threadId", "runId", "created"]
     assert (reply.json["threadId"], reply.json["runId"]) == (body["threadId"], body["runId"])
     created = str(reply.json["created"])
     assert re.fullmatch(TIME, created)
-    assert abs(datetime.fromisoformat(created) - datetime.now(UTC)) < timedelta(minutes=1)
+    assert before <= datetime.fromisoformat(created) <= datetime.now(UTC)
 
 
 def test_P1_a_stream_is_ended_by_the_end_of_its_run(server: Scripted):
@@ -90,35 +87,13 @@ def test_P1_a_stream_is_ended_by_the_end_of_its_run(server: Scripted):
     assert [ends_run(event.body) for event in events] == [False] * (len(events) - 1) + [True]
 
 
-def test_P1_every_event_is_one_the_official_package_reads(server: Scripted):
-    call = Call(name="calculator", arguments='{"expression": "12*7"}')
-    _, events = finished(server, Answer(text="Let me see.", calls=(call,)), Answer(text="It is 84."))
-    kinds = {PARSER.validate_json(event.body).type.value for event in events}
-    assert {"RUN_STARTED", "TEXT_MESSAGE_CONTENT", "TOOL_CALL_START", "TOOL_CALL_RESULT", "RUN_FINISHED"} <= kinds
-    assert not [event for event in events if b":null" in event.body]
-
-
-def test_P4_the_same_request_again_is_the_same_run(server: Scripted):
-    body = ask(SUM)
-    first = server.post(body)
-    shuffled = dict(reversed(body.items()))
-    again = [server.post(other) for other in (body, shuffled, dump(body).replace(b'":', b'" : '))]
-    assert [reply.body for reply in again] == [first.body] * 3
-    assert [reply.status for reply in again] == [202] * 3
-    list(read(server, str(body["runId"])))
-    assert get(server, str(body["runId"])).json["calls"] == 1
-    assert events_of(server.post(body, accept="text/event-stream")) == list(read(server, str(body["runId"])))
-
-
 @pytest.mark.parametrize(
     ("accept", "media"),
     [
-        ("application/json, text/event-stream;q=0", "application/json"),
         ("application/json, text/event-stream; q=0.0", "application/json"),
         ("text/event-stream;q=0.5, application/json", "application/json"),
         ("text/event-streams", "application/json"),
         ("*/*", "application/json"),
-        ("application/json, text/event-stream", "text/event-stream"),
         ("Text/Event-Stream; charset=utf-8; Q=0.5, application/json;q=0.1", "text/event-stream"),
         ("text/event-stream;q=much", "text/event-stream"),
     ],
@@ -136,30 +111,15 @@ def test_P8_a_run_is_found_by_the_clients_name_and_by_the_servers_id(server: Scr
     body = ask(SUM)
     task = start(server.url, body, token=server.token)
     events = list(read(server, task))
-    by_task, by_name = get(server, task), get(server, str(body["runId"]))
-    assert by_task.json == by_name.json
-    problem = {name: by_task.json[name] for name in ("taskId", "runId", "status", "outcome", "error", "lastEventId")}
-    assert problem == {
-        "taskId": task,
-        "runId": body["runId"],
-        "status": "finished",
-        "outcome": "done",
-        "error": None,
-        "lastEventId": len(events),
-    }
-    usage = cast("list[Mapping[str, Json]]", events[-1].event["usage"])
-    assert by_task.json["usage"] == usage[0]
-    assert [name for name in ("created", "started", "ended") if not re.fullmatch(TIME, str(by_task.json[name]))] == []
-
-
-@pytest.mark.parametrize(("method", "path"), [("GET", ""), ("GET", "/events"), ("POST", "/cancel")])
-def test_P8_a_run_nobody_knows_is_not_found(server: Scripted, method: str, path: str):
-    assert_problem(
-        request(server.url, method, f"{RUNS}/nobody{path}", token=server.token),
-        404,
-        "not_found",
-        "There is no run 'nobody'",
-    )
+    found = get(server, task).json
+    assert found == get(server, str(body["runId"])).json
+    names = ("taskId", "runId", "status", "outcome", "error", "lastEventId")
+    assert [found[name] for name in names] == [task, body["runId"], "finished", "done", None, len(events)]
+    assert [name for name in ("created", "started", "ended") if not re.fullmatch(TIME, str(found[name]))] == []
+    (usage,) = cast("list[Mapping[str, Json]]", events[-1].event["usage"])
+    assert found["usage"] == usage
+    # Its model has no price that anybody knows.
+    assert not {"price", "currency"} & usage.keys()
 
 
 # Events
@@ -253,20 +213,3 @@ def test_P8_a_cancel_ends_the_model_call_at_once_and_keeps_what_was_said(server:
     again = cancel(server, run)
     assert (again.status, again.json) == (200, problem)
     assert list(read(server, run)) == list(events)
-
-
-def test_P8_older_clients_are_told_of_a_cancel_by_an_error(server: Scripted):
-    run, _ = server.begin({**ask("hold"), "protocolVersion": None})
-    cancel(server, run)
-    events = events_of(get(server, f"{run}/events"))
-    assert events[-1].event == {"type": "RUN_ERROR", "message": "The run was cancelled.", "code": "cancelled"}
-    newer = list(read(server, run))
-    assert [event.number for event in newer] == [event.number for event in events]
-    assert newer[:-1] == events[:-1]
-
-
-def test_P8_a_run_that_has_ended_is_not_changed_by_a_cancel(server: Scripted):
-    run, events = finished(server)
-    before = get(server, run).json
-    assert cancel(server, run).json == before
-    assert list(read(server, run)) == events
