@@ -12,24 +12,15 @@ from hypothesis import strategies as st
 from recto.cli.sessions.detect import read_session
 from recto.cli.sessions.session import Session
 from recto.conversation.json import Json
-from recto.conversation.messages import (
-    AssistantMessage,
-    Data,
-    File,
-    Opaque,
-    SystemMessage,
-    Text,
-    ToolCall,
-    ToolMessage,
-    UserMessage,
-)
+from recto.conversation.messages import AssistantMessage, Text, ToolMessage, UserMessage
 from recto.errors import NotAConversation
+from tests.cli.session_outline import outline
 from tests.long_session import EACH_SESSION, Known
 
 EXPECTED = (
     "Recto reads an array of messages, an object with `messages`, and sessions of pi, Claude Code, Codex, opencode"
 )
-HELLO = {"role": "user", "content": "hello"}
+HELLO: dict[str, Json] = {"role": "user", "content": "hello"}
 HELLO_SESSION = Session(format="openai", messages=(UserMessage(parts=(Text(text="hello"),)),))
 
 
@@ -51,67 +42,52 @@ def test_an_object_with_messages_and_an_array_of_them_are_a_conversation():
     assert read({"title": "a talk", "messages": [HELLO]}) == read([HELLO]) == HELLO_SESSION
 
 
-def test_openai_messages_line_by_line_are_a_conversation():
-    call = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
-    data = lines(
-        HELLO | {"id": "u1", "timestamp": 1_700_000_000_000},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c1", "content": "a.py", "messageStatus": "error"},
-    )
-    assert read_session(data, source="talk.jsonl") == Session(
-        format="openai",
-        messages=(
-            UserMessage(id="u1", time=datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC), parts=(Text(text="hello"),)),
-            AssistantMessage(parts=(ToolCall(id="c1", name="ls", arguments="{}"),)),
-            ToolMessage(tool_call_id="c1", parts=(Text(text="a.py"),), error="error"),
-        ),
-    )
+CALL = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+RESULT = {"role": "tool", "tool_call_id": "c1", "content": "a.py", "messageStatus": "error"}
+BLOCKS = [
+    {"type": "thinking", "thinking": "Look.", "signature": "sig"},
+    {"type": "tool_use", "id": "t1", "name": "ls", "input": {"path": "."}},
+]
+SIGNED = 'anthropic:claude thinking {"type":"thinking","thinking":"Look.","signature":"sig"}'
+ANSWER = {"type": "tool_result", "tool_use_id": "t1", "content": "a.py"}
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+BODIES: dict[str, tuple[Json, list[str]]] = {
+    "messages of openai": (
+        {"messages": [HELLO, {"role": "assistant", "content": None, "tool_calls": [CALL]}, RESULT]},
+        [" user: hello", " assistant: c1 = ls {}", " error of c1: a.py"],
+    ),
+    "state of openai": (
+        {"model": "gpt", "messages": [{"role": "assistant", "content": "hi", "reasoning_content": "hm"}]},
+        [' assistant: openai:gpt reasoning_content "hm" + hi'],
+    ),
+    "a system field": (
+        {"model": "claude", "system": "Be brief.", "messages": [HELLO]},
+        [" system: Be brief.", " user: hello"],
+    ),
+    "blocks of anthropic": (
+        {
+            "model": "claude",
+            "messages": [{"role": "assistant", "content": BLOCKS}, {"role": "user", "content": [ANSWER]}],
+        },
+        [f' assistant: {SIGNED} + t1 = ls {{"path":"."}}', " result of t1: a.py"],
+    ),
+    "an image": ({"messages": [{"role": "user", "content": [IMAGE]}]}, [" user: image aGk= image/png"]),
+}
 
 
-def test_a_request_body_with_a_system_field_is_read_as_anthropic():
-    assert read({"model": "claude", "system": "Be brief.", "messages": [HELLO]}) == Session(
-        format="openai",
-        messages=(SystemMessage(text="Be brief."), UserMessage(parts=(Text(text="hello"),))),
-        model="anthropic:claude",
-    )
+@pytest.mark.parametrize(("body", "expected"), BODIES.values(), ids=BODIES)
+def test_a_request_body_is_a_conversation_with(body: Json, expected: list[str]):
+    assert outline(read(body)) == expected
 
 
-def test_messages_with_blocks_of_anthropic_are_read_as_anthropic():
-    thinking = {"type": "thinking", "thinking": "Look.", "signature": "sig"}
-    body = {
-        "model": "claude",
-        "messages": [
-            {
-                "role": "assistant",
-                "content": [thinking, {"type": "tool_use", "id": "t1", "name": "ls", "input": {"path": "."}}],
-            },
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "a.py"}]},
-        ],
-    }
-    signed = Opaque(
-        provider="anthropic",
-        model="claude",
-        place="block",
-        name="thinking",
-        data='{"type":"thinking","thinking":"Look.","signature":"sig"}',
-    )
-    assert read(body).messages == (
-        AssistantMessage(parts=(signed, ToolCall(id="t1", name="ls", arguments='{"path":"."}'))),
-        ToolMessage(tool_call_id="t1", parts=(Text(text="a.py"),)),
-    )
+def test_openai_messages_line_by_line_keep_their_ids_and_times():
+    session = read_session(lines(HELLO | {"id": "u1", "timestamp": 1_700_000_000_000}, RESULT), source="talk.jsonl")
+    assert outline(session) == ["u1 user: hello", " error of c1: a.py"]
+    assert session.messages[0].time == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
 
 
-def test_state_in_an_openai_body_belongs_to_its_model():
-    body = {"model": "gpt", "messages": [{"role": "assistant", "content": "hi", "reasoning_content": "hm"}]}
-    state = Opaque(provider="openai", model="gpt", place="field", name="reasoning_content", data='"hm"')
-    assert read(body).messages == (AssistantMessage(parts=(state, Text(text="hi"))),)
-
-
-def test_an_image_in_anthropic_form_is_an_image():
-    source = {"type": "base64", "media_type": "image/png", "data": "aGk="}
-    body = [{"role": "user", "content": [{"type": "image", "source": source}]}]
-    picture = File(kind="image", source=Data(base64="aGk="), mime_type="image/png")
-    assert read(body).messages == (UserMessage(parts=(picture,)),)
+def test_the_model_of_a_request_body_is_named_with_its_provider():
+    assert read({"model": "claude", "system": "Be brief.", "messages": [HELLO]}).model == "anthropic:claude"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])

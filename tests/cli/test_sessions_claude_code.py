@@ -1,26 +1,14 @@
 """Sessions of Claude Code: replies in pieces, trees with sidechains, parallel calls and compactions."""
 
-import json
-from datetime import UTC, datetime
+from dataclasses import replace
 
 import pytest
 
-from recto.cli.sessions.detect import read_session
 from recto.cli.sessions.session import Session
-from recto.conversation.messages import (
-    AssistantMessage,
-    Data,
-    File,
-    Message,
-    Opaque,
-    Text,
-    ToolCall,
-    ToolMessage,
-    UserMessage,
-)
 from recto.errors import NotAConversation
 from recto.models.ports import Usage
 from recto.page.fold.agent_tools import AgentTools
+from tests.cli.session_outline import AT, TIME, Json, outline, read
 
 TOOLS = AgentTools(
     reads=("Read",),
@@ -30,17 +18,10 @@ TOOLS = AgentTools(
     edits=("Edit", "MultiEdit", "Write"),
     quote_args=("old_string",),
 )
-TIME = "2026-01-02T03:04:05.000Z"
-AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-
-Json = dict[str, object]
+ONE_COMPACTION = "1 compaction is ignored: the whole log is read."
 
 
-def read(*rows: object) -> Session:
-    return read_session("".join(json.dumps(row) + "\n" for row in rows).encode(), source="session.jsonl")
-
-
-def row(kind: str, uuid: str, parent: str | None, **fields: object) -> Json:
+def row(kind: str, uuid: str | None, parent: str | None, **fields: object) -> Json:
     envelope = {"parentUuid": parent, "isSidechain": False, "sessionId": "s1", "cwd": "/app", "timestamp": TIME}
     return envelope | {"type": kind, "uuid": uuid} | fields
 
@@ -55,9 +36,17 @@ def replied(uuid: str, parent: str | None, reply: str, *blocks: object, **fields
     return row("assistant", uuid, parent, message=message | {"usage": usage}, **fields)
 
 
-def answered(uuid: str, parent: str, call: str, content: object = "done", **fields: object) -> Json:
-    block = {"type": "tool_result", "tool_use_id": call, "content": content} | fields
+def answered(uuid: str, parent: str, call: str) -> Json:
+    block = {"type": "tool_result", "tool_use_id": call, "content": "done"}
     return said(uuid, parent, [block], toolUseResult={"stdout": "done"}, sourceToolAssistantUUID=parent)
+
+
+def boundary(uuid: str, before: str) -> Json:
+    return row("system", uuid, None, subtype="compact_boundary", logicalParentUuid=before)
+
+
+def summary(uuid: str, parent: str | None) -> Json:
+    return said(uuid, parent, "a summary", isCompactSummary=True, isVisibleInTranscriptOnly=True)
 
 
 def text(words: str) -> Json:
@@ -68,29 +57,8 @@ def use(call: str) -> Json:
     return {"type": "tool_use", "id": call, "name": "Bash", "input": {"command": "ls"}, "caller": {"type": "direct"}}
 
 
-def user(id: str, words: str) -> UserMessage:
-    return UserMessage(id=id, time=AT, parts=(Text(text=words),))
-
-
-def reply(id: str, *parts: Text | ToolCall | Opaque) -> AssistantMessage:
-    return AssistantMessage(id=id, time=AT, parts=parts)
-
-
-def call(id: str) -> ToolCall:
-    return ToolCall(id=id, name="Bash", arguments='{"command":"ls"}')
-
-
-def result(id: str, call: str) -> ToolMessage:
-    return ToolMessage(id=id, time=AT, tool_call_id=call, parts=(Text(text="done"),))
-
-
-PARALLEL: tuple[Message, ...] = (
-    user("u1", "go"),
-    reply("a1", call("t1"), call("t2")),
-    result("r1", "t1"),
-    result("r2", "t2"),
-    reply("a3", Text(text="both done")),
-)
+def bash(call: str) -> str:
+    return f'{call} = Bash {{"command":"ls"}}'
 
 
 def test_one_reply_in_several_rows_is_one_message():
@@ -107,16 +75,16 @@ def test_one_reply_in_several_rows_is_one_message():
         row("system", "y1", "r1", subtype="turn_duration", durationMs=5),
         {"type": "last-prompt", "lastPrompt": "go", "sessionId": "s1"},
     )
-    signed = Opaque(
-        provider="anthropic",
-        model="claude",
-        place="block",
-        name="thinking",
-        data='{"type":"thinking","thinking":"Hm.","signature":"sig"}',
-    )
-    assert session == Session(
+    signed = 'anthropic:claude thinking {"type":"thinking","thinking":"Hm.","signature":"sig"}'
+    assert outline(session) == [
+        "u1 user: go",
+        f"a1 assistant: {signed} + I look. + {bash('t1')}",
+        "r1 result of t1: done",
+    ]
+    assert {message.time for message in session.messages} == {AT}
+    assert replace(session, messages=()) == Session(
         format="claude-code",
-        messages=(user("u1", "go"), reply("a1", signed, Text(text="I look."), call("t1")), result("r1", "t1")),
+        messages=(),
         root="/app",
         tools=TOOLS,
         reported={"a1": Usage(input=543, cached=500, cache_written=40, output=6)},
@@ -124,113 +92,132 @@ def test_one_reply_in_several_rows_is_one_message():
     )
 
 
-@pytest.mark.parametrize(
-    ("rows", "order"),
-    [
-        pytest.param(
-            [
-                replied("a1", "u1", "msg1", use("t1")),
-                answered("r1", "a1", "t1"),
-                replied("a2", "r1", "msg1", use("t2")),
-                answered("r2", "a2", "t2"),
-                replied("a3", "r2", "msg2", text("both done")),
-            ],
-            [0, 1, 2, 3, 4],
-            id="a result between its rows",
-        ),
-        pytest.param(
-            [
-                replied("a1", "u1", "msg1", use("t1")),
-                replied("a2", "a1", "msg1", use("t2")),
-                answered("r1", "a1", "t1"),
-                answered("r2", "a2", "t2"),
-                replied("a3", "r2", "msg2", text("both done")),
-            ],
-            [0, 1, 2, 3, 4],
-            id="a result beside the path",
-        ),
-        pytest.param(
-            [
-                replied("a1", "u1", "msg1", use("t1")),
-                replied("a2", "a1", "msg1", use("t2")),
-                answered("r2", "a2", "t2"),
-                answered("r1", "a1", "t1"),
-                replied("a3", "r1", "msg2", text("both done")),
-            ],
-            [0, 1, 3, 2, 4],
-            id="a row of the reply beside the path",
-        ),
-    ],
-)
-def test_a_reply_with_parallel_calls_is_one_message_and_all_results_are_read(rows: list[Json], order: list[int]):
-    session = read(said("u1", None, "go"), *rows)
-    assert session.messages == tuple(PARALLEL[place] for place in order)
-    assert session.notes == ()
+GO, DONE = said("u1", None, "go"), ("r1 result of t1: done", "r2 result of t2: done")
+CALLED = (replied("a1", "u1", "msg1", use("t1")), replied("a2", "a1", "msg1", use("t2")))
+CALLED_LATE = CALLED[1] | {"parentUuid": "r1"}
+REPLY = replied("a3", "r2", "msg2", text("both done"))
+PARALLEL = ("u1 user: go", f"a1 assistant: {bash('t1')} + {bash('t2')}")
+REWRITTEN = [
+    boundary("b1", "a1"),
+    summary("k1", "b1"),
+    replied("a1", "k1", "msg1", text("kept")),
+    said("u2", "a1", "two"),
+]
+KEPT = ("u1 user: go", "a1 assistant: kept", "u2 user: two")
+ROWS: dict[str, tuple[list[Json], tuple[str, ...], tuple[str, ...]]] = {
+    "a result between the rows of a reply with parallel calls": (
+        [GO, CALLED[0], answered("r1", "a1", "t1"), CALLED_LATE, answered("r2", "a2", "t2"), REPLY],
+        (*PARALLEL, *DONE, "a3 assistant: both done"),
+        (),
+    ),
+    "a result beside the path": (
+        [GO, *CALLED, answered("r1", "a1", "t1"), answered("r2", "a2", "t2"), REPLY],
+        (*PARALLEL, *DONE, "a3 assistant: both done"),
+        (),
+    ),
+    "a row of the reply beside the path": (
+        [GO, *CALLED, answered("r2", "a2", "t2"), answered("r1", "a1", "t1"), REPLY | {"parentUuid": "r1"}],
+        (*PARALLEL, *reversed(DONE), "a3 assistant: both done"),
+        (),
+    ),
+    "branches: the path to the newest message": (
+        [
+            GO,
+            said("u2", "u1", "a way given up"),
+            replied("a2", "u2", "msg1", use("t1")),
+            answered("r2", "a2", "t1"),
+            said("u3", "u1", "the way taken"),
+        ],
+        ("u1 user: go", "u3 user: the way taken"),
+        ("3 messages on other branches are left out.",),
+    ),
+    "sidechains, which are no part of it": (
+        [
+            GO,
+            said("s1", None, "a task for a subagent", isSidechain=True),
+            replied("s2", "s1", "msg9", text("done"), isSidechain=True),
+        ],
+        ("u1 user: go",),
+        (),
+    ),
+    "a compaction that writes what it keeps again": ([GO, *REWRITTEN], KEPT, (ONE_COMPACTION,)),
+    "a compaction that keeps what stands before it": (
+        [GO, replied("a1", "u1", "msg1", text("kept")), *REWRITTEN],
+        KEPT,
+        (ONE_COMPACTION,),
+    ),
+    "a summary without a boundary": (
+        [GO, summary("k1", None), said("u2", "k1", "two")],
+        ("u1 user: go", "u2 user: two"),
+        (ONE_COMPACTION,),
+    ),
+    "rows without parents": (
+        [GO, replied("a1", None, "msg1", text("so")), said("u2", None, "two")],
+        ("u1 user: go", "a1 assistant: so", "u2 user: two"),
+        (),
+    ),
+    "an error of the service, left out, and a meta row, kept": (
+        [
+            said("u1", None, "caveat", isMeta=True),
+            replied("a1", "u1", "msg1", text("API Error: 529"), isApiErrorMessage=True),
+            said("u2", "a1", "again"),
+        ],
+        ("u1 user: caveat", "u2 user: again"),
+        (),
+    ),
+    "words typed while the model worked": (
+        [
+            GO,
+            row("attachment", "x1", "u1", attachment={"type": "queued_command", "prompt": "and the tests"}),
+            said("u2", "x1", "well?"),
+        ],
+        ("u1 user: go", "x1 user: and the tests", "u2 user: well?"),
+        (),
+    ),
+    "a row written again": (
+        [
+            GO,
+            replied("a1", "u1", "msg1", text("half")),
+            said("u2", "a1", "well?"),
+            replied("a1", "u1", "msg1", text("whole")),
+        ],
+        ("u1 user: go", "a1 assistant: whole", "u2 user: well?"),
+        (),
+    ),
+    "a call repeated in a later row": (
+        [replied("a1", None, "msg1", use("t1")), replied("a2", "a1", "msg1", use("t1"), text("so"))],
+        (f"a1 assistant: {bash('t1')} + so",),
+        (),
+    ),
+    "unsigned thinking and empty texts, dropped": (
+        [
+            replied(
+                *("a1", None, "msg1"),
+                {"type": "thinking", "thinking": "Hm.", "signature": ""},
+                text(""),
+                text("so") | {"citations": None},
+            )
+        ],
+        ("a1 assistant: so",),
+        (),
+    ),
+}
 
 
-def test_the_path_to_the_newest_message_is_read_and_other_branches_are_left_out():
-    session = read(
-        said("u1", None, "start"),
-        said("u2", "u1", "a way given up"),
-        replied("a2", "u2", "msg1", use("t1")),
-        answered("r2", "a2", "t1"),
-        said("u3", "u1", "the way taken"),
-    )
-    assert session.messages == (user("u1", "start"), user("u3", "the way taken"))
-    assert session.notes == ("3 messages on other branches are left out.",)
-
-
-def test_sidechains_are_no_part_of_the_conversation():
-    session = read(
-        said("u1", None, "go"),
-        said("s1", None, "a task for a subagent", isSidechain=True),
-        replied("s2", "s1", "msg9", text("done"), isSidechain=True),
-    )
-    assert session.messages == (user("u1", "go"),)
-    assert session.notes == ()
+@pytest.mark.parametrize(("rows", "lines", "notes"), ROWS.values(), ids=ROWS)
+def test_a_session_has(rows: list[Json], lines: tuple[str, ...], notes: tuple[str, ...]):
+    session = read(*rows)
+    assert (outline(session), session.notes) == ([*lines], notes)
 
 
 def test_compactions_hide_nothing_and_their_summaries_are_left_out():
     session = read(
-        said("u1", None, "one"),
-        row("system", "b1", None, subtype="compact_boundary", logicalParentUuid="u1", content="Conversation compacted"),
-        said("k1", "b1", "a summary", isCompactSummary=True, isVisibleInTranscriptOnly=True),
-        said("u2", "k1", "two"),
-        row("system", "b2", None, subtype="compact_boundary", logicalParentUuid="gone"),
-        said("k2", "b2", "a summary", isCompactSummary=True),
-        said("u3", "k2", "three"),
+        *(GO, boundary("b1", "u1"), summary("k1", "b1"), said("u2", "k1", "two")),
+        *(boundary("b2", "gone"), summary("k2", "b2"), said("u3", "k2", "three")),
     )
-    assert session.messages == (user("u1", "one"), user("u2", "two"), user("u3", "three"))
+    assert outline(session) == ["u1 user: go", "u2 user: two", "u3 user: three"]
     assert session.notes == ("2 compactions are ignored: the whole log is read.",)
     assert [(cut.place, cut.kept) for cut in session.compactions] == [(1, 1), (2, 2)]
-
-
-@pytest.mark.parametrize("written_before", [True, False])
-def test_messages_a_compaction_keeps_and_writes_again_stay_in_their_place(written_before: bool):
-    kept = [replied("a1", "u1", "msg1", text("kept"))] if written_before else []
-    session = read(
-        said("u1", None, "one"),
-        *kept,
-        row("system", "b1", None, subtype="compact_boundary", logicalParentUuid="a1"),
-        said("k1", "b1", "a summary", isCompactSummary=True),
-        replied("a1", "k1", "msg1", text("kept")),
-        said("u2", "a1", "two"),
-    )
-    assert session.messages == (user("u1", "one"), reply("a1", Text(text="kept")), user("u2", "two"))
-    assert session.notes == ("1 compaction is ignored: the whole log is read.",)
-
-
-def test_a_log_whose_rows_have_no_parents_is_read_as_it_stands():
-    session = read(said("u1", None, "one"), replied("a1", None, "msg1", text("so")), said("u2", None, "two"))
-    assert session.messages == (user("u1", "one"), reply("a1", Text(text="so")), user("u2", "two"))
-
-
-def test_a_summary_without_a_boundary_is_a_compaction_too():
-    session = read(
-        said("u1", None, "one"), said("k1", None, "a summary", isCompactSummary=True), said("u2", "k1", "two")
-    )
-    assert session.messages == (user("u1", "one"), user("u2", "two"))
-    assert session.notes == ("1 compaction is ignored: the whole log is read.",)
 
 
 def test_rows_without_a_tree_are_read_as_they_stand():
@@ -242,73 +229,23 @@ def test_rows_without_a_tree_are_read_as_they_stand():
         {"type": "user", "message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1"}]}},
         {"type": "result", "subtype": "success", "session_id": "s1"},
     )
-    assert session == Session(
-        format="claude-code",
-        messages=(
-            UserMessage(id="m2", parts=(Text(text="go"),)),
-            AssistantMessage(id="m3", parts=(call("t1"),)),
-            ToolMessage(id="m5", tool_call_id="t1"),
-        ),
-        root="/app",
-        tools=TOOLS,
-    )
-
-
-def test_errors_of_the_service_are_left_out_and_meta_rows_kept():
-    session = read(
-        said("u1", None, "caveat", isMeta=True),
-        replied("a1", "u1", "msg1", text("API Error: 529"), isApiErrorMessage=True),
-        said("u2", "a1", "again"),
-    )
-    assert session.messages == (user("u1", "caveat"), user("u2", "again"))
-
-
-def test_words_typed_while_the_model_worked_are_messages():
-    prompt = {"type": "queued_command", "prompt": "and the tests", "commandMode": "prompt"}
-    session = read(said("u1", None, "go"), row("attachment", "x1", "u1", attachment=prompt), said("u2", "x1", "well?"))
-    assert session.messages == (user("u1", "go"), user("x1", "and the tests"), user("u2", "well?"))
+    assert outline(session) == ["m2 user: go", f"m3 assistant: {bash('t1')}", "m5 result of t1: "]
+    assert replace(session, messages=()) == Session(format="claude-code", messages=(), root="/app", tools=TOOLS)
 
 
 def test_a_row_with_results_and_words_gives_a_message_for_each():
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
-    failed = {"type": "tool_result", "tool_use_id": "t2", "content": [text(""), image], "is_error": True}
+    empty: Json = {"type": "tool_result", "tool_use_id": "t1", "content": ""}
+    failed: Json = {"type": "tool_result", "tool_use_id": "t2", "content": [text(""), image], "is_error": True}
     session = read(
-        replied("a1", None, "msg1", use("t1"), use("t2")),
-        said(
-            "u1", "a1", [{"type": "tool_result", "tool_use_id": "t1", "content": ""}, failed, text("go on"), text("")]
-        ),
+        replied("a1", None, "msg1", use("t1"), use("t2")), said("u1", "a1", [empty, failed, text("go on"), text("")])
     )
-    picture = File(kind="image", source=Data(base64="aGk="), mime_type="image/png")
-    assert session.messages[1:] == (
-        ToolMessage(id="u1", time=AT, tool_call_id="t1"),
-        ToolMessage(id="u1.1", time=AT, tool_call_id="t2", parts=(picture,), error="error"),
-        user("u1.2", "go on"),
-    )
-
-
-def test_a_row_written_again_replaces_the_older_one():
-    session = read(
-        said("u1", None, "go"),
-        replied("a1", "u1", "msg1", text("half")),
-        said("u2", "a1", "well?"),
-        replied("a1", "u1", "msg1", text("whole")),
-    )
-    assert session.messages == (user("u1", "go"), reply("a1", Text(text="whole")), user("u2", "well?"))
-
-
-def test_a_call_repeated_in_a_later_row_is_one_call():
-    session = read(replied("a1", None, "msg1", use("t1")), replied("a2", "a1", "msg1", use("t1"), text("so")))
-    assert session.messages == (reply("a1", call("t1"), Text(text="so")),)
-
-
-def test_unsigned_thinking_and_empty_texts_are_dropped():
-    blocks = [{"type": "thinking", "thinking": "Hm.", "signature": ""}, text(""), text("so") | {"citations": None}]
-    assert read(replied("a1", None, "msg1", *blocks)).messages == (reply("a1", Text(text="so")),)
+    assert outline(session)[1:] == ["u1 result of t1: ", "u1.1 error of t2: image aGk= image/png", "u1.2 user: go on"]
 
 
 def test_a_malformed_row_is_named_by_its_line():
     with pytest.raises(NotAConversation) as caught:
-        read(said("u1", None, "go"), replied("a1", "u1", "msg1", {"type": "tool_use", "name": "Bash"}))
+        read(GO, replied("a1", "u1", "msg1", {"type": "tool_use", "name": "Bash"}))
     assert str(caught.value) == (
         "session.jsonl: it cannot be read as a conversation: "
         "line 2: message.content[0].id: is missing; a string is needed"

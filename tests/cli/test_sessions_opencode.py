@@ -1,7 +1,7 @@
 """Sessions of opencode, as it exports them: steps of a reply, states of calls, files, summaries, usage."""
 
 import json
-from datetime import UTC, datetime
+from dataclasses import replace
 from typing import TypeAlias
 
 import pytest
@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from recto.cli.sessions.detect import read_session
 from recto.cli.sessions.session import Session, SessionCompaction
 from recto.conversation.json import Json
-from recto.conversation.messages import AssistantMessage, Data, File, Text, ToolCall, ToolMessage, UserMessage
 from recto.models.ports import Usage
 from recto.page.fold.agent_tools import AgentTools
+from tests.cli.session_outline import AT, outline
 from tests.cli.test_sessions import VALUES, damaged, places, refused_or_read
 
-AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 MILLISECONDS = round(AT.timestamp() * 1000)
 TOOLS = AgentTools(
     reads=("read",),
@@ -72,39 +71,22 @@ def finished() -> Part:
     return {"type": "step-finish", "reason": "tool-calls", "cost": 0, "tokens": TOKENS}
 
 
-def said(id: str, words: str) -> UserMessage:
-    return UserMessage(id=id, time=AT, parts=(Text(text=words),))
-
-
-def replied(id: str, *parts: Text | ToolCall) -> AssistantMessage:
-    return AssistantMessage(id=id, time=AT, parts=parts)
-
-
-def call(id: str) -> ToolCall:
-    return ToolCall(id=id, name="read", arguments='{"filePath":"a.py"}')
-
-
 def test_an_export_is_read_whole_and_each_step_of_a_reply_is_a_message():
     picture: Part = {"type": "file", "mime": "image/png", "url": PICTURE, "filename": "a.png"}
     session = read(
         row("u1", "user", text("go"), picture),
         reply("a1", BEGIN, text("I look."), used("c1", "completed", output="x = 1"), finished(), BEGIN, text("Done.")),
     )
-    assert session == Session(
+    assert outline(session) == [
+        "u1 user: go + image aGk= image/png a.png",
+        'a1 assistant: I look. + c1 = read {"filePath":"a.py"}',
+        "a1-2 result of c1: x = 1",
+        "a1.1 assistant: Done.",
+    ]
+    assert {message.time for message in session.messages} == {AT}
+    assert replace(session, messages=()) == Session(
         format="opencode",
-        messages=(
-            UserMessage(
-                id="u1",
-                time=AT,
-                parts=(
-                    Text(text="go"),
-                    File(kind="image", source=Data(base64="aGk="), mime_type="image/png", name="a.png"),
-                ),
-            ),
-            replied("a1", Text(text="I look."), call("c1")),
-            ToolMessage(id="a1-2", time=AT, tool_call_id="c1", parts=(Text(text="x = 1"),)),
-            replied("a1.1", Text(text="Done.")),
-        ),
+        messages=(),
         root="/app",
         tools=TOOLS,
         reported={"a1": USED},
@@ -116,21 +98,19 @@ def test_messages_as_the_server_lists_them_are_a_session_too():
     listed = [row("u1", "user", text("go")), reply("a1", text("so"), tokens=TOKENS, path={"cwd": "/src"})]
     session = read_session(json.dumps(listed).encode(), source="messages.json")
     assert (session.root, session.reported) == ("/src", {"a1": USED})
-    assert session.messages == (said("u1", "go"), replied("a1", Text(text="so")))
+    assert outline(session) == ["u1 user: go", "a1 assistant: so"]
 
 
 @pytest.mark.parametrize(
-    ("part", "words", "error"),
+    ("part", "result"),
     [
-        (used("c1", "completed", output=""), None, None),
-        (used("c1", "error", error="no such file"), "no such file", "error"),
-        (used("c1", "running"), "[Tool execution was interrupted]", "error"),
+        (used("c1", "completed", output=""), "result of c1: "),
+        (used("c1", "error", error="no such file"), "error of c1: no such file"),
+        (used("c1", "running"), "error of c1: [Tool execution was interrupted]"),
     ],
 )
-def test_every_call_has_a_result_as_opencode_tells_it_to_the_model(part: Part, words: str | None, error: str | None):
-    _, message = read(reply("a1", part)).messages
-    parts = (Text(text=words),) if words else ()
-    assert message == ToolMessage(id="a1-0", time=AT, tool_call_id="c1", parts=parts, error=error)
+def test_every_call_has_a_result_as_opencode_tells_it_to_the_model(part: Part, result: str):
+    assert outline(read(reply("a1", part)))[1:] == [f"a1-0 {result}"]
 
 
 def test_what_the_model_never_saw_is_left_out():
@@ -140,7 +120,7 @@ def test_what_the_model_never_saw_is_left_out():
         reply("a1", {"type": "reasoning", "text": "Hm."}, {"type": "patch", "hash": "h", "files": []}, text("so")),
         reply("a2", BEGIN),
     )
-    assert session.messages == (said("u1", "go"), replied("a1", Text(text="so")))
+    assert outline(session) == ["u1 user: go", "a1 assistant: so"]
 
 
 def test_a_summary_cuts_the_page_behind_it_and_hides_nothing():
@@ -150,7 +130,7 @@ def test_a_summary_cuts_the_page_behind_it_and_hides_nothing():
         *rows, asked, reply("a3", text("a summary"), summary=True, parentID="u2"), row("u3", "user", text("on"))
     )
     assert [message.id for message in session.messages] == ["u1", "a1", "a2", "u2", "a3", "u3"]
-    assert session.messages[3] == said("u2", "What did we do so far?")
+    assert outline(session)[3] == "u2 user: What did we do so far?"
     assert session.compactions == (SessionCompaction(place=5, kept=2, summary="a summary"),)
     assert session.notes == ("1 compaction is ignored: the whole log is read.",)
 
