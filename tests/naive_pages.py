@@ -246,7 +246,7 @@ def has_failed(row: Row, is_search: bool) -> bool:
     inner = found.get("metadata")
     levels = [found, cast("dict[str, object]", inner)] if isinstance(inner, dict) else [found]
     for level in levels:
-        codes = [level[name] for name in ("exitCode", "exit_code") if name in level]
+        codes = [level[name] for name in ("exitCode", "exit_code", "returncode") if level.get(name)]
         if level.get("stderr") or any(str(code) != "0" for code in codes):
             return True
     return False

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Literal
 
 from hypothesis import strategies as st
@@ -30,7 +31,7 @@ from recto.conversation.messages import (
 )
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.paths import Project
-from recto.page.fold.rules import READS, SEARCH, TERMINAL
+from recto.page.fold.rules import READS, SEARCH, TERMINAL, FoldRule
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MODELS = ("gpt-x", "claude-x", "")
@@ -45,25 +46,27 @@ ARGUMENTS = (
     '{"path":"/app/a.py"}',
     '{ "path" : "./a.py", "n": 1.0e3 }',
     '{"path":["a.py","b.py"]}',
+    '{"path": ["a.py", {"path": "./a.py"}, null, 3, ["b.py"]]}',
     "{}",
     "",
     '{"path": "unfin',
     "[]",
 )
-FOLD = FoldSettings(
-    reads=replace(READS, tools=("read",), path_args=("path",), keep=1),
-    terminal=replace(TERMINAL, tools=("bash",), keep=0, max_age=timedelta(minutes=2), placeholder="old"),
-    search=replace(SEARCH, tools=("search",), keep=1, max_age=timedelta(0), placeholder="older"),
-    project=Project(root="/app"),
-)
+OLD_READS = replace(READS, tools=("read",), path_args=("path",), keep=1)
+OLD_COMMANDS = replace(TERMINAL, tools=("bash",), keep=0, max_age=timedelta(minutes=2), placeholder="old")
+OLD_SEARCHES = replace(SEARCH, tools=("search",), keep=1, max_age=timedelta(0), placeholder="older")
+FOLD = FoldSettings(reads=OLD_READS, terminal=OLD_COMMANDS, search=OLD_SEARCHES, project=Project(root="/app"))
 OFFERS = (
     ToolOffer(name="read", description="Read a file.", parameters='{"type": "object", "properties": {}}'),
     ToolOffer(name="bash", description="", parameters='{"type":"object"}'),
 )
 
-texts = st.text(max_size=8) | st.sampled_from(
-    ("", " \n", "Error: no", "\ud800 half", "<|endoftext|>", '{"exitCode":1}')
+SPECIAL = (
+    *("", " \n", "Error: no", "\n  Error: late", "no Error: here", "\ud800 half", "<|endoftext|>", READS.placeholder),
+    *('{"exitCode":1}', '{"exit_code": "2"}', '{"metadata": {"exit_code": 1}}', '{"stderr": "boom"}', "{not json"),
 )
+
+texts = st.text(max_size=8) | st.sampled_from(SPECIAL)
 parts_of_text = st.builds(Text, text=texts, path=st.sampled_from((None, None, None, "a.py", "/app/b.py")))
 sources = st.one_of(
     st.just(Url(url="https://x.test/a")),
@@ -127,6 +130,9 @@ others = st.one_of(
 )
 
 
+any_message: st.SearchStrategy[Message] = st.one_of(users, assistants, results, others)
+
+
 @st.composite
 def rounds(draw: st.DrawFn) -> list[Message]:
     """Calls with their results, as most of a real log is; now and then something comes between, or one is missing."""
@@ -140,7 +146,8 @@ def rounds(draw: st.DrawFn) -> list[Message]:
 @st.composite
 def repeats(draw: st.DrawFn) -> list[Message]:
     """One call made again and again, each with its result, so that there is something to fold."""
-    call = draw(calls())
+    arguments = draw(st.sampled_from(ARGUMENTS[:5]))
+    call = replace(draw(calls()), name=draw(st.sampled_from(TOOLS[:4])), arguments=arguments)
     answers = draw(st.lists(texts.filter(str.strip), min_size=2, max_size=3))
     pairs = [
         (AssistantMessage(parts=(call,)), ToolMessage(tool_call_id=call.id, parts=(Text(text=a),))) for a in answers
@@ -151,7 +158,7 @@ def repeats(draw: st.DrawFn) -> list[Message]:
 @st.composite
 def logs(draw: st.DrawFn, *, most: int = 12) -> tuple[Message, ...]:
     """Any log. Times go up and down and are missing, and so do ids; an id that is there is there once."""
-    one = st.one_of(users, assistants, results, others).map(lambda message: [message])
+    one = any_message.map(lambda message: [message])
     first = draw(st.lists(users, max_size=1))
     pieces = draw(st.lists(st.one_of(one, rounds(), repeats()), max_size=most))
     minutes = st.none() | st.integers(0, 30)
@@ -172,3 +179,41 @@ def newest_user(log: Sequence[Message]) -> tuple[str, UserMessage] | None:
     """The last user's message, and what the manifest calls it."""
     found = [(place, message) for place, message in enumerate(log) if isinstance(message, UserMessage)]
     return (found[-1][1].id or f"messages[{found[-1][0]}]", found[-1][1]) if found else None
+
+
+def projects() -> st.SearchStrategy[Project]:
+    """Roots of every form, on disks that tell case and that do not."""
+    roots = (None, "/app", "/srv/app", "/", "F:/app", "f:\\App\\", "\\\\server\\share\\app", "work/app", ".")
+    return st.builds(Project, root=st.sampled_from(roots), case_sensitive=st.booleans())
+
+
+@st.composite
+def spelled_paths(draw: st.DrawFn) -> str:
+    """Paths as people and models spell them. A colon stands only behind a drive, as file systems have it."""
+    starts = ("", "", "./", "/", "//", "F:/", "f:\\", "C:", "/srv/app/", "F:\\app\\", "\\\\server\\")
+    start = draw(st.sampled_from(starts))
+    step = st.one_of(
+        st.sampled_from(("..", ".", "", "a", "A", "src", "app", "App", "srv", "server", "share", "文档")),
+        st.text(st.characters(exclude_characters="/\\:", exclude_categories=["Cs"]), max_size=4),
+    )
+    steps = draw(st.lists(st.tuples(step, st.sampled_from(("/", "\\", "//"))), max_size=6))
+    path = start + ("/" if start == "C:" else "") + "".join(name + slash for name, slash in steps)
+    return path if draw(st.booleans()) else path.rstrip("/\\") or path or "."
+
+
+def age_rules(rule: FoldRule) -> st.SearchStrategy[FoldRule | None]:
+    ages = st.sampled_from((timedelta(0), timedelta(minutes=5)))
+    return st.none() | st.builds(partial(replace, rule), keep=st.integers(0, 2), max_age=ages)
+
+
+def fold_settings() -> st.SearchStrategy[FoldSettings]:
+    """Settings that keep little, so that short conversations have something to fold."""
+    sizes = st.sampled_from(((), ((0, 1),), ((5, 1),), ((3, 2), (8, 1))))
+    reads = st.builds(partial(replace, OLD_READS), keep=st.integers(1, 3), keep_by_size=sizes)
+    return st.builds(
+        FoldSettings,
+        reads=st.one_of(reads, reads, reads, st.none()),
+        terminal=age_rules(OLD_COMMANDS),
+        search=age_rules(OLD_SEARCHES),
+        project=projects(),
+    )

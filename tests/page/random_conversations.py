@@ -13,15 +13,32 @@ PATHS = (
     *("src/b.py", "src\\b.py", "src//b.py", "SRC/b.py", "/srv/app/src/b.py", "F:\\app\\src\\b.py", "../app/src/b.py"),
     *("docs", "docs/", "./docs/.", "/srv/app/docs/", "../other.py", "/srv/other.py", "C:/other.py", "文档.md"),
 )
-BAD_ARGUMENTS = ("", "{", "null", "[]", '"a.py"', '["a.py"]', "{}", '{"filePath": 7}', '{"filePath": "a.py"')
-READ_TEXTS = ("1→x", "📄 a.py (lines 1-2/2)\n1→x\n2→y", "", "  ", "x" * 200)
-ERRORS = ("Error: ENOENT", " \n Error: gone", "Error:")
+ODD_ARGUMENTS = (
+    *("", "{", "null", "7", "[]", '"a.py"', '["a.py"]', "{}", '{"filePath": 7}', '{"filePath": "a.py"'),
+    *(
+        '{"filePath": "a.py"} and more',
+        ' { "filePath" : "a.py" } ',
+        '{"filePath": "\\u0061.py"}',
+        '{"FILEPATH": "a.py"}',
+    ),
+    *('{"file": "a.py"}', '{"filePath": "", "path": "a.py"}', '{"filePath": null, "file_path": "a.py", "endLine": 9}'),
+)
+READ_TEXTS = (
+    *("1→x", "📄 a.py (lines 1-2/2)\n1→x\n2→y", "", "  ", "x" * 200, "error: gone", "Errors: none", "1→Error: in it"),
+    *("exitCode 1", "stderr: nothing here", "[1, 2]", "{not json", '{"exitCode": 1'),
+)
+ERRORS = ("Error: ENOENT", " \n\t Error: gone", "Error:", "\u3000Error:x")
 REPORTS: tuple[Row, ...] = (
     {"stdout": "ok", "stderr": "", "exitCode": 0},
     {"stdout": "", "stderr": "boom", "exitCode": 0},
     {"stdout": "Error: said it", "exitCode": "0"},
     {"stdout": "", "exitCode": 1},
     {"exit_code": "2"},
+    {"returncode": 2},
+    {"stdout": "", "stderr": " ", "exitCode": None},
+    {"stdout": "", "stderr": None, "exitCode": ""},
+    {"result": {"deep": {"exitCode": 1}}},
+    {"output": "x", "metadata": "exit_code 1"},
     {"output": "x", "metadata": {"exit_code": 0}},
     {"output": "x", "metadata": {"exit_code": 3}},
     {"output": "x", "metadata": {"stderr": "boom"}},
@@ -107,7 +124,7 @@ class _Talk:
 
     def read_arguments(self) -> object:
         if self.random.random() < 0.08:
-            return self.random.choice(BAD_ARGUMENTS)
+            return self.random.choice(ODD_ARGUMENTS)
         name = self.random.choices(("filePath", "path", "file_path"), weights=(8, 1, 1))[0]
         path = self.random.choice(self.paths)
         shapes: tuple[object, ...] = (
@@ -115,11 +132,21 @@ class _Talk:
             path,
             path,
             [path],
-            [{"path": path}],
+            [{"path": path, "startLine": 1}],
             [path, {"path": path}],
+            ["", None, 7, True, {"path": None}, {"path": ["b.py"]}, {"name": "b.py"}, ["b.py"], path],
             {"path": path},
         )
-        junk: tuple[object, ...] = ("", None, "   ", [], [None, ""], [{"path": None}])
+        junk: tuple[object, ...] = (
+            "",
+            None,
+            "   ",
+            [],
+            [None, ""],
+            [{"path": None}],
+            {"path": {"path": path}},
+            [[path]],
+        )
         return {name: self.random.choice(shapes if self.random.random() < 0.9 else junk)}
 
     def read_content(self) -> object:
@@ -140,7 +167,9 @@ class _Talk:
         if self.random.random() < 0.3:
             return self.read_content()
         text = json.dumps(self.random.choice(REPORTS))
-        return text if self.random.random() < 0.9 else [{"type": "text", "text": text}]
+        split = self.random.randint(0, len(text)) if self.random.random() < 0.3 else 0
+        pieces = [{"type": "text", "text": piece} for piece in (text[:split], text[split:])]
+        return text if self.random.random() < 0.9 else pieces
 
     def search(self) -> None:
         self.exchange("ace-text_search", {"pattern": "x"}, self.report())

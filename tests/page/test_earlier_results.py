@@ -20,7 +20,7 @@ from recto.page.fold.rules import READS, TERMINAL
 from recto.page.manifest import Recall, Receipt
 from tests.page.conversations import Row, answers, asks, asks_all, function_call, reads, runs, user
 from tests.page.counters import WordCounter
-from tests.page.strategies import START, fold_settings, logs
+from tests.page.log_strategies import fold_settings, logs
 
 READ, RUN = "filesystem-read", "terminal-execute"
 KEEP_ONE = FoldSettings(reads=replace(READS, keep=1), project=Project(root="/srv/app"))
@@ -169,10 +169,10 @@ def test_X5_what_a_summary_stands_for_is_counted_behind_what_is_shown():
 
 
 def test_X5_what_a_window_leaves_out_is_counted_behind_what_is_shown():
-    later = [*many_reads(7), user("And now?")]
-    found = find_result(facts_of(recto.decode(later), history=2), Recall(READ, "a.py", 7))
+    later = recto.decode([*many_reads(7), user("And now?")])
+    found = find_result(facts_of(later, history=2), Recall(READ, "a.py", 7))
     assert isinstance(found, Recalled)
-    assert (words(found), found.of, found.time) == ("text 0", 7, START)
+    assert (words(found), found.of, found.time) == ("text 0", 7, later[2].time)
 
 
 def test_X5_what_was_rolled_back_is_not_there():

@@ -24,7 +24,6 @@ SEEDS = st.integers(0, 1_000_000)
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
 
-@pytest.mark.full
 @given(seed=SEEDS)
 def test_X2_a_naive_implementation_folds_the_same_results(seed: int):
     session, counter = make_session(seed), WordCounter()

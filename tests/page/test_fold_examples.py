@@ -4,7 +4,7 @@ import copy
 
 import recto
 from recto.page.fold.paths import Project
-from tests.page.conversations import Row, answers, asks, at, on_wire, reads, runs, user
+from tests.page.conversations import Row, answers, at, on_wire, reads, runs, user
 
 PLACEHOLDER = "[该文件的历史读取内容已压缩,请参看最新读取结果]"
 BUTTON = "src/components/Button.tsx"
@@ -19,36 +19,16 @@ def lines(path: str, first: int, last: int) -> str:
 
 
 def read_seven_times() -> list[Row]:
+    shown = ((150, 200), (100, 150), (1, 50), (200, 250), (1, 100), (51, 100), (1, 50))
     return [
         user("Make the button blue.", timestamp=at(0)),
-        *reads("r7", BUTTON, lines(BUTTON, 150, 200), 0),
-        *reads("r6", BUTTON, lines(BUTTON, 100, 150), 5),
-        *reads("r5", BUTTON, lines(BUTTON, 1, 50), 10),
-        *reads("r4", BUTTON, lines(BUTTON, 200, 250), 15),
-        *reads("r3", BUTTON, lines(BUTTON, 1, 100), 20),
-        *reads("r2", BUTTON, lines(BUTTON, 51, 100), 25),
-        *reads("r1", BUTTON, lines(BUTTON, 1, 50), 30),
+        *[row for n, part in enumerate(shown) for row in reads(f"r{7 - n}", BUTTON, lines(BUTTON, *part), 5 * n)],
     ]
 
 
 def test_R2_example_1_of_seven_reads_of_one_file_the_two_oldest_are_replaced():
-    assert folded(read_seven_times()) == [
-        {"role": "user", "content": "Make the button blue."},
-        asks("r7", "filesystem-read", {"filePath": "src/components/Button.tsx"}),
-        {"role": "tool", "tool_call_id": "r7", "content": "[该文件的历史读取内容已压缩,请参看最新读取结果]"},
-        asks("r6", "filesystem-read", {"filePath": "src/components/Button.tsx"}),
-        {"role": "tool", "tool_call_id": "r6", "content": "[该文件的历史读取内容已压缩,请参看最新读取结果]"},
-        asks("r5", "filesystem-read", {"filePath": "src/components/Button.tsx"}),
-        {"role": "tool", "tool_call_id": "r5", "content": lines(BUTTON, 1, 50)},
-        asks("r4", "filesystem-read", {"filePath": "src/components/Button.tsx"}),
-        {"role": "tool", "tool_call_id": "r4", "content": lines(BUTTON, 200, 250)},
-        asks("r3", "filesystem-read", {"filePath": "src/components/Button.tsx"}),
-        {"role": "tool", "tool_call_id": "r3", "content": lines(BUTTON, 1, 100)},
-        asks("r2", "filesystem-read", {"filePath": "src/components/Button.tsx"}),
-        {"role": "tool", "tool_call_id": "r2", "content": lines(BUTTON, 51, 100)},
-        asks("r1", "filesystem-read", {"filePath": "src/components/Button.tsx"}),
-        {"role": "tool", "tool_call_id": "r1", "content": lines(BUTTON, 1, 50)},
-    ]
+    rows = read_seven_times()
+    assert folded(rows) == on_wire(rows, {"r7": PLACEHOLDER, "r6": PLACEHOLDER})
 
 
 def test_R3_example_2_three_reads_of_a_file_all_stay():
@@ -64,15 +44,8 @@ def test_R3_example_2_three_reads_of_a_file_all_stay():
 
 def test_R3_example_3_a_failed_read_stays_and_does_not_count():
     path = "src/config/settings.json"
-    rows = [
-        *reads("r7", path, lines(path, 100, 150), 0),
-        *reads("r6", path, lines(path, 1, 50), 5),
-        *reads("r5", path, lines(path, 200, 250), 10),
-        *reads("r4", path, lines(path, 1, 100), 15),
-        *reads("r3", path, "Error: File not found", 20),
-        *reads("r2", path, lines(path, 51, 100), 25),
-        *reads("r1", path, lines(path, 1, 50), 30),
-    ]
+    rows = [row for n in range(7, 0, -1) for row in reads(f"r{n}", path, lines(path, n, n + 1), 35 - 5 * n)]
+    rows[9] = answers("r3", "Error: File not found", timestamp=at(20))
     assert folded(rows) == on_wire(rows, {"r7": PLACEHOLDER})
 
 
@@ -153,7 +126,6 @@ def test_R6_example_9_reads_of_an_empty_or_null_path_all_stay():
 
 def test_R1_example_10_what_is_stored_stays_as_it_is():
     rows = read_seven_times()
-    rows[4] = answers("r6", "📄 src/components/Button.tsx (lines 100-150/250)\n100→export...", timestamp=1738287900000)
     log = recto.decode(rows)
     rows_before, log_before = copy.deepcopy(rows), copy.deepcopy(log)
     first, again = recto.fold(log), recto.fold(log)

@@ -12,7 +12,8 @@ from recto.page.fold.fold import Folded
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.text.tokens import tokens_of
 from tests.page.counters import WordCounter
-from tests.page.strategies import START, afresh, fold_settings, logs, messages
+from tests.page.log_strategies import START, any_message, fold_settings, logs
+from tests.page.page_rules import fresh
 
 COUNTER = WordCounter()
 nows = st.one_of(st.none(), st.integers(0, 60).map(lambda minute: START + timedelta(minutes=minute)))
@@ -97,32 +98,32 @@ def test_R1_a_log_that_grew_message_by_message_folds_like_one_never_seen(
 ):
     for length in range(len(log)):
         fold(log[:length], settings, now)
-    assert fold(log, settings, now) == fold(afresh(log), settings, now)
+    assert fold(log, settings, now) == fold(fresh(log), settings, now)
 
 
-@given(log=logs(), tail=logs(max_pieces=4), settings=fold_settings(), cut=st.integers(0, 20))
+@given(log=logs(), tail=logs(most=4), settings=fold_settings(), cut=st.integers(0, 20))
 def test_R1_a_log_whose_end_was_replaced_folds_like_one_never_seen(
     log: Log, tail: Log, settings: FoldSettings, cut: int
 ):
     for length in range(len(log) + 1):
         fold(log[:length], settings, None)
     retried = (*log[: len(log) - cut], *tail)
-    assert fold(retried, settings, None) == fold(afresh(retried), settings, None)
-    assert fold(log, settings, None) == fold(afresh(log), settings, None)
+    assert fold(retried, settings, None) == fold(fresh(retried), settings, None)
+    assert fold(log, settings, None) == fold(fresh(log), settings, None)
 
 
-@given(log=logs(), other=messages(), settings=fold_settings(), place=st.integers(0, 20))
+@given(log=logs(), other=any_message, settings=fold_settings(), place=st.integers(0, 20))
 def test_R1_a_log_with_another_message_in_its_middle_folds_like_one_never_seen(
     log: Log, other: Message, settings: FoldSettings, place: int
 ):
     fold(log, settings, None)
     changed = (*log[:place], other, *log[place + 1 :])
-    assert fold(changed, settings, None) == fold(afresh(changed), settings, None)
-    assert fold(log, settings, None) == fold(afresh(log), settings, None)
+    assert fold(changed, settings, None) == fold(fresh(changed), settings, None)
+    assert fold(log, settings, None) == fold(fresh(log), settings, None)
 
 
 @given(log=logs(), one=fold_settings(), other=fold_settings())
 def test_R1_folding_with_other_settings_in_between_changes_nothing(log: Log, one: FoldSettings, other: FoldSettings):
     first = fold(log, one, None)
     fold(log, other, None)
-    assert fold(log, one, None) == first == fold(afresh(log), one, None)
+    assert fold(log, one, None) == first == fold(fresh(log), one, None)

@@ -1,11 +1,10 @@
 """R11, X5: every fold has a receipt: what, why, what it saved, what stands for it, how to ask for it again."""
 
 from dataclasses import replace
-from datetime import timedelta
 
 import recto
 from recto.page.fold.fold import Folded
-from recto.page.fold.rules import READS, TERMINAL
+from recto.page.fold.rules import READS
 from recto.page.manifest import Note, Recall, Receipt
 from tests.page.conversations import Row, at, reads, runs, user
 from tests.page.counters import WordCounter
@@ -42,24 +41,6 @@ def test_X5_a_folded_read_has_a_receipt():
         reason="a.py: read 3 counted from the newest, 2 stay",
     )
     assert fold(rows, settings).receipts == (stale, less_stale)
-
-
-def test_X5_messages_are_named_by_their_own_id_where_they_have_one():
-    rows = [*reads("r0", "a.py", "old words", 0), *reads("r1", "a.py", "new words", 1)]
-    rows[1]["id"], rows[3]["id"] = "m-old", "m-new"
-    (receipt,) = fold(rows).receipts
-    assert (receipt.message, receipt.newer) == ("m-old", ("m-new",))
-
-
-def test_X5_errors_are_not_among_those_counted_from_the_newest():
-    rows = [
-        *reads("r0", "a.py", "old", 0),
-        *reads("bad", "a.py", "Error: gone", 1),
-        *reads("r1", "a.py", "new", 2),
-        *reads("worse", "a.py", "Error: gone", 3),
-    ]
-    (receipt,) = fold(rows).receipts
-    assert (receipt.newer, receipt.recall) == (("r1",), Recall(tool="filesystem-read", path="a.py", n=2))
 
 
 def test_X5_a_folded_batch_in_one_piece_has_one_receipt_for_all_its_files():
@@ -137,20 +118,6 @@ def test_X5_a_folded_command_has_a_receipt():
             reason="result 6 counted from the newest, 5 stay, and older than 15 minutes",
         ),
     )
-
-
-def test_X5_equal_settings_give_equal_receipts():
-    def own_settings() -> recto.FoldSettings:
-        rule = replace(TERMINAL, tools=("terminal-execute",), keep=1, max_age=timedelta(0), placeholder="(old)")
-        return recto.FoldSettings(terminal=rule)
-
-    rows = [*runs("t0", "out", 0), *runs("t1", "out", 1)]
-    counter = WordCounter()
-    first, second = (
-        recto.fold(recto.decode(rows), settings=own_settings(), counter=counter).receipts for _ in range(2)
-    )
-    assert [receipt.rule for receipt in first] == ["R8"]
-    assert first == second
 
 
 def test_X5_receipts_stand_in_the_order_of_the_conversation():

@@ -1,4 +1,4 @@
-"""The traps of R8, R9 and R11: commands, searches, and what settings change."""
+"""R4, R6 to R9 and R11 by example. A naive implementation (test_fold_naive.py) does the rest."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,14 +8,17 @@ import pytest
 
 import recto
 from recto.errors import SettingsError
-from recto.page.fold.rules import READS, SEARCH, TERMINAL
+from recto.page.fold.rules import READS, SEARCH, TERMINAL, FoldRule
 from tests.page.conversations import Row, answers, asks, at, on_wire, reads, runs, user
 
 READ = "[该文件的历史读取内容已压缩,请参看最新读取结果]"
 COMMAND = "此命令返回内容已过时"
 SEARCHED = "本次搜索结果已过时,故精简为占位符"
 DEFAULTS = recto.FoldSettings()
-WITH_SEARCH = recto.FoldSettings(search=SEARCH)
+KEEP_ONE = recto.FoldSettings(reads=replace(READS, keep=1))
+MINUTE = timedelta(minutes=1)
+NO_CALL = "no tool call before it has its id"
+NO_PATH = "the arguments of its call name no file"
 
 
 def moment(minute: float) -> datetime:
@@ -31,109 +34,67 @@ def assert_folds(
     assert list(recto.encode(done.messages)) == on_wire(rows, folded)
 
 
-def commands(count: int, first: float = 0, tool: str = "terminal-execute") -> list[Row]:
+def commands(count: int, tool: str = "terminal-execute") -> list[Row]:
     """That many good commands, a minute apart: r0 is the oldest."""
-    return [row for n in range(count) for row in runs(f"r{n}", f"output {n}", first + n, tool)]
+    return [row for n in range(count) for row in runs(f"r{n}", f"output {n}", n, tool)]
 
 
-# R8: commands
+def test_R4_the_name_of_the_tool_and_of_its_argument_are_settings():
+    settings = recto.FoldSettings(reads=replace(READS, tools=("cat", "view"), path_args=("target",), keep=1))
+    rows = [
+        *[asks("r1", "cat", {"target": "a.py"}), answers("r1", "old")],
+        *[asks("r2", "view", {"target": "a.py", "filePath": "b.py"}), answers("r2", "new")],
+        *[row for n in (3, 4) for row in reads(f"r{n}", "a.py", "of another tool now", n)],
+    ]
+    assert_folds(rows, {"r1": READ}, settings)
 
 
-def test_R8_a_sixth_command_of_exactly_fifteen_minutes_stays():
+def test_R6_what_is_left_alone_is_reported_in_the_order_of_the_conversation():
+    rows = [
+        *[asks("r1", "filesystem-read", "{"), answers("r1", "1→x")],
+        *[answers("r2", "before its call"), user("hi")],
+        *[asks("r2", "filesystem-read", {"filePath": ""}), answers("r2", "1→x")],
+    ]
+    log = recto.decode(rows)
+    found = [(one.place, one.message, one.reason) for one in recto.fold(log).left_alone]
+    assert found == [(1, log[1], NO_PATH), (2, log[2], NO_CALL), (5, log[5], NO_PATH)]
+
+
+def test_R7_a_result_without_a_time_takes_that_of_the_nearest_earlier_message():
+    untimed = [asks("r1", "filesystem-read", {"filePath": "a.py"}), answers("r1", "1→x")]
+    between = reads("r2", "a.py", "1→x", 5)
+    assert_folds([user("late", timestamp=at(9)), *untimed, *between], {"r2": READ}, KEEP_ONE)
+    assert_folds(
+        [user("late", timestamp=at(9)), user("early", timestamp=at(1)), *untimed, *between], {"r1": READ}, KEEP_ONE
+    )
+    assert_folds([*untimed, *between], {"r1": READ}, KEEP_ONE)
+
+
+def test_R8_commands_before_the_newest_five_are_replaced_when_older_than_fifteen_minutes():
     assert_folds(commands(6), {}, now=15)
-
-
-def test_R8_a_sixth_command_older_than_fifteen_minutes_is_replaced():
     assert_folds(commands(6), {"r0": COMMAND}, now=15 + 1 / 60_000)
-
-
-def test_R8_every_command_before_the_newest_five_is_judged_by_its_own_age():
     assert_folds(commands(9), {"r0": COMMAND, "r1": COMMAND}, now=17)
+    assert_folds([*commands(6), user("next", timestamp=at(16))], {"r0": COMMAND})
 
 
-def test_R8_now_is_the_newest_time_in_the_log_unless_it_is_given():
-    rows = commands(6)
-    assert_folds(rows, {})
-    assert_folds([*rows, user("next", timestamp=at(15))], {})
-    assert_folds([*rows, user("next", timestamp=at(16))], {"r0": COMMAND})
-    assert_folds([user("before", timestamp=at(16)), *rows], {"r0": COMMAND})
+def test_R8_a_failed_command_is_neither_counted_nor_replaced():
+    failed = runs("bad", '{"stdout": "out", "stderr": "", "exitCode": 1}', 0)
+    assert_folds([*failed, *commands(5)], {}, now=60)
+    assert_folds([*failed, *commands(6)], {"r0": COMMAND}, now=60)
 
 
-@pytest.mark.parametrize(
-    "failure",
-    [
-        "Error: command not found",
-        "  Error: timeout",
-        '{"stdout": "", "stderr": "boom", "exitCode": 0}',
-        '{"stdout": "", "stderr": " ", "exitCode": 0}',
-        '{"stdout": "out", "stderr": "", "exitCode": 1}',
-        '{"stdout": "out", "exitCode": -9}',
-        '{"exitCode": "1"}',
-        '{"exit_code": 127}',
-        '{"returncode": 2}',
-        '{"output": "x", "metadata": {"exit_code": 2, "duration_seconds": 0.1}}',
-        '{"output": "x", "metadata": {"exit_code": "2"}}',
-        '{"output": "x", "metadata": {"stderr": "boom"}}',
-        '\n {"exitCode": 3}\n',
-        [{"type": "text", "text": '{"exitCode"'}, {"type": "text", "text": ": 3}"}],
-    ],
-)
-def test_R8_a_failed_command_is_neither_counted_nor_replaced(failure: object):
-    five = commands(5, first=1)
-    assert_folds([*runs("bad", failure, 0), *five], {}, now=60)
-    assert_folds([*five, *runs("bad", failure, 9)], {}, now=60)
-
-
-@pytest.mark.parametrize(
-    "success",
-    [
-        "",
-        "plain output that names exitCode 1",
-        "stderr: nothing here",
-        "[1, 2]",
-        "{not json",
-        '{"exitCode": 1',
-        '{"stdout": "Error: said the program", "stderr": "", "exitCode": 0}',
-        '{"stderr": null, "exitCode": null}',
-        '{"stderr": "", "exitCode": "0"}',
-        '{"exit_code": 0}',
-        '{"output": "x", "metadata": {"exit_code": 0}}',
-        '{"output": "x", "metadata": "exit_code 1"}',
-        '{"result": {"deep": {"exitCode": 1}}}',
-    ],
-)
-def test_R8_a_command_that_went_well_counts_and_is_replaced(success: object):
-    assert_folds([*runs("old", success, 0), *commands(5, first=1)], {"old": COMMAND}, now=60)
-
-
-def test_R8_a_command_that_has_no_time_at_all_is_never_replaced():
-    untimed = [asks("old", "terminal-execute", {"command": "ls"}), answers("old", "files")]
-    assert_folds([*untimed, *commands(5)], {}, now=100_000)
-    nowhere: list[Row] = [{name: row[name] for name in row if name != "timestamp"} for row in commands(9)]
-    assert_folds(nowhere, {})
-    assert_folds(nowhere, {}, now=100_000)
-
-
-# R9: searches
-
-
-def test_R9_searches_stay_unless_asked_for():
-    assert_folds(commands(9, tool="ace-text_search"), {}, now=100_000)
-
-
-def test_R9_a_sixth_search_older_than_ten_minutes_is_replaced():
+def test_R9_searches_stay_unless_asked_for_and_then_go_after_ten_minutes():
     rows = commands(6, tool="ace-text_search")
-    assert_folds(rows[:10], {}, settings=WITH_SEARCH, now=100_000)
-    assert_folds(rows, {}, settings=WITH_SEARCH, now=10)
-    assert_folds(rows, {"r0": SEARCHED}, settings=WITH_SEARCH, now=10.001)
+    assert_folds(rows, {}, now=100_000)
+    assert_folds(rows, {}, recto.FoldSettings(search=SEARCH), now=10)
+    assert_folds(rows, {"r0": SEARCHED}, recto.FoldSettings(search=SEARCH), now=10.001)
 
 
 # R11: settings
 
 
 def test_R11_a_placeholder_longer_than_the_content_still_replaces_it():
-    rows = [row for n in range(6) for row in reads(f"r{n}", "a.py", "", n)]
-    assert_folds(rows, {"r0": READ})
+    assert_folds([row for n in range(6) for row in reads(f"r{n}", "a.py", "", n)], {"r0": READ})
 
 
 def test_R11_tools_numbers_ages_and_placeholders_of_commands_are_settings():
@@ -151,47 +112,36 @@ def test_R11_a_rule_that_is_none_is_off():
     assert_folds(rows, {}, recto.FoldSettings(reads=None, terminal=None), now=100_000)
 
 
-def test_R11_large_files_may_keep_fewer_reads():
-    rule = replace(READS, keep=3, keep_by_size=((10, 2), (20, 1)))
-    small = [row for n in range(4) for row in reads(f"s{n}", "small.py", "x" * 9, n)]
-    medium = [row for n in range(4) for row in reads(f"m{n}", "medium.py", "x" * 10, n)]
-    large = [row for n in range(4) for row in reads(f"l{n}", "large.py", "x" * 20, n)]
-    folded = dict.fromkeys(["s0", "m0", "m1", "l0", "l1", "l2"], READ)
-    assert_folds([*small, *medium, *large], folded, recto.FoldSettings(reads=rule))
+def test_R11_large_files_may_keep_fewer_reads_and_size_never_raises_what_stays():
+    rule = replace(READS, keep=3, keep_by_size=((10, 2), (20, 1), (30, 5)))
+    sizes = {"small": 9, "medium": 10, "large": 20, "huge": 30}
+    rows = [row for name, size in sizes.items() for n in range(4) for row in reads(f"{name}{n}", name, "x" * size, n)]
+    folded = ["small0", "medium0", "medium1", "large0", "large1", "large2", "huge0", "huge1", "huge2"]
+    assert_folds(rows, dict.fromkeys(folded, READ), recto.FoldSettings(reads=rule))
 
 
-def test_R11_the_size_of_a_file_is_that_of_its_newest_read():
+def test_R11_the_size_of_a_file_is_that_of_its_newest_read_and_in_a_batch_that_of_its_own_part():
     rule = replace(READS, keep=3, keep_by_size=((10, 1),))
-    rows = [*reads("r0", "a.py", "x" * 99, 0), *reads("r1", "a.py", "x" * 99, 1), *reads("r2", "a.py", "short", 2)]
+    rows = [row for n, size in enumerate((99, 99, 5)) for row in reads(f"r{n}", "a.py", "x" * size, n)]
     assert_folds(rows, {}, recto.FoldSettings(reads=rule))
     rows += reads("r3", "a.py", "x" * 10, 3)
     assert_folds(rows, dict.fromkeys(["r0", "r1", "r2"], READ), recto.FoldSettings(reads=rule))
-
-
-def test_R11_the_size_of_a_file_in_a_batch_is_that_of_its_own_part():
-    rule = replace(READS, keep=2, keep_by_size=((10, 1),))
     parts = [{"type": "text", "text": "x" * 9, "path": "a.py"}, {"type": "text", "text": "x" * 10, "path": "b.py"}]
     rows = [*reads("a", "a.py", "old", 0), *reads("b", "b.py", "old", 1), *reads("batch", ["a.py", "b.py"], parts, 2)]
     sent: list[Row] = [{"type": "text", "text": "x" * 9}, {"type": "text", "text": "x" * 10}]
-    assert_folds(rows, {"b": READ, "batch": sent}, recto.FoldSettings(reads=rule))
+    assert_folds(rows, {"b": READ, "batch": sent}, recto.FoldSettings(reads=replace(rule, keep=2)))
 
 
-def test_R11_size_never_raises_what_stays():
-    rule = replace(READS, keep=1, keep_by_size=((0, 5),))
-    rows = [*reads("r0", "a.py", "one", 0), *reads("r1", "a.py", "two", 1)]
-    assert_folds(rows, {"r0": READ}, recto.FoldSettings(reads=rule))
-
-
-@pytest.mark.parametrize("keep", [0, -1])
-def test_R11_a_file_of_which_nothing_stays_is_refused(keep: int):
-    with pytest.raises(SettingsError, match=rf"^Setting reads\.keep is {keep}; at least 1 read of a file must stay\.$"):
-        replace(READS, keep=keep)
-    with pytest.raises(SettingsError, match=rf"^Setting reads\.keep is {keep}; at least 1 read of a file must stay\.$"):
-        replace(READS, keep_by_size=((100, keep),))
-
-
-def test_R11_less_than_no_commands_or_a_negative_age_is_refused():
-    with pytest.raises(SettingsError, match=r"^Setting terminal\.keep is -1; it is 0 or more\.$"):
-        replace(TERMINAL, tools=("sh",), keep=-1, max_age=timedelta(0), placeholder="")
-    with pytest.raises(SettingsError, match=r"^Setting terminal\.minutes is .*; it is 0 or more\.$"):
-        replace(TERMINAL, tools=("sh",), keep=0, max_age=timedelta(minutes=-1), placeholder="")
+@pytest.mark.parametrize(
+    ("rule", "changes", "problem"),
+    [
+        (READS, {"keep": 0}, "reads.keep is 0; at least 1 read of a file must stay."),
+        (READS, {"keep_by_size": ((100, -1),)}, "reads.keep is -1; at least 1 read of a file must stay."),
+        (TERMINAL, {"keep": -1}, "terminal.keep is -1; it is 0 or more."),
+        (TERMINAL, {"max_age": -MINUTE}, f"terminal.minutes is {-MINUTE!r}; it is 0 or more."),
+    ],
+)
+def test_R11_settings_by_which_nothing_can_stay_are_refused(rule: FoldRule, changes: dict[str, object], problem: str):
+    with pytest.raises(SettingsError) as refused:
+        replace(rule, **changes)
+    assert str(refused.value) == f"Setting {problem}"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.page.fold.paths import Project, normalise
-from tests.page.strategies import projects, spelled_paths
+from tests.page.log_strategies import projects, spelled_paths
 
 WINDOWS = "F:/Projects/snow-cli"
 POSIX = "/srv/app"

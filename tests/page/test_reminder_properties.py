@@ -20,7 +20,7 @@ from recto.conversation.json import Json
 from recto.conversation.messages import File, FileKind, Key, Message, UserMessage
 from recto.page.prompt.quote import ParsedDocument, join_documents, quote_message
 from recto.page.prompt.reminder import OUR_TAGS, Dataset, Locale, escape, neutralise, reminder, with_reminder
-from tests.page.strategies import logs
+from tests.page.log_strategies import logs
 
 Block = tuple[str, dict[str, str]]
 

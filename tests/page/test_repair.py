@@ -25,7 +25,8 @@ from recto.conversation.messages import (
 )
 from recto.page.draft import Draft
 from recto.page.manifest import Note
-from tests.page.strategies import afresh, logs, messages
+from tests.page.log_strategies import any_message, logs
+from tests.page.page_rules import fresh
 
 Log = tuple[Message, ...]
 
@@ -265,12 +266,12 @@ def test_R10_places_and_notes_account_for_every_message(log: Log):
         assert (message.id, message.time, message.role) == (log[origin].id, log[origin].time, log[origin].role)
 
 
-@given(log=logs(), tail=logs(max_pieces=4), other=messages(), cut=st.integers(0, 20))
+@given(log=logs(), tail=logs(most=4), other=any_message, cut=st.integers(0, 20))
 def test_R10_a_log_that_grew_or_changed_is_repaired_like_one_never_seen(log: Log, tail: Log, other: Message, cut: int):
     for length in range(len(log) + 1):
         recto.repair(log[:length])
-    assert recto.repair(log) == recto.repair(afresh(log))
+    assert recto.repair(log) == recto.repair(fresh(log))
     retried, changed = (*log[: len(log) - cut], *tail), (*log[:cut], other, *log[cut + 1 :])
-    assert recto.repair(retried) == recto.repair(afresh(retried))
-    assert recto.repair(changed) == recto.repair(afresh(changed))
-    assert recto.repair(log) == recto.repair(afresh(log))
+    assert recto.repair(retried) == recto.repair(fresh(retried))
+    assert recto.repair(changed) == recto.repair(fresh(changed))
+    assert recto.repair(log) == recto.repair(fresh(log))
