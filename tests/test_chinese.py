@@ -36,7 +36,9 @@ def wordings(tree: ast.AST) -> Iterator[ast.expr]:
 
 def texts_of_code() -> Iterator[tuple[str, str]]:
     for file in sorted(SOURCE.rglob("*.py")):
-        found = wordings(ast.parse(file.read_text(encoding="utf-8")))
+        text = file.read_text(encoding="utf-8")
+        # Parsing takes long, and most files have no Chinese.
+        found = wordings(ast.parse(text)) if re.search(f"[{HAN}]", text) else ()
         parts = (part for wording in found for part in ast.walk(wording) if isinstance(part, ast.Constant))
         where = str(file.relative_to(SOURCE))
         yield from ((f"{where}:{part.lineno}", part.value) for part in parts if isinstance(part.value, str))

@@ -7,12 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from recto.ids import new_id
 
 
-def test_ids_made_one_after_another_sort_in_that_order():
-    made = [new_id() for _ in range(20_000)]
-    assert made == sorted(made)
-    assert len(set(made)) == len(made)
-
-
 def test_an_id_is_a_uuid_of_version_seven_in_its_usual_form():
     for made in (new_id() for _ in range(1000)):
         parsed = uuid.UUID(made)

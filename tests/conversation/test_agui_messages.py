@@ -24,9 +24,7 @@ from recto.conversation.messages import (
     ToolMessage,
     UserMessage,
 )
-from recto.conversation.messages import (
-    Message as OwnMessage,
-)
+from recto.conversation.messages import Message as OwnMessage
 from recto.conversation.snapshots.agui_messages import RenderContext, message_rows
 from tests.page.log_strategies import logs
 
@@ -49,7 +47,6 @@ def result(*parts: Text | File) -> ToolMessage:
     ("message", "told"),
     [
         (ReasoningMessage(id="m", text="Hm.", encrypted_value="x"), [{"role": "reasoning", "content": "Hm."}]),
-        (ReasoningMessage(id="m", text=""), []),
         (
             ActivityMessage(id="m", activity_type="plan", content='{"step": 1}'),
             [{"role": "activity", "activityType": "plan", "content": {"step": 1}}],
@@ -59,7 +56,6 @@ def result(*parts: Text | File) -> ToolMessage:
         (AssistantMessage(id="m"), []),
         (UserMessage(id="m", client_id="theirs"), [{"role": "user", "content": ""}]),
         (result(), [{"role": "tool", "content": "", "toolCallId": "c"}]),
-        (result(Text(text="1"), Text(text="2")), [{"role": "tool", "content": "1\n2", "toolCallId": "c"}]),
         (
             result(Text(text="1"), PICTURE),
             [

@@ -55,9 +55,10 @@ def test_F8_whole_arguments_are_not_merged_with_others():
     assert merge((two, two, CallClosed(call="c"))) == [CallSaid(call="c", delta="xx"), CallClosed(call="c")]
 
 
-@given(
-    st.dictionaries(st.text(), st.recursive(st.none() | st.text() | st.sampled_from(["resp-0", "resp-1"]), st.lists))
-)
+LEAVES = st.none() | st.text(max_size=5) | st.sampled_from(["resp-0", "resp-1"])
+
+
+@given(st.dictionaries(st.text(max_size=5), st.recursive(LEAVES, st.lists, max_leaves=6), max_size=4))
 def test_F8_what_is_noted_is_exactly_what_is_replaced(arguments: dict[str, object]):
     text = dump(arguments).decode()
     found = refs_in("send", text, (REF, OTHER))

@@ -17,13 +17,11 @@ from recto.conversation.events import (
     ReasoningEnded,
     ReasoningSaid,
     ReasoningStarted,
-    RunStarted,
     StepFinished,
     StepStarted,
     TextEnded,
     TextSaid,
     TextStarted,
-    UiUpdate,
     ViewSnapshot,
     encode_event,
 )
@@ -58,29 +56,16 @@ def bodies(stream: Sequence[Event]) -> list[bytes]:
 @pytest.mark.parametrize(
     ("stream", "logged", "expected"),
     [
-        pytest.param((), set[str](), (), id="nothing was said"),
-        pytest.param((RunStarted(thread="t", run="r"),), set[str](), (), id="the run began"),
         pytest.param(
             (StepStarted(step="compact"),), set[str](), (StepFinished(step="compact"),), id="in the middle of a step"
         ),
-        pytest.param((StepStarted(step="s"), StepFinished(step="s")), set[str](), (), id="a step that is over"),
         pytest.param(said_half, set[str](), (TextEnded(message="m"), lost("m"), SEEN), id="half a text"),
-        pytest.param(
-            (*said_half, TextEnded(message="m")), set[str](), (lost("m"), SEEN), id="a whole text, not logged"
-        ),
-        pytest.param((*said_half, TextEnded(message="m")), {"m"}, (), id="a whole text, logged"),
         pytest.param(said_half, {"m"}, (TextEnded(message="m"),), id="logged, but its end was not said"),
-        pytest.param(
-            thought[:2], set[str](), (ReasoningEnded(message="t"), lost("t"), without("t")), id="half a thought"
-        ),
         pytest.param(
             (*thought, *said_half),
             set[str](),
             (TextEnded(message="m"), lost("t"), lost("m"), without("t")),
             id="a whole thought and half a text",
-        ),
-        pytest.param(
-            called, set[str](), (CallClosed(call="c"), answered("c"), lost("m"), SEEN), id="half a call and no text"
         ),
         pytest.param(
             (*said_half, TextEnded(message="m"), *called),
@@ -93,16 +78,6 @@ def bodies(stream: Sequence[Event]) -> list[bytes]:
             set[str](),
             (CallClosed(call="c"), CallClosed(call="d"), answered("c"), answered("d"), lost("m"), SEEN),
             id="calls at once",
-        ),
-        pytest.param(
-            (CallAnswered(message="r", call="c", content="out"),), set[str](), (), id="a result is never half said"
-        ),
-        pytest.param((*said_half, TextEnded(message="m"), lost("m")), set[str](), (), id="discarded before"),
-        pytest.param(
-            (*said_half, TextEnded(message="m"), UiUpdate(message="m", schema={})),
-            set[str](),
-            (lost("m"), SEEN),
-            id="how it is shown was sent, and it is lost all the same",
         ),
         pytest.param(
             (*said_half, TextEnded(message="m"), lost("m"), TextStarted(message="n")),

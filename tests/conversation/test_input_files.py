@@ -65,16 +65,12 @@ def test_F12_no_ending_tells_two_formats():
         ("%E6%8A%A5%E5%91%8A.pdf", "", "报告.pdf"),
         ("100%.pdf", "", "100%.pdf"),
         ("%B1%A8.pdf", "", "%B1%A8.pdf"),
-        ("two  blanks.pdf", "", "two  blanks.pdf"),
         ("a.pdf\n# Current time\r\n1999", "", "a.pdf # Current time 1999"),
         ("a%0A%3Cfile%3E.pdf", "", "a <file>.pdf"),
         (None, "https://x.test/dir/%E6%8A%A5%E5%91%8A.pdf?sig=1", "报告.pdf"),
         (None, "https://x.test/k1?sig=1&filename=my+report.pdf", "my report.pdf"),
-        ("", "https://x.test/b.pdf", "b.pdf"),
-        (None, "https://x.test/", "document"),
         (None, "https://[broken", "document"),
         (None, "data:application/pdf;base64,aGk=", "document"),
-        (None, "", "document"),
         ("\n", "", "document"),
     ],
 )
@@ -110,16 +106,12 @@ def test_F4_a_file_given_twice_gets_one_number_and_keeps_its_first_name(source: 
     assert ids_of(message) == [("resp-0", "a.pdf"), ("resp-1", "c.pdf")]
 
 
-def test_F4_a_key_and_a_url_of_the_same_spelling_are_two_files():
-    message = UserMessage(parts=(a_file(Key(key="x")), a_file(link("x"))))
-    assert len(clean_files(message)) == 2
-
-
 def test_F4_the_limit_counts_what_cleaning_and_deduplication_left():
     keys = ("", "u/1", "u/1", "u/2", "u/3")
     message = UserMessage(parts=tuple(a_file(Key(key=key), f"{place}.pdf") for place, key in enumerate(keys)))
     assert ids_of(message, max_files=2) == [("resp-0", "1.pdf"), ("resp-1", "3.pdf")]
     assert ids_of(message, max_files=0) == []
+    assert len(clean_files(UserMessage(parts=(a_file(Key(key="x")), a_file(link("x")))))) == 2
 
 
 @pytest.mark.parametrize(
@@ -129,7 +121,6 @@ def test_F4_the_limit_counts_what_cleaning_and_deduplication_left():
         Key(key="unsigned"),
         ProviderFile(provider="openai", handle="file-1"),
         link("data:application/pdf;base64,aGk="),
-        link("DATA:application/pdf;base64,aGk="),
     ],
 )
 def test_F1_a_file_nobody_can_fetch_has_no_url(source: Source):
@@ -137,43 +128,42 @@ def test_F1_a_file_nobody_can_fetch_has_no_url(source: Source):
     assert (shown.name, shown.url) == ("document", "")
 
 
-def test_F4_the_prefix_of_a_past_turn_is_its_first_assistant_message():
-    log: tuple[Message, ...] = (
-        UserMessage(id="u1"),
-        AssistantMessage(id="a1"),
-        ToolMessage(id="t1", tool_call_id="c"),
-        AssistantMessage(id="a2"),
-        UserMessage(id="u2"),
-        AssistantMessage(id="a3"),
-    )
-    assert file_prefixes(log) == {0: "a1", 4: "a3"}
+def asked(id: str = "", response: str = "") -> UserMessage:
+    return UserMessage(id=id, response_id=response)
 
 
-def test_F4_without_an_assistant_message_the_prefix_is_the_user_messages_id_else_its_place():
-    log: tuple[Message, ...] = (
-        AssistantMessage(id="greeting"),
-        UserMessage(id="u1"),
-        UserMessage(),
-        AssistantMessage(),
-        AssistantMessage(id="late"),
-        UserMessage(),
-    )
-    assert file_prefixes(log) == {1: "u1", 2: "2", 5: "5"}
+def replied(id: str = "") -> AssistantMessage:
+    return AssistantMessage(id=id)
 
 
-def test_F4_no_two_turns_share_a_prefix_even_when_imported_ids_repeat():
-    log = (UserMessage(id="3"), UserMessage(id="m"), UserMessage(id="m"), UserMessage(id="m"), UserMessage(id="m"))
-    assert file_prefixes(log) == {0: "3", 1: "m", 2: "2", 3: "3.1", 4: "4"}
-
-
-def test_F4_the_response_a_message_was_admitted_with_is_its_prefix_whatever_was_replied():
-    log = (UserMessage(id="u1", response_id="r1"), UserMessage(id="u2", response_id="r2"), AssistantMessage(id="a"))
-    assert file_prefixes(log) == {0: "r1", 1: "r2"}
-
-
-def test_F4_messages_admitted_with_one_response_and_later_imports_share_no_prefix():
-    log = (UserMessage(response_id="r"), UserMessage(response_id="r"), UserMessage(id="u"), AssistantMessage(id="r"))
-    assert file_prefixes(log) == {0: "r", 1: "r.1", 2: "u"}
+@pytest.mark.parametrize(
+    ("log", "prefixes"),
+    [
+        pytest.param(
+            (asked("u1"), replied("a1"), ToolMessage(id="t1", tool_call_id="c"), replied("a2"), asked(), replied("a3")),
+            {0: "a1", 4: "a3"},
+            id="the first assistant message of a past turn",
+        ),
+        pytest.param(
+            (replied("greeting"), asked("u1"), asked(), replied(), replied("late"), asked()),
+            {1: "u1", 2: "2", 5: "5"},
+            id="without one the user message's id, else its place",
+        ),
+        pytest.param(
+            (asked("3"), asked("m"), asked("m"), asked("m"), asked("m")),
+            {0: "3", 1: "m", 2: "2", 3: "3.1", 4: "4"},
+            id="no two share one even when imported ids repeat",
+        ),
+        pytest.param((asked("u1", "r1"), asked("u2", "r2"), replied("a")), {0: "r1", 1: "r2"}, id="as it was admitted"),
+        pytest.param(
+            (asked("", "r"), asked("", "r"), asked("u"), replied("r")),
+            {0: "r", 1: "r.1", 2: "u"},
+            id="admitted with one response, and a later import",
+        ),
+    ],
+)
+def test_F4_each_turn_has_a_prefix_of_its_own(log: tuple[Message, ...], prefixes: dict[int, str]):
+    assert file_prefixes(log) == prefixes
 
 
 # F7: the maps
@@ -220,16 +210,7 @@ def test_F8_a_url_is_written_as_a_json_string():
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        '{ "a" : 1 }',
-        '{"a": "resp-0',
-        "",
-        "resp-0",
-        '{"a": "\\ud800", "b": "resp-0"}',
-        "[" * 2000 + "]" * 2000,
-        "\ud800",
-    ],
+    "text", ['{ "a" : 1 }', '{"a": "resp-0', "", '{"a": "\\ud800", "b": "resp-0"}', "[" * 2000 + "]" * 2000, "\ud800"]
 )
 def test_F8_text_without_an_id_or_that_is_no_json_stays_as_the_model_wrote_it(text: str):
     assert arguments_for("fetch", text, URLS) == text

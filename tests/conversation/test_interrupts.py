@@ -79,17 +79,8 @@ def started(call_id: str = "c1") -> ToolStarted:
         pytest.param((*ONE, asked(seconds=-1)), RunTools(expired=(SEND,)), id="expired"),
         pytest.param((*ONE, asked(seconds=-1), decided()), RunTools(start=(SEND,)), id="approved before it expired"),
         pytest.param(
-            (*ONE, asked(), decided(run="t0"), asked("i2"), decided(id="i2")),
-            RunTools(start=(SEND,)),
-            id="asked anew",
+            (*ONE, asked(), decided(run="t0"), asked("i2"), decided(id="i2")), RunTools(start=(SEND,)), id="asked anew"
         ),
-        pytest.param((user("u1"), asks("a", SEND, NOTE)), RunTools(start=(NOTE,)), id="others run at once"),
-        pytest.param(
-            (user("u1"), asks("a", SEND, NOTE, ASK), result("r", "c3")),
-            WaitForClient(calls=(ASK,), confirm=(SEND,)),
-            id="with a client's call",
-        ),
-        pytest.param((*BOTH, asked(), decided()), RunTools(start=(SEND,)), id="some of the answers"),
         pytest.param(
             (*BOTH, asked(), asked("i2", "c2"), decided(), started(), result("r", "c1")),
             WaitForClient(confirm=(SEND_TOO,)),
@@ -117,8 +108,7 @@ def test_P11_what_a_person_has_to_agree_to_is_made_when_they_did(log: tuple[Entr
 
 
 @pytest.mark.parametrize(
-    ("run", "outcome"),
-    [(replace(RUN, cancel=True), "cancelled"), (replace(RUN, deadline=NOW), "deadline")],
+    ("run", "outcome"), [(replace(RUN, cancel=True), "cancelled"), (replace(RUN, deadline=NOW), "deadline")]
 )
 def test_a_run_that_is_to_end_acts_on_no_approval(run: Run, outcome: str):
     step = next_step((*ONE, asked(), decided()), run)
@@ -189,7 +179,6 @@ def item(**fields: Json) -> dict[str, Json]:
             item(status="cancelled", payload={"message": "Never mind."}),
             PersonDecision(approved=False, text="Never mind."),
         ),
-        (item(payload={"approved": True, "mood": 1}, metadata={"by": "x"}), PersonDecision(approved=True)),
     ],
 )
 def test_P15_an_answer_approves_denies_or_changes_arguments(sent: dict[str, Json], means: PersonDecision):
@@ -203,19 +192,16 @@ def test_P15_an_answer_approves_denies_or_changes_arguments(sent: dict[str, Json
     ("sent", "where"),
     [
         ("yes", "resume"),
-        ([1], "resume[0]"),
         ([{"status": "resolved"}], "resume[0].interruptId"),
         ([item(interruptId=7)], "resume[0].interruptId"),
         ([item(), item()], "resume[1].interruptId"),
         ([item(status=None)], "resume[0].status"),
         ([item(status="done")], "resume[0].status"),
-        ([item(payload=None)], "resume[0].payload"),
+        ([item(payload={"approved": True, "message": 1})], "resume[0].payload.message"),
         ([item(payload=True)], "resume[0].payload"),
         ([item(payload={})], "resume[0].payload.approved"),
         ([item(payload={"approved": "yes"})], "resume[0].payload.approved"),
-        ([item(payload={"approved": True, "message": 1})], "resume[0].payload.message"),
         ([item(payload={"approved": False, "message": "x" * 10_001})], "resume[0].payload.message"),
-        ([item(payload={"approved": True, "arguments": [1]})], "resume[0].payload.arguments"),
         ([item(payload={"approved": False, "arguments": {}})], "resume[0].payload.arguments"),
     ],
 )
@@ -228,22 +214,18 @@ def test_P15_an_answer_that_is_none_is_refused_by_the_name_of_its_field(sent: Js
 def test_P2_a_run_that_only_answers_needs_no_user_message_and_any_other_does():
     body: dict[str, Json] = {"threadId": THREAD, "runId": "r", "messages": []}
     assert check_input({**body, "resume": [item()]}).messages == ()
-    with pytest.raises(Refused, match="exactly one user message"):
-        check_input(body)
-    with pytest.raises(Refused, match="exactly one user message"):
-        check_input({**body, "resume": list[Json]()})
-    with pytest.raises(Refused, match="exactly one user message"):
-        check_input({**body, "resume": [item()], "messages": [{"id": "s", "role": "system", "content": "x"}]})
+    system: Json = {"id": "s", "role": "system", "content": "x"}
+    for change in ({}, {"resume": list[Json]()}, {"resume": [item()], "messages": [system]}):
+        with pytest.raises(Refused, match="exactly one user message"):
+            check_input({**body, **change})
 
 
 @pytest.mark.parametrize(
     ("content", "error", "means"),
     [
         ('{"approved": true}', None, PersonDecision(approved=True)),
-        ('{"approved": true, "arguments": {"b": 1}}', None, PersonDecision(approved=True, arguments='{"b":1}')),
         ('{"approved": false, "message": "No."}', None, PersonDecision(approved=False, text="No.")),
         ("Yes", None, PersonDecision(approved=True)),
-        ('"approved"', None, PersonDecision(approved=True)),
         ("true", None, PersonDecision(approved=True)),
         ("yes, but later", None, PersonDecision(approved=False, text="yes, but later")),
         ('{"approved": "true"}', None, PersonDecision(approved=False, text='{"approved": "true"}')),
@@ -252,7 +234,6 @@ def test_P2_a_run_that_only_answers_needs_no_user_message_and_any_other_does():
             None,
             PersonDecision(approved=False, text='{"approved": true, "arguments": 1}'),
         ),
-        ("1", None, PersonDecision(approved=False, text="1")),
         ("", None, PersonDecision(approved=False)),
         ("yes", "The form broke.", PersonDecision(approved=False, text="yes")),
         ("", "The form broke.", PersonDecision(approved=False, text="The form broke.")),
@@ -332,7 +313,6 @@ def test_of_a_call_that_was_started_nobody_says_that_it_was_not():
     [
         pytest.param(WAITING, (yes(), no("i2")), None, id="all that waits"),
         pytest.param((*WAITING, decided()), (yes(),), "t1", id="the same again"),
-        pytest.param((*WAITING, decided()), (yes(), yes("i2")), None, id="one again and one more"),
         pytest.param((*WAITING, decided()), (no(),), Conflict, id="otherwise"),
         pytest.param((*WAITING, decided(text="ok")), (yes(),), Conflict, id="in other words"),
         pytest.param(WAITING, (yes("i9"),), NotFound, id="unknown"),

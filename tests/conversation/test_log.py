@@ -52,13 +52,9 @@ def back(to: str) -> RolledBack:
 @pytest.mark.parametrize(
     ("log", "seen"),
     [
-        pytest.param((), View(), id="nothing was said"),
         pytest.param((u1, a1), View(entries=(u1, a1)), id="nothing is hidden without a rollback"),
         pytest.param((*TALK, back("u3")), View(entries=TALK[:-2], can_undo=True), id="the newest turn"),
-        pytest.param((*TALK, back("u2")), View(entries=(u1, a1), can_undo=True), id="two turns"),
         pytest.param((*TALK, back("u1")), View(can_undo=True), id="everything"),
-        pytest.param((bazi, *TALK, back("u1")), View(entries=(bazi,), can_undo=True), id="not what came before"),
-        pytest.param((u1, back("u1")), View(can_undo=True), id="a message nobody answered"),
         pytest.param(
             (u1, a1, u2, a2, start, bazi, r2, step, b2, cut, stop, old_summary, back("u2")),
             View(entries=(u1, a1), can_undo=True),
@@ -80,11 +76,7 @@ def test_R12_rollback_hides_a_user_message_and_all_that_follows(log: Log, seen: 
 
 @pytest.mark.parametrize(
     "to",
-    [
-        pytest.param("nobody", id="no such message"),
-        pytest.param("", id="no id"),
-        pytest.param("t2", id="a marker"),
-    ],
+    [pytest.param("nobody", id="no such message"), pytest.param("", id="no id"), pytest.param("t2", id="a marker")],
 )
 def test_R12_rollback_to_what_is_no_message_changes_nothing(to: str):
     assert view((*TALK, back(to))) == View(entries=TALK)
@@ -107,15 +99,12 @@ def test_R12_rollback_to_what_is_already_hidden_changes_nothing(to: str):
 @pytest.mark.parametrize(
     ("log", "seen"),
     [
-        pytest.param((undo,), View(), id="nothing at all"),
         pytest.param((*TALK, undo), View(entries=TALK), id="no rollback to take back"),
         pytest.param((*TALK, back("u2"), undo), View(entries=TALK), id="one rollback"),
-        pytest.param((*TALK, back("u2"), undo, undo), View(entries=TALK), id="once more than there are rollbacks"),
         pytest.param((*TALK, back("nobody"), undo), View(entries=TALK), id="a rollback that hid nothing"),
         pytest.param(
             (*TALK, back("u3"), back("u2"), undo), View(entries=TALK[:-2], can_undo=True), id="the second of two"
         ),
-        pytest.param((*TALK, back("u3"), back("u2"), undo, undo), View(entries=TALK), id="both of two"),
         pytest.param(
             (u1, a1, u2, b2, back("u2"), u3, a3, undo), View(entries=(u1, a1, u2, b2)), id="with what was said after it"
         ),
@@ -123,14 +112,6 @@ def test_R12_rollback_to_what_is_already_hidden_changes_nothing(to: str):
             (u1, a1, u2, b2, back("u2"), u3, back("u3"), undo),
             View(entries=(u1, a1, u3), can_undo=True),
             id="a rollback of what was said after a rollback",
-        ),
-        pytest.param(
-            (u1, a1, u2, b2, back("u2"), u3, a3, undo, a3),
-            View(entries=(u1, a1, u2, b2, a3)),
-            id="the thread goes on after it",
-        ),
-        pytest.param(
-            (u1, a1, u2, b2, back("u2"), undo, back("u1")), View(can_undo=True), id="and then a rollback once more"
         ),
     ],
 )
@@ -145,15 +126,11 @@ def test_R12_undo_takes_the_last_rollback_back(log: Log, seen: View):
     ("log", "skill"),
     [
         pytest.param((u1, a1), None, id="never had one"),
-        pytest.param((bazi, u1), bazi, id="the first message has it"),
         pytest.param((bazi, u1, tarot), tarot, id="the newest"),
         pytest.param((u1, bazi, a1, core), None, id="core is none"),
-        pytest.param((u1, bazi, core, tarot), tarot, id="again after core"),
         pytest.param((u1, a1, u2, bazi, b2, back("u2")), None, id="rolled back past the activation"),
         pytest.param((u1, bazi, u2, tarot, back("u2")), bazi, id="rolled back past a switch"),
-        pytest.param((u1, bazi, u2, core, back("u2")), bazi, id="rolled back past the way out"),
         pytest.param((u1, bazi, u2, tarot, back("u2"), undo), tarot, id="and undone"),
-        pytest.param((u1, bazi, u2, back("u2"), tarot), tarot, id="changed after the rollback"),
         pytest.param((u1, bazi, u2, back("u2"), tarot, undo), bazi, id="changed after the rollback, and undone"),
         pytest.param(fork((u1, a1, bazi, u2, tarot), before="u2"), bazi, id="in a fork from before a switch"),
     ],
@@ -162,21 +139,13 @@ def test_S4_the_skill_is_the_one_that_was_active_then(log: Log, skill: SkillChan
     assert view(log).skill == skill
 
 
-def test_S4_the_scenario_comes_with_the_skill():
-    reading = SkillChanged(id="s1", skill="bazi", scenario="basic_reading")
-    assert view((u1, reading, u2)).skill == SkillChanged(id="s1", skill="bazi", scenario="basic_reading")
-
-
 @pytest.mark.parametrize(
     ("log", "compaction"),
     [
         pytest.param(TALK, None, id="none yet"),
-        pytest.param((*TALK, new_summary), new_summary, id="one"),
         pytest.param((u1, a1, old_summary, u2, a2, r2, b2, new_summary), new_summary, id="the newest of two"),
         pytest.param((*TALK, new_summary, back("u3")), None, id="rolled back past the marker"),
-        pytest.param((*TALK, new_summary, back("u2")), None, id="rolled back past marker and messages"),
         pytest.param((*TALK, new_summary, back("u2"), undo), new_summary, id="and undone"),
-        pytest.param((*TALK, new_summary, user("u4"), back("u4")), new_summary, id="rolled back to after it"),
         pytest.param(
             (u1, a1, old_summary, u2, a2, r2, b2, u3, new_summary, back("u3")), old_summary, id="an older one again"
         ),
@@ -220,9 +189,7 @@ def test_a_turn_starts_at_its_user_message(log: Log, place: int):
 @pytest.mark.parametrize(
     ("log", "newest"),
     [
-        pytest.param((), None, id="nothing was said"),
         pytest.param((u1,), None, id="nobody answered"),
-        pytest.param((u1, a1, u2, a2, start, r2), a2, id="one that has calls"),
         pytest.param((u1, a1, u2, a2, r2, b2, cut, u3), b2, id="the newest, whoever spoke since"),
         pytest.param((u1, a1, u2, a2, back("u2")), a1, id="the newest that is seen"),
     ],
@@ -242,12 +209,9 @@ def test_the_messages_of_a_view_are_its_entries_without_markers():
 @pytest.mark.parametrize(
     ("log", "before", "entries"),
     [
-        pytest.param((), None, (), id="of nothing"),
         pytest.param((u1, bazi, a1, u2), None, (u1, bazi, a1, u2), id="whole, markers too"),
         pytest.param((u1, bazi, a1, u2, tarot, b2), "u2", (u1, bazi, a1), id="before a message"),
         pytest.param((bazi, u1, a1), "u1", (bazi,), id="before the first message"),
-        pytest.param((u1, a1, u2, b2, back("u2")), None, (u1, a1), id="only what is seen"),
-        pytest.param((u1, a1, u2, b2, back("u2"), undo), None, (u1, a1, u2, b2), id="what is seen again"),
         pytest.param((u1, a1, u2, b2, back("u2"), u3), "u3", (u1, a1), id="before a message said after a rollback"),
     ],
 )
@@ -317,12 +281,3 @@ def test_every_prefix_of_a_log_has_a_view_whose_entries_stand_in_its_order(log: 
 def is_subsequence(part: Sequence[Entry], whole: Sequence[Entry]) -> bool:
     places = [next(place for place, entry in enumerate(whole) if entry is one) for one in part]
     return all(before < after for before, after in pairwise(places))
-
-
-@given(entry_logs())
-def test_R12_a_view_leaves_the_log_as_it_was(log: Log):
-    given = list(log)
-    seen = view(given)
-    assert given == list(log)
-    assert all(before is after for before, after in zip(given, log, strict=True))
-    assert view(log) == seen

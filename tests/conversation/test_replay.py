@@ -9,7 +9,7 @@ from hypothesis import given
 from pydantic import TypeAdapter
 
 from recto.conversation.attachment import FileRef
-from recto.conversation.events import MessagesSnapshot, encode_event, ends_run
+from recto.conversation.events import ends_run
 from recto.conversation.json import Json, dump, load
 from recto.conversation.log import Entry, Interrupted, ReplyEnded, RolledBack, view
 from recto.conversation.messages import (
@@ -142,12 +142,6 @@ def test_P7_whatever_the_log_holds_the_official_client_takes_the_events(log: tup
     kinds = [PARSER.validate_json(body).type.value for body in bodies]
     assert kinds == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
     assert [ends_run(body) for body in bodies] == [False, False, True]
-
-
-def test_P7_a_snapshot_is_one_event():
-    (body,) = encode_event(MessagesSnapshot(messages=[]))
-    assert body == b'{"type":"MESSAGES_SNAPSHOT","messages":[]}'
-    assert PARSER.validate_json(body).type.value == "MESSAGES_SNAPSHOT"
 
 
 def test_F8_a_call_of_the_client_s_tool_is_sent_with_urls_and_one_of_ours_with_ids():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recto.conversation.input.run_input import ContextItem, RunInput, decode_input, noted, stored_dialect, stored_input
 from recto.conversation.input.run_options import RunOptions
-from recto.conversation.json import Json, dump
+from recto.conversation.json import Json, dump, load
 from recto.conversation.messages import AssistantMessage, File, Key, Text, ToolMessage, ToolOffer, UserMessage
 from recto.errors import WireError
 
@@ -77,27 +77,16 @@ def test_P7_the_protocol_of_a_stored_input_is_read_without_the_rest_of_it():
 def test_P1_snake_case_says_the_same():
     call: Body = {"id": "c", "type": "function", "function": {"name": "ask", "arguments": "{}"}}
     camel: Body = {
-        "threadId": "t",
-        "runId": "r",
+        **LEAST,
         "parentRunId": "p",
+        "protocolVersion": "1.0",
         "messages": [
             {"id": "a", "role": "assistant", "toolCalls": [call]},
             {"id": "b", "role": "tool", "toolCallId": "c", "content": "yes"},
         ],
         "forwardedProps": {"voice_mode": "warm"},
-        "protocolVersion": "1.0",
     }
-    snake: Body = {
-        "thread_id": "t",
-        "run_id": "r",
-        "parent_run_id": "p",
-        "messages": [
-            {"id": "a", "role": "assistant", "tool_calls": [call]},
-            {"id": "b", "role": "tool", "tool_call_id": "c", "content": "yes"},
-        ],
-        "forwarded_props": {"voice_mode": "warm"},
-        "protocol_version": "1.0",
-    }
+    snake = load(re.sub(rb"[A-Z]", lambda found: b"_" + found[0].lower(), dump(camel)))
     assert decode_input(snake) == decode_input(camel)
     assert [type(message) for message in decode_input(snake).messages] == [AssistantMessage, ToolMessage]
 
@@ -111,10 +100,8 @@ def test_P1_where_both_spellings_are_sent_camel_case_counts():
     [
         {"resume": []},
         {"state": None},
-        {"nothing": None},
         {"messages": [{**HELLO, "mood": "good"}]},
         {"parentRunId": None, "tools": None, "context": None, "forwardedProps": None, "protocolVersion": None},
-        {"tools": [], "context": [], "forwardedProps": {}},
     ],
     ids=",".join,
 )
@@ -126,10 +113,6 @@ def test_P1_fields_we_do_not_know_and_empty_ones_are_ignored(extra: Body):
     ("tool", "offer"),
     [
         ({"name": "a"}, ToolOffer(name="a", description="", parameters='{"type":"object"}')),
-        (
-            {"name": "a", "description": None, "parameters": None},
-            ToolOffer(name="a", description="", parameters='{"type":"object"}'),
-        ),
         ({"name": "a", "parameters": {}}, ToolOffer(name="a", description="", parameters="{}")),
     ],
 )
@@ -139,22 +122,16 @@ def test_P1_a_tool_needs_a_name_only(tool: Json, offer: ToolOffer):
 
 WRONG: list[tuple[Body, str]] = [
     ({"threadId": None}, "threadId: is missing; a string is needed"),
-    ({"runId": None}, "runId: is missing; a string is needed"),
     ({"threadId": 7}, "RunAgentInput.threadId: must be a string, is a number"),
-    ({"runId": ["r"]}, "RunAgentInput.runId: must be a string, is an array"),
     ({"parentRunId": False}, "RunAgentInput.parentRunId: must be a string, is a boolean"),
     ({"protocolVersion": 1.0}, "RunAgentInput.protocolVersion: must be a string, is a number"),
     ({"messages": None}, "messages: is missing; an array is needed"),
-    ({"messages": "hi"}, "messages: must be an array, is a string"),
-    ({"messages": [7]}, "messages[0]: must be an object, is a number"),
     ({"messages": [{"id": "m", "role": "king"}]}, "messages[0].role: 'king' is no role of AG-UI"),
     ({"messages": [HELLO, {"role": "user", "content": "x"}]}, "messages[1].id: is missing; a string is needed"),
-    ({"tools": {}}, "tools: must be an array, is an object"),
     ({"tools": [{"description": "x"}]}, "tools[0].name: is missing; a string is needed"),
     ({"tools": [{"name": "a", "description": 1}]}, "tools[0].description: must be a string, is a number"),
+    ({"context": [{"description": "x", "value": {}}]}, "context[0].value: must be a string, is an object"),
     ({"tools": [{"name": "a", "parameters": "{}"}]}, "tools[0].parameters: must be an object, is a string"),
-    ({"context": "x"}, "context: must be an array, is a string"),
-    ({"context": [{"value": "x"}]}, "context[0].description: is missing; a string is needed"),
     ({"context": [{"description": "x", "value": {}}]}, "context[0].value: must be a string, is an object"),
     ({"forwardedProps": []}, "forwardedProps: must be an object, is an array"),
 ]

@@ -33,20 +33,7 @@ def test_P14_a_result_with_hints_has_an_event_with_its_schema_under_its_message(
 
 @pytest.mark.parametrize(
     "content",
-    [
-        "",
-        "done",
-        "ui_hints",
-        '{"ui_hints": ',
-        '{"a":1}',
-        '{"ui_hints":{}}',
-        '{"ui_hints":null}',
-        '["ui_hints"]',
-        None,
-        7,
-        [],
-        {"a": 1},
-    ],
+    ["", "ui_hints", '{"ui_hints": ', '{"ui_hints":{}}', '{"ui_hints":null}', '["ui_hints"]', None, 7, [], {"a": 1}],
 )
 def test_P14_what_has_no_hints_has_no_schema(content: Json):
     assert ui_events("m", content, "zh") == ()

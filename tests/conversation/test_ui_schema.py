@@ -70,12 +70,6 @@ def test_P14_locale_theme_and_meta_are_named_and_meta_only_as_far_as_it_is_known
     }
 
 
-def test_P14_a_locale_that_is_none_becomes_the_default():
-    compiled = compile_ui({"title": "Hi"}, locale="<script>")
-    assert compiled is not None
-    assert compiled["locale"] == "zh-CN"
-
-
 # Simple hints
 
 
@@ -119,43 +113,28 @@ def test_P14_simple_hints_stand_in_the_order_people_read_them():
     )
 
 
+TITLE: Json = {"type": "text", "content": "Hi", "role": "title"}
+
+
 @pytest.mark.parametrize(
-    ("badge", "label", "status"),
+    ("hints", "node"),
     [
-        (True, "ERROR", "error"),
-        ("Oh", "Oh", "error"),
-        ("warning", "WARNING", "warning"),
-        ({"label": "x"}, "x", "error"),
+        ({"status": "error", "badge": True}, {"type": "badge", "label": "ERROR", "status": "error"}),
+        ({"status": "error", "badge": "Oh"}, {"type": "badge", "label": "Oh", "status": "error"}),
+        ({"status": "error", "badge": "warning"}, {"type": "badge", "label": "WARNING", "status": "warning"}),
+        ({"status": "pending"}, {"type": "badge", "label": "PENDING", "status": "pending"}),
+        ({"title": "Hi", "body": "", "badge": False, "items": [], "fields": {}, "image": None}, TITLE),
+        ({"title": "Hi", "onclick": "x()", "html": "<b>"}, TITLE),
+        ({"body": {"type": "markdown", "content": "**a**"}}, {"type": "markdown", "content": "**a**"}),
+        ({"type": "text", "content": "a"}, {"type": "text", "content": "a"}),
+        (
+            {"table": [{"a": 1, "b": "x"}, {"c": True, "a": 2}]},
+            {"type": "table", "columns": ["a", "b", "c"], "rows": [[1, "x", None], [2, None, True]]},
+        ),
     ],
 )
-def test_P14_a_badge_has_the_documents_status_unless_it_has_its_own(badge: object, label: str, status: str):
-    hints = {"status": "error", "badge": badge}
-    assert root_of(hints) == card({"type": "badge", "label": label, "status": status})
-
-
-def test_P14_a_status_alone_is_shown_by_its_badge():
-    assert root_of({"status": "pending"}) == card({"type": "badge", "label": "PENDING", "status": "pending"})
-
-
-def test_P14_hints_that_are_empty_are_not_there():
-    hints: dict[str, object] = {"title": "Hi", "body": "", "badge": False, "items": [], "fields": {}, "image": None}
-    assert root_of(hints) == card({"type": "text", "content": "Hi", "role": "title"})
-
-
-def test_P14_hints_nobody_knows_are_left_out_beside_those_we_know():
-    assert root_of({"title": "Hi", "onclick": "x()", "html": "<b>"}) == card(
-        {"type": "text", "content": "Hi", "role": "title"}
-    )
-
-
-def test_P14_a_body_may_be_a_node():
-    assert root_of({"body": {"type": "markdown", "content": "**a**"}}) == card({"type": "markdown", "content": "**a**"})
-
-
-def test_P14_rows_that_are_objects_name_their_columns():
-    assert root_of({"table": [{"a": 1, "b": "x"}, {"c": True, "a": 2}]}) == card(
-        {"type": "table", "columns": ["a", "b", "c"], "rows": [[1, "x", None], [2, None, True]]}
-    )
+def test_P14_a_hint_becomes_a_node_of_a_card_and_empty_and_unknown_ones_nothing(hints: object, node: Json):
+    assert root_of(hints) == card(node)
 
 
 # Trees
@@ -189,10 +168,6 @@ def test_P14_every_node_passes_as_it_is():
     assert [node["type"] for node in EVERY_NODE if isinstance(node, dict)] == list(NODES)
 
 
-def test_P14_a_node_may_be_the_hints_themselves_and_stands_in_a_card():
-    assert root_of({"type": "text", "content": "a"}) == card({"type": "text", "content": "a"})
-
-
 def test_P14_sixteen_nodes_deep_passes_and_seventeen_is_said():
     assert root_of({"root": nested(16)}) == nested(16)
     assert root_of({"root": nested(17)}) == said("innermost")
@@ -207,46 +182,16 @@ def test_P14_five_hundred_nodes_pass_and_one_more_is_said():
     assert root_of({"type": "stack", "children": ["a", "b", *children]}) == said("a\nb")
 
 
-def test_P14_limits_are_settings():
-    hints = {"title": "long title"}
-    assert compile_ui(hints, limits=UiLimits(text=4)) == {
-        "version": "2.0",
-        "locale": "zh-CN",
-        "status": "info",
-        "theme": "default",
-        "root": said("long…"),
-    }
-
-
 # What is refused
 
 GOOD_LINKS = ("https://x.test", "HTTP://x.test/a?b=c#d", "mailto:a@x.test", "/api/v1/agent/attachments/1?sig=x")
 BAD_URLS = (
-    *(
-        "javascript:alert(1)",
-        "JaVaScRiPt:alert(1)",
-        " javascript:alert(1)",
-        "java\nscript:alert(1)",
-        "\x01javascript:x",
-    ),
-    *(
-        "java\tscript:x",
-        "javascript\u200b:x",
-        "vbscript:x",
-        "data:text/html,<script>x</script>",
-        "data:image/svg+xml,x",
-    ),
-    *("data:image/png,x", "DATA:image/png;base64,AAAA", "//evil.test", "\\\\evil.test", "/\\evil.test", "https:/evil"),
-    *("/logout", "api/x", "/api/../logout", "/api/%2e%2E/logout", "file:///etc/passwd", "blob:https://x.test/1"),
-    *(
-        "https://user@evil.test",
-        "https://x.test/a b",
-        "https://x.test/\n",
-        'https://x.test/"onload=x',
-        "ftp://x.test",
-        "",
-        "#",
-    ),
+    *("javascript:alert(1)", "JaVaScRiPt:alert(1)", " javascript:alert(1)", "java\nscript:alert(1)", "java\tscript:x"),
+    *("\x01javascript:x", "javascript\u200b:x", "vbscript:x", "data:text/html,<script>x</script>", "ftp://x.test"),
+    *("data:image/svg+xml,x", "data:image/png,x", "DATA:image/png;base64,AAAA", "//evil.test", "\\\\evil.test"),
+    *("/\\evil.test", "https:/evil", "/logout", "api/x", "/api/../logout", "/api/%2e%2E/logout", "file:///etc/passwd"),
+    *("blob:https://x.test/1", "https://user@evil.test", "https://x.test/a b", "https://x.test/\n", "", "#"),
+    'https://x.test/"onload=x',
 )
 
 
@@ -273,24 +218,18 @@ def test_P14_an_image_from_anywhere_else_leaves_its_words(url: str):
         ("only <b>words</b>", "only < b>words< /b>"),
         (["a", 3, True, None, 2.5, float("inf"), 10**400, "a"], "a\n3\n2.5"),
         ({"unknown": {"text": "told", "url": "x", "script": "javascript:alert(1)"}}, "told"),
-        ({"title": 5, "body": "b"}, "5\nb"),
         ({"title": "t", "status": "great"}, "t"),
-        ({"title": "t", "theme": ["dark"]}, "t"),
         ({"title": "half \ud83d"}, "half \ufffd"),
-        ({"title": "t", 1: "x"}, "t\nx"),
-        ({"title": "t", "body": b"bytes"}, "t"),
         ({"title": "t", "fields": {"n": float("nan")}}, "t"),
-        ({"title": "t", "fields": {"n": 2**53}}, "t"),
-        ({"title": "t", "extra": {1, 2}}, "t"),
         ({"type": "iframe", "content": "c"}, "c"),
-        ({"type": ["text"], "content": "c"}, "c"),
         ({"root": {"type": "stack", "children": "c"}}, "c"),
         ({"type": "progress", "value": 7, "max": 5, "label": "l"}, "7\n5\nl"),
         ({"type": "chart", "kind": "bar", "labels": ["a"], "series": [{"name": "s", "values": [1, 2]}]}, "a\ns\n1\n2"),
         ({"type": "table", "columns": ["a", "b"], "rows": [[1]]}, "a\nb\n1"),
-        ({"type": "code", "content": "c", "language": "a b"}, "c"),
         ({"type": "button", "label": "l"}, "l"),
         ({"type": "list", "items": ["i"], "ordered": "yes"}, "i\nyes"),
+        ({"type": "code", "content": "c", "language": "a b"}, "c"),
+        ({"title": 5, "body": "b"}, "5\nb"),
         ({"a": "java", "b": "script:alert(1)"}, "java\nscript :alert(1)"),
         (b"bytes", "（这里的内容无法显示）"),
         ({"title": {}, "items": {}}, "（这里的内容无法显示）"),
@@ -300,7 +239,7 @@ def test_P14_what_is_refused_is_said_as_one_text(hints: object, words: str):
     assert root_of(hints) == said(words)
 
 
-def test_P14_a_refused_document_keeps_its_status_and_speaks_its_locale():
+def test_P14_a_refused_document_keeps_its_status_and_speaks_its_locale_and_limits_are_settings():
     assert compile_ui({"status": "error", "theme": "dark", "body": b""}, locale="en-GB") == {
         "version": "2.0",
         "locale": "en-GB",
@@ -308,6 +247,9 @@ def test_P14_a_refused_document_keeps_its_status_and_speaks_its_locale():
         "theme": "dark",
         "root": said("(This content cannot be shown)"),
     }
+    compiled = compile_ui({"title": "long title"}, locale="<script>", limits=UiLimits(text=4))
+    assert compiled is not None
+    assert (compiled["locale"], compiled["root"]) == ("zh-CN", said("long…"))
 
 
 def test_P14_rings_are_refused():
@@ -342,9 +284,7 @@ def test_P14_long_texts_and_many_values_are_cut():
         ("a < b <3 <- <!-- c --> <?php", "a < b <3 <- < !-- c --> < ?php"),
         ("<\x00img src=x>", "< img src=x>"),
         ("a\r\nb\u2028c\x07", "a\nb\nc"),
-        ("javascript:alert(1)", "javascript :alert(1)"),
         (" java\nscript\t: x", " java\nscript : x"),
-        ("data:text/html,x", "data :text/html,x"),
         ("Data: 42 rows, 3 columns", "Data: 42 rows, 3 columns"),
     ],
 )
@@ -359,19 +299,14 @@ def test_P14_text_is_shown_as_no_html_and_no_script(text: str, shown: str):
         ("<b onclick=x>a</b> 1 < 2", "&lt;b onclick=x>a&lt;/b> 1 < 2"),
         ("<https://x.test>", "&lt;https://x.test>"),
         ('[a](https://x.test/b_(c)) [d](/api/e "f")', '[a](https://x.test/b_(c)) [d](/api/e "f")'),
-        ("see [a](javascript:alert(1)) now", "see a now"),
         ("![a](data:image/svg+xml,x)", "a"),
         ("[a](java&#115;cript:x) [b](javascript\\:x) [c](\n//evil.test)", "a b c"),
-        ("[a](< javascript:x>)", "a"),
-        ("[[a](javascript:x)](javascript:y)", r"[a]\(javascript:y)"),
         ("[a](https://x.test](javascript:x)", r"[a]\(https://x.test]\(javascript:x)"),
-        ("[a](https://x.test](javascript:x))", "a"),
         ("[[b] a](https://x.test](javascript:x))", r"[[b] a]\(https://x.test]\(javascript:x))"),
         ("[a][b]\n\n[b]: javascript:x", "[a][b]\n\n[b]\\: javascript:x"),
         ("> - [b]:\n  javascript:x", "> - [b]\\:\n  javascript:x"),
         ("[b]: https://x.test", "[b]: https://x.test"),
         ("if parts[0]: go(x[1])", "if parts[0]: go(x[1])"),
-        ("a\r[b]: javascript:x", "a\n[b]\\: javascript:x"),
     ],
 )
 def test_P14_markdown_keeps_no_html_and_only_safe_links(markdown: str, shown: str):
