@@ -1,6 +1,9 @@
 """What the tests of tools share: a context, and a call carried out to its end."""
 
 import asyncio
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from datetime import UTC, datetime, tzinfo
 
 from recto.conversation.messages import Text
@@ -21,6 +24,24 @@ def act(function: Function, arguments: str = "{}") -> ToolResult:
         return await tool_from(function).act(arguments, context())
 
     return asyncio.run(acting())
+
+
+@contextmanager
+def repeated(step: Callable[[], object]) -> Generator[None]:
+    """Repeat the step in a thread of its own while the context lasts."""
+    is_over = threading.Event()
+
+    def repeat() -> None:
+        while not is_over.is_set():
+            step()
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
 
 
 def text_of(result: ToolResult) -> str:

@@ -12,18 +12,14 @@ from tests.waiting import settle, wait_until
 WORD = contextvars.ContextVar("WORD", default="none")
 
 
-async def test_what_the_function_returns_or_raises_comes_back():
+async def test_what_the_function_returns_or_raises_comes_back_from_a_daemon_named_after_the_work():
     def fail() -> None:
         raise KeyError("k")
 
-    assert await in_thread(lambda: 7, name="seven") == 7
-    with pytest.raises(KeyError):
-        await in_thread(fail, name="fail")
-
-
-async def test_the_thread_is_a_daemon_named_after_the_work():
     thread = await in_thread(threading.current_thread, name="look")
     assert (thread.daemon, thread.name) == (True, "look")
+    with pytest.raises(KeyError):
+        await in_thread(fail, name="fail")
 
 
 async def test_the_thread_sees_the_context_of_the_caller_and_cannot_change_it():

@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 
 import pytest
 
 from recto.conversation.messages import Text, ToolCall, ToolOffer
-from recto.tools.call import ToolLimits, call_tool
+from recto.tools.call import LIMITS, ToolLimits, call_tool
 from recto.tools.function import Function, tool_from
 from recto.tools.ports import Tool, ToolContext, ToolResult
 from recto.tools.registry import Registry
@@ -19,22 +19,28 @@ from tests.waiting import settle, wait_until
 HASTY = ToolLimits(seconds=0.01, cleaning_seconds=0.01)
 
 
-def call(name: str, *functions: Function, arguments: str = "{}", limits: ToolLimits | None = None) -> ToolResult:
-    tools = Registry(map(tool_from, functions))
+def call(
+    name: str, *tools: Function | Tool, arguments: str = "{}", limits: ToolLimits = LIMITS, others: Sequence[str] = ()
+) -> ToolResult:
+    registry = Registry([one if isinstance(one, Tool) else tool_from(one) for one in tools])
     asked = ToolCall(id="c1", name=name, arguments=arguments)
-    return asyncio.run(call_tool(tools, asked, context(), limits or ToolLimits()))
+    return asyncio.run(call_tool(registry, asked, context(), limits, others))
 
 
 def search(words: str) -> str:
     return words
 
 
-async def sleep() -> None:
+async def wait() -> None:
     await asyncio.Event().wait()
 
 
 async def expire() -> None:
     raise TimeoutError("the other side")
+
+
+async def give_up() -> None:
+    raise asyncio.CancelledError
 
 
 def stubborn(done: list[str], release: asyncio.Event | None = None) -> Function:
@@ -62,14 +68,10 @@ async def cancelled_call(function: Function, limits: ToolLimits) -> None:
     await task
 
 
-def test_a_tool_is_called_with_what_the_model_wrote():
-    assert call("search", search, sleep, arguments='{"words": "x"}') == ToolResult(parts=(Text(text="x"),))
-
-
 @pytest.mark.parametrize(
     ("name", "functions", "others", "text"),
     [
-        ("serch", (search, sleep), (), "There is no tool 'serch'. Did you mean 'search'? Known tools: search, sleep."),
+        ("serch", (search, wait), (), "There is no tool 'serch'. Did you mean 'search'? Known tools: search, wait."),
         ("pik", (search,), ("pick",), "There is no tool 'pik'. Did you mean 'pick'? Known tools: pick, search."),
         ("zzz", (search,), ("search",), "There is no tool 'zzz'. Known tools: search."),
         ("zzz", (), (), "There is no tool 'zzz'. Known tools: none."),
@@ -78,24 +80,19 @@ def test_a_tool_is_called_with_what_the_model_wrote():
 def test_P11_an_unknown_tool_is_told_with_the_closest_and_all_known_names_of_the_client_too(
     name: str, functions: tuple[Function, ...], others: tuple[str, ...], text: str
 ):
-    asked = ToolCall(id="c1", name=name, arguments="{}")
-    result = asyncio.run(call_tool(Registry(map(tool_from, functions)), asked, context(), others=others))
+    result = call(name, *functions, others=others)
     assert (result.error, text_of(result)) == ("unknown_tool", text)
 
 
 def test_P11_a_tool_that_is_the_clients_by_now_is_told_to_be_called_again():
-    asked = ToolCall(id="c1", name="pick", arguments="{}")
-    result = asyncio.run(call_tool(Registry(), asked, context(), others=["pick"]))
+    result = call("pick", others=["pick"])
     assert (result.error, text_of(result)[:19]) == ("unknown_tool", "The tool pick that ")
 
 
 def test_F6_a_hidden_tool_runs_and_is_not_among_the_known_ones():
-    tools = Registry([tool_from(search), replace(tool_from(sleep), is_offered=False)])
-    asked = ToolCall(id="c1", name="slee", arguments="{}")
-    assert text_of(asyncio.run(call_tool(tools, asked, context()))) == "There is no tool 'slee'. Known tools: search."
-    hidden = Registry([replace(tool_from(search), is_offered=False)])
-    asked = ToolCall(id="c1", name="search", arguments='{"words": "x"}')
-    assert text_of(asyncio.run(call_tool(hidden, asked, context()))) == "x"
+    hidden = replace(tool_from(search), is_offered=False)
+    assert text_of(call("serch", wait, hidden)) == "There is no tool 'serch'. Known tools: wait."
+    assert call("search", wait, hidden, arguments='{"words": "x"}') == ToolResult(parts=(Text(text="x"),))
 
 
 @pytest.mark.parametrize(("limit", "answer"), [(300, "300"), (1, "200")])
@@ -107,14 +104,9 @@ def test_a_tool_knows_how_much_it_may_answer(limit: int, answer: str):
 
 
 def test_a_tool_that_takes_too_long_is_stopped_and_the_model_told():
-    result = call("sleep", sleep, limits=ToolLimits(seconds=0.01))
+    result = call("wait", wait, limits=ToolLimits(seconds=0.01))
     assert result.error == "timeout"
-    assert text_of(result).startswith("sleep took longer than 0.01 seconds and was stopped.")
-
-
-def test_a_timeout_inside_the_tool_is_its_own_failure():
-    result = call("expire", expire)
-    assert (result.error, text_of(result)) == ("failed", "expire failed: TimeoutError: the other side")
+    assert text_of(result).startswith("wait took longer than 0.01 seconds and was stopped.")
 
 
 def test_what_a_tool_answers_is_bounded():
@@ -122,39 +114,26 @@ def test_what_a_tool_answers_is_bounded():
     assert len(text_of(result)) <= 300
 
 
-def test_a_tool_made_by_hand_that_raises_is_a_failure_too():
+def test_a_tool_that_fails_times_out_itself_or_cancels_itself_has_failed_and_nothing_else():
     def act(arguments: str, context: ToolContext) -> Awaitable[ToolResult]:
         raise KeyError("k")
 
-    tool = Tool(offer=ToolOffer(name="raw", description="", parameters="{}"), act=act)
-    result = asyncio.run(call_tool({"raw": tool}, ToolCall(id="c", name="raw", arguments=""), context()))
-    assert (result.error, text_of(result)) == ("failed", "raw failed: KeyError: 'k'")
+    by_hand = Tool(offer=ToolOffer(name="raw", description="", parameters="{}"), act=act)
+    for name, tool, reason in (
+        ("expire", expire, "TimeoutError: the other side"),
+        ("give_up", give_up, "it cancelled itself."),
+        ("raw", by_hand, "KeyError: 'k'"),
+    ):
+        result = call(name, tool)
+        assert (result.error, text_of(result)) == ("failed", f"{name} failed: {reason}")
 
 
 def test_a_cancel_passes_through():
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(cancelled_call(sleep, ToolLimits()))
-
-
-def test_a_tool_that_cancels_itself_has_failed_and_nothing_else_is_cancelled():
-    async def give_up() -> None:
-        raise asyncio.CancelledError
-
-    result = call("give_up", give_up)
-    assert (result.error, text_of(result)) == ("failed", "give_up failed: it cancelled itself.")
+        asyncio.run(cancelled_call(wait, ToolLimits()))
 
 
 # Tools that do not heed a cancel
-
-
-def test_a_tool_that_does_not_heed_its_time_limit_is_left_behind_and_the_model_told(caplog: pytest.LogCaptureFixture):
-    done: list[str] = []
-    result = call("persist", stubborn(done), limits=HASTY)
-    assert (result.error, done) == ("timeout", ["cancelled"])
-    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert warnings == [
-        "Tool persist was cancelled and does not end. It is left behind, and what it answers is not read."
-    ]
 
 
 def test_a_cancel_does_not_wait_for_a_tool_that_does_not_heed_it():
@@ -180,12 +159,17 @@ def test_a_tool_has_the_time_to_clean_up():
     assert done == ["tidied", "tidied"]
 
 
-async def test_what_a_tool_left_behind_raises_is_nobodys_problem(caplog: pytest.LogCaptureFixture):
+async def test_a_tool_that_does_not_heed_its_time_limit_is_left_behind_with_its_end(
+    caplog: pytest.LogCaptureFixture,
+):
     done, release = list[str](), asyncio.Event()
     tool = tool_from(stubborn(done, release))
     asked = ToolCall(id="c", name="persist", arguments="{}")
     result = await call_tool(Registry([tool]), asked, context(), HASTY)
     assert (result.error, done) == ("timeout", ["cancelled"])
+    assert [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING] == [
+        "Tool persist was cancelled and does not end. It is left behind, and what it answers is not read."
+    ]
     release.set()
     await wait_until(lambda: done == ["cancelled", "ended"])
     await settle()

@@ -16,11 +16,8 @@ from recto.tools.ports import ToolContext
 from recto.tools.signature import signature_of
 from tests.tools.runs import act, text_of
 
-GOOGLE = """Water a plant.
-
-Never at noon: the sun
-burns wet leaves.
-
+HEAD = "Water a plant.\n\nNever at noon: the sun\nburns wet leaves.\n"
+GOOGLE = f"""{HEAD}
 Args:
     plant: Which one, by
         its name.
@@ -29,11 +26,7 @@ Args:
 Returns:
     What the plant said.
 """
-NUMPY = """Water a plant.
-
-Never at noon: the sun
-burns wet leaves.
-
+NUMPY = f"""{HEAD}
 Parameters
 ----------
 plant : str
@@ -47,11 +40,7 @@ Returns
 str
     What the plant said.
 """
-SPHINX = """Water a plant.
-
-Never at noon: the sun
-burns wet leaves.
-
+SPHINX = f"""{HEAD}
 :param plant: Which one, by
     its name.
 :param float litres: How much.
@@ -106,17 +95,12 @@ SECTION = "Parameters\n----------\nplant : str\n    Which.\nlitres\n    How much
     [
         (f"Water.\n\n{ARGS}\nNote:\n    Never at noon.\n", "Water.\n\nNote:\n    Never at noon."),
         (f"Water.\n\n{ARGS}\nThe last\nwords.", "Water.\n\nThe last words."),
-        (f"Water.\n\n{ARGS}Note:\n    Never.\n\nAnd so on.", "Water.\n\nNote:\n    Never.\n\nAnd so on."),
         (f"Water.\n\n{ARGS}\nRaises:\n    ValueError: When dry.", "Water.\n\nRaises:\n    ValueError: When dry."),
         (f"Water.\n\n{ARGS.replace('Args', 'Keyword Args')}", "Water."),
         (f"Water.\n{ARGS}", "Water."),
-        (f"Water.\n\n{FIELDS}\nThe last\nwords.", "Water.\n\nThe last words."),
         (f"Water.\n\n{FIELDS}:raises ValueError: When dry.", "Water.\n\n:raises ValueError: When dry."),
         (f"Water.\n\n{SECTION}\nThe last\nwords.", "Water.\n\nThe last words."),
-        (
-            f"Water.\n\n{SECTION}\nRaises\n------\nValueError\n    Dry.",
-            "Water.\n\nRaises\n------\nValueError\n    Dry.",
-        ),
+        (f"Water.\n\n{SECTION}\nRaises\n------\nDry", "Water.\n\nRaises\n------\nDry"),
         (f"Water.\n\n{SECTION.replace('Param', 'Other Param')}", "Water."),
         (ARGS, ""),
     ],
@@ -133,7 +117,6 @@ def test_C5_nothing_of_a_docstring_is_lost_beside_what_describes_parameters(docs
 @pytest.mark.parametrize(
     ("docstring", "description"),
     [
-        ("Water a plant.", "Water a plant."),
         ("Water a plant\nwith care.", "Water a plant with care."),
         ("Water a plant.\n\n- never at noon\n- never twice", "Water a plant.\n\n- never at noon\n- never twice"),
         ("Water a plant.\n\nExample:\n    water('fern')", "Water a plant.\n\nExample:\n    water('fern')"),
@@ -167,32 +150,18 @@ def test_a_docstring_that_is_missing_or_tells_of_the_wrong_things_is_a_warning(d
     assert documented(docstring)[2] == (warning,)
 
 
-def test_what_a_type_hint_says_of_a_parameter_stands_over_the_docstring():
-    def ask(words: Annotated[str, Field(description="Of the hint.", max_length=9)]) -> str:
+def test_a_type_hint_stands_over_the_docstring_which_may_describe_a_context_too():
+    def ask(words: Annotated[str, Field(description="Of the hint.", max_length=9)], context: ToolContext) -> None:
         """Ask.
 
         Args:
             words: Of the docstring.
-        """
-        return words
-
-    schema = properties_of(tool_from(ask).offer.parameters)
-    assert schema == {"words": {"description": "Of the hint.", "maxLength": 9, "type": "string"}}
-
-
-def test_a_context_may_be_described_and_is_in_no_schema():
-    def ask(words: str, context: ToolContext) -> str:
-        """Ask.
-
-        Args:
-            words: What.
             context: Of the run.
         """
-        return f"{words} {context.thread}"
 
     made = tool_from(ask)
-    assert list(properties_of(made.offer.parameters)) == ["words"]
-    assert made.warnings == ()
+    schema = {"words": {"description": "Of the hint.", "maxLength": 9, "type": "string"}}
+    assert (properties_of(made.offer.parameters), made.warnings) == (schema, ())
 
 
 # Types that the page about agents tells of
@@ -214,10 +183,12 @@ def book(day: date, stay: timedelta, size: Size, guests: list[Guest], key: UUID 
 
 
 def test_dates_enumerations_models_and_lists_have_schemas_and_arrive_as_python_values():
-    properties = properties_of(signature_of(book).arguments.schema)
-    assert properties["day"] == {"format": "date", "type": "string"}
-    assert properties["stay"] == {"format": "duration", "type": "string"}
-    assert properties["size"] == {"$ref": "#/$defs/Size"}
-    assert properties["guests"] == {"items": {"$ref": "#/$defs/Guest"}, "type": "array"}
+    assert properties_of(signature_of(book).arguments.schema) | {"key": None} == {
+        "day": {"format": "date", "type": "string"},
+        "stay": {"format": "duration", "type": "string"},
+        "size": {"$ref": "#/$defs/Size"},
+        "guests": {"items": {"$ref": "#/$defs/Guest"}, "type": "array"},
+        "key": None,
+    }
     arguments = '{"day": "2026-05-14", "stay": "P2D", "size": "large", "guests": [{"name": "Ada"}]}'
     assert text_of(act(book, arguments)) == "14 May 2 LARGE Ada any None"

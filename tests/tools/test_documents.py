@@ -19,29 +19,29 @@ from tests.tools.runs import context
 from tests.waiting import settle
 
 
-async def told_of(
-    document: Growing | Exception, wanted: WantedPart, report_seconds: float
-) -> tuple[str, Sequence[Progress]]:
-    """What is answered of one document, and what was told until then."""
-    problem: list[Progress] = []
-    files = at_hand(a=document)
-    given = replace(context(), files=files, report=problem.append)
+async def told_of(files: AtHand, wanted: WantedPart, report_seconds: float) -> tuple[str, Sequence[Progress]]:
+    """The answer about one document, and the progress reported until then: nothing is reported after it."""
+    told: list[Progress] = []
+    given = replace(context(), files=files, report=told.append)
     answer = await show_documents([DocumentRequest(id="a", file=a_file("a"))], wanted, given, report_seconds)
-    return json.loads(answer)[0]["content"], problem
+    before = list(told)
+    await settle()
+    assert told == before
+    return json.loads(answer)[0]["content"], told
 
 
 # How far it is
 
 
 async def test_F5_of_what_is_quick_nothing_is_told():
-    _, problem = await told_of(in_pages("one", "two"), WantedPart(), 3_600)
-    assert problem == []
+    assert (await told_of(at_hand(a=in_pages("one", "two")), WantedPart(), 3_600))[1] == []
 
 
 async def test_F5_what_takes_long_is_told_by_pages_until_its_part_is_there():
-    _, problem = await told_of(in_pages(*["x" * 100] * 9, unit="slide"), WantedPart(limit=500), 0)
-    assert {(one.label, one.total, one.unit) for one in problem} == {("a.txt", 9, "slides")}
-    pages = [one.done for one in problem]
+    deck = in_pages(*["x" * 100] * 9, unit="slide")
+    _, told = await told_of(at_hand(a=deck), WantedPart(limit=500), 0)
+    assert {(one.label, one.total, one.unit) for one in told} == {("a.txt", 9, "slides")}
+    pages = [one.done for one in told]
     assert pages == sorted(pages)
     assert len(set(pages)) > 2
     # Its part ends on the fifth, so that four are done.
@@ -50,9 +50,9 @@ async def test_F5_what_takes_long_is_told_by_pages_until_its_part_is_there():
 
 async def test_F5_a_text_without_pages_is_told_by_characters_and_nobody_knows_of_how_many():
     growing = Growing(given=[Element(kind="text", text="x" * 100) for _ in range(5)])
-    _, problem = await told_of(growing, WantedPart(), 0)
-    assert problem[-1] == Progress(label="a.txt", done=500, total=None, unit="characters", id="a")
-    assert len({one.done for one in problem}) > 2
+    _, told = await told_of(at_hand(a=growing), WantedPart(), 0)
+    assert told[-1] == Progress(label="a.txt", done=500, total=None, unit="characters", id="a")
+    assert len({one.done for one in told}) > 2
 
 
 async def test_F5_the_end_is_told_of_a_document_that_failed_too():
@@ -63,22 +63,10 @@ async def test_F5_the_end_is_told_of_a_document_that_failed_too():
             await settle(3)
             return await super().document(file)
 
-    problem: list[Progress] = []
-    files = Late(turns=[[a_file("a")]], holds={"a": growing})
-    given = replace(context(), files=files, report=problem.append)
-    answer = await show_documents([DocumentRequest(id="a", file=a_file("a"))], WantedPart(), given, 0)
-    assert "it is gone" in answer
-    assert problem[0] == Progress(label="a.txt", done=0, total=None, unit="characters", id="a")
-    assert problem[-1] == Progress(label="a.txt", done=0, total=1, unit="pages", id="a")
-
-
-async def test_F5_after_the_answer_nothing_more_is_told():
-    problem: list[Progress] = []
-    given = replace(context(), files=at_hand(a=in_pages("one", "two")), report=problem.append)
-    await show_documents([DocumentRequest(id="a", file=a_file("a"))], WantedPart(), given, 0)
-    before = len(problem)
-    await settle()
-    assert len(problem) == before > 0
+    content, told = await told_of(Late(turns=[[a_file("a")]], holds={"a": growing}), WantedPart(), 0)
+    assert "it is gone" in content
+    assert told[0] == Progress(label="a.txt", done=0, total=None, unit="characters", id="a")
+    assert told[-1] == Progress(label="a.txt", done=0, total=1, unit="pages", id="a")
 
 
 # Several at once

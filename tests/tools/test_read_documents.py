@@ -11,9 +11,7 @@ from recto.conversation.input_files import InputFile
 from recto.errors import FileRefused, StorageDown
 from recto.tools.documents.read_documents import read_documents, read_thread
 from recto.tools.function import tool_from
-from recto.tools.load_tools import tools_built_in, tools_for
 from recto.tools.ports import Progress
-from recto.tools.registry import Registry
 from tests.tools.files_at_hand import AtHand, a_file, at_hand, run
 from tests.tools.growing_document import in_pages
 from tests.tools.runs import context, text_of
@@ -40,6 +38,10 @@ def block(name: str, content: str) -> str:
     return f"File: {name}\n<Content>\n{content}\n</Content>"
 
 
+def blocks(*documents: tuple[str, str]) -> str:
+    return "\n******\n".join([block(f"{id}.txt", content) for id, content in documents])
+
+
 def with_url(file: InputFile) -> InputFile:
     return replace(file, url=f"https://files.example/{file.id}?expires=1&signature=2")
 
@@ -53,43 +55,32 @@ def test_D5_the_tool_is_described_as_the_seed_has_it_and_needs_no_arguments():
     assert tool.mark.safe_to_repeat
 
 
-def test_D5_only_an_agent_that_names_it_has_it():
-    built_in = Registry(tools_built_in())
-    assert "read_documents" not in [tool.name for tool in tools_for((), True, built_in)]
-    assert "read_documents" in [tool.name for tool in tools_for(("read_documents",), True, built_in)]
-
-
 # Which ones
 
 
 @pytest.mark.parametrize(
     ("rounds", "expected"),
     [
-        (1, ["r1-0", "r1-2", "r1-3"]),
         (2, ["r1-0", "r1-2", "r1-3"]),
         (3, ["r3-0", "r3-1", "r1-0", "r1-2", "r1-3"]),
         (4, ["r4-0", "r3-0", "r3-1", "r1-0", "r1-2"]),
     ],
 )
 def test_D4_the_newest_documents_come_first_and_no_more_than_may_be(rounds: int, expected: list[str]):
-    assert read(thread(rounds)) == "\n******\n".join(block(f"{id}.txt", id) for id in expected)
+    assert read(thread(rounds)) == blocks(*[(id, id) for id in expected])
 
 
 def test_D4_a_document_that_was_sent_twice_is_read_once_where_it_is_newest():
     again = replace(ROUND_ONE[2], id="r2-0")
     files = AtHand(turns=(ROUND_ONE, (again,)), holds={"r2-0": b"again", "r1-0": b"a", "r1-3": b"d"})
-    assert read(files) == "\n******\n".join(
-        [block("r1-2.txt", "again"), block("r1-0.txt", "a"), block("r1-3.txt", "d")]
-    )
+    assert read(files) == blocks(("r1-2", "again"), ("r1-0", "a"), ("r1-3", "d"))
 
 
 def test_D4_urls_or_ids_narrow_the_files_of_the_current_turn_and_no_others():
     first, second, third = map(with_url, (a_file("n-0"), a_file("n-1"), a_file("n-2")))
-    files = AtHand(
-        turns=((a_file("o-0"),), (first, second, third)),
-        holds={id: id.encode() for id in ("o-0", "n-0", "n-1", "n-2")},
-    )
-    both = "\n******\n".join([block("n-1.txt", "n-1"), block("o-0.txt", "o-0")])
+    holds = {id: id.encode() for id in ("o-0", "n-0", "n-1", "n-2")}
+    files = AtHand(turns=((a_file("o-0"),), (first, second, third)), holds=holds)
+    both = blocks(("n-1", "n-1"), ("o-0", "o-0"))
     assert read(files, second.url) == both
     assert read(files, second.url.replace("&", "&amp;")) == both
     assert read(files, "n-1", "n-1") == both
@@ -107,13 +98,9 @@ def test_D4_a_url_that_is_unknown_has_a_block_that_says_so():
     assert len(read(at_hand(), "x" * 10_000)) < 1_000
 
 
-def test_D4_an_image_is_no_document_even_if_it_is_named():
+def test_D4_an_image_is_no_document_even_if_it_is_named_and_without_documents_a_line_says_so():
     assert read(thread(1), "r1-1", "r1-0") == block("r1-0.txt", "r1-0")
-
-
-def test_D4_without_documents_there_is_a_line_that_says_so():
     assert read(at_hand()) == "[there are no documents in this conversation]"
-    assert read(AtHand(turns=(), holds={})) == "[there are no documents in this conversation]"
 
 
 def test_D4_a_server_that_keeps_no_files_says_so():
@@ -121,7 +108,7 @@ def test_D4_a_server_that_keeps_no_files_says_so():
     assert (result.error, text_of(result)) == ("error", "This server keeps no files, so there are none to read.")
 
 
-@pytest.mark.parametrize("urls", ["a", [1], ["a"] * 21])
+@pytest.mark.parametrize("urls", [[1], ["a"] * 21])
 def test_D4_other_urls_than_a_list_of_them_are_refused(urls: object):
     assert run(read_documents, at_hand(a="x"), {"urls": urls}).error == "invalid_arguments"
 
@@ -132,13 +119,11 @@ def test_D4_other_urls_than_a_list_of_them_are_refused(urls: object):
 def test_D5_a_document_that_failed_keeps_its_block_with_the_reason():
     locked = FileRefused("it is encrypted. Ask for another.", code="locked")
     files = at_hand(a=locked, b=StorageDown(problem="10.0.0.1"), c=" \n", d="four")
-    assert read(files) == "\n******\n".join(
-        [
-            block("a.txt", "Error: it is encrypted. Ask for another."),
-            block("b.txt", "Error: the storage of files cannot be used at present. Try again later, or tell the user."),
-            block("c.txt", "[there is no text in this file]"),
-            block("d.txt", "four"),
-        ]
+    assert read(files) == blocks(
+        ("a", "Error: it is encrypted. Ask for another."),
+        ("b", "Error: the storage of files cannot be used at present. Try again later, or tell the user."),
+        ("c", "[there is no text in this file]"),
+        ("d", "four"),
     )
 
 

@@ -25,35 +25,31 @@ def shown(growing: Growing, **more: object) -> str:
     return row["content"]
 
 
-@pytest.mark.parametrize("pages", [None, "2", "2-3", "1-3"])
+@pytest.mark.parametrize("pages", [{}, {"pages": "2"}, {"pages": "2-3"}, {"pages": "1-3"}])
 @pytest.mark.parametrize("offset", [0, 700_000])
-def test_F5_a_call_takes_no_more_characters_than_it_shows_and_one(pages: str | None, offset: int):
+def test_F5_a_call_takes_no_more_characters_than_it_shows_and_one(pages: dict[str, str], offset: int):
     sheet = a_sheet(100, 10_000)
-    chosen = {} if pages is None else {"pages": pages}
-    said = shown(sheet, limit=100, offset=offset, **chosen)
+    said = shown(sheet, limit=100, offset=offset, **pages)
     assert f"characters {offset + 1}-{offset + 100} of 1000" in said
     # What is shown of a text without pages is looked at again, to tell the page it ends on.
     assert sheet.characters_handed <= (100 + ONE_MORE) * (1 if pages else 2)
     assert sheet.elements_handed == 0
 
 
-@pytest.mark.parametrize("pages", [None, "2", "2-3", "1-3"])
+@pytest.mark.parametrize("pages", [{}, {"pages": "2"}, {"pages": "2-3"}, {"pages": "1-3"}])
 @pytest.mark.parametrize("offset", [0, 1_500])
-@pytest.mark.parametrize("limit", [1, 7])
-def test_D9_a_call_takes_no_more_elements_than_it_shows_and_one(pages: str | None, offset: int, limit: int):
+def test_D9_a_call_takes_no_more_elements_than_it_shows_and_one(pages: dict[str, str], offset: int):
     sheet = a_sheet(2_000, 10)
-    chosen = {} if pages is None else {"pages": pages}
-    said = shown(sheet, limit=limit, offset=offset, format="elements", **chosen)
-    assert f"elements {offset + 1}-{offset + limit} of 200" in said
-    assert sheet.elements_handed <= limit + ONE_MORE
+    said = shown(sheet, limit=7, offset=offset, format="elements", **pages)
+    assert f"elements {offset + 1}-{offset + 7} of 200" in said
+    assert sheet.elements_handed <= 7 + ONE_MORE
     assert sheet.characters_handed == 0
 
 
-@pytest.mark.parametrize("pages", [None, "2"])
-def test_D9_of_elements_that_are_long_only_a_few_are_taken(pages: str | None):
+@pytest.mark.parametrize("pages", [{}, {"pages": "2"}])
+def test_D9_of_elements_that_are_long_only_a_few_are_taken(pages: dict[str, str]):
     sheet = a_sheet(500, 50_000)
-    chosen = {} if pages is None else {"pages": pages}
-    assert "elements 3-3 of 50" in shown(sheet, offset=2, format="elements", **chosen)
+    assert "elements 3-3 of 50" in shown(sheet, offset=2, format="elements", **pages)
     assert sheet.elements_handed <= LEAST_AT_ONCE
 
 

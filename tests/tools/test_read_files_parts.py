@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recto.conversation.document import Element, Extent, element_row, text_of
 from recto.conversation.json import Json
-from recto.tools.documents.document_parts import NEVER_CUT, TextPart, WantedPart
+from recto.tools.documents.document_parts import NEVER_CUT
 from recto.tools.documents.read_files import read_files
 from tests.tools.files_at_hand import AtHand, at_hand, rows_of, run
 from tests.tools.growing_document import Growing, a_text, in_pages
@@ -71,25 +71,18 @@ def test_F5_once_it_is_read_the_line_says_how_much_there_is():
     assert last.startswith(f"[characters 20001-{total} of {total}, pages 1-2 of 2]\nx")
 
 
-def test_F5_a_text_without_pages_that_is_still_being_read_says_so():
-    assert content(at_hand(a=a_text("x" * 100)), limit=10).startswith(
-        "[characters 1-10 (the rest is still being read); "
-    )
-
-
-def test_F5_a_text_that_begins_with_nothing_but_blanks_goes_on():
-    assert "".join(followed(at_hand(a=a_text(" " * 30 + "words")), limit=10)[1]) == " " * 30 + "words"
-
-
-def test_F5_where_the_number_of_pages_is_not_known_none_is_told():
-    growing = in_pages(*["x" * 9_000] * 4, unit="sheet", count_known=False)
-    assert content(at_hand(a=growing)).startswith("[characters 1-20000, sheets 1-3 (the rest is still being read); ")
-
-
-def test_F5_what_stands_before_the_first_page_is_told_as_its_own():
-    growing = in_pages("x" * 100)
-    growing.given = [Element(kind="note", text="A note."), *growing.given]
-    assert content(at_hand(a=growing), limit=50).startswith("[characters 1-50 of 125, page 1 of 1; ")
+def test_F5_the_line_tells_of_pages_what_is_known_of_them():
+    noted, unknown = in_pages("x" * 100), in_pages(*["x" * 9_000] * 4, unit="sheet", count_known=False)
+    # What stands before the first page is its own.
+    noted.given = [Element(kind="note", text="A note."), *noted.given]
+    lost = replace(in_pages(*["x" * 400] * 3), fails_after=1)
+    for document, limit, line in (
+        (a_text("x" * 100), 10, "characters 1-10 (the rest is still being read)"),
+        (unknown, 20_000, "characters 1-20000, sheets 1-3 (the rest is still being read)"),
+        (noted, 50, "characters 1-50 of 125, page 1 of 1"),
+        (lost, 500, "characters 1-500 (the rest is still being read)"),
+    ):
+        assert content(at_hand(a=document), limit=limit).startswith(f"[{line}; ")
 
 
 def test_F5_a_part_that_had_to_be_shorter_tells_the_page_it_ends_on():
@@ -100,11 +93,6 @@ def test_F5_a_part_that_had_to_be_shorter_tells_the_page_it_ends_on():
     ends = int(re.findall(r"pages 1-(\d+) of 40", line[1])[0])
     assert first.count("--- page") == ends
     assert len(first) < 1_000
-
-
-def test_F5_a_page_that_cannot_be_told_any_more_is_left_out():
-    growing = replace(in_pages(*["x" * 400] * 3), fails_after=1)
-    assert content(at_hand(a=growing), limit=500).startswith("[characters 1-500 (the rest is still being read); ")
 
 
 @given(
@@ -122,11 +110,6 @@ def test_F5_who_follows_the_lines_of_a_growing_document_reads_all_of_it_once(
     assert parts == ["[there is no text in this file]"] if not expected.strip() else "".join(parts) == expected
 
 
-def test_F5_a_part_has_at_least_one_character_so_that_who_follows_comes_to_the_end():
-    halves = TextPart(text="\ud83d\ude00x", start=0, total=3, place=None)
-    assert halves.shown(1, WantedPart(limit=1)).count == 1
-
-
 # By pages
 
 
@@ -142,17 +125,14 @@ DECK = ("one", "two", "three", "four")
         ("1-4", "slides 1-4 of 4", [1, 2, 3, 4]),
     ],
 )
-def test_F5_pages_are_shown_with_a_line_that_says_which(pages: str, line: str, shown: list[int]):
+def test_F5_pages_are_shown_with_a_line_that_says_which_and_the_first_do_not_wait_for_the_last(
+    pages: str, line: str, shown: list[int]
+):
     deck = in_pages(*DECK, unit="slide")
     said = content(at_hand(a=deck), pages=pages)
     assert said.startswith(f"[{line}]\n")
     assert [number for number in range(1, 5) if f"--- slide {number} ---\n\n{DECK[number - 1]}" in said] == shown
-
-
-def test_F5_the_first_pages_do_not_wait_for_the_last():
-    deck = in_pages(*DECK)
-    content(at_hand(a=deck), pages="1-2")
-    assert not deck.extent.is_whole
+    assert deck.extent.is_whole is (4 in shown)
 
 
 def test_F5_a_page_that_is_not_there_is_told_and_how_many_there_are():
@@ -174,15 +154,10 @@ def test_F5_pages_that_were_not_read_are_told_as_such(format: str):
 
 
 @pytest.mark.parametrize("format", ["text", "elements"])
-def test_F5_a_document_without_pages_says_so_and_how_to_read_it(format: str):
-    said = content(at_hand(a=a_text("plain")), pages="1", format=format)
-    assert said == (
-        "Error: it has no pages to choose from. Leave `pages` out, and go through it with `offset` and `limit`."
-    )
-
-
-@pytest.mark.parametrize("format", ["text", "elements"])
-def test_F5_pages_without_text_say_so(format: str):
+def test_F5_a_document_or_pages_without_text_and_one_without_pages_say_so(format: str):
+    problem = "Error: it has no pages to choose from. Leave `pages` out, and go through it with `offset` and `limit`."
+    assert content(at_hand(a=a_text("plain")), pages="1", format=format) == problem
+    assert content(at_hand(a=a_text("")), format=format) == "[there is no text in this file]"
     scan = Growing(given=[Element(kind="paragraph", text="x", page=3)], unit="page")
     assert content(at_hand(a=scan), pages="1-2", format=format) == "[there is no text on pages 1-2 of 3]"
 
@@ -207,12 +182,14 @@ def test_F5_how_much_the_pages_have_is_told_once_it_is_known():
     assert not growing.extent.is_whole
 
 
-def test_F5_the_beginning_of_pages_does_not_wait_for_their_end():
-    for format in ("text", "elements"):
-        growing = in_pages(*["x" * 300] * 50)
-        said = content(at_hand(a=growing), pages="2-49", limit=3, format=format)
-        assert re.match(r"\[pages 2-49 of 50: (characters|elements) 1-3 \(the rest is still being read\); ", said)
-        assert growing.extent.pages < 5
+@pytest.mark.parametrize("format", ["text", "elements"])
+def test_F5_the_beginning_of_pages_does_not_wait_for_their_end_where_the_last_is_told(format: str):
+    deck = in_pages(*DECK, unit="sheet", count_known=False)
+    assert content(at_hand(a=deck), pages="3-9", format=format).startswith("[sheets 3-4]\n")
+    growing = in_pages(*["x" * 300] * 50)
+    said = content(at_hand(a=growing), pages="2-49", limit=3, format=format)
+    assert re.match(r"\[pages 2-49 of 50: (characters|elements) 1-3 \(the rest is still being read\); ", said)
+    assert growing.extent.pages < 5
 
 
 def test_F5_pages_of_nothing_but_blanks_have_no_text_and_more_of_them_than_are_shown_go_on():
@@ -222,12 +199,6 @@ def test_F5_pages_of_nothing_but_blanks_have_no_text_and_more_of_them_than_are_s
     lines, parts = followed(at_hand(a=blank), pages="1", limit=20)
     assert lines == ["page 1 of 1: characters 1-20 of 32", "page 1 of 1: characters 21-32 of 32"]
     assert "".join(parts) == "\n\n" + " " * 30
-
-
-def test_F5_where_the_number_of_pages_is_not_known_before_the_end_the_last_is_told_there():
-    for format in ("text", "elements"):
-        deck = in_pages(*DECK, unit="sheet", count_known=False)
-        assert content(at_hand(a=deck), pages="3-9", format=format).startswith("[sheets 3-4]\n")
 
 
 @given(
@@ -249,22 +220,20 @@ def test_F5_who_follows_the_lines_reads_the_pages_once(
         assert "".join(parts) == expected
 
 
-@pytest.mark.parametrize("pages", ["0", "-3", "7-3", "3,5", "all", "1-", "9" * 10])
+@pytest.mark.parametrize("pages", ["0", "-3", "7-3", "3,5", "1-", "9" * 10])
 def test_F5_pages_that_are_none_are_refused(pages: str):
     result = run(read_files, at_hand(a="x"), {"ids": ["a"], "pages": pages})
-    assert result.error == "invalid_arguments"
-    assert "- pages: " in words_of(result)
+    assert (result.error, "- pages: " in words_of(result)) == ("invalid_arguments", True)
 
 
 # As elements
 
 
-TABLE = Element(kind="table", text="|a|b|\n|-|-|\n|1|2|", page=2, rows=(("a", "b"), ("1", "2")))
 LETTER = (
     Element(kind="page", text="", page=1),
     Element(kind="heading", text="Dear all", page=1, level=1),
     Element(kind="page", text="", page=2),
-    TABLE,
+    Element(kind="table", text="|a|b|\n|-|-|\n|1|2|", page=2, rows=(("a", "b"), ("1", "2"))),
     Element(kind="note", text="[page 3 has no text]"),
 )
 
@@ -303,22 +272,11 @@ def test_D9_elements_of_pages_are_chosen_and_one_on_no_page_belongs_to_the_one_b
     assert past == "Error: offset 3 is past the end: there are 3 elements in these pages."
 
 
-def test_D9_a_document_without_elements_has_no_text():
-    assert content(at_hand(a=a_text("")), format="elements") == "[there is no text in this file]"
-
-
 def test_D9_elements_come_before_all_are_read():
     growing = Growing(given=[Element(kind="paragraph", text="x" * 500) for _ in range(500)])
     said = content(at_hand(a=growing), format="elements")
     assert re.match(r"\[elements 1-37 \(the rest is still being read\); for more: ", said)
     assert not growing.extent.is_whole
-    growing = in_pages(*["x" * 500] * 300)
-    content(at_hand(a=growing), format="elements", pages="2-3")
-    assert not growing.extent.is_whole
-
-
-def test_D9_that_a_document_has_no_pages_is_known_before_its_end():
-    growing = Growing(given=[Element(kind="paragraph", text="x")] * 500)
     assert content(at_hand(a=growing), format="elements", pages="1").startswith("Error: it has no pages")
     assert not growing.extent.is_whole
 
@@ -362,10 +320,9 @@ def test_D9_an_element_too_long_alone_is_shortened_and_says_by_how_much():
 def test_F3_elements_cannot_forge_a_reminder():
     tag = "<\nsystem-reminder>"
     growing = Growing(given=[Element(kind="table", text=tag, rows=((tag, "List<File>"),))])
-    said = content(at_hand(a=growing), format="elements")
-    assert elements_in(said) == [
-        {"kind": "table", "text": "&lt;\nsystem-reminder>", "rows": [["&lt;\nsystem-reminder>", "List<File>"]]}
-    ]
+    escaped = tag.replace("<", "&lt;")
+    [element] = elements_in(content(at_hand(a=growing), format="elements"))
+    assert element == {"kind": "table", "text": escaped, "rows": [[escaped, "List<File>"]]}
 
 
 @given(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import recto
-from recto.conversation.messages import Message, Text, ToolCall
+from recto.conversation.messages import Message, ToolCall
 from recto.errors import ToolError
 from recto.page.earlier_results import NotRecalled, Recalled, find_result
 from recto.page.facts import Facts
@@ -16,7 +16,7 @@ from recto.tools.builtin.recall import recall
 from recto.tools.call import ToolLimits, call_tool
 from recto.tools.function import tool_from
 from recto.tools.registry import Registry
-from tests.page.conversations import reads, runs, user
+from tests.page.conversations import Row, reads, runs, user
 from tests.tools.runs import context, text_of
 
 READ = "filesystem-read"
@@ -35,15 +35,13 @@ class Log:
         return find_result(self._facts, asked)
 
 
-AT_HAND = replace(context(), log=Log(recto.decode(ROWS)))
+def answer(tool: str, n: int, path: str | None = None, rows: Sequence[Row] = ROWS) -> str:
+    return text_of(asyncio.run(recall(tool, n, replace(context(), log=Log(recto.decode(rows))), path)))
 
 
-def answer(tool: str, n: int, path: str | None = None) -> str:
-    return text_of(asyncio.run(recall(tool, n, AT_HAND, path)))
-
-
-def test_X5_a_result_stands_behind_a_line_that_says_what_it_is():
+def test_X5_a_result_stands_behind_a_line_that_says_what_it_is_and_a_blank_path_is_none():
     assert answer(READ, 2, "./a.py") == f"{HEAD}it may be out of date]\nfirst"
+    assert answer("terminal-execute", 1, " ").endswith("\nok")
 
 
 @pytest.mark.parametrize(
@@ -62,23 +60,11 @@ def test_X5_the_model_is_told_what_there_is(tool: str, n: int, path: str | None,
     assert str(refused.value).startswith(text)
 
 
-def test_X5_where_all_there_is_failed_and_is_shown_that_is_said():
-    at_hand = replace(context(), log=Log(recto.decode(runs("t0", FAILED, 0))))
-    with pytest.raises(
-        ToolError, match=r"^terminal-execute has no results in this conversation\. Failed ones that are "
-    ):
-        asyncio.run(recall("terminal-execute", 1, at_hand))
-
-
-def test_X5_a_blank_path_is_none():
-    assert answer("terminal-execute", 1, " ").endswith("\nok")
-
-
-def test_X5_many_names_are_not_all_listed():
-    many = [row for n in range(40) for row in runs(f"t{n}", "ok", n, f"tool{n:02}")]
-    at_hand = replace(context(), log=Log(recto.decode(many)))
+def test_X5_where_all_there_is_failed_that_is_said_and_many_names_are_not_all_listed():
+    with pytest.raises(ToolError, match=r"^terminal-execute has no results in this conversation\. Failed ones "):
+        answer("terminal-execute", 1, rows=runs("t0", FAILED, 0))
     with pytest.raises(ToolError, match=r"tool28, tool29 and 10 more\.$"):
-        asyncio.run(recall("tool", 1, at_hand))
+        answer("tool", 1, rows=[row for n in range(40) for row in runs(f"t{n}", "ok", n, f"tool{n:02}")])
 
 
 def test_X5_a_long_result_is_cut_in_the_middle_and_says_so():
@@ -86,7 +72,4 @@ def test_X5_a_long_result_is_cut_in_the_middle_and_says_so():
     call = ToolCall(id="c", name="recall", arguments='{"tool": "filesystem-read", "path": "a.py", "n": 1}')
     tools = Registry([tool_from(recall)])
     result = asyncio.run(call_tool(tools, call, replace(context(), log=log), ToolLimits(characters=1_000)))
-    (part,) = result.parts
-    assert isinstance(part, Text)
-    assert len(part.text) <= 1_000
-    assert "characters left out here" in part.text
+    assert (len(text_of(result)) <= 1_000, "characters left out here" in text_of(result)) == (True, True)

@@ -24,9 +24,11 @@ from tests.tools.test_workspace import tree
 IMAGE = AtHand(turns=[[a_file("r-0", "cat.png", "image")]], holds={"r-0": b"\x89PNG" * 50_000})
 
 
-def fetch(files: AtHand | None, workspace: Path | None, file_index: str = "r-0", target_path: str = "in/cat.png"):
-    arguments = {"file_index": file_index, "target_path": target_path}
-    return run(sandbox_fetch_user_file, files, arguments, workspace=workspace)
+def fetch(
+    files: AtHand | None, place: Path | Workspace | None, path: str = "in/cat.png", id: str = "r-0", most: int = 0
+) -> ToolResult:
+    arguments = {"file_index": id, "target_path": path}
+    return run(sandbox_fetch_user_file, files, arguments, workspace=place, workspace_bytes=most)
 
 
 def test_F9_the_tool_takes_a_file_id_and_a_path_and_is_safe_to_repeat():
@@ -39,29 +41,24 @@ def test_F9_the_tool_takes_a_file_id_and_a_path_and_is_safe_to_repeat():
 
 
 def test_F9_a_file_of_any_kind_is_written_and_its_path_and_bytes_are_told(tmp_path: Path):
-    result = fetch(IMAGE, tmp_path / "w", target_path="./in//cat.png")
-    assert json.loads(text_of(result)) == {"path": "in/cat.png", "bytes": 200_000, "replaced": False}
-    assert (tmp_path / "w/in/cat.png").read_bytes() == IMAGE.holds["r-0"]
-    assert tree(tmp_path / "w") == ["in", "in/cat.png"]
+    for is_replaced in (False, True):
+        result = fetch(IMAGE, tmp_path / "w", "./in//cat.png")
+        assert json.loads(text_of(result)) == {"path": "in/cat.png", "bytes": 200_000, "replaced": is_replaced}
+        assert (tmp_path / "w/in/cat.png").read_bytes() == IMAGE.holds["r-0"]
+        assert tree(tmp_path / "w") == ["in", "in/cat.png"]
 
 
-def test_F9_a_file_that_is_there_is_replaced_and_that_is_told(tmp_path: Path):
-    fetch(IMAGE, tmp_path)
-    assert json.loads(text_of(fetch(IMAGE, tmp_path)))["replaced"] is True
-
-
-@pytest.mark.parametrize("path", ["/etc/x", "../x", "a/../../x", "", "in/", "a\0"])
+@pytest.mark.parametrize("path", ["/etc/x", "a/../../x", ""])
 def test_F9_a_path_outside_the_workspace_is_refused_before_the_file_is_read(tmp_path: Path, path: str):
     files = replace(IMAGE, closed=[])
-    result = fetch(files, tmp_path / "w", target_path=path)
-    assert result.error == "error"
-    assert text_of(result).startswith("The path ")
+    result = fetch(files, tmp_path / "w", path)
+    assert (result.error, text_of(result)[:9]) == ("error", "The path ")
     assert (files.closed, tree(tmp_path)) == ([], [])
 
 
 def test_F9_an_unknown_id_is_told_with_the_newest_ones(tmp_path: Path):
-    assert text_of(fetch(IMAGE, tmp_path, "r-9")) == "There is no file 'r-9' here. The newest are: r-0."
-    assert text_of(fetch(at_hand(), tmp_path, "r-9")) == "There is no file 'r-9' here. The newest are: none."
+    assert text_of(fetch(IMAGE, tmp_path, id="r-9")) == "There is no file 'r-9' here. The newest are: r-0."
+    assert text_of(fetch(at_hand(), tmp_path, id="r-9")) == "There is no file 'r-9' here. The newest are: none."
 
 
 @pytest.mark.parametrize(
@@ -72,7 +69,7 @@ def test_F9_an_unknown_id_is_told_with_the_newest_ones(tmp_path: Path):
     ],
 )
 def test_F9_a_file_that_cannot_be_read_to_its_end_leaves_nothing(tmp_path: Path, error: Exception, said: str):
-    result = fetch(at_hand(a=error), tmp_path, "a")
+    result = fetch(at_hand(a=error), tmp_path, id="a")
     assert (result.error, text_of(result)[: len(said)]) == ("error", said)
     assert tree(tmp_path) == []
 
@@ -118,22 +115,12 @@ async def test_F9_a_call_that_is_cancelled_leaves_nothing_and_makes_nobody_wait(
 
 
 def test_F9_a_file_that_does_not_fit_into_the_workspace_is_refused_and_leaves_nothing(tmp_path: Path):
-    assert run_with_room(tmp_path, 200_000, "a.png").error is None
-    refused = run_with_room(tmp_path, 399_999, "b.png")
+    assert fetch(IMAGE, tmp_path, "a.png", most=200_000).error is None
+    refused = fetch(IMAGE, tmp_path, "b.png", most=399_999)
     assert refused.error == "error"
     said = "b.png does not fit: the workspace holds 200,000 bytes besides it and may hold 399,999, so 199,999 are left"
     assert text_of(refused).startswith(said)
     assert tree(tmp_path) == ["a.png"]
-    assert run_with_room(tmp_path, 200_000, "a.png").error is None
-    assert run_with_room(tmp_path, 0, "b.png").error is None
-
-
-def run_with_room(workspace: Path, room: int, path: str) -> ToolResult:
-    arguments = {"file_index": "r-0", "target_path": path}
-    return run(sandbox_fetch_user_file, IMAGE, arguments, workspace=workspace, workspace_bytes=room)
-
-
-def test_F9_without_a_word_a_workspace_may_hold_a_gibibyte():
     assert Workspace(folder=Path()).most_bytes == 2**30
 
 
@@ -150,7 +137,7 @@ def test_F9_R15_nothing_that_is_hidden_or_guarded_is_replaced(tmp_path: Path, pa
     (tmp_path / "link").symlink_to("data")
     guarded = ("recto.toml", "agents", ".git/hooks")
     workspace = Workspace(folder=tmp_path, is_own=False, most_bytes=0, hidden=("data",), guarded=guarded)
-    result = run(sandbox_fetch_user_file, IMAGE, {"file_index": "r-0", "target_path": path}, workspace=workspace)
+    result = fetch(IMAGE, workspace, path)
     assert (result.error, "kept as it is" in text_of(result)) == ("error", True)
     assert tree(tmp_path) == ["data", "link"]
 
@@ -159,7 +146,7 @@ def test_F9_R15_what_is_replaced_in_a_given_folder_can_be_run_as_before(tmp_path
     (tmp_path / "run.sh").touch(0o755)
     workspace = Workspace(folder=tmp_path, is_own=False, most_bytes=0)
     for path in ("run.sh", "new.sh"):
-        run(sandbox_fetch_user_file, IMAGE, {"file_index": "r-0", "target_path": path}, workspace=workspace)
+        fetch(IMAGE, workspace, path)
     (tmp_path / "made").touch()
     modes = {name: (tmp_path / name).stat().st_mode & 0o777 for name in ("run.sh", "new.sh", "made")}
     assert (modes["run.sh"], modes["new.sh"]) == (0o755, modes["made"])

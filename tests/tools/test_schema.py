@@ -13,21 +13,10 @@ from recto.conversation.messages import ToolOffer
 from recto.errors import WireError
 from recto.tools.client_schema import LONGEST_ARGUMENTS, Schemas
 
-PLACE = json.dumps(
-    {
-        "type": "object",
-        "properties": {
-            "place": {"type": "string"},
-            "days": {"type": "integer", "minimum": 1},
-            "stops": {"type": "array", "items": {"type": "object", "properties": {"at": {"type": "string"}}}},
-        },
-        "required": ["place"],
-        "additionalProperties": False,
-    }
-)
+PLACE = """{"type": "object", "required": ["place"], "additionalProperties": false, "properties": {
+    "place": {"type": "string"}, "days": {"type": "integer", "minimum": 1},
+    "stops": {"type": "array", "items": {"type": "object", "properties": {"at": {"type": "string"}}}}}}"""
 TREE = json.dumps({"properties": {"children": {"type": "array", "items": {"$ref": "#"}}, "name": {"type": "string"}}})
-
-
 SCHEMAS = Schemas()
 
 
@@ -53,12 +42,8 @@ def nested(levels: int, value: str = "1") -> str:
     return '{"x":' * levels + value + "}" * levels
 
 
-@pytest.mark.parametrize("arguments", ['{"place": "Ulm"}', '{"place": "Ulm", "days": 2, "stops": [{"at": "x"}, {}]}'])
-def test_arguments_that_match_are_fine(arguments: str):
-    assert check(arguments, PLACE) is None
-
-
 def test_wrong_arguments_name_the_path_and_what_is_wrong():
+    assert check('{"place": "Ulm", "days": 2, "stops": [{"at": "x"}, {}]}', PLACE) is None
     assert check('{"days": 0, "stops": [{}, {"at": 1}], "q": 1}', PLACE) == (
         "The arguments do not match the tool's schema:\n"
         "- days: 0 is less than the minimum of 1\n"
@@ -69,15 +54,14 @@ def test_wrong_arguments_name_the_path_and_what_is_wrong():
     )
 
 
-@pytest.mark.parametrize("arguments", ["{", "nonsense", "[1]", "null", '"x"', "\ud800"])
+@pytest.mark.parametrize("arguments", ["{", "[1]", "null", "\ud800"])
 def test_what_is_no_json_object_is_told(arguments: str):
     assert "JSON" in (check(arguments, "{}") or "")
 
 
-@pytest.mark.parametrize("arguments", ["", " \n"])
-def test_no_arguments_are_an_empty_object(arguments: str):
-    assert check(arguments, "{}") is None
-    assert "required" in (check(arguments, PLACE) or "")
+def test_no_arguments_are_an_empty_object():
+    assert check(" \n", "{}") is None
+    assert "required" in (check("", PLACE) or "")
 
 
 def test_a_schema_that_refers_to_itself_is_followed():
@@ -103,13 +87,9 @@ def test_P11_nothing_is_fetched_for_a_schema_that_refers_elsewhere(reference: st
     assert error.problem.startswith(f"the schema of tool 't1' is no JSON Schema: Resource '{reference}' is not present")
 
 
-def test_a_long_value_is_not_repeated_in_full():
+def test_long_values_are_not_repeated_in_full_and_too_long_or_too_deep_arguments_are_told():
     advice = check(json.dumps({"place": ["x" * 10_000]}), PLACE) or ""
-    assert "- place: " in advice
-    assert len(advice) < 1000
-
-
-def test_too_long_and_too_deep_arguments_are_told():
+    assert ("- place: " in advice, len(advice) < 1000) == (True, True)
     assert "Send less" in (check(json.dumps({"a": "x" * LONGEST_ARGUMENTS}), "{}") or "")
     assert "Nest them less" in (check(nested(65), "{}") or "")
 
@@ -146,6 +126,7 @@ def test_no_schema_takes_long(schema: dict[str, Json], arguments: str):
 
 COSTLY = {"properties": {f"p{n}": {"type": "string", "pattern": rf"\p{{L}}{{100}}{n}"} for n in range(60)}}
 LOOKING: Json = {"const": {str(n): {"pattern": rf"\p{{L}}{{{n}}}(?=a)"} for n in range(1000)}}
+TOO_COSTLY = "takes the tools beyond 4194304 bytes of compiled patterns, which is the limit; send less"
 EMAIL = r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$"
 
 
@@ -172,23 +153,16 @@ def test_P11_schemas_that_people_write_are_taken(schema: Json):
 @pytest.mark.parametrize(
     ("schema", "problem"),
     [
-        (
-            {"minLength": "x"},
-            'is no JSON Schema at minLength: "x" is not of type "integer"; mend it',
-        ),
-        (
-            {"properties": {"a": {"pattern": "("}}},
-            'is no JSON Schema at properties.a.pattern: "(" is not a "regex"; mend it',
-        ),
+        ({"minLength": "x"}, 'is no JSON Schema at minLength: "x" is not of type "integer"; mend it'),
+        ({"items": {"pattern": "("}}, 'is no JSON Schema at items.pattern: "(" is not a "regex"; mend it'),
         ({"$ref": "#/nowhere"}, "is no JSON Schema: Pointer '/nowhere' does not exist; mend it"),
-        ([], 'is no JSON Schema: [] is not of types "boolean", "object"; mend it'),
         (json.loads(nested(65, "{}")), "takes the tools beyond 64 levels, which is the limit; send less"),
         ({"enum": ["x" * 262_144]}, "takes the tools beyond 262144 bytes, which is the limit; send less"),
-        (COSTLY, "takes the tools beyond 4194304 bytes of compiled patterns, which is the limit; send less"),
+        (COSTLY, TOO_COSTLY),
         # It would take minutes to compile.
-        (LOOKING, "takes the tools beyond 4194304 bytes of compiled patterns, which is the limit; send less"),
+        (LOOKING, TOO_COSTLY),
         # Wherever it stands, a reference may lead to it.
-        ({"const": COSTLY}, "takes the tools beyond 4194304 bytes of compiled patterns, which is the limit; send less"),
+        ({"const": COSTLY}, TOO_COSTLY),
     ],
 )
 def test_P11_a_schema_that_is_none_or_costs_too_much_is_refused_in_words(schema: Json, problem: str):
@@ -266,21 +240,13 @@ def test_P11_no_arguments_take_long_to_check(schema: Json, value: Json):
     check(given, written)
 
 
-def test_compiled_schemas_are_kept_within_their_bytes(caplog: pytest.LogCaptureFixture):
+async def test_compiled_schemas_are_kept_within_their_bytes_until_they_are_forgotten():
     schemas = Schemas(SchemaLimits(schema_cache_bytes=500_000))
     for number in range(100):
         assert schemas.check_now('{"x": 1}', json.dumps({"required": ["x"], "title": "t" * 100 + str(number)})) is None
-    assert schemas.kept_bytes <= 500_000
-
-
-async def test_no_schema_is_kept_once_they_were_forgotten():
-    schemas = Schemas()
-    schema = json.dumps({"required": ["x"]})
-    assert schemas.check_now('{"x": 1}', schema) is None
-    assert schemas.kept_bytes > 0
+    assert 0 < schemas.kept_bytes <= 500_000
     await schemas.forget()
-    assert schemas.kept_bytes == 0
-    assert schemas.check_now('{"x": 1}', schema) is None
+    assert (schemas.kept_bytes, schemas.check_now('{"x": 1}', '{"required": ["x"]}')) == (0, None)
 
 
 @given(arguments=st.text(), schema=st.text())

@@ -1,20 +1,20 @@
 """S3, S5: the tools that take up a skill and read what it brings along."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from recto.conversation.json import Json, dump, load
-from recto.conversation.messages import Text, ToolCall
+from recto.conversation.messages import ToolCall
 from recto.errors import ToolError
 from recto.skills.skill import BundledFile, Skill
 from recto.tools.call import call_tool
 from recto.tools.load_tools import tools_of_skills
-from recto.tools.ports import Activation, ToolContext, ToolResult
+from recto.tools.ports import Activation, ToolResult
 from recto.tools.registry import Registry
+from tests.tools.runs import context, text_of
 
 TEXT = "十个字的一行文字啊。" * 3_000
 
@@ -49,8 +49,6 @@ def a_skill(*files: str) -> Skill:
 
 FILES = {"a.md": b"# One\n", "long.md": TEXT.encode(), "p.png": b"\x89PNG\xff\xfe", "bom.md": b"\xef\xbb\xbfhi"}
 TOOLS = Registry(tools_of_skills([a_skill("a.md")]))
-
-
 SKILLS = Skills(files=FILES)
 
 
@@ -58,40 +56,29 @@ async def called(name: str, **arguments: Json) -> ToolResult:
     return await called_with(SKILLS, name, arguments)
 
 
+async def read(path: str, offset: int = 0) -> str:
+    return text_of(await called("read_skill_file", path=path, offset=offset))
+
+
 async def called_with(skills: Skills | None, name: str, arguments: dict[str, Json]) -> ToolResult:
-    context = ToolContext(
-        owner="ann", thread="t", run="r", call="c", now=datetime(2026, 1, 1, tzinfo=UTC), skills=skills
-    )
-    return await call_tool(TOOLS, ToolCall(id="c", name=name, arguments=dump(arguments).decode()), context)
+    call = ToolCall(id="c", name=name, arguments=dump(arguments).decode())
+    return await call_tool(TOOLS, call, replace(context(), skills=skills))
 
 
-def words(result: ToolResult) -> str:
-    return "".join(part.text for part in result.parts if isinstance(part, Text))
-
-
-async def test_S3_a_skill_taken_up_is_told_and_changes_the_thread():
+async def test_S3_S4_a_skill_taken_up_or_left_for_core_is_told_and_changes_the_thread():
     result = await called("use_skill", skill="bazi", scenario="basic")
-    assert words(result) == '{"status":"activated","skill":"bazi","scenario":"basic"}'
+    assert text_of(result) == '{"status":"activated","skill":"bazi","scenario":"basic"}'
     assert result.activates == Activation(skill="bazi", scenario="basic", collect_tool="collect_birth_info")
+    result = await called("use_skill", skill="core")
+    assert text_of(result) == '{"status":"activated","skill":"core","scenario":null}'
+    assert result.activates == Activation(skill=None, collect_tool="collect_birth_info")
 
 
 async def test_S3_what_is_missing_is_named_with_the_tool_that_asks_for_it():
     result = await called("use_skill", skill="bazi", scenario="love")
-    row = load(words(result).encode())
-    assert row == {
-        "status": "need_info",
-        "skill": "bazi",
-        "scenario": "love",
-        "missing": ["birth_info"],
-        "collect_tool": "collect_birth_info",
-    }
+    told = {"status": "need_info", "skill": "bazi", "scenario": "love"}
+    assert load(text_of(result)) == told | {"missing": ["birth_info"], "collect_tool": "collect_birth_info"}
     assert result.activates is not None
-
-
-async def test_S4_leaving_a_skill_is_told_as_core():
-    result = await called("use_skill", skill="core")
-    assert words(result) == '{"status":"activated","skill":"core","scenario":null}'
-    assert result.activates == Activation(skill=None, collect_tool="collect_birth_info")
 
 
 @pytest.mark.parametrize("arguments", [{}, {"skill": 7}, {"skill": "x"}, {"skill": "bazi", "more": 1}])
@@ -103,34 +90,24 @@ async def test_S3_a_bad_call_changes_nothing(arguments: dict[str, Json]):
 
 @pytest.mark.parametrize(("name", "arguments"), [("use_skill", {"skill": "x"}), ("read_skill_file", {"path": "a"})])
 async def test_S3_without_skills_there_is_nothing_to_take_up(name: str, arguments: dict[str, Json]):
-    assert words(await called_with(None, name, arguments)) == "This agent has no skills. Answer without one."
+    assert text_of(await called_with(None, name, arguments)) == "This agent has no skills. Answer without one."
 
 
-async def test_S5_a_file_is_read_whole_where_it_is_short():
-    assert words(await called("read_skill_file", path="a.md")) == "# One\n"
-    assert words(await called("read_skill_file", path="bom.md")) == "hi"
-
-
-async def test_S5_a_long_file_comes_a_part_at_a_time_and_says_how_to_go_on():
-    first = words(await called("read_skill_file", path="long.md"))
-    head, _, text = first.partition("\n")
+async def test_S5_a_short_file_is_read_whole_and_a_long_one_says_how_to_go_on():
+    assert [await read("a.md"), await read("bom.md")] == ["# One\n", "hi"]
+    head, _, text = (await read("long.md")).partition("\n")
     assert head == (
         '[characters 1-20000 of 30000 of long.md; for more: read_skill_file({"path":"long.md","offset":20000})]'
     )
-    rest = words(await called("read_skill_file", path="long.md", offset=20_000)).partition("\n")
+    rest = (await read("long.md", 20_000)).partition("\n")
     assert rest[0] == "[characters 20001-30000 of 30000 of long.md]"
     assert text + rest[2] == TEXT
 
 
 async def test_S5_what_is_no_text_and_what_is_not_there_is_said():
-    assert (
-        words(await called("read_skill_file", path="p.png"))
-        == "p.png has 6 bytes that are no text, so it cannot be shown."
-    )
-    assert words(await called("read_skill_file", path="nope")) == "There is no file 'nope'."
-    past = await called("read_skill_file", path="a.md", offset=99)
-    assert words(past) == "a.md has 6 characters. Ask for an offset below that."
-    assert past.error is not None
+    assert await read("p.png") == "p.png has 6 bytes that are no text, so it cannot be shown."
+    assert await read("nope") == "There is no file 'nope'."
+    assert await read("a.md", 99) == "a.md has 6 characters. Ask for an offset below that."
 
 
 def test_S5_reading_files_is_offered_where_a_skill_has_any():

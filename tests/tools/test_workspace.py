@@ -2,8 +2,6 @@
 
 import os
 import re
-import stat
-import threading
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -24,6 +22,7 @@ from recto.tools.workspace.workspace_files import (
     bytes_in,
     path_parts,
 )
+from tests.tools.runs import repeated
 
 NAMES = st.sampled_from(
     ("a", "b", "..", ".", "", "~", "\0", "\\", "C:", "con", "...", " ", "中", "🙂", "\n", "x" * 300)
@@ -53,14 +52,10 @@ def tree(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("path", "parts"),
     [
-        ("a.txt", ("a.txt",)),
         ("a/b/c.txt", ("a", "b", "c.txt")),
         ("./a//./b", ("a", "b")),
-        ("con", ("con",)),
-        ("NUL.txt", ("NUL.txt",)),
         ("~/x", ("~", "x")),
-        ("...", ("...",)),
-        ("..a/b..", ("..a", "b..")),
+        ("..a/b../...", ("..a", "b..", "...")),
         ("C:x", ("C:x",)),
         ("文件 1.csv", ("文件 1.csv",)),
         ("x" * LONGEST_NAME, ("x" * LONGEST_NAME,)),
@@ -74,18 +69,14 @@ def test_F9_a_path_is_the_names_on_it(path: str, parts: tuple[str, ...]):
     ("path", "reason"),
     [
         ("/etc/passwd", "begins with /"),
-        ("//x", "begins with /"),
-        ("../x", "has `..` in it"),
         ("a/../../x", "has `..` in it"),
         ("a/..", "has `..` in it"),
         ("..\\x", "has a backslash"),
-        ("C:\\x", "has a backslash"),
         ("", "names no file"),
         (".", "names no file"),
         ("a/", "names no file"),
         ("a/.", "names no file"),
         ("a\0b", "has control characters"),
-        ("a\nb", "has control characters"),
         ("a\ud800b", "half a character"),
         ("x" * (LONGEST_NAME + 1), "a name that is too long"),
         ("文" * (LONGEST_NAME // 3 + 1), "a name that is too long"),
@@ -129,30 +120,13 @@ def test_F9_whatever_the_path_nothing_is_written_outside(path: str, tmp_path_fac
 # Files
 
 
-def test_F9_a_file_is_written_with_its_folders_for_its_owner_alone(tmp_path: Path):
+def test_F9_a_file_is_written_with_its_folders_and_replaced_and_that_is_told(tmp_path: Path):
     root = tmp_path / "all" / "mine"
     assert write(root, "a/b/c.bin", b"one", b"two") == WrittenFile(path="a/b/c.bin", size=6, is_replaced=False)
     assert (root / "a/b/c.bin").read_bytes() == b"onetwo"
+    assert write(root, "a/b/c.bin", b"new") == WrittenFile(path="a/b/c.bin", size=3, is_replaced=True)
+    assert (root / "a/b/c.bin").read_bytes() == b"new"
     assert tree(tmp_path) == ["all", "all/mine", "all/mine/a", "all/mine/a/b", "all/mine/a/b/c.bin"]
-    modes = {path.relative_to(tmp_path).as_posix(): stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
-    assert modes.pop("all/mine/a/b/c.bin") == 0o600
-    assert set(modes.values()) == {0o700}
-
-
-def test_F9_an_existing_file_is_replaced_and_that_is_told(tmp_path: Path):
-    write(tmp_path, "a.txt", b"old and long")
-    assert write(tmp_path, "a.txt", b"new") == WrittenFile(path="a.txt", size=3, is_replaced=True)
-    assert (tmp_path / "a.txt").read_bytes() == b"new"
-
-
-@pytest.mark.parametrize("parts", [("a",), ("file", "b")])
-def test_F9_a_bad_place_is_refused_before_anything_is_written(tmp_path: Path, parts: tuple[str, ...]):
-    (tmp_path / "a").mkdir()
-    (tmp_path / "file").write_text("")
-    new = NewFile(Workspace(folder=tmp_path), parts)
-    with pytest.raises(ToolError, match="Choose another path"):
-        new.begin()
-    new.abandon()
 
 
 @pytest.mark.parametrize(
@@ -177,28 +151,24 @@ def test_F9_neither_a_link_nor_what_is_no_plain_file_is_followed_or_replaced(tmp
     os.mkfifo(root / "pipe")
     for name, target in (("way", "../outside"), ("up", ".."), ("link", "../outside/secret"), ("gone", "nowhere")):
         (root / name).symlink_to(target)
-    before = tree(root)
+    before, new = tree(root), NewFile(Workspace(folder=root), path_parts(path))
     with pytest.raises(ToolError, match=reason):
-        write(root, path, b"x")
+        new.begin()
+    new.abandon()
     assert (tree(root), tree(outside)) == (before, ["secret"])
     assert [(root / "file").read_text(), (outside / "secret").read_text()] == ["mine", "mine"]
-
-
-def test_F9_a_workspace_that_cannot_be_made_says_so_without_its_path(tmp_path: Path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ToolError) as caught:
-        write(tmp_path / "file" / "root", "a.txt", b"x")
-    assert str(caught.value) == "a.txt cannot be written: Not a directory."
 
 
 # Links
 
 
-def test_F9_a_workspace_that_is_a_link_is_refused(tmp_path: Path):
+@pytest.mark.parametrize("root", ["file/root", "link"])
+def test_F9_a_workspace_that_is_a_link_or_cannot_be_made_is_refused_without_its_path(tmp_path: Path, root: str):
     (tmp_path / "outside").mkdir()
-    (tmp_path / "root").symlink_to(tmp_path / "outside")
-    with pytest.raises(ToolError, match=r"^a\.txt cannot be written: "):
-        write(tmp_path / "root", "a.txt", b"x")
+    (tmp_path / "link").symlink_to(tmp_path / "outside")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ToolError, match=r"^a\.txt cannot be written: Not a directory\.$"):
+        write(tmp_path / root, "a.txt", b"x")
     assert tree(tmp_path / "outside") == []
 
 
@@ -221,27 +191,21 @@ def test_F9_in_a_race_with_links_nothing_gets_out(tmp_path: Path):
     root, outside = tmp_path / "root", tmp_path / "outside"
     root.mkdir()
     outside.mkdir()
-    is_over, numbers = threading.Event(), count()
+    numbers = count()
 
     def swap() -> None:
-        """The folder is a link, is gone, is a folder that somebody else made, is put aside, over and over."""
-        while not is_over.is_set():
-            with suppress(OSError):
-                (root / "way").symlink_to(outside)
-            with suppress(OSError):
-                (root / "way").unlink()
-            with suppress(OSError):
-                (root / "way").rename(tmp_path / f"aside-{next(numbers)}")
+        """Make the folder a link, remove it, put aside a folder that somebody else made."""
+        with suppress(OSError):
+            (root / "way").symlink_to(outside)
+        with suppress(OSError):
+            (root / "way").unlink()
+        with suppress(OSError):
+            (root / "way").rename(tmp_path / f"aside-{next(numbers)}")
 
-    swapping = threading.Thread(target=swap)
-    swapping.start()
-    try:
+    with repeated(swap):
         for _ in range(300):
             with suppress(ToolError):
                 write(root, "way/x", b"x")
-    finally:
-        is_over.set()
-        swapping.join()
     assert tree(outside) == []
     assert [one for one in tree(root) if one.endswith(".part")] == []
 
@@ -276,17 +240,13 @@ def test_F9_one_too_many_bytes_leave_nothing_and_say_what_is_there_and_allowed(t
     assert tree(tmp_path) == ["old.bin"]
 
 
-def test_F9_what_is_replaced_is_given_back(tmp_path: Path):
+def test_F9_what_is_replaced_is_given_back_and_one_that_holds_too_much_takes_nothing_more(tmp_path: Path):
     write(tmp_path, "in/a.bin", b"x" * 900)
     assert write(tmp_path, "in/a.bin", b"y" * 1_000, most=1_000).is_replaced
     with pytest.raises(ToolError, match=re.escape("holds 0 bytes besides it and may hold 1,000, so 1,000 are left")):
         write(tmp_path, "in/a.bin", b"z" * 1_001, most=1_000)
     assert (tmp_path / "in/a.bin").read_bytes() == b"y" * 1_000
-
-
-def test_F9_a_workspace_that_holds_more_than_it_may_takes_nothing_more(tmp_path: Path):
-    write(tmp_path, "a.bin", b"x" * 900)
-    with pytest.raises(ToolError, match=re.escape("holds 900 bytes besides it and may hold 100, so 0 are left")):
+    with pytest.raises(ToolError, match=re.escape("holds 1,000 bytes besides it and may hold 100, so 0 are left")):
         write(tmp_path, "b.bin", b"y", most=100)
 
 
@@ -306,46 +266,33 @@ def test_F9_files_in_all_folders_count_and_links_are_not_followed(tmp_path: Path
 
 
 def test_F9_counting_goes_on_where_folders_come_and_go(tmp_path: Path):
-    root, outside, is_over = tmp_path / "root", tmp_path / "outside", threading.Event()
+    root, outside = tmp_path / "root", tmp_path / "outside"
     for folder in (root, outside):
         folder.mkdir()
         (folder / "kept").write_bytes(b"x" * 100)
 
     def swap() -> None:
-        while not is_over.is_set():
-            (root / "way").mkdir()
-            (root / "way").rmdir()
-            (root / "way").symlink_to(outside)
-            (root / "way").unlink()
+        (root / "way").mkdir()
+        (root / "way").rmdir()
+        (root / "way").symlink_to(outside)
+        (root / "way").unlink()
 
-    swapping = threading.Thread(target=swap)
-    swapping.start()
-    try:
+    with repeated(swap):
         assert {held_in(root) for _ in range(300)} == {100}
-    finally:
-        is_over.set()
-        swapping.join()
 
 
 # Breaking off
 
 
-def test_F9_what_is_broken_off_leaves_nothing_and_no_folder(tmp_path: Path):
-    new = NewFile(Workspace(folder=tmp_path), ("a", "b.txt"))
-    new.begin()
-    new.write(b"half")
-    assert len(tree(tmp_path)) == 1
-    new.abandon()
-    assert tree(tmp_path) == []
-
-
-def test_F9_what_is_broken_off_leaves_an_older_file_as_it_was(tmp_path: Path):
+def test_F9_what_is_broken_off_leaves_no_folder_and_an_older_file_as_it_was(tmp_path: Path):
     write(tmp_path, "a.txt", b"old")
-    new = NewFile(Workspace(folder=tmp_path), ("a.txt",))
-    new.begin()
-    new.write(b"new")
-    new.abandon()
-    assert (tree(tmp_path), (tmp_path / "a.txt").read_bytes()) == (["a.txt"], b"old")
+    for parts in (("in", "b.txt"), ("a.txt",)):
+        new = NewFile(Workspace(folder=tmp_path), parts)
+        new.begin()
+        new.write(b"half")
+        assert len(tree(tmp_path)) == 2
+        new.abandon()
+        assert (tree(tmp_path), (tmp_path / "a.txt").read_bytes()) == (["a.txt"], b"old")
 
 
 def test_F9_steps_of_a_thread_that_comes_too_late_do_nothing(tmp_path: Path):

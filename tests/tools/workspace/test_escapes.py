@@ -2,20 +2,17 @@
 
 import os
 import socket
-import threading
-from collections.abc import Callable
-from contextlib import suppress
+from contextlib import chdir, suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.errors import ToolError
-from recto.tools.ports import ToolResult
 from recto.tools.workspace.open_path import names_in, open_path
 from recto.tools.workspace.workspaces import Workspace
-from tests.tools.runs import text_of
+from tests.tools.runs import repeated, text_of
 from tests.tools.workspace.calls import CREATE, EDIT, READ, call, refused, said
 
 SECRET = "the secret of the house"
@@ -28,20 +25,15 @@ ROOTS = ("/home/space", "/real/space")
 @pytest.mark.parametrize(
     ("path", "names"),
     [
-        ("a.py", ("a.py",)),
         ("./a//b/./c.py", ("a", "b", "c.py")),
         ("src/", ("src",)),
-        (".", ()),
         ("a/../b", ("b",)),
         ("a/b/../..", ()),
-        ("/home/space/a.py", ("a.py",)),
         ("/real/space", ()),
         ("//home/space/./a.py", ("a.py",)),
         ("/home/space/../space/a.py", ("a.py",)),
         ("src\\main.py", ("src", "main.py")),
-        ("..a/b..", ("..a", "b..")),
-        ("~/x", ("~", "x")),
-        ("文件 1.csv", ("文件 1.csv",)),
+        ("..a/b../~", ("..a", "b..", "~")),
     ],
 )
 def test_R15_a_path_is_the_names_from_the_workspace_on(path: str, names: tuple[str, ...]):
@@ -107,34 +99,15 @@ def space(tmp_path: Path) -> Path:
     (tmp_path / "space-other").mkdir()
     (tmp_path / "space-other/x").write_text(SECRET)
     os.mkfifo(space / "pipe")
-    with socket.socket(socket.AF_UNIX) as one:
-        here = Path.cwd()
-        os.chdir(space)
-        try:
-            one.bind("socket")
-        finally:
-            os.chdir(here)
+    with socket.socket(socket.AF_UNIX) as one, chdir(space):
+        one.bind("socket")
     return space
 
 
 ESCAPES = [
-    *(
-        "../outside/secret.txt",
-        "in/../../outside/secret.txt",
-        "./../outside/secret.txt",
-        "..",
-        "../",
-        "../space-other/x",
-    ),
-    *(
-        "/etc/passwd",
-        "//etc/passwd",
-        "/",
-        "/proc/self/root/etc/passwd",
-        "/proc/self/environ",
-        "/dev/zero",
-        "/dev/stdin",
-    ),
+    *("../outside/secret.txt", "in/../../outside/secret.txt", "./../outside/secret.txt"),
+    *("..", "../", "../space-other/x", "/etc/passwd", "//etc/passwd", "/", "/dev/zero", "/dev/stdin"),
+    *("/proc/self/root/etc/passwd", "/proc/self/environ"),
     *("..\\outside\\secret.txt", "C:\\Windows\\x", "c:/x", "\\\\server\\share", "in/..\\../x", "in\\../x"),
     *("out/secret.txt", "out-absolute/secret.txt", "secret", "secret-absolute", "in/up/out/secret.txt"),
     *("in/out/secret.txt", "in/up/../../outside/secret.txt", "chain-1", "chain-2", "loop-1", "self", "self/x"),
@@ -155,20 +128,12 @@ def test_R15_no_path_gets_out_by_reading_editing_or_creating(space: Path, path: 
         call(space, CREATE, filePath=f"{path}", content="put there"),
     ]
     told = "".join(map(text_of, results[:3]))
-    assert SECRET not in told
-    assert "root:" not in told
-    assert text_of(results[0]).startswith("Error: ")
-    assert text_of(results[2]).startswith("Error: ")
+    assert not [one for one in (SECRET, "root:") if one in told]
+    assert [text_of(results[0])[:7], text_of(results[2])[:7]] == ["Error: "] * 2
     assert (space.parent / "outside/secret.txt").read_text() == SECRET
-    assert sorted(one.name for one in space.parent.rglob("*") if one.is_file() and space not in one.parents) == [
-        "secret.txt",
-        "x",
-    ]
+    there = [one.name for one in space.parent.rglob("*") if one.is_file() and space not in one.parents]
+    assert sorted(there) == ["secret.txt", "x"]
     assert not (space / "mine.txt").is_symlink()
-
-
-def test_R15_there_are_many_ways_out_that_are_none():
-    assert len(ESCAPES) >= 60
 
 
 @pytest.mark.parametrize(
@@ -253,39 +218,27 @@ def test_R15_nothing_is_made_where_it_is_guarded_or_hidden(guarded: Workspace, p
 # Races
 
 
-def swapped_while(space: Path, act: Callable[[], ToolResult], times: int = 60) -> list[str]:
-    """What comes of it while `way` is a folder, a link to outside, and nothing, over and over."""
-    is_over = threading.Event()
-
-    def swap() -> None:
-        while not is_over.is_set():
-            with suppress(OSError):
-                (space / "way").symlink_to("../outside")
-            with suppress(OSError):
-                (space / "way").unlink()
-            with suppress(OSError):
-                (space / "aside").rename(space / "way")
-            with suppress(OSError):
-                (space / "way").rename(space / "aside")
-
-    swapping = threading.Thread(target=swap)
-    swapping.start()
-    try:
-        return [text_of(act()) for _ in range(times)]
-    finally:
-        is_over.set()
-        swapping.join()
-
-
 def test_R15_a_folder_that_is_swapped_by_a_link_leads_no_tool_out(space: Path):
     (space / "aside").mkdir()
     (space / "aside/secret.txt").write_text("of the workspace")
-    told = swapped_while(space, lambda: call(space, READ, filePath="way/secret.txt"))
-    told += swapped_while(
-        space, lambda: call(space, EDIT, filePath="way/secret.txt", searchContent=SECRET, replaceContent="x"), 30
-    )
-    told += swapped_while(space, lambda: call(space, CREATE, filePath="way/new.txt", content="x"), 30)
-    assert not [text for text in told if SECRET in text]
+
+    def swap() -> None:
+        """Make `way` a link to the outside, nothing, and a folder."""
+        with suppress(OSError):
+            (space / "way").symlink_to("../outside")
+        with suppress(OSError):
+            (space / "way").unlink()
+        with suppress(OSError):
+            (space / "aside").rename(space / "way")
+        with suppress(OSError):
+            (space / "way").rename(space / "aside")
+
+    edit = {"filePath": "way/secret.txt", "searchContent": SECRET, "replaceContent": "x"}
+    with repeated(swap):
+        told = [call(space, READ, filePath="way/secret.txt") for _ in range(60)]
+        told += [call(space, EDIT, **edit) for _ in range(30)]
+        told += [call(space, CREATE, filePath="way/new.txt", content="x") for _ in range(30)]
+    assert not [one for one in told if SECRET in text_of(one)]
     outside = space.parent / "outside"
     assert [one.name for one in outside.iterdir()] == ["secret.txt"]
     assert (outside / "secret.txt").read_text() == SECRET
@@ -298,14 +251,4 @@ def test_R15_no_descriptor_stays_open(space: Path):
     for path in ESCAPES:
         with suppress(ToolError), open_path(workspace, names_in(path, (str(space),))) as found:
             assert found.names
-    assert len([*own.iterdir()]) == before
-
-
-@settings(max_examples=60, deadline=None)
-@given(path=st.text(max_size=30), content=st.text(max_size=30))
-def test_R15_whatever_the_path_a_file_is_made_inside_or_nowhere(
-    path: str, content: str, tmp_path_factory: pytest.TempPathFactory
-):
-    outside = tmp_path_factory.mktemp("outside")
-    call(outside / "space", CREATE, filePath=path, content=content)
-    assert [one for one in outside.iterdir() if one.name != "space"] == []
+    assert (len([*own.iterdir()]), len(ESCAPES) >= 60) == (before, True)

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import tracemalloc
-from datetime import timedelta
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,15 +41,10 @@ def test_R15_of_some_lines_the_symbols_in_and_around_them_are_shown(space: Path)
     )
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "header"),
-    [(0, 2, "(lines 1-2/3)"), (-5, None, "(lines 1-3/3)"), (2, 99, "(lines 2-3/3)"), (3, 3, "(lines 3-3/3)")],
-)
-def test_R15_lines_that_are_not_there_are_left_out_of_a_range(space: Path, start: int, end: int | None, header: str):
-    assert said(space, READ, filePath="notes.txt", startLine=start, endLine=end).startswith(f"📄 notes.txt {header}\n")
-
-
-def test_R15_a_range_with_no_line_in_it_says_so(space: Path):
+def test_R15_lines_that_are_not_there_are_left_out_of_a_range_and_one_with_no_line_says_so(space: Path):
+    for start, end, lines in ((0, 2, "1-2"), (-5, None, "1-3"), (2, 99, "2-3"), (3, 3, "3-3")):
+        text = said(space, READ, filePath="notes.txt", startLine=start, endLine=end)
+        assert text.startswith(f"📄 notes.txt (lines {lines}/3)\n")
     assert refused(space, READ, filePath="notes.txt", startLine=4) == (
         "notes.txt has 3 lines, so there is none at startLine 4."
     )
@@ -74,12 +69,9 @@ def test_R15_a_missing_file_is_told_with_names_that_are_close(space: Path):
     )
 
 
-def test_R15_what_is_no_text_is_told_with_its_kind_and_size(space: Path):
+def test_R15_other_encodings_and_line_ends_are_shown_as_text_and_what_is_none_with_its_kind_and_size(space: Path):
     (space / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(2_000))
     assert refused(space, READ, filePath="a.png") == "a.png is a PNG image, 2,008 bytes. It has no lines to show."
-
-
-def test_R15_other_encodings_and_line_ends_are_shown_as_text(space: Path):
     (space / "w.txt").write_bytes(b"\xff\xfe" + "你好\r\nb\r\n".encode("utf-16-le"))
     assert said(space, READ, filePath="w.txt") == "📄 w.txt (lines 1-2/2) [utf-16-le with a mark]\n1→你好\n2→b"
 
@@ -171,10 +163,8 @@ def test_R15_a_large_folder_is_shown_in_part_with_how_many_are_left_out(space: P
 
 
 def test_R15_what_a_call_may_take_is_a_setting(space: Path):
-    limits = FileToolSettings(
-        read_files=1, line_characters=5, listing_entries=1, edits=1, edit_bytes=20, symbol_bytes=20
-    )
-    small = Workspace(folder=space, limits=limits)
+    limits = {"read_files": 1, "line_characters": 5, "listing_entries": 1, "edits": 1}
+    small = Workspace(folder=space, limits=FileToolSettings(**limits, edit_bytes=20, symbol_bytes=20))
     assert refused(small, READ, filePath=["notes.txt", "src"]) == (
         "filePath names 2 files, and 1 can be read in one call. Read the others in another."
     )
@@ -201,28 +191,16 @@ def session(results: list[tuple[str, ToolResult]]) -> tuple[Message, ...]:
     messages = list[Message]()
     for number, (arguments, result) in enumerate(results):
         asked = ToolCall(id=f"c{number}", name=READ, arguments=arguments)
-        time = NOON + timedelta(minutes=number)
-        messages.append(AssistantMessage(id=f"a{number}", time=time, parts=(asked,)))
-        answered = ToolMessage(
-            id=f"t{number}", time=time, tool_call_id=asked.id, tool_name=READ, parts=result.parts, error=result.error
-        )
-        messages.append(answered)
+        answer = ToolMessage(id=f"t{number}", time=NOON, tool_call_id=asked.id, tool_name=READ, parts=result.parts)
+        messages.append(AssistantMessage(id=f"a{number}", time=NOON, parts=(asked,)))
+        messages.append(replace(answer, error=result.error))
     return tuple(messages)
 
 
 def test_R2_R3_reads_of_one_file_are_folded_however_it_is_spelled_and_errors_are_not(space: Path):
-    paths = [
-        "notes.txt",
-        "./notes.txt",
-        "gone",
-        f"{space}/notes.txt",
-        "src/../notes.txt",
-        "notes.txt",
-        "notes.txt/",
-        "gone",
-    ]
+    paths = ["notes.txt", "./notes.txt", "gone", f"{space}/notes.txt", "src/../notes.txt", *("notes.txt", "notes.txt/")]
     results = [(json.dumps({"filePath": path}), call(space, READ, filePath=path)) for path in paths]
     folded = fold(session(results)).messages
     texts = ["".join(part.text for part in one.parts if isinstance(part, Text)) for one in folded if one.role == "tool"]
-    assert [text.startswith("[该文件") for text in texts] == [True, *[False] * 7]
+    assert [text.startswith("[该文件") for text in texts] == [True, *[False] * 6]
     assert [text.startswith("Error: ") for text in texts] == [path == "gone" for path in paths]
