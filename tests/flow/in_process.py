@@ -171,6 +171,7 @@ async def in_process(
         patch.setenv("GEMINI_BASE_URL", f"{model.root}/v1beta")
         patch.setenv("GEMINI_API_KEY", "k-1")
         patch.setenv("OPENAI_BASE_URL", model.url)
+        patch.setenv("ANTHROPIC_BASE_URL", model.root)
         known = {"model": "compatible:scripted", "agent": "helper", "token": TOKEN}
         given = {**known, "agents": folder / "agents", "data": folder / "data", **environment}
         named = {f"RECTO_{name.upper()}": str(value) for name, value in given.items() if value is not None}
