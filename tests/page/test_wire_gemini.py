@@ -1,4 +1,4 @@
-"""Gemini's contents, both ways: golden examples, and what the page does for what the format demands."""
+"""Gemini's contents in pages: a whole example, and what the page does for what the format demands."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -6,13 +6,12 @@ from typing import cast
 
 import pytest
 
-from recto.conversation.json import Json, load
+from recto.conversation.json import Json
 from recto.conversation.messages import (
     AssistantMessage,
     Data,
     File,
     Message,
-    Opaque,
     ProviderFile,
     ReasoningMessage,
     Source,
@@ -24,16 +23,17 @@ from recto.conversation.messages import (
     Url,
     UserMessage,
 )
-from recto.errors import CannotCarry, SettingsError, WireError
+from recto.errors import CannotCarry, SettingsError
 from recto.page.assemble import Facts, assemble
 from recto.page.manifest import Manifest
 from recto.page.wire import gemini
 from recto.page.wire.base import Target
-from recto.page.wire.formats import decode, encode
+from recto.page.wire.formats import decode
 from tests.page.page_rules import parse
 
 MODEL = "gemini-3-pro"
-OTHERS = Opaque(provider="openai", model=None, place="block", name="x", data="{}")
+PNG = Data(base64="aGk=")
+VIDEO = "https://x.test/v.MP4?a=b"
 HI = UserMessage(id="u", parts=(Text(text="hi"),))
 LOOK = ToolCall(id="c1", name="look", arguments='{"at": 1}', state=gemini.signature_state("c2ln", MODEL))
 TALK: tuple[Message, ...] = (
@@ -84,10 +84,6 @@ def page_of(
 
 def turns(body: Mapping[str, Json]) -> list[Mapping[str, Json]]:
     return cast("list[Mapping[str, Json]]", body["contents"])
-
-
-def parts(message: Message) -> Sequence[Json]:
-    return cast("Sequence[Json]", load(b"[" + gemini.encode(message) + b"]"))
 
 
 def test_a_conversation_with_tools_is_written_as_the_provider_has_it():
@@ -142,9 +138,6 @@ def test_thoughts_are_read_for_people_and_never_sent_back():
 
 
 def test_a_signature_without_words_stands_in_a_part_of_its_own():
-    state = gemini.part_state({"text": "", "thoughtSignature": "ZW5k"}, MODEL)
-    message = AssistantMessage(parts=(Text(text="Yes."), state))
-    assert parts(message) == [{"text": "Yes."}, {"text": "", "thoughtSignature": "ZW5k"}]
     # What it signed was blank, and blank texts are refused.
     signed = AssistantMessage(id="a", parts=(LOOK, Text(text=" "), gemini.signature_state("ZW5k", MODEL)))
     answered = ToolMessage(tool_call_id="c1", parts=())
@@ -178,39 +171,21 @@ def test_calls_of_other_providers_are_marked_as_such_where_the_model_demands_a_s
 @pytest.mark.parametrize(
     ("kind", "mime", "source", "shown"),
     [
-        ("image", "image/png", Data(base64="aGk="), {"inlineData": {"mimeType": "image/png", "data": "aGk="}}),
-        (
-            "document",
-            "application/pdf",
-            Data(base64="aGk="),
-            {"inlineData": {"mimeType": "application/pdf", "data": "aGk="}},
-        ),
-        ("audio", "audio/wav", Data(base64="aGk="), {"inlineData": {"mimeType": "audio/wav", "data": "aGk="}}),
-        (
-            "video",
-            None,
-            Url(url="https://x.test/v.MP4?a=b"),
-            {"fileData": {"mimeType": "video/mp4", "fileUri": "https://x.test/v.MP4?a=b"}},
-        ),
-        (
-            "image",
-            "image/webp",
-            Url(url="https://x.test/1"),
-            {"fileData": {"mimeType": "image/webp", "fileUri": "https://x.test/1"}},
-        ),
+        ("image", "image/png", PNG, {"inlineData": {"mimeType": "image/png", "data": "aGk="}}),
+        ("audio", "audio/wav", PNG, {"inlineData": {"mimeType": "audio/wav", "data": "aGk="}}),
+        ("video", None, Url(url=VIDEO), {"fileData": {"mimeType": "video/mp4", "fileUri": VIDEO}}),
         (
             "image",
             "image/png",
             ProviderFile(provider="gemini", handle="https://g/files/1"),
             {"fileData": {"mimeType": "image/png", "fileUri": "https://g/files/1"}},
         ),
-        ("image", "image/gif", Data(base64="aGk="), None),
-        ("image", "application/pdf", Data(base64="aGk="), None),
-        ("image", None, Url(url="https://x.test/1"), None),
+        ("image", "image/gif", PNG, None),
+        ("image", "application/pdf", PNG, None),
         ("image", None, Url(url="https://[x/1.png"), None),
-        ("image", None, Data(base64="aGk="), None),
+        ("image", None, PNG, None),
         ("image", "image/png", ProviderFile(provider="openai", handle="f"), None),
-        ("document", "text/csv", Data(base64="aGk="), None),
+        ("document", "text/csv", PNG, None),
     ],
 )
 def test_files_go_by_their_type_or_are_named(kind: str, mime: str | None, source: Source, shown: Json):
@@ -225,7 +200,7 @@ def test_files_go_by_their_type_or_are_named(kind: str, mime: str | None, source
 
 
 def test_what_a_tool_shows_stands_behind_its_result():
-    picture = File(kind="image", source=Data(base64="aGk="), mime_type="image/png")
+    picture = File(kind="image", source=PNG, mime_type="image/png")
     result = ToolMessage(tool_call_id="c1", parts=(Text(text="here"), picture, Text(text="it is")))
     asked = AssistantMessage(parts=(LOOK,))
     sent = cast("Sequence[Json]", turns(page_of(HI, asked, result)[0])[2]["parts"])
@@ -242,55 +217,3 @@ def test_neighbours_of_one_role_are_one_turn_and_blank_ones_are_left_out():
     )
     body, _ = page_of(*log)
     assert turns(body) == [{"role": "user", "parts": [{"text": "hi"}, {"text": "(empty)"}]}]
-
-
-def test_an_unknown_part_is_carried_as_it_came():
-    part: Json = {"executableCode": {"language": "PYTHON", "code": "1"}}
-    (read,) = decode([{"role": "model", "parts": [part]}], "gemini", model=MODEL)
-    state = Opaque(
-        provider="gemini",
-        model=MODEL,
-        place="block",
-        name="executableCode",
-        data='{"executableCode":{"language":"PYTHON","code":"1"}}',
-    )
-    assert read == AssistantMessage(parts=(state,))
-    assert parts(read) == [part]
-
-
-@pytest.mark.parametrize(
-    ("message", "what"),
-    [
-        (UserMessage(), "nothing in it"),
-        (UserMessage(parts=(Text(text=""),)), "an empty text"),
-        (ReasoningMessage(text="x"), "role reasoning"),
-        (ToolMessage(tool_call_id="c"), "without the name of its tool"),
-        (AssistantMessage(parts=(ToolCall(id="c", name="n", arguments="[]"),)), "no JSON object"),
-        (AssistantMessage(parts=(OTHERS,)), "state of openai"),
-        (AssistantMessage(parts=(replace(OTHERS, place="field"),)), "state of openai"),
-    ],
-)
-def test_what_has_no_place_is_refused_by_name(message: Message, what: str):
-    with pytest.raises(CannotCarry, match=what):
-        gemini.encode(message)
-
-
-NO_CONVERSATIONS: list[tuple[Json, str]] = [
-    ([{"role": "assistant", "parts": []}], r"contents\[0\]\.role"),
-    ([{"role": "model", "parts": [{"functionCall": {"args": {}}}]}], "name"),
-    ([{"role": "model", "parts": [{"functionCall": {"name": "n", "args": []}}]}], "args"),
-    ([{"role": "user", "parts": [{"functionResponse": {"name": "n", "response": 1}}]}], "response"),
-    ({"systemInstruction": "words", "contents": []}, "systemInstruction"),
-    ("words", "contents"),
-]
-
-
-@pytest.mark.parametrize(("body", "where"), NO_CONVERSATIONS)
-def test_what_is_no_conversation_is_refused_by_its_place(body: Json, where: str):
-    with pytest.raises(WireError, match=where):
-        decode(body, "gemini")
-
-
-def test_messages_one_by_one_are_no_page():
-    with pytest.raises(CannotCarry, match="assemble"):
-        encode((HI,), "gemini")

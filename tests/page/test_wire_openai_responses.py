@@ -1,36 +1,24 @@
-"""OpenAI Responses, both ways: items of each message, thoughts in their place and never alone, refusals by name."""
+"""OpenAI Responses: thoughts in their place in a page and never alone."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-import orjson
 import pytest
 from hypothesis import given
 
-from recto.conversation.json import Json
 from recto.conversation.messages import (
-    ActivityMessage,
     AssistantMessage,
     AssistantPart,
-    Data,
-    File,
-    Key,
     Message,
     Opaque,
-    ProviderFile,
-    ReasoningMessage,
-    SystemMessage,
     Text,
     ToolCall,
     ToolMessage,
-    Url,
     UserMessage,
 )
-from recto.errors import CannotCarry, WireError
 from recto.page.assemble import Facts, assemble
 from recto.page.manifest import Manifest
-from recto.page.wire import openai_responses
 from recto.page.wire.base import Target
 from recto.page.wire.formats import decode, encode
 from tests.page.log_strategies import FOLD, OFFERS, logs
@@ -40,12 +28,9 @@ from tests.page.page_rules import gaps, lies, orphans, parse
 WIRE = "openai-responses"
 MODEL = "gpt-x"
 HELLO = Text(text="hello")
-PNG = Data(base64="aGk=")
 CALL = ToolCall(id="c1", name="read", arguments='{"path":"a"}')
 ANSWERED = ToolMessage(tool_call_id="c1", parts=(HELLO,))
 ASKED = UserMessage(parts=(HELLO,))
-WROTE = '{"type":"message","role":"assistant","content":"hello"}'
-CALLED = '{"type":"function_call","call_id":"c1","name":"read","arguments":"{\\"path\\":\\"a\\"}"}'
 
 
 def item(number: int) -> str:
@@ -58,164 +43,6 @@ def state(name: str, data: str, place: str = "block", model: str | None = MODEL)
 
 def thought(number: int = 1) -> Opaque:
     return state("reasoning", item(number))
-
-
-BOTH_WAYS: dict[str, tuple[str, Message]] = {
-    "a user's words": ('{"type":"message","role":"user","content":"hello"}', UserMessage(parts=(HELLO,))),
-    "a picture by url": (
-        '{"type":"message","role":"user","content":[{"type":"input_text","text":"hello"},'
-        '{"type":"input_image","detail":"auto","image_url":"https://x.test/a.png"}]}',
-        UserMessage(parts=(HELLO, File(kind="image", source=Url(url="https://x.test/a.png")))),
-    ),
-    "a picture by the provider's own handle": (
-        '{"type":"message","role":"user","content":[{"type":"input_image","detail":"auto","file_id":"file-1"}]}',
-        UserMessage(parts=(File(kind="image", source=ProviderFile(provider="openai", handle="file-1")),)),
-    ),
-    "a document by bytes": (
-        '{"type":"message","role":"user","content":[{"type":"input_file","filename":"a.pdf",'
-        '"file_data":"data:application/pdf;base64,aGk="}]}',
-        UserMessage(parts=(File(kind="document", source=PNG, mime_type="application/pdf", name="a.pdf"),)),
-    ),
-    "a block that nobody knows": (
-        '{"type":"message","role":"user","content":[{"type":"hologram","n":1}]}',
-        UserMessage(parts=(state("hologram", '{"type":"hologram","n":1}'),)),
-    ),
-    "instructions": ('{"type":"message","role":"system","content":"Be brief."}', SystemMessage(text="Be brief.")),
-    "a result": ('{"type":"function_call_output","call_id":"c1","output":"hello"}', ANSWERED),
-    "a result with a picture": (
-        '{"type":"function_call_output","call_id":"c1","output":[{"type":"input_text","text":"hello"},'
-        '{"type":"input_image","detail":"auto","image_url":"https://x.test/a.png"}]}',
-        ToolMessage(tool_call_id="c1", parts=(HELLO, File(kind="image", source=Url(url="https://x.test/a.png")))),
-    ),
-    "an assistant's words": (WROTE, AssistantMessage(parts=(HELLO,))),
-    "a thought before the words it led to": (f"{item(1)},{WROTE}", AssistantMessage(parts=(thought(), HELLO))),
-    "thoughts before the words and the call they led to": (
-        f"{item(1)},{WROTE},{item(2)},{CALLED}",
-        AssistantMessage(parts=(thought(), HELLO, replace(CALL, state=thought(2)))),
-    ),
-    "two thoughts before a call": (
-        f"{item(1)},{item(2)},{CALLED}",
-        AssistantMessage(parts=(thought(1), replace(CALL, state=thought(2)))),
-    ),
-    "what words are for": (
-        f'{WROTE[:-1]},"phase":"commentary"}},{WROTE}',
-        AssistantMessage(parts=(state("phase", '"commentary"', "field"), HELLO, HELLO)),
-    ),
-    "what a tool of the provider's did": (
-        f'{{"type":"web_search_call","id":"ws_1"}},{WROTE}',
-        AssistantMessage(parts=(state("web_search_call", '{"type":"web_search_call","id":"ws_1"}'), HELLO)),
-    ),
-}
-
-
-@pytest.mark.parametrize(("written", "message"), BOTH_WAYS.values(), ids=BOTH_WAYS.keys())
-def test_messages_both_ways(written: str, message: Message):
-    assert openai_responses.encode(message).decode() == written
-    assert decode(orjson.loads(f"[{written}]"), WIRE, model=MODEL) == (message,)
-
-
-READ_ONLY: dict[str, tuple[Json, tuple[Message, ...]]] = {
-    "instructions beside": (
-        {"instructions": "Be brief.", "input": "hello"},
-        (SystemMessage(text="Be brief."), UserMessage(parts=(HELLO,))),
-    ),
-    "a body without input": ({}, ()),
-    "messages without a type": ([{"role": "user", "content": "hello"}], (ASKED,)),
-    "what the provider wrote itself": (
-        [
-            {
-                "type": "message",
-                "id": "msg_1",
-                "role": "assistant",
-                "status": "completed",
-                "content": [
-                    {"type": "output_text", "text": "hello", "annotations": [], "logprobs": []},
-                    {"type": "refusal", "refusal": "no"},
-                ],
-            },
-            {**orjson.loads(CALLED), "id": "fc_1", "status": "completed"},
-        ],
-        (AssistantMessage(parts=(HELLO, Text(text="no"), CALL)),),
-    ),
-    "a picture in detail": (
-        [{"role": "user", "content": [{"type": "input_image", "detail": "high", "image_url": "u"}]}],
-        (UserMessage(parts=(state("input_image", '{"type":"input_image","detail":"high","image_url":"u"}'),)),),
-    ),
-}
-
-
-@pytest.mark.parametrize(("body", "messages"), READ_ONLY.values(), ids=READ_ONLY.keys())
-def test_what_others_write_is_read(body: Json, messages: tuple[Message, ...]):
-    assert decode(body, WIRE, model=MODEL) == messages
-
-
-REFUSED: dict[str, tuple[Json, str]] = {
-    "no list": (7, "input: must be an array, is a number"),
-    "a role nobody has": ([{"role": "tool"}], "input[0].role: 'tool' is no role of OpenAI Responses"),
-    "a call without an id": (
-        [{"type": "function_call", "name": "n", "arguments": ""}],
-        "input[0].call_id: is missing; a string is needed",
-    ),
-    "a picture in instructions": (
-        [{"role": "system", "content": [{"type": "input_image", "image_url": "u"}]}],
-        "input[0].content: instructions are text; other blocks have no place in them",
-    ),
-    "a picture of an assistant's": (
-        [{"role": "assistant", "content": [{"type": "input_image", "image_url": "u"}]}],
-        "input[0].content: an assistant says words; other blocks have no place",
-    ),
-}
-
-
-@pytest.mark.parametrize(("body", "problem"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_cannot_be_read_is_refused_by_its_place(body: Json, problem: str):
-    with pytest.raises(WireError) as caught:
-        decode(body, WIRE)
-    assert str(caught.value) == problem
-
-
-NOT_CARRIED: dict[str, tuple[Message, str]] = {
-    "thinking for people": (ReasoningMessage(text="hm"), "a message of role reasoning"),
-    "an activity": (ActivityMessage(activity_type="a", content="{}"), "a message of role activity"),
-    "nothing": (AssistantMessage(), "a message with nothing in it"),
-    "a picture of an assistant's": (
-        AssistantMessage(parts=(File(kind="image", source=PNG),)),
-        "a file of kind image in a message of role assistant",
-    ),
-    "a document without a name": (
-        UserMessage(parts=(File(kind="document", source=PNG),)),
-        "a file of kind document by Data",
-    ),
-    "another's state": (
-        AssistantMessage(parts=(replace(thought(), provider="anthropic"), HELLO)),
-        "state of anthropic (reasoning)",
-    ),
-    "sound": (UserMessage(parts=(File(kind="audio", source=PNG),)), "a file of kind audio by Data"),
-    "a file of ours": (
-        UserMessage(parts=(File(kind="document", source=Key(key="k")),)),
-        "a file of kind document by Key",
-    ),
-    "another's file": (
-        UserMessage(parts=(File(kind="image", source=ProviderFile(provider="anthropic", handle="f")),)),
-        "a file of kind image by ProviderFile",
-    ),
-}
-
-
-@pytest.mark.parametrize(("message", "what"), NOT_CARRIED.values(), ids=NOT_CARRIED.keys())
-def test_what_has_no_place_is_refused_by_name(message: Message, what: str):
-    with pytest.raises(CannotCarry) as caught:
-        openai_responses.encode(message)
-    assert str(caught.value).startswith(f"The {WIRE} format cannot carry {what}")
-
-
-def test_a_tool_goes_with_its_schema_as_written_and_is_not_held_to_it():
-    assert openai_responses.encode_tool("look", "Looks.", '{ "type": "object" }') == (
-        b'{"type":"function","name":"look","description":"Looks.","parameters":{ "type": "object" },"strict":false}'
-    )
-
-
-# Thoughts in a page
 
 
 def page_of(*said: Message, model: str = MODEL) -> tuple[list[str], Manifest]:

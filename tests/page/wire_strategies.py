@@ -19,10 +19,12 @@ from recto.conversation.messages import (
     Data,
     DeveloperMessage,
     File,
+    FileKind,
     Message,
     Opaque,
     ProviderFile,
     ReasoningMessage,
+    Source,
     SystemMessage,
     Text,
     ToolCall,
@@ -32,53 +34,29 @@ from recto.conversation.messages import (
     UserMessage,
     UserPart,
 )
-from recto.page.wire import anthropic, gemini, openai
-from recto.page.wire.formats import encode
+from recto.page.wire import anthropic, gemini, openai, openai_responses
 
 MODEL = "model-x"
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 words = texts.filter(bool)
 names = st.none() | words
+NO_NAME = st.none()
 urls = words.map(lambda text: f"https://x.test/{text}")
 base64s = st.sampled_from(("", "aGk=", "AAAA"))
 scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | texts
 # JSON as any parser may give it: huge numbers, halves of surrogate pairs, the words our decoders look for.
 KEYS = (
     *("role", "content", "type", "text", "id", "name", "source", "url", "tool_calls", "toolCalls", "function"),
-    *("parts", "functionCall", "functionResponse", "response", "args", "thoughtSignature", "thought", "inlineData"),
-    *("arguments", "tool_call_id", "toolCallId", "input", "tool_use_id", "system", "messages", "timestamp", "path"),
-    *(
-        "mimeType",
-        "data",
-        "value",
-        "activityType",
-        "reasoning_content",
-        "image_url",
-        "file",
-        "file_id",
-        "encryptedValue",
-        "call_id",
-        "output",
-        "phase",
-    ),
+    *("parts", "functionCall", "functionResponse", "response", "args", "thoughtSignature", "thought"),
+    *("inlineData", "arguments", "tool_call_id", "toolCallId", "input", "tool_use_id", "system", "messages"),
+    *("timestamp", "path", "mimeType", "data", "value", "activityType", "reasoning_content", "image_url", "file"),
+    *("file_id", "encryptedValue", "call_id", "output", "phase"),
 )
 VALUES = (
-    *(
-        "user",
-        "assistant",
-        "model",
-        "tool",
-        "system",
-        "developer",
-        "reasoning",
-        "activity",
-        "text",
-        "image",
-        "document",
-    ),
-    *("binary", "image_url", "file", "input_audio", "tool_use", "tool_result", "thinking", "url", "data", "base64"),
-    *("message", "function_call", "function_call_output", "input_file", "output_text"),
+    *("user", "assistant", "model", "tool", "system", "developer", "reasoning", "activity", "text", "image"),
+    *("document", "binary", "image_url", "file", "input_audio", "tool_use", "tool_result", "thinking", "url"),
+    *("data", "base64", "message", "function_call", "function_call_output", "input_file", "output_text"),
 )
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(VALUES),
@@ -110,31 +88,33 @@ def listed(parts: st.SearchStrategy[UserPart]) -> st.SearchStrategy[tuple[UserPa
     return st.lists(parts, max_size=4).map(tuple).filter(lambda found: found != (Text(text=""),))
 
 
+PDF = ("application/pdf",)
+by_url = st.builds(Url, url=urls)
+by_bytes = st.builds(Data, base64=base64s)
+
+
+def by_handle(provider: str) -> st.SearchStrategy[Source]:
+    return st.builds(ProviderFile, provider=st.just(provider), handle=texts)
+
+
+def file(
+    kind: FileKind,
+    source: st.SearchStrategy[Source],
+    types: Sequence[str | None] = (None,),
+    names: st.SearchStrategy[str | None] = NO_NAME,
+) -> st.SearchStrategy[File]:
+    return st.builds(File, kind=st.just(kind), source=source, mime_type=st.sampled_from(types), name=names)
+
+
 # OpenAI
 
 openai_texts = st.builds(Text, text=texts)
 openai_files = st.one_of(
-    st.builds(File, kind=st.just("image"), source=st.builds(Url, url=urls)),
-    st.builds(
-        File,
-        kind=st.just("image"),
-        source=st.builds(Data, base64=base64s),
-        mime_type=st.sampled_from(("image/png", "image/jpeg")),
-    ),
-    st.builds(
-        File,
-        kind=st.just("audio"),
-        source=st.builds(Data, base64=base64s),
-        mime_type=st.sampled_from(("audio/wav", "audio/mpeg")),
-    ),
-    st.builds(
-        File,
-        kind=st.just("document"),
-        source=st.builds(Data, base64=base64s),
-        mime_type=st.just("application/pdf"),
-        name=texts,
-    ),
-    st.builds(File, kind=st.just("document"), source=st.builds(ProviderFile, provider=st.just("openai"), handle=texts)),
+    file("image", by_url),
+    file("image", by_bytes, types=("image/png", "image/jpeg")),
+    file("audio", by_bytes, types=("audio/wav", "audio/mpeg")),
+    file("document", by_bytes, PDF, names=texts),
+    file("document", by_handle("openai")),
 )
 
 
@@ -189,19 +169,11 @@ openai_messages: st.SearchStrategy[Message] = st.one_of(
 # Anthropic
 
 anthropic_files = st.one_of(
-    st.builds(File, kind=st.just("image"), source=st.builds(Url, url=urls)),
-    st.builds(File, kind=st.just("document"), source=st.builds(Url, url=urls), name=names),
-    st.builds(
-        File, kind=st.just("image"), source=st.builds(Data, base64=base64s), mime_type=st.sampled_from(("image/png",))
-    ),
-    st.builds(
-        File,
-        kind=st.just("document"),
-        source=st.builds(Data, base64=base64s),
-        mime_type=st.just("application/pdf"),
-        name=names,
-    ),
-    st.builds(File, kind=st.just("image"), source=st.builds(ProviderFile, provider=st.just("anthropic"), handle=texts)),
+    file("image", by_url),
+    file("document", by_url, names=names),
+    file("image", by_bytes, types=("image/png",)),
+    file("document", by_bytes, PDF, names=names),
+    file("image", by_handle("anthropic")),
 )
 anthropic_texts = st.builds(Text, text=words)
 
@@ -235,16 +207,9 @@ anthropic_messages: st.SearchStrategy[Message] = st.one_of(
 # Gemini
 
 gemini_files = st.one_of(
-    st.builds(
-        File,
-        kind=st.just("image"),
-        source=st.builds(Data, base64=base64s) | st.builds(Url, url=urls),
-        mime_type=st.sampled_from(("image/png", "image/webp")),
-    ),
-    st.builds(
-        File, kind=st.just("document"), source=st.builds(Data, base64=base64s), mime_type=st.just("application/pdf")
-    ),
-    st.builds(File, kind=st.just("video"), source=st.builds(Url, url=urls), mime_type=st.just("video/mp4")),
+    file("image", by_bytes | by_url, types=("image/png", "image/webp")),
+    file("document", by_bytes, PDF),
+    file("video", by_url, types=("video/mp4",)),
 )
 gemini_signatures = words.map(lambda text: gemini.signature_state(text, MODEL))
 
@@ -293,29 +258,12 @@ gemini_messages: st.SearchStrategy[Message] = st.one_of(
 )
 
 
-def gemini_turn(message: Message) -> Json:
-    """A message as a turn of its own."""
-    role = "model" if message.role == "assistant" else "user"
-    return {"role": role, "parts": load(b"[" + gemini.encode(message) + b"]")}
-
-
 # OpenAI Responses
 
 responses_files = st.one_of(
-    st.builds(File, kind=st.sampled_from(("image", "document")), source=st.builds(Url, url=urls)),
-    st.builds(File, kind=st.just("image"), source=st.builds(Data, base64=base64s), mime_type=st.just("image/png")),
-    st.builds(
-        File,
-        kind=st.just("document"),
-        source=st.builds(Data, base64=base64s),
-        mime_type=st.just("application/pdf"),
-        name=texts,
-    ),
-    st.builds(
-        File,
-        kind=st.sampled_from(("image", "document")),
-        source=st.builds(ProviderFile, provider=st.just("openai"), handle=texts),
-    ),
+    *[file(kind, source) for kind in ("image", "document") for source in (by_url, by_handle("openai"))],
+    file("image", by_bytes, types=("image/png",)),
+    file("document", by_bytes, PDF, names=texts),
 )
 
 
@@ -382,27 +330,35 @@ agui_messages: st.SearchStrategy[Message] = st.one_of(
 # JSON for a decoder to refuse
 
 
-def anthropic_turn(message: Message) -> Json:
-    """A message as a turn of its own."""
-    role, blocks = anthropic.encode(message)
-    return {"role": role, "content": load(b"[" + blocks + b"]")}
-
-
-WRITTEN: dict[str, st.SearchStrategy[Json]] = {
-    "openai": openai_messages.map(lambda message: load(openai.encode(message))),
-    "openai-responses": responses_messages.flatmap(
-        lambda message: st.sampled_from(encode((message,), "openai-responses"))
-    ),
-    "anthropic": anthropic_messages.map(anthropic_turn),
-    "gemini": gemini_messages.map(gemini_turn),
-    "ag-ui": agui_messages.map(lambda message: load(agui.encode(message))),
+CARRIED: dict[str, st.SearchStrategy[Message]] = {
+    "openai": openai_messages,
+    "openai-responses": responses_messages,
+    "anthropic": anthropic_messages,
+    "gemini": gemini_messages,
+    "ag-ui": agui_messages,
 }
+
+
+def written(message: Message, wire: str) -> str:
+    """A message as the text of its items in a conversation; where a format has turns, as a turn of its own."""
+    match wire:
+        case "anthropic":
+            role, blocks = anthropic.encode(message)
+            return f'{{"role":"{role}","content":[{blocks.decode()}]}}'
+        case "gemini":
+            role = "model" if message.role == "assistant" else "user"
+            return f'{{"role":"{role}","parts":[{gemini.encode(message).decode()}]}}'
+        case "ag-ui":
+            return agui.encode(message).decode()
+        case _:
+            return {"openai": openai, "openai-responses": openai_responses}[wire].encode(message).decode()
 
 
 @st.composite
 def damaged(draw: st.DrawFn, wire: str) -> object:
     """Good messages of a wire with one value in them, at any depth, replaced by anything."""
-    good = draw(st.lists(WRITTEN[wire], min_size=1, max_size=2))
+    messages = draw(st.lists(CARRIED[wire], min_size=1, max_size=2))
+    good = load(f"[{','.join([written(message, wire) for message in messages])}]".encode())
     return replaced(good, draw(st.sampled_from(list(places(good)))), draw(anything))
 
 
