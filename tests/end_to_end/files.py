@@ -9,29 +9,28 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Self, cast
 
-from recto.conversation.json import Json
+from recto.conversation.json import Json, dump, load
 from recto.conversation.log import Entry
 from recto.conversation.messages import UserMessage
 from recto.files.urls.signing import Signer, SigningKey
 from recto.ids import new_id
-from recto.store.ports import Admission, Claimant, Lease, RunChange, RunEnding
 from recto.store.store import open_store
 from recto.testing.answer_bytes import wire_at
 from recto.testing.client import RUNS, HttpReply, SentEvent, parse_events, request
-from recto.testing.model_server import Answer, ModelServer, Request
+from recto.testing.model_server import Answer, Call, ModelServer, Request
 from tests.api.forms import FORM, Field, form_of
 from tests.end_to_end.harness import assert_calls_were_stored_as_sent
 from tests.end_to_end.world import ServerHere
-from tests.page.oracles import breaches
+from tests.page.page_rules import orphans
 
 ANN, BOB = "ann-key-of-our-file-tests", "bob-key-of-our-file-tests"
 SECRET = "a secret that signs urls in our tests"
 ATTACHMENTS, DATASETS = "/api/v1/agent/attachments", "/api/v1/agent/datasets"
+THREADS = "/api/v1/agent/threads"
 WELL = Answer(text="Well.")
 PERSONA = "You are a careful reader."
 TOOLS = '''
@@ -79,6 +78,16 @@ class Turn:
     def last(self) -> Mapping[str, Json]:
         return self.events[-1].event
 
+    @property
+    def results(self) -> list[str]:
+        """The results of tools, as readers received them."""
+        return [str(sent.event["content"]) for sent in self.events if sent.event["type"] == "TOOL_CALL_RESULT"]
+
+    @property
+    def contents(self) -> list[Json]:
+        """The contents that read_files answered, file by file."""
+        return [row["content"] for result in self.results for row in rows(load(result))]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Talk:
@@ -119,9 +128,9 @@ class FileWorld(ServerHere):
             self.model.__exit__(kind, error, _)
 
     def _look_back(self) -> None:
-        """Every page is one its provider accepts, and is stored as it was sent."""
+        """Check that each call of a page has its result and that pages are stored as they were sent."""
         for made in self.model.requests:
-            assert breaches(made.page, wire_at(made.path) or "") == []
+            assert orphans(made.page, wire_at(made.path) or "openai") == []
         assert_calls_were_stored_as_sent(self.database, [body for bodies in self._sent.values() for body in bodies])
 
     def write_agent(self, name: str, **settings: object) -> None:
@@ -196,8 +205,13 @@ class FileWorld(ServerHere):
         self._sent.setdefault(turn.thread, []).extend([made.body for made in turn.requests])
         return turn
 
+    def attach(self, talk: Talk, *files: Mapping[str, Json]) -> str:
+        """Say a turn with uploads. Return the prefix of their ids."""
+        self.say(talk, [words("Here."), *map(part, files)])
+        return self.response_id(talk.thread)
+
     def delete_thread(self, thread: str) -> None:
-        assert self.ask("DELETE", f"/api/v1/agent/threads/{thread}").status == 200
+        assert self.ask("DELETE", f"{THREADS}/{thread}").status == 200
         del self._sent[thread]
 
     def forget_all(self) -> None:
@@ -233,24 +247,6 @@ class FileWorld(ServerHere):
         assert admitted
         return self.signer.page_url(str(row["id"]), str(row["name"]), admitted)
 
-    def append(self, thread: str, *entries: Entry, owner: str = "ann") -> None:
-        """Add to the log, as a run does."""
-        asyncio.run(self._append(thread, entries, owner))
-
-    async def _append(self, thread: str, entries: Sequence[Entry], owner: str) -> None:
-        store, now = await open_store(self.database), datetime.now(UTC)
-        who = Claimant(node="test", boot="test", lease=timedelta(seconds=60))
-        id = new_id()
-        admission = Admission(
-            id=id, name=id, owner=owner, thread=thread, agent=None, input=b"{}", response_id=new_id(), created=now
-        )
-        try:
-            run = (await store.admit(admission, who)).run
-            lease = Lease(run=run.id, thread=thread, fence=run.fence)
-            await store.record(lease, RunChange(entries=entries, entered=True, ending=RunEnding(outcome="done")), now)
-        finally:
-            await store.close()
-
     def column(self, query: str, *values: str) -> list[bytes]:
         """What a query of the database finds, as bytes."""
         with closing(sqlite3.connect(self.data / "recto.db")) as connection:
@@ -272,6 +268,15 @@ def a_run(talk: Talk, content: Json, **rest: Json) -> dict[str, Json]:
     props = {"agent": talk.agent, **cast("dict[str, Json]", rest.pop("forwardedProps", {}))}
     ids = {"threadId": talk.thread, "runId": new_id()}
     return {**ids, "messages": [message], "protocolVersion": "1.0", "forwardedProps": props, **rest}
+
+
+def calling(name: str, id: str = "c1", **arguments: Json) -> Answer:
+    """Return an answer that calls a tool."""
+    return Answer(calls=(Call(name=name, arguments=dump(arguments).decode(), id=id),))
+
+
+def reading(*ids: str) -> Answer:
+    return calling("read_files", ids=list(ids))
 
 
 def words(text: str) -> Json:

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from recto.conversation.json import Json, dump, load_object
+from recto.conversation.json import Json, load_object
 from recto.testing.client import SentEvent
-from recto.testing.model_server import Answer, Call
-from tests.end_to_end.files import ANN, FileWorld, Turn
+from recto.testing.model_server import Answer
+from tests.end_to_end.files import ANN, FileWorld, Turn, calling
 
 PROFILE = "/api/v1/profile"
 AGENT = """\
@@ -86,8 +86,6 @@ NOTES = "---\nname: notes\ndescription: 记录生活。\nprofile_fields: [life_c
 TOOLS = '''
 """Tools of the agent."""
 
-import asyncio
-
 from recto import ToolContext, ToolError, tool
 
 
@@ -96,8 +94,7 @@ async def collect_birth_info(context: ToolContext, date: str = "") -> dict[str, 
     """Ask for the date of birth, or keep it."""
     if not date:
         return {"status": "need_input"}
-    # As long as it takes to ask somebody else whether there is such a date.
-    await asyncio.sleep(0.05)
+    await context.profile.fields("birth_info")
     await context.profile.change("birth_info", {"date": date})
     return {"status": "saved", "date": date, "ui_hints": {"title": "Saved", "body": date}}
 
@@ -148,13 +145,7 @@ def write_guide(agents: Path, name: str = "guide", *, more: str = "") -> None:
 
 def use(skill: str, scenario: str | None = None, id: str = "call-use") -> Answer:
     """The model takes up a skill."""
-    asked = {"skill": skill} | ({"scenario": scenario} if scenario else {})
-    return Answer(calls=(Call(name="use_skill", arguments=dump(asked).decode(), id=id),))
-
-
-def calling(name: str, id: str = "call-it", **arguments: Json) -> Answer:
-    """The model calls a tool."""
-    return Answer(calls=(Call(name=name, arguments=dump(arguments).decode(), id=id),))
+    return calling("use_skill", id, skill=skill, **({"scenario": scenario} if scenario else {}))
 
 
 def system_of(page: Sequence[Mapping[str, Json]]) -> str:

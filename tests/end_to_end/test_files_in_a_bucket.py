@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from recto.conversation.json import dump
-from recto.testing.model_server import Answer, Call
 from recto.testing.s3 import S3Server, s3_server
 from tests.api.forms import file
-from tests.end_to_end.files import FileWorld, Talk, part, words
+from tests.end_to_end.files import ATTACHMENTS, FileWorld, Talk, reading
 
 pytestmark = pytest.mark.full
 
@@ -54,12 +52,8 @@ def test_P9_a_reader_need_not_be_sent_on(tmp_path: Path, bucket: S3Server):
 def test_F5_files_of_a_bucket_are_read_after_a_restart_and_gone_once_deleted(world: FileWorld):
     (notes,) = world.upload(NOTES)
     talk = Talk()
-    world.say(talk, [words("Keep it."), part(notes)], Answer(text="Kept."))
+    id = f"{world.attach(talk, notes)}-0"
     world.restart()
-    id = f"{world.response_id(talk.thread)}-0"
-    read = Answer(calls=(Call(name="read_files", arguments=dump({"ids": [id]}).decode(), id="c"),))
-    turn = world.say(talk, "Where is the key?", read, Answer(text="Under the mat."))
-    results = [str(sent.event["content"]) for sent in turn.events if sent.event["type"] == "TOOL_CALL_RESULT"]
-    assert ["The key is under the mat." in result for result in results] == [True]
-    assert world.ask("DELETE", f"/api/v1/agent/attachments/{notes['id']}").status == 200
+    assert world.say(talk, "Where is the key?", reading(id)).contents == [NOTES.body.decode()]
+    assert world.ask("DELETE", f"{ATTACHMENTS}/{notes['id']}").status == 200
     assert world.get(str(notes["url"])).status == 404

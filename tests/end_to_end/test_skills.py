@@ -1,17 +1,16 @@
-"""S1-S9, S11: a lean page, then the expert's in the same turn, with what the skill declares and nothing else."""
+"""S1-S9: a lean page, then the expert's in the same turn, with what the skill declares and nothing else."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from recto.conversation.json import Json, dump
-from recto.conversation.log import RolledBack, SkillChanged, Undone, view
 from recto.ids import new_id
 from recto.page.preamble import OF_REMINDERS
 from recto.testing.model_server import Answer
-from tests.end_to_end.files import ANN, BOB, FileWorld, Talk, Turn, a_run
-from tests.end_to_end.skilled import PROFILE, calling, keep, result_of, system_of, tools_of, use, write_guide
+from tests.end_to_end.files import ANN, BOB, FileWorld, Talk, Turn, a_run, calling, rows
+from tests.end_to_end.skilled import PROFILE, keep, result_of, system_of, tools_of, use, write_guide
 
 pytestmark = pytest.mark.full
 
@@ -99,18 +98,6 @@ def test_S1_S3_the_model_takes_up_a_skill_and_goes_on_as_its_expert_in_the_same_
     assert skill_of(world, talk)[0] == "chart"
 
 
-def test_S1_S2_history_is_5_messages_without_a_skill_and_10_in_one(world: FileWorld):
-    talk = a_talk()
-    for number in range(8):
-        world.say(talk, f"第{number}句", Answer(text=f"答{number}"))
-    turn = world.say(talk, "帮我排盘", use("chart"), WELL)
-    lean, expert = ([str(message["content"]) for message in page if message["role"] != "system"] for page in turn.pages)
-    assert [text for text in lean if text.startswith("答")] == ["答5", "答6", "答7"]
-    assert len(lean) == 5 + 1
-    assert [text for text in expert if text.startswith("答")] == ["答3", "答4", "答5", "答6", "答7"]
-    assert len(expert) == 10 + 1 + 2
-
-
 def test_S7_data_that_a_tool_keeps_is_in_the_next_page_and_the_next_step_is_another(world: FileWorld):
     talk = a_talk()
     turn = world.say(
@@ -141,37 +128,6 @@ def test_S7_calls_of_one_reply_that_depend_on_each_other_act_in_their_order(worl
     assert result_of(turn.events, 1)["element"] == "木"
 
 
-def test_S5_a_plain_public_skill_works_and_its_files_are_read_on_demand(world: FileWorld):
-    talk = a_talk()
-    read = calling("read_skill_file", path="parts.md")
-    turn = world.say(talk, "My bike", use("mend"), read, WELL)
-    assert system_of(turn.pages[1]).startswith(f"# Mending\n\nRead parts.md first.\n\n{OF_REMINDERS['zh']}\n\n## ")
-    assert "scripts/count.py" in system_of(turn.pages[1])
-    assert set(tools_of(turn, 1)) == {"use_skill", "read_skill_file", "hello"}
-    assert turn.pages[2][-1]["content"] == "A chain has 116 links.\n"
-    outside = world.say(talk, "More", calling("read_skill_file", path="../chart/SKILL.md"), WELL)
-    assert "排盘" not in str(outside.pages[1][-1]["content"])
-
-
-def test_S3_of_two_skills_taken_up_in_one_reply_the_later_is_on(world: FileWorld):
-    for first, second, title in (("chart", "mend", "# Mending"), ("mend", "chart", "# 命盘")):
-        both = Answer(calls=(*use(first, id="c1").calls, *use(second, id="c2").calls))
-        assert system_of(world.say(a_talk(), "都要", both, WELL).pages[1]).startswith(title)
-
-
-def test_S3_a_skill_and_what_it_needs_in_one_reply_are_both_in_the_next_page(world: FileWorld):
-    talk = a_talk()
-    world.say(talk, "帮我排盘", use("chart"), WELL)
-    for number in range(5):
-        born = f"1990-05-1{number}"
-        calls = (
-            *use("chart", "love", id=f"a{number}").calls,
-            *calling("collect_birth_info", f"b{number}", date=born).calls,
-        )
-        page = world.say(talk, born, Answer(calls=calls), WELL).pages[1]
-        assert f"- date: {born}" in system_of(page)
-
-
 # Which skill
 
 
@@ -186,27 +142,6 @@ def test_S4_the_next_request_goes_on_in_the_skill_a_request_may_name_another_and
     assert system_of(world.say(talk, "Enough", WELL, forwardedProps={"skill": "core"}).pages[0]) == LEAN
     assert skill_of(world, talk) == (None, None)
     assert system_of(world.say(talk, "Well?", WELL).pages[0]) == LEAN
-
-
-def test_S4_going_back_behind_an_activation_and_forking_before_it_restore_what_was_on(world: FileWorld):
-    talk = a_talk()
-    world.say(talk, "你好", WELL)
-    world.say(talk, "帮我排盘", use("chart"), WELL)
-    world.say(talk, "My bike", use("mend"), WELL)
-    second, third = world.users(talk.thread)[1:]
-    path = f"/api/v1/agent/threads/{talk.thread}"
-    forked = world.ask("POST", f"{path}/fork", {"before": third.id}).json
-    fork = replace(talk, thread=str(forked["id"]))
-    assert skill_of(world, fork)[0] == "chart"
-    assert system_of(world.say(fork, "继续", WELL).pages[0]).startswith("# 命盘")
-    world.append(talk.thread, RolledBack(id=new_id(), to=third.id))
-    assert skill_of(world, talk)[0] == "chart"
-    assert system_of(world.say(talk, "继续", WELL).pages[0]).startswith("# 命盘")
-    world.append(talk.thread, RolledBack(id=new_id(), to=second.id))
-    assert skill_of(world, talk) == (None, None)
-    assert system_of(world.say(talk, "嗯", WELL).pages[0]) == LEAN
-    world.append(talk.thread, Undone(id=new_id()))
-    assert skill_of(world, talk)[0] == "chart"
 
 
 # Whose data
@@ -231,8 +166,8 @@ def test_S6_a_tier_is_known_to_tools_and_has_limits_of_its_own(world: FileWorld)
     answers = [use("chart", id="c1"), calling("compute_chart", id="c2"), WELL]
     turn = world.say(talk, "帮我排盘", *answers)
     assert (turn.last["type"], turn.last["code"]) == ("RUN_ERROR", "too_many_steps")
-    kept = world.ask("GET", PROFILE, token=BOB).json
-    assert (kept["tier"], kept["skillData"]["chart"]["tier"]) == ("pro", "pro")  # pyright: ignore[reportArgumentType, reportIndexIssue, reportOptionalSubscript, reportCallIssue] - JSON
+    kept = cast("dict[str, dict[str, dict[str, Json]]]", world.ask("GET", PROFILE, token=BOB).json)
+    assert (kept["tier"], kept["skillData"]["chart"]["tier"]) == ("pro", "pro")
     assert world.ask("PUT", "/api/v1/users/bob/tier", {"tier": "free"}, token=ANN).status == 200
 
 
@@ -250,79 +185,25 @@ def test_S3_a_client_with_a_form_answers_in_the_place_of_the_tool_and_what_it_sa
     talk = a_talk()
     asked = world.say(talk, "帮我排盘", use("chart"), calling("collect_birth_info", id="form-1"), tools=[FORM])
     assert asked.last["outcome"] == {"type": "success", "pendingToolCallIds": ["form-1"]}
-    answer: Json = {"id": new_id(), "role": "tool", "toolCallId": "form-1", "content": '{"date": "1990-05-15"}'}
-    user = asked.body["messages"]
-    assert isinstance(user, list)
-    body = {**a_run(talk, "", tools=[FORM]), "messages": [*user, answer]}
-    turn = world.play(talk, body, WELL)
+    turn = world.play(talk, answered(talk, asked, "form-1", '{"date": "1990-05-15"}'), WELL)
     assert '"status":"saved"' in str(turn.pages[0][-1]["content"])
     # The client has the message it sent; what is new to it is how the result may be shown.
     shown = [sent.event["value"] for sent in turn.events if sent.event["type"] == "CUSTOM"]
-    assert len(shown) == 1
-    assert not [sent for sent in turn.events if sent.event["type"] == "TOOL_CALL_RESULT"]
+    assert (len(shown), turn.results) == (1, [])
     assert "1990-05-15" in system_of(turn.pages[0])
     assert "调用 compute_chart。" in system_of(turn.pages[0])
     assert world.ask("GET", PROFILE).json["profile"] == BORN
-    assert [entry.skill for entry in view(world.log(talk.thread)).markers if isinstance(entry, SkillChanged)] == [
-        "chart"
-    ]
-
-
-def test_S3_a_form_filled_in_while_no_skill_is_on_is_kept_too(world: FileWorld):
-    talk = a_talk()
-    asked = world.say(talk, "你好", calling("collect_birth_info", id="form-3"), tools=[FORM])
-    assert tools_of(asked, 0) == ["use_skill", "hello", "collect_birth_info"]
-    turn = world.play(talk, answered(talk, asked, "form-3", '{"date": "1990-05-15"}'), WELL)
-    assert '"status":"saved"' in str(turn.pages[0][-1]["content"])
-    assert world.ask("GET", PROFILE).json["profile"] == BORN
-
-
-def test_S11_a_run_that_brings_an_answer_goes_on_in_the_voice_of_its_turn(world: FileWorld):
-    talk = a_talk()
-    props: Json = {"voice_mode": "direct"}
-    asked = world.say(
-        talk, "帮我排盘", use("chart"), calling("collect_birth_info", id="form-6"), tools=[FORM], forwardedProps=props
-    )
-    turn = world.play(talk, answered(talk, asked, "form-6", '{"date": "1990-05-15"}'), WELL)
-    assert "## 语气\n直接。" in system_of(turn.pages[0])
-
-
-def answered(talk: Talk, asked: Turn, call: str, content: str) -> dict[str, Json]:
-    """The run that brings a client's answer."""
-    answer: Json = {"id": new_id(), "role": "tool", "toolCallId": call, "content": content}
-    user = asked.body["messages"]
-    assert isinstance(user, list)
-    return {**a_run(talk, "", tools=[FORM]), "messages": [*user, answer]}
-
-
-# In English, and without native tools
-
-
-def test_S4_a_skill_the_agent_no_longer_has_is_none(world: FileWorld):
-    talk = a_talk()
-    world.say(talk, "你好", WELL)
-    world.append(talk.thread, SkillChanged(id=new_id(), skill="gone"))
-    turn = world.say(talk, "继续", WELL)
-    assert system_of(turn.pages[0]) == LEAN
-    calls = world.ask("GET", f"/api/v1/agent/runs/{turn.body['runId']}/calls/1").json
-    assert calls["manifest"]["skill"] is None  # pyright: ignore[reportArgumentType, reportIndexIssue, reportOptionalSubscript, reportCallIssue] - JSON
 
 
 def test_S3_what_a_form_may_not_say_is_told_to_the_model(world: FileWorld):
     talk = a_talk()
     asked = world.say(talk, "帮我排盘", use("chart"), calling("collect_birth_info", id="form-2"), tools=[FORM])
-    answer: Json = {"id": new_id(), "role": "tool", "toolCallId": "form-2", "content": '{"date": 7}'}
-    user = asked.body["messages"]
-    assert isinstance(user, list)
-    turn = world.play(talk, {**a_run(talk, "", tools=[FORM]), "messages": [*user, answer]}, WELL)
+    turn = world.play(talk, answered(talk, asked, "form-2", '{"date": 7}'), WELL)
     assert "date" in str(turn.pages[0][-1]["content"])
     assert world.ask("GET", PROFILE).json["profile"] == {}
 
 
-def test_S3_a_form_nobody_filled_in_keeps_no_other_client_waiting(world: FileWorld):
-    talk = a_talk()
-    world.say(talk, "帮我排盘", use("chart"), calling("collect_birth_info", id="form-4"), tools=[FORM])
-    # The next client has no form: the tool acts by itself.
-    turn = world.say(talk, "1990-05-15", calling("collect_birth_info", id="form-5", date="1990-05-15"), WELL)
-    assert turn.last["outcome"] == {"type": "success"}
-    assert world.ask("GET", PROFILE).json["profile"] == BORN
+def answered(talk: Talk, asked: Turn, call: str, content: str) -> dict[str, Json]:
+    """Return the run that brings a client's answer."""
+    answer: Json = {"id": new_id(), "role": "tool", "toolCallId": call, "content": content}
+    return {**a_run(talk, "", tools=[FORM]), "messages": [*rows(asked.body["messages"]), answer]}

@@ -36,7 +36,8 @@ from recto.tools.registry import Registry
 from recto.worker.context.prompt_context import offered, prompt_context, sampled
 from recto.worker.loop import work
 from recto.worker.runtime import Point, Runtime
-from tests.end_to_end.skilled import calling, use, write_guide
+from tests.end_to_end.files import calling
+from tests.end_to_end.skilled import use, write_guide
 from tests.stored_runs import OWNER, WHO, now
 from tests.worker.plays import a_runtime
 
