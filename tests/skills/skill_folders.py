@@ -77,33 +77,13 @@ def broken(folder: Path, loaded: LoadedSkills, name: str = "it") -> list[str]:
 
 # Random folders
 
-PIECES = (
-    *YAML_PIECES,
-    *(
-        "\n  ",
-        "中文",
-        "😀",
-        "true",
-        "3",
-        "[]",
-        "{a: b}",
-        "[a, [b, {c: null}]]",
-        "skill_data.it",
-        "birth_info",
-        "core",
-        "# A\n",
-    ),
-)
+VALUES = ("true", "3", "[]", "{a: b}", "[a, [b, {c: null}]]", "skill_data.it", "birth_info", "core")
+PIECES = (*YAML_PIECES, *VALUES, "\n  ", "# A\n")
 NAMES = (*OWN, "name", "description", "license", "metadata", "allowed-tools", "version", "model")
 SOP_NAMES = ("steps", "rules", "tool_rules", "- id", "  title", "  text", "  when", "missing", "has", "equals", "not")
 CASE_NAMES = ("id", "name", "tags", "rule_ids", "more")
-WHEN = (
-    "{missing: tier}",
-    "{has: [a, tier]}",
-    "{not: {any: [{equals: {tier: x}}]}}",
-    "{differs: [tier, scenario]}",
-    "{}",
-)
+MANY_CONDITIONS = "{not: {any: [{equals: {tier: x}}]}}"
+WHEN = ("{missing: tier}", "{has: [a, tier]}", MANY_CONDITIONS, "{differs: [tier, scenario]}", "{}")
 SOP = "steps:\n- id: a\n  title: A\n  when: {when}\n  text: Do.\n- id: b\n  text: Do.\nrules: [r]\ntool_rules: t\n"
 PLACES = ("SKILL.md", "SKILL.en.md", "sop.yaml", "sop.en.yaml", "cases/a.md", "cases/a.en.md", "cases/b.md", "x/y.txt")
 

@@ -14,7 +14,7 @@ from recto.skills.cases import TaggedCase, index_cases
 from recto.skills.expert import ExpertInput, default_sop, expert, features, missing_for
 from recto.skills.known import KnownData
 from recto.skills.skill import BundledFile, Scenario, Skill
-from recto.skills.sop import Equals, Sop, SopStep, next_sop_step
+from recto.skills.sop import Equals, Sop, SopStep
 from tests.page.counters import WordCounter
 
 BIRTH: Json = {"date": "1990-05-15", "place": "北京"}
@@ -170,18 +170,11 @@ def test_S9_rules_of_the_procedure_come_before_those_of_the_agent():
     assert made.prompt.rules.startswith("- Theirs.\n\n- Ours.\n\n- You are in the skill plain")
 
 
-@pytest.mark.parametrize(("locale", "more"), [("zh", "- 另有 1 个文件"), ("en", "- and 1 more")])
-def test_S5_bundled_files_are_listed_up_to_a_number(locale: str, more: str):
-    files = tuple(BundledFile(path=f"{number:02}.md", size=1) for number in range(41))
-    lines = expert(replace(PLAIN, files=files), NOTHING, ExpertInput(locale=locale)).prompt.rules.split("\n")
-    assert lines[-2:] == ["- 39.md", more]
-    lines = expert(replace(PLAIN, files=files[:40]), NOTHING, ExpertInput(locale=locale)).prompt.rules.split("\n")
-    assert lines[-1] == "- 39.md"
-
-
-def test_S5_what_a_skills_folder_calls_its_files_adds_no_line():
-    files = (BundledFile(path="a\n## SOP.md", size=1),)
-    assert expert(replace(PLAIN, files=files), NOTHING, EN).prompt.rules.endswith("\n- a ## SOP.md")
+def test_S5_bundled_files_are_listed_up_to_a_number_each_in_a_line():
+    files = tuple(BundledFile(path=f"{number:02}\n.md", size=1) for number in range(41))
+    lines = expert(replace(PLAIN, files=files), NOTHING, ExpertInput(locale="zh")).prompt.rules.split("\n")
+    assert lines[-2:] == ["- 39 .md", "- 另有 1 个文件"]
+    assert expert(replace(PLAIN, files=files[:40]), NOTHING, EN).prompt.rules.endswith("\n- 39 .md")
 
 
 # The procedure
@@ -204,16 +197,13 @@ def test_S7_without_sop_yaml_birth_info_is_collected_then_the_chart_computed_the
         (replace(BAZI, requires_compute=False), ["collect", "ready"]),
         (replace(BAZI, requires_birth_info=False), ["compute", "ready"]),
         (BAZI, ["collect", "compute", "ready"]),
+        (PLAIN, []),
     ],
 )
 def test_S7_the_default_procedure_has_the_steps_the_skill_requires(skill: Skill, ids: list[str]):
     sop = default_sop(skill, "zh")
-    assert sop is not None
-    assert [step.id for step in sop.steps] == ids
-
-
-def test_S7_a_skill_that_requires_nothing_has_no_procedure():
-    assert default_sop(PLAIN, "zh") is None
+    assert [step.id for step in (sop.steps if sop else ())] == ids
+    assert (sop is None) == (not ids)
 
 
 @pytest.mark.parametrize(
@@ -226,21 +216,10 @@ def test_S7_a_skill_that_requires_nothing_has_no_procedure():
             "在得到出生信息之前，不要计算、不要解读，也不要猜测。",
         ),
         (
-            "zh",
-            BORN,
-            "还没有计算结果，或者出生信息已经变了。调用 compute_bazi 计算。以工具的结果为准，不要自己推算或编造。",
-        ),
-        (
             "en",
             BORN,
             "Nothing has been computed yet, or the birth information has changed since. Compute it with compute_bazi. "
             "Go by the tool's result alone; never work it out or make it up yourself.",
-        ),
-        (
-            "en",
-            CHARTED,
-            'All that is needed is there, under "User data". Answer the user\'s question by it; '
-            "related cases show how. Do not collect or compute again, and make up nothing that the data does not say.",
         ),
     ],
 )
@@ -253,10 +232,8 @@ def test_S7_a_step_of_the_default_procedure_names_the_tool_to_call(locale: str, 
 @pytest.mark.parametrize(
     ("locale", "known", "words"),
     [
-        ("zh", NOTHING, "请用户告诉你出生日期、时间、地点和性别。"),
         ("en", NOTHING, "Ask the user for date, time and place of birth, and for their gender."),
         ("zh", BORN, "用本技能提供的计算工具计算；没有这样的工具时，如实告诉用户。"),
-        ("en", BORN, "Use the tool of this skill that computes it; where there is none, tell the user so."),
     ],
 )
 def test_S7_without_a_tool_the_step_says_what_else_to_do(locale: str, known: KnownData, words: str):
@@ -279,12 +256,9 @@ def test_S7_without_a_scenario_conditions_see_the_default_one():
     assert expert(skill, KnownData(scenario="career"), EN).step is None
 
 
-def test_S7_a_scenario_is_told_in_one_line():
+def test_S7_a_scenario_of_the_skill_is_told_in_one_line():
     skill = replace(BAZI, scenarios=(Scenario(name="basic", description="The\nbasics\n"),))
     assert expert(skill, NOTHING, EN).prompt.sop.startswith("Scenario: basic (The basics)\n\nWork through")
-
-
-def test_S7_a_scenario_the_skill_does_not_have_is_not_told():
     assert "gone" not in expert(BAZI, KnownData(scenario="gone"), EN).prompt.sop
 
 
@@ -321,6 +295,8 @@ def test_S8_features_are_what_is_known_in_single_values_each_once():
         scenario="basic",
     )
     assert features(known) == ("1990-05-15", "北京", "1990", "w" * 64, "愚者")
+    # What a chart was made of is none.
+    assert features(CHARTED) == ("1990-05-15", "北京", "庚", "身强", "正官")
 
 
 # The data
@@ -343,25 +319,18 @@ def test_S6_only_declared_fields_are_told_and_of_a_path_only_what_stands_there()
 
 
 @pytest.mark.parametrize(
-    ("locale", "titles"),
+    ("kind", "locale", "titles"),
     [
-        ("zh", ["出生信息", "生活背景", "已了解的事实", "pets", "命盘数据"]),
-        ("en", ["Birth information", "Life context", "Known facts", "pets", "Bazi chart"]),
+        ("bazi", "zh", ["出生信息", "生活背景", "已了解的事实", "pets", "命盘数据"]),
+        ("bazi", "en", ["Birth information", "Life context", "Known facts", "pets", "Bazi chart"]),
+        ("zodiac", "zh", ["出生信息", "生活背景", "已了解的事实", "pets", "星盘数据"]),
+        ("x", "en", ["Birth information", "Life context", "Known facts", "pets", "Skill data"]),
     ],
 )
-def test_S9_data_has_titles_in_the_language_of_the_agent(locale: str, titles: list[str]):
-    skill = replace(BAZI, fields=("birth_info", "life_context", "extracted", "pets"))
+def test_S9_data_has_titles_in_the_language_of_the_agent(kind: str, locale: str, titles: list[str]):
+    skill = replace(BAZI, fields=("birth_info", "life_context", "extracted", "pets"), compute_type=kind)
     known = KnownData(profile=dict.fromkeys(skill.fields, "x"), skill_data={"bazi": CHART})
     assert [datum.title for datum in expert(skill, known, ExpertInput(locale=locale)).prompt.data] == titles
-
-
-@pytest.mark.parametrize(
-    ("kind", "locale", "title"),
-    [("zodiac", "zh", "星盘数据"), ("zodiac", "en", "Birth chart"), ("", "zh", "技能数据"), ("x", "en", "Skill data")],
-)
-def test_S9_a_skills_own_data_goes_by_what_it_computes(kind: str, locale: str, title: str):
-    made = expert(replace(BAZI, compute_type=kind), CHARTED, ExpertInput(locale=locale))
-    assert made.prompt.data[-1].title == title
 
 
 def test_S9_the_agents_profile_gives_its_own_titles():
@@ -373,15 +342,12 @@ def test_S9_the_agents_profile_gives_its_own_titles():
     assert made.prompt.data[0].title == "Work"
 
 
-def test_S9_a_field_within_another_declared_one_is_told_once():
-    skill = replace(PLAIN, fields=("life_context.career", "life_context"))
-    made = expert(skill, KnownData(profile={"life_context": {"career": "x"}}), EN)
+def test_S9_a_field_within_another_is_told_once_and_hints_for_clients_never():
+    skill = replace(PLAIN, fields=("life_context.career", "life_context", "life_context.ui_hints"))
+    made = expert(skill, KnownData(profile={"life_context": {"career": "x", "ui_hints": {"a": "b"}}}), EN)
     assert made.prompt.data == (Datum(title="Life context", text="- career: x"),)
-
-
-def test_S9_hints_for_clients_are_not_told_even_where_they_are_declared():
-    skill = replace(PLAIN, fields=("life_context.ui_hints",))
-    assert expert(skill, KnownData(profile={"life_context": {"ui_hints": {"a": "b"}}}), EN).prompt.data == ()
+    alone = replace(PLAIN, fields=("life_context.ui_hints",))
+    assert expert(alone, KnownData(profile={"life_context": {"ui_hints": {"a": "b"}}}), EN).prompt.data == ()
 
 
 def test_S9_what_a_user_wrote_cannot_open_a_section():
@@ -417,20 +383,6 @@ def test_S1_under_any_budget_identity_and_sop_stay_and_cases_go_before_data(budg
     assert "data" not in kinds or kinds.count("case") == len(prompt.cases)
 
 
-def test_S9_equal_facts_make_equal_experts():
-    sop = default_sop(BAZI, "en")
-    assert expert(BAZI, CHARTED, EN) == expert(BAZI, CHARTED, EN)
-    assert sop is not None
-    assert next_sop_step(sop, CHARTED) == expert(BAZI, CHARTED, EN).step
-
-
 def test_S6_what_was_made_of_a_birth_that_is_not_known_any_more_is_not_shown_and_finds_no_case():
     forgotten = expert(BAZI, KnownData(skill_data={"bazi": CHART}), ExpertInput())
-    assert (forgotten.prompt.data, forgotten.cases) == ((), ())
-    assert forgotten.step is not None
-    assert forgotten.step.id == "collect"
-
-
-def test_S8_what_a_chart_was_made_of_is_no_feature():
-    assert "no tag" not in features(CHARTED)
-    assert {"身强", "正官", "庚"} <= set(features(CHARTED))
+    assert (forgotten.prompt.data, forgotten.cases, forgotten.step and forgotten.step.id) == ((), (), "collect")

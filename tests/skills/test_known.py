@@ -58,11 +58,8 @@ VALUES = st.recursive(
         ("birth_info.hours", 0),
         ("skill_data.bazi.pillars", ["庚午", "辛巳"]),
         ("tier", "pro"),
-        ("scenario", "career"),
         ("birth_info.time", None),
-        ("birth_info.date.year", None),
         ("extracted", None),
-        ("life_context", None),
         ("skill_data.zodiac", None),
         ("", None),
     ],
@@ -71,14 +68,10 @@ def test_S6_what_stands_at_a_path_is_known_unless_it_is_empty(path: str, value: 
     assert KNOWN.at(path) == value
 
 
-@pytest.mark.parametrize("value", ["", [], {}, (), None])
-def test_S7_what_is_empty_says_nothing(value: Json):
-    assert is_empty(value)
-
-
-@pytest.mark.parametrize("value", [0, 0.0, False, " ", [None], {"a": None}])
-def test_S7_zero_and_false_say_something(value: Json):
-    assert not is_empty(value)
+def test_S7_what_is_empty_says_nothing_and_zero_and_false_something():
+    empty: list[Json] = ["", [], {}, (), None]
+    something: list[Json] = [0, 0.0, False, " ", [None], {"a": None}]
+    assert [value for value in (*empty, *something) if not is_empty(value)] == something
 
 
 def test_S9_a_value_is_told_in_lines_without_what_is_empty_or_for_clients_only():
@@ -89,15 +82,11 @@ def test_S9_a_value_is_told_in_lines_without_what_is_empty_or_for_clients_only()
     ("value", "text"),
     [
         ("a word", "- a word"),
-        (7, "- 7"),
         (False, "- false"),
         (["likes tea", "sleeps late"], "- likes tea\n- sleeps late"),
         ({"goals": ["g" * 70, "h" * 70]}, f"- goals:\n  - {'g' * 70}\n  - {'h' * 70}"),
-        ({"a": {"b": {}}}, ""),
-        ({"ui_hints": {"a": 1}}, ""),
         ({"ui_hints\n": {"a": 1}}, ""),
         (None, ""),
-        ("\n\t", ""),
     ],
 )
 def test_S9_a_value_of_any_kind_has_its_lines(value: Json, text: str):

