@@ -17,7 +17,7 @@ from recto.conversation.json import Json, load, load_object
 from recto.conversation.log import Entry, RolledBack
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage
 from recto.store.ports import Lease, RunChange, RunEnding
-from tests.api.local_api import Answer, LocalApi, assert_problem, local_api
+from tests.api.local_api import NOW, Answer, LocalApi, assert_problem, local_api
 from tests.store.suite.samples import NODE, admit, at, lease_of, said
 
 ONE, TWO, OTHER = (f"{number}50e8400-e29b-41d4-a716-44665544000a" for number in (1, 2, 3))
@@ -98,42 +98,28 @@ async def test_P17_a_list_goes_on_with_its_cursor(api: LocalApi):
     second = await api.ask("GET", f"{THREADS}?limit=1&cursor={first.json['next']}")
     assert [ids(first), ids(second), second.json["next"]] == [[TWO], [ONE], None]
     assert ids(await api.ask("GET", f"{THREADS}?search=ABOUT%201")) == [ONE]
+    for query in ("cursor=xyz", "limit=101", "search=%00"):
+        assert_problem(await api.ask("GET", f"{THREADS}?{query}"), 422, query.partition("=")[0])
 
 
 def ids(page: Answer) -> list[Json]:
     return [thread["id"] for thread in page.rows("threads")]
 
 
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        *[("cursor=xyz", "cursor"), ("limit=0", "limit"), ("limit=101", "limit"), ("limit=x", "limit")],
-        *[("search=%00", "search"), (f"search={'x' * 201}", "search")],
-    ],
-)
-async def test_P17_a_list_that_is_asked_for_wrongly_is_refused(api: LocalApi, query: str, field: str):
-    assert_problem(await api.ask("GET", f"{THREADS}?{query}"), 422, field)
-
-
-@pytest.mark.parametrize("title", ["Mine", "  四柱\u3000八字 ", "x" * 200])
-async def test_P17_a_thread_is_renamed(api: LocalApi, title: str):
+async def test_P17_a_thread_is_renamed(api: LocalApi):
     await talk(api, said("m1", "First"))
-    answer = await api.ask("PATCH", f"{THREADS}/{ONE}", {"title": title})
-    assert (answer.status, answer.json["title"]) == (200, title.strip())
+    answer = await api.ask("PATCH", f"{THREADS}/{ONE}", {"title": "  四柱\u3000八字 "})
+    assert (answer.status, answer.json["title"]) == (200, "四柱\u3000八字")
     agreed = await api.ask("PATCH", f"{THREADS}/{ONE}", {"agreed": ["send", "edit", "send"]})
-    assert (agreed.json["agreed"], agreed.json["title"]) == (["send", "edit"], title.strip())
-    assert (await api.ask("GET", f"{THREADS}/{ONE}")).json["title"] == title.strip()
+    assert (agreed.json["agreed"], agreed.json["title"]) == (["send", "edit"], "四柱\u3000八字")
+    assert (await api.ask("GET", f"{THREADS}/{ONE}")).json["title"] == "四柱\u3000八字"
 
 
-WRONG_TITLES: list[object] = [*(f"a{one}b" for one in "\n\x00\u2028\x9f"), "x" * 201, "", " \n", 7, None]
-WRONG_NAMES: list[object] = [None, "send", [7], ["a\x00"], ["x"] * 201, {}]
+WRONG_NAMES: list[object] = [None, "send", [7], ["a\x00"], ["x"] * 201]
 WRONG_CHANGES: list[tuple[object, str]] = [
-    *(({"title": title}, "title") for title in WRONG_TITLES),
+    *(({"title": title}, "title") for title in ("a\nb", "", 7, None)),
     *(({"agreed": names, "title": "x"}, "agreed") for names in WRONG_NAMES),
-    ({}, ""),
-    ([], ""),
-    (b"{", ""),
-    (b"7", ""),
+    *((body, "") for body in ({}, [], b"{")),
 ]
 
 
@@ -155,8 +141,9 @@ async def test_P17_a_deleted_thread_is_gone_and_its_runs_are_stopped(api: LocalA
     await heard.aclose()
     assert answer.json == {"id": ONE, "stopped": [lease.run]}
     assert api.cancelled == [lease.run]
-    problem = [(event.number, load(event.body)) for event in ending]
-    assert problem == [(2, {"type": "RUN_FINISHED", "threadId": ONE, "runId": "r1", "outcome": {"type": "cancelled"}})]
+    assert [(event.number, load(event.body)) for event in ending] == [
+        (2, {"type": "RUN_FINISHED", "threadId": ONE, "runId": "r1", "outcome": {"type": "cancelled"}})
+    ]
     assert_problem(await api.ask("GET", f"{THREADS}/{ONE}"), 404, f"There is no thread '{ONE}'.")
     assert (await api.ask("DELETE", f"{THREADS}/{ONE}")).status == 404
 
@@ -177,29 +164,21 @@ async def test_P17_a_fork_is_a_thread_of_its_own(api: LocalApi):
     answer = await api.ask("POST", f"{THREADS}/{ONE}/fork", {"before": "m3", "title": " Another way "})
     assert answer.status == 201
     made = str(answer.json["id"])
-    assert (made != ONE, answer.json["title"], answer.json["created"]) == (
-        True,
-        "Another way",
-        "2026-05-14T12:00:00.000Z",
-    )
+    assert made != ONE
+    assert (answer.json["title"], answer.json["created"]) == ("Another way", "2026-05-14T12:00:00.000Z")
     assert [entry.id for entry in await api.store.log_after(made)] == ["m1", "m2"]
     assert (await api.ask("POST", f"{THREADS}/{ONE}/fork")).json["title"] == "One"
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        ({"before": "unknown"}, 404),
-        ({"before": "m2"}, 404),
-        ({"before": "\0"}, 404),
-        ({"before": 7}, 422),
-        ({"title": ""}, 422),
-        (b"[]", 422),
-    ],
-)
-async def test_P17_a_fork_where_none_can_be_is_refused(api: LocalApi, body: object, status: int):
+async def test_P17_a_fork_where_none_can_be_is_refused(api: LocalApi):
     await talk(api, said("m1"), said("m2"), RolledBack(id="b", to="m2"))
-    assert (await api.ask("POST", f"{THREADS}/{ONE}/fork", body)).status == status
+    refused: dict[int, list[object]] = {
+        404: [{"before": "m2"}, {"before": "\0"}],
+        422: [{"before": 7}, {"title": ""}, b"[]"],
+    }
+    for status, bodies in refused.items():
+        found = [(await api.ask("POST", f"{THREADS}/{ONE}/fork", body)).status for body in bodies]
+        assert found == [status] * len(bodies)
     assert ids(await api.ask("GET", THREADS)) == [ONE]
 
 
@@ -208,20 +187,22 @@ async def test_P8_runs_are_told_newest_first_with_the_active_one_marked(api: Loc
     lease = await begin(api, "r2")
     waiting = await admit(api.store, "r3", ONE)
     page = await api.ask("GET", f"{THREADS}/{ONE}/runs?limit=2")
-    assert runs_of(page) == [(waiting.id, "queued", False), (lease.run, "running", True)]
+    found = [(run["taskId"], run["status"], run["active"]) for run in page.rows("runs")]
+    assert found == [(waiting.id, "queued", False), (lease.run, "running", True)]
     rest = await api.ask("GET", f"{THREADS}/{ONE}/runs?cursor={page.json['next']}")
-    assert [row[1:] for row in runs_of(rest)] == [("finished", False)]
+    assert [run["status"] for run in rest.rows("runs")] == ["finished"]
     assert_problem(await api.ask("GET", f"{THREADS}/{ONE}/runs?cursor=x"), 422, "cursor")
 
 
-def runs_of(page: Answer) -> list[tuple[Json, Json, Json]]:
-    return [(run["taskId"], run["status"], run["active"]) for run in page.rows("runs")]
+async def test_P5_each_user_is_told_who_they_are(api: LocalApi):
+    api.app.state.backend = replace(api.backend, operators=frozenset({"bob"}))
+    await api.store.set_tier("bob", "pro", NOW)
+    ann, bob = [(await api.ask("GET", "/api/v1/agent/me", user=name)).json for name in ("ann", "bob")]
+    assert ann == {"user": "ann", "operator": False, "tier": "free"}
+    assert bob == {"user": "bob", "operator": True, "tier": "pro"}
 
 
-# A user's own data
-
-
-async def test_a_user_takes_all_of_it_away_as_lines(api: LocalApi):
+async def test_P17_a_user_takes_all_of_it_away_as_lines(api: LocalApi):
     await talk(api, said("m1", "四"))
     await admit(api.store, "other", OTHER, owner="bob")
     answer = await api.ask("GET", "/api/v1/agent/me/export")
@@ -231,21 +212,15 @@ async def test_a_user_takes_all_of_it_away_as_lines(api: LocalApi):
     assert OTHER.encode() not in answer.body
 
 
-async def test_a_user_is_deleted_only_when_they_mean_it(api: LocalApi):
+async def test_P17_a_user_is_deleted_only_when_they_mean_it(api: LocalApi):
     lease = await begin(api, "r1")
     await admit(api.store, "other", OTHER, owner="bob")
     for query in ("", "?confirm=", "?confirm=bob"):
         assert_problem(await api.ask("DELETE", f"/api/v1/agent/me{query}"), 422, "must be your user name, 'ann'")
     assert ids(await api.ask("GET", THREADS)) == [ONE]
     answer = await api.ask("DELETE", "/api/v1/agent/me?confirm=ann")
-    assert answer.json == {
-        "threads": 1,
-        "profiles": 0,
-        "days": 0,
-        "attachments": 0,
-        "datasets": 0,
-        "stopped": [lease.run],
-    }
+    counts = {"threads": 1, "profiles": 0, "days": 0, "attachments": 0, "datasets": 0}
+    assert answer.json == {**counts, "stopped": [lease.run]}
     assert api.cancelled == [lease.run]
     assert ids(await api.ask("GET", THREADS)) == []
     assert ids(await api.ask("GET", THREADS, user="bob")) == [OTHER]

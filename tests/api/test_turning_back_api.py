@@ -15,7 +15,6 @@ from tests.api.forms import FORM, file, form_of
 from tests.flow.in_process import STREAM, InProcess, in_process, messages_of
 
 THREADS = "/api/v1/agent/threads"
-AG_UI = "/api/v1/agent/ag-ui"
 TOOLS = '''
 from recto import tool
 
@@ -55,36 +54,13 @@ async def test_R12_a_rollback_answers_with_the_words_to_edit_and_they_are_gone_f
     await say(server, thread, "Two", "m2")
     before = await ids(server, thread)
     reply = await post(server, thread, "rollback", {"messageId": "m2"})
-    assert (reply.status, reply.json) == (
-        200,
-        {
-            "threadId": thread,
-            "messageId": "m2",
-            "content": "Two",
-            "files": [],
-            "changedFiles": None,
-            "canUndo": True,
-            "skill": None,
-            "scenario": None,
-        },
-    )
+    told = {"threadId": thread, "messageId": "m2", "content": "Two", "files": [], "canUndo": True}
+    assert (reply.status, reply.json) == (200, {**told, "changedFiles": None, "skill": None, "scenario": None})
     assert await ids(server, thread) == before[:2]
     assert (await server.send("GET", f"{THREADS}/{thread}")).json["canUndo"] is True
     await say(server, thread, "Two, but better", "m3")
     page = [str(message["content"]) for message in messages_of(server.pages[-1])]
     assert [words.splitlines()[-1] for words in page[1:]] == ["One", "Well.", "Two, but better"]
-
-
-async def test_P3_the_newest_message_under_a_clients_own_id_is_rolled_back_to(server: InProcess):
-    thread = new_id()
-    await say(server, thread, "One", "msg-001")
-    await post(server, thread, "rollback", {"messageId": "msg-001"})
-    await say(server, thread, "One again", "msg-001")
-    await say(server, thread, "Two", "msg-001")
-    for words in ("Two", "One again"):
-        reply = await post(server, thread, "rollback", {"messageId": "msg-001"})
-        assert (reply.json["content"], reply.json["messageId"] != "msg-001") == (words, True)
-    assert (await post(server, thread, "rollback", {"messageId": "msg-001"})).status == 404
 
 
 async def test_R12_files_come_back_with_urls_that_are_good(server: InProcess):
@@ -119,44 +95,21 @@ async def test_R12_interrupts_of_what_is_hidden_wait_no_more(server: InProcess):
     assert b"sent hi" in reply.body
 
 
-async def test_P15_what_a_client_left_out_of_its_list_comes_back_by_undo(server: InProcess):
+REFUSED: list[tuple[str, Json, int, str]] = [
+    ("rollback", {"messageId": "\0"}, 404, "There is no user message '\\x00'."),
+    ("rollback", {"messageId": ""}, 422, "messageId: is missing; it is the id of the user message to roll back to"),
+    ("rollback", {"messageId": 7}, 422, "body.messageId: must be a string, is a number"),
+    ("rollback", [], 422, "body: must be a JSON object"),
+    ("undo", None, 409, "There is no rollback to take back in this thread."),
+]
+
+
+async def test_P17_R12_a_rollback_to_no_message_in_view_and_an_undo_of_none_are_refused(server: InProcess):
     thread = new_id()
     await say(server, thread, "One", "m1")
-    await say(server, thread, "Two", "m2")
-    before = await ids(server, thread)
-    listed: Json = [{"id": "m1", "role": "user", "content": "One"}, {"id": "m9", "role": "user", "content": "Else"}]
-    await server.send("POST", AG_UI, {"threadId": thread, "runId": "r9", "messages": listed}, headers=STREAM)
-    assert (await ids(server, thread))[:2] == ["m1", "m9"]
-    undone = (await post(server, thread, "undo")).json
-    assert (undone["messageIds"], undone["canUndo"]) == (before[1:], False)
-    assert await ids(server, thread) == before
-
-
-@pytest.mark.parametrize(
-    ("body", "status", "detail"),
-    [
-        ({"messageId": "nobody"}, 404, "There is no user message 'nobody'."),
-        ({"messageId": "\0"}, 404, "There is no user message '\\x00'."),
-        ({}, 422, "messageId: is missing; it is the id of the user message to roll back to"),
-        ({"messageId": ""}, 422, "messageId: is missing; it is the id of the user message to roll back to"),
-        ({"messageId": 7}, 422, "body.messageId: must be a string, is a number"),
-        ([], 422, "body: must be a JSON object"),
-    ],
-)
-async def test_P17_a_rollback_that_names_no_user_message_in_view_is_refused(
-    server: InProcess, body: Json, status: int, detail: str
-):
-    thread = new_id()
-    await say(server, thread, "One", "m1")
-    reply = await post(server, thread, "rollback", body)
-    assert (reply.status, reply.json["detail"]) == (status, detail)
-
-
-async def test_R12_without_a_rollback_there_is_nothing_to_undo(server: InProcess):
-    thread = new_id()
-    await say(server, thread, "One", "m1")
-    reply = await post(server, thread, "undo")
-    assert (reply.status, reply.json["detail"]) == (409, "There is no rollback to take back in this thread.")
+    for what, body, status, detail in REFUSED:
+        reply = await post(server, thread, what, body)
+        assert (reply.status, reply.json["detail"]) == (status, detail)
     for what in ("rollback", "undo", "compact"):
         assert (await post(server, new_id(), what, {"messageId": "m1"})).status == 404
 
