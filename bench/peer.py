@@ -61,12 +61,12 @@ class Peer:
 
 def start_langchain(rows: Sequence[Row], *, keep: int) -> Peer:
     """LangChain's ClearToolUsesEdit, which keeps the newest `keep` tool results."""
-    python = _environment("langchain")
+    python = environment_of("langchain")
     return Peer([str(python), str(HERE / "peers" / "langchain_edit.py")], {"messages": rows, "keep": keep})
 
 
-def _environment(name: str) -> Path:
-    """The Python of the peer's environment, made at first use and again when its lock file changes."""
+def environment_of(name: str) -> Path:
+    """Return the Python of the peer's environment, made at first use and again when its lock file changes."""
     folder, lock = HERE / ".envs" / name, HERE / "peers" / f"{name}.lock"
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     wanted, mark = hashlib.sha256(lock.read_bytes()).hexdigest(), folder / MARK
@@ -74,9 +74,13 @@ def _environment(name: str) -> Path:
         return python
     print(f"Installing {name} into an environment of its own (once) ...", flush=True)
     shutil.rmtree(folder, ignore_errors=True)
-    _quietly(name, sys.executable, "-m", "venv", str(folder))
-    pip = (str(python), "-m", "pip", "--disable-pip-version-check", "--no-input", "--retries", "1")
-    _quietly(name, *pip, "install", "--require-hashes", "-r", str(lock))
+    _quietly(name, sys.executable, "-m", "venv", "--without-pip", str(folder))
+    locked = ("--require-hashes", "-r", str(lock))
+    uv = [sys.executable, "-m", "uv", "pip", "install", "--system-certs", "--python", str(python), *locked]
+    # uv takes seconds. It does not read pip's configuration, so pip tries where uv finds no registry.
+    if subprocess.run(uv, capture_output=True, check=False).returncode != 0:
+        pip = (sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "--no-input")
+        _quietly(name, *pip, "install", "--retries", "1", *locked)
     mark.write_text(wanted, encoding="utf-8")
     return python
 

@@ -13,7 +13,7 @@ from tests.api.relaying_server import ALICE, JSON, OLD, relaying_server, whole_c
 from tests.house import ROOT
 
 sys.path.insert(0, str(ROOT / "bench"))
-from bench.peer import _environment as environment_of  # pyright: ignore[reportPrivateUsage] - a peer is installed one way
+from bench.peer import environment_of
 
 STEPS, LINES = 40, 400
 TASK = "Write the word done into made.txt."
