@@ -1,35 +1,30 @@
 """Attachments on SQLite against a model, in pieces, by their indexes; and what meets on PostgreSQL, one by one."""
 
 import asyncio
-import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Connection, create_engine, select, text
+from sqlalchemy import Connection, select, text
 from sqlalchemy.ext.asyncio import create_async_engine
-from sqlalchemy.pool import StaticPool
 
 from recto.conversation.attachment import Attachment
 from recto.errors import FileRefused, NotFound, Refused
 from recto.store.database.database import lock_files
-from recto.store.database.opening import migrate
-from recto.store.database.sqlite import SqliteDatabase
-from recto.store.files import attachments, file_refs
+from recto.store.files import attachments
 from recto.store.files.attachments import AttachmentCursor
 from recto.store.runs.run_queue import admit
-from recto.store.schema import BLOBS, FILE_TOTALS, METADATA, micros
+from recto.store.schema import BLOBS, FILE_TOTALS
 from recto.store.statement import AT_ONCE
 from recto.store.store import Store, open_store
 from recto.store.threads.forks import ForkOptions, fork
 from tests.store.suite.attachments import NO_LIMIT, SIZE, add, attachment, is_there, with_files
-from tests.store.suite.samples import START, admission, at, has_run
+from tests.store.suite.samples import admission, at, has_run
+from tests.store.tables import tables
 from tests.waiting import settle
 
 PATIENCE = 20
@@ -116,57 +111,12 @@ def delete_from_both(connection: Connection, model: Model, owner: str, place: in
     assert list(attachments.delete_one(connection, owner, mine[place].id)) == model.remove([mine[place]])
 
 
-@contextmanager
-def tables() -> Generator[Connection]:
-    """All tables, in memory."""
-    engine = create_engine("sqlite://", poolclass=StaticPool, isolation_level="AUTOCOMMIT")
-    with closing(engine.connect()) as connection:
-        connection.execute(text("PRAGMA foreign_keys=ON"))
-        METADATA.create_all(connection)
-        yield connection
-    engine.dispose()
-
-
 async def test_P9_all_of_a_user_with_many_files_go_in_pieces(tmp_path: Path):
     store = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
     many = 2 * AT_ONCE + 3
     await asyncio.gather(*[add(store, content=str(number)) for number in range(many)])
     assert len(set((await store.delete_user("ann")).blobs)) == many
     assert await store.attachment_bytes("ann") == 0
-    await store.close()
-
-
-def test_P9_what_is_asked_for_is_found_by_an_index_and_never_sorted():
-    with tables() as connection:
-        driver, asked = cast("sqlite3.Connection", connection.connection.driver_connection), list[str]()
-        driver.set_trace_callback(asked.append)
-        one, _other = [attachments.add(connection, attachment(content=content), 9 * SIZE) for content in "ab"]
-        attachments.list_of(connection, "ann", None, 9)
-        attachments.unused(connection, START, 9, AttachmentCursor(7, "x"))
-        attachments.used(connection, "ann")
-        assert attachments.delete_if_unused(connection, [one.id]) == (1, (one.blob,))
-        attachments.rename_blob(connection, one.blob, "new")
-        attachments.delete_some_of(connection, "ann")
-        file_refs.refs_of(connection, "thread-1")
-        driver.set_trace_callback(None)
-        plans = str([driver.execute(f"EXPLAIN QUERY PLAN {one}").fetchall() for one in asked])
-    assert "ix_attachments_owner_created_id" in plans
-    assert "ix_attachments_created_id (created>? AND created<?)" in plans
-    assert "SCAN" not in plans
-    assert "TEMP B-TREE" not in plans
-
-
-async def test_P9_a_search_for_unused_files_goes_on_behind_the_last_it_found(tmp_path: Path):
-    database = SqliteDatabase(tmp_path / "recto.db")
-    await database.write(migrate)
-    store = Store(database)
-    # Two of the same time, so that only their ids tell them apart.
-    made = [await add(store, content=str(number), created=at(number // 2)) for number in range(4)]
-    places = [AttachmentCursor(micros(one.created), one.id) for one in made]
-    assert await database.read(partial(attachments.unused, before=at(9), limit=9, after=places[0])) == tuple(places[1:])
-    found = await attachments.delete_unused(database, at(9), 1, places[1])
-    assert found == (1, (made[2].blob,), places[2])
-    assert await attachments.delete_unused(database, at(9), 2, places[2]) == (1, (made[3].blob,), AttachmentCursor())
     await store.close()
 
 

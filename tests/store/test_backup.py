@@ -52,13 +52,9 @@ async def test_C1_nothing_is_overwritten(store: Store, tmp_path: Path):
     assert target.read_text(encoding="utf-8") == "precious"
 
 
-async def test_C1_a_folder_that_is_not_there_is_told_and_leaves_nothing(store: Store, tmp_path: Path):
-    with pytest.raises(StoreDown, match="could not be copied"):
-        backup_file(tmp_path / "recto.db", tmp_path / "nowhere" / "copy.db")
-    assert store.problem is None
-
-
-def test_C1_a_database_that_is_not_there_is_not_made(tmp_path: Path):
-    with pytest.raises(StoreDown, match="could not be copied"):
-        backup_file(tmp_path / "unknown.db", tmp_path / "copy.db")
-    assert list(tmp_path.iterdir()) == []
+async def test_C1_a_folder_or_a_database_that_is_not_there_is_told_and_leaves_nothing(store: Store, tmp_path: Path):
+    before = sorted(tmp_path.iterdir())
+    for source, target in (("recto.db", "nowhere/copy.db"), ("unknown.db", "copy.db")):
+        with pytest.raises(StoreDown, match="could not be copied"):
+            backup_file(tmp_path / source, tmp_path / target)
+    assert (store.problem, sorted(tmp_path.iterdir())) == (None, before)

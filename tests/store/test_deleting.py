@@ -208,16 +208,3 @@ async def test_what_is_to_be_cleaned_is_looked_for_behind_what_was(database: Dat
         found = await database.read(partial(find, before=LATER, limit=9, after=place))
         assert found == tuple(StaleRun(runs[n], f"thread-{n}", micros(at(1))) for n in (2, 3))
         assert not await database.read(partial(find, before=at(1), limit=9, after=CleaningCursor()))
-
-
-async def test_ended_runs_are_found_by_an_index_and_never_sorted(measured: Measured):
-    def plan(connection: Connection) -> str:
-        driver, asked = cast("sqlite3.Connection", connection.connection.driver_connection), list[str]()
-        driver.set_trace_callback(asked.append)
-        cleaning.runs_with_events(connection, before=LATER, limit=9, after=CleaningCursor())
-        driver.set_trace_callback(None)
-        return str(driver.execute(f"EXPLAIN QUERY PLAN {asked[0]}").fetchall())
-
-    found = await measured.read(plan)
-    assert "ix_runs_ended" in found
-    assert "B-TREE" not in found

@@ -48,29 +48,16 @@ def test_a_process_that_was_killed_holds_nothing(tmp_path: Path):
     folder.close()
 
 
-def test_a_folder_that_was_closed_can_be_opened_again(tmp_path: Path):
-    DataFolder(tmp_path).close()
-    again = DataFolder(tmp_path)
-    with pytest.raises(SettingsError):
-        DataFolder(tmp_path)
-    again.close()
-
-
-def test_a_server_tells_its_address_while_it_holds_the_folder(tmp_path: Path):
-    folder = DataFolder(tmp_path / "data")
+def test_a_server_tells_its_address_while_it_holds_the_folder_and_no_older_one_is_told(tmp_path: Path):
+    address = tmp_path / "address"
+    address.write_text("http://127.0.0.1:1", encoding="ascii")
+    folder = DataFolder(tmp_path)
+    assert address_in(tmp_path) is None
     folder.tell_address("http://127.0.0.1:8787")
-    address = tmp_path / "data" / "address"
     assert address.read_text(encoding="ascii") == "http://127.0.0.1:8787"
     assert stat.S_IMODE(address.stat().st_mode) == 0o600
     folder.close()
     assert not address.exists()
-
-
-def test_the_address_of_one_that_was_killed_is_gone_before_the_next_one_listens(tmp_path: Path):
-    (tmp_path / "address").write_text("http://127.0.0.1:8787", encoding="ascii")
-    folder = DataFolder(tmp_path)
-    assert address_in(tmp_path) is None
-    folder.close()
 
 
 def test_who_looks_whether_a_folder_is_held_keeps_nobody_from_it(tmp_path: Path):
@@ -89,24 +76,21 @@ def test_a_node_keeps_its_name_over_restarts_and_shares_it_with_nobody(tmp_path:
     for place in ("a", "a", "b"):
         folder = DataFolder(tmp_path / place)
         names += [folder.node(), folder.node()]
+        with pytest.raises(SettingsError):
+            DataFolder(tmp_path / place)
         folder.close()
     assert names[:4] == [names[0]] * 4
     assert names[4] != names[0]
     assert str(uuid.UUID(names[0])) == names[0]
 
 
-def test_git_sees_nothing_of_a_folder_that_was_made_in_a_project(tmp_path: Path):
+def test_git_sees_nothing_of_a_folder_that_was_made_in_a_project_and_all_of_one_that_was_there(tmp_path: Path):
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     folder = DataFolder(tmp_path / "recto-data")
-    folder.node()
-    (tmp_path / "recto-data" / "keys").mkdir()
-    (tmp_path / "recto-data" / "keys" / "signing").write_text("secret")
+    (tmp_path / "recto-data" / "secret").write_text("secret")
     status = subprocess.run(["git", "status", "--porcelain"], cwd=tmp_path, check=True, capture_output=True)
     folder.close()
     assert status.stdout == b""
-
-
-def test_a_folder_that_was_there_is_not_hidden_from_git(tmp_path: Path):
     DataFolder(tmp_path).close()
     assert not (tmp_path / ".gitignore").exists()
 

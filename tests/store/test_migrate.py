@@ -107,13 +107,6 @@ async def test_runs_from_before_they_had_numbers_keep_the_order_of_their_ids(dat
     assert [row["id"] for row in sorted(rows, key=itemgetter("number"))] == ["a", "b", "c", "seven", "0"]
 
 
-async def test_a_database_that_is_up_to_date_is_left_alone(database: Database):
-    await database.write(migrate)
-    rows = await database.write(fill_tables)
-    await database.write(migrate)
-    assert await database.read(all_rows) == rows
-
-
 async def test_a_newer_database_is_refused_and_untouched(database: Database):
     await database.write(migrate)
     await database.write(fill_tables)

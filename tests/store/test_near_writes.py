@@ -13,9 +13,8 @@ import pytest
 from sqlalchemy import Connection, text
 
 from recto.config.run_settings import SqliteSettings
-from recto.errors import Conflict
 from recto.store.database.sqlite import CHECKPOINT_BYTES, MOST_LOG_BYTES, PAGE_BYTES, SqliteDatabase
-from tests.store.test_sqlite import adding, commits, fail, numbers
+from tests.store.test_sqlite import adding, commits, numbers
 from tests.waiting import settle, wait_until
 
 SMALL = 100
@@ -41,17 +40,6 @@ async def test_small_writes_of_one_turn_of_the_loop_are_one_commit(tmp_path: Pat
         await asyncio.gather(*[database.write(adding(number), size=SMALL) for number in range(20)])
         assert commits(tmp_path) - before == 1
         assert await database.read(numbers) == [*range(20)]
-
-
-async def test_a_small_write_that_fails_fails_alone(tmp_path: Path):
-    async with a_database(tmp_path) as database:
-        works = [adding(1), adding(2, then=fail), adding(1), adding(3)]
-        found = await asyncio.gather(*[database.write(work, size=SMALL) for work in works], return_exceptions=True)
-        assert found[0] is None
-        assert isinstance(found[1], ZeroDivisionError)
-        assert isinstance(found[2], Conflict)
-        assert await database.read(numbers) == [1, 3]
-        assert database.problem is None
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection, create_engine
+from sqlalchemy import Connection
 
 from recto.conversation.input.take_input import pending_calls
 from recto.conversation.log import Compacted, Entry, RolledBack, SkillChanged, StateChanged, Undone, view
@@ -23,9 +23,10 @@ from recto.store.log.entries import MESSAGE_KINDS, encode_entry, kind_of_entry
 from recto.store.log.read_end import EndQuery, Uncounted, read_end
 from recto.store.log.read_log import log_after
 from recto.store.runs.record import ADD_ENTRY
-from recto.store.schema import FILE_REFS, METADATA, THREADS, micros
+from recto.store.schema import FILE_REFS, THREADS, micros
 from tests.page.entry_strategies import askers, entry_logs, others, spoken, texts, users
 from tests.page.talk import asks, result, says, user
+from tests.store.tables import tables
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 TARGETS = (Target(wire="openai", model="m"), Target(wire="anthropic", model="m"))
@@ -34,11 +35,8 @@ NUMBERS = count(1)
 
 @pytest.fixture(scope="module")
 def connection() -> Iterator[Connection]:
-    engine = create_engine("sqlite://")
-    with engine.connect() as opened:
-        METADATA.create_all(opened)
+    with tables() as opened:
         yield opened
-    engine.dispose()
 
 
 @st.composite
@@ -192,25 +190,22 @@ def test_R13_a_window_behind_a_summary_leaves_two_things_unread(connection: Conn
     assert [one.id for one in both if isinstance(one, Compacted)] == ["sum"]
 
 
-@pytest.mark.parametrize(
-    "log",
-    [
-        (*long_log(), RolledBack(id="back", to="u2"), *long_log(60)[200:], Undone(id="undone"), user("new")),
-        (asks("a", "late"), *long_log(), result("r", "late"), user("new")),
-        (says("s0"), says("s1")),
-        (*long_log(), UserMessage(id="new", parts=(File(kind="image", source=Url(url="https://x.test/a")),))),
-        (SystemMessage(id="told", text="Be kind."), *long_log()),
-    ],
-    ids=[
-        "a rollback reaches before it",
-        "a result reaches before it",
-        "no user spoke",
-        "a file has no id of its own",
-        "it is shown however old it is",
-    ],
-)
-def test_a_log_whose_end_needs_what_is_before_it_is_read_whole(connection: Connection, log: tuple[Entry, ...]):
-    assert end_of(connection, stored(connection, log), 3) is None
+WHOLE: dict[str, tuple[Entry, ...]] = {
+    "a rollback reaches before it": (
+        *(*long_log(), RolledBack(id="back", to="u2"), *long_log(60)[200:], Undone(id="undone"), user("new")),
+    ),
+    "a result reaches before it": (asks("a", "late"), *long_log(), result("r", "late"), user("new")),
+    "no user spoke": (says("s0"), says("s1")),
+    "a file has no id of its own": (
+        *(*long_log(), UserMessage(id="new", parts=(File(kind="image", source=Url(url="https://x.test/a")),))),
+    ),
+    "it is shown however old it is": (SystemMessage(id="told", text="Be kind."), *long_log()),
+}
+
+
+@pytest.mark.parametrize("case", WHOLE)
+def test_a_log_whose_end_needs_what_is_before_it_is_read_whole(connection: Connection, case: str):
+    assert end_of(connection, stored(connection, WHOLE[case]), 3) is None
 
 
 def test_F4_the_log_of_a_thread_with_files_is_read_whole(connection: Connection):

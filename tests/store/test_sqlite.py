@@ -7,8 +7,8 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import closing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,10 +17,10 @@ from sqlalchemy import Connection, text
 from recto.config.run_settings import SqliteSettings, Synchronous
 from recto.errors import Conflict, StoreBusy, StoreDown
 from recto.store.database.sqlite import SqliteDatabase
-from recto.store.ports import Lease
 from recto.store.store import Store, open_store
 from tests.store.suite import StoreSuite
-from tests.store.suite.samples import at, begin, events
+from tests.store.suite.samples import at, begin, events, events_of
+from tests.store.suite.threads import listed
 from tests.waiting import settle
 
 MEGABYTE = 1 << 20
@@ -62,8 +62,7 @@ class TestSqliteStore(StoreSuite):
 
 async def test_writes_that_wait_together_are_committed_together(tmp_path: Path):
     database = await numbers_in(tmp_path, SqliteSettings(group=50))
-    with Pause(database) as pause:
-        await pause.begun()
+    async with paused(database):
         waiting = [asyncio.create_task(database.write(adding(number))) for number in range(200)]
         await settle(1)
         before = commits(tmp_path)
@@ -75,8 +74,7 @@ async def test_writes_that_wait_together_are_committed_together(tmp_path: Path):
 
 async def test_a_write_that_fails_fails_alone_and_leaves_nothing(tmp_path: Path):
     database = await numbers_in(tmp_path)
-    with Pause(database) as pause:
-        await pause.begun()
+    async with paused(database):
         works = [adding(1), adding(2, then=fail), adding(1), adding(3)]
         waiting = [asyncio.create_task(database.write(work)) for work in works]
         await settle(1)
@@ -93,8 +91,7 @@ async def test_a_write_that_fails_fails_alone_and_leaves_nothing(tmp_path: Path)
 
 async def test_who_comes_when_the_queue_is_full_is_told_so(tmp_path: Path):
     database = await numbers_in(tmp_path, SqliteSettings(waiting=3))
-    with Pause(database) as pause:
-        await pause.begun()
+    async with paused(database):
         waiting = [asyncio.create_task(database.write(adding(number))) for number in range(3)]
         await settle(1)
         with pytest.raises(StoreBusy, match="3 writes"):
@@ -108,8 +105,7 @@ async def test_who_comes_when_the_queue_is_full_is_told_so(tmp_path: Path):
 
 async def test_a_write_whose_caller_has_gone_does_no_harm_to_the_others(tmp_path: Path):
     database = await numbers_in(tmp_path)
-    with Pause(database) as pause:
-        await pause.begun()
+    async with paused(database):
         gone = asyncio.create_task(database.write(adding(1)))
         stays = asyncio.create_task(database.write(adding(2)))
         await settle(1)
@@ -126,15 +122,16 @@ async def test_a_write_whose_caller_has_gone_does_no_harm_to_the_others(tmp_path
 
 async def test_closing_commits_what_waits(tmp_path: Path):
     database = await numbers_in(tmp_path, SqliteSettings(group=7, waiting=20))
-    with Pause(database) as pause:
-        await pause.begun()
+    async with paused(database):
         waiting = [asyncio.create_task(database.write(adding(number))) for number in range(20)]
         closes = asyncio.create_task(database.close())
         await settle()
     async with asyncio.timeout(PATIENCE):
         await closes
         await asyncio.gather(*waiting)
-    assert stored_numbers(tmp_path) == [*range(20)]
+    database = SqliteDatabase(tmp_path / "recto.db")
+    assert await database.read(numbers) == [*range(20)]
+    await database.close()
 
 
 async def test_a_closed_database_says_so(tmp_path: Path):
@@ -152,8 +149,7 @@ async def test_a_closed_database_says_so(tmp_path: Path):
 async def test_a_dead_writer_fails_everybody_and_turns_the_light_red(tmp_path: Path):
     database = await numbers_in(tmp_path, SqliteSettings(group=2))
     await database.write(adding(0))
-    with Pause(database) as pause:
-        await pause.begun()
+    async with paused(database):
         works = [adding(1), adding(2, then=exit_thread), adding(3), adding(4)]
         waiting = [asyncio.create_task(database.write(work)) for work in works]
         await settle(1)
@@ -222,28 +218,34 @@ def test_what_was_acknowledged_is_there_after_a_kill(tmp_path: Path):
     assert all(counted[run] >= number for run, number in acknowledged.items())
 
 
-@pytest.mark.parametrize("shortage", ["disk", "limit"])
-async def test_a_full_disk_fails_writes_keeps_what_is_there_and_passes(tmp_path: Path, shortage: str):
-    with Space(tmp_path / "disk", mount=shortage == "disk") as space:
-        store = await open_store(f"sqlite:///{space.folder / 'recto.db'}")
-        lease = await begin(store, "r1")
-        space.shrink()
+async def test_a_full_disk_fails_writes_keeps_what_is_there_and_passes(tmp_path: Path):
+    store = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
+    lease = await begin(store, "r1")
+    with files_of_at_most(MEGABYTE):
         with pytest.raises(StoreDown, match=r"disk is full|disk I/O error"):
-            await fill(store, lease)
+            for _ in range(100):
+                await store.record(lease, events(b"x" * 50_000), at(1))
         assert store.problem is not None
         with pytest.raises(StoreDown):
             await store.record(lease, events(b"y" * MEGABYTE), at(2))
-        kept = await stored_bodies(store, lease)
+        kept = [body for _, body in await events_of(store, lease.run)]
         assert kept == [b"x" * 50_000] * len(kept)
         assert kept
-        space.grow()
-        written = await store.record(lease, events(b"after"), at(3))
-        assert written.last_event == len(kept) + 1
-        assert store.problem is None
-        assert await stored_bodies(store, lease) == [*kept, b"after"]
-        await store.close()
-        with closing(sqlite3.connect(space.folder / "recto.db")) as driver:
-            assert driver.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    written = await store.record(lease, events(b"after"), at(3))
+    assert written.last_event == len(kept) + 1
+    assert store.problem is None
+    assert [body for _, body in await events_of(store, lease.run)] == [*kept, b"after"]
+    await store.close()
+    with closing(sqlite3.connect(tmp_path / "recto.db")) as driver:
+        assert driver.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+async def test_P17_titles_are_found_in_any_case_of_any_script(store: Store):
+    # SQLite itself knows only that of ASCII.
+    await begin(store, "r1")
+    await store.rename("ann", "thread-1", "Äpfel Straße ПРИВЕТ οδός")
+    for search in ("ÄPFEL", "äpfel", "Äpf", "STRASSE", "привет", "ΟΔΌΣ"):
+        assert await listed(store, search=search) == ["thread-1"]
 
 
 # What the tests above use, in that order
@@ -256,26 +258,22 @@ async def numbers_in(folder: Path, settings: SqliteSettings | None = None) -> Sq
     return database
 
 
-class Pause:
+@asynccontextmanager
+async def paused(database: SqliteDatabase) -> AsyncGenerator[None]:
     """Holds the writer in the middle of a write, so that others gather behind it, until the block ends."""
+    started, goes_on, loop = asyncio.Event(), threading.Event(), asyncio.get_running_loop()
 
-    def __init__(self, database: SqliteDatabase) -> None:
-        self._started, self._goes_on = asyncio.Event(), threading.Event()
-        self._loop = asyncio.get_running_loop()
-        self._task = asyncio.create_task(database.write(self._hold))
+    def hold(_connection: Connection) -> None:
+        loop.call_soon_threadsafe(started.set)
+        goes_on.wait(PATIENCE)
 
-    def _hold(self, _connection: Connection) -> None:
-        self._loop.call_soon_threadsafe(self._started.set)
-        self._goes_on.wait(PATIENCE)
-
-    async def begun(self) -> None:
-        await self._started.wait()
-
-    def __enter__(self) -> "Pause":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._goes_on.set()
+    holding = asyncio.create_task(database.write(hold))
+    await started.wait()
+    try:
+        yield
+    finally:
+        goes_on.set()
+    await holding
 
 
 def adding(number: int, then: Callable[[], None] = lambda: None) -> Callable[[Connection], None]:
@@ -298,11 +296,6 @@ def numbers(connection: Connection) -> list[int]:
     return [row[0] for row in connection.execute(text("SELECT n FROM numbers ORDER BY n"))]
 
 
-def stored_numbers(folder: Path) -> list[int]:
-    with closing(sqlite3.connect(folder / "recto.db")) as driver:
-        return [row[0] for row in driver.execute("SELECT n FROM numbers ORDER BY n")]
-
-
 def commits(folder: Path) -> int:
     """How many commits the write-ahead log holds: a frame that ends one says how large the database is then."""
     log = (folder / "recto.db-wal").read_bytes()
@@ -311,46 +304,12 @@ def commits(folder: Path) -> int:
     return sum(frame[8:16] == salts and frame[4:8] != bytes(4) for frame in frames)
 
 
-class Space:
-    """A folder on a small disk of its own; where none can be mounted, a limit on the size of files."""
-
-    def __init__(self, folder: Path, *, mount: bool) -> None:
-        folder.mkdir()
-        self.folder = folder
-        self._filler = folder / "filler"
-        self._is_mounted = mount and runs("mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder))
-        self._limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-
-    def shrink(self) -> None:
-        if self._is_mounted:
-            self._filler.write_bytes(bytes(2 * MEGABYTE))
-        else:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (MEGABYTE, self._limits[1]))
-
-    def grow(self) -> None:
-        self._filler.unlink(missing_ok=True)
-        resource.setrlimit(resource.RLIMIT_FSIZE, self._limits)
-
-    def __enter__(self) -> "Space":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.grow()
-        if self._is_mounted:
-            assert runs("umount", "--lazy", str(self.folder))
-
-
-def runs(*command: str) -> bool:
+@contextmanager
+def files_of_at_most(size: int) -> Generator[None]:
+    """No file grows further, as where the disk is full."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
     try:
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0
-    except OSError:
-        return False
-
-
-async def fill(store: Store, lease: Lease) -> None:
-    for _ in range(100):
-        await store.record(lease, events(b"x" * 50_000), at(1))
-
-
-async def stored_bodies(store: Store, lease: Lease) -> list[bytes]:
-    return [event.body for event in await store.events(lease.run, after=0, limit=1000)]
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)

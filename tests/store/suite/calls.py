@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import pytest
 
-from recto.errors import Conflict, NotFound
+from recto.errors import Conflict
 from recto.page.body import Segment
 from recto.store.ports import CallBegun, CallEnded, RunChange
 from recto.store.store import Store
@@ -17,16 +17,6 @@ from tests.store.suite.samples import PLENTY, at, begin
 class CallSuite:
     """Calls are kept."""
 
-    async def test_bodies_are_put_together_from_what_calls_have_in_common(self, store: Store):
-        lease = await begin(store, "r1")
-        pages = ["abc", "abcde", "abxy", "zyzy", "zyab", ""]
-        for number, (before, page) in enumerate(zip(["", *pages], pages, strict=False), start=1):
-            await store.record(lease, RunChange(call=call(number, page, shared=_shared(before, page))), at(number))
-        found = await store.calls(lease.run)
-        assert [one.body for one in found] == [body_of(page) for page in pages]
-        assert [one.number for one in found] == [1, 2, 3, 4, 5, 6]
-        assert (await store.find_run("ann", "r1")).calls == 6
-
     async def test_a_call_comes_back_with_all_that_was_said_of_it(self, store: Store):
         lease = await begin(store, "r1")
         await store.record(lease, RunChange(call=call(1, "ab", manifest=b'[{"kind": "tools"}]')), at(1))
@@ -34,17 +24,11 @@ class CallSuite:
         assert (begun.purpose, begun.model, begun.digest) == ("reply", "gpt-x", "d" * 64)
         assert (begun.manifest, begun.started, begun.ended) == (b'[{"kind": "tools"}]', at(1), None)
         end = CallEnded(number=1, ended=at(3), first_token=at(2), finish="stop", usage=b'{"n": 1}', error="cut off")
-        await store.record(lease, RunChange(call_ended=end), at(3))
-        (ended,) = await store.calls(lease.run)
+        await store.record(lease, RunChange(call_ended=end, call=call(2, "abc", shared=2)), at(3))
+        ended, following = await store.calls(lease.run)
+        assert (following.body, following.ended) == (body_of("abc"), None)
         assert (ended.ended, ended.first_token, ended.finish) == (at(3), at(2), "stop")
         assert (ended.usage, ended.error, ended.body) == (b'{"n": 1}', "cut off", begun.body)
-
-    async def test_the_end_of_one_call_and_the_beginning_of_the_next_are_one_change(self, store: Store):
-        lease = await begin(store, "r1")
-        await store.record(lease, RunChange(call=call(1, "ab")), at(1))
-        change = RunChange(call=call(2, "abc", shared=2), call_ended=CallEnded(number=1, ended=at(2), finish="stop"))
-        await store.record(lease, change, at(2))
-        assert [one.finish for one in await store.calls(lease.run)] == ["stop", None]
 
     async def test_a_page_of_many_segments_is_put_together(self, store: Store):
         lease = await begin(store, "r1")
@@ -59,10 +43,6 @@ class CallSuite:
             await store.record(lease, RunChange(call=call(1, "xy"), events=(b"e",)), at(2))
         assert [one.body for one in await store.calls(lease.run)] == [body_of("ab")]
         assert (await store.find_run("ann", "r1")).last_event == 0
-
-    async def test_calls_of_a_run_that_is_not_there_are_not_found(self, store: Store):
-        with pytest.raises(NotFound, match="'unknown'"):
-            await store.calls("unknown")
 
 
 def call(number: int, page: str, *, shared: int = 0, new: str | None = None, manifest: bytes = b"[]") -> CallBegun:
@@ -90,8 +70,3 @@ def segment(letter: str) -> Segment:
 def body_of(page: Sequence[str]) -> bytes:
     """The body of a page."""
     return b"".join([segment(letter).data for letter in page])
-
-
-def _shared(before: str, page: str) -> int:
-    alike = (place for place, (old, new) in enumerate(zip(before, page, strict=False)) if old != new)
-    return next(alike, min(len(before), len(page)))

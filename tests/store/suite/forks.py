@@ -12,7 +12,8 @@ from recto.errors import Conflict, NotFound
 from recto.store.ports import RunChange, RunEnding
 from recto.store.store import Store
 from recto.store.threads.forks import ForkOptions
-from tests.store.suite.samples import at, begin, every_kind_of_entry, said
+from tests.store.suite.samples import at, begin, said
+from tests.store.suite.stored_entries import every_kind_of_entry
 
 LOG: tuple[Entry, ...] = (
     said("m1", "One"),
@@ -73,16 +74,14 @@ class ForkSuite:
 
     async def test_a_fork_has_no_runs_and_may_have_a_title_of_its_own(self, store: Store):
         await write(store, LOG)
+        await store.fork("ann", ForkOptions(thread="thread-1", id="first", now=at(8)))
+        assert await store.set_title_if_automatic("first", "Better")
         made = await store.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9), title="Another way"))
         assert (made.title, made.active) == ("Another way", None)
         assert (await store.runs_of_thread("ann", "fork", None, 9)).runs == ()
-        assert not await store.set_title_if_automatic("fork", "x")
-
-    async def test_a_fork_keeps_whose_title_it_has(self, store: Store):
-        await write(store, LOG)
-        await store.rename("ann", "thread-1", "Mine")
-        await store.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9)))
-        assert not await store.set_title_if_automatic("fork", "x")
+        # A title of the user's stays theirs.
+        await store.fork("ann", ForkOptions(thread="fork", id="of the fork", now=at(9)))
+        assert [await store.set_title_if_automatic(id, "x") for id in ("fork", "of the fork")] == [False, False]
 
     async def test_a_fork_under_an_id_that_is_taken_is_refused(self, store: Store):
         await write(store, LOG)

@@ -63,10 +63,6 @@ class LongLogSuite:
         await store.fork("ann", ForkOptions(thread="thread-1", id="thread-2", now=at(3)))
         assert unread(await store.log_end(replace(QUERY, thread="thread-2"))) == [("u0", "s7", 32, 96)]
 
-    async def test_a_log_is_read_up_to_a_number(self, store: Store):
-        await begin_long(store)
-        assert [entry.id for entry in await store.log_up_to("thread-1", 3)] == ["skill", "u0", "a0"]
-
     async def test_P3_ids_that_are_taken_are_known(self, store: Store):
         await begin_long(store)
         assert await store.taken_ids("thread-1", ["u3", "skill", "nobody"]) == {"u3", "skill"}

@@ -116,14 +116,14 @@ class LookingSuite:
 
     async def test_a_call_is_told_with_its_exact_body_and_found_to_be_whole(self, store: Store):
         lease = await begin(store, "r1")
-        pages = ["abc", "abcde", "abxy"]
-        for number, (page, shared) in enumerate(zip(pages, (0, 3, 2), strict=True), start=1):
+        pages = ["abc", "abcde", "abxy", "zyzy", "zyab", ""]
+        for number, (page, shared) in enumerate(zip(pages, (0, 3, 2, 0, 2, 0), strict=True), start=1):
             await store.record(lease, RunChange(call=sealed(number, page, shared)), at(number))
         end = CallEnded(number=2, ended=at(9), first_token=at(8), finish="stop", usage=b'{"n": 1}', price=12)
         await store.record(lease, RunChange(call_ended=end), at(9))
-        seen = [await store.look_at_call(lease.run, number) for number in (1, 2, 3)]
-        assert [one.body for one in seen] == [body_of(page) for page in pages]
-        assert [one.damaged for one in seen] == [(), (), ()]
+        seen = [await store.look_at_call(lease.run, number) for number in range(1, 7)]
+        assert [(one.body, one.damaged) for one in seen] == [(body_of(page), ()) for page in pages]
+        assert (await store.find_run("ann", "r1")).calls == 6
         assert tuple(one.summary for one in seen) == await store.call_summaries(lease.run)
         second = seen[1].summary
         assert (second.price, second.finish, second.first_token, second.ended) == (12, "stop", at(8), at(9))

@@ -74,36 +74,12 @@ class ProfileSuite:
         assert await store.whole_profile("ann") == StoredProfile()
 
     # S6
-    async def test_a_change_is_merged_and_null_forgets(self, store: Store):
-        await patch(store, {"birth_info": BORN, "extracted": ["a", "b"], "life_context": {"work": {"at": "X"}}})
-        change: Mapping[str, Json] = {"birth_info": {"time": "14:30", "gender": None}, "extracted": ["c"]}
-        merged = await patch(store, {**change, "life_context": {"work": {"role": "Y"}}, "never": None}, seconds=5)
-        born = {"date": "1990-05-15", "place": "北京", "time": "14:30"}
-        work = {"work": {"at": "X", "role": "Y"}}
-        assert merged.fields == {"birth_info": born, "extracted": ["c"], "life_context": work}
-        assert merged.updated == at(5)
-        assert (await patch(store, {"birth_info": None, "life_context": "none"})).fields["life_context"] == "none"
-        assert list((await store.whole_profile("ann")).fields) == ["extracted", "life_context"]
-
-    # S6
-    async def test_data_of_a_skill_is_merged_by_a_change_and_replaced_by_the_skill(self, store: Store):
-        await patch_data(store, {"bazi": {"a": 1, "b": {"c": 2}}, "tarot": ["sun"]})
-        assert (await patch_data(store, {"bazi": {"b": {"c": None, "d": 3}}})).skill_data["bazi"] == {
-            "a": 1,
-            "b": {"d": 3},
-        }
-        await store.change_profile("ann", keeping("bazi", CHART), at(9), LIMIT)
-        assert await store.skill_data("ann", "bazi") == CHART
-        assert (await store.whole_profile("ann")).updated == at(9)
-        await store.change_profile("ann", keeping("bazi", None), at(9), LIMIT)
-        assert (await patch_data(store, {"tarot": None, "never": None})).skill_data == {}
-
-    # S6
     async def test_a_change_may_replace_what_it_names_and_nothing_else(self, store: Store):
         await patch(store, {"birth_info": {"date": "x", "deep": {"a": 1}}, "other": {"b": 2}, "gone": 3})
-        await patch_data(store, {"bazi": {"a": 1}, "tarot": 2})
+        await patch_data(store, {"bazi": {"a": 1}, "tarot": 2, "gone": 3})
         born: Json = {"time": "y", "deep": {"none": None}}
-        change = ProfileChange(fields={"birth_info": born, "gone": None}, skill_data={"bazi": [3]}, replaces=True)
+        skill_data: Mapping[str, Json] = {"bazi": [3], "gone": None}
+        change = ProfileChange(fields={"birth_info": born, "gone": None}, skill_data=skill_data, replaces=True)
         found = await store.change_profile("ann", change, START, LIMIT)
         assert found.fields == {"birth_info": born, "other": {"b": 2}}
         assert found.skill_data == {"bazi": [3], "tarot": 2}
@@ -184,37 +160,27 @@ class ProfileSuite:
         assert len([one for one in found if isinstance(one, StoredProfile)]) == 3
         assert len((await store.whole_profile("ann")).fields) == 3
 
-    # P5
-    async def test_users_see_nothing_of_each_other(self, store: Store):
-        mine = await store.change_profile(
-            "ann", ProfileChange(fields={"birth_info": BORN}, skill_data={"bazi": CHART}), START, LIMIT
-        )
-        await store.set_tier("ann", "pro", START)
-        assert await store.whole_profile("bob") == StoredProfile()
-        assert await store.profile_fields("bob", ["birth_info"]) == {}
-        assert await store.skill_data("bob", "bazi") is None
-        await patch(store, {"birth_info": {"date": "his"}}, "bob")
-        await store.change_profile("bob", keeping("bazi", "his"), START, LIMIT)
-        assert await store.whole_profile("ann") == replace(mine, tier="pro")
-
-    async def test_a_profile_is_told_line_by_line_and_deleted_with_its_user(self, store: Store):
+    async def test_P5_a_profile_is_told_line_by_line_and_deleted_with_its_user(self, store: Store):
         for owner in ("ann", "bob"):
             await patch(store, {"extracted": [owner], "birth_info": BORN}, owner)
-            await store.change_profile(owner, keeping("bazi", CHART), START, LIMIT)
+            await store.change_profile(owner, keeping("bazi", [owner, CHART]), START, LIMIT)
         await store.set_tier("ann", "pro", START)
+        both = [await store.whole_profile(owner) for owner in ("ann", "bob")]
+        assert [(one.fields["extracted"], one.tier) for one in both] == [(["ann"], "pro"), (["bob"], "free")]
+        assert await store.profile_fields("bob", ["extracted"]) == {"extracted": ["bob"]}
         lines = [json.loads(line) async for line in store.export_user("ann")]
         wanted = [
             {"type": "profile", "owner": "ann", "tier": "pro", "updated": TIME},
             {"type": "profile_field", "field": "birth_info", "body": BORN, "updated": TIME},
             {"type": "profile_field", "field": "extracted", "body": ["ann"], "updated": TIME},
-            {"type": "skill_data", "skill": "bazi", "body": CHART, "updated": TIME},
+            {"type": "skill_data", "skill": "bazi", "body": ["ann", CHART], "updated": TIME},
         ]
         assert lines == wanted
         assert [(await store.delete_user("ann")).profiles, (await store.delete_user("ann")).profiles] == [1, 0]
         assert await store.whole_profile("ann") == StoredProfile()
         assert [line async for line in store.export_user("ann")] == []
         assert (await store.whole_profile("bob")).fields["extracted"] == ["bob"]
-        assert await store.skill_data("bob", "bazi") == CHART
+        assert [await store.skill_data(owner, "bazi") for owner in ("ann", "bob")] == [None, ["bob", CHART]]
 
 
 class TierSuite:

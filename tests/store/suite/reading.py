@@ -11,7 +11,8 @@ from recto.errors import NotFound, WireError
 from recto.store.ports import RunChange, RunEnding
 from recto.store.store import Store
 from recto.store.threads.message_pages import MessagesQuery
-from tests.store.suite.samples import NODE, admission, admit, at, begin, events, every_kind_of_entry, said
+from tests.store.suite.samples import NODE, admission, admit, at, begin, events, said
+from tests.store.suite.stored_entries import every_kind_of_entry
 
 
 class ReadingSuite:
@@ -43,6 +44,7 @@ class ReadingSuite:
         assert [entry.id for entry in await store.log_after("thread-1", 3)] == ["m4", "m5"]
         assert list(await store.log_after("thread-1", 5)) == []
         assert list(await store.log_after("unknown")) == []
+        assert [entry.id for entry in await store.log_up_to("thread-1", 2)] == ["m1", "m2"]
         assert [entry.id for entry in await store.log_up_to_entry("thread-1", "m3")] == ["m1", "m2", "m3"]
         assert list(await store.log_up_to_entry("thread-1", "unknown")) == []
 

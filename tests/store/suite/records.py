@@ -127,19 +127,13 @@ class RecordSuite:
         await expect_lost(store, lost)
         assert (await store.record(lease_of(taken), events(b"mine"), at(60))).last_event == 1
 
-    async def test_after_its_end_nothing_is_written_for_a_run(self, store: Store):
+    async def test_only_the_fence_of_a_run_that_is_at_work_writes(self, store: Store):
         lease = await begin(store, "r1")
+        for step in (-1, 1):
+            await expect_lost(store, replace(lease, fence=lease.fence + step))
+        await expect_lost(store, lease_of(await admit(store, "r2")))
         await store.record(lease, RunChange(events=(b"end",), ending=RunEnding(outcome="success")), at(1))
         await expect_lost(store, lease)
-
-    @pytest.mark.parametrize("step", [-1, 1])
-    async def test_a_wrong_fence_writes_nothing(self, store: Store, step: int):
-        lease = await begin(store, "r1")
-        await expect_lost(store, replace(lease, fence=lease.fence + step))
-
-    async def test_a_run_nobody_claimed_cannot_be_written(self, store: Store):
-        run = await admit(store, "r1")
-        await expect_lost(store, lease_of(run))
 
     async def test_many_changes_at_once_leave_no_gap_in_any_run(self, store: Store):
         leases = [await begin(store, f"r{number}", f"thread-{number}") for number in range(RUNS)]

@@ -2,41 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from recto.conversation.log import (
-    Compacted,
-    ConfirmAsked,
-    ConfirmDecided,
-    Entry,
-    FoldStep,
-    Interrupted,
-    ReplyEnded,
-    RolledBack,
-    SkillChanged,
-    StateChanged,
-    ToolStarted,
-    Undone,
-)
-from recto.conversation.messages import (
-    ActivityMessage,
-    AssistantMessage,
-    Data,
-    DeveloperMessage,
-    File,
-    Key,
-    Opaque,
-    ProviderFile,
-    ReasoningMessage,
-    SystemMessage,
-    Text,
-    ToolCall,
-    ToolMessage,
-    Url,
-    UserMessage,
-)
+from recto.conversation.messages import Text, UserMessage
 from recto.errors import NotFound
 from recto.ids import new_id
 from recto.store.ports import Admission, Claimant, Lease, RunChange, StoredEvent, StoredRun
@@ -114,45 +82,6 @@ async def everything(store: Store, lease: Lease, owner: str = "ann") -> tuple[St
     """All there is of a run, to compare before and after."""
     found = await store.find_run(owner, lease.run)
     return found, await events_of(store, lease.run), await store.log_after(lease.thread), await store.calls(lease.run)
-
-
-def every_kind_of_entry() -> Sequence[Entry]:
-    """Each message, part, source and marker there is, with every field set, and again with as few as can be."""
-    state = Opaque(provider="anthropic", model="m", place="block", name="thinking", data='{"n": 1.0e3, "z":"四"}')
-    field = Opaque(provider="openai", model=None, place="field", name="refusal", data='"no"')
-    sources = (Url(url="https://x.test/a?b=1"), Data(base64="aGk="), Key(key="k/1"))
-    held = ProviderFile(provider="openai", handle="file-1")
-    files = tuple(File(kind="image", source=source) for source in sources)
-    whole = File(kind="document", source=held, mime_type="application/pdf", name="a.pdf", id="f1")
-    call = ToolCall(id="c1", name="read", arguments='{ "path": "a.py"', encrypted_value="x", state=state)
-    shown = Text(text="Hi\n四 😀", path="a.py")
-    entries: Sequence[Entry] = (
-        UserMessage(response_id="r", parts=(shown, *files, whole, field), name="A", encrypted_value="x"),
-        AssistantMessage(parts=(Text(text=""), call, state, *files), name="B", encrypted_value="y"),
-        AssistantMessage(parts=(ToolCall(id="c2", name="look", arguments=""),)),
-        ToolMessage(tool_call_id="c1", parts=(Text(text="1"), whole, state), error="error", encrypted_value="z"),
-        SystemMessage(text="Be kind.", name="C", encrypted_value="x"),
-        DeveloperMessage(text="Be brief.", name="D", encrypted_value="x"),
-        ReasoningMessage(text="Hm.", encrypted_value="x"),
-        ActivityMessage(activity_type="PLAN", content='{"a": [1.0]}'),
-        SkillChanged(skill="bazi", scenario="work"),
-        SkillChanged(skill=None),
-        ToolStarted(message="m1", call="c1"),
-        ConfirmAsked(message="m1", call="c1", run="r1", seconds=0.5),
-        ConfirmDecided(interrupt="i1", run="t1", approved=False, text="No 四", arguments='{"a": 1.0}'),
-        ConfirmDecided(interrupt="i1", run="t1", approved=True),
-        FoldStep(results=("m1", "m2"), model="a:b", cause="gap", freed=2_000),
-        StateChanged(value='{"a":[1,null]}'),
-        Interrupted(message="m1", reason="cancelled"),
-        ReplyEnded(message="m1", finish="length"),
-        RolledBack(to="m1"),
-        Undone(),
-        Compacted(upto="m1", summary="So far."),
-        UserMessage(),
-        ToolMessage(tool_call_id=""),
-        SystemMessage(text=""),
-    )
-    return [replace(entry, id=f"m{place}", time=at(place)) for place, entry in enumerate(entries, start=1)]
 
 
 async def has_run(store: Store, owner: str, name: str) -> bool:

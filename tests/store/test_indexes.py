@@ -1,0 +1,81 @@
+"""Queries find their rows by an index: they cost no more in a long log, a long list or a large share."""
+
+from functools import partial
+
+from recto.store.files import attachments, datasets, file_refs
+from recto.store.files.attachments import AttachmentCursor
+from recto.store.files.datasets import StoredDataset
+from recto.store.schema import THREADS
+from recto.store.threads import cleaning
+from recto.store.threads.cleaning import CleaningCursor
+from recto.store.threads.history import HistoryQuery, history_day
+from recto.store.users import profiles
+from recto.store.users.profiles import ProfileChange
+from tests.store.suite.attachments import SIZE, attachment
+from tests.store.suite.samples import START, at
+from tests.store.tables import plan_of, statements_of, tables
+
+
+def test_P9_attachments_are_found_by_an_index_and_never_sorted():
+    with tables() as connection:
+        one, _other = [attachments.add(connection, attachment(content=content), 9 * SIZE) for content in "ab"]
+        plan = plan_of(
+            connection,
+            partial(attachments.list_of, connection, "ann", None, 9),
+            partial(attachments.unused, connection, START, 9, AttachmentCursor(7, "x")),
+            partial(attachments.used, connection, "ann"),
+            partial(attachments.delete_if_unused, connection, [one.id]),
+            partial(attachments.rename_blob, connection, one.blob, "new"),
+            partial(attachments.delete_some_of, connection, "ann"),
+            partial(file_refs.refs_of, connection, "thread-1"),
+        )
+    assert "ix_attachments_owner_created_id" in str(plan)
+    assert "ix_attachments_created_id (created>? AND created<?)" in str(plan)
+    assert "SCAN" not in str(plan)
+    assert "TEMP B-TREE" not in str(plan)
+
+
+def test_F10_a_user_of_a_dataset_is_found_among_many_by_an_index():
+    many = tuple(f"user-{number}" for number in range(1_000))
+    with tables() as connection:
+        made = StoredDataset(id="d1", owner="ann", name="All", shared_with=many, created=START, updated=START)
+        datasets.make(connection, made)
+        plan = plan_of(
+            connection,
+            partial(datasets.get, connection, "user-7", "d1"),
+            *[partial(datasets.usable, connection, user, ["d1"]) for user in ("user-7", "nobody")],
+        )
+        assert datasets.get(connection, "user-7", "d1").shared_with == ("user-7",)
+    shares = [step for step in plan if "dataset_shares" in step]
+    assert shares
+    assert all("(dataset=? AND user=?)" in step for step in shares)
+    assert not [step for step in plan if step.startswith("SCAN")]
+
+
+def test_P13_neither_a_day_nor_the_markers_that_hide_it_are_looked_up_in_the_whole_log():
+    with tables() as connection:
+        connection.execute(THREADS.insert(), {"id": "t", "owner": "ann", "last_seq": 0, "created": 0, "updated": 0})
+        plan = plan_of(connection, lambda: history_day(connection, "ann", HistoryQuery(thread="t"), {}))
+    steps = [step for step in plan if " log " in step]
+    assert any("ix_log_turned_back" in step for step in steps)
+    assert any("ix_log_thread_time_seq" in step for step in steps)
+    assert "TEMP B-TREE" not in str(plan)
+
+
+def test_P7_ended_runs_are_found_by_an_index_and_never_sorted():
+    with tables() as connection:
+        find = partial(cleaning.runs_with_events, connection, before=at(9), limit=9, after=CleaningCursor())
+        plan = plan_of(connection, find)
+    assert "ix_runs_ended" in str(plan)
+    assert "B-TREE" not in str(plan)
+
+
+def test_S6_declared_fields_are_one_question_and_data_of_a_skill_another():
+    changes = ProfileChange(fields={"birth_info": {"date": "x"}, "b": 2, "c": 3}, skill_data={"bazi": [1], "tarot": 2})
+    names, found = ["b", "birth_info", "no"], list[object]()
+    with tables() as connection:
+        profiles.change(connection, "ann", changes, START, 999)
+        (question,) = statements_of(connection, lambda: found.append(profiles.fields_of(connection, "ann", names)))
+        assert "profile_fields" in question
+        assert len(statements_of(connection, lambda: found.append(profiles.data_of(connection, "ann", "bazi")))) == 1
+    assert found == [{"b": 2, "birth_info": {"date": "x"}}, [1]]
