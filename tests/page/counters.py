@@ -14,3 +14,12 @@ class WordCounter:
     def count(self, texts: Sequence[str]) -> Sequence[int]:
         self.asked += texts
         return [len(text.split()) for text in texts]
+
+
+class CharacterCounter:
+    """A token for each character: nothing is free, not even the end of a line."""
+
+    name = "characters"
+
+    def count(self, texts: Sequence[str]) -> Sequence[int]:
+        return [len(text) for text in texts]

@@ -52,13 +52,6 @@ def test_F1_the_locale_reaches_past_reminders_and_summaries():
     assert said(Facts(log=compacted))[0].startswith("以下是此前对话的摘要")
 
 
-def test_P11_a_result_in_words_names_its_tool():
-    call = AssistantMessage(id="a1", parts=(ToolCall(id="c1", name="look", arguments="{}"),))
-    result = ToolMessage(id="t1", tool_call_id="c1", parts=(Text(text="seen"),))
-    log = (UserMessage(id="u1", parts=(Text(text="go"),)), call, result)
-    assert said(Facts(log=log, tool_calling="prompt"))[2].endswith('<tool_result name="look">\nseen\n</tool_result>')
-
-
 def test_S5_P11_the_manifest_says_what_tools_offered_in_words_leave_out():
     short = ToolOffer(name="use_skill", description="Choose.", parameters="{}", note="left out", tokens_before=900)
     plain = ToolOffer(name="look", description="Look.", parameters="{}")

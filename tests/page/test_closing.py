@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from recto.conversation.json import Json
 from recto.conversation.log import Entry, Interrupted
-from recto.conversation.messages import AssistantMessage, Message, ReasoningMessage, SystemMessage, Text, UserMessage
+from recto.conversation.messages import AssistantMessage, Message, Text, UserMessage
 from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts, Turn
@@ -79,13 +79,6 @@ def test_P8_the_word_is_in_the_language_of_the_agent():
 def test_a_page_that_ends_with_a_user_or_a_result_is_left_as_it_is(wire: WireName, log: tuple[Message, ...]):
     _, manifest = assemble(facts_of(log, wire))
     assert all(part.source != "closing" for part in manifest.parts)
-
-
-@EACH_WIRE
-def test_what_is_shown_to_people_or_stands_elsewhere_is_no_end(wire: WireName):
-    log = (asked, partial, ReasoningMessage(id="t", text="Hm."), SystemMessage(id="s", text="Be brief."))
-    page, _ = assemble(facts_of(log, wire))
-    assert said(page)[-1]["role"] == "user"
 
 
 def test_a_conversation_of_others_only_loses_a_blank_that_its_provider_refuses():

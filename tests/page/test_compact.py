@@ -130,13 +130,6 @@ def cut(log: Log, least: int = 1) -> Entry | None:
     return None if place is None else seen.messages[place]
 
 
-def test_R13_compacting_needs_at_least_the_tokens_that_are_set():
-    log = (user("u1", "one two three"), says("a1", "one two"), user("u2", "a question that does not count"))
-    # Each message costs four tokens and its words.
-    assert cut(log, least=4 + 3 + 4 + 2) == log[1]
-    assert cut(log, least=4 + 3 + 4 + 2 + 1) is None
-
-
 def test_R13_tokens_of_the_kept_question_and_of_what_is_summarised_are_not_won():
     turn = (user("u2", "many " * 100), asks("a2", "c1", text="one"), result("r2", "c1", "two"), a3, r3)
     # Four tokens and a word each; a call has its name and its arguments.
@@ -176,13 +169,6 @@ def test_R13_no_more_is_kept_than_that_share_of_a_full_page():
     place = place_to_cut(view(TALK), replace(TIGHT, window=144, at=0.5, keep=0.5), WORDS)
     assert place is not None
     assert TALK[place].id == "2c"
-
-
-def test_R13_what_may_be_kept_is_a_share_of_what_no_summary_stands_for():
-    log = (*TALK, summary_of("1c"))
-    place = place_to_cut(view(log), replace(TIGHT, keep=0.5), WORDS)
-    assert place is not None
-    assert view(log).messages[place].id == "2c"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.json import dump, load_object
-from recto.conversation.log import Compacted, Entry, RolledBack
+from recto.conversation.log import Entry, RolledBack
 from recto.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
 from recto.errors import WireError
 from recto.page.assemble import assemble
@@ -177,15 +177,6 @@ def test_R12_a_rollback_is_one_whatever_was_said_since():
     assert found.broken
     assert (found.broken.cause, found.broken.source) == ("rollback", "u1")
     assert [row.instead for row in found.rows if row.change == "gone"] == [None] * 5
-
-
-def test_R13_a_summary_stands_for_what_is_gone():
-    before = sent((*talk(3), says("u3")))
-    after = sent((*talk(3), says("u3"), Compacted(id="k", upto="a2", summary="so far")))
-    found = difference(before, after)
-    assert found.broken
-    assert found.broken.cause == "compaction"
-    assert [row.change for row in found.rows][:2] == ["same", "added"]
 
 
 def test_another_model_has_a_cache_of_its_own_even_for_the_same_bytes():

@@ -75,36 +75,25 @@ def said(*parts: Text | File | ToolCall | Opaque) -> AssistantMessage:
     return AssistantMessage(id="a", parts=parts)
 
 
-STATES: dict[str, tuple[Target, Opaque, str | None]] = {
-    "its own goes back to a model": (ANTHROPIC, state("anthropic", "claude-x"), None),
-    "that of any model goes back": (ANTHROPIC, state("anthropic", None), None),
-    "a target without a name gets it": (Target(wire="anthropic"), state("anthropic", "claude-x"), None),
-    "that of another model": (
-        ANTHROPIC,
-        state("anthropic", "claude-y"),
-        "thinking of claude-y left out: it means nothing to another model",
-    ),
-    "that of another provider": (
-        ANTHROPIC,
-        state("openai", None, "reasoning_content", "field"),
-        "reasoning_content of openai left out: it means nothing to another model",
-    ),
-    "a field has no place in blocks": (
+ELSEWHERE = "{} left out: it means nothing to another model"
+STATES: list[tuple[Target, Opaque, str | None]] = [
+    (ANTHROPIC, state("anthropic", "claude-x"), None),
+    (ANTHROPIC, state("anthropic", None), None),
+    (Target(wire="anthropic"), state("anthropic", "claude-x"), None),
+    (ANTHROPIC, state("anthropic", "claude-y"), ELSEWHERE.format("thinking of claude-y")),
+    (ANTHROPIC, state("openai", None, "refusal", "field"), ELSEWHERE.format("refusal of openai")),
+    (
         ANTHROPIC,
         state("anthropic", None, "x", "field"),
         "x of anthropic left out: the anthropic format has no place for it here",
     ),
-    "OpenAI gets its own field": (OPENAI, state("openai", "gpt-x", "reasoning_content", "field"), None),
-    "OpenAI gets its own block": (OPENAI, state("openai", None, "hologram"), None),
-    "OpenAI gets nothing of Anthropic": (
-        OPENAI,
-        state("anthropic", "claude-x"),
-        "thinking of claude-x left out: it means nothing to another model",
-    ),
-}
+    (OPENAI, state("openai", "gpt-x", "reasoning_content", "field"), None),
+    (OPENAI, state("openai", None, "hologram"), None),
+    (OPENAI, state("anthropic", "claude-x"), ELSEWHERE.format("thinking of claude-x")),
+]
 
 
-@pytest.mark.parametrize(("target", "opaque", "reason"), STATES.values(), ids=STATES.keys())
+@pytest.mark.parametrize(("target", "opaque", "reason"), STATES)
 def test_provider_state_goes_to_its_maker_only(target: Target, opaque: Opaque, reason: str | None):
     message = said(opaque, Text(text="yes"))
     shown = (USER, said(Text(text="yes"))) if reason else (USER, message)
@@ -150,68 +139,72 @@ def test_a_file_the_wire_cannot_carry_becomes_a_mark(given: File, wires: str, ta
 PICTURE = File(kind="image", source=Url(url="u"), id="f-0")
 MARK = Text(text="[image not shown: f-0]")
 NOT_HERE = "the {} format cannot carry this image here"
-CASES: dict[str, Case] = {
-    "what fits is left as it is": Case(
-        target=ANTHROPIC,
-        log=(SystemMessage(id="s", text="Be brief."), USER, said(CALL), ToolMessage(id="t", tool_call_id="c1"), SAID),
-        shown=(SystemMessage(id="s", text="Be brief."), USER, said(CALL), ToolMessage(id="t", tool_call_id="c1"), SAID),
+EARLY = "before the first user message, where this provider's conversations begin"
+NO_OBJECT = "arguments of read were no JSON object"
+BRIEF = SystemMessage(id="s", text="Be brief.")
+LATE = DeveloperMessage(id="d", text="b")
+
+
+def answered(*parts: Text | File | Opaque, error: str | None = None) -> ToolMessage:
+    return ToolMessage(id="t", tool_call_id="c1", error=error, parts=parts)
+
+
+# Logs that a target gets as they are.
+UNTOUCHED: dict[str, tuple[Target, tuple[Message, ...]]] = {
+    "what fits": (ANTHROPIC, (BRIEF, USER, said(CALL), answered(), SAID)),
+    "nothing": (ANTHROPIC, ()),
+    "a tool's picture": (ANTHROPIC, (USER, said(CALL), answered(PICTURE))),
+    "words behind a call in blocks": (ANTHROPIC, (USER, said(CALL, Text(text="2")), answered())),
+    "empty texts for OpenAI": (
+        OPENAI,
+        (UserMessage(id="u"), said(Text(text=""), CALL), answered(), SystemMessage(text="")),
     ),
-    "nothing": Case(target=ANTHROPIC, log=(), shown=()),
+    "names for OpenAI": (OPENAI, (replace(BRIEF, name="house"), replace(USER, name="Ann"))),
+    "an assistant first for OpenAI": (OPENAI, (SAID, USER)),
+    "late instructions for OpenAI": (OPENAI, (USER, LATE, SAID)),
+}
+
+
+@pytest.mark.parametrize(("target", "log"), UNTOUCHED.values(), ids=UNTOUCHED.keys())
+def test_what_fits_is_left_as_it_is(target: Target, log: tuple[Message, ...]):
+    check(Case(target=target, log=log, shown=log))
+
+
+CASES: dict[str, Case] = {
     "reasoning and activity are for people": Case(
         target=OPENAI,
         log=(USER, ReasoningMessage(id="r", text="so"), ActivityMessage(id="p", activity_type="x", content="{}"), SAID),
         shown=(USER, SAID),
-        notes={
-            1: dropped("shown to people, never to models"),
-            2: dropped("shown to people, never to models"),
-        },
+        notes=dict.fromkeys((1, 2), dropped("shown to people, never to models")),
     ),
-    "an assistant's picture": Case(
-        target=OPENAI,
-        log=(USER, said(PICTURE)),
-        shown=(USER, said(MARK)),
-        notes={1: repaired(NOT_HERE.format("openai"))},
-    ),
-    "an assistant's picture, for Anthropic": Case(
-        target=ANTHROPIC,
-        log=(USER, said(PICTURE)),
-        shown=(USER, said(MARK)),
-        notes={1: repaired(NOT_HERE.format("anthropic"))},
-    ),
+    **{
+        f"an assistant's picture for {target.wire}": Case(
+            target=target,
+            log=(USER, said(PICTURE)),
+            shown=(USER, said(MARK)),
+            notes={1: repaired(NOT_HERE.format(target.wire))},
+        )
+        for target in (OPENAI, ANTHROPIC)
+    },
     "a tool's pictures: one reason for all": Case(
         target=OPENAI,
-        log=(USER, said(CALL), ToolMessage(id="t", tool_call_id="c1", parts=(PICTURE, PICTURE))),
-        shown=(USER, said(CALL), ToolMessage(id="t", tool_call_id="c1", parts=(MARK, MARK))),
+        log=(USER, said(CALL), answered(PICTURE, PICTURE)),
+        shown=(USER, said(CALL), answered(MARK, MARK)),
         notes={2: repaired(NOT_HERE.format("openai"))},
-    ),
-    "Anthropic takes a tool's picture": Case(
-        target=ANTHROPIC,
-        log=(USER, said(CALL), ToolMessage(id="t", tool_call_id="c1", parts=(PICTURE,))),
-        shown=(USER, said(CALL), ToolMessage(id="t", tool_call_id="c1", parts=(PICTURE,))),
     ),
     "D2 a model that does not see": Case(
         target=BLIND,
-        log=(
-            UserMessage(id="u", parts=(PICTURE,)),
-            said(CALL),
-            ToolMessage(id="t", tool_call_id="c1", parts=(PICTURE,)),
-        ),
-        shown=(UserMessage(id="u", parts=(MARK,)), said(CALL), ToolMessage(id="t", tool_call_id="c1", parts=(MARK,))),
+        log=(UserMessage(id="u", parts=(PICTURE,)), said(CALL), answered(PICTURE)),
+        shown=(UserMessage(id="u", parts=(MARK,)), said(CALL), answered(MARK)),
         notes=dict.fromkeys((0, 2), repaired("this model sees no images")),
     ),
-    "but words only when the tool failed": Case(
+    "words only where the tool failed": Case(
         target=ANTHROPIC,
-        log=(
-            USER,
-            said(CALL),
-            ToolMessage(
-                id="t", tool_call_id="c1", error="e", parts=(PICTURE, state("anthropic", None, "search_result"))
-            ),
-        ),
-        shown=(USER, said(CALL), ToolMessage(id="t", tool_call_id="c1", error="e", parts=(MARK,))),
+        log=(USER, said(CALL), answered(PICTURE, state("anthropic", None, "search_result"), error="e")),
+        shown=(USER, said(CALL), answered(MARK, error="e")),
         notes={
             2: repaired(
-                "the anthropic format cannot carry this image here; "
+                f"{NOT_HERE.format('anthropic')}; "
                 "search_result of anthropic left out: the anthropic format has no place for it here"
             )
         },
@@ -224,85 +217,47 @@ CASES: dict[str, Case] = {
     ),
     "words behind a call": Case(
         target=OPENAI,
-        log=(USER, said(Text(text="1"), CALL, Text(text="2")), ToolMessage(id="t", tool_call_id="c1")),
-        shown=(USER, said(Text(text="1"), Text(text="2"), CALL), ToolMessage(id="t", tool_call_id="c1")),
+        log=(USER, said(Text(text="1"), CALL, Text(text="2")), answered()),
+        shown=(USER, said(Text(text="1"), Text(text="2"), CALL), answered()),
         notes={1: repaired("words put before the calls, where the format has them")},
     ),
-    "words behind a call stand in Anthropic's blocks": Case(
-        target=ANTHROPIC,
-        log=(USER, said(CALL, Text(text="2")), ToolMessage(id="t", tool_call_id="c1")),
-        shown=(USER, said(CALL, Text(text="2")), ToolMessage(id="t", tool_call_id="c1")),
-    ),
-    "arguments nobody can parse": Case(
-        target=ANTHROPIC,
-        log=(USER, said(replace(CALL, arguments='{"a": ')), ToolMessage(id="t", tool_call_id="c1")),
-        shown=(
-            USER,
-            said(replace(CALL, arguments='{"arguments":"{\\"a\\": "}')),
-            ToolMessage(id="t", tool_call_id="c1"),
-        ),
-        notes={1: repaired("arguments of read were no JSON object")},
-    ),
-    "arguments that are no object": Case(
-        target=ANTHROPIC,
-        log=(USER, said(replace(CALL, arguments="[1]")), ToolMessage(id="t", tool_call_id="c1")),
-        shown=(USER, said(replace(CALL, arguments='{"arguments":"[1]"}')), ToolMessage(id="t", tool_call_id="c1")),
-        notes={1: repaired("arguments of read were no JSON object")},
-    ),
+    **{
+        f"arguments that are no object: {given}": Case(
+            target=ANTHROPIC,
+            log=(USER, said(replace(CALL, arguments=given)), answered()),
+            shown=(USER, said(replace(CALL, arguments=sent)), answered()),
+            notes={1: repaired(NO_OBJECT)},
+        )
+        for given, sent in (('{"a": ', '{"arguments":"{\\"a\\": "}'), ("[1]", '{"arguments":"[1]"}'))
+    },
     "state and arguments of one call": Case(
         target=ANTHROPIC,
-        log=(
-            USER,
-            said(replace(CALL, arguments="", state=state("openai", "gpt-x", "call", "field"))),
-            ToolMessage(id="t", tool_call_id="c1"),
-        ),
-        shown=(USER, said(replace(CALL, arguments='{"arguments":""}')), ToolMessage(id="t", tool_call_id="c1")),
-        notes={
-            1: repaired(
-                "call of gpt-x left out: it means nothing to another model; arguments of read were no JSON object"
-            )
-        },
+        log=(USER, said(replace(CALL, arguments="", state=state("openai", "gpt-x", "call", "field"))), answered()),
+        shown=(USER, said(replace(CALL, arguments='{"arguments":""}')), answered()),
+        notes={1: repaired(f"call of gpt-x left out: it means nothing to another model; {NO_OBJECT}")},
     ),
     "Anthropic has no state on calls": Case(
         target=ANTHROPIC,
-        log=(USER, said(replace(CALL, state=state("anthropic", None, "call"))), ToolMessage(id="t", tool_call_id="c1")),
-        shown=(USER, said(CALL), ToolMessage(id="t", tool_call_id="c1")),
+        log=(USER, said(replace(CALL, state=state("anthropic", None, "call"))), answered()),
+        shown=(USER, said(CALL), answered()),
         notes={1: repaired("call of anthropic left out: the anthropic format has no place for it here")},
     ),
     "empty and blank texts": Case(
         target=ANTHROPIC,
         log=(
             UserMessage(id="u", parts=(Text(text=""), Text(text="hello"))),
-            said(Text(text="\n\n"), CALL),
-            ToolMessage(id="t", tool_call_id="c1", parts=(Text(text=""),)),
-            SystemMessage(id="s", text=" "),
-            DeveloperMessage(id="d", text=""),
+            *(said(Text(text="\n\n"), CALL), answered(Text(text=""))),
+            *(SystemMessage(id="s", text=" "), DeveloperMessage(id="d", text="")),
         ),
-        shown=(USER, said(CALL), ToolMessage(id="t", tool_call_id="c1")),
-        notes={0: repaired(EMPTY), 1: repaired(EMPTY), 2: repaired(EMPTY), 3: dropped(EMPTY), 4: dropped(EMPTY)},
-    ),
-    "OpenAI takes empty texts": Case(
-        target=OPENAI,
-        log=(
-            UserMessage(id="u"),
-            said(Text(text=""), CALL),
-            ToolMessage(id="t", tool_call_id="c1"),
-            SystemMessage(text=""),
-        ),
-        shown=(
-            UserMessage(id="u"),
-            said(Text(text=""), CALL),
-            ToolMessage(id="t", tool_call_id="c1"),
-            SystemMessage(text=""),
-        ),
+        shown=(USER, said(CALL), answered()),
+        notes={place: repaired(EMPTY) if place < 3 else dropped(EMPTY) for place in range(5)},
     ),
     "an empty user": Case(
         target=ANTHROPIC,
         log=(UserMessage(id="u"), SAID, UserMessage(id="v", parts=(Text(text=" "),))),
         shown=(
             UserMessage(id="u", parts=(Text(text="(empty)"),)),
-            SAID,
-            UserMessage(id="v", parts=(Text(text="(empty)"),)),
+            *(SAID, UserMessage(id="v", parts=(Text(text="(empty)"),))),
         ),
         notes={
             0: repaired("an empty message is not allowed here, so it says that it is empty"),
@@ -328,8 +283,8 @@ CASES: dict[str, Case] = {
     ),
     "names": Case(
         target=ANTHROPIC,
-        log=(SystemMessage(id="s", text="a", name="house"), replace(USER, name="Ann"), replace(SAID, name="Bot")),
-        shown=(SystemMessage(id="s", text="a"), USER, SAID),
+        log=(replace(BRIEF, name="house"), replace(USER, name="Ann"), replace(SAID, name="Bot")),
+        shown=(BRIEF, USER, SAID),
         notes=dict.fromkeys((0, 1, 2), repaired("the anthropic format carries no name")),
     ),
     "names are made fit for OpenAI": Case(
@@ -337,52 +292,32 @@ CASES: dict[str, Case] = {
         log=(replace(USER, name="Ann <|Lee|>\\/ "), replace(SAID, name="x" * 65), replace(USER, name="小明")),
         shown=(replace(USER, name="Ann_Lee"), replace(SAID, name="x" * 64), replace(USER, name=None)),
         notes={
-            0: repaired("the name written as the openai format takes it"),
-            1: repaired("the name written as the openai format takes it"),
+            **dict.fromkeys((0, 1), repaired("the name written as the openai format takes it")),
             2: repaired("nothing in the name that the openai format takes"),
         },
     ),
     **{
         f"a tool's name that {target.wire} refuses, {given[:15]}": Case(
             target=target,
-            log=(USER, said(Text(text="1"), replace(CALL, name=given)), ToolMessage(id="t", tool_call_id="c1")),
-            shown=(USER, said(Text(text="1"), replace(CALL, name=sent)), ToolMessage(id="t", tool_call_id="c1")),
+            log=(USER, said(Text(text="1"), replace(CALL, name=given)), answered()),
+            shown=(USER, said(Text(text="1"), replace(CALL, name=sent)), answered()),
             notes={1: repaired("the name of a tool written as providers take it")},
         )
         for target in (OPENAI, ANTHROPIC)
         for given, sent in (("functions.read", "functions_read"), ("x" * 65, "x" * 64), ("天气", "_"))
     },
-    "names stay for OpenAI": Case(
-        target=OPENAI,
-        log=(SystemMessage(id="s", text="a", name="house"), replace(USER, name="Ann")),
-        shown=(SystemMessage(id="s", text="a", name="house"), replace(USER, name="Ann")),
-    ),
     "S2 a window that begins with an assistant": Case(
         target=ANTHROPIC,
-        log=(SystemMessage(id="s", text="a"), SAID, said(CALL), ToolMessage(id="t", tool_call_id="c1"), USER, SAID),
-        shown=(SystemMessage(id="s", text="a"), USER, SAID),
-        notes=dict.fromkeys(
-            (1, 2, 3),
-            ("dropped", "S2", "before the first user message, where this provider's conversations begin"),
-        ),
+        log=(BRIEF, SAID, said(CALL), answered(), USER, SAID),
+        shown=(BRIEF, USER, SAID),
+        notes=dict.fromkeys((1, 2, 3), ("dropped", "S2", EARLY)),
     ),
-    "S2 is no trouble for OpenAI": Case(target=OPENAI, log=(SAID, USER), shown=(SAID, USER)),
-    "nobody said anything": Case(
-        target=ANTHROPIC,
-        log=(SAID,),
-        shown=(),
-        notes={0: ("dropped", "S2", "before the first user message, where this provider's conversations begin")},
-    ),
+    "S2 nobody said anything": Case(target=ANTHROPIC, log=(SAID,), shown=(), notes={0: ("dropped", "S2", EARLY)}),
     "late instructions": Case(
         target=ANTHROPIC,
-        log=(SystemMessage(id="s", text="a"), USER, DeveloperMessage(id="d", text="b"), SAID),
-        shown=(SystemMessage(id="s", text="a"), DeveloperMessage(id="d", text="b"), USER, SAID),
+        log=(BRIEF, USER, LATE, SAID),
+        shown=(BRIEF, LATE, USER, SAID),
         notes={2: repaired("instructions stand before the conversation")},
-    ),
-    "late instructions stay where they are for OpenAI": Case(
-        target=OPENAI,
-        log=(USER, DeveloperMessage(id="d", text="b"), SAID),
-        shown=(USER, DeveloperMessage(id="d", text="b"), SAID),
     ),
 }
 
@@ -392,12 +327,6 @@ def test_what_a_target_gets_and_why(case: Case):
     before = repr(case.log)
     check(case)
     assert repr(case.log) == before
-
-
-def test_D2_one_log_goes_to_a_model_that_sees_and_to_one_that_does_not():
-    log = (UserMessage(id="u", parts=(PICTURE,)),)
-    for target, part in ((ANTHROPIC, PICTURE), (BLIND, MARK), (ANTHROPIC, PICTURE)):
-        assert fit(log, target).messages == (UserMessage(id="u", parts=(part,)),)
 
 
 @pytest.mark.parametrize(

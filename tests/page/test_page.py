@@ -35,6 +35,7 @@ from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.rules import READS
 from recto.page.text.tokens import Calibration, TokenCount
 from recto.page.wire.base import Target, WireName
+from tests.page.counters import CharacterCounter
 
 Row: TypeAlias = dict[str, object]
 
@@ -190,18 +191,9 @@ def test_a_messages_segment_is_the_same_wherever_it_stands(target: Target):
     assert all(segment(data.encode()) in segments_of(log, target) for log in places)
 
 
-class Letters:
-    """Counts a token per letter, so that expected figures can be counted by hand."""
-
-    name = "letters"
-
-    def count(self, texts: Sequence[str]) -> Sequence[int]:
-        return [len(text) for text in texts]
-
-
 def describe(log: Sequence[Message], target: Target, tools: tuple[ToolOffer, ...] = ()) -> tuple[str, list[Row]]:
     fold = FoldSettings(reads=replace(READS, tools=("read",), keep=1))
-    facts = Facts(log=log, target=target, tools=tools, fold=fold, now=NOW, counter=Letters())
+    facts = Facts(log=log, target=target, tools=tools, fold=fold, now=NOW, counter=CharacterCounter())
     page, manifest = assemble(facts)
     return page.body.decode(), [dict(row) for row in manifest.rows()]
 
@@ -288,28 +280,6 @@ def test_X1_a_manifest_tells_of_every_part_in_openai_form():
     )
 
 
-def test_X1_a_manifest_tells_of_every_part_in_anthropic_form():
-    log = (AssistantMessage(id="a0", parts=(Text(text="hi"),)), replace(user("u1", "go"), name="Ann"), system("Be."))
-    early = "before the first user message, where this provider's conversations begin"
-    assert describe(log, ANTHROPIC) == expected(
-        row("envelope", '{"model":"claude-x"', 19),
-        row("a0", "", role="assistant") | change("dropped", "S2", early, 6, 0),
-        row("s", ',"system":[{"type":"text","text":"Be."', role="system")
-        | change("repaired", "fit", "instructions stand before the conversation", 7, 7),
-        row("u1", '}],"messages":[{"role":"user","content":[{"type":"text","text":"go"', role="user")
-        | change("repaired", "fit", "the anthropic format carries no name", 6, 6),
-        row("envelope", "}]}]}", 5),
-    )
-
-
-@TARGETS
-def test_X1_what_has_no_id_is_told_by_its_place_in_the_log(target: Target):
-    log = (replace(user("", "a")), ReasoningMessage(text="b"), user("u", "c"), replace(user("", "d")))
-    _, manifest = assemble(Facts(log=log, target=target))
-    sources = [part.source for part in manifest.parts]
-    assert sources == ["envelope", "messages[0]", "messages[1]", "u", "messages[3]", "envelope"]
-
-
 def test_two_steps_on_one_message_tell_both_reasons():
     state = Opaque(provider="google", model="g", place="field", name="thought", data="1")
     log = (user("u", "a"), AssistantMessage(id="a", parts=(state, Text(text="b"), call("c", "x"))))
@@ -320,11 +290,11 @@ def test_two_steps_on_one_message_tell_both_reasons():
 
 
 def count(log: Sequence[Message], last: Calibration | None) -> TokenCount:
-    return assemble(Facts(log=log, target=OPENAI, counter=Letters(), last=last))[1].tokens
+    return assemble(Facts(log=log, target=OPENAI, counter=CharacterCounter(), last=last))[1].tokens
 
 
 def test_a_count_is_an_estimate_until_the_provider_reported_this_very_page():
-    page, manifest = assemble(Facts(log=LOG, target=OPENAI, counter=Letters()))
+    page, manifest = assemble(Facts(log=LOG, target=OPENAI, counter=CharacterCounter()))
     counted = manifest.tokens_after
     assert manifest.tokens == TokenCount(tokens=counted, estimated=True)
     reported = Calibration(digest=page.digest, counted=counted, reported=1000)

@@ -44,17 +44,6 @@ def cause(before: tuple[Page, Manifest], after: tuple[Page, Manifest]) -> str | 
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_page_that_only_grew_begins_with_the_one_before(wire: WireName):
-    turn = Turn(response_id="a1", admitted=NOON)
-    log: tuple[Entry, ...] = (user("u0"), says("r0"), user("u1"))
-    before = page(log, wire, turn=turn)
-    after = page((*log, *reads("1")), wire, turn=turn)
-    assert prefix_break(SentPage.of(*before), SentPage.of(*after)) is None
-    closing = len(before[0].segments[-1].data)
-    assert after[0].body.startswith(before[0].body[:-closing])
-
-
-@pytest.mark.parametrize("wire", WIRES)
 def test_the_break_says_where_and_how_much_is_kept(wire: WireName):
     log = (user("u0"), *(entry for n in range(5) for entry in reads(str(n))))
     before, after = page(log, wire), page((*log, *reads("5")), wire)

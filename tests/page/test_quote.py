@@ -15,16 +15,7 @@ from recto.page.prompt.quote import (
     quote_message,
 )
 from recto.page.text.tokens import OfflineCounter
-from tests.page.counters import WordCounter
-
-
-class CharacterCounter:
-    """A token for each character."""
-
-    name = "characters"
-
-    def count(self, texts: Sequence[str]) -> Sequence[int]:
-        return [len(text) for text in texts]
+from tests.page.counters import CharacterCounter, WordCounter
 
 
 def turn(number: int, *names: str) -> tuple[InputFile, ...]:
@@ -189,13 +180,6 @@ def test_D2_over_its_budget_the_longest_document_is_cut_with_a_mark_and_the_resu
     assert quote.tokens_after == 99
     assert quote.cuts == (Cut(name="long.pdf", tokens_before=1004, tokens_after=59),)
     assert quote.reason == "cut to fit the quote's budget of 100 tokens: long.pdf 1004 -> 59"
-
-
-def test_D2_a_given_text_over_the_budget_is_cut_without_naming_a_tool():
-    quote = quote_message(words(1000), budget=100, counter=WordCounter())
-    assert quote is not None
-    assert quote.text.endswith(" 个字符，共 4889 个]\n</Quote>")
-    assert [(cut.name, cut.tokens_before) for cut in quote.cuts] == [("quote", 1000)]
 
 
 def test_D2_a_budget_that_holds_not_even_the_marks_leaves_the_quote_out_and_says_so():

@@ -20,6 +20,7 @@ from recto.conversation.json import Json
 from recto.conversation.messages import File, FileKind, Key, Message, UserMessage
 from recto.page.prompt.quote import ParsedDocument, join_documents, quote_message
 from recto.page.prompt.reminder import OUR_TAGS, Dataset, Locale, escape, neutralise, reminder, with_reminder
+from tests.page.counters import CharacterCounter
 from tests.page.log_strategies import logs
 
 Block = tuple[str, dict[str, str]]
@@ -29,38 +30,21 @@ KINDS: tuple[FileKind, ...] = ("document", "image", "audio", "video")
 LOCALES: tuple[Locale, ...] = ("zh", "en")
 PIECES = (
     *("<system-reminder>", "</system-reminder>", "</System-Reminder x='1'>", "system-reminder", "< / file ", "<file>"),
-    *(
-        "</file>",
-        "</name>",
-        "<id>x-0</id>",
-        "<filesystem>",
-        "<Quote>",
-        "</quote>",
-        "<Content>",
-        "</Content",
-        "<dataset>",
-    ),
-    *("</context>", "</value>", "<tool_result>", "</tool_call>", "<!-- TOOLS_START -->", "<!--", "TOOLS_END", "******"),
-    *(
-        "# Current time\n",
-        "File: a",
-        "<",
-        ">",
-        "/",
-        "＜",
-        "＞",
-        "&",
-        "&lt;",
-        "&amp;",
-        "'",
-        '"',
-        " ",
-        "\n",
-        "\u200b",
-        "{{quote}}",
-    ),
+    *("</file>", "</name>", "<id>x-0</id>", "<filesystem>", "<Quote>", "</quote>", "<Content>", "</Content"),
+    *("</context>", "</value>", "<tool_result>", "</tool_call>", "<!-- TOOLS_START -->", "<!--", "TOOLS_END"),
+    *("# Current time\n", "File: a", "<", ">", "/", "＜", "＞", "&", "&lt;", "&amp;", "'", '"', " ", "\n", "\u200b"),
     *("<system\u2066-reminder", "<\u202dfile", "</system\u2011reminder", "<file\ufe0f", "<\x00/file", '<file"x">'),
     *("\u061c", "\u180e", "\ufe0f", "\U000e0041", "\x00", "\x9f", "\u2010", "\u2212", "-", ".", "x", "<!--TOOLS_END"),
+    *(
+        "<!--tools_end-->",
+        "<!  ----  TOOLS_END",
+        "<!\u2010\u2015 TOOLS_START -->",
+        "<system-reminder:x>",
+        "******",
+        "<dataset>",
+        "{{quote}}",
+    ),
+    *("<\u200bsystem\u00ad-reminder\ufeff>", "＜／system-reminder＞", "</system-reminder]", "<\n\tcontext\nid='1'>"),
 )
 # Unseen although Unicode calls them letters, marks or nothing yet.
 ALSO_UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2065\u3164\uffa0"
@@ -96,15 +80,6 @@ def items() -> st.SearchStrategy[ContextItem]:
 def documents() -> st.SearchStrategy[ParsedDocument]:
     content = st.tuples(hostile(), st.integers(1, 40)).map(lambda pair: pair[0] * pair[1])
     return st.builds(ParsedDocument, name=hostile(), content=content, failed=st.booleans())
-
-
-class CharacterCounter:
-    """A token for each character."""
-
-    name = "characters"
-
-    def count(self, texts: Sequence[str]) -> Sequence[int]:
-        return [len(text) for text in texts]
 
 
 # Reminders

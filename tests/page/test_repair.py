@@ -98,16 +98,7 @@ def test_R10_an_unanswered_call_without_text_takes_its_message_along():
     assert_repairs((hi, asks("a", text=" \n"), go_on), (hi, go_on), [0, 2], notes)
 
 
-def test_R10_the_call_at_the_end_of_a_log_that_waits_for_its_result_goes_too():
-    log = (hi, asks("a"), result("a"), asks("b", "c"))
-    assert_repairs(log, log[:3], [0, 1, 2], {3: lost(2, 2, "; nothing is said in it")})
-
-
 # Results without a call
-
-
-def test_R10_a_result_without_a_call_goes():
-    assert_repairs((hi, result("a"), done), (hi, done), [0, 2], {1: NO_CALL})
 
 
 def test_R10_a_second_result_of_a_call_goes():

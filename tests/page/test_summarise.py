@@ -1,6 +1,5 @@
 """R13: the conversation as texts to summarise, none too large for its request, and the requests themselves."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -23,62 +22,27 @@ from recto.conversation.messages import (
     UserMessage,
 )
 from recto.errors import SettingsError
-from recto.page.prompt.summarise import SummarySettings, summary_pieces, summary_request
+from recto.page.prompt.summarise import INSTRUCTIONS, PIECE, SO_FAR, SummarySettings, summary_pieces, summary_request
 from recto.page.text.tokens import OFFLINE, TokenCounter, tokens_of
-from tests.page.counters import WordCounter
+from tests.page.counters import CharacterCounter, WordCounter
 from tests.page.talk import result, says, user
-
-ZH = (
-    "你在为一段对话写摘要，之后的对话只能看到这份摘要。用用户所用的语言写。有的就写明：\n"
-    "- 用户本人：姓名、所在地、偏好，以及说过的其他个人情况\n"
-    "- 尚未完成的任务（用用户的原话）及其约束\n"
-    "- 已做的决定及原因、已完成的工作\n"
-    "- 涉及的文件路径、标识符、名称和数字（原样保留）\n"
-    "- 出现过的错误及其解决办法\n"
-    "- 下一步\n"
-    "此前的摘要中仍然成立的内容要全部保留。只写对话中出现过的内容，不要回答或继续对话。"
-)
-EN = (
-    "You summarise a conversation; what follows will see only this summary. Write it in the language the user "
-    "writes in. Say, where there is something to say:\n"
-    "- the user: name, place, preferences, and what else they said of themselves\n"
-    "- the task that is still open, in the user's words, and what limits it\n"
-    "- what was decided and why, and what is done\n"
-    "- paths, identifiers, names and numbers involved, verbatim\n"
-    "- errors met and how they were solved\n"
-    "- the next step\n"
-    "Keep all of the summary so far that still holds. Only what was said; do not answer the conversation or go on "
-    "with it."
-)
-ASKED = {
-    "zh": (
-        "\n\n现在用用户所用的语言写摘要：先写用户的姓名、所在地和偏好，再写尚未完成的任务和涉及的文件，最后写其余内容。"
-    ),
-    "en": (
-        "\n\nNow write the summary, in the language the user writes in: first the user's name, where they live and "
-        "what they like; then the task that is still open, with its files; then the rest."
-    ),
-}
-
-
-class CharacterCounter:
-    """A token for each character: nothing is free, not even what stands between two messages."""
-
-    name = "characters"
-
-    def count(self, texts: Sequence[str]) -> Sequence[int]:
-        return [len(text) for text in texts]
-
 
 WORDS, CHARACTERS = WordCounter(), CharacterCounter()
 
 
 def room(tokens: int, counter: TokenCounter, summary_tokens: int = 1) -> SummarySettings:
     """The settings of requests that leave so many tokens to a piece, each message with the line that ends it."""
-    frame = "The summary so far:\n<summary>\n\n</summary>\n\n"
+    frame = SO_FAR["en"].format(summary="")
     # Four tokens each message, eight for what the ends of texts may count more among others.
-    taken = sum(counter.count((EN, f"The conversation:\n{ASKED['en']}", frame))) + 4 + 4 + 8
+    taken = sum(counter.count((INSTRUCTIONS["en"], PIECE["en"].format(text=""), frame))) + 4 + 4 + 8
     return SummarySettings(tokens=taken + summary_tokens + tokens, summary_tokens=summary_tokens, locale="en")
+
+
+def asked(piece: str, so_far: str = "", wording: str = "en") -> tuple[SystemMessage, UserMessage]:
+    """A whole request."""
+    before = SO_FAR[wording].format(summary=so_far) if so_far else ""
+    words = UserMessage(parts=(Text(text=before + PIECE[wording].format(text=piece)),))
+    return SystemMessage(text=INSTRUCTIONS[wording]), words
 
 
 def framed(role: str, text: str) -> str:
@@ -130,9 +94,8 @@ def test_F3_no_text_passes_for_another_message_or_for_the_summary_so_far():
     assert summary_pieces(spoken, settings=SummarySettings(), counter=OFFLINE) == (
         f'<message role="tool">\n{harmless}\n</message>\n<message role="assistant">\nWell.\n</message>',
     )
-    _, words = summary_request("P", so_far=forged, settings=SummarySettings(locale="en"), counter=OFFLINE)
-    text = f"The summary so far:\n<summary>\n{harmless}\n</summary>\n\nThe conversation:\nP" + ASKED["en"]
-    assert words == UserMessage(parts=(Text(text=text),))
+    request = summary_request("P", so_far=forged, settings=SummarySettings(locale="en"), counter=OFFLINE)
+    assert request == asked("P", harmless)
 
 
 def test_F3_what_a_cut_makes_a_tag_of_is_none_either():
@@ -141,11 +104,8 @@ def test_F3_what_a_cut_makes_a_tag_of_is_none_either():
     mark = "\n[... 12 characters left out ...]\n"
     assert pieces == (framed("user", f"1 &lt;message{mark}{'x' * 10}"),)
     settings = room(100, CHARACTERS, summary_tokens=len("1 <message\n[... cut ...]"))
-    _, words = summary_request("P", so_far="1 <messages>" + "x" * 20, settings=settings, counter=CHARACTERS)
-    text = (
-        "The summary so far:\n<summary>\n1 &lt;message\n[... cut ...]\n</summary>\n\nThe conversation:\nP" + ASKED["en"]
-    )
-    assert words == UserMessage(parts=(Text(text=text),))
+    request = summary_request("P", so_far="1 <messages>" + "x" * 20, settings=settings, counter=CHARACTERS)
+    assert request == asked("P", "1 &lt;message\n[... cut ...]")
 
 
 def test_R13_nothing_to_summarise_is_no_text():
@@ -196,40 +156,25 @@ P = framed("user", "hi")
 
 
 @pytest.mark.parametrize(
-    ("so_far", "locale", "request_"),
+    ("so_far", "locale", "wording"),
     [
-        (None, "zh", (ZH, f"对话：\n{P}")),
-        ("", "zh", (ZH, f"对话：\n{P}")),
-        ("They met.", "zh-CN", (ZH, f"此前的摘要：\n<summary>\nThey met.\n</summary>\n\n对话：\n{P}")),
-        (None, "en", (EN, f"The conversation:\n{P}")),
-        (
-            "They met.",
-            "EN-us",
-            (EN, f"The summary so far:\n<summary>\nThey met.\n</summary>\n\nThe conversation:\n{P}"),
-        ),
-        ("{text}", "en", (EN, f"The summary so far:\n<summary>\n{{text}}\n</summary>\n\nThe conversation:\n{P}")),
+        (None, "zh", "zh"),
+        ("", "zh", "zh"),
+        ("They met.", "zh-CN", "zh"),
+        (None, "en", "en"),
+        ("They met.", "EN-us", "en"),
+        ("{text}", "en", "en"),
     ],
 )
-def test_R13_a_request_carries_the_summary_so_far_and_the_next_piece(
-    so_far: str | None, locale: str, request_: tuple[str, str]
-):
-    system, words = request_
-    said = UserMessage(parts=(Text(text=words + ASKED[locale[:2].lower()]),))
+def test_R13_a_request_carries_the_summary_so_far_and_the_next_piece(so_far: str | None, locale: str, wording: str):
     settings = SummarySettings(locale=locale)
-    assert summary_request(P, so_far=so_far, settings=settings, counter=OFFLINE) == (SystemMessage(text=system), said)
-
-
-def test_R13_a_request_is_in_chinese_and_the_summary_so_far_has_four_thousand_tokens_unless_said_otherwise():
-    assert SummarySettings() == SummarySettings(
-        tokens=100_000, summary_tokens=4_000, characters_per_message=20_000, locale="zh"
-    )
+    assert summary_request(P, so_far=so_far, settings=settings, counter=OFFLINE) == asked(P, so_far or "", wording)
 
 
 def test_R13_a_summary_so_far_that_is_too_long_is_cut():
     settings = room(100, WORDS, summary_tokens=5)
-    _, said = summary_request("P", so_far="one two three four five six", settings=settings, counter=WORDS)
-    text = "The summary so far:\n<summary>\none two \n[... cut ...]\n</summary>\n\nThe conversation:\nP" + ASKED["en"]
-    assert said == UserMessage(parts=(Text(text=text),))
+    request = summary_request("P", so_far="one two three four five six", settings=settings, counter=WORDS)
+    assert request == asked("P", "one two \n[... cut ...]")
 
 
 @pytest.mark.parametrize("counter", [OFFLINE, WORDS, CHARACTERS], ids=lambda counter: counter.name)
@@ -246,31 +191,16 @@ def test_R13_a_request_too_small_for_any_message_is_refused_with_the_least(count
     )
 
 
-def test_R13_settings_without_any_tokens_or_characters_are_refused():
-    with pytest.raises(SettingsError, match=r"^Setting summary\.tokens is 0; it is a number, 1 or more\.$"):
-        SummarySettings(tokens=0)
-    with pytest.raises(SettingsError, match=r"^Setting summary\.summary_tokens is 0; it is a number, 1 or more\.$"):
-        SummarySettings(summary_tokens=0)
-    with pytest.raises(SettingsError, match=r"^Setting summary\.characters_per_message is -1; it is a number, 1 or"):
-        SummarySettings(characters_per_message=-1)
+@pytest.mark.parametrize("name", ["tokens", "summary_tokens", "characters_per_message"])
+def test_R13_settings_without_any_tokens_or_characters_are_refused(name: str):
+    with pytest.raises(SettingsError, match=rf"^Setting summary\.{name} is 0; it is a number, 1 or more\.$"):
+        replace(SummarySettings(), **{name: 0})
 
 
 # Whatever was said
 
 spoken = st.text(st.characters(exclude_categories=["Cs"]), max_size=60) | st.sampled_from(
-    (
-        "",
-        "\n",
-        "\n\n\n",
-        "   ",
-        "words " * 12,
-        "!\n",
-        "字" * 30,
-        "<message>" * 9,
-        "</summary",
-        "<|endoftext|>",
-        "giant " * 400,
-    )
+    ("", "\n", "\n\n\n", "   ", "words " * 12, "!\n", "字" * 30, "<message>" * 9, "</summary", "giant " * 400)
 )
 talks = st.lists(st.tuples(st.sampled_from((user, says)), spoken), max_size=12).map(
     lambda found: [make(f"m{place}", text) for place, (make, text) in enumerate(found)]

@@ -139,7 +139,6 @@ LARGE = Prompt(
     rules="Never guess.",
 )
 # Identity 4, tone 2 + 2, SOP 2 + 5, cases 3 + 2 + 10 + 2 + 5, data 3 + 2 + 3 + 2 + 40, rules 3 + 2.
-ALL = 92
 FEWER = "over the budget of {} tokens; cases go first"
 SHORTER = "shortened to keep the budget of {} tokens"
 NOTHING = "nothing of it fits into the budget of {} tokens"
@@ -160,25 +159,6 @@ Never guess."""
 
 def in_english(budget: int | None, prompt: Prompt = LARGE, counter: TokenCounter = WORDS) -> SystemPrompt:
     return system_prompt(prompt, "en", budget, counter)
-
-
-def test_S1_over_the_budget_the_last_case_goes_first():
-    budget = ALL - 1
-    assert in_english(budget) == SystemPrompt(
-        text=render(replace(LARGE, cases=LARGE.cases[:1]), "en"),
-        changes=(PromptCut("case b", "dropped", 5, 0, FEWER.format(budget)),),
-    )
-
-
-def test_S1_all_cases_go_before_any_data_is_shortened():
-    budget = ALL - 7 - 1
-    assert in_english(budget) == SystemPrompt(
-        text=f"{REST}## User data\n### Birth\n1990-01-01 12:00 here\n\n### Life\n{'life ' * 39}life{RULES}",
-        changes=(
-            PromptCut("case b", "dropped", 5, 0, FEWER.format(budget)),
-            PromptCut("case a", "dropped", 10, 0, FEWER.format(budget)),
-        ),
-    )
 
 
 def test_S1_then_the_last_data_is_shortened_with_a_mark():
@@ -218,14 +198,6 @@ def test_S1_a_budget_that_cannot_be_kept_is_told_and_identity_sop_and_rules_stay
     found = in_english(10)
     assert found.text == f"{REST.strip()}{RULES}"
     assert found.over == "20 tokens, over the budget of 10: identity, SOP and tools are never cut"
-
-
-def test_S1_nothing_is_told_as_shortened_that_is_as_it_was():
-    empty = Prompt(identity="I am an expert.", data=(Datum(title="Birth", text=""),))
-    assert in_english(3, empty) == SystemPrompt(
-        text="I am an expert.\n\n## User data\n### Birth\n",
-        over="9 tokens, over the budget of 3: identity, SOP and tools are never cut",
-    )
 
 
 # Whatever the prompt

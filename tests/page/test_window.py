@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,25 +40,6 @@ def set_window(messages: Talk, limit: int | None) -> Draft:
     return window(messages, View(entries=messages).turn_start, limit)
 
 
-@pytest.mark.parametrize(
-    ("limit", "dropped"),
-    [
-        pytest.param(5, range(7), id="five, as while a skill is chosen"),
-        pytest.param(10, range(2), id="ten, as while a skill is at work"),
-        pytest.param(1, range(11), id="one"),
-        pytest.param(0, range(12), id="none"),
-        pytest.param(11, range(1), id="all but one"),
-    ],
-)
-def test_S1_the_newest_messages_of_history_stay(limit: int, dropped: range):
-    assert set_window(TWELVE + now, limit) == without(TWELVE + now, dropped, limit)
-
-
-@pytest.mark.parametrize("limit", [None, 12, 13, 1_000])
-def test_S1_a_window_that_is_large_enough_keeps_all(limit: int | None):
-    assert set_window(TWELVE + now, limit) == whole(TWELVE + now)
-
-
 def test_S2_a_window_of_five_written_out():
     messages = (*TWELVE[:6], *now)
     assert set_window(messages, 5) == Draft(
@@ -77,13 +57,6 @@ QUIET: Talk = (
     ReasoningMessage(id="t", text="hm"),
     ActivityMessage(id="p", activity_type="PLAN", content="{}"),
 )
-
-
-def test_S2_only_user_assistant_and_tool_messages_count():
-    messages = (user("u0"), says("a0"), *QUIET, user("u1"), *QUIET, says("a1"), *now)
-    assert set_window(messages, 4) == whole(messages)
-    assert set_window(messages, 3) == without(messages, (0,), 3)
-    assert set_window(messages, 2) == without(messages, (0, 1, 4, 5), 2)
 
 
 def test_S2_system_and_developer_messages_before_the_window_are_not_dropped():

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import recto
-from recto.conversation.log import Entry, RolledBack
+from recto.conversation.log import Entry
 from recto.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
@@ -27,24 +27,6 @@ def ask(id: str) -> UserMessage:
 
 def facts(log: Sequence[Entry], wire: str = "openai") -> Facts:
     return Facts(log=log, target=Target(wire=wire, model="m"), fold=KEEP_ONE)
-
-
-def fresh(entry: Entry) -> Entry:
-    """An entry that remembers nothing, nor do its calls."""
-    if not isinstance(entry, AssistantMessage):
-        return replace(entry)
-    return replace(entry, parts=tuple([replace(part) for part in entry.parts]))
-
-
-def test_a_page_is_the_same_whatever_was_written_before():
-    log = (ask("u1"), *read(1), *read(2), ask("u2"), *read(3))
-    longer = (*log, *read(4))
-    back = (*longer, RolledBack(to="u2"))
-    for entries in (log, longer, log, back, (*back, ask("u3")), longer):
-        for wire in ("openai", "anthropic", "openai"):
-            page, manifest = assemble(facts(entries, wire))
-            again, listed = assemble(facts([fresh(entry) for entry in entries], wire))
-            assert (page.body, page.digest, manifest.rows()) == (again.body, again.digest, listed.rows())
 
 
 def test_the_bytes_of_a_result_are_gone_once_it_is_folded():
