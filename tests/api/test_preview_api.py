@@ -78,6 +78,11 @@ async def test_X1_a_preview_is_byte_for_byte_what_is_sent_then_but_for_the_time(
         assert timeless(seen) == timeless(sent)
 
 
+def page_of(seen: Mapping[str, Json]) -> list[Mapping[str, Json]]:
+    """The messages of the page that is shown."""
+    return cast("list[Mapping[str, Json]]", cast("Mapping[str, Json]", seen["page"])["messages"])
+
+
 async def test_X1_a_preview_has_its_manifest_and_says_what_a_run_would_do_first(server: InProcess):
     thread = new_id()
     seen = (await look(server, thread, {"messages": [says("hello")]})).json
@@ -87,21 +92,16 @@ async def test_X1_a_preview_has_its_manifest_and_says_what_a_run_would_do_first(
     manifest = cast("Mapping[str, Json]", seen["manifest"])
     spans = [cast("list[int]", part["span"]) for part in cast("list[Mapping[str, Json]]", manifest["parts"])]
     assert (spans[0][0], spans[-1][1], seen["bytes"]) == (0, len(raw), len(raw))
-    assert seen["page"] == {
-        **(load_object(raw) or {}),
-        "messages": cast("Mapping[str, Json]", seen["page"])["messages"],
-    }
+    assert seen["page"] == {**(load_object(raw) or {}), "messages": page_of(seen)}
     assert (await server.send("GET", f"{THREADS}/{thread}")).status == 404
 
 
 async def test_X1_a_thread_as_it_stands_needs_no_words(server: InProcess):
     thread = new_id()
     await server.run("hello", Answer(text="One."), thread=thread)
-    bodies: tuple[dict[str, Json], ...] = ({}, {"messages": []})
-    for body in bodies:
+    for body in ({}, {"messages": list[Json]()}):
         seen = (await look(server, thread, body)).json
-        messages = cast("list[Mapping[str, Json]]", cast("Mapping[str, Json]", seen["page"])["messages"])
-        assert [message["role"] for message in messages][:3] == ["system", "user", "assistant"]
+        assert [message["role"] for message in page_of(seen)][:3] == ["system", "user", "assistant"]
         assert seen["next"] == "finished"
         assert "a run would end" in str(seen["notes"])
 
@@ -112,21 +112,28 @@ async def test_P11_a_preview_of_a_thread_that_waits_says_so_and_a_result_is_in_t
     await send_it(server, thread, {"messages": [words], "tools": [PICK]})
     waiting = (await look(server, thread, {"tools": [PICK]})).json
     assert waiting["next"] == "wait_for_client"
-    pending = (await server.send("GET", f"{THREADS}/{thread}")).json["pendingCalls"]
-    call = cast("list[Mapping[str, Json]]", pending)[0]["id"]
-    result: Json = {"id": "t1", "role": "tool", "toolCallId": call, "content": "the red one"}
+    result = await result_of(server, thread, "the red one")
     body: dict[str, Json] = {"messages": [words, result], "tools": [PICK]}
     seen = (await look(server, thread, body, raw=True)).body
     assert b"the red one" in seen
     assert seen == await send_it(server, thread, body)
 
 
+async def result_of(server: InProcess, thread: str, words: str) -> Json:
+    """What a client answers to the call that waits."""
+    pending = (await server.send("GET", f"{THREADS}/{thread}")).json["pendingCalls"]
+    (call,) = cast("list[Mapping[str, Json]]", pending)
+    return {"id": "t1", "role": "tool", "toolCallId": call["id"], "content": words}
+
+
 @pytest.mark.full
 async def test_P9_files_go_by_their_urls_and_only_their_ids_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async with in_process(tmp_path, monkeypatch, settings="file_input: {documents: true, mode: always}") as server:
-        url = await upload(server)
+        form = form_of(file("a.txt", b"words of the file"))
+        reply = await server.send("POST", ATTACHMENTS, form, headers={"content-type": FORM})
+        (row,) = cast("list[Mapping[str, Json]]", reply.json["attachments"])
         thread = new_id()
-        part: Json = {"type": "document", "source": {"type": "url", "value": url, "mimeType": "text/plain"}}
+        part: Json = {"type": "document", "source": {"type": "url", "value": row["url"], "mimeType": "text/plain"}}
         body: dict[str, Json] = {"messages": [says([{"type": "text", "text": "read"}, part])]}
         # Its text is read and kept, as after any upload.
         seen = (await look(server, thread, body, raw=True)).body
@@ -145,25 +152,11 @@ def nameless(page: bytes) -> bytes:
     return re.sub(rb"<id>[0-9a-f-]{36}-0</id>", b"(id)", timeless(page))
 
 
-async def upload(server: InProcess) -> str:
-    """The url of a file."""
-    form = form_of(file("a.txt", b"words of the file"))
-    reply = await server.send("POST", ATTACHMENTS, form, headers={"content-type": FORM})
-    (row,) = cast("list[Mapping[str, Json]]", reply.json["attachments"])
-    return str(row["url"])
-
-
 REFUSED: tuple[tuple[Json, int, str], ...] = (
     ({"messages": [says("a"), says("b")]}, 422, "exactly one user message"),
-    ({"messages": [says("x" * 10_001)]}, 422, "user message text exceeds limit"),
-    ({"messages": [{"id": "s", "role": "system", "content": "x"}]}, 422, "exactly one user message"),
-    ({"messages": "none"}, 422, "messages"),
     ({"threadId": new_id(), "messages": []}, 422, "is not the thread in the path"),
-    ({"runId": "x" * 129}, 422, "runId exceeds length limit"),
     ({"forwardedProps": {"agent": "nobody"}}, 422, "there is no agent"),
-    ({"forwardedProps": {"datasets": ["d"]}}, 422, "there is no dataset"),
     ({"tools": [{"name": "note", "description": "", "parameters": {}}]}, 422, "tool of the agent itself"),
-    ({"messages": [says("\0")]}, 422, "U+0000"),
     ([], 422, "must be a JSON object"),
     ({"messages": [says("x" * 262_144)]}, 413, "exceeds size limit"),
 )
@@ -193,10 +186,7 @@ async def test_P11_a_form_that_is_answered_does_not_act_in_a_preview(server: InP
     props: Json = {"agent": "vibe", "skill": "bazi"}
     server.answers.append(Answer(calls=(Call(name="collect_birth_info"),)))
     await send_it(server, thread, {"messages": [words], "tools": [form], "forwardedProps": props})
-    pending = (await server.send("GET", f"{THREADS}/{thread}")).json["pendingCalls"]
-    call = cast("list[Mapping[str, Json]]", pending)[0]["id"]
-    born = '{"date": "1990-05-15", "time": "14:30", "place": "北京"}'
-    result: Json = {"id": "t1", "role": "tool", "toolCallId": call, "content": born}
+    result = await result_of(server, thread, '{"date": "1990-05-15", "time": "14:30", "place": "北京"}')
     before = everything(tmp_path)
     seen = (await look(server, thread, {"messages": [words, result], "tools": [form]})).json
     assert everything(tmp_path) == before
@@ -222,7 +212,5 @@ async def test_R13_a_preview_of_a_page_without_room_says_that_a_summary_comes_fi
     async with in_process(tmp_path, monkeypatch, settings="window: 4000") as server:
         await server.run("word " * 1_500, Answer(text="One.", usage=None), thread=thread)
         seen = (await look(server, thread, {"messages": [says("word " * 1_900)]})).json
-        assert (seen["next"], "a run would have what is old summarised first" in str(seen["notes"])) == (
-            "compact",
-            True,
-        )
+        assert seen["next"] == "compact"
+        assert "a run would have what is old summarised first" in str(seen["notes"])

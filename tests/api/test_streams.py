@@ -3,8 +3,8 @@
 import asyncio
 import gc
 import re
-from collections.abc import AsyncIterator
-from contextlib import ExitStack, suppress
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import ExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from recto.engine.hub import Hub
 from recto.store.ports import StoredRun
 from recto.store.store import Store, open_store
 from tests.store.suite.samples import admit
+from tests.waiting import settle
 
 # From this version of ASGI on, who has gone is found out by sending.
 WITHOUT_LISTENING = "2.4"
@@ -63,67 +64,53 @@ async def test_P7_what_is_told_again_after_retention_repeats_no_number(store: St
     assert await told_again(run, after) == numbers
 
 
-async def send_to_nobody(response: EventStream, spec: str) -> None:
-    """A client that is gone before anything was sent."""
+class Reader:
+    """A client that goes away, if at all, once `left` is set."""
 
-    async def receive() -> Message:
+    def __init__(self, spec: str = "2.3", *, is_gone: bool = False) -> None:
+        self.scope = {"type": "http", "asgi": {"spec_version": spec}, "method": "POST"}
+        self.left, self.begun, self._is_gone = asyncio.Event(), asyncio.Event(), is_gone
+        if is_gone:
+            self.left.set()
+
+    async def receive(self) -> Message:
+        await self.left.wait()
         return {"type": "http.disconnect"}
 
-    async def send(_message: Message) -> None:
-        await asyncio.sleep(0)
-        if spec == WITHOUT_LISTENING:
+    async def send(self, _message: Message) -> None:
+        self.begun.set()
+        await settle(1)
+        if self._is_gone and self.scope["asgi"] == {"spec_version": WITHOUT_LISTENING}:
             raise OSError("gone")
 
-    scope = {"type": "http", "asgi": {"spec_version": spec}, "method": "POST"}
-    await response(scope, receive, send)
+
+@asynccontextmanager
+async def streaming(store: Store) -> AsyncGenerator[EventStream]:
+    """The stream of a new run. In the end nobody listens any more."""
+    hub, hearing, before = Hub(store), ExitStack(), channels()
+    run = await admit(store, "r1")
+    yield stream_new(hub, hearing, hearing.enter_context(hub.listening(run.id)), run, AS_STORED)
+    assert channels() == before
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("spec", ["2.3", WITHOUT_LISTENING])
 async def test_P7_a_client_that_is_gone_before_its_stream_began_leaves_nobody_listening(store: Store, spec: str):
-    hub, before = Hub(store), channels()
-    run = await admit(store, "r1")
-    hearing = ExitStack()
-    response = stream_new(hub, hearing, hearing.enter_context(hub.listening(run.id)), run, AS_STORED)
-    assert channels() == before + 1
-    with suppress(ClientDisconnect):
-        await send_to_nobody(response, spec)
-    assert channels() == before
+    before, gone = channels(), Reader(spec, is_gone=True)
+    async with streaming(store) as response:
+        assert channels() == before + 1
+        with suppress(ClientDisconnect):
+            await response(gone.scope, gone.receive, gone.send)
 
 
-async def test_P7_a_client_that_leaves_in_the_middle_ends_its_stream_at_once(store: Store):
-    hub, before, left, begun = Hub(store), channels(), asyncio.Event(), asyncio.Event()
-    run, hearing = await admit(store, "r1"), ExitStack()
-    response = stream_new(hub, hearing, hearing.enter_context(hub.listening(run.id)), run, AS_STORED)
-
-    async def receive() -> Message:
-        await left.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(_message: Message) -> None:
-        begun.set()
-
-    sending = asyncio.create_task(response({"type": "http"}, receive, send))
-    await begun.wait()
-    left.set()
-    async with asyncio.timeout(5):
-        await sending
-    assert channels() == before
-
-
-async def test_P7_a_stream_that_is_cancelled_from_outside_stays_cancelled(store: Store):
-    hub, begun = Hub(store), asyncio.Event()
-    run, hearing = await admit(store, "r1"), ExitStack()
-    response = stream_new(hub, hearing, hearing.enter_context(hub.listening(run.id)), run, AS_STORED)
-
-    async def receive() -> Message:
-        return await asyncio.get_running_loop().create_future()
-
-    async def send(_message: Message) -> None:
-        begun.set()
-
-    sending = asyncio.create_task(response({"type": "http"}, receive, send))
-    await begun.wait()
-    sending.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await sending
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_P7_a_stream_ends_when_its_client_leaves_and_stays_cancelled_where_it_was(
+    store: Store, is_cancelled: bool
+):
+    reader = Reader()
+    async with streaming(store) as response:
+        sending = asyncio.create_task(response(reader.scope, reader.receive, reader.send))
+        await reader.begun.wait()
+        sending.cancel() if is_cancelled else reader.left.set()
+        with pytest.raises(asyncio.CancelledError) if is_cancelled else nullcontext():
+            await sending

@@ -54,7 +54,7 @@ async def test_R12_a_rollback_answers_with_the_words_to_edit_and_they_are_gone_f
     await say(server, thread, "Two", "m2")
     before = await ids(server, thread)
     reply = await post(server, thread, "rollback", {"messageId": "m2"})
-    told = {"threadId": thread, "messageId": "m2", "content": "Two", "files": [], "canUndo": True}
+    told: dict[str, Json] = {"threadId": thread, "messageId": "m2", "content": "Two", "files": [], "canUndo": True}
     assert (reply.status, reply.json) == (200, {**told, "changedFiles": None, "skill": None, "scenario": None})
     assert await ids(server, thread) == before[:2]
     assert (await server.send("GET", f"{THREADS}/{thread}")).json["canUndo"] is True
