@@ -278,9 +278,9 @@ class Connection(HttpToolsProtocol):
         self._close()
 
     def _close(self) -> None:
-        """Close it once all is taken that was written; in time, or at once."""
+        """Close it once the client has taken all that was written. Until then it is watched like any answer."""
+        self._stop_waiting()
         self.transport.close()
-        self._wait(self.table.limits.unread_seconds, self._give_up)
 
     def _watch(self, waiting: int) -> None:
         self._unread = self.loop.call_later(self.table.limits.unread_seconds, self._look_again, waiting)
