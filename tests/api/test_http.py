@@ -3,7 +3,6 @@
 import gzip
 import socket
 import threading
-import time
 import zlib
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
@@ -21,6 +20,8 @@ from recto.testing.postgres import postgres_server
 from recto.testing.process import ServerProcess
 from tests.api.forms import FORM, file, form_of
 from tests.api.wrong_inputs import assert_problem, assert_refused
+from tests.costs import open_sockets
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.full
 
@@ -233,7 +234,7 @@ def test_P10_a_live_signature_reaches_no_log_however_it_is_written(server: Serve
 
 
 def test_a_client_that_leaves_in_the_middle_writes_no_traceback(server: ServerProcess):
-    address, before = urlsplit(server.url), len(server.output.splitlines())
+    address, before, count = urlsplit(server.url), len(server.output.splitlines()), open_sockets(server.pid)
     head = f"HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\ncontent-type: application/json\r\n"
     task = start(server.url, ask("What is 12*7?"))
     halves = [
@@ -246,8 +247,8 @@ def test_a_client_that_leaves_in_the_middle_writes_no_traceback(server: ServerPr
     for half in halves:
         with socket.create_connection((address.hostname or "", address.port or 0)) as leaving:
             leaving.sendall(half.encode())
-            time.sleep(0.05)
-    time.sleep(0.2)
+            wait_for(lambda: open_sockets(server.pid) > count, "the server to take the connection")
+        wait_for(lambda: open_sockets(server.pid) <= count, "the server to notice that the client left")
     assert request(server.url, "GET", "/readyz").status == 200
     problem = server.output.splitlines()[before:]
     assert len(problem) <= len(halves)
@@ -266,12 +267,16 @@ def test_an_outage_of_the_database_writes_lines_and_no_traceback(tmp_path: Path)
             for reader in readers:
                 reader.wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
             before = len(server.output.splitlines())
+
+            def lines() -> list[str]:
+                return server.output.splitlines()[before:]
+
             database.stop()
             go.set()
             statuses = {request(server.url, "GET", f"{THREADS}").status for _ in range(20)}
-            time.sleep(1)
+            wait_for(lambda: len(lines()) >= len(tasks), "the end of each run in the log")
             database.start()
-            problem = server.output.splitlines()[before:]
+            problem = lines()
     assert statuses == {503}
     # Two lines of each run's own, and a few of the server.
     assert len(problem) < 2 * len(tasks) + 10

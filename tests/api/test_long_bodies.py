@@ -3,27 +3,25 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from typing import TypeAlias
 
 import pytest
-import uvicorn
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from recto.api.connections import DIRECT, DIRECT_BYTES, body_of, limited
-from recto.config.access_settings import ConnectionLimits
+from recto.api.connections import DIRECT, DIRECT_BYTES, body_of
+from tests.api.raw_connection import RawConnection, RawServer
+from tests.waiting import settle
 
 Handler: TypeAlias = Callable[[Request, AsyncGenerator[bytes]], Coroutine[None, None, Response]]
 LONG = bytes(range(251)) * 20_000
 SHORT = LONG[: DIRECT_BYTES - 1]
-SECONDS = 20.0
 
 
-@asynccontextmanager
-async def serving(handle: Handler) -> AsyncGenerator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """A connection to a server that gives every request with its body to a function."""
+def serving(handle: Handler) -> RawServer:
+    """Give every request with its body to a function."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -31,21 +29,7 @@ async def serving(handle: Handler) -> AsyncGenerator[tuple[asyncio.StreamReader,
             reply = await handle(request, body)
         await reply(scope, receive, send)
 
-    config = uvicorn.Config(
-        answer, http=limited(ConnectionLimits()), ws="none", lifespan="off", port=0, log_config=None
-    )
-    server = uvicorn.Server(config)
-    running = asyncio.create_task(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.001)
-    reader, writer = await asyncio.open_connection(*server.servers[0].sockets[0].getsockname())
-    try:
-        async with asyncio.timeout(SECONDS):
-            yield reader, writer
-    finally:
-        writer.close()
-        server.should_exit = True
-        await running
+    return RawServer(answer)
 
 
 async def digest(request: Request, body: AsyncGenerator[bytes]) -> Response:
@@ -70,10 +54,10 @@ def chunked(body: bytes) -> bytes:
     return head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
 
 
-async def answer_from(reader: asyncio.StreamReader) -> str:
-    head = await reader.readuntil(b"\r\n\r\n")
+async def answer_from(one: RawConnection) -> str:
+    head = await one.reader.readuntil(b"\r\n\r\n")
     (length,) = [line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
-    return (await reader.readexactly(int(length.partition(b":")[2]))).decode()
+    return (await one.reader.readexactly(int(length.partition(b":")[2]))).decode()
 
 
 @pytest.mark.parametrize(
@@ -88,35 +72,40 @@ async def answer_from(reader: asyncio.StreamReader) -> str:
     ids=["long", "just long", "short", "empty", "without a length"],
 )
 async def test_P9_a_body_comes_whole_whichever_way_it_is_read(sent: bytes, body: bytes, direct: bool):
-    async with serving(digest) as (reader, writer):
-        writer.write(sent)
-        assert await answer_from(reader) == told(hashlib.sha256(body).hexdigest(), direct=direct)
+    async with serving(digest) as server:
+        one = await server.dial()
+        one.writer.write(sent)
+        assert await answer_from(one) == told(hashlib.sha256(body).hexdigest(), direct=direct)
 
 
 async def test_P9_requests_sent_ahead_behind_a_long_body_are_answered_in_their_order():
     bodies = [LONG, SHORT, b"few", LONG[::-1], b"", LONG]
-    async with serving(digest) as (reader, writer):
+    async with serving(digest) as server:
+        one = await server.dial()
         for body in bodies:
-            writer.write(post(body))
-        found = [await answer_from(reader) for _ in bodies]
+            one.writer.write(post(body))
+        found = [await answer_from(one) for _ in bodies]
     assert found == [told(hashlib.sha256(body).hexdigest(), direct=len(body) >= DIRECT_BYTES) for body in bodies]
 
 
 async def test_P9_a_long_body_that_comes_in_drops_is_whole():
-    async with serving(digest) as (reader, writer):
+    async with serving(digest) as server:
+        one = await server.dial()
         whole = post(LONG)
         for place in range(0, len(whole), 300_007):
-            writer.write(whole[place : place + 300_007])
-            await asyncio.sleep(0.001)
-        assert await answer_from(reader) == told(hashlib.sha256(LONG).hexdigest(), direct=True)
+            one.writer.write(whole[place : place + 300_007])
+            await one.writer.drain()
+            await settle()
+        assert await answer_from(one) == told(hashlib.sha256(LONG).hexdigest(), direct=True)
 
 
 async def test_P9_who_waits_to_be_told_to_go_on_with_a_long_body_is_told():
-    async with serving(digest) as (reader, writer):
-        writer.write(post(LONG, "expect: 100-continue").removesuffix(LONG))
-        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
-        writer.write(LONG)
-        assert await answer_from(reader) == told(hashlib.sha256(LONG).hexdigest(), direct=True)
+    async with serving(digest) as server:
+        one = await server.dial()
+        one.writer.write(post(LONG, "expect: 100-continue").removesuffix(LONG))
+        assert await one.reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        one.writer.write(LONG)
+        assert await answer_from(one) == told(hashlib.sha256(LONG).hexdigest(), direct=True)
 
 
 @pytest.mark.parametrize("is_rude", [False, True], ids=["closed", "reset"])
@@ -131,13 +120,14 @@ async def test_P9_who_leaves_in_a_long_body_is_noticed(is_rude: bool):
             left.set()
         return Response(status_code=400)
 
-    async with serving(read) as (_, writer):
-        writer.write(post(LONG)[:-1_000_000])
-        await writer.drain()
+    async with serving(read) as server:
+        one = await server.dial()
+        one.writer.write(post(LONG)[:-1_000_000])
+        await one.writer.drain()
         if is_rude:
-            writer.transport.abort()
+            one.writer.transport.abort()
         else:
-            writer.close()
+            one.writer.close()
         assert await left.wait()
 
 
@@ -150,8 +140,9 @@ async def test_P9_a_long_body_that_nobody_reads_on_ends_with_its_connection():
                 break
         return PlainTextResponse("enough", headers={"connection": "close"})
 
-    async with serving(read_some) as (reader, writer):
+    async with serving(read_some) as server:
+        one = await server.dial()
         # All that it reads, and no more: what is left unread would reset the connection.
-        writer.write(post(LONG).removesuffix(LONG) + LONG[: DIRECT_BYTES + 1])
-        assert await answer_from(reader) == "enough"
-        assert await reader.read() == b""
+        one.writer.write(post(LONG).removesuffix(LONG) + LONG[: DIRECT_BYTES + 1])
+        assert await answer_from(one) == "enough"
+        assert await one.reader.read() == b""
