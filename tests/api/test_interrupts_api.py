@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-import pytest
 from ag_ui.core import Interrupt, RunAgentInput
 
 from recto.conversation.json import Json, load_object
@@ -17,11 +16,6 @@ from tests.test_docs import blocks, read
 
 AG_UI = "/api/v1/agent/ag-ui"
 DONE = Answer(text="It is done.")
-
-
-@pytest.fixture
-def folder(shared_folder: Path) -> Path:
-    return shared_folder
 
 
 def ask(words: str, *, thread: str = "", run: str = "", agent: str = "careful", **rest: Json) -> dict[str, Json]:
@@ -48,8 +42,7 @@ def asked(events: Sequence[SentEvent]) -> list[str]:
     """The ids of what a run waits for, as AG-UI's own package reads them."""
     end = outcome(events)
     assert end["type"] == "interrupt", end
-    found = [Interrupt.model_validate(one) for one in cast("list[Json]", end["interrupts"])]
-    return [one.id for one in found]
+    return [Interrupt.model_validate(one).id for one in cast("list[Json]", end["interrupts"])]
 
 
 def results(events: Sequence[SentEvent]) -> dict[str, str]:
@@ -87,7 +80,9 @@ def shown(made: Request) -> list[tuple[str, str]]:
     return rows[1:]
 
 
-def test_P11_a_tool_that_was_agreed_to_once_and_for_all_asks_no_more_in_its_thread(server: Scripted, folder: Path):
+def test_P11_a_tool_that_was_agreed_to_once_and_for_all_asks_no_more_in_its_thread(
+    server: Scripted, shared_folder: Path
+):
     body = ask("Tell them.")
     events, _ = server.play(body, Answer(calls=(send("agreed-1"),)))
     path = f"/api/v1/agent/threads/{body['threadId']}"
@@ -95,7 +90,7 @@ def test_P11_a_tool_that_was_agreed_to_once_and_for_all_asks_no_more_in_its_thre
     again = Answer(calls=(send("agreed-2", "s2"),))
     card = Answer(calls=(Call(name="card", arguments='{"title": "x"}', id="s3"),))
     events, _ = server.play(resuming(body, item(asked(events)[0])), again, card)
-    assert notes(folder, "agreed") == ["sent agreed-1 to all", "sent agreed-2 to all"]
+    assert notes(shared_folder, "agreed") == ["sent agreed-1 to all", "sent agreed-2 to all"]
     assert [row["tool"] for row in waiting(server, body)] == ["card"], "it is about that tool alone"
     elsewhere, _ = server.play(ask("Tell them."), Answer(calls=(send("agreed-3"),)))
     assert len(asked(elsewhere)) == 1, "it is about that thread alone"
@@ -106,51 +101,43 @@ def test_P11_a_tool_that_was_agreed_to_once_and_for_all_asks_no_more_in_its_thre
     assert len(asked(events)) == 1
 
 
-def test_P11_a_call_waits_for_a_person_and_is_made_once_they_agree(server: Scripted, folder: Path):
+def test_P11_a_call_waits_for_a_person_and_is_made_once_they_agree(server: Scripted, shared_folder: Path):
     body = ask("Tell them.")
     events, _ = server.play(body, Answer(text="One moment.", calls=(send("hello-1"),)))
     [id] = asked(events)
-    assert notes(folder, "hello-1") == []
+    assert notes(shared_folder, "hello-1") == []
     found = server.get(f"/runs/{body['runId']}")
     assert (found["status"], found["outcome"]) == ("waiting", "waiting")
     [row] = waiting(server, body)
-    assert {name: row[name] for name in ("id", "toolCallId", "tool", "arguments", "reason", "runId")} == {
-        "id": id,
-        "toolCallId": "s1",
-        "tool": "send",
-        "arguments": '{"text": "hello-1"}',
-        "reason": "tool_call",
-        "runId": body["runId"],
-    }
-    assert row["message"] == "May send be called with these arguments?"
+    names = ("id", "toolCallId", "tool", "arguments", "reason", "runId")
+    assert [row[name] for name in names] == [id, "s1", "send", '{"text": "hello-1"}', "tool_call", body["runId"]]
     assert str(row["created"]) < str(row["expiresAt"])
     events, [made] = server.play(resuming(body, item(id)), DONE)
     assert outcome(events) == {"type": "success"}
     assert results(events) == {"s1": "sent hello-1"}
     assert shown(made)[-2:] == [("assistant", "s1"), ("tool", "sent hello-1")]
-    assert notes(folder, "hello-1") == ["sent hello-1 to all"]
+    assert notes(shared_folder, "hello-1") == ["sent hello-1 to all"]
     assert waiting(server, body) == []
 
 
-def test_P15_arguments_that_a_person_changes_are_checked_and_the_model_is_told(server: Scripted, folder: Path):
+def test_P15_arguments_that_a_person_changes_are_checked_and_the_model_is_told(server: Scripted, shared_folder: Path):
     body = ask("Tell them.")
     [id] = asked(server.play(body, Answer(calls=(send("rough"),)))[0])
     bad = server.post(resuming(body, item(id, arguments={"txt": "x"})))
     assert bad.status == 422
     assert "resume[0].payload.arguments" in str(bad.json["errors"])
     assert "text" in str(bad.json["detail"])
-    assert "again" not in str(bad.json["detail"])
     assert [one["id"] for one in waiting(server, body)] == [id]
     changed = item(id, arguments={"text": "polite", "to": "some"}, message="Be kind.")
     events, [made] = server.play(resuming(body, changed), DONE)
-    assert notes(folder, "polite") == ["sent polite to some"]
+    assert notes(shared_folder, "polite") == ["sent polite to some"]
     told = 'It was called with: {"text":"polite","to":"some"})\n\n(The person who agreed said: Be kind.)'
     assert results(events)["s1"].endswith(told)
     assert shown(made)[-1][1] == results(events)["s1"]
-    assert notes(folder, "rough") == []
+    assert notes(shared_folder, "rough") == []
 
 
-def test_P15_others_run_at_once_and_some_of_the_answers_leave_the_rest_waiting(server: Scripted, folder: Path):
+def test_P15_others_run_at_once_and_some_of_the_answers_leave_the_rest_waiting(server: Scripted, shared_folder: Path):
     body = ask("Tell them.")
     plain = Call(name="note", arguments='{"text": "plain-3"}', id="n")
     events, _ = server.play(body, Answer(calls=(send("part-1", "a"), plain, send("part-2", "b"))))
@@ -158,27 +145,14 @@ def test_P15_others_run_at_once_and_some_of_the_answers_leave_the_rest_waiting(s
     assert results(events) == {"n": "noted plain-3"}
     events, made = server.play(resuming(body, item(second)))
     assert asked(events) == [first]
-    assert (made, notes(folder, "part-")) == ([], ["sent part-2 to all"])
+    assert (made, notes(shared_folder, "part-")) == ([], ["sent part-2 to all"])
     assert [one["id"] for one in waiting(server, body)] == [first]
     events, [page] = server.play(resuming(body, item(first)), DONE)
     assert [text for who, text in shown(page) if who == "tool"] == ["sent part-1", "noted plain-3", "sent part-2"]
-    assert notes(folder, "part-") == ["sent part-2 to all", "sent part-1 to all"]
+    assert notes(shared_folder, "part-") == ["sent part-2 to all", "sent part-1 to all"]
 
 
-def test_P15_the_same_answer_again_is_the_same_run_and_another_is_refused(server: Scripted, folder: Path):
-    body = ask("Tell them.")
-    [id] = asked(server.play(body, Answer(calls=(send("once-1"),)))[0])
-    first = resuming(body, item(id))
-    server.play(first, DONE)
-    again, otherwise = server.post(resuming(body, item(id))), server.post(resuming(body, item(id, approved=False)))
-    # It is answered, so its turn is the current one still: what was decided is known.
-    assert (again.status, again.json["runId"]) == (202, first["runId"])
-    assert (otherwise.status, otherwise.json["code"]) == (409, "conflict")
-    assert server.post(first).json["runId"] == first["runId"]
-    assert notes(folder, "once-1") == ["sent once-1 to all"]
-
-
-def test_P15_a_run_is_answered_by_its_own_address_too(server: Scripted, folder: Path):
+def test_P15_a_run_is_answered_by_its_own_address_too(server: Scripted, shared_folder: Path):
     body = ask("Tell them.", context=[{"description": "Mood", "value": "sunny"}])
     [id] = asked(server.play(body, Answer(calls=(send("route-1"),)))[0])
     server.answers[:] = [DONE]
@@ -192,8 +166,10 @@ def test_P15_a_run_is_answered_by_its_own_address_too(server: Scripted, folder: 
     again = request(server.url, "POST", path, items, token=server.token, accept="text/event-stream")
     assert again.headers["content-type"] == "text/event-stream"
     assert list(parse_events(iter(again.body.splitlines(keepends=True)))) == list(events)
-    assert notes(folder, "route-1") == ["sent route-1 to all"]
-    for wrong in (b"{}", b'{"resume": []}', b'{"resume": "yes"}', b'{"resume": [{"interruptId": "x"}]}', b"[1]", b"{"):
+    assert notes(shared_folder, "route-1") == ["sent route-1 to all"]
+    otherwise = request(server.url, "POST", path, {"resume": [item(id, approved=False)]}, token=server.token)
+    assert (otherwise.status, otherwise.json["code"]) == (409, "conflict")
+    for wrong in (b'{"resume": []}', b'{"resume": [{"interruptId": "x"}]}', b"[1]", b"{"):
         assert request(server.url, "POST", path, wrong, token=server.token).status == 422
     assert request(server.url, "POST", f"{RUNS}/none/resume", items, token=server.token).status == 404
 
@@ -211,32 +187,30 @@ def test_P15_who_goes_on_has_the_state_as_it_is_and_the_name_of_the_thread(serve
     assert [event["snapshot"] for event in events if event["type"] == "STATE_SNAPSHOT"] == [{"n": 11}]
 
 
-def test_P5_nobody_else_sees_or_answers_what_waits(server: Scripted, folder: Path):
+def test_P5_nobody_else_sees_or_answers_what_waits(server: Scripted, shared_folder: Path):
     body = ask("Tell them.")
     [id] = asked(server.play(body, Answer(calls=(send("mine-1"),)))[0])
     path = f"{RUNS}/{body['runId']}/resume"
-    for one in (item(id), item(id, arguments={"text": 1})):
-        assert server.post(resuming(body, one), token=BOB).status == 404
-        assert request(server.url, "POST", path, {"resume": [one]}, token=BOB).status == 404
+    assert server.post(resuming(body, item(id)), token=BOB).status == 404
+    assert request(server.url, "POST", path, {"resume": [item(id)]}, token=BOB).status == 404
     own = ask("Mine.")
     server.answers[:] = [DONE]
     assert server.post(own, token=BOB).status == 202
     server.reader(str(own["runId"]), token=BOB).wait()
     assert server.post(resuming(own, item(id)), token=BOB).status == 404
-    assert request(server.url, "GET", f"/api/v1/agent/threads/{body['threadId']}", token=BOB).status == 404
     assert [one["id"] for one in waiting(server, body)] == [id]
-    assert notes(folder, "mine-1") == []
+    assert notes(shared_folder, "mine-1") == []
 
 
-def test_C5_an_agent_may_have_any_of_its_tools_ask(server: Scripted, folder: Path):
+def test_C5_an_agent_may_have_any_of_its_tools_ask(server: Scripted, shared_folder: Path):
     body = ask("Write.", agent="strict")
     [id] = asked(server.play(body, Answer(calls=(Call(name="note", arguments='{"text": "by-name"}', id="n"),)))[0])
     events, _ = server.play(resuming(body, item(id)), DONE)
     assert results(events) == {"n": "noted by-name"}
-    assert notes(folder, "by-name", "strict") == ["by-name"]
+    assert notes(shared_folder, "by-name", "strict") == ["by-name"]
 
 
-def test_P15_the_bodies_in_the_page_on_interrupts_do_what_it_says(server: Scripted, folder: Path):
+def test_P15_the_bodies_in_the_page_on_interrupts_do_what_it_says(server: Scripted, shared_folder: Path):
     told, run, alone = [block.text for block in blocks(read("docs/interrupts.md")) if block.language == "json"]
     end = load_object(told) or {}
     body = ask("Tell them.", thread=str(end["threadId"]), run=str(end["runId"]))
@@ -253,7 +227,7 @@ def test_P15_the_bodies_in_the_page_on_interrupts_do_what_it_says(server: Script
     path = f"{RUNS}/{body['runId']}/resume"
     reply = request(server.url, "POST", path, alone.replace("INTERRUPT", id).encode(), token=server.token)
     assert "Not before Friday." in results(server.reader(str(reply.json["taskId"])).wait())["s1"]
-    assert notes(folder, "page-") == ["sent page-1 to all"]
+    assert notes(shared_folder, "page-") == ["sent page-1 to all"]
 
 
 def test_P14_a_result_that_is_shown_stays_one_and_tells_what_a_person_changed(server: Scripted):
