@@ -184,10 +184,7 @@ def test_R11_folding_is_named_switched_or_told_in_full(tmp_path: Path, settings:
     ("settings", "expected"),
     [
         ("", OFF),
-        ("file_input: false", OFF),
         ("file_input: true", FileInput(is_on=True)),
-        ("file_input: {}", FileInput(is_on=True)),
-        ("file_input: {on: false, audio: true}", FileInput(audio=True)),
         ("file_input: {images: false}", FileInput(is_on=True, images=False)),
         ("file_input: {mode: always, quote_tokens: 9}", FileInput(is_on=True, mode="always", quote_tokens=9)),
         (
@@ -220,9 +217,6 @@ def test_D1_documents_come_to_who_takes_all_or_some_of_them(taken: FileInput, do
 
 def test_S1_history_all_is_legal_and_means_no_limit(tmp_path: Path):
     assert (agent(tmp_path, "history: all").history, agent(tmp_path, "history: 0").history) == (None, 0)
-
-
-def test_C5_an_agent_may_go_without_the_tools_that_are_built_in(tmp_path: Path):
     assert agent(tmp_path, "tools: []").tools == ()
 
 
@@ -235,116 +229,64 @@ def test_C5_an_agent_may_go_without_the_tools_that_are_built_in(tmp_path: Path):
         ("modell: x", 2, "there is no setting modell; did you mean model? Known: activation, "),
         ("workspace: ../none", 2, 'workspace is "../none"; there is no such folder. Make it first'),
         ("mode: careful", 2, "mode is \"careful\"; it is 'ask', 'edits' or 'full'"),
-        ("\n\nxyz: 1", 4, "there is no setting xyz; Known: activation, budget, call_form, cases, "),
         ("limits:\n  stepz: 1", 3, "there is no setting stepz in limits; did you mean steps? Known: bad_arguments, "),
-        ("fold: {reads: {\n kep: 1}}", 3, "there is no setting kep in fold.reads; did you mean keep? Known: keep, "),
         ("name: other", 2, "name is \"other\"; the folder's name decides, and it is 'it'. Take the line out or "),
         (
             "model: gpt",
             2,
             'model is "gpt"; it is demo, openai:NAME, openai-responses:NAME, anthropic:NAME, gemini:NAME or ',
         ),
-        ("model: 'openai: x'", 2, 'model is "openai: x"; it is demo, '),
-        ("model: true", 2, "model is true; it is text; put it in quotes."),
-        ("description: 12", 2, "description is 12; it is text; put it in quotes."),
         ("locale: no", 2, "locale is \"no\"; it is 'zh' or 'en'."),
-        ("client_system: yes", 2, 'client_system is "yes"; it is true or false.'),
         ("file_input: yes", 2, 'file_input is "yes"; it is true, false or a table.'),
-        ("file_input: [pdf]", 2, 'file_input is ["pdf"]; it is true, false or a table.'),
-        ("file_input:", 2, "file_input has no value; give it one, or take the line out."),
         (
             "file_input:\n  image: true",
             3,
             "there is no setting image in file_input; did you mean images? Known: audio, documents, endings, images, ",
         ),
-        ("file_input:\n  images: 1", 3, "file_input.images is 1; it is true or false."),
-        ("file_input:\n  mode: never", 3, "file_input.mode is \"never\"; it is 'tool' or 'always'."),
-        ("file_input:\n  quote_tokens: 0", 3, "file_input.quote_tokens is 0; it is 1 or more."),
         (
             "file_input:\n  urls: [https://a.b/]",
             3,
             'file_input.urls.0 is "https://a.b/"; it is a host such as example.com or example.com:8443, '
             "*.example.com for those below, or *.",
         ),
-        *[
-            (f'file_input:\n  urls: ["{host}"]', 3, f'file_input.urls.0 is "{host}"; ports are 1 to 65535.')
-            for host in ("example.com:99999", "example.com:0", "*:65536")
-        ],
-        *[
-            (
-                f'file_input:\n  urls: ["{host}"]',
-                3,
-                f'file_input.urls.0 is "{host}"; a host that ends in a number is an IPv4 address such as 192.0.2.1, ',
-            )
-            for host in ("127.1", "2130706433", "0x7f.1:80", "a.0x", "1.2.3.04", "1.2.3.4.5", "*.1.2.3.4", "*.2.3.4")
-        ],
-        ("file_input:\n  max_files: 0", 3, "file_input.max_files is 0; it is 1 or more."),
-        ("file_input: {max_bytes: 1.5}", 2, "file_input.max_bytes is 1.5; it is a whole number."),
-        ("file_input: {endings: gpx}", 2, 'file_input.endings is "gpx"; it is a list, such as [a, b].'),
+        ("file_input: {urls: ['a.org:0']}", 2, 'file_input.urls.0 is "a.org:0"; ports are 1 to 65535.'),
+        ("file_input: {urls: ['127.1']}", 2, 'file_input.urls.0 is "127.1"; a host that ends in a number is an IPv4 '),
         (
             "file_input:\n  endings:\n  - gpx\n  - tar.gz",
             5,
             'file_input.endings.1 is "tar.gz"; it is what the names of files end in, such as gpx.',
         ),
-        ("file_input: {endings: ['']}", 2, 'file_input.endings.0 is ""; it is what the names of files end in, '),
         (
             "file_input: {endings: [PNG]}",
             2,
             'file_input.endings.0 is "PNG"; such files are no documents but of kind image, which has a switch of its ',
         ),
-        ("datasets: d1", 2, 'datasets is "d1"; it is a list, such as [a, b].'),
         ("datasets:\n- d1\n- ''", 4, 'datasets.1 is ""; it is not empty.'),
-        ("datasets: [7]", 2, "datasets.0 is 7; it is text; put it in quotes."),
-        ("datasets:\n- d1\n- d1", 4, 'datasets.1 is "d1"; it is in the list already.'),
         ("history: many", 2, 'history is "many"; it is `all` or a number of messages, 0 or more.'),
-        ("history: true", 2, "history is true; it is `all` or a number of messages, 0 or more."),
-        ("history: -1", 2, "history is -1; it is `all` or a number of messages, 0 or more."),
-        ("budget: 1.5", 2, "budget is 1.5; it is a whole number."),
         ("budget: 0", 2, "budget is 0; it is 1 or more."),
-        ("budget:", 2, "budget has no value; give it one, or take the line out."),
         ("limits: {steps: ~}", 2, "limits.steps has no value; give it one, or take the line out."),
-        ("tools: calculator", 2, 'tools is "calculator"; it is a list, such as [a, b].'),
         ("tools:\n- calculator\n- calculater", 4, 'tools.1 is "calculater"; there is no such tool built in; did you '),
         ("tools:\n- calculator\n- calculator", 4, 'tools.1 is "calculator"; it is in the list already.'),
-        ("tool_calling: text", 2, "tool_calling is \"text\"; it is 'native', 'prompt' or 'auto'."),
         ("tool_choice: the best", 2, 'tool_choice is "the best"; it is auto, none, required or the name of a tool.'),
         (
             "confirm: [current_time, currant_time]",
             2,
             'confirm.1 is "currant_time"; this agent has no such tool; did you ',
         ),
-        ("confirm: [calculator, calculator]", 2, 'confirm.1 is "calculator"; it is in the list already.'),
         ("tool_choice: water", 2, 'tool_choice is "water"; this agent has no such tool. Known: auto, none, required, '),
-        ("titles: long", 2, "titles is \"long\"; it is 'words' or 'model'."),
-        ("temperature: hot", 2, 'temperature is "hot"; it is a number.'),
         ("temperature: 2.5", 2, "temperature is 2.5; it is 2 or less."),
-        (
-            "reasoning_effort: extreme",
-            2,
-            "reasoning_effort is \"extreme\"; it is 'minimal', 'low', 'medium' or 'high'.",
-        ),
         ("fold: costs", 2, 'fold is "costs"; it is `eager`, `cost`, `off` or a table.'),
-        ("fold: {mode: cheap}", 2, 'fold.mode is "cheap"; it is '),
         ("fold:\n  mode: cost\n  cost: {window: -1}", 4, "fold.cost.window is -1; it is 0 or more."),
-        ("fold: {cost: {touched_share: 2}}", 2, "fold.cost.touched_share is 2; it is 1 or less."),
-        ("fold: {cost: {windw: 2}}", 2, "there is no setting windw in fold.cost"),
-        ("fold: {search: 1}", 2, "fold.search is 1; it is true, false or a table."),
         ("fold: {reads: {keep: 0}}", 2, "fold.reads.keep is 0; it is 1 or more."),
-        ("fold: {reads: {tools: []}}", 2, "fold.reads.tools is []; it has at least 1."),
         ("fold: {reads: {keep_by_size: [[1, 1],\n [1, 0]]}}", 3, "fold.reads.keep_by_size.1 is [1,0]; at least 1 read"),
         ("compact: {at: 80}", 2, "compact.at is 80; it is 1 or less."),
-        ("compact: 80", 2, "compact is 80; it is a table of names and values."),
         ("summary:\n  tokens: 5", 3, "summary.tokens is 5; with 4000 of them for the summary so far, it is "),
-        ("limits: {seconds: 0}", 2, "limits.seconds is 0; it is more than 0."),
-        ("options: [a]", 2, 'options is ["a"]; it is a table of names and values.'),
         ("options:\n  seed: 1\n  messages: []", 4, "options.messages cannot be given: the page says it itself. Take "),
-        ("output: {}\noutput: {}", 3, "output is given twice; it is in line 2 too."),
         ("output:\n  properties:\n    a: {type: objekt}", 4, "output.properties.a.type is no JSON Schema: "),
         ("output: {$ref: 'http://127.0.0.1:1/x'}", 2, "output is no JSON Schema: Resource 'http://127.0.0.1:1/x' is "),
         ("a: [", 3, "it is no YAML: while parsing a flow node, expected the node content, but found "),
         ("description: a: b", 2, "it is no YAML: mapping values are not allowed here; text with `: `, ` #` or a sign "),
         ("description: &a b", 2, "`&` and `*` would name a value and repeat it; write it out, or put text in quotes."),
-        ("tone: *a", 2, "`&` and `*` would name a value and repeat it; write it out, or put text in quotes."),
         (
             "tone: !!python/name:os.system x",
             2,
@@ -352,10 +294,8 @@ def test_C5_an_agent_may_go_without_the_tools_that_are_built_in(tmp_path: Path):
         ),
         ("tone: a\n...\nrules: b", 4, "it is no YAML: expected '<document start>', but found "),
         ("tone: a\n--- # b", 3, "`---` begins a second document here; settings are one. Take it out."),
-        ("tone: 'a\x01'", 2, "it is no YAML: the character U+0001 is not allowed here."),
         ('\ntone: "\\UFFFFFFFF"', 3, "it is no YAML: an escape or a number is too large."),
         ("- a", 2, "settings are lines of `name: value`, and this is none."),
-        ("1: a", 2, "a name is text; put this one in quotes."),
         ("? [a]\n: b", 2, "a name is text; put this one in quotes."),
         ("budget: 99999999999999999999", 2, "the number 99999999999999999999 is too large; put it in quotes if it is "),
         ("options: {a: 1e999}", 2, "the number 1e999 is too large; put it in quotes if it is text."),
@@ -368,20 +308,26 @@ def test_C4_a_mistake_is_told_with_its_line_and_what_is_allowed(tmp_path: Path, 
     assert problems[0][1].endswith((".", "keyword", "1/x"))
 
 
-def test_C4_settings_that_never_end_are_told(tmp_path: Path):
-    text = "`---` begins settings that never end. Close them with a line of `---`."
-    assert problems_of(tmp_path, "---\nlocale: zh\n\nYou are it. ---\n") == [(1, text)]
-
-
-def test_C4_a_file_that_is_no_text_is_told_with_the_line_of_the_byte(tmp_path: Path):
-    text = "byte 6 is no UTF-8 (invalid start byte). Save the file as UTF-8."
-    assert problems_of(tmp_path, b"a\nb\r\nc\xff") == [(3, text)]
-
-
-def test_C4_a_file_that_is_too_long_is_told(tmp_path: Path):
-    assert problems_of(tmp_path, b"a" * 262_145) == [(1, "it has more than 262144 bytes. Shorten it.")]
-    long = f"---\ntone: {'a' * 65_536}\n---\n"
-    assert problems_of(tmp_path, long) == [(1, "the settings have 65543 characters, 65536 are allowed. Shorten them.")]
+@pytest.mark.parametrize(
+    ("raw", "line", "text"),
+    [
+        (
+            b"---\nlocale: zh\n\nYou are it. ---\n",
+            1,
+            "`---` begins settings that never end. Close them with a line of `---`.",
+        ),
+        (b"a\nb\r\nc\xff", 3, "byte 6 is no UTF-8 (invalid start byte). Save the file as UTF-8."),
+        (b"a" * 262_145, 1, "it has more than 262144 bytes. Shorten it."),
+        (
+            b"---\ntone: " + b"a" * 65_536 + b"\n---\n",
+            1,
+            "the settings have 65543 characters, 65536 are allowed. Shorten them.",
+        ),
+    ],
+    ids=["never end", "no text", "too long", "settings too long"],
+)
+def test_C4_a_file_that_cannot_be_read_as_one_is_told_with_its_line(tmp_path: Path, raw: bytes, line: int, text: str):
+    assert problems_of(tmp_path, raw) == [(line, text)]
 
 
 def test_C4_all_mistakes_of_a_file_are_told_in_the_order_of_their_lines(tmp_path: Path):
@@ -403,15 +349,11 @@ def test_C4_lines_are_those_of_an_editor_whatever_ends_them(tmp_path: Path):
 # Tools
 
 
-def test_C5_the_tools_of_the_folder_may_be_chosen(tmp_path: Path):
-    assert problems_of(tmp_path, "---\ntool_choice: water\n---\n", own=["water"]) == []
-    assert problems_of(tmp_path, "---\nconfirm: [water]\n---\n", own=["water"]) == []
-
-
 def test_C5_a_tool_that_is_built_in_and_in_the_folder_is_told(tmp_path: Path):
     text = "the tool calculator is built in and in tools.py too. Rename yours, or leave calculator out of `tools`."
     assert problems_of(tmp_path, "---\n\ntools: [calculator]\n---\n", own=["calculator"]) == [(3, text)]
     assert problems_of(tmp_path, "---\ntools: []\n---\n", own=["calculator"]) == []
+    assert problems_of(tmp_path, "---\ntool_choice: water\nconfirm: [water]\n---\n", own=["water"]) == []
 
 
 def test_F5_who_takes_documents_may_choose_the_tool_that_reads_them(tmp_path: Path):
@@ -425,12 +367,9 @@ def test_F6_a_tool_of_the_folder_may_not_have_the_name_of_one_that_comes_with_do
         text = f"the tool {name} is built in and in tools.py too. Rename yours: who takes documents has it."
         assert problems_of(tmp_path, "---\ntools: []\nfile_input: true\n---\n", own=[name]) == [(2, text)]
         assert problems_of(tmp_path, "---\ntools: []\n---\n", own=[name]) == []
-
-
-def test_F6_the_tool_of_old_logs_cannot_be_named(tmp_path: Path):
+    # That of old logs is offered to nobody.
     ((line, text),) = problems_of(tmp_path, "---\ntools: [file_read]\n---\n")
-    assert line == 2
-    assert text.startswith('tools.0 is "file_read"; there is no such tool built in')
+    assert (line, text[:56]) == (2, 'tools.0 is "file_read"; there is no such tool built in; '[:56])
 
 
 def test_C5_what_is_wrong_beside_the_file_itself_is_told_as_it_is(tmp_path: Path):
@@ -460,22 +399,6 @@ def test_C4_what_is_hardly_meant_is_warned_of_and_loads(tmp_path: Path):
     [
         ("file_input: {mode: always}", []),
         ("file_input: {mode: always, documents: false, endings: [gpx]}", []),
-        ("file_input: {mode: tool, documents: false, urls: [a.b]}\nquote: Be kind.", []),
-        ("file_input: {on: false, mode: tool, urls: []}\nquote: Be kind.", []),
-        (
-            "file_input:\n  documents: false\n  mode: always\nquote: Be kind.",
-            [(4, "file_input.mode is always, but the agent takes no documents, so no page carries any. Leave it out.")],
-        ),
-        (
-            "file_input:\n  mode: always\nquote: Be kind.",
-            [
-                (
-                    4,
-                    "quote stands where file_input.mode: always puts the documents, so no page carries them. "
-                    "Leave one out.",
-                )
-            ],
-        ),
         (
             "file_input:\n  on: false\n  urls: [a.b]\n  mode: always\nquote: Be kind.",
             [

@@ -16,7 +16,7 @@ from recto.config.settings import Limits
 from recto.conversation.json import Json
 from recto.errors import SettingsError
 from recto.page.fold.cost_settings import CostSettings, placeholder_in
-from recto.testing.client import SentEvent, ask, read_events, start
+from recto.testing.client import ask, read_events, start
 from recto.testing.model_server import Answer, Call, ModelServer, Request
 from recto.testing.process import ServerProcess
 from recto.tools.load_tools import tools_built_in
@@ -61,15 +61,11 @@ def test_C4_without_a_folder_there_are_the_shipped_agents():
     agents = load_agents(None, LIMITS)
     assert list(agents) == SHIPPED_NAMES
     chat = agents["chat"]
+    assert (agents.folders["chat"] / "AGENT.md").is_file()
+    assert [agents[name].file_input for name in ("chat", "docs")] == [FileInput(is_on=True)] * 2
     assert chat == replace(CHAT, limits=LIMITS, description=chat.description, starters=chat.starters)
     assert all(agent.description for agent in agents.values())
     assert (agents.problems, agents.warnings) == ((), ())
-
-
-def test_D1_the_agents_for_files_take_documents_and_images():
-    taken = FileInput(is_on=True)
-    agents = load_agents(None, LIMITS)
-    assert [agents[name].file_input for name in ("chat", "docs")] == [taken, taken]
 
 
 @pytest.mark.parametrize("name", ["coder", "coder-zh"])
@@ -111,6 +107,7 @@ def test_C4_each_folder_is_an_agent_by_its_name_with_the_persona_of_its_file(tmp
     an_agent(tmp_path, "baker", persona="You bake.")
     agents = load_agents(tmp_path, LIMITS)
     assert list(agents) == [*SHIPPED_NAMES, "baker", "gardener"]
+    assert agents.folders["baker"] == tmp_path / "baker"
     assert agents["gardener"].name == "gardener"
     assert agents["gardener"].prompt.identity == PERSONA
     assert agents["gardener"].tools == CHAT.tools
@@ -131,63 +128,40 @@ def test_C4_a_folder_without_a_persona_has_the_built_in_one_and_a_warning(tmp_pa
     ]
 
 
-def test_C4_a_folder_with_nothing_of_an_agent_is_reported_and_others_load(tmp_path: Path):
+def test_C4_a_folder_with_nothing_of_an_agent_or_no_name_for_one_is_reported_and_others_load(tmp_path: Path):
+    an_agent(tmp_path, "my gardener", persona="x")
     an_agent(tmp_path, "nothing")
     an_agent(tmp_path, "baker", persona="You bake.")
     loaded = load_agents(tmp_path, LIMITS)
     assert list(loaded) == [*SHIPPED_NAMES, "baker"]
-    assert list(loaded.broken) == ["nothing"]
-    assert [str(problem) for problem in loaded.problems] == [
+    assert list(loaded.broken) == ["my gardener", "nothing"]
+    name, nothing = map(str, loaded.problems)
+    assert name.endswith("all ASCII, and does not begin with _. Rename the folder.")
+    assert nothing == (
         f"{tmp_path / 'nothing'}: there is neither AGENT.md nor tools.py in it. "
         "Write one, or begin its name with _ to leave it out."
-    ]
+    )
 
 
-def test_C4_a_folder_whose_name_is_none_is_reported(tmp_path: Path):
-    an_agent(tmp_path, "my gardener", persona="x")
+@pytest.mark.parametrize(
+    ("name", "is_broken", "left_out"),
+    [
+        ("chat", False, set[str]()),
+        ("chat", True, {"chat"}),
+        # In its other languages too; but one that is another language itself stands alone.
+        ("vibe", False, {"vibe-en"}),
+        ("vibe-en", False, set[str]()),
+        ("vibe-en", True, {"vibe-en"}),
+    ],
+)
+def test_C4_S9_a_folder_named_as_a_shipped_agent_takes_its_place(
+    tmp_path: Path, name: str, is_broken: bool, left_out: set[str]
+):
+    an_agent(tmp_path, name, persona="---\nlocale: fr\n---\n" if is_broken else "You are mine.")
     loaded = load_agents(tmp_path, LIMITS)
-    assert list(loaded.broken) == ["my gardener"]
-    assert str(loaded.problems[0]).endswith("all ASCII, and does not begin with _. Rename the folder.")
-
-
-def test_C4_a_broken_folder_named_as_the_built_in_agent_leaves_none_of_that_name(tmp_path: Path):
-    an_agent(tmp_path, "chat", persona="---\nlocale: fr\n---\nYou are mine.")
-    loaded = load_agents(tmp_path, LIMITS)
-    assert list(loaded) == list(loaded.folders) == SHIPPED_NAMES[1:]
-    assert list(loaded.broken) == ["chat"]
-
-
-def test_C4_where_each_agent_is_can_be_told(tmp_path: Path):
-    an_agent(tmp_path, "baker", persona="You bake.")
-    folders = load_agents(tmp_path, LIMITS).folders
-    assert folders["baker"] == tmp_path / "baker"
-    assert (folders["chat"] / "AGENT.md").is_file()
-
-
-def test_C4_a_folder_named_as_the_built_in_agent_takes_its_place(tmp_path: Path):
-    an_agent(tmp_path, "chat", persona="You are mine.")
-    agents = load_agents(tmp_path, LIMITS)
-    assert list(agents) == SHIPPED_NAMES
-    assert agents["chat"].prompt.identity == "You are mine."
-
-
-def test_S9_a_folder_named_as_a_shipped_agent_takes_the_place_of_its_other_languages_too(tmp_path: Path):
-    an_agent(tmp_path, "vibe", persona="You are mine.")
-    assert list(load_agents(tmp_path, LIMITS)) == ["chat", "coder", "coder-zh", "docs", "vibe"]
-
-
-def test_S9_a_broken_folder_named_as_a_shipped_agent_in_another_language_leaves_none_of_that_name(tmp_path: Path):
-    an_agent(tmp_path, "vibe-en", persona="---\nlocale: fr\n---\nYou are mine.")
-    loaded = load_agents(tmp_path, LIMITS)
-    assert list(loaded) == list(loaded.folders) == ["chat", "coder", "coder-zh", "docs", "vibe"]
-    assert list(loaded.broken) == ["vibe-en"]
-
-
-def test_S9_a_folder_named_as_a_shipped_agent_in_another_language_takes_its_place_alone(tmp_path: Path):
-    an_agent(tmp_path, "vibe-en", persona="You are mine.")
-    loaded = load_agents(tmp_path, LIMITS)
-    assert list(loaded) == SHIPPED_NAMES
-    assert loaded["vibe-en"].prompt.identity == "You are mine."
+    assert list(loaded) == list(loaded.folders) == [one for one in SHIPPED_NAMES if one not in left_out]
+    assert list(loaded.broken) == ([name] if is_broken else [])
+    assert is_broken or loaded[name].prompt.identity == "You are mine."
 
 
 def test_C4_files_and_hidden_folders_are_no_agents(tmp_path: Path):
@@ -227,18 +201,27 @@ def garden(folder: Path, model: ModelServer, tools: str = TOOLS) -> ServerProces
 
 
 @pytest.mark.full
-def test_C5_tools_of_a_folder_are_offered_and_called_in_a_run_with_its_persona(tmp_path: Path):
+def test_C5_tools_of_a_folder_are_offered_and_called_in_a_run_with_its_persona_and_broken_agents_are_told_of(
+    tmp_path: Path,
+):
+    an_agent(tmp_path / "agents", "baker", persona="---\ntools: [hammer]\n---\nYou bake.")
+    an_agent(tmp_path / "agents", "broken", tools="nonsense")
     with ModelServer(water_then_answer) as model, garden(tmp_path, model) as server:
         events = list(read_events(server.url, start(server.url, ask("Water the fern, please."))))
         first, second = model.requests
+        words = server.output
+    assert "baker/AGENT.md:2: tools.0 is " in words
+    assert "broken/tools.py:1: it cannot be imported: NameError" in words
     system = cast("list[Mapping[str, Json]]", first.page["messages"])[0]
     assert system["role"] == "system"
     assert str(system["content"]).startswith(PERSONA)
     assert [tool["name"] for tool in offered(first)] == ["current_time", "calculator", "water"]
     assert offered(first)[-1]["description"] == "Water a plant."
     assert offered(second) == offered(first)
-    assert results(events) == ["the fern has had 1.5 litres"]
-    assert said(events) == "Done: the fern has had 1.5 litres"
+    results = [sent.event["content"] for sent in events if sent.event["type"] == "TOOL_CALL_RESULT"]
+    assert results == ["the fern has had 1.5 litres"]
+    said = [str(sent.event["delta"]) for sent in events if sent.event["type"] == "TEXT_MESSAGE_CONTENT"]
+    assert "".join(said) == "Done: the fern has had 1.5 litres"
     assert events[-1].event["outcome"] == {"type": "success"}
 
 
@@ -253,26 +236,6 @@ def test_C5_a_tools_file_that_is_broken_stops_the_start_and_names_its_line(tmp_p
     assert model.requests == []
 
 
-@pytest.mark.full
-def test_C4_a_broken_agent_is_told_of_and_the_others_are_served(tmp_path: Path):
-    an_agent(tmp_path / "agents", "baker", persona="---\ntools: [hammer]\n---\nYou bake.")
-    an_agent(tmp_path / "agents", "broken", tools="nonsense")
-    with ModelServer(water_then_answer) as model, garden(tmp_path, model) as server:
-        events = list(read_events(server.url, start(server.url, ask("Water the fern, please."))))
-        words = server.output
-    assert said(events) == "Done: the fern has had 1.5 litres"
-    assert "baker/AGENT.md:2: tools.0 is " in words
-    assert "broken/tools.py:1: it cannot be imported: NameError" in words
-
-
 def offered(made: Request) -> list[Mapping[str, Json]]:
     tools = cast("list[Mapping[str, Mapping[str, Json]]]", made.page["tools"])
     return [tool["function"] for tool in tools]
-
-
-def results(events: list[SentEvent]) -> list[Json]:
-    return [sent.event["content"] for sent in events if sent.event["type"] == "TOOL_CALL_RESULT"]
-
-
-def said(events: list[SentEvent]) -> str:
-    return "".join(str(sent.event["delta"]) for sent in events if sent.event["type"] == "TEXT_MESSAGE_CONTENT")

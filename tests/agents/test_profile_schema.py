@@ -36,7 +36,6 @@ VALUES = st.recursive(
     "fields",
     [
         {},
-        {"birth_info": {"date": "1990-05-15"}},
         {"birth_info": {"date": "1990-05-15", "calendar": "lunar"}, "extracted": []},
         {"another_agents": {"anything": [None]}},
     ],
@@ -48,16 +47,11 @@ def test_S6_what_the_schema_allows_passes_and_so_does_what_it_does_not_know(fiel
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"birth_info": 3}, 'birth_info: 3 is not of type "object"'),
         ({"birth_info": {"date": 7}}, 'birth_info.date: 7 is not of type "string"'),
         ({"birth_info": {}}, 'birth_info: "date" is a required property'),
         (
             {"birth_info": {"date": "x", "calendar": "moon"}},
             'birth_info.calendar: "moon" is not one of "solar" or "lunar"',
-        ),
-        (
-            {"birth_info": {"date": "x", "odd": 1}},
-            "birth_info: Additional properties are not allowed ('odd' was unexpected)",
         ),
         (
             {"extracted": {}, "birth_info": []},

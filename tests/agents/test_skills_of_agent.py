@@ -70,14 +70,16 @@ def test_S1_phases_are_settings_and_all_of_history_is_legal(agents: Path):
     ],
 )
 def test_S1_S11_a_wrong_setting_is_told_with_its_line(agents: Path, setting: str, message: str):
-    name = "tiers" if setting.startswith("tiers") else ""
-    write_guide(agents, more="" if name else setting)
-    if name:
-        file = agents / "guide" / "AGENT.md"
-        file.write_text(file.read_text(encoding="utf-8").replace("tiers: {pro: {steps: 2}}", setting), encoding="utf-8")
+    write_guide(agents, more=setting)
+    change(agents, "tiers: {pro: {steps: 2}}\n", "" if setting.startswith("tiers") else "tiers: {pro: {steps: 2}}\n")
     (first, *_) = problems(agents)
     assert first.startswith("guide/AGENT.md:")
     assert message.partition(";")[0] in first
+
+
+def change(agents: Path, old: str, new: str) -> None:
+    file = agents / "guide" / "AGENT.md"
+    file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
 
 
 def test_S9_an_agent_in_another_language_says_what_differs_and_has_the_rest(agents: Path):
@@ -134,21 +136,27 @@ def variants(agents: Path, first: str, other: str, name: str = "AGENT.en.md") ->
     ],
 )
 def test_S9_what_is_hardly_meant_is_told_of_the_file_that_says_it(tmp_path: Path, settings: str, line: str):
-    found, said = variants(tmp_path, f"---\n{settings}\n---\n{'Long. ' * 64}", "---\ndescription: x\n---\n")
-    assert list(found) == ["it", "it-en"]
-    (one,) = said
-    assert one.startswith("AGENT.md:")
-    assert line in one
-    found, said = variants(tmp_path / "other", "Long. " * 64, f"---\n{settings}\n---\n")
-    (one,) = said
-    assert one.startswith("AGENT.en.md:")
-    assert line in one
+    texts = f"---\n{settings}\n---\n{'Long. ' * 64}", "---\ndescription: x\n---\n"
+    others = "Long. " * 64, f"---\n{settings}\n---\n"
+    for folder, files, file in ((tmp_path, texts, "AGENT.md"), (tmp_path / "other", others, "AGENT.en.md")):
+        found, (one,) = variants(folder, *files)
+        assert list(found) == ["it", "it-en"]
+        assert one.startswith(f"{file}:")
+        assert line in one
 
 
-def test_S9_what_is_hardly_meant_of_two_files_together_is_told_of_the_variant(tmp_path: Path):
-    found, said = variants(tmp_path, "---\ntool_choice: none\n---\nHi.", "---\ntool_calling: prompt\n---\n")
-    assert list(found) == ["it", "it-en"]
-    assert [one[:53] for one in said] == ["AGENT.en.md:2: tool_choice does nothing with tool_call"[:53]]
+@pytest.mark.parametrize(
+    ("first", "settings", "said"),
+    [
+        ("---\ntool_choice: none\n---\nHi.", "tool_calling: prompt", "AGENT.en.md:2: tool_choice does nothing with "),
+        ("Hi.", "tools: [hammer]", 'AGENT.en.md:2: tools.0 is "hammer"'),
+    ],
+)
+def test_S9_what_is_wrong_of_two_files_together_is_told_of_the_variant(
+    tmp_path: Path, first: str, settings: str, said: str
+):
+    _, (one,) = variants(tmp_path, first, f"---\n{settings}\n---\n")
+    assert one.startswith(said)
 
 
 def test_S9_a_variant_without_the_file_it_differs_from_says_so(tmp_path: Path):
@@ -185,15 +193,8 @@ def test_S9_the_name_of_a_variant_says_its_language(tmp_path: Path):
     assert (list(found), said) == (["it", "it-en"], [])
 
 
-def test_S9_a_tool_that_a_variant_names_wrongly_is_told_of_the_variant(tmp_path: Path):
-    _, said = variants(tmp_path, "Hi.", "---\ntools: [hammer]\n---\n")
-    assert [one[:34] for one in said] == ['AGENT.en.md:2: tools.0 is "hammer"']
-
-
 def test_S11_without_warm_the_first_voice_is_the_one(agents: Path):
-    file = agents / "guide" / "AGENT.md"
-    text = file.read_text(encoding="utf-8").replace("{warm: 温和。, direct: 直接。}", "{direct: 直接。, soft: 轻。}")
-    file.write_text(text, encoding="utf-8")
+    change(agents, "{warm: 温和。, direct: 直接。}", "{direct: 直接。, soft: 轻。}")
     agent = guide(agents)
     assert (agent.voice, agent.tone_of(None), agent.tone_of("soft")) == ("direct", "直接。", "轻。")
 
@@ -212,33 +213,21 @@ def test_S6_the_profile_has_a_schema_and_its_titles_head_the_data(agents: Path):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("schema", "message"),
     [
-        ("type: 7\n", "guide/profile.yaml:1: "),
-        ("- a\n", "guide/profile.yaml:1: settings are lines"),
-        (
-            "type: object\nproperties: {a: {type: nonsense}}\n",
-            "guide/profile.yaml:2: properties.a.type is no JSON Schema",
-        ),
+        (b"type: 7\n", ":1: "),
+        (b"- a\n", ":1: settings are lines"),
+        (b"type: object\nproperties: {a: {type: nonsense}}\n", ":2: properties.a.type is no JSON Schema"),
+        (b"\xff\xfe\xff", ": it cannot be read"),
+        (b"type: object\n".ljust(262_144, b"#"), None),
+        (b"type: object\n".ljust(262_145, b"#"), ": it has more than 262144 bytes. Shorten it."),
     ],
+    ids=["type", "list", "no schema", "no text", "long", "too long"],
 )
-def test_S6_a_schema_that_is_none_is_told_with_its_line(agents: Path, text: str, message: str):
-    (agents / "guide" / "profile.yaml").write_text(text, encoding="utf-8")
-    assert [one for one in problems(agents) if one.startswith(message)]
-    assert "guide" not in loaded(agents)
-
-
-def test_S6_a_schema_that_is_no_text_is_told(agents: Path):
-    (agents / "guide" / "profile.yaml").write_bytes(b"\xff\xfe\xff")
-    assert [one for one in problems(agents) if one.startswith("guide/profile.yaml: it cannot be read")]
-
-
-@pytest.mark.parametrize(("more", "is_read"), [(0, True), (1, False)])
-def test_S6_a_schema_that_is_too_long_is_told_and_not_cut(agents: Path, more: int, is_read: bool):
-    schema = b"type: object\n"
-    (agents / "guide" / "profile.yaml").write_bytes(schema + b"#" * (262_144 - len(schema) + more))
-    message = "guide/profile.yaml: it has more than 262144 bytes. Shorten it."
-    assert ("guide" in loaded(agents), message not in problems(agents)) == (is_read, is_read)
+def test_S6_a_schema_that_is_none_is_told_with_its_line(agents: Path, schema: bytes, message: str | None):
+    (agents / "guide" / "profile.yaml").write_bytes(schema)
+    said = [one for one in problems(agents) if message and one.startswith(f"guide/profile.yaml{message}")]
+    assert ("guide" in loaded(agents), bool(said)) == (message is None, message is not None)
 
 
 @pytest.mark.parametrize(

@@ -117,28 +117,6 @@ def test_S8_the_tags_of_cases_are_words_the_model_is_told_to_save(skill: str, lo
         assert [tag for tag in case.tags if tag not in found.sop.tool_rules] == []
 
 
-@pytest.mark.parametrize(
-    ("skill", "scenario", "tool", "found"),
-    [
-        ("bazi", "basic_reading", "compute_bazi", ["bazi_balanced", "bazi_fire_metal"]),
-        ("bazi", "career_wealth", "compute_bazi", ["bazi_killing_resource", "bazi_officer_resource"]),
-        ("bazi", "relationship", "compute_bazi", ["bazi_hurting_officer", "bazi_spouse_palace"]),
-        ("bazi", "yearly_luck", "compute_bazi", ["bazi_balanced", "bazi_missing_element"]),
-        ("zodiac", "natal_overview", "compute_zodiac", ["zodiac_earth_sun", "zodiac_rising"]),
-        ("zodiac", "emotion", "compute_zodiac", ["zodiac_earth_moon", "zodiac_earth_sun"]),
-        ("tarot", "daily_card", "draw_tarot", ["tarot_wands_pentacles", "tarot_chariot_strength"]),
-    ],
-)
-@pytest.mark.parametrize("locale", LOCALES)
-def test_S8_a_chart_finds_its_cases(skill: str, scenario: str, tool: str, found: list[str], locale: Locale):
-    user = born()
-    call(tool, user, {}, at_work(user, locale))
-    known = KnownData(profile=user.profile, skill_data=user.data, scenario=scenario)
-    made = expert(skills(locale).skills[skill], known, ExpertInput(locale=locale))
-    assert [scored.case.id for scored in made.cases] == found
-    assert made.step is not None and (made.step.id == "ready" or skill == "tarot")
-
-
 @pytest.mark.parametrize("locale", LOCALES)
 def test_S7_another_conversation_draws_anew_and_so_does_another_day_for_its_card(locale: Locale):
     user = KeptInMemory()

@@ -61,17 +61,9 @@ def test_S10_without_a_date_what_was_said_waits_in_the_form():
 @pytest.mark.parametrize(
     ("known", "said", "kept"),
     [
-        ({}, {"time": "9:05"}, {"time": "09:05"}),
         ({}, {"time": ""}, {"time": None}),
-        ({}, {"time": "不知道"}, {"time": None}),
         ({"latitude": 39.9, "longitude": 116.4}, {"place": "上海"}, {"latitude": None, "place": "上海"}),
-        ({"latitude": 39.9, "longitude": 116.4}, {"gender": "女"}, {"latitude": 39.9, "gender": "female"}),
-        ({"calendar": "lunar"}, {"date": "1991-01-02"}, {"calendar": "lunar", "date": "1991-01-02"}),
-        ({"calendar": "lunar"}, {"date": "1991-01-02", "calendar": "solar"}, {"calendar": None, "date": "1991-01-02"}),
         ({}, {"date": "1990年四月廿一", "gender": ""}, {"calendar": "lunar", "date": "1990-04-21", "gender": None}),
-        ({"calendar": "lunar"}, {"date": "1990/5/15"}, {"calendar": "lunar", "date": "1990-05-15"}),
-        ({}, {"calendar": "lunar"}, {"calendar": "lunar", "date": "1990-05-15"}),
-        ({}, {"true_solar_time": True}, {"true_solar_time": True}),
     ],
 )
 def test_S10_a_birth_is_corrected_by_what_is_said_and_what_belonged_to_the_old_goes(
@@ -87,11 +79,7 @@ def test_S10_a_birth_is_corrected_by_what_is_said_and_what_belonged_to_the_old_g
     ("said", "problem"),
     [
         ({"date": "1990-13-01"}, "month 13"),
-        ({"date": "soon"}, "cannot be read"),
-        ({"date": "1990-02-30"}, "no day 1990-02-30"),
         ({"date": "1990-05-15", "time": "25:00"}, "The birth time '25:00' cannot be read"),
-        ({"date": "1990-05-15", "latitude": 91, "longitude": 0}, "from -90 to 90"),
-        ({"date": "1990-05-15", "timezone": "Moon/Base"}, "no time zone 'Moon/Base'"),
     ],
 )
 def test_S10_a_birth_that_cannot_be_is_refused_in_words_and_not_stored(said: Json, problem: str):
@@ -158,11 +146,6 @@ def test_S10_only_an_empty_date_and_nothing_else_forgets_a_birth(known: bool, sa
     user = born() if known else KeptInMemory()
     assert call("collect_birth_info", user, said).at("status") == status
     assert user.writes == (["birth_info"] if status == "forgotten" else [])
-
-
-def test_S10_what_the_profile_refuses_is_told():
-    answer = call("collect_birth_info", KeptInMemory(refused="birth_info.place is too long."), {"date": "1990-05-15"})
-    assert (answer.error, answer.words) == ("error", "birth_info.place is too long.")
 
 
 # Charts
@@ -244,18 +227,26 @@ def test_S10_a_chart_without_time_and_place_says_what_it_lacks():
     assert title_of(sky) == "本命星盘"
 
 
-@pytest.mark.parametrize("name", ["compute_bazi", "compute_zodiac"])
-@pytest.mark.parametrize("info", [{"date": "abcdef"}, {"date": "1990-05-15", "timezone": "Moon/Base"}])
-def test_S10_a_birth_no_chart_can_be_of_is_told_with_the_way_to_correct_it(name: str, info: dict[str, Json]):
+@pytest.mark.parametrize(
+    ("name", "info", "wish"),
+    [
+        ("compute_bazi", {"date": "abcdef"}, {}),
+        ("compute_bazi", {"date": "1990-05-15", "time": "14:30"}, {"true_solar_time": True}),
+        ("compute_zodiac", {"date": "1990-05-15", "timezone": "Moon/Base"}, {}),
+    ],
+)
+def test_S10_a_birth_no_chart_can_be_of_is_told_with_the_way_to_correct_it(
+    name: str, info: dict[str, Json], wish: dict[str, Json]
+):
     user = KeptInMemory(profile={"birth_info": info})
-    answer = call(name, user)
+    answer = call(name, user, wish)
     assert (answer.error, user.writes) == ("error", [])
-    assert answer.words.endswith(" Correct the birth information with collect_birth_info, then call this tool again.")
+    assert " with collect_birth_info, then call this tool again." in answer.words
 
 
-def test_S10_true_solar_time_without_a_place_names_the_way_to_one():
-    user = KeptInMemory(profile={"birth_info": {"date": "1990-05-15", "time": "14:30"}})
-    assert "collect_birth_info" in call("compute_bazi", user, {"true_solar_time": True}).words
+def test_S10_what_the_profile_refuses_is_told():
+    answer = call("collect_birth_info", KeptInMemory(refused="birth_info.place is too long."), {"date": "1990-05-15"})
+    assert (answer.error, answer.words) == ("error", "birth_info.place is too long.")
 
 
 def test_S10_what_is_noted_of_a_chart_is_in_the_result_and_on_its_card():
@@ -278,8 +269,7 @@ def test_S8_ten_gods_of_luck_cycles_are_no_words_of_the_chart():
     }
 
 
-def test_S10_a_house_system_there_is_not_is_refused():
-    assert call("compute_zodiac", born(), {"house_system": "koch"}).error == INVALID_ARGUMENTS
+def test_S10_a_house_system_there_is_not_any_more_is_not_used():
     user = born()
     user.data["zodiac"] = {"of": {"birth_info": BIRTH, "options": {"house_system": "koch"}}}
     assert call("compute_zodiac", user).at("house_system") == "placidus"
@@ -335,11 +325,14 @@ def test_S10_another_call_draws_other_cards_and_ten_draws_are_remembered():
     assert history[-1]["day"] == "2026-05-14"
 
 
-def test_S10_models_that_number_their_calls_anew_in_every_reply_draw_other_cards_each_time():
+def test_S10_models_that_number_their_calls_anew_draw_other_cards_each_time_unless_they_give_a_seed():
     contexts = [replace(at_work(KeptInMemory(), call="call_0"), message=f"m{n}") for n in range(12)]
     drawn = [call("draw_tarot", KeptInMemory(), {"spread": "single"}, context) for context in (*contexts, contexts[0])]
     assert len({str(answer.at("seed")) for answer in drawn}) == 12
     assert drawn[0].at("cards") == drawn[-1].at("cards")
+    english = at_work(KeptInMemory(), "en", call="other")
+    assert call("draw_tarot", KeptInMemory(), {"seed": 2}, english).at("cards", 0, "card") == "The Fool"
+    assert call("draw_tarot", KeptInMemory(), {"seed": 2}).at("cards", 0, "card") == "愚者"
 
 
 def test_S10_the_card_of_the_day_stays_for_the_day_of_the_user_and_then_is_another():
@@ -368,17 +361,24 @@ def test_S10_the_card_of_the_day_stays_for_the_day_of_the_user_and_then_is_anoth
         assert (back.at("status"), back.at("day"), back.at("cards")) == ("reused", card.at("day"), card.at("cards"))
 
 
-def test_S10_a_seed_that_is_given_draws_its_cards_for_anybody():
-    english = at_work(KeptInMemory(), "en", call="other")
-    assert call("draw_tarot", KeptInMemory(), {"seed": 2}, english).at("cards", 0, "card") == "The Fool"
-    assert call("draw_tarot", KeptInMemory(), {"seed": 2}).at("cards", 0, "card") == "愚者"
-
-
-@pytest.mark.parametrize("arguments", [{"spread": "tree"}, {"seed": -1}, {"seed": 2**53}, {"question": "x" * 1_001}])
-def test_S10_a_draw_that_cannot_be_is_refused(arguments: Json):
-    user = KeptInMemory()
-    assert call("draw_tarot", user, arguments).error == INVALID_ARGUMENTS
-    assert user.writes == []
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        *[
+            ("draw_tarot", one)
+            for one in ({"spread": "tree"}, {"seed": -1}, {"seed": 2**53}, {"question": "x" * 1_001})
+        ],
+        ("save_facts", {"facts": [""]}),
+        ("save_life_context", {"concerns": "转行"}),
+        ("save_career_notes", {"plan": "x" * 1_001}),
+        ("compute_bazi", {"birth": "1990-05-15"}),
+        ("compute_zodiac", {"house_system": "koch"}),
+        ("collect_birth_info", {"birthday": "1990-05-15"}),
+    ],
+)
+def test_S10_arguments_no_tool_takes_are_refused(name: str, arguments: Json):
+    user = born()
+    assert (call(name, user, arguments).error, user.writes) == (INVALID_ARGUMENTS, [])
 
 
 # What users tell
@@ -435,20 +435,6 @@ def test_S10_saving_nothing_is_refused(name: str):
     answer = call(name, user)
     assert (answer.error, user.writes) == ("error", [])
     assert "at least one of its arguments" in answer.words
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("save_facts", {"facts": [""]}),
-        ("save_life_context", {"concerns": "转行"}),
-        ("save_career_notes", {"plan": "x" * 1_001}),
-        ("compute_bazi", {"birth": "1990-05-15"}),
-        ("collect_birth_info", {"birthday": "1990-05-15"}),
-    ],
-)
-def test_S10_arguments_no_tool_takes_are_refused(name: str, arguments: Json):
-    assert call(name, born(), arguments).error == INVALID_ARGUMENTS
 
 
 @pytest.mark.parametrize("name", ["collect_birth_info", "compute_bazi", "compute_zodiac", "draw_tarot"])

@@ -84,8 +84,6 @@ def test_S10_strength_is_whole_and_says_what_the_score_says(moment: datetime, ti
     [
         ("1990-05-15", "14:30", "七杀格"),  # 庚 in 巳, nothing of it shown: its main stem 丙
         ("1893-12-26", "辰时", "七杀格"),  # 丁 in 子, whose 癸 stands over the year
-        ("1983-02-15", "20:00", "建禄格"),  # 甲 in 寅, whose 甲 is shown
-        ("1990-03-15", "10:30", "七杀格"),  # 己 in 卯
         ("2024-03-11", "12:00", "月刃格"),  # 甲 in 卯
         ("1904-08-22", "子时", "偏财格"),  # 戊 in 申, which shows its 壬 and not its 庚
         ("1983-02-16", "12:00", "月劫格"),  # 乙 in 寅, whose 甲 is shown
@@ -131,12 +129,9 @@ def test_S10_a_master_is_at_home_at_its_height_or_robbed_in_its_own_months_only(
     ("master", "branch", "shown", "structure"),
     [
         ("戊", "辰", "乙", "正官格"),  # 辰 hides 戊, 乙 and 癸
-        ("戊", "辰", "癸", "正财格"),
         ("戊", "辰", "乙癸", "正官格"),
         ("戊", "辰", "戊", "杂气格"),
         ("己", "丑", "辛", "食神格"),  # 丑 hides 己, 癸 and 辛
-        ("己", "戌", "戊", "杂气格"),
-        ("甲", "寅", "丙", "建禄格"),
         ("己", "巳", "己", "正印格"),
     ],
 )
@@ -146,20 +141,12 @@ def test_S10_earth_in_a_month_of_earth_goes_by_another_stem_that_shows(
     assert structure_of(pillars_in(master, branch, *shown)) == structure
 
 
-def test_S10_ages_are_said_to_be_nominal() -> None:
-    found = luck("1983-02-15", "20:00", "女")
-    assert found.row("zh", None)["ages_are"] == "虚岁（出生当年为一岁）"
-    assert found.row("en", None)["ages_are"] == "nominal (the year of birth counts as one)"
-
-
 # Published in the tests of tyme4j by 6tail: how long until the first cycle, and its first day.
 @pytest.mark.parametrize(
     ("day", "hour", "gender", "wait", "first"),
     [
         ("2022-03-09", "20:51", "男", (8, 9, 2), "2030-12-12 顺行 甲辰"),
         ("2018-06-11", "09:30", "女", (1, 9, 10), "2020-03-21 逆行 丁巳"),
-        ("1983-02-15", "20:00", "女", (6, 2, 18), "1989-05-04 顺行 乙卯"),
-        ("1992-02-02", "12:00", "男", (9, 0, 9), "2001-02-11 逆行 庚子"),
         ("1990-03-15", "10:30", "男", (6, 11, 23), "1997-03-11 顺行 庚辰"),
     ],
 )
@@ -182,15 +169,11 @@ def test_S10_eight_cycles_of_ten_years_follow_one_another() -> None:
 
 def test_S10_a_cycle_begins_and_ends_on_its_day() -> None:
     found = luck("1983-02-15", "20:00", "女")
-    assert found.current(date(1989, 5, 3)) is None
-    assert found.current(date(1989, 5, 4)) is found.cycles[0]
-    assert found.current(date(1999, 5, 3)) is found.cycles[0]
-    assert found.current(date(1999, 5, 4)) is found.cycles[1]
-    assert found.current(date(2069, 5, 4)) is None
-    marked = bazi(read_birth({"date": "1983-02-15", "time": "20:00", "gender": "女"}), today=date(2000, 1, 1)).row()[
-        "luck"
-    ]
-    assert json.dumps(marked).count('"now": true') == 1
+    days = (date(1989, 5, 3), date(1989, 5, 4), date(1999, 5, 3), date(1999, 5, 4), date(2069, 5, 4))
+    assert [found.current(day) for day in days] == [None, found.cycles[0], found.cycles[0], found.cycles[1], None]
+    birth = read_birth({"date": "1983-02-15", "time": "20:00", "gender": "女"})
+    assert json.dumps(bazi(birth, today=date(2000, 1, 1)).row()["luck"]).count('"now": true') == 1
+    assert found.row("zh", None)["ages_are"] == "虚岁（出生当年为一岁）"
 
 
 def test_S10_without_a_gender_there_are_no_cycles_and_the_notes_say_why() -> None:
@@ -202,32 +185,12 @@ def test_S10_without_a_gender_there_are_no_cycles_and_the_notes_say_why() -> Non
 
 def test_S10_the_features_are_the_words_cases_are_tagged_with() -> None:
     found = chart("1990-05-15", "14:30").features
-    chinese = [
-        "日主庚金",
-        "庚",
-        "金",
-        "中和",
-        "七杀格",
-        "比肩",
-        "劫财",
-        "伤官",
-        "正官",
-        "七杀",
-        "正印",
-        "缺木",
-        "喜水",
-        "属马",
-    ]
-    english = [
-        "Geng Metal day master",
-        "Balanced day master",
-        "Direct Officer",
-        "Lacks Wood",
-        "Seven Killings structure",
-    ]
-    assert set(chinese + english) <= set(found)
-    assert "缺金" not in found
-    assert "食神" not in found
+    wanted = {
+        *("日主庚金", "庚", "金", "中和", "七杀格", "比肩", "劫财", "伤官", "正官", "七杀", "正印", "缺木", "喜水"),
+        *("属马", "Geng Metal day master", "Balanced day master", "Direct Officer", "Lacks Wood"),
+    }
+    assert wanted <= set(found)
+    assert not {"缺金", "食神"} & set(found)
     assert len(found) == len(set(found))
 
 
@@ -239,9 +202,3 @@ def test_S10_a_row_is_plain_json_in_either_language(moment: datetime, gender: st
     english = {name: value for name, value in found.row("en").items() if name not in ("features", "bazi")}
     outside_brackets = re.sub(r"\([^)]*\)", "", json.dumps(english, ensure_ascii=False))
     assert not re.search(r"[\u4e00-\u9fff]", outside_brackets)
-
-
-def test_S10_terms_are_told_in_english_beside_their_signs() -> None:
-    assert word("庚午", "en") == "Geng Wu (庚午)"
-    assert word("正官格", "en") == "Direct Officer structure"
-    assert word("正官", "zh") == "正官"

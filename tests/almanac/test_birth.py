@@ -18,22 +18,10 @@ from recto.errors import ToolError
 NOW = datetime(2026, 5, 14, 4, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "1990-05-15",
-        "1990/5/15",
-        "1990.5.15",
-        "1990年5月15日",
-        "1990年05月15号",
-        "19900515",
-        "１９９０年五月十五日",
-        " 1990-5-15 ",
-        "1990 5 15",
-        "一九九〇年五月十五日",
-        "一九九○年五月十五",
-    ],
-)
+SPELLINGS = ("1990-05-15", "1990/5/15", "1990.5.15", "1990年05月15号", "19900515", " 1990-5-15 ", "1990 5 15")
+
+
+@pytest.mark.parametrize("text", [*SPELLINGS, "１９９０年五月十五日", "一九九〇年五月十五日", "一九九○年五月十五"])
 def test_S10_a_date_is_read_however_it_is_written(text: str) -> None:
     assert read_date(text) == WrittenDate(year=1990, month=5, day=15)
 
@@ -42,22 +30,14 @@ def test_S10_a_date_is_read_however_it_is_written(text: str) -> None:
     ("text", "iso", "leap"),
     [
         ("1990年腊月廿三", "1990-12-23", False),
-        ("1990年臘月廿三", "1990-12-23", False),
         ("1990年冬月初十", "1990-11-10", False),
         ("1990年正月十五", "1990-01-15", False),
-        ("1990年四月廿一", "1990-04-21", False),
         ("1990年二月卅", "1990-02-30", False),
-        ("1990年4月初5", "1990-04-05", False),
-        ("一九九〇年五月初一", "1990-05-01", False),
-        ("农历1990年四月二十一", "1990-04-21", False),
-        ("農曆1990年4月21日", "1990-04-21", False),
         ("1990年阴历二月三十日", "1990-02-30", False),
         ("1990-04-21（农历）", "1990-04-21", False),
         ("Lunar 1990-04-21", "1990-04-21", False),
-        ("1990/4/21, Chinese calendar", "1990-04-21", False),
         ("1990年闰五月初一", "1990-05-01", True),
         ("1990年閏5月1日", "1990-05-01", True),
-        ("农历一九九〇年闰五月十五", "1990-05-15", True),
         ("1990-05-01 (leap month)", "1990-05-01", True),
     ],
 )
@@ -99,7 +79,6 @@ def test_S10_numbers_say_the_same_in_chinese_and_the_days_of_a_lunar_month_have_
         ("农历1990年四月廿一（公历1990年5月15日）", "of two calendars by its words. Ask which it is"),
         ("1990年四月初十一", "a lunar one as 农历1990年四月廿一"),
         ("1990闰年五月初一", "cannot be read"),
-        ("1990年闰月初一", "cannot be read"),
     ],
 )
 def test_S10_a_date_that_could_be_of_several_years_or_calendars_is_asked_back(text: str, says: str) -> None:
@@ -108,56 +87,43 @@ def test_S10_a_date_that_could_be_of_several_years_or_calendars_is_asked_back(te
 
 
 @pytest.mark.parametrize(
-    ("text", "read"),
+    ("texts", "read"),
     [
-        ("14:30", time(14, 30)),
-        ("14:30:20", time(14, 30, 20)),
-        ("１４：３０", time(14, 30)),
-        ("14点30分", time(14, 30)),
-        ("14时30分20秒", time(14, 30, 20)),
-        ("14点", time(14)),
-        ("两点半", time(2, 30)),
-        ("十四点三十分", time(14, 30)),
-        ("下午2点半", time(14, 30)),
-        ("下午14点半", time(14, 30)),
-        ("晚上十一点一刻", time(23, 15)),
-        ("上午九点", time(9)),
-        ("凌晨12点", time(0)),
-        ("凌晨0点", time(0)),
-        ("中午12点", time(12)),
-        ("上午12点", time(12)),
-        ("中午11点半", time(11, 30)),
-        ("中午1点", time(13)),
-        ("2:30 PM", time(14, 30)),
-        ("2:30 p.m.", time(14, 30)),
-        ("2pm", time(14)),
-        ("12:00 am", time(0)),
-        ("12 PM", time(12)),
-        ("辰时", time(8)),
-        ("子时", time(0)),
-        ("早子时", time(0, 30)),
-        ("晚子时", time(23, 30)),
-        ("", None),
-        ("不知道", None),
-        ("Unknown", None),
+        (("14:30", "14点30分", "十四点三十分", "下午2点半", "下午14点半", "2:30 PM", "2:30 p.m."), time(14, 30)),
+        (("14:30:20", "１４：３０：２０", "14时30分20秒"), time(14, 30, 20)),
+        (("14点", "2pm"), time(14)),
+        (("凌晨12点", "凌晨0点", "12:00 am", "子时"), time(0)),
+        (("中午12点", "上午12点", "12 PM"), time(12)),
+        (("中午1点",), time(13)),
+        (("中午11点半",), time(11, 30)),
+        (("两点半",), time(2, 30)),
+        (("晚上十一点一刻",), time(23, 15)),
+        (("早子时",), time(0, 30)),
+        (("晚子时",), time(23, 30)),
+        (("辰时",), time(8)),
+        (("", "不知道", "Unknown"), None),
     ],
 )
-def test_S10_a_time_is_read_however_it_is_written(text: str, read: time | None) -> None:
-    assert read_time(text) == read
+def test_S10_a_time_is_read_however_it_is_written(texts: tuple[str, ...], read: time | None) -> None:
+    assert [read_time(text) for text in texts] == [read] * len(texts)
+
+
+NO_TIMES = ("24:00", "12:60", "14", "abc", "上午14点", "中午5点", "上午2点PM", "晚辰时", "下午0点")
 
 
 @pytest.mark.parametrize(
-    "text", ["24:00", "25:00", "12:60", "14", "abc", "上午14点", "中午5点", "上午2点PM", "晚辰时", "下午0点"]
+    ("texts", "says"),
+    [
+        (NO_TIMES, r"cannot be read. Give `time` as 14:30"),
+        (("晚上12点", "半夜1点", "夜里十二点"), "before or after midnight"),
+    ],
 )
-def test_S10_a_time_that_is_none_is_refused_with_how_to_give_one(text: str) -> None:
-    with pytest.raises(ToolError, match=r"cannot be read. Give `time` as 14:30"):
-        read_time(text)
-
-
-@pytest.mark.parametrize("text", ["晚上12点", "半夜1点", "夜里十二点"])
-def test_S10_a_time_that_may_belong_to_either_of_two_dates_is_asked_back(text: str) -> None:
-    with pytest.raises(ToolError, match="before or after midnight"):
-        read_time(text)
+def test_S10_a_time_that_is_none_or_may_belong_to_either_of_two_dates_is_refused(
+    texts: tuple[str, ...], says: str
+) -> None:
+    for text in texts:
+        with pytest.raises(ToolError, match=says):
+            read_time(text)
 
 
 @given(st.times())
@@ -190,8 +156,6 @@ def test_S10_summer_time_of_the_years_1986_to_1991_is_known() -> None:
     [
         ("1980-01-01", "Dublin", 0),
         ("1980-07-01", "Dublin", 1),
-        ("1980-01-01", "London", 0),
-        ("1980-07-01", "London", 1),
         ("2024-01-15", "Sydney", 1),
         ("2024-07-15", "Sydney", 0),
         ("2024-03-20", "Casablanca", 0),
@@ -213,7 +177,6 @@ def test_S10_without_a_time_it_is_noon_and_said_to_be_unknown() -> None:
     ("lunar", "leap", "solar"),
     [
         ("2024-01-01", False, date(2024, 2, 10)),
-        ("2000-01-01", False, date(2000, 2, 5)),
         ("2020-04-01", True, date(2020, 5, 23)),
         ("2023-02-01", True, date(2023, 3, 22)),
         ("1990年四月廿一", False, date(1990, 5, 15)),
@@ -230,35 +193,25 @@ def test_S10_a_lunar_date_becomes_the_published_solar_one(lunar: str, leap: bool
         ({}, "birth date is missing"),
         ({"date": "someday"}, "cannot be read"),
         ({"date": "1990-13-01"}, "no day 1 of a month 13"),
-        ({"date": "1990-00-10"}, "no day 10 of a month 0"),
         ({"date": "1990-02-30"}, "no day 1990-02-30 in the solar calendar"),
         ({"date": "1599-12-31"}, "outside 1600-2200"),
-        ({"date": "2201-01-01"}, "outside 1600-2200"),
         ({"date": "1990-04-31", "calendar": "lunar"}, "in the lunar calendar"),
-        ({"date": "1990-04-01", "calendar": "lunar", "leap_month": True}, "its leap month is 5"),
         ({"date": "1991-04-01", "calendar": "lunar", "leap_month": True}, "it has no leap month"),
         ({"date": "1990年腊月廿三", "calendar": "solar"}, "a lunar one by its words, but `calendar` is solar. Ask"),
         ({"date": "公历1990年5月15日", "calendar": "农历"}, "a solar one by its words, but `calendar` is lunar. Ask"),
         ({"date": "1990年闰五月初一", "leap_month": False}, "by its words, but `leap_month` is false. Ask"),
-        ({"date": "1990-05-01", "calendar": "solar", "leap_month": True}, "only a lunar month can be a leap month"),
         ({"date": "公历1990年5月1日", "leap_month": True}, "only a lunar month can be a leap month"),
         ({"date": "1990年闰四月初一"}, "its leap month is 5"),
         ({"date": "1990-05-15", "gender": "x"}, "male, female"),
         ({"date": "1990-05-15", "calendar": "maya"}, "solar, lunar"),
         ({"date": "1990-05-15", "late_zi": "never"}, "next_day, same_day"),
         ({"date": "1990-05-15", "latitude": 39.9}, "belong together"),
-        ({"date": "1990-05-15", "latitude": 91, "longitude": 0}, "from -90 to 90"),
         ({"date": "1990-05-15", "latitude": 1, "longitude": "east"}, "from -180 to 180"),
-        ({"date": "1990-05-15", "latitude": True, "longitude": 1}, "from -90 to 90"),
         ({"date": "1990-05-15", "latitude": float("nan"), "longitude": 1}, "from -90 to 90"),
-        ({"date": "1990-05-15", "timezone": "Mars/Base"}, "no time zone 'Mars/Base'"),
         ({"date": "1990-05-15", "timezone": "../etc"}, "no time zone"),
-        ({"date": "1990-05-15", "timezone": "localtime"}, "no time zone 'localtime'"),
         ({"date": "1990-05-15", "timezone": "Factory"}, "no time zone 'Factory'"),
-        ({"date": "1990-05-15", "timezone": "posixrules"}, "no time zone 'posixrules'"),
         ({"date": "1990-05-15", "timezone": "right/Asia/Shanghai"}, "no time zone 'right/Asia/Shanghai'"),
         ({"date": "1990-05-15", "place": "Smallville, Kansas"}, "Give `timezone`"),
-        ({"date": "1990-05-15", "place": "美国斯普林菲尔德"}, "Give `timezone`"),
         ({"date": "1990-05-15", "latitude": 48.4, "longitude": 10}, "time zone of these coordinates"),
         ({"date": 19900515}, "is no text"),
         ({"date": "1990-05-15", "true_solar_time": "yes"}, "neither true nor false"),
@@ -278,18 +231,11 @@ def test_S10_a_future_birth_and_a_zone_of_ones_own_are_taken() -> None:
     assert (birth.latitude, birth.longitude) == (48.4, 10.0)
 
 
-def test_S10_an_unknown_chinese_town_is_in_china_but_has_no_coordinates() -> None:
-    birth = read_birth({"date": "1990-12-15", "place": "湖南省某某县"})
-    assert (birth.zone_name, birth.latitude) == ("Asia/Shanghai", None)
-
-
 @pytest.mark.parametrize(
     ("where", "assumed"),
     [
-        ({}, True),
         ({"place": "月球"}, True),
         ({"latitude": 39.9, "longitude": 116.4}, True),
-        ({"place": "北京"}, False),
         ({"place": "湖南省某某县"}, False),
         ({"place": "某村", "timezone": "Asia/Shanghai"}, False),
     ],
@@ -297,6 +243,7 @@ def test_S10_an_unknown_chinese_town_is_in_china_but_has_no_coordinates() -> Non
 def test_S10_a_zone_that_nobody_told_is_marked_as_assumed(where: dict[str, Json], assumed: bool) -> None:
     birth = read_birth({"date": "1990-12-15", **where})
     assert (birth.zone_name, birth.zone_assumed) == ("Asia/Shanghai", assumed)
+    assert (birth.latitude is None) == ("latitude" not in where)
 
 
 @pytest.mark.parametrize(
@@ -317,36 +264,23 @@ def test_S10_a_gender_can_be_read_by_itself() -> None:
 SOLAR: dict[str, Json] = {"date": "1990-05-15", "time": "14:30", "gender": "male"}
 LUNAR: dict[str, Json] = {"date": "1990-04-21", "calendar": "lunar"}
 LEAP: dict[str, Json] = {"date": "2020-04-10", "calendar": "lunar", "leap_month": True}
-ABROAD: dict[str, Json] = {
-    "date": "1990-05-15",
-    "place": "Ulm-Wiblingen",
-    "latitude": 48.4,
-    "longitude": 10.0,
-    "timezone": "Europe/Berlin",
-}
+ULM: dict[str, Json] = {"latitude": 48.4, "longitude": 10.0, "timezone": "Europe/Berlin"}
+ABROAD: dict[str, Json] = {"date": "1990-05-15", "place": "Ulm-Wiblingen", **ULM}
 
 
 @pytest.mark.parametrize(
     ("known", "given", "becomes"),
     [
-        ({}, {"date": "1990年四月廿一"}, LUNAR),
         (SOLAR, {"time": "下午3点"}, {**SOLAR, "time": "15:00"}),
-        (SOLAR, {"date": "1990-05-16"}, {**SOLAR, "date": "1990-05-16"}),
         (SOLAR, {"date": "1990年四月廿一"}, {**SOLAR, **LUNAR}),
-        ({**SOLAR, "calendar": "solar"}, {"date": "1990年四月廿一"}, {**SOLAR, **LUNAR}),
         (SOLAR, {"calendar": "lunar"}, {**SOLAR, "calendar": "lunar"}),
         (SOLAR, {"time": "", "gender": None}, {"date": "1990-05-15", "gender": "male"}),
-        (LUNAR, {"date": "1990-04-22"}, {**LUNAR, "date": "1990-04-22"}),
-        (LUNAR, {"date": "1990年四月廿二"}, {**LUNAR, "date": "1990-04-22"}),
         (LUNAR, {"date": "公历1990年5月15日"}, {"date": "1990-05-15"}),
         (LUNAR, {"date": "1990-05-15", "calendar": "solar"}, {"date": "1990-05-15"}),
-        (LUNAR, {"calendar": ""}, {"date": "1990-04-21"}),
         (LEAP, {"date": "2020年4月10日"}, LEAP),
-        (LEAP, {"date": "2020-04-11"}, {**LEAP, "date": "2020-04-11"}),
         (LEAP, {"date": "2020-05-11"}, {"date": "2020-05-11", "calendar": "lunar"}),
         (LEAP, {"date": "2021-04-11"}, {"date": "2021-04-11", "calendar": "lunar"}),
         (LEAP, {"date": "2023年闰二月初一"}, {"date": "2023-02-01", "calendar": "lunar", "leap_month": True}),
-        (LEAP, {"date": "公历2020年4月11日"}, {"date": "2020-04-11"}),
         (LEAP, {"calendar": "solar"}, {"date": "2020-04-10"}),
         (LEAP, {"leap_month": False}, {"date": "2020-04-10", "calendar": "lunar"}),
         ({"date": "2020-04-10"}, {"leap_month": True}, LEAP),
@@ -354,12 +288,7 @@ ABROAD: dict[str, Json] = {
         (ABROAD, {"place": "北京"}, {"date": "1990-05-15", "place": "北京"}),
         (ABROAD, {"place": ""}, {"date": "1990-05-15"}),
         (ABROAD, {"place": " Ulm-Wiblingen "}, ABROAD),
-        (ABROAD, {"date": "1990-05-16"}, {**ABROAD, "date": "1990-05-16"}),
-        (
-            ABROAD,
-            {"place": "某村", "timezone": "UTC"},
-            {"date": "1990-05-15", "place": "某村", "timezone": "UTC"},
-        ),
+        (ABROAD, {"place": "某村", "timezone": "UTC"}, {"date": "1990-05-15", "place": "某村", "timezone": "UTC"}),
     ],
 )
 def test_S10_a_correction_changes_what_it_says_and_what_went_by_that(
@@ -379,32 +308,13 @@ def test_S10_a_correction_that_cannot_be_read_is_refused_in_words(given: dict[st
 
 
 def test_S10_the_form_that_is_kept_has_one_spelling_and_nothing_filled_in() -> None:
-    given_form: dict[str, Json] = {
-        "date": "1990年5月15日",
-        "time": "下午2点半",
-        "place": " 北京 ",
-        "gender": "男",
-        "calendar": "公历",
-        "true_solar_time": True,
-        "late_zi": "same_day",
-        "nickname": "小明",
-    }
-    kept = normalise(given_form)
-    assert kept == {
-        "date": "1990-05-15",
-        "time": "14:30",
-        "place": "北京",
-        "gender": "male",
-        "true_solar_time": True,
-        "late_zi": "same_day",
-        "nickname": "小明",
-    }
+    said: dict[str, Json] = {"date": "1990年5月15日", "time": "下午2点半", "place": " 北京 ", "gender": "男"}
+    own: dict[str, Json] = {"true_solar_time": True, "late_zi": "same_day", "nickname": "小明"}
+    kept = normalise({**said, "calendar": "公历", **own})
+    assert kept == {"date": "1990-05-15", "time": "14:30", "place": "北京", "gender": "male", **own}
     assert normalise(kept) == kept
     birth = read_birth(kept)
     assert (birth.true_solar_time, birth.late_zi) == (True, "same_day")
-
-
-def test_S10_a_lunar_form_keeps_its_own_date() -> None:
     info: dict[str, Json] = {"date": "2020-4-1", "calendar": "农历", "leap_month": True, "time": "unknown"}
     assert normalise(info) == {"date": "2020-04-01", "calendar": "lunar", "leap_month": True}
 
@@ -430,14 +340,10 @@ def test_S10_anything_at_all_is_read_or_refused_in_words(info: dict[str, Any]) -
     ("birth", "problem"),
     [
         ({"date": "1990-02-30"}, "There is no day 1990-02-30 in the solar calendar. Ask for the birth date again"),
-        ({"date": "0000-01-01"}, "The year 0 is outside 1600-2200"),
-        ({"date": "1990-13-01"}, "There is no day 1 of a month 13"),
-        ({"date": "next week"}, "The birth date 'next week' cannot be read"),
         ({"date": "1990-05-15", "time": "25:00"}, "The birth time '25:00' cannot be read"),
         ({"date": "2026-05-15"}, "The birth, 2026-05-15, lies in the future: it is 2026-05-14 12:00."),
         ({"date": "2026-05-14", "time": "13:00", "place": "北京"}, "The birth, 2026-05-14 13:00, lies in the future"),
         ({"date": "2026-05-14", "time": "11:00", "place": "Paris"}, "lies in the future: it is 2026-05-14 06:00"),
-        ({"date": "2026-05-14", "time": "18:30", "place": "Nowhere"}, "lies in the future: it is 2026-05-14 18:00"),
     ],
 )
 def test_S10_a_birth_on_no_day_at_no_time_or_in_the_future_is_refused(birth: dict[str, Json], problem: str):

@@ -15,11 +15,10 @@ from recto.agents.shipped.vibe.almanac.cards import (
     tarot_card,
     zodiac_card,
 )
-from recto.agents.shipped.vibe.almanac.chart_rows import ChartRow, at, items, short_bazi, text_at
+from recto.agents.shipped.vibe.almanac.chart_rows import at, items, short_bazi, text_at
 from recto.agents.shipped.vibe.almanac.sky.zodiac import zodiac
 from recto.agents.shipped.vibe.almanac.tarot.tarot import draw
 from recto.conversation.json import Json
-from recto.page.prompt.reminder import Locale
 
 BIRTH = read_birth({"date": "1990-05-15", "time": "14:30", "place": "北京", "gender": "male"})
 
@@ -75,22 +74,18 @@ def test_P14_the_card_of_a_sky_has_its_planets_and_says_which_go_back():
 
 
 def test_P14_the_card_of_a_draw_has_each_card_in_its_place():
-    assert tarot_card({**draw("single", 2).row("en"), "question": "What now?"}, "en") == {
+    drawn = draw("single", 2)
+    columns = ("position", "card", "orientation", "keywords")
+    assert tarot_card({**drawn.row("en"), "question": "What now?"}, "en") == {
         "status": "success",
         "title": "Tarot · Single card",
         "body": "For reflection only.",
         "fields": [{"label": "Question", "value": "What now?"}, {"label": "Seed", "value": "2"}],
         "table": {
             "columns": ["Position", "Card", "Lies", "Keywords"],
-            "rows": [
-                [text_at(card, name) for name in ("position", "card", "orientation", "keywords")] for card in drawn()
-            ],
+            "rows": [[text_at(card.row("en"), name) for name in columns] for card in drawn.cards],
         },
     }
-
-
-def drawn() -> list[ChartRow]:
-    return [card.row("en") for card in draw("single", 2).cards]
 
 
 def test_P14_a_birth_is_shown_as_it_was_saved_and_asked_for_with_examples():
@@ -118,16 +113,10 @@ def test_P14_a_birth_is_shown_as_it_was_saved_and_asked_for_with_examples():
     ]
 
 
-@pytest.mark.parametrize(("locale", "title"), [("zh", "已保存"), ("en", "Saved")])
-def test_P14_what_was_saved_is_listed(locale: Locale, title: str):
-    assert saved_card(["迷茫"], locale) == {"status": "success", "title": title, "items": ["迷茫"]}
-
-
-@pytest.mark.parametrize(
-    ("lines", "items"), [(["养了一只猫"], ["养了一只猫"]), ([], ["出生信息，以及由它排出的命盘和星盘"])]
-)
-def test_P14_what_was_forgotten_is_listed(lines: list[str], items: list[str]):
-    assert forgotten_card(lines, "zh") == {"status": "success", "title": "已删除", "items": items}
+def test_P14_what_was_saved_and_what_was_forgotten_is_listed():
+    assert saved_card(["迷茫"], "en") == {"status": "success", "title": "Saved", "items": ["迷茫"]}
+    for lines, told in ((["养了一只猫"], "养了一只猫"), (list[str](), "出生信息，以及由它排出的命盘和星盘")):
+        assert forgotten_card(lines, "zh") == {"status": "success", "title": "已删除", "items": [told]}
 
 
 def test_P14_what_is_noted_and_what_is_lacking_stand_on_the_card():

@@ -142,14 +142,6 @@ def test_S10_sun_and_moon_meet_at_the_published_new_moon_and_face_each_other_at_
     assert off(full["moon"], full["sun"] + 180) < 20
 
 
-def test_S10_mercury_turns_at_its_published_stations():
-    # Published stations of 2024: backwards from April 1, 22:14, forwards again from April 25, 12:54.
-    stations = datetime(2024, 4, 1, 22, 14, tzinfo=UTC), datetime(2024, 4, 25, 12, 54, tzinfo=UTC)
-    hours = timedelta(hours=1)
-    around = [positions(moment)["mercury"].speed < 0 for at in stations for moment in (at - hours, at + hours)]
-    assert around == [False, True, True, False]
-
-
 # Worked examples of Meeus, Astronomical Algorithms, 2nd edition. Terrestrial time was 55 s ahead in 1987, 59 s in 1992.
 
 
@@ -158,12 +150,8 @@ def test_S10_sidereal_time_and_obliquity_are_those_of_meeus_examples_12a_and_22a
     # The book reckons by the conventions of 1982, the library by those of 2006: a hundredth of a second apart in time.
     assert off(sidereal_angle(moment, 0), 15 * angle("13 10 46.1351")) < 0.15
     assert off(obliquity(moment), angle("23 26 36.850")) < 0.1
-
-
-def test_S10_a_place_further_east_has_a_later_sidereal_time():
-    moment = datetime(1987, 4, 10, tzinfo=UTC)
-    assert sidereal_angle(moment, 90) == pytest.approx((sidereal_angle(moment, 0) + 90) % 360)
-    assert sidereal_angle(moment, -120) == pytest.approx((sidereal_angle(moment, 0) + 240) % 360)
+    for east in (90, -120):
+        assert sidereal_angle(moment, east) == pytest.approx((sidereal_angle(moment, 0) + east) % 360)
 
 
 def test_S10_sun_and_moon_are_where_meeus_examples_25b_and_47a_have_them():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -28,10 +29,8 @@ def test_S10_the_deck_has_22_major_and_56_minor_cards_no_two_alike() -> None:
     ("place", "chinese", "english"),
     [
         (0, "愚者", "The Fool"),
-        (10, "命运之轮", "Wheel of Fortune"),
         (21, "世界", "The World"),
         (22, "权杖首牌", "Ace of Wands"),
-        (38, "圣杯三", "Three of Cups"),
         (77, "星币国王", "King of Pentacles"),
     ],
 )
@@ -60,30 +59,13 @@ def test_S10_a_spread_has_as_many_cards_as_places(spread: str, cards: int) -> No
 def test_S10_a_recorded_seed_draws_what_it_drew() -> None:
     # A new version of Python, or of the deck, must not change what was drawn: these cards are written down.
     row = draw("three", 7).row()
-    assert row["seed"] == 7
-    assert row["spread_name"] == "时间之流"
-    assert row["cards"] == [
-        {
-            "position": "过去",
-            "card": "圣杯三",
-            "orientation": "逆位",
-            "arcana": "圣杯",
-            "keywords": "流言、过度放纵、被排除在外",
-        },
-        {
-            "position": "现在",
-            "card": "愚者",
-            "orientation": "逆位",
-            "arcana": "大阿尔卡那",
-            "keywords": "鲁莽、逃避、准备不足",
-        },
-        {
-            "position": "未来",
-            "card": "星币国王",
-            "orientation": "正位",
-            "arcana": "星币",
-            "keywords": "成就、稳固、慷慨",
-        },
+    assert (row["seed"], row["spread_name"]) == (7, "时间之流")
+    cards = cast("list[dict[str, str]]", row["cards"])
+    assert list(cards[0]) == ["position", "card", "orientation", "arcana", "keywords"]
+    assert [" ".join(card.values()) for card in cards] == [
+        "过去 圣杯三 逆位 圣杯 流言、过度放纵、被排除在外",
+        "现在 愚者 逆位 大阿尔卡那 鲁莽、逃避、准备不足",
+        "未来 星币国王 正位 星币 成就、稳固、慷慨",
     ]
 
 
