@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.log import Compacted, Entry, RolledBack, Undone, view
-from recto.conversation.messages import ActivityMessage, Message, ReasoningMessage, Text, UserMessage
+from recto.conversation.messages import ActivityMessage, Message, Text, UserMessage
 from recto.errors import SettingsError
 from recto.page.draft import Draft, Gap
 from recto.page.manifest import Note
@@ -44,7 +44,6 @@ u2, a2, r2, b2 = user("u2"), asks("a2", "c1"), result("r2", "c1"), says("b2")
 a3, r3 = asks("a3", "c2"), result("r3", "c2")
 a4, r4, s4 = asks("a4", "c3", "c4"), result("r4", "c3"), result("s4", "c4")
 u5 = user("u5")
-thought = ReasoningMessage(id="t", text="hm")
 progress = ActivityMessage(id="p", activity_type="PLAN", content="{}")
 
 
@@ -73,13 +72,8 @@ def test_R13_a_page_is_full_at_eighty_percent_of_the_window_or_what_is_set(
 @pytest.mark.parametrize(
     ("name", "share"),
     [
-        ("keep", -0.1),
-        ("last", 1.01),
-        ("again", 80),
-        ("keep", float("nan")),
-        ("at", 0),
-        ("at", 1.01),
-        ("at", float("nan")),
+        *(("keep", -0.1), ("last", 1.01), ("again", 80), ("keep", float("nan"))),
+        *(("at", 0), ("at", 1.01), ("at", float("nan"))),
     ],
 )
 def test_R13_a_share_outside_zero_to_one_is_refused(name: str, share: float):
@@ -88,11 +82,10 @@ def test_R13_a_share_outside_zero_to_one_is_refused(name: str, share: float):
     assert str(caught.value) == f"Setting compact.{name} is {share!r}; it is a share between 0 and 1."
 
 
-@pytest.mark.parametrize("window", [0, -1])
-def test_R13_a_window_without_tokens_is_refused(window: int):
+def test_R13_a_window_without_tokens_is_refused():
     with pytest.raises(SettingsError) as caught:
-        CompactSettings(window=window)
-    assert str(caught.value) == f"Setting compact.window is {window}; it is a number of tokens, 1 or more."
+        CompactSettings(window=0)
+    assert str(caught.value) == "Setting compact.window is 0; it is a number of tokens, 1 or more."
 
 
 # Where
@@ -102,20 +95,11 @@ def test_R13_a_window_without_tokens_is_refused(window: int):
     ("log", "last"),
     [
         pytest.param((), None, id="nothing was said"),
-        pytest.param((u1,), None, id="only the current question"),
         pytest.param((u1, a2, r2), None, id="only the current question and its tool chain"),
         pytest.param((u1, a1, u2), a1, id="a turn's start keeps its question"),
-        pytest.param((u1, a1, u2, a2), a1, id="a call that has no result yet"),
-        pytest.param((u1, a1, u2, a2, r2), a1, id="the first tool chain of a turn"),
-        pytest.param((u2, a2, r2, a3, r3), r2, id="inside a long turn"),
         pytest.param((u1, a1, u2, a2, r2, a3, r3), r2, id="inside a long turn after others"),
-        pytest.param((u2, a2, r2, a4, r4, s4), r2, id="a chain of parallel calls"),
-        pytest.param((u2, a2, r2, a4, r4), r2, id="a chain of parallel calls half answered"),
-        pytest.param((u2, a2, r2, a4, r4, progress, s4), r2, id="progress shown inside the chain"),
-        pytest.param((u2, a2, r2, a3, r3, thought), r2, id="a thought after the chain"),
+        pytest.param((u2, a2, r2, a4, r4, progress, s4), r2, id="progress shown inside a chain of parallel calls"),
         pytest.param((u1, a1, u2, a2, r2, b2), r2, id="a finished conversation keeps its last words"),
-        pytest.param((u1, a1, u2, b2), a1, id="a short turn keeps all of it"),
-        pytest.param((a1,), None, id="no user spoke"),
         pytest.param((a1, a2, r2), a1, id="no user spoke, a tool chain"),
     ],
 )
@@ -219,11 +203,6 @@ def gone(*gaps: range) -> tuple[Gap, ...]:
             id="inside a turn its question stays",
         ),
         pytest.param(
-            (u1, a1, u2, a2, r2, a3, r3, summary_of("r2"), b2, u5),
-            Draft(messages=(a3, r3, b2, u5), origins=[5, 6, 7, 8], notes={}, gaps=gone(range(5))),
-            id="the question of a turn that is over goes",
-        ),
-        pytest.param(
             (u1, a1, u2, b2, summary_of("b2")),
             Draft(messages=(u2,), origins=[2], notes={}, gaps=gone(range(2), range(3, 4))),
             id="after the end the last question stays until the next",
@@ -232,11 +211,6 @@ def gone(*gaps: range) -> tuple[Gap, ...]:
             (u1, a1, summary_of("a1"), u2, b2, summary_of("b2"), u5),
             Draft(messages=(u5,), origins=[4], notes={}, gaps=gone(range(4))),
             id="the newest of two",
-        ),
-        pytest.param(
-            (u1, a1, u2, summary_of("a1"), b2, RolledBack(to="u2")),
-            Draft(messages=(u1, a1), origins=range(2), notes={}),
-            id="no longer after a rollback past it",
         ),
         pytest.param(
             (u1, a1, u2, summary_of("a1"), b2, RolledBack(to="u2"), Undone()),

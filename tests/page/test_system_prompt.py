@@ -105,16 +105,9 @@ def test_S9_the_wording_is_chinese_unless_the_locale_is_english(locale: str, wor
     ("prompt", "text"),
     [
         (Prompt(identity="I am."), "I am."),
-        (Prompt(identity=""), ""),
         (Prompt(title="T", identity=""), "# T"),
-        (Prompt(identity="I am.", tone="Warm."), "I am.\n\n## 语气\nWarm."),
         (Prompt(identity="I am.", sop="One."), "I am.\n\n## SOP 执行规则\nOne."),
-        (
-            Prompt(identity="I am.", cases=(Case(id="c", name="N", content="C."),)),
-            "I am.\n\n## 相关案例\n### N\nC.",
-        ),
         (Prompt(identity="I am.", data=(Datum(title="D", text="x"),)), "I am.\n\n## 用户数据\n### D\nx"),
-        (Prompt(identity="I am.", rules="Ask."), "I am.\n\n## 工具调用规则\nAsk."),
         (Prompt(title="T", identity="I am.", rules="Ask."), "# T\n\nI am.\n\n## 工具调用规则\nAsk."),
     ],
 )
@@ -169,29 +162,20 @@ def test_S1_then_the_last_data_is_shortened_with_a_mark():
     )
     assert found.changes[2:] == (PromptCut("data Life", "cut", 40, 22, SHORTER.format(60)),)
     assert found.over is None
+    assert f"{'life ' * 20}\n[... 已截断 ...]\n\n## 工具" in system_prompt(LARGE, "zh", 60, WORDS).text
 
 
-def test_S1_the_mark_is_in_the_words_of_the_locale():
-    chinese = system_prompt(LARGE, "zh", 60, WORDS).text
-    assert f"### Life\n{'life ' * 20}\n[... 已截断 ...]\n\n## 工具调用规则\nNever guess." in chinese
-
-
-def test_S1_data_before_the_last_is_shortened_only_when_that_is_not_enough():
+def test_S1_data_before_the_last_is_shortened_only_when_that_is_not_enough_and_leaves_no_heading():
     # 28 without the last, which has nothing more to give: the one before it gives too.
     found = in_english(28)
     assert found.text == f"{REST}## User data\n### Birth\n1990-01-01 12:00 here{RULES}"
     assert found.changes[2:] == (PromptCut("data Life", "dropped", 40, 0, NOTHING.format(28)),)
-    assert [change.source for change in in_english(27).changes[2:]] == ["data Life", "data Birth"]
-
-
-def test_S1_data_of_which_nothing_fits_leaves_no_heading_and_is_told_as_dropped():
     found = in_english(27)
     assert found.text == f"{REST.strip()}{RULES}"
     assert found.changes[2:] == (
         PromptCut("data Life", "dropped", 40, 0, NOTHING.format(27)),
         PromptCut("data Birth", "dropped", 3, 0, NOTHING.format(27)),
     )
-    assert found.over is None
 
 
 def test_S1_a_budget_that_cannot_be_kept_is_told_and_identity_sop_and_rules_stay_whole():

@@ -130,91 +130,50 @@ def test_P11_parameters_that_are_no_json_are_refused_by_name():
 
 # Calls
 
-
-def test_P11_a_reply_without_calls_is_its_words_as_they_are():
-    reply = "  It is sunny.\n\n```python\nprint({'name': 1})\n```\n"
-    assert parse_tool_calls(reply) == Parsed(words=reply)
-
-
-def test_P11_arguments_stay_as_the_model_wrote_them():
-    arguments = '{ "b":1.50,"a" :[ 1e3,"\\u4e2d}</tool_call>" ], "b":12345678901234567890123 }'
-    reply = f'<tool_call>{{"id": 7, "name": "a", "arguments": {arguments}, "x": []}}</tool_call>'
-    assert parse_tool_calls(reply) == Parsed(words="", calls=(PromptCall(name="a", arguments=arguments),))
-
-
-def test_P11_a_number_may_have_any_number_of_digits():
-    arguments = f'{{"n": {"9" * 10_000}}}'
-    reply = f'<tool_call>{{"name": "a", "arguments": {arguments}}}</tool_call>'
-    assert parse_tool_calls(reply) == Parsed(words="", calls=(PromptCall(name="a", arguments=arguments),))
-
-
-@pytest.mark.parametrize(("behind", "calls"), [("", 1), (" \n", 1), (CALL, 2)])
-def test_P11_a_call_whose_end_tag_is_missing_is_read(behind: str, calls: int):
-    parsed = parse_tool_calls(CALL.removesuffix("</tool_call>") + behind)
-    assert parsed == Parsed(words="", calls=(WEATHER_CALL,) * calls)
-
-
-@pytest.mark.parametrize("info", ["json", "", "JSON "])
-def test_P11_fenced_json_of_a_name_and_arguments_is_a_call(info: str):
-    reply = f'Looking.\n```{info}\n{{\n  "name": "get_weather",\n  "arguments": {{"location": "北京"}}\n}}\n```\nDone.'
-    assert parse_tool_calls(reply) == Parsed(words="Looking.", calls=(WEATHER_CALL,))
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        '{"name": "Ann", "age": 3}',
-        '{"name": "a", "arguments": {}, "id": 1}',
-        '{"name": "a", "arguments": "{}"}',
-        '{"name": "a", "arguments": {},}',
-        '[{"name": "a", "arguments": {}}]',
-        "{",
-    ],
-)
-def test_P11_any_other_fenced_json_is_words(content: str):
-    reply = f"Here:\n```json\n{content}\n```"
-    assert parse_tool_calls(reply) == Parsed(words=reply)
+ONCE, TWICE = (WEATHER_CALL,), (WEATHER_CALL, WEATHER_CALL)
+BARE = CALL.removeprefix("<tool_call>").removesuffix("</tool_call>")
+OPEN = CALL.removesuffix("</tool_call>")
+ODD_ARGUMENTS = f'{{ "b":1.50,"a" :[ 1e3,"\\u4e2d}}</tool_call>" ], "n":{"9" * 10_000} }}'
+WORDS = [
+    "  It is sunny.\n\n```python\nprint({'name': 1})\n```\n",
+    "I would need a <tool_call> for that.",
+    f"One writes `{CALL}` for that.",
+    f"The <tool_call> tag {'so ' * 200} ends with </tool_call>.",
+    f"Write it so:\n````md\n```json\n{CALL}\n```\n````\nwith `<tool_call>` around it.",
+    # A fence of words that never ends is words to the end.
+    *[f"{fence}\n{CALL}\nbye" for fence in ("```python\nx = 1", "```\nx = 1", '```json\n{"x": 1}', "````md\n```")],
+    # JSON that is no call
+    '```json\n{"name": "Ann", "age": 3}\n```',
+    '```json\n{"name": "a", "arguments": {}, "id": 1}\n```',
+    '```json\n{"name": "a", "arguments": "{}"}\n```',
+    '```json\n{"name": "a", "arguments": {},}\n```',
+    '```json\n[{"name": "a", "arguments": {}}]\n```',
+    "```json\n{\n```",
+]
+READ: list[tuple[str, str, tuple[PromptCall, ...]]] = [
+    *[(words, words, ()) for words in WORDS],
+    (
+        f'<tool_call>{{"id": 7, "name": "a", "arguments": {ODD_ARGUMENTS}, "x": []}}</tool_call>',
+        *("", (PromptCall(name="a", arguments=ODD_ARGUMENTS),)),
+    ),
+    # The end tag is missing.
+    *[(OPEN, "", ONCE), (f"{OPEN} \n", "", ONCE), (OPEN + CALL, "", TWICE)],
+    # Fenced, as JSON or in tags
+    *[(f"Looking.\n```{info}\n{BARE}\n```\nDone.", "Looking.", ONCE) for info in ("json", "", "JSON ")],
+    *[(f"Now.\n```{info}\n{CALL}\n{CALL}\n```", "Now.", TWICE) for info in ("", "json", "xml", "tool_call")],
+    *[(f"Now.\n```json\n{call}\n", "Now.", ONCE) for call in (CALL, BARE)],
+    # A fence beside a call
+    (f"```\n<tool_call> is the tag\n```\n{CALL}", "```\n<tool_call> is the tag\n```", ONCE),
+    (f"```python\r\nx\r\n```\r\n{CALL}", "```python\r\nx\r\n```", ONCE),
+    (f"```x``` is code.\n{CALL}", "```x``` is code.", ONCE),
+]
 
 
-def test_P11_code_that_shows_a_call_is_words():
-    reply = f"Write it so:\n````md\n```json\n{CALL}\n```\n````\nwith `<tool_call>` around it."
-    assert parse_tool_calls(reply) == Parsed(words=reply)
-
-
-@pytest.mark.parametrize("info", ["", "json", "xml", "tool_call"])
-def test_P11_tags_put_into_a_fence_are_read_and_the_fence_goes(info: str):
-    assert parse_tool_calls(f"Now.\n```{info}\n{CALL}\n{CALL}\n```") == Parsed(
-        words="Now.", calls=(WEATHER_CALL, WEATHER_CALL)
-    )
-
-
-@pytest.mark.parametrize("fence", ["```python\nx = 1", "```\nx = 1", '```json\n{"x": 1}', "````md\n```"])
-def test_P11_a_fence_of_words_that_never_ends_is_words_to_the_end(fence: str):
-    assert parse_tool_calls(f"{fence}\n{CALL}\nbye") == Parsed(words=f"{fence}\n{CALL}\nbye")
-
-
-@pytest.mark.parametrize("call", [CALL, CALL.removeprefix("<tool_call>").removesuffix("</tool_call>")])
-def test_P11_a_fence_that_begins_with_a_call_and_never_ends_is_read(call: str):
-    assert parse_tool_calls(f"Now.\n```json\n{call}\n") == Parsed(words="Now.", calls=(WEATHER_CALL,))
-
-
-def test_P11_a_fence_about_the_tag_stays_as_it_is_beside_a_call():
-    fence = "```\n<tool_call> is the tag\n```"
-    assert parse_tool_calls(f"{fence}\n{CALL}") == Parsed(words=fence, calls=(WEATHER_CALL,))
-
-
-def test_P11_a_fence_whose_lines_end_as_on_windows_is_closed():
-    assert parse_tool_calls(f"```python\r\nx\r\n```\r\n{CALL}").calls == (WEATHER_CALL,)
-
-
-def test_P11_words_between_backticks_on_one_line_open_no_fence():
-    reply = "```x``` is code.\n"
-    assert parse_tool_calls(reply + CALL) == Parsed(words=reply.strip(), calls=(WEATHER_CALL,))
-
-
-def test_P11_a_tag_closed_only_far_away_is_words():
-    reply = f"The <tool_call> tag {'so ' * 200} ends with </tool_call>."
-    assert parse_tool_calls(reply) == Parsed(words=reply)
+@pytest.mark.parametrize(("reply", "words", "calls"), READ)
+def test_P11_calls_in_any_usual_form_are_read_and_all_else_is_words(
+    reply: str, words: str, calls: tuple[PromptCall, ...]
+):
+    assert parse_tool_calls(reply) == Parsed(words=words, calls=calls)
 
 
 # Results a model makes up
@@ -249,13 +208,7 @@ def test_P11_a_result_that_is_talked_about_or_stands_before_any_call_is_words():
     assert parse_tool_calls(f"{CALL}See `<tool_result>`.{CALL}").calls == (WEATHER_CALL, WEATHER_CALL)
 
 
-# Words and mistakes
-
-
-@pytest.mark.parametrize("reply", ["I would need a <tool_call> for that.", f"One writes `{CALL}` for that."])
-def test_P11_a_tag_that_is_only_talked_about_is_words(reply: str):
-    assert parse_tool_calls(reply) == Parsed(words=reply)
-
+# Mistakes
 
 MALFORMED = {
     '{"name": "a", "arguments": {"x": 1,}}': (
