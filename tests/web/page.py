@@ -76,6 +76,12 @@ class WebPage:
         """Wait until an expression of the page's own JavaScript is true; `args` is known to it."""
         self.run(f"await page.waitForFunction((args) => ({expression}), args)", **args)
 
+    def draw(self) -> None:
+        """Wait until the page has drawn what it knows: two frames."""
+        self.run(
+            "await page.evaluate(() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go))))"
+        )
+
     def texts(self, where: str) -> list[str]:
         found = self.run("return await page.locator(args.where).allInnerTexts()", where=where)
         return [text.strip() for text in cast("list[str]", found)]

@@ -74,7 +74,8 @@ def test_a_conversation_and_what_the_model_saw_keep_nobody_out(open_page: PageOp
     page.key("i")
     page.wait("role=tab")
     for tab in range(page.count("role=tab")):
-        page.run("await page.getByRole('tab').nth(args.tab).click(); await page.waitForTimeout(150)", tab=tab)
+        page.run("await page.getByRole('tab').nth(args.tab).click()", tab=tab)
+        page.draw()
         assert page.axe() == []
 
 
@@ -97,5 +98,5 @@ def test_a_form_and_the_profile_keep_nobody_out(open_page: PageOpener, demo: str
     assert page.axe() == []
     page.go("#/profile")
     page.wait("main h1")
-    page.run("await page.waitForTimeout(300)")
+    page.draw()
     assert page.axe() == []

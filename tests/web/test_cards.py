@@ -85,13 +85,6 @@ def test_P14_every_node_is_drawn(
     assert [address for address in page.asked() if "example" in address] == []
 
 
-def test_P14_the_values_of_a_chart_are_a_table_too(open_page: PageOpener, server: Scripted):
-    page = open_page()
-    shown(page, server, [{"type": "chart", "kind": "line", "labels": ["Mo", "Tu", "We"], "series": SERIES}])
-    page.click("text=Show the values")
-    assert page.texts(".chart-values tbody tr") == ["Mo\t3\t12", "Tu\t–\t15", "We\t7\t18"]
-
-
 def test_P14_links_open_elsewhere_and_a_button_says_its_message(open_page: PageOpener, server: Scripted):
     page = open_page()
     shown(page, server, NODES)
@@ -103,14 +96,6 @@ def test_P14_links_open_elsewhere_and_a_button_says_its_message(open_page: PageO
     page.click("role=button[name='Ask more']")
     page.wait("text=More of it, then.")
     assert "Tell me more of it" in " ".join(page.texts("role=log"))
-
-
-def test_P14_code_of_a_card_is_copied(open_page: PageOpener, server: Scripted):
-    page = open_page()
-    shown(page, server, [{"type": "code", "content": "print('hello')"}])
-    page.click(".ui-code >> role=button[name='Copy']")
-    page.wait(".ui-code >> role=button[name='Copied']")
-    assert page.evaluate("navigator.clipboard.readText()") == "print('hello')"
 
 
 def test_P14_a_call_tells_its_arguments_and_its_result(open_page: PageOpener, server: Scripted):

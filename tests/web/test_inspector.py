@@ -197,28 +197,6 @@ def test_X1_a_call_that_is_damaged_is_told_as_such(
     assert "cannot be told" in page.texts(".tab-panel")[0]
 
 
-def test_X1_a_page_of_thousands_of_parts_is_drawn_a_hundred_at_a_time(
-    open_page: PageOpener, priced: Scripted, read_twice: tuple[str, str]
-):
-    thread, run = read_twice
-    page = open_page(priced.url)
-    call = cast("dict[str, Json]", load(_call(priced, run, 2)))
-    manifest = cast("dict[str, Json]", call["manifest"])
-    parts = cast("list[dict[str, Json]]", manifest["parts"])
-    folded = next(part for part in parts if part["decision"] == "folded")
-    kept = next(part for part in parts if part["kind"] == "message" and part["decision"] == "kept")
-    many: list[Json] = [*([folded, kept] * 500), *([kept] * 1000)]
-    _told_otherwise(page, run, {**call, "manifest": {**manifest, "parts": many}})
-    page.go(f"#/threads/{thread}/runs/{run}")
-    page.wait(PLACE)
-    assert page.count(".parts li.part") == 100
-    page.click("text=Show 100 more of 900")
-    page.wait("text=Show 100 more of 800")
-    page.click("role=button[name='kept 1,500']")
-    page.wait("text=Show 100 more of 1,400")
-    assert page.count(".parts li.part") == 100
-
-
 def test_X1_the_difference_marks_the_cache_break_and_says_its_cause(
     open_page: PageOpener, priced: Scripted, read_twice: tuple[str, str]
 ):
@@ -232,34 +210,6 @@ def test_X1_the_difference_marks_the_cache_break_and_says_its_cause(
     page.key("[")
     page.wait("text=A new turn began")
     assert "of an earlier answer" in page.texts(".changes")[0]
-
-
-def test_X1_a_page_that_begins_with_the_earlier_one_keeps_the_cache(open_page: PageOpener, demo: str):
-    page = open_page(demo)
-    page.wait(WRITE)
-    page.say("What is 12*7?")
-    page.wait("text=12*7 = 84")
-    page.run("await page.getByRole('button', {name: 'What the model saw'}).last().click()")
-    page.wait(PLACE)
-    _tab(page, "Changes")
-    page.wait("text=the cache holds")
-    assert page.count(".cache-break") == 0
-
-
-def test_X1_over_the_calls_of_a_thread_a_plot_leads_to_each(
-    open_page: PageOpener, priced: Scripted, read_twice: tuple[str, str]
-):
-    page = _opened(open_page, priced, read_twice)
-    _tab(page, "Thread")
-    page.wait(".plot .bar")
-    assert (page.count(".plot .bar"), page.count(".plot .price")) == (4, 4)
-    assert (page.count(".plot .saved"), page.count(".plot .cached")) == (1, 1)
-    page.click("text=As a table")
-    rows = page.texts(".call-table tbody tr")
-    assert rows[3].split("\t")[2:5] == ["1,200", "800", rows[3].split("\t")[4]]
-    page.click(".plot .bar >> nth=0")
-    page.wait_until("document.querySelector('.inspector-about strong').textContent === 'Call 1 of 2'")
-    assert page.count(".plot .bar.shown") == 1
 
 
 def test_X1_keys_and_buttons_go_from_call_to_call_across_runs(
@@ -288,17 +238,6 @@ def test_X1_a_preview_shows_what_the_words_in_the_box_would_send_and_sends_nothi
     page.wait("pre.raw-request >> text=Tell me about b.txt, 谢谢")
     assert len(priced.model.requests) == asked
     assert page.value(WRITE) == "Tell me about b.txt, 谢谢"
-
-
-def test_X1_a_preview_of_a_new_thread_outlasts_a_reload(open_page: PageOpener):
-    page = open_page()
-    page.fill(WRITE, "The first words of all")
-    page.click("role=button[name='What would be sent now']")
-    page.wait(".part >> text=The first words of all")
-    assert page.evaluate("location.hash") == "#/preview"
-    page.reload()
-    page.wait(".part >> text=The first words of all")
-    assert page.value(WRITE) == "The first words of all"
 
 
 def test_X1_a_call_is_exported_as_json(
@@ -332,12 +271,6 @@ def test_X1_a_call_has_an_address_of_its_own_that_outlasts_a_reload(
     assert page.evaluate("location.href") == address
 
 
-def test_X1_a_run_without_calls_is_told_so(open_page: PageOpener, priced: Scripted, read_twice: tuple[str, str]):
-    page = open_page(priced.url, at=f"#/threads/{read_twice[0]}/runs/{new_id()}")
-    page.wait(".inspector-empty .problem")
-    assert page.texts(".inspector-empty button") == ["Try again"]
-
-
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_X1_the_inspector_speaks_chinese_and_axe_finds_no_fault_with_it(
     open_page: PageOpener, priced: Scripted, read_twice: tuple[str, str], theme: str
@@ -364,6 +297,6 @@ def test_X1_on_a_phone_the_inspector_stands_alone(open_page: PageOpener, priced:
     assert page.axe() == []
     for name in ("Page", "Changes", "Request", "Thread"):
         _tab(page, name)
-        page.run("await page.waitForTimeout(100)")
+        page.draw()
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         assert page.evaluate(TOO_WIDE) == []

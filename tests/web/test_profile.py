@@ -74,18 +74,6 @@ def test_S6_what_is_kept_is_read_and_only_what_changed_is_saved(open_page: PageO
     page.wait(".notice >> text=Nothing has changed.")
 
 
-def test_S6_lists_grow_and_shrink(open_page: PageOpener, demo: str):
-    page = opened(open_page, demo)
-    page.click("role=button[name='Add Known facts']")
-    page.fill("role=textbox[name='Known facts 1']", "Likes tea.")
-    page.click("role=button[name='Add Known facts']")
-    page.fill("role=textbox[name='Known facts 2']", "Has a cat.")
-    page.click("role=button[name='Remove Known facts 1']")
-    page.click(SAVE)
-    page.wait(".notice >> text=Saved.")
-    assert profile(demo)["profile"] == {"extracted": ["Has a cat."]}
-
-
 def test_S6_a_value_that_is_refused_is_told_at_its_field(open_page: PageOpener, demo: str):
     change(demo, {"birth_info": {"date": "1990-05-15"}})
     page = opened(open_page, demo)
@@ -132,9 +120,3 @@ def test_S6_everything_is_exported_with_the_credential_of_the_page(open_page: Pa
     name, text = cast("list[str]", page.run(script))
     assert name == "recto-export.ndjson"
     assert "Likes tea." in text
-
-
-def test_S6_the_way_back_leads_to_the_conversation(open_page: PageOpener, demo: str):
-    page = opened(open_page, demo)
-    page.click("role=link[name='Back to the conversation']")
-    page.expect("#write")

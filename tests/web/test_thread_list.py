@@ -1,7 +1,5 @@
 """The list of conversations on the page (P17), and what stands at its foot: language, colours, the keyboard."""
 
-import re
-
 import pytest
 
 from recto.ids import new_id
@@ -107,24 +105,6 @@ def test_the_language_is_the_browsers_until_another_is_chosen(open_page: PageOpe
     page.wait("role=button[name='New conversation']")
     page.reload()
     page.wait("role=button[name='New conversation']")
-
-
-def test_colours_are_the_systems_until_others_are_chosen(open_page: PageOpener):
-    page = open_page(theme="dark")
-    page.wait(WRITE)
-    dark = background(page)
-    page.run("await page.getByLabel('Colours').selectOption('light')")
-    light = background(page)
-    assert sum(light) > sum(dark) + 400
-    page.reload()
-    page.wait(WRITE)
-    assert background(page) == light
-
-
-def background(page: WebPage) -> list[int]:
-    return [
-        int(one) for one in re.findall(r"\d+", str(page.evaluate("getComputedStyle(document.body).backgroundColor")))
-    ]
 
 
 def test_keys_lead_everywhere_and_are_listed_under_the_question_mark(open_page: PageOpener):

@@ -42,7 +42,7 @@ def is_focused(page: WebPage, where: str) -> None:
 def settled(page: WebPage) -> None:
     """The focus was brought to a card, and the moment is over in which keys do not count."""
     is_focused(page, CARD)
-    page.run("await page.waitForTimeout(600)")
+    page.run("await page.clock.fastForward(600)")
 
 
 def test_P11_a_call_waits_for_approval_and_is_made_once_it_is_given(
@@ -85,18 +85,10 @@ def test_P11_arguments_are_changed_before_a_call_is_made(open_page: PageOpener, 
     assert "Sent: hello some!" in told(server)
 
 
-def test_P11_a_call_that_waits_is_there_after_a_reload(open_page: PageOpener, server: Scripted):
-    page = open_page()
-    asked(page, server, "hello all")
-    page.reload()
-    page.wait(CARD)
-    page.click(APPROVE)
-    page.wait("text=All done.")
-    assert "Sent: hello all" in told(server)
-
-
 def test_P11_a_call_is_approved_with_the_keyboard_alone(open_page: PageOpener, server: Scripted):
     page = open_page()
+    page.run("await page.clock.install()")
+    page.reload()
     asked(page, server, "hello all")
     settled(page)
     page.key("e")
