@@ -134,15 +134,14 @@ def test_runs_use_tools_elsewhere_a_dead_server_slows_nothing_and_no_secret_is_a
 def test_a_cancelled_run_cancels_the_call_and_its_progress_is_shown(harness: Elsewhere):
     mark = harness.agents.parent / "marks" / "mark"
     with harness.serve_them() as server:
-        arguments = dump({"seconds": 30, "mark": str(mark)}).decode()
+        arguments = dump({"mark": str(mark)}).decode()
         task = start(server.url, ask(f"call files__slow {arguments}"))
         reader = Reader(lambda: server.url, task)
         shown = reader.wait_for(lambda one: one.event["type"] == "ACTIVITY_SNAPSHOT")
         assert "step" in shown.body.decode()
         request(server.url, "POST", f"{RUNS}/{task}/cancel")
         reader.wait()
-        wait_for(mark.exists, "the call is cancelled there")
-        assert mark.read_text(encoding="utf-8") == "cancelled"
+        wait_for(lambda: mark.exists() and mark.read_text(encoding="utf-8") == "cancelled", "the call to be cancelled")
         assert said(server.url, 'call files__echo {"text": "on"}') == "It said: on"
 
 
@@ -176,16 +175,16 @@ def test_F8_ids_of_files_arrive_as_urls_and_the_log_keeps_the_ids(world: FileWor
 
 
 def test_a_tool_that_a_server_has_from_now_on_is_in_the_next_page_and_a_picture_in_a_result_is_one(
-    world: FileWorld, tmp_path: Path
+    world: FileWorld,
 ):
-    talk, mark = Talk(agent="reaching"), str(tmp_path / "mark")
-    grown, meanwhile = calling("far__grow", "c1", name="late"), calling("far__slow", "c2", seconds=2, mark=mark)
-    turn = world.say(
-        talk, "Grow.", grown, meanwhile, calling("far__late", "c3", text="hi"), calling("far__picture", "c4")
-    )
-    assert results(turn)[:3] == ["late is there", "done", "hi"]
+    grown = calling("far__grow", "c1", name="late")
+    # The tools are listed anew while the run goes on.
+    meanwhile = [calling("far__echo", f"m{number}", text=str(number)) for number in range(6)]
+    late, picture = calling("far__late", "c2", text="hi"), calling("far__picture", "c3")
+    turn = world.say(Talk(agent="reaching"), "Grow.", grown, *meanwhile, late, picture)
+    assert results(turn)[:8] == ["late is there", *map(str, range(6)), "hi"]
     offered = ["far__late" in dump(made.page["tools"]).decode() for made in turn.requests]
-    assert (offered[0], offered[2]) == (False, True)
+    assert (offered[0], offered[7]) == (False, True)
     assert b64encode(PNG).decode() in dump(turn.requests[-1].page["messages"]).decode()
 
 

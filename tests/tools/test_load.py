@@ -73,11 +73,8 @@ def names(tools: tuple[Tool, ...]) -> list[str]:
 # An agent's folder
 
 
-def test_C5_a_folder_without_tools_has_none(tmp_path: Path):
-    assert tools_of_folder(tmp_path) == ()
-
-
 def test_C5_marked_functions_are_the_tools(tmp_path: Path):
+    assert tools_of_folder(tmp_path) == ()
     tools = tools_of_folder(folder_with(tmp_path, MARKED))
     assert names(tools) == ["book", "_cancel"]
     assert tools[0].mark.confirm
@@ -105,11 +102,9 @@ def test_C5_without_a_mark_the_public_typed_functions_of_the_file_are(tmp_path: 
 
 def test_C5_two_folders_do_not_meet_and_a_changed_file_is_read_anew(tmp_path: Path):
     one, two = tmp_path / "one", tmp_path / "two"
-    one.mkdir()
-    two.mkdir()
-    folder_with(one, "def a() -> None: ...")
-    folder_with(two, "def b() -> None: ...")
-    assert [names(tools_of_folder(folder)) for folder in (one, two)] == [["a"], ["b"]]
+    for folder, name in ((one, "a"), (two, "b")):
+        folder.mkdir()
+        assert names(tools_of_folder(folder_with(folder, f"def {name}() -> None: ..."))) == [name]
     folder_with(one, "def c() -> None: ...")
     assert names(tools_of_folder(one)) == ["c"]
     assert [path.name for path in one.iterdir()] == ["tools.py"]
@@ -119,12 +114,7 @@ def test_C5_two_folders_do_not_meet_and_a_changed_file_is_read_anew(tmp_path: Pa
     ("source", "line", "reason"),
     [
         ("x = 1\ndef (:\n", 2, "SyntaxError"),
-        (
-            "\n\nimport nowhere.to_be_found\n",
-            3,
-            "it imports nowhere, which is not installed here. Install the package that has it, often of the same name,"
-            f" into the Python that Recto runs in: {sys.executable} -m pip install nowhere.",
-        ),
+        ("\n\nimport nowhere.to_be_found\n", 3, f"that Recto runs in: {sys.executable} -m pip install nowhere."),
         ("def f():\n    return 1 / 0\n\nf()\n", 2, "ZeroDivisionError"),
         ("import sys\nsys.exit(1)\n", 2, "SystemExit"),
     ],
@@ -137,17 +127,24 @@ def test_C5_a_broken_file_is_named_with_its_line(tmp_path: Path, source: str, li
     assert not [one for one in sys.modules.values() if getattr(one, "__file__", "") == str(tmp_path / "tools.py")]
 
 
-def test_C5_a_file_that_is_no_text_is_named(tmp_path: Path):
+def test_C5_a_file_that_is_no_text_and_a_function_that_cannot_be_a_tool_are_named(tmp_path: Path):
     with pytest.raises(SettingsError, match=r"tools\.py"):
         tools_of_folder(folder_with(tmp_path, b"\xff\xfe\0"))
-
-
-def test_C5_a_function_that_cannot_be_a_tool_is_named_with_its_line(tmp_path: Path):
     with pytest.raises(SettingsError, match=r"half in .*tools\.py:2'; parameter 'b' has no type hint"):
         tools_of_folder(folder_with(tmp_path, "\ndef half(a: int, b): ...\n"))
 
 
 # Installed packages
+
+
+MADE = """
+from dataclasses import replace
+from recto.tools.function import tool_from
+def one() -> None: ...
+def two() -> None: ...
+made = tool_from(one)
+def with_offer(**changed): return replace(made, offer=replace(made.offer, **changed))
+"""
 
 
 def install(monkeypatch: pytest.MonkeyPatch, folder: Path, module: str, source: str, points: str) -> None:
@@ -161,25 +158,9 @@ def install(monkeypatch: pytest.MonkeyPatch, folder: Path, module: str, source: 
 
 
 def test_C5_packages_offer_a_function_a_tool_or_several(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    source = """
-from recto.tools.function import tool_from
-def one() -> None: ...
-def two() -> None: ...
-def three() -> None: ...
-made = tool_from(two)
-several = [three, made]
-"""
     points = "a = offering_tools:one\nb = offering_tools:made\nc = offering_tools:several"
-    install(monkeypatch, tmp_path, "offering_tools", source, points)
-    assert names(tools_of_packages()) == ["one", "two", "three", "two"]
-
-
-MADE = """
-from dataclasses import replace
-from recto.tools.function import tool_from
-def one() -> None: ...
-made = tool_from(one)
-"""
+    install(monkeypatch, tmp_path, "offering_tools", f"{MADE}several = [two, made]", points)
+    assert names(tools_of_packages()) == ["one", "one", "two", "one"]
 
 
 @pytest.mark.parametrize(
@@ -189,16 +170,8 @@ made = tool_from(one)
         ("tools_raising", "1 / 0", "ZeroDivisionError"),
         ("tools_of_number", "it = 3", "it names 3"),
         ("tools_of_text", "it = 'abc'", "it names 'a'"),
-        (
-            "tools_misnamed",
-            f"{MADE}it = replace(made, offer=replace(made.offer, name='a b'))",
-            "tool 'a b': a name is 1",
-        ),
-        (
-            "tools_no_schema",
-            f"{MADE}it = replace(made, offer=replace(made.offer, parameters='[]'))",
-            "no JSON Schema: []",
-        ),
+        ("tools_misnamed", f"{MADE}it = with_offer(name='a b')", "tool 'a b': a name is 1"),
+        ("tools_no_schema", f"{MADE}it = with_offer(parameters='[]')", "no JSON Schema: []"),
         ("tools_untyped", "def it(a): ...", "parameter 'a' has no type hint"),
     ],
 )
@@ -233,7 +206,6 @@ def test_the_built_in_tools_are_offered_and_safe_to_repeat_unless_they_change_wh
 @pytest.mark.parametrize(
     ("named", "takes_documents", "had"),
     [
-        ((), False, []),
         (("calculator",), False, ["calculator"]),
         (("calculator",), True, ["calculator", "read_files", "file_read"]),
         (("read_files", "calculator"), True, ["read_files", "calculator", "file_read"]),
@@ -249,8 +221,7 @@ def test_F5_who_takes_documents_can_read_them_and_nothing_is_had_twice(
 def test_F6_the_tool_of_old_logs_is_had_and_not_offered():
     tools = Registry(tools_for((), True, Registry(tools_built_in())))
     assert [offer.name for offer in tools.offers(tools)] == ["read_files"]
-    assert not tools["file_read"].is_offered
-    assert tools["file_read"].mark.safe_to_repeat
+    assert (tools["file_read"].is_offered, tools["file_read"].mark.safe_to_repeat) == (False, True)
 
 
 def test_importing_what_developers_need_is_light():

@@ -7,10 +7,11 @@ import stat
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,6 +24,7 @@ from recto.errors import Conflict, TooLarge
 from recto.tools.workspace.restore_files import RestoredFiles, Restoring, copy_folder, restore
 from recto.tools.workspace.snapshots import FileState, FolderState, KeptTurn, Snapshots, difference
 from recto.tools.workspace.workspaces import Workspace
+from tests.tools.commands.test_git_guards import git
 
 OLD, NEW = (FileState(0o644, (3, number, number, 1), digest=str(number)) for number in (1, 2))
 UNKEPT = FileState(0o644, (9, 9, 9, 9))
@@ -55,16 +57,24 @@ def stored(place: Path) -> list[Path]:
 
 
 def kept(place: Path, settings: SnapshotSettings | None = None) -> tuple[Snapshots, Workspace]:
-    return Snapshots(root=place / "snapshots", settings=settings or SnapshotSettings()), Workspace(
-        folder=place / "work"
-    )
+    workspace = Workspace(folder=place / "work")
+    return Snapshots(root=place / "snapshots", settings=settings or SnapshotSettings()), workspace
+
+
+def after_turn(
+    place: Path, files: Mapping[str, bytes], settings: SnapshotSettings | None = None
+) -> tuple[Snapshots, Workspace, FolderState]:
+    """A workspace with these files, and what was kept of it."""
+    snapshots, workspace = kept(place, settings)
+    write(workspace.folder, files)
+    return snapshots, workspace, snapshots.keep_turn(workspace, "t", TURN)
 
 
 def put_back(
     snapshots: Snapshots, workspace: Workspace, before: FolderState, paths: list[str] | None = None
 ) -> RestoredFiles:
     _, now = snapshots.keep_undo(workspace, "t", before)
-    content: Callable[[str], bytes] = lambda digest: snapshots.content("t", digest)  # noqa: E731 - one line is clearer
+    content = partial(snapshots.content, "t")
     return restore(workspace, Restoring(before=before, now=now, content=content, paths=paths))
 
 
@@ -132,20 +142,16 @@ def test_R12_whatever_was_changed_is_put_back_and_can_be_undone(
         done = put_back(snapshots, workspace, before)
         logs = {path for path in {*then, *changed} if "c.log" in path}
         if not logs:
-            assert (done.left, tree_of(workspace.folder)) == ((), then)
-            state = snapshots.of_undo("t", undo)
-            assert state == now
+            assert (done.left, tree_of(workspace.folder), snapshots.of_undo("t", undo)) == ((), then, now)
             put_back(snapshots, workspace, now)
             assert tree_of(workspace.folder) == changed
-        assert {path: changed.get(path) for path in logs} == {
-            path: tree_of(workspace.folder).get(path) for path in logs
-        }
+        there = tree_of(workspace.folder)
+        assert [changed.get(path) for path in logs] == [there.get(path) for path in logs]
 
 
 def test_R12_what_became_ignored_or_was_is_not_touched(tmp_path: Path):
-    snapshots, workspace = kept(tmp_path)
-    write(workspace.folder, {".gitignore": b"*.log\n", "a.log": b"mine", "b.txt": b"one"})
-    before = snapshots.keep_turn(workspace, "t", TURN)
+    files = {".gitignore": b"*.log\n", "a.log": b"mine", "b.txt": b"one"}
+    snapshots, workspace, before = after_turn(tmp_path, files)
     write(workspace.folder, {".gitignore": b"*.txt\n", "a.log": b"still mine", "b.txt": b"two"})
     done = put_back(snapshots, workspace, before)
     assert (workspace.folder / ".gitignore").read_bytes() == b"*.log\n"
@@ -156,10 +162,8 @@ def test_R12_what_became_ignored_or_was_is_not_touched(tmp_path: Path):
 
 
 def test_R12_what_was_ignored_then_is_not_removed_by_its_path_either(tmp_path: Path):
-    snapshots, workspace = kept(tmp_path)
-    write(workspace.folder, {".gitignore": b"/a/keys/\n", "a/.gitignore": b"*.env\n"})
-    write(workspace.folder, {"a/mine.env": b"key", "a/keys/mine": b"key"})
-    before = snapshots.keep_turn(workspace, "t", TURN)
+    files = {".gitignore": b"/a/keys/\n", "a/.gitignore": b"*.env\n", "a/mine.env": b"key", "a/keys/mine": b"key"}
+    snapshots, workspace, before = after_turn(tmp_path, files)
     write(workspace.folder, {".gitignore": b"", "a/.gitignore": b"", "a/new.txt": b"new"})
     done = put_back(snapshots, workspace, before, ["a/mine.env", "a/keys/mine", "a/new.txt"])
     assert done == RestoredFiles(restored=("a/new.txt",), left=("a/keys/mine", "a/mine.env"))
@@ -167,9 +171,7 @@ def test_R12_what_was_ignored_then_is_not_removed_by_its_path_either(tmp_path: P
 
 
 def test_R12_where_the_rules_of_then_cannot_be_read_nothing_new_under_them_is_removed(tmp_path: Path):
-    snapshots, workspace = kept(tmp_path)
-    write(workspace.folder, {"a/.gitignore": b"*.env\n", "a/mine.env": b"key"})
-    before = snapshots.keep_turn(workspace, "t", TURN)
+    snapshots, workspace, before = after_turn(tmp_path, {"a/.gitignore": b"*.env\n", "a/mine.env": b"key"})
     for path in stored(tmp_path):
         path.unlink()
     write(workspace.folder, {"a/.gitignore": b"", "b.txt": b"new"})
@@ -179,9 +181,7 @@ def test_R12_where_the_rules_of_then_cannot_be_read_nothing_new_under_them_is_re
 
 @pytest.mark.parametrize("damage", [b"", b"no zlib", zlib.compress(b"something else")])
 def test_R12_a_content_that_is_damaged_is_left_and_the_others_are_put_back(tmp_path: Path, damage: bytes):
-    snapshots, workspace = kept(tmp_path)
-    write(workspace.folder, {"a.txt": b"one", "b.txt": b"two"})
-    before = snapshots.keep_turn(workspace, "t", TURN)
+    snapshots, workspace, before = after_turn(tmp_path, {"a.txt": b"one", "b.txt": b"two"})
     write(workspace.folder, {"a.txt": b"three", "b.txt": b"four"})
     digest = before.files["a.txt"].digest
     next(path for path in stored(tmp_path) if path.name == digest).write_bytes(damage)
@@ -193,9 +193,7 @@ def test_R12_a_content_that_is_damaged_is_left_and_the_others_are_put_back(tmp_p
 
 
 def test_R12_whatever_stops_a_restore_what_was_done_is_told(tmp_path: Path):
-    snapshots, workspace = kept(tmp_path)
-    write(workspace.folder, {"a.txt": b"one", "b.txt": b"two"})
-    before = snapshots.keep_turn(workspace, "t", TURN)
+    snapshots, workspace, before = after_turn(tmp_path, {"a.txt": b"one", "b.txt": b"two"})
     write(workspace.folder, {"a.txt": b"three", "b.txt": b"four"})
     _, now = snapshots.keep_undo(workspace, "t", before)
 
@@ -211,47 +209,36 @@ def test_R12_whatever_stops_a_restore_what_was_done_is_told(tmp_path: Path):
 def test_R12_what_is_hidden_or_guarded_and_a_users_git_is_neither_kept_nor_touched(tmp_path: Path):
     snapshots, workspace = kept(tmp_path)
     workspace = Workspace(folder=workspace.folder, is_own=False, hidden=("data",), guarded=("agents/x",))
-    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
-        identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
-        workspace.folder.mkdir(exist_ok=True)
-        subprocess.run(["git", *identity, *words], cwd=workspace.folder, check=True)
+    workspace.folder.mkdir()
+    git(workspace.folder, "init", "-q")
+    git(workspace.folder, "commit", "-q", "--allow-empty", "-m", "first")
     write(workspace.folder, {"a.txt": b"one", "data/secret": b"s", "agents/x/AGENT.md": b"x"})
-    git = tree_of(workspace.folder / ".git")
+    repository = tree_of(workspace.folder / ".git")
     before = snapshots.keep_turn(workspace, "t", TURN)
     assert list(before.files) == ["a.txt"]
     write(workspace.folder, {"a.txt": b"two", "data/more": b"s", "agents/x/tools.py": b"x"})
     assert put_back(snapshots, workspace, before) == RestoredFiles(restored=("a.txt",))
-    assert (workspace.folder / "data/more").exists()
-    assert (workspace.folder / "agents/x/tools.py").exists()
-    assert tree_of(workspace.folder / ".git") == git
+    assert [(workspace.folder / path).exists() for path in ("data/more", "agents/x/tools.py")] == [True, True]
+    assert tree_of(workspace.folder / ".git") == repository
 
 
 def test_R12_a_link_in_the_place_of_a_folder_leads_nowhere(tmp_path: Path):
-    snapshots, workspace = kept(tmp_path)
-    write(workspace.folder, {"src/a.txt": b"one"})
+    snapshots, workspace, before = after_turn(tmp_path, {"src/a.txt": b"one"})
     write(tmp_path, {"outside/a.txt": b"theirs"})
-    before = snapshots.keep_turn(workspace, "t", TURN)
-    now = snapshots.state(workspace, "t")
+    assert snapshots.state(workspace, "t").files == before.files
     write(workspace.folder, {"src/a.txt": b"two"})
     changed = snapshots.state(workspace, "t")
     (workspace.folder / "src").rename(workspace.folder / "gone")
     (workspace.folder / "src").symlink_to(tmp_path / "outside")
-    content: Callable[[str], bytes] = lambda digest: snapshots.content("t", digest)  # noqa: E731 - one line is clearer
-    assert now.files == before.files
-    done = restore(workspace, Restoring(before=before, now=changed, content=content))
+    done = restore(workspace, Restoring(before=before, now=changed, content=partial(snapshots.content, "t")))
     assert done == RestoredFiles(left=("src/a.txt",))
     assert tree_of(tmp_path / "outside") == {"a.txt": (b"theirs", 0o644)}
 
 
 def test_R12_what_is_too_large_or_too_much_is_not_kept_and_named(tmp_path: Path):
-    snapshots, workspace = kept(tmp_path, SnapshotSettings(file_bytes=100, thread_bytes=60))
-    write(workspace.folder, {"a.txt": b"one", "b.bin": b"x" * 101, "c.txt": bytes(range(90))})
-    before = snapshots.keep_turn(workspace, "t", TURN)
-    assert {path: state.is_kept for path, state in before.files.items()} == {
-        "a.txt": True,
-        "b.bin": False,
-        "c.txt": False,
-    }
+    files = {"a.txt": b"one", "b.bin": b"x" * 101, "c.txt": bytes(range(90))}
+    snapshots, workspace, before = after_turn(tmp_path, files, SnapshotSettings(file_bytes=100, thread_bytes=60))
+    assert [path for path, state in before.files.items() if state.is_kept] == ["a.txt"]
     write(workspace.folder, {"a.txt": b"two", "b.bin": b"y" * 101, "c.txt": b"three"})
     assert put_back(snapshots, workspace, before).left == ("b.bin", "c.txt")
 
@@ -293,9 +280,8 @@ def test_R12_making_room_takes_nothing_of_what_is_put_back_just_then(tmp_path: P
 
 
 def test_R12_of_a_folder_with_too_many_files_none_is_kept(tmp_path: Path):
-    snapshots, workspace = kept(tmp_path, SnapshotSettings(files=3))
-    write(workspace.folder, {"a.txt": b"one", "b/c.txt": b"two"})
-    assert len(snapshots.keep_turn(workspace, "t", TURN).files) == 2
+    snapshots, workspace, before = after_turn(tmp_path, {"a.txt": b"one", "b/c.txt": b"two"}, SnapshotSettings(files=3))
+    assert len(before.files) == 2
     write(workspace.folder, {"a.txt": b"another", "d.txt": b"three"})
     with pytest.raises(Conflict, match="more than 3 files and folders, so none is kept"):
         snapshots.keep_turn(workspace, "t", replace(TURN, message="m2"))
@@ -342,8 +328,7 @@ def test_R12_of_many_turns_the_newest_are_kept_and_what_only_others_had_is_gone(
     oldest = next(place for place, words in enumerate(shown) if words)
     assert shown == [None] * oldest + [turn.message for turn in turns[oldest:]]
     assert 2 <= len(turns) - oldest <= 12
-    objects = [path for path in (tmp_path / "snapshots/t/objects").rglob("*") if path.is_file()]
-    assert len(objects) == len(turns) - oldest
+    assert len(stored(tmp_path)) == len(turns) - oldest
 
 
 def test_R12_a_copy_has_all_but_what_is_no_file_and_its_links_lead_where_they_did(tmp_path: Path):

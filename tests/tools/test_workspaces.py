@@ -24,7 +24,6 @@ from recto.tools.workspace.workspaces import (
     arriving_folder,
     check_given,
     drop_workspace,
-    lock_of,
     sweep_workspaces,
     workspace_of,
 )
@@ -57,22 +56,12 @@ def names(root: Path) -> list[str]:
 
 async def test_F9_workspaces_of_threads_that_are_gone_are_swept_and_links_are_not_followed(tmp_path: Path):
     root = tmp_path / "workspaces"
+    assert await sweep_workspaces(root, only_one) == 0
     lay_out(root)
     assert await sweep_workspaces(root, only_one) == 2
     assert names(root) == ["a file", "one"]
     assert (tmp_path / "outside" / "kept.txt").read_text() == "kept"
     assert await sweep_workspaces(root, only_one) == 0
-
-
-async def test_F9_dropping_one_leaves_the_others(tmp_path: Path):
-    root = tmp_path / "workspaces"
-    lay_out(root)
-    await asyncio.gather(drop_workspace(root, "two"), drop_workspace(root, "two"), drop_workspace(root, "never"))
-    assert names(root) == ["a file", "one", "three"]
-
-
-async def test_F9_without_any_workspace_there_is_nothing_to_sweep(tmp_path: Path):
-    assert await sweep_workspaces(tmp_path / "none", only_one) == 0
 
 
 def made_long_ago(path: Path, seconds: float) -> None:
@@ -108,12 +97,6 @@ async def test_F9_only_what_is_called_as_ours_and_is_a_file_at_the_top_is_swept(
     assert (tree(workspace), outside.read_text()) == (before, "half")
 
 
-async def test_F9_a_workspace_has_one_lock_for_all_who_add_to_it(tmp_path: Path):
-    mine = lock_of(tmp_path / "a")
-    assert lock_of(tmp_path / "a") is mine
-    assert lock_of(tmp_path / "b") is not mine
-
-
 # Folders that the operator gave
 
 
@@ -130,6 +113,7 @@ def test_R15_a_thread_works_in_the_folder_of_its_agent_else_of_the_server_else_i
     given = Workspaces(root=own.root, given=project, most_bytes=9).of("t1")
     assert (given.folder, given.is_own, given.most_bytes) == (project, False, 0)
     assert Workspaces(root=own.root, given=project).of("t1", other).folder == other
+    assert Workspaces(root=Path("data")).of("t1").folder == Path.cwd() / "data" / "t1"
 
 
 def test_R15_what_the_server_keeps_is_hidden_in_a_folder_that_was_given_and_what_it_runs_is_guarded(tmp_path: Path):
@@ -201,13 +185,9 @@ async def test_F9_a_workspace_goes_whatever_a_command_has_left_in_it(tmp_path: P
         top = inner
     os.close(top)
     (workspace_of(root, "two") / "deep").chmod(0)
-    await drop_workspace(root, "two")
+    await asyncio.gather(drop_workspace(root, "two"), drop_workspace(root, "two"), drop_workspace(root, "never"))
     assert names(root) == ["a file", "one", "three"]
     assert (tmp_path / "outside" / "kept.txt").read_text() == "kept"
-
-
-def test_R15_the_folder_of_a_thread_is_a_whole_path_wherever_the_server_was_started():
-    assert Workspaces(root=Path("data")).of("one").folder == Path.cwd() / "data" / "one"
 
 
 async def test_R12_a_folder_that_arrives_is_swept_only_once_nobody_fills_it(tmp_path: Path):

@@ -67,9 +67,8 @@ def reach(port: int) -> str:
 @server.tool()
 def write(path: str) -> str:
     """Write a file, and say what is in its folder."""
-    file = Path(path)
     try:
-        file.write_text("here", encoding="utf-8")
+        Path(path).write_text("here", encoding="utf-8")
     except OSError as error:
         return f"not written: {type(error).__name__}"
     return "written"
@@ -85,18 +84,15 @@ def read(path: str) -> str:
 
 
 @server.tool()
-async def slow(seconds: float, mark: str, ctx: Context) -> str:
-    """Take a while, saying how far it is. What became of it is written to a file."""
-    file = Path(mark)
+async def slow(mark: str, ctx: Context) -> str:
+    """Say how far it is, and go on until it is cancelled, which is written to a file."""
     try:
-        for step in range(10):
-            await ctx.report_progress(step, 10, f"step {step}")
-            await asyncio.sleep(seconds / 10)
+        await ctx.report_progress(0, 10, "step 0")
+        await asyncio.Event().wait()
     except asyncio.CancelledError:
-        file.write_text("cancelled", encoding="utf-8")
+        Path(mark).write_text("cancelled", encoding="utf-8")
         raise
-    file.write_text("done", encoding="utf-8")
-    return "done"
+    return "never"
 
 
 def _once_then_die(mark: str) -> str:

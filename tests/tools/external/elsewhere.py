@@ -8,7 +8,6 @@ import sys
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from recto.agents.external_tools import McpSettings, OpenApiSettings, SettingsPlace
@@ -20,14 +19,15 @@ from recto.conversation.json import dump
 from recto.conversation.messages import Text, ToolCall
 from recto.files.parsing.pool.confine import confinement
 from recto.testing.process import free_port
-from recto.tools.call import ToolLimits, call_tool
+from recto.tools.call import call_tool
 from recto.tools.client_schema import Schemas
 from recto.tools.external.http_service import HttpService
 from recto.tools.external.mcp_server import McpServer
 from recto.tools.external.services import ExternalServices, ToolSource
-from recto.tools.ports import ReportProgress, ToolContext, ToolResult, report_nothing
+from recto.tools.ports import ReportProgress, ToolResult, report_nothing
 from recto.tools.registry import Registry
 from tests.house import ROOT
+from tests.tools.runs import context
 from tests.waiting import wait_for
 
 SECRET = 's3cr3t/of"the server'
@@ -46,10 +46,7 @@ def started(folder: Path, *command: str, **more: object) -> McpSettings:
     """A server that is started here; by default the new one, which needs this repository to be read."""
     given = {"readable": (str(ROOT),), "env": {"PYTHONPATH": str(ROOT)}, "sandbox": IS_CONFINED, **more}
     place = SettingsPlace(file=folder / "AGENT.md", line=2)
-    return replace(
-        McpSettings(name="files", place=place, command=command or (sys.executable, "-m", NEW)),
-        **given,
-    )
+    return replace(McpSettings(name="files", place=place, command=command or (sys.executable, "-m", NEW)), **given)
 
 
 @asynccontextmanager
@@ -75,9 +72,8 @@ async def call(
     report: ReportProgress = report_nothing,
 ) -> ToolResult:
     """One call, as a run makes it."""
-    context = ToolContext(owner="ada", thread="t", run="r", call="c", now=datetime.now(UTC), report=report)
     asked = ToolCall(id="c", name=name, arguments=dump(arguments or {}).decode())
-    return await call_tool(Registry(source.found.tools), asked, context, ToolLimits())
+    return await call_tool(Registry(source.found.tools), asked, replace(context(), report=report))
 
 
 def words(result: ToolResult) -> str:
@@ -95,13 +91,13 @@ def listening(token: str = "", port: int = 0) -> Generator[tuple[str, subprocess
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TOKEN": token}
     with subprocess.Popen([sys.executable, "-m", NEW, str(port)], env=environment, cwd=ROOT) as process:
         try:
-            wait_for(lambda: _listens(port), "the server to listen")
+            wait_for(lambda: listens(port), "the server to listen")
             yield f"http://127.0.0.1:{port}/mcp", process
         finally:
             process.kill()
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 

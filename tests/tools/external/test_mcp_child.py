@@ -14,21 +14,9 @@ from recto.tools.external.mcp_server import McpServer
 from recto.tools.external.sandbox import NO_SANDBOX, Sandbox
 from recto.tools.external.secret_values import HIDDEN
 from recto.tools.load_tools import tools_built_in
-from recto.tools.ports import Progress
 from recto.tools.registry import Registry
 from tests.files.heads import PNG
-from tests.tools.external.elsewhere import (
-    IS_CONFINED,
-    OLD,
-    QUICK,
-    SECRET,
-    call,
-    kept,
-    names,
-    services,
-    started,
-    words,
-)
+from tests.tools.external.elsewhere import IS_CONFINED, OLD, QUICK, SECRET, call, kept, names, services, started, words
 from tests.waiting import wait_until
 
 OLD_SERVER = (sys.executable, str(OLD))
@@ -56,10 +44,8 @@ async def test_results_of_all_kinds_and_errors_come_as_parts(tmp_path: Path):
         shown = await call(source, "files__picture")
         picture = File(kind="image", source=Data(base64=b64encode(PNG).decode()), mime_type="image/png")
         assert shown.parts[1] == picture
-        assert (
-            words(shown)
-            == "Look:\nfile:///a.bin\n(A file of type application/zip, 4 bytes, which cannot be shown here.)"
-        )
+        assert words(shown).splitlines()[:2] == ["Look:", "file:///a.bin"]
+        assert words(shown).endswith("(A file of type application/zip, 4 bytes, which cannot be shown here.)")
         failed = await call(source, "files__fail", {"text": "today"})
         assert (failed.error, "no way: today" in words(failed)) == ("error", True)
         assert (await call(source, "files__add", {"a": "one"})).error == "invalid_arguments"
@@ -67,8 +53,7 @@ async def test_results_of_all_kinds_and_errors_come_as_parts(tmp_path: Path):
         assert "- notes://today: today; text/plain; What is to be done today." in listed
         assert words(await call(source, "files__read_resource", {"uri": "notes://today"})) == "notes://today\nBuy milk."
         assert (await call(source, "files__read_resource", {"uri": "notes://photo"})).parts == (picture,)
-        missing = await call(source, "files__read_resource", {"uri": "notes://never"})
-        assert missing.error == "error"
+        assert (await call(source, "files__read_resource", {"uri": "notes://never"})).error == "error"
         # All at once, over the one session.
         many = await asyncio.gather(*[call(source, "files__echo", {"text": str(one)}) for one in range(20)])
         assert [words(one) for one in many] == [str(one) for one in range(20)]
@@ -110,9 +95,8 @@ async def test_a_server_in_the_sandbox_has_no_network_reads_little_and_writes_wh
         return
     listener = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
     port = listener.sockets[0].getsockname()[1]
-    data, other = tmp_path / "data", tmp_path / "other.txt"
+    data, agent, other = tmp_path / "data", tmp_path / "agent", tmp_path / "other.txt"
     data.mkdir()
-    agent = tmp_path / "agent"
     agent.mkdir()
     other.write_text("private", encoding="utf-8")
     async with kept(started(agent, writable=(str(data),)), services()) as source:
@@ -127,12 +111,10 @@ async def test_a_server_in_the_sandbox_has_no_network_reads_little_and_writes_wh
 
 
 async def test_where_there_is_no_sandbox_nothing_is_started_unless_the_settings_say_so(tmp_path: Path):
-    by = replace(services(), sandbox=Sandbox(program=None, scratch_bytes=1_000))
-    async with kept(started(tmp_path, *OLD_SERVER, sandbox=True), by) as source:
-        assert source.found.problem == NO_SANDBOX
-    by = replace(services(), sandbox=Sandbox(program="/bin/false", scratch_bytes=1_000))
-    async with kept(started(tmp_path, *OLD_SERVER, sandbox=True), by) as source:
-        assert source.found.problem == NO_SANDBOX
+    for program in (None, "/bin/false"):
+        by = replace(services(), sandbox=Sandbox(program=program, scratch_bytes=1_000))
+        async with kept(started(tmp_path, *OLD_SERVER, sandbox=True), by) as source:
+            assert source.found.problem == NO_SANDBOX
     async with kept(started(tmp_path, *OLD_SERVER, sandbox=False), by) as source:
         assert words(await call(source, "files__hello")) == "hello"
 
@@ -169,28 +151,12 @@ async def test_a_call_that_a_crash_broke_off_is_told_and_not_made_again_and_the_
 
 
 @pytest.mark.full
-async def test_a_cancelled_call_is_cancelled_there_and_progress_is_reported(tmp_path: Path):
-    mark, seen = tmp_path / "data" / "mark", list[Progress]()
-    mark.parent.mkdir()
-    async with kept(started(tmp_path, writable=(str(mark.parent),)), services()) as source:
-        arguments = {"seconds": 20, "mark": str(mark)}
-        acting = asyncio.create_task(call(source, "files__slow", arguments, seen.append))
-        await wait_until(lambda: bool(seen))
-        acting.cancel()
-        await asyncio.gather(acting, return_exceptions=True)
-        assert seen[0] == Progress(label="step 0", done=0, total=10, unit="")
-        await wait_until(mark.exists)
-        assert mark.read_text(encoding="utf-8") == "cancelled"
-        assert words(await call(source, "files__echo", {"text": "on"})) == "on"
-
-
-@pytest.mark.full
 async def test_a_call_has_its_seconds_and_a_message_its_bytes(tmp_path: Path):
     mark = tmp_path / "data" / "mark"
     mark.parent.mkdir()
     settings = started(tmp_path, writable=(str(mark.parent),), seconds=1.0)
     async with kept(settings, services(settings=replace(QUICK, message_bytes=300_000))) as source:
-        slow = await call(source, "files__slow", {"seconds": 20, "mark": str(mark)})
+        slow = await call(source, "files__slow", {"mark": str(mark)})
         assert (slow.error, words(slow).startswith("files__slow took longer than 1 seconds")) == ("timeout", True)
         long = await call(source, "files__huge", {"characters": 100_000})
         assert 49_000 < len(words(long)) <= 50_000

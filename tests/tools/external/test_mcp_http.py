@@ -50,7 +50,7 @@ async def test_a_call_that_was_lost_is_told_and_the_server_is_reached_again(tmp_
     port, mark, seen = free_port(), tmp_path / "mark", list[Progress]()
     with listening(port=port) as (url, process):
         async with kept(at(url, tmp_path), services()) as source:
-            acting = asyncio.create_task(call(source, "files__slow", {"seconds": 30, "mark": str(mark)}, seen.append))
+            acting = asyncio.create_task(call(source, "files__slow", {"mark": str(mark)}, seen.append))
             await wait_until(lambda: seen)
             process.kill()
             lost = await acting
@@ -60,13 +60,14 @@ async def test_a_call_that_was_lost_is_told_and_the_server_is_reached_again(tmp_
             assert not mark.exists()
 
 
-async def test_a_cancelled_call_is_cancelled_there(tmp_path: Path):
+async def test_a_cancelled_call_is_cancelled_there_and_progress_is_reported(tmp_path: Path):
     mark, seen = tmp_path / "mark", list[Progress]()
     with listening() as (url, _):
         async with kept(at(url, tmp_path), services()) as source:
-            acting = asyncio.create_task(call(source, "files__slow", {"seconds": 30, "mark": str(mark)}, seen.append))
+            acting = asyncio.create_task(call(source, "files__slow", {"mark": str(mark)}, seen.append))
             await wait_until(lambda: seen)
+            assert seen[0] == Progress(label="step 0", done=0, total=10, unit="")
             acting.cancel()
             await asyncio.gather(acting, return_exceptions=True)
-            await wait_until(mark.exists)
-            assert mark.read_text(encoding="utf-8") == "cancelled"
+            await wait_until(lambda: mark.exists() and mark.read_text(encoding="utf-8") == "cancelled")
+            assert words(await call(source, "files__echo", {"text": "on"})) == "on"

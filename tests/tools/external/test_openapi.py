@@ -14,6 +14,7 @@ from tests.tools.external.a_shop import FILE, KEY, Shop, shop
 from tests.tools.external.elsewhere import QUICK, call, kept, names, services, words
 
 SECRETS = {"SHOP": KEY, "LOGIN": "ada:love-lace"}
+TEA = '{"name":"tea","price":null}'
 SECURITY = {"key": "secret:SHOP", "login": "secret:LOGIN"}
 
 
@@ -47,10 +48,7 @@ async def test_operations_are_tools_and_arguments_go_where_they_belong(tmp_path:
         first, second, third, fourth = opened.asked
         assert first["path"] == "/v1/items/a%2F..%2Fb%3Fc%23d%7Bid%7D"
         assert (first["query"], first["x-key"], first["x-trace"]) == ("verbose=true&tags=x+y&tags=z", KEY, "a X-Key: b")
-        assert (second["body"], second["authorization"]) == (
-            '{"name":"tea","price":null}',
-            "Basic YWRhOmxvdmUtbGFjZQ==",
-        )
+        assert (second["body"], second["authorization"]) == (TEA, "Basic YWRhOmxvdmUtbGFjZQ==")
         assert (third["method"], third["body"], third["content-type"]) == ("PUT", "[1,2]", "application/json")
         assert (fourth["body"], fourth["content-type"]) == ("a=b+c", "application/x-www-form-urlencoded")
 
@@ -60,8 +58,8 @@ async def test_what_goes_wrong_reaches_the_model_without_secrets(tmp_path: Path,
         refused = await call(source, "shop__getItem", {"id": "1"})
         assert refused.error == "error"
         assert words(refused) == 'shop__getItem failed with status 403: {"error":"wrong key (hidden)"}'
-        assert (await call(source, "shop__add_item", {"name": 1})).error == "invalid_arguments"
-        assert (await call(source, "shop__add_item", {"name": "a", "price": 0})).error == "invalid_arguments"
+        for item in ({"name": 1}, {"name": "a", "price": 0}):
+            assert (await call(source, "shop__add_item", item)).error == "invalid_arguments"
         opened.asked.clear()
         for id in ("..", ""):
             assert "cannot be a part of an address" in words(await call(source, "shop__getItem", {"id": id}))
@@ -85,15 +83,11 @@ async def test_an_address_that_is_not_public_is_asked_only_if_the_settings_say_s
     opened.asked.clear()
     async with kept(settings(tmp_path, opened.url, internal=False), services(SECRETS)) as source:
         refused = words(await call(source, "shop__picture"))
-        assert refused == (
-            "shop__picture was not called: 127.0.0.1 is at an address that is not public. "
-            "If it is meant to be, say internal: true."
-        )
+        assert refused.startswith("shop__picture was not called: 127.0.0.1 is at an address that is not public. ")
     assert opened.asked == []
     async with kept(settings(tmp_path, "http://127.0.0.1:1"), services(SECRETS)) as source:
-        assert (
-            words(await call(source, "shop__picture")) == "shop__picture was not called: 127.0.0.1 cannot be reached."
-        )
+        refused = words(await call(source, "shop__picture"))
+        assert refused == "shop__picture was not called: 127.0.0.1 cannot be reached."
 
 
 @pytest.mark.parametrize(
