@@ -2,7 +2,6 @@
 
 import gzip
 import threading
-import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,8 +16,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SentSpan
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from recto.conversation.json import Json
-
-WAIT = 15.0
+from tests.waiting import wait_for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +46,7 @@ class Receiver:
 
     def wait(self, is_enough: Callable[[list[ReceivedSpan]], bool]) -> list[ReceivedSpan]:
         """The spans, once there are enough."""
-        end = time.monotonic() + WAIT
-        while not is_enough(self.spans):
-            assert time.monotonic() < end, f"only {[span.name for span in self.spans]} came"
-            time.sleep(0.02)
+        wait_for(lambda: is_enough(self.spans), "enough spans")
         return list(self.spans)
 
     def take(self, body: bytes) -> None:

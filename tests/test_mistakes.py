@@ -2,7 +2,6 @@
 
 import os
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from recto.testing.model_server import Answer, Call, ModelServer, Request, failu
 from recto.testing.process import NotStarted, ServerProcess
 from tests.api.forms import FORM, file, form_of
 from tests.test_docs import blocks, read
+from tests.waiting import wait_for
 
 PAGE = "docs/mistakes.md"
 SECTION = re.compile(r"^### (.*)$", re.MULTILINE)
@@ -30,7 +30,6 @@ def stock(item: str) -> int:
     """How many there are of an item."""
     return {"bread": 7}[item]
 '''
-LOG_SECONDS = 10
 THREAD = "5f0c4ac8-0a4e-4f6c-9a3c-2b1d1e6a7f01"
 
 
@@ -62,13 +61,10 @@ class Place:
 
     def failed(self, words: str) -> str:
         """What a user is told of a run that fails, and the line in the log."""
-        said, until = str(self.run(words)[-1]["message"]), time.monotonic() + LOG_SECONDS
-        while not (
-            line := re.search(rf"(run \S+ of thread .* failed: .*{re.escape(said)})$", self.server.output, re.M)
-        ):
-            assert time.monotonic() < until, self.server.output
-            time.sleep(0.01)
-        return f"{said}\n{line[1]}"
+        said = str(self.run(words)[-1]["message"])
+        logged = re.compile(rf"(run \S+ of thread .* failed: .*{re.escape(said)})$", re.M)
+        line = wait_for(lambda: logged.search(self.server.output), "the line in the log")
+        return f"{said}\n{line[1] if line else ''}"
 
 
 def answer(asked: Request) -> Answer:
