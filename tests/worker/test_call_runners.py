@@ -1,4 +1,4 @@
-"""P3, P11: whose call it is stands in the log when it is made, whatever a later run cancels, brings or has."""
+"""P3: whose call it is stands in the log when it is made, whatever a later run cancels, brings or has."""
 
 from collections import Counter
 from itertools import count
@@ -48,16 +48,6 @@ async def test_P3_a_form_answers_through_the_agents_own_tool_and_only_where_it_w
         await unasked.run("doer", stop_at="replied")
         await unasked.run("doer", brings=["form"], results=["c1"])
         assert (unasked.acted, await unasked.results()) == ([("form", "c1")], {"c1": "SERVER"})
-
-
-async def test_P11_a_call_of_no_tool_names_those_of_both_sides(tmp_path: Path):
-    async with a_play(tmp_path) as play:
-        made = play()
-        made.answers[:] = [calling(("pik", "c1"))]
-        await made.run("doer", brings=["pick"])
-        assert (await made.results())["c1"] == (
-            "There is no tool 'pik'. Did you mean 'pick'? Known tools: act, form, pick."
-        )
 
 
 async def play_at_random(play: Play, random: Random) -> None:

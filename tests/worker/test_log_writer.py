@@ -15,9 +15,7 @@ from recto.conversation.log import Entry
 from recto.conversation.messages import Text, UserMessage
 from recto.engine.ports import Signal
 from recto.errors import LeaseLost, StoreDown
-from recto.store.database.database import Result, Transaction
 from recto.store.database.opening import migrate
-from recto.store.database.sqlite import SqliteDatabase
 from recto.store.ports import Cancel, RunChange, StoredRun
 from recto.store.store import Store
 from recto.tools.registry import Registry
@@ -26,25 +24,10 @@ from recto.worker.page_inputs import PageInputs
 from recto.worker.recorder import Recorder
 from tests.stored_runs import WHO, an_admission, now
 from tests.waiting import settle
+from tests.worker.gated_database import Gated
 from tests.worker.plays import a_runtime
 
 STARTED = RunStarted(thread="t", run="r")
-
-
-class Gated(SqliteDatabase):
-    """A database whose writes wait for a gate, or fail."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self.gate = asyncio.Event()
-        self.gate.set()
-        self.is_broken = False
-
-    async def write(self, work: Transaction[Result], *, size: int | None = None) -> Result:
-        await self.gate.wait()
-        if self.is_broken:
-            raise StoreDown(problem="the disk is full")
-        return await super().write(work, size=size)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,13 +1,13 @@
 """Runs on long logs: of what no page shows nothing is read, all that looks at the log stays right, nobody waits."""
 
 import asyncio
-import time
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+import sys
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 
-import pytest
 from sqlalchemy import func, select
 
 from recto.agents.agent import CHAT
@@ -22,10 +22,11 @@ from recto.store.store import Store
 from recto.worker.log_cache import LogCache, LogQuery, is_unread
 from tests.page.talk import asks, result, says, user
 from tests.stored_runs import OWNER, WHO, an_admission, now
+from tests.waiting import settle
 from tests.worker.plays import Play, a_play, calling
 
-# What one page, or reading its log, may keep all others waiting for, in seconds.
-STANDSTILL, ATTEMPTS = 0.020, 3
+# The calls that the event loop may make before others have their turn: some ten milliseconds of work.
+MOST_CALLS = 50_000
 
 
 def turns(count: int, first: int = 0) -> list[Entry]:
@@ -199,29 +200,38 @@ async def test_R13_a_summary_of_a_log_that_was_not_read_whole_is_made_of_all_of_
         assert "Answer 0." in str(said_in(play, 0))
 
 
-async def beats(stop: asyncio.Event) -> float:
-    """The longest that the loop had no time for anybody: by the clock, or less where the process worked less."""
-    longest = 0.0
-    while not stop.is_set():
-        begun, worked = time.perf_counter(), time.process_time()
-        await asyncio.sleep(0.001)
-        longest = max(longest, min(time.perf_counter() - begun - 0.001, time.process_time() - worked))
-    return longest
-
-
-@pytest.mark.full
 async def test_a_cold_page_of_a_long_log_keeps_nobody_waiting(tmp_path: Path):
-    """The least of some tries: a busy machine adds to it, and not always."""
     said = [says(f"s{n}", f"Answer {n} has as many words as this. " * 20) for n in range(820)]
     log = [entry for n, one in enumerate(said) for entry in (user(f"u{n}"), one)]
     async with a_long_play(tmp_path, log, None) as play:
-        waited: list[float] = []
-        while len(waited) < ATTEMPTS and min(waited, default=1.0) > STANDSTILL:
-            play.runtime = replace(play.runtime, log_cache=LogCache(play.runtime.store))
-            stop = asyncio.Event()
-            beating = asyncio.create_task(beats(stop))
+        turns = list[int]()
+        with counted_calls() as count:
+            counting = asyncio.create_task(count_turns(turns, count))
             await play.run("doer")
-            stop.set()
-            waited.append(await beating)
+            counting.cancel()
         assert len(said_in(play)) > len(log)
-        assert min(waited) <= STANDSTILL
+        assert max(turns) <= MOST_CALLS
+
+
+@contextmanager
+def counted_calls() -> Generator[Callable[[], int]]:
+    """Count the calls of functions in this thread, which is that of the event loop."""
+    calls = 0
+
+    def count(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        yield lambda: calls
+    finally:
+        sys.setprofile(None)
+
+
+async def count_turns(turns: list[int], count: Callable[[], int]) -> None:
+    """Add the calls of each turn of the event loop."""
+    while True:
+        before = count()
+        await settle(1)
+        turns.append(count() - before)

@@ -19,9 +19,7 @@ from recto.ids import new_id
 from recto.models.demo.demo_model import DemoModel
 from recto.page.prompt.summarise import SummarySettings
 from recto.page.steps.compact import CompactSettings
-from recto.store.database.database import Result, Transaction
 from recto.store.database.opening import migrate
-from recto.store.database.sqlite import SqliteDatabase
 from recto.store.ports import Admission, StoredRun
 from recto.store.store import Store
 from recto.testing.client import ask
@@ -31,52 +29,15 @@ from recto.worker.loop import work
 from recto.worker.runtime import Runtime
 from tests.end_to_end.harness import story
 from tests.stored_runs import OWNER, WHO, now
+from tests.worker.gated_database import Gated
 from tests.worker.plays import a_runtime
 
 QUESTION = "What is 12 * 7?"
 
 
-class Failing:
-    """A database that fails one write, the one that is counted to `fail_at`."""
-
-    def __init__(self, path: Path) -> None:
-        self._inner = SqliteDatabase(path)
-        self.fail_at = -1
-        self.writes = 0
-        self.refused = b""
-
-    @property
-    def problem(self) -> str | None:
-        return self._inner.problem
-
-    @property
-    def is_shared(self) -> bool:
-        return self._inner.is_shared
-
-    def forget(self) -> None:
-        self._inner.forget()
-
-    async def write(self, work: Transaction[Result], *, size: int | None = None) -> Result:
-        self.writes += 1
-        if self.writes == self.fail_at:
-            raise StoreDown(problem="for a moment")
-        if self.refused and self.refused in repr(getattr(work, "keywords", "")).encode():
-            raise ValueError("no index can hold this")
-        return await self._inner.write(work, size=size)
-
-    async def write_first(self, work: Transaction[Result]) -> Result:
-        return await self.write(work)
-
-    async def read(self, work: Transaction[Result], *, few: bool = False) -> Result:
-        return await self._inner.read(work, few=few)
-
-    async def close(self) -> None:
-        await self._inner.close()
-
-
 @asynccontextmanager
-async def a_runtime_that_fails(folder: Path, agent: Agent = CHAT) -> AsyncGenerator[tuple[Runtime, Failing]]:
-    database = Failing(folder / "recto.db")
+async def a_runtime_that_fails(folder: Path, agent: Agent = CHAT) -> AsyncGenerator[tuple[Runtime, Gated]]:
+    database = Gated(folder / "recto.db")
     store = Store(database)
     await database.write(migrate)
     chat = {agent.name: Registry(tools_built_in())}

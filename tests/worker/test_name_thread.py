@@ -1,8 +1,10 @@
 """Threads named by a model: one more call after the first answer; a user's title stays; failure changes nothing."""
 
-import threading
-from collections.abc import Iterator, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import cast
 
 import pytest
@@ -10,28 +12,25 @@ import pytest
 from recto.conversation.json import Json
 from recto.conversation.messages import AssistantMessage, SystemMessage, Text, UserMessage
 from recto.models.ports import Usage
-from recto.testing.client import RUNS, Reader, ask, request, run, start
-from recto.testing.model_server import Answer, ModelServer, Request, failure
-from recto.testing.process import ServerProcess
+from recto.testing.client import RUNS, ask
+from recto.testing.model_server import Answer, Request, failure
 from recto.worker.model.name_thread import ASK, SHOWN, title_request
+from tests.flow.in_process import InProcess, in_process, messages_of
 
-pytestmark = pytest.mark.full
-
-AGENT = "---\ntitles: model\n---\nYou help.\n"
 PRICES = 'currency = "EUR"\nas_of = 2026-05-14\n[[prices]]\nmodels = ["*"]\ninput = 1\noutput = 1\n'
+THREADS = "/api/v1/agent/threads"
 Row = Mapping[str, Json]
 
 
-class Here:
-    """A server whose agent has titles made by the model. `gate` holds titles back where the words say so."""
+@dataclass(frozen=True, kw_only=True)
+class Titled:
+    """A server whose agent has its titles made by the model. `gate` holds titles back where the words say so."""
 
-    def __init__(self) -> None:
-        self.gate = threading.Event()
-        self.server: ServerProcess | None = None
-        self.model = ModelServer(self._answer)
+    server: InProcess
+    gate: Event = field(default_factory=Event)
 
-    def _answer(self, asked: Request) -> Answer:
-        first, last = cast("list[Row]", asked.page["messages"])[:: len(cast("list[Row]", asked.page["messages"])) - 1]
+    def answer(self, asked: Request) -> Answer:
+        first, *_, last = messages_of(asked.page)
         if first["content"] != ASK["en"]:
             return Answer(text="Of course.", usage=Usage(input=100, output=10))
         if "no title" in str(last["content"]):
@@ -39,102 +38,88 @@ class Here:
         hold = self.gate if "slowly" in str(last["content"]) else None
         return Answer(text='"A week in May."\n', usage=Usage(input=20, output=5), hold=hold)
 
-    @property
-    def url(self) -> str:
-        return self.server.url if self.server else ""
+    async def get(self, path: str) -> Row:
+        return (await self.server.send("GET", path)).json
 
-    def thread(self, body: Row) -> Row:
-        return request(self.url, "GET", f"/api/v1/agent/threads/{body['threadId']}").json
+    async def run(self, words: str, thread: str = "") -> tuple[str, str]:
+        """Run to the end. Return the address of the run, and of its thread."""
+        event = (await self.server.run(words, thread=thread))[-1].event
+        assert event["type"] == "RUN_FINISHED"
+        return f"{RUNS}/{event['runId']}", f"{THREADS}/{event['threadId']}"
 
-    def calls(self, body: Row) -> list[Row]:
-        return cast("list[Row]", request(self.url, "GET", f"{RUNS}/{body['runId']}/calls").json["calls"])
+    async def begin(self, words: str) -> tuple[str, str]:
+        """Begin a run and wait until its title is asked for."""
+        body = ask(words)
+        assert (await self.server.send("POST", RUNS, body)).status == 202
+        made = await asyncio.to_thread(self.server.model.wait_requests, 2)
+        assert await asyncio.to_thread(made[1].wait_held)
+        return f"{RUNS}/{body['runId']}", f"{THREADS}/{body['threadId']}"
 
-    def usage(self, body: Row) -> Row:
-        return cast("Row", request(self.url, "GET", f"{RUNS}/{body['runId']}").json["usage"])
+    async def wait(self, run: str) -> Row:
+        """Read the run's events to their end. Return its row."""
+        await self.server.send("GET", f"{run}/events")
+        return await self.get(run)
 
-
-@pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
-    folder, found = tmp_path_factory.mktemp("titles"), Here()
-    (folder / "agents" / "helper").mkdir(parents=True)
-    (folder / "agents" / "helper" / "AGENT.md").write_text(AGENT, encoding="utf-8")
-    (folder / "prices.toml").write_text(PRICES, encoding="utf-8")
-    with found.model:
-        settings = {
-            "RECTO_MODEL": "compatible:x",
-            "RECTO_MODEL_URL": found.model.url,
-            "RECTO_AGENTS": str(folder / "agents"),
-            "RECTO_AGENT": "helper",
-            "RECTO_PRICES": str(folder / "prices.toml"),
-        }
-        with ServerProcess.serve(Path(folder / "data"), settings) as server:
-            found.server = server
-            yield found
+    async def calls(self, run: str) -> list[Row]:
+        return list(cast("Sequence[Row]", (await self.get(f"{run}/calls"))["calls"]))
 
 
-def test_P17_the_first_run_of_a_thread_makes_one_more_call_which_names_it(here: Here):
-    body = ask("Plan my week")
-    assert run(here.url, body)[-1].event["type"] == "RUN_FINISHED"
-    assert here.thread(body)["title"] == "A week in May"
-    assert [(call["purpose"], call["error"]) for call in here.calls(body)] == [("reply", None), ("title", None)]
+@pytest.fixture
+async def titled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Titled]:
+    prices = tmp_path / "prices.toml"
+    prices.write_text(PRICES, encoding="utf-8")
+    async with in_process(tmp_path, monkeypatch, settings="titles: model", prices=prices) as server:
+        made = Titled(server=server)
+        server.scripts.append(made.answer)
+        yield made
+        made.gate.set()
+
+
+async def test_P17_the_first_run_of_a_thread_makes_one_more_call_which_names_it(titled: Titled):
+    run, thread = await titled.run("Plan my week")
+    assert (await titled.get(thread))["title"] == "A week in May"
+    assert [(call["purpose"], call["error"]) for call in await titled.calls(run)] == [("reply", None), ("title", None)]
     # Both calls are on the run's account.
-    usage = here.usage(body)
+    usage = cast("Row", (await titled.get(run))["usage"])
     assert (usage["inputTokens"], usage["outputTokens"], usage["price"]) == (120, 15, "0.000135")
+    later, _ = await titled.run("And the next", thread=thread.rpartition("/")[2])
+    assert [call["purpose"] for call in await titled.calls(later)] == ["reply"]
 
 
-def test_P17_later_runs_of_the_thread_do_not_name_it_again(here: Here):
-    body = ask("Plan my week")
-    run(here.url, body)
-    later = ask("And the next", thread=str(body["threadId"]))
-    run(here.url, later)
-    assert [call["purpose"] for call in here.calls(later)] == ["reply"]
+async def test_P17_a_title_the_user_gave_meanwhile_stays(titled: Titled):
+    run, thread = await titled.begin("Plan my week, slowly")
+    assert (await titled.server.send("PATCH", thread, {"title": "Mine"})).status == 200
+    titled.gate.set()
+    assert (await titled.wait(run))["status"] == "finished"
+    assert [call["purpose"] for call in await titled.calls(run)] == ["reply", "title"]
+    assert (await titled.get(thread))["title"] == "Mine"
 
 
-def test_P17_a_title_the_user_gave_meanwhile_stays(here: Here):
-    body = ask("Plan my week, slowly")
-    reader = Reader(lambda: here.url, start(here.url, body))
-    reader.wait_for(lambda sent: sent.event["type"] == "TEXT_MESSAGE_END")
-    path = f"/api/v1/agent/threads/{body['threadId']}"
-    assert request(here.url, "PATCH", path, {"title": "Mine"}).status == 200
-    here.gate.set()
-    assert reader.wait()[-1].event["type"] == "RUN_FINISHED"
-    assert [call["purpose"] for call in here.calls(body)] == ["reply", "title"]
-    assert here.thread(body)["title"] == "Mine"
-
-
-def test_P17_a_title_that_fails_changes_nothing_and_the_run_finishes(here: Here):
-    body = ask("I want no title")
-    before = request(here.url, "GET", "/metrics").body.decode()
-    assert run(here.url, body)[-1].event["type"] == "RUN_FINISHED"
-    row = request(here.url, "GET", f"{RUNS}/{body['runId']}").json
+async def test_P17_a_title_that_fails_changes_nothing_and_the_run_finishes(titled: Titled):
+    run, thread = await titled.run("I want no title")
+    row = await titled.get(run)
     assert (row["status"], row["error"]) == ("finished", None)
-    assert here.thread(body)["title"] == "I want no title"
-    (_, title) = here.calls(body)
+    assert (await titled.get(thread))["title"] == "I want no title"
+    (_, title) = await titled.calls(run)
     assert title["purpose"] == "title"
     assert "no title today" in str(title["error"])
     # What is known of the price of the answer stays known.
-    assert (here.usage(body)["price"], here.usage(body)["inputTokens"]) == ("0.00011", 100)
-    failed = 'recto_model_calls_total{model="compatible:x",result="failed"} 1.0'
-    assert failed not in before
-    assert failed in request(here.url, "GET", "/metrics").body.decode()
+    usage = cast("Row", row["usage"])
+    assert (usage["price"], usage["inputTokens"]) == ("0.00011", 100)
+    metrics = (await titled.server.send("GET", "/metrics")).body.decode()
+    assert 'recto_model_calls_total{model="compatible:scripted",result="failed"} 1.0' in metrics
 
 
-def test_P17_a_run_cancelled_while_its_thread_is_named_ends_and_its_call_is_recorded(here: Here):
-    here.gate.clear()
-    body = ask("Plan my week, slowly")
-    reader = Reader(lambda: here.url, start(here.url, body))
-    reader.wait_for(lambda sent: sent.event["type"] == "TEXT_MESSAGE_END")
-    assert request(here.url, "POST", f"{RUNS}/{body['runId']}/cancel").status == 200
-    reader.wait()
-    calls = here.calls(body)
-    assert all(call["ended"] for call in calls)
-    assert here.thread(body)["title"] == "Plan my week, slowly"
+async def test_P17_a_run_cancelled_while_its_thread_is_named_ends_and_its_call_is_recorded(titled: Titled):
+    run, thread = await titled.begin("Plan my week, slowly")
+    assert (await titled.server.send("POST", f"{run}/cancel")).status == 200
+    assert (await titled.wait(run))["ended"]
+    assert all(call["ended"] for call in await titled.calls(run))
+    assert (await titled.get(thread))["title"] == "Plan my week, slowly"
 
 
-@pytest.mark.parametrize(("locale", "language"), [("en", "en"), ("zh", "zh")])
-def test_P17_the_model_is_asked_in_the_agents_language_with_the_first_words_and_the_last_answer(
-    locale: str, language: str
-):
+@pytest.mark.parametrize("locale", ["en", "zh"])
+def test_P17_the_model_is_asked_in_the_agents_language_with_the_first_words_and_the_last_answer(locale: str):
     log = (
         UserMessage(id="u", parts=(Text(text="first" + "x" * SHOWN),)),
         AssistantMessage(id="a", parts=(Text(text="let me see"),)),
@@ -142,7 +127,7 @@ def test_P17_the_model_is_asked_in_the_agents_language_with_the_first_words_and_
     )
     system, said = title_request(log, locale)
     assert isinstance(system, SystemMessage)
-    assert system.text == ASK[language]
+    assert system.text == ASK[locale]
     assert isinstance(said, UserMessage)
     (part,) = said.parts
     assert isinstance(part, Text)

@@ -23,14 +23,14 @@ from recto.conversation.json import load_object
 from recto.conversation.messages import AssistantMessage, Text
 from recto.engine.hub import Hub
 from recto.errors import LeaseLost
-from recto.store.database.database import Result, Transaction
 from recto.store.database.opening import migrate
-from recto.store.database.sqlite import SqliteDatabase
 from recto.store.ports import Lease, RunChange
 from recto.store.store import Store
 from recto.worker.recorder import Recorder
+from tests.files.loop_clock import LoopClock
 from tests.stored_runs import a_lease, lose, now
 from tests.waiting import settle
+from tests.worker.gated_database import Gated
 
 LONG = 60.0
 STARTED = TextStarted(message="m")
@@ -39,41 +39,6 @@ DONE = RunFinished(thread="t", run="r")
 
 def said(words: str) -> TextSaid:
     return TextSaid(message="m", delta=words)
-
-
-class Gated:
-    """A database whose writes can be counted and held up."""
-
-    def __init__(self, path: Path) -> None:
-        self._inner = SqliteDatabase(path)
-        self.gate = asyncio.Event()
-        self.gate.set()
-        self.writes = 0
-
-    @property
-    def problem(self) -> str | None:
-        return self._inner.problem
-
-    @property
-    def is_shared(self) -> bool:
-        return self._inner.is_shared
-
-    def forget(self) -> None:
-        self._inner.forget()
-
-    async def write(self, work: Transaction[Result], *, size: int | None = None) -> Result:
-        self.writes += 1
-        await self.gate.wait()
-        return await self._inner.write(work, size=size)
-
-    async def write_first(self, work: Transaction[Result]) -> Result:
-        return await self.write(work)
-
-    async def read(self, work: Transaction[Result], *, few: bool = False) -> Result:
-        return await self._inner.read(work, few=few)
-
-    async def close(self) -> None:
-        await self._inner.close()
 
 
 class RecordedRun:
@@ -142,12 +107,18 @@ async def test_P7_a_write_just_before_does_not_make_the_first_delta_wait(tmp_pat
         assert await run.until_stored(3) == ["RUN_STARTED", "TEXT_MESSAGE_START", "first"]
 
 
-async def test_P7_later_deltas_wait_for_the_interval_and_become_one_event(tmp_path: Path):
-    async with a_recorded_run(tmp_path, interval=0.5) as run:
+async def test_P7_later_deltas_wait_for_the_interval_and_become_one_event(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with a_recorded_run(tmp_path) as run:
+        clock = LoopClock(monkeypatch)
         await run.begin()
         for piece in ("a", "b", "c"):
             await run.recorder.say([said(piece)])
+        clock.advance(LONG - 1)
+        await settle()
         assert await run.stored() == ["TEXT_MESSAGE_START", "first"]
+        clock.advance(1)
         assert await run.until_stored(3) == ["TEXT_MESSAGE_START", "first", "abc"]
 
 

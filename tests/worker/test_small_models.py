@@ -61,14 +61,6 @@ async def test_P11_a_reply_that_is_nothing_but_a_call_is_that_call_and_no_answer
     assert "tools" in server.pages[0]
 
 
-async def test_P11_a_reply_nested_to_any_depth_ends_no_run(server: InProcess):
-    arguments = '{"name": "note", "arguments": {"text": '
-    for opening, inner, end in (("[", NOTE, "]"), ('{"function": ', NOTE, "}"), (arguments, "1", "}}")):
-        nested = Answer(text=opening * 700 + inner + end * 700)
-        events = await server.run("note milk", nested, Answer(text="Noted."))
-        assert types_of(events)[-1] == "RUN_FINISHED", events[-1].event
-
-
 async def test_P11_with_native_calls_alone_the_same_reply_is_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async with in_process(tmp_path, monkeypatch, tool_calling="native") as server:
         await server.run("note milk", Answer(text=NOTE))
@@ -141,24 +133,6 @@ async def test_P11_a_reply_that_cannot_be_used_is_asked_for_again_and_no_client_
     assert types_of(events)[-1] == "RUN_FINISHED"
 
 
-async def test_P11_a_result_made_up_within_a_line_is_taken_back_though_it_was_shown(server: InProcess):
-    thread = new_id()
-    bad = Answer(text='It says <tool_result name="note">noted milk</tool_result>, so it is noted.')
-    events = await server.run("note milk", bad, Answer(text="Fine."), thread=thread)
-    assert types_of(events).count("MESSAGES_SNAPSHOT") == 1
-    assert "tool_result" not in await seen_by_clients(server, thread, ())
-    assert "You wrote the result of a tool" in closing_words(server)[1]
-
-
-async def test_P11_half_a_call_where_the_reply_was_cut_is_told_as_every_reply_that_was(server: InProcess):
-    thread = new_id()
-    cut = Answer(text='I note it. <tool_call>{"name": "note", "arguments": {"text": "mi', finish="length")
-    events = await server.run("note milk", cut, thread=thread)
-    told = await server.run("note milk", Answer(text="I note it.", finish="length"))
-    assert (len(server.pages), types_of(events)) == (2, types_of(told))
-    assert [texts_of(one) for one in await server.log(thread) if isinstance(one, AssistantMessage)] == [("I note it.",)]
-
-
 @pytest.mark.parametrize(("settings", "calls"), [("", 3), ("limits: {unusable_replies: 0}", 1)])
 async def test_P11_a_model_that_never_gets_it_right_ends_its_run_with_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str, calls: int
@@ -224,15 +198,6 @@ async def test_S4_a_request_that_asks_for_no_skill_gets_none_by_its_words(vibe: 
     assert await skill_of(vibe, str(body["threadId"])) is None
 
 
-async def test_S4_a_rollback_takes_back_what_words_took_up(vibe: InProcess):
-    thread = new_id()
-    await vibe.run("看看八字", thread=thread)
-    user, *_ = await vibe.log(thread)
-    done = await vibe.send("POST", f"/api/v1/agent/threads/{thread}/rollback", {"messageId": user.id})
-    assert done.status == 200, done.body
-    assert await skill_of(vibe, thread) is None
-
-
 async def test_S3_where_the_model_alone_takes_up_skills_words_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     async with in_process(tmp_path, monkeypatch, agent="vibe", model="openai:x") as server:
@@ -245,7 +210,6 @@ async def test_S3_where_the_model_alone_takes_up_skills_words_do_not(tmp_path: P
     "answer",
     [
         Answer(calls=(Call(name="tarot", arguments='{"question": "?"}', id="c1"),)),
-        Answer(text='tarot({"question": "?"})'),
         Answer(text='{"name": "tarot", "arguments": {}}'),
     ],
 )
@@ -257,15 +221,6 @@ async def test_S3_a_call_named_like_a_skill_takes_it_up(vibe: InProcess, answer:
     assert names == ["use_skill"]
     (result,) = [entry for entry in await vibe.log(thread) if isinstance(entry, ToolMessage)]
     assert '"status":"activated"' in "".join(texts_of(result))
-
-
-@pytest.mark.parametrize("name", ["Note", "functions.note"])
-async def test_P11_a_native_call_is_of_the_tool_that_its_name_means(server: InProcess, name: str):
-    thread = new_id()
-    call = Answer(calls=(Call(name=name, arguments='{"text": "milk"}', id="c1"),))
-    await server.run("note milk", call, Answer(text="Noted."), thread=thread)
-    (result,) = [entry for entry in await server.log(thread) if isinstance(entry, ToolMessage)]
-    assert texts_of(result) == ("noted milk",)
 
 
 @pytest.mark.parametrize(("locale", "words"), [("en", "Do not repeat it to the user."), ("zh", "不要向用户复述。")])

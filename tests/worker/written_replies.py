@@ -65,40 +65,29 @@ STRING = '{"name": "calculator", "arguments": "{\\"expression\\": \\"17*23\\"}"}
 # Qwen2.5, Qwen3, Hermes: JSON in tags, of theirs or made up from the prompt of their tools.
 HERMES = [
     called(f"<tool_call>\n{CALL}\n</tool_call>"),
-    called(f"<tool_call>\n{CALL}"),
     called(f"<tool_call>{CALL}</tool_call>\n<tool_call>{CALL}</tool_call>", SUM, SUM),
     called(f"<tool_call>[{CALL}]</tool_call>"),
     called(f"<tool_call>{CALL}}}</tool_call>"),
     called('<tool_call>{"name": "calculator", "parameters": {"expression": "17*23"}}</tool_call>'),
-    called(f"<tool_call>{STRING}</tool_call>"),
-    called("<tool_call>{'name': 'calculator', 'arguments': {'expression': '17*23'}}</tool_call>"),
     called(f"<tools>\n{CALL}\n</tools>"),
-    called(f"<tools>{CALL}"),
     called(f"<tool_calls>[{CALL}, {CALL}]</tool_calls>", SUM, SUM),
     called(f"<function_call>{CALL}</function_call>"),
-    called(f"<functioncall> {CALL} </functioncall>"),
     called(f"```xml\n<tool_call>{CALL}</tool_call>\n```"),
-    called(f"<tool_call>{CALL}</tool_call><|im_end|>"),
     called(
         "<tool_call>\n<function=calculator>\n<parameter=expression>\n17*23\n</parameter>\n</function>\n</tool_call>"
     ),
     called(f"I will calculate that.\n<tool_call>{CALL}</tool_call>", words="I will calculate that."),
-    called(f"Let me see.\n<tool_call>{STRING}</tool_call>", words="Let me see."),
 ]
 # Llama 3.
 LLAMA = [
     called('{"name": "calculator", "parameters": {"expression": "17*23"}}'),
     called('<|python_tag|>{"name": "calculator", "parameters": {"expression": "17*23"}}<|eom_id|>'),
-    called('{"type": "function", "name": "calculator", "parameters": {"expression": "17*23"}}'),
     called(f"<function=calculator>{ARGUMENTS}</function>"),
-    called(f'<function name="calculator">{ARGUMENTS}</function>'),
-    called('[calculator(expression="17*23")]'),
     called('[calculator(expression="17*23"), current_time()]', SUM, NOW),
     called(f'{CALL}; {{"name": "current_time", "parameters": {{}}}}', SUM, NOW),
 ]
 # Mistral.
 MISTRAL = [
-    called(f"[TOOL_CALLS] [{CALL}]"),
     called(f"[TOOL_CALLS][{CALL}, {CALL}]</s>", SUM, SUM),
     called(f"[TOOL_CALLS]calculator[ARGS]{ARGUMENTS}"),
     called(f"[TOOL_CALLS]calculator{ARGUMENTS}"),
@@ -111,7 +100,6 @@ OTHERS = [
     ),
     called(f"<｜tool▁call▁begin｜>calculator<｜tool▁sep｜>{ARGUMENTS}<｜tool▁call▁end｜>"),
     called('```tool_code\ncalculator(expression="17*23")\n```'),
-    called('```tool_code\nprint(default_api.calculator(expression="17*23"))\n```'),
     called('```python\ncalculator("17*23")\n```'),
     called(f"functools[{CALL}]"),
     called(f"Action: calculator\nAction Input: {ARGUMENTS}"),
@@ -126,42 +114,30 @@ OTHERS = [
 JSON = [
     called(CALL),
     called(f"```json\n{CALL}\n```"),
-    called(f"```\n{CALL}\n```\n"),
     called(f"```tool_call\n{CALL}\n```"),
     called(f"```json\n[{CALL}, {CALL}]\n```", SUM, SUM),
     called(f"{CALL}\n{CALL}", SUM, SUM),
-    called(f"```json\n{CALL}\n```\n```json\n{CALL}\n```", SUM, SUM),
     called(STRING),
-    called(f'{{"type": "function", "function": {CALL}}}'),
     called(f'{{"id": "call_1", "type": "function", "function": {STRING}}}'),
-    called(f'{{"function": {CALL}}}'),
     called(f'{{"tool_calls": [{{"id": "c", "function": {STRING}}}]}}'),
     called('{"function": "calculator", "args": {"expression": "17*23"}}'),
     called('{"tool": "calculator", "tool_input": {"expression": "17*23"}}'),
-    called('{"action": "calculator", "action_input": {"expression": "17*23"}}'),
     called('{"arguments": {"expression": "17*23"}, "name": "calculator"}'),
     called('{"calculator": {"expression": "17*23"}}'),
     called('{"name": "calculator", "expression": "17*23"}'),
     called('{"name": "functions.calculator", "arguments": {"expression": "17*23"}}'),
-    called('{"name": "Calculator", "arguments": {"expression": "17*23"}}'),
     called('{"name": "current-time"}', NOW),
     called('{"name": "current_time", "arguments": null}', NOW),
-    called("{'name': 'calculator', 'arguments': {'expression': '17*23'}}"),
     called('{"name": "calculator", "arguments": {"expression": "17*23",},}'),
-    called('Sure:\n```json\n{"name": "calculator", "parameters": {"expression": "17*23"}}\n```', words="Sure:"),
-    called(f"Sure, one moment.\n\n```json\n{CALL}\n```", words="Sure, one moment."),
     called(f"```json\n{CALL}\n```\nThen I tell you."),
-    called(f'```json\n{CALL}\n```\n```json\n{{"result": 391}}\n```\nThe result is 391.'),
     called(f"So:\n```json\n{CALL}\n```\nIt is 391.", words="So:"),
 ]
 # As code has it, where it can only mean one thing.
 PYTHON = [
     called('calculator(expression="17*23")'),
-    called('calculator("17*23")'),
     called(f"calculator({ARGUMENTS})"),
     called(f"calculator {ARGUMENTS}"),
     called(f"calculator\n{ARGUMENTS}"),
-    called("current_time()", NOW),
     said('read_files("a", 5)'),
     said("calculator(17 * x)"),
     said("calculator(expression=open('x'))"),
@@ -169,13 +145,8 @@ PYTHON = [
 ]
 # A call named like a skill takes it up.
 SKILLS = [
-    called('use_skill(skill="bazi")', BAZI),
     called('{"name": "bazi", "arguments": {"birth": "1990-05-14"}}', BAZI),
     called('<tool_call>{"name": "bazi", "arguments": {}}</tool_call>', BAZI),
-    called(
-        '```json\n{"name": "bazi", "arguments": {"scenario": "career"}}\n```', f'{BAZI[:-1]}, "scenario": "career"}}'
-    ),
-    called('bazi({"year": 1990})', BAZI),
     called("bazi()", BAZI),
     called('Bazi("career")', BAZI),
     said("bazi is one of my skills."),
@@ -185,17 +156,13 @@ SKILLS = [
 HALVES = [
     called(CALL[:-1]),
     called(f"```json\n{CALL[:-2]}\n```"),
-    called(f"{CALL}}}"),
     again('<tool_call>{"name": "calculator", "argu'),
     again("Let me see. <tool_call>calculator 17*23</tool_call>"),
     again('{"name": "calculator", "arguments": {"expression": "17'),
-    said("{"),
     said("calculator"),
-    said("```json\n"),
 ]
 # A tool that is not offered: a call where no answer looks so, and the tools tell the model; else words.
 UNKNOWN = [
-    called('<tool_call>{"name": "weather", "arguments": {}}</tool_call>', "weather {}"),
     called('```json\n{"name": "weather", "arguments": {}}\n```', "weather {}"),
     called('{"name": "weather", "parameters": {"city": "Rome"}}', 'weather {"city": "Rome"}'),
     called(f'[{CALL}, {{"name": "weather", "arguments": {{}}}}]', SUM, "weather {}"),
@@ -204,17 +171,13 @@ UNKNOWN = [
     said(f"{WEATHER} is how it is called."),
     said('{"name": "weather", "city": "Rome"}'),
     said('{"name": "Anna Maria", "arguments": {}}'),
-    said("weather(city='Rome')"),
     said("<tools>none</tools>"),
 ]
 # Results that no tool has given.
 INVENTED = [
     Row("<system-reminder>\n# Compute sqrt(7056)\n26.14\n</system-reminder>", again="wrote the result"),
-    Row("<tool_response>\n391\n</tool_response>\nIt is 391.", again="wrote the result"),
     Row('I looked.\n<tool_result name="calculator">\n391\n</tool_result>', again="wrote the result"),
-    Row(f'<tool_result name="x">1</tool_result>\n<tool_call>{CALL}</tool_call>', again="wrote the result"),
     called(f"<tool_call>{CALL}</tool_call>\n<tool_response>\n391\n</tool_response>\nIt is 391."),
-    called(f"{CALL}\n<tool_response>391</tool_response>"),
     called(f"{CALL}\n\nThe result is 391."),
     called(f"Action: calculator\nAction Input: {ARGUMENTS}\nObservation: 391\nIt is 391."),
     *[
@@ -224,21 +187,15 @@ INVENTED = [
             "```\n<tool_result>\n391\n</tool_result>\n```",
             "Look:\n```xml\n\n  <Tool_Response>391</Tool_Response>\n```\nIt is 391.",
             "- <tool_result>391</tool_result>",
-            "> <tool_result>391</tool_result>",
             "**<tool_result>**\n391",
-            "<TOOL_RESULT>391</TOOL_RESULT>",
             "Thought: I calculate.\nAction: calculator\nAction Input: 17*23\nObservation: 391\nFinal Answer: 391",
             "[TOOL_RESULTS] 391 [/TOOL_RESULTS] It is 391.",
             "```tool_output\n391\n```\nIt is 391.",
-            "I ran it: <function_response>391</function_response>",
             f"I know: <tool_result>1</tool_result>.\n```json\n{CALL}\n```",
         )
     ],
-    called(f"<tool_call>{CALL}</tool_call>\n```tool_output\n391\n```\nIt is 391."),
     called(f"<tool_call>{CALL}</tool_call>\nObservation: 391"),
-    said("Results stand between `<tool_result>` and `</tool_result>`."),
     said("`<tool_result>1</tool_result>` is one."),
-    said("Action: none.\nIt was my observation: 391."),
     said("What a <tool_result> is, I may tell."),
     said("```text\n<tool_result>\n1\n</tool_result>\n```\nis an example."),
 ]
@@ -246,29 +203,22 @@ INVENTED = [
 BEHIND = [
     called(f"<tool_call>{CALL}</tool_call>\n\nThe note was stored under number 4711."),
     called(f"So: <tool_call>{CALL}</tool_call> then <tool_call>{CALL}</tool_call> It is 391.", SUM, SUM, words="So:"),
-    called(f"<tool_call>{CALL}</tool_call>\nNow the other.\n```json\n{CALL}\n```\nDone.", SUM, SUM),
     called(f"```json\n{CALL}\n```\nNow the other.\n<tool_call>{CALL}</tool_call>\nDone.", SUM, SUM),
-    called(f"<tool_call>{CALL}</tool_call>\nTool result: 391\n<tool_call>{CALL}</tool_call>"),
     called(f"<tool_call>{CALL}</tool_call>\n<result>391</result>\nIt is 391."),
-    called(f"{CALL}\nTool result: 391"),
     called('calculator("17*23")\nTool result: 391'),
     called('calculator("17*23")\n<result>391</result>'),
     called('calculator("17*23")\nResult: 391\nSo it is 391.'),
-    said("Tool result: 391"),
     said("<result>391</result>"),
 ]
 # A thought that a reply begins with is no part of it.
 THOUGHTS = [
-    called(f"<think>\nI need the calculator.\n</think>\n\n{CALL}"),
     called(f"<think></think><tool_call>{CALL}</tool_call>"),
     called(f"<thinking>Hm < 3.</thinking>\n```json\n{CALL}\n```"),
     called(f"<think>One moment.</think>I see.\n<tool_call>{CALL}</tool_call>", words="I see."),
     Row("<think>\nI know it by heart.\n</think>\nIt is 391.", words="It is 391."),
     Row("<think>I never end", again="ended inside of your thought"),
-    said("<thin"),
     said("The tag <think> opens a thought, </think> ends it."),
     called('{"thought": "I\'ll need \\"it\\".", "name": "calculator", "arguments": {"expression": "17*23"}}'),
-    called('{"name": "calculator", "reasoning": "So.", "parameters": {"expression": "17*23"}}'),
     called('```json\n{"reasoning": "So.", "action": "calculator", "action_input": {"expression": "17*23"}}\n```'),
     said('{"thought": "I know.", "answer": 391}'),
 ]
@@ -278,18 +228,14 @@ CLOTHES = [
     called(f'<function_call name="calculator">\n{ARGUMENTS}\n</function_call>'),
     called(f"<tool_use name='calculator'>{ARGUMENTS}</tool_use>\nIt is 391."),
     called(f"<calculator>{ARGUMENTS}</calculator>"),
-    called(f"<calculator>\n{ARGUMENTS}\n</calculator>\nIt is 391."),
     called('<use_skill>{"skill": "bazi"}</use_skill>', BAZI),
     called("<bazi>{}</bazi>", BAZI),
-    called(f"<tool_code>{CALL}</tool_code>"),
     called('<tool_code>\nprint(calculator(expression="17*23"))\n</tool_code>'),
-    *[called(f"<{tag}>\n{CALL}\n</{tag}>") for tag in ("json", "response", "answer", "tool_use")],
-    *[called(f"```{kind}\n{CALL}\n```") for kind in ("tool", "function", "javascript", "js", "tool_call")],
+    *[called(f"<{tag}>\n{CALL}\n</{tag}>") for tag in ("json", "response", "answer")],
+    *[called(f"```{kind}\n{CALL}\n```") for kind in ("tool", "javascript")],
     called('```javascript\ncalculator({"expression": "17*23"});\n```'),
     called(f"~~~json\n{CALL}\n~~~"),
-    called(f"~~~\n{CALL}\n~~~\nIt is 391."),
     called('{"tool": "calculator", "tool_args": {"expression": "17*23"}}'),
-    called('{"tool_name": "calculator", "tool_arguments": {"expression": "17*23"}}'),
     called(
         "<tool_call>calculator\n<arg_key>expression</arg_key>\n<arg_value>17*23</arg_value>\n</tool_call>",
     ),
@@ -301,26 +247,19 @@ CLOTHES = [
     ),
     called("<tool_call>current_time\n</tool_call>", NOW),
     called("Action: calculator\nAction Input: 17*23"),
-    called('Action: calculator\nAction Input: "17*23"\nObservation: 391\nFinal Answer: 391'),
     called("Action: current_time\nAction Input: None", NOW),
     said("<answer>It is 391.</answer>"),
     said("<calculator>17 by 23</calculator>"),
-    said("<json>391</json>"),
-    said("~~~\n391\n~~~"),
-    said("```javascript\nalert(391)\n```"),
 ]
 # The name of a tool, and what nobody can read.
 BROKEN = [
     again('{"name": "calculator", "arguments": {"expression": 17*23}}'),
-    again('```json\n{"name": "calculator", "arguments": {"expression": 17*23}}\n```'),
     again('Sure:\n```json\n{"name": "calculator", "arguments": {"expression": 17*23}}\n```\nIt is 391.'),
     again('{"arguments": {"expression": 17*23}, "name": "calculator"}'),
-    again('[{"tool": "calculator", "args": {expression: "17*23"}}]'),
     again('<function=calculator>{"expression": 17*23}</function>'),
     again('<calculator>{"expression": 17*23}</calculator>'),
     again('Action: calculator\nAction Input: {"expression": 17*23}'),
     again("Action: use_skill\nAction Input: the first one"),
-    said('{"name": "calculator", "arguments": {...}} is how it is called.'),
     said('{"name": "weather", "arguments": {"city": Rome}}'),
     said("calculator {see below}"),
 ]
@@ -336,46 +275,17 @@ DEEP = [
 ]
 # Answers.
 ANSWERS = [
-    said("It is 391."),
     said('{"name": "Ann", "age": 3}'),
     said('{"answer": 391, "name": "calculator"}'),
     said('{"name": "calculator", "rating": 5}'),
     said('```json\n{"name": "Ann", "arguments": "none"}\n```'),
     said('Here is some JSON:\n```json\n{"result": 391}\n```\nDone.'),
-    said(f"A call looks like this: {CALL}"),
     said(f"`{CALL}`"),
-    said("[1, 2, 3]"),
     said("[See the docs](https://example.com)"),
     said("<b>391</b>"),
-    said("```python\nprint(17*23)\n```"),
     said("calculators are useful"),
     said("Action is what counts."),
-    said("Print it."),
     said("八字是一种传统。"),
-]
-# Of Qwen2.5-Coder-1.5B-Instruct behind llama.cpp, as they came.
-RECORDED = [
-    called(
-        '```json\n{\n  "name": "calculator",\n  "arguments": {\n    "expression": "(17 * 23)"\n  }\n}\n```',
-        'calculator {\n    "expression": "(17 * 23)"\n  }',
-    ),
-    called(
-        '<tools>\n{"name": "current_time", "arguments": {"timezone": "Asia/Tokyo"}}\n</tools>',
-        'current_time {"timezone": "Asia/Tokyo"}',
-    ),
-    called(
-        '{{"name": "read_files", "arguments": {"ids": ["01a1-0"], "format": "text"}}}}',
-        'read_files {"ids": ["01a1-0"], "format": "text"}',
-    ),
-    called(f"Here is the call in JSON format:\n\n```json\n{CALL}\n```", words="Here is the call in JSON format:"),
-    Row(
-        "<system-reminder>\n# Current time\n2026-11-18 00:41:22 Wednesday\n# Time in New York: 12:41 AM\n"
-        "</system-reminder>\n\nDoes this help?",
-        again="wrote the result",
-    ),
-    said("I hear. How can I help you with your bazi?"),
-    said("<response>\nI'm sorry, but I can't assist with that.\n</response>"),
-    said("To calculate \\(4812 \\div 16\\), we perform the division:\n\n\\[ 4812 \\div 16 = 300.75 \\]"),
 ]
 ROWS = [
     *HERMES,
@@ -394,5 +304,4 @@ ROWS = [
     *BROKEN,
     *DEEP,
     *ANSWERS,
-    *RECORDED,
 ]
