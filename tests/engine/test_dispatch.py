@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from recto.config.run_settings import DispatchSettings
 from recto.conversation.input.run_input import RunInput
 from recto.engine.dispatch import Dispatcher
@@ -21,7 +23,8 @@ WHO = Claimant(node="here", boot="first", lease=timedelta(seconds=30))
 BRIEF = Claimant(node="here", boot="first", lease=timedelta(seconds=0.15))
 OTHER = Claimant(node="there", boot="other", lease=timedelta(seconds=30))
 # The queue is only looked at when there is a wake.
-ON_WAKE = DispatchSettings(look=60, grace=0.2)
+ON_WAKE = DispatchSettings(look=60, grace=0.2, pause=0.01)
+OFTEN = replace(ON_WAKE, look=0.01)
 
 
 class Workers:
@@ -114,6 +117,17 @@ class Faulty:
             raise StoreDown(problem="the disk is full")
 
 
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncGenerator[Store]:
+    async with a_store(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def workers(store: Store) -> Workers:
+    return Workers(store)
+
+
 @asynccontextmanager
 async def dispatching(
     workers: Workers,
@@ -131,287 +145,227 @@ async def dispatching(
         await dispatcher.stop()
 
 
-async def until(is_so: Callable[[], bool]) -> None:
-    await wait_until(is_so)
-
-
 async def statuses(store: Store, runs: Sequence[StoredRun]) -> list[str]:
     found = [await store.find_run(OWNER, run.id) for run in runs]
     return [run.outcome or run.status for run in found]
 
 
-async def test_an_admitted_run_is_begun_at_once_and_worked_on_to_its_end(tmp_path: Path):
-    async with a_store(tmp_path) as store:
-        workers = Workers(store)
+async def test_without_a_wake_the_queue_is_looked_at_now_and_then(store: Store, workers: Workers):
+    async with dispatching(workers, settings=OFTEN):
+        run = await admit(store)
+        await wait_until(lambda: workers.begun == [run.id])
+        assert workers.fences == [1]
+
+
+async def test_no_more_runs_are_begun_than_there_are_slots(store: Store, workers: Workers):
+    runs = [await admit(store) for _ in range(5)]
+    async with dispatching(workers, settings=replace(ON_WAKE, slots=2)) as dispatcher:
+        await wait_until(lambda: len(workers.begun) == 2)
+        runs.append((await dispatcher.admit(an_admission())).run)
+        assert runs[-1].status == "queued"
+        await store.probe()
+        await settle()
+        assert workers.begun == [run.id for run in runs[:2]]
+        # A slot that comes free is used without anything from outside.
         workers.go.set()
-        async with dispatching(workers) as dispatcher:
-            run = (await dispatcher.admit(an_admission())).run
-            assert (run.status, run.fence, dispatcher.active) == ("running", 1, 1)
-            await until(lambda: workers.begun == [run.id] and dispatcher.active == 0)
-            assert await statuses(store, [run]) == ["done"]
+        await wait_until(lambda: len(workers.begun) == 6 and dispatcher.active == 0)
+        assert await statuses(store, runs) == ["done"] * 6
 
 
-async def test_what_was_parsed_goes_along_with_a_run_that_is_begun_at_once_and_with_no_other(tmp_path: Path):
+async def test_a_run_of_one_user_does_not_wait_for_the_fifty_that_another_has_waiting(workers: Workers):
+    who = replace(WHO, share=3)
+    async with dispatching(workers, who=who, settings=replace(ON_WAKE, slots=4)) as dispatcher:
+        for _ in range(50):
+            await dispatcher.admit(an_admission())
+        await wait_until(lambda: len(workers.begun) == 3)
+        # One user has no more than a share, so that somebody else need not wait at all.
+        bob, cy = [(await dispatcher.admit(an_admission(owner=owner))).run for owner in ("bob", "cy")]
+        await wait_until(lambda: bob.id in workers.begun)
+        assert cy.id not in workers.begun
+        # Of what comes free, others have the next.
+        workers.signals[workers.begun[0]].cancelled.set()
+        await wait_until(lambda: len(workers.begun) == 5)
+        assert workers.begun[4] == cy.id
+        workers.go.set()
+        await wait_until(lambda: len(workers.begun) == 52 and dispatcher.active == 0)
+
+
+async def test_P6_an_admitted_run_is_begun_at_once_and_one_whose_thread_is_busy_after_it(
+    store: Store, workers: Workers
+):
     parsed = RunInput(thread="t", run="r")
-    async with a_store(tmp_path) as store:
-        workers = Workers(store)
+    async with dispatching(workers) as dispatcher:
+        first = (await dispatcher.admit(replace(an_admission(), parsed=parsed))).run
+        assert (first.status, first.fence, dispatcher.active) == ("running", 1, 1)
+        second = (await dispatcher.admit(replace(an_admission(thread=first.thread), parsed=parsed))).run
+        assert second.status == "queued"
         workers.go.set()
-        async with dispatching(workers) as dispatcher:
-            first = (await dispatcher.admit(replace(an_admission(), parsed=parsed))).run
-            # Its thread is busy, so it waits; until then nothing of it is kept here.
-            waiting = (await dispatcher.admit(replace(an_admission(thread=first.thread), parsed=parsed))).run
-            await until(lambda: workers.begun == [first.id, waiting.id])
-            assert workers.parsed == [parsed, None]
+        await wait_until(lambda: len(workers.begun) == 2 and dispatcher.active == 0)
+        assert await statuses(store, [first, second]) == ["done", "done"]
+        # Of the one that had to wait nothing was kept here.
+        assert workers.parsed == [parsed, None]
 
 
-async def test_without_a_wake_the_queue_is_looked_at_now_and_then(tmp_path: Path):
-    async with a_store(tmp_path) as store:
-        workers = Workers(store)
-        async with dispatching(workers, settings=DispatchSettings(look=0.01, grace=0.2)):
-            run = await admit(store)
-            await until(lambda: workers.begun == [run.id])
-            assert workers.fences == [1]
+async def test_P6_one_run_of_a_thread_is_worked_on_at_a_time_in_the_order_they_came(store: Store, workers: Workers):
+    first = await admit(store)
+    second, third = await admit(store, thread=first.thread), await admit(store, thread=first.thread)
+    other = await admit(store)
+    async with dispatching(workers) as dispatcher:
+        await wait_until(lambda: len(workers.begun) == 2)
+        assert workers.begun == [first.id, other.id]
+        workers.signals[first.id].cancelled.set()
+        await wait_until(lambda: second.id in workers.begun)
+        assert third.id not in workers.begun
+        workers.go.set()
+        await wait_until(lambda: dispatcher.active == 0 and len(workers.begun) == 4)
+        assert await statuses(store, [first, second, third]) == ["cancelled", "done", "done"]
 
 
-async def test_no_more_runs_are_begun_than_there_are_slots(tmp_path: Path):
-    async with a_store(tmp_path) as store:
-        workers = Workers(store)
-        runs = [await admit(store) for _ in range(5)]
-        async with dispatching(workers, settings=DispatchSettings(slots=2, look=60, grace=0.2)) as dispatcher:
-            await until(lambda: len(workers.begun) == 2)
-            runs.append((await dispatcher.admit(an_admission())).run)
-            assert runs[-1].status == "queued"
-            await store.probe()
-            await settle()
-            assert workers.begun == [run.id for run in runs[:2]]
-            # A slot that comes free is used without anything from outside.
-            workers.go.set()
-            await until(lambda: len(workers.begun) == 6 and dispatcher.active == 0)
-            assert await statuses(store, runs) == ["done"] * 6
+async def test_a_lost_lease_breaks_the_work_off(store: Store, workers: Workers):
+    run = await admit(store)
+    async with dispatching(workers, who=BRIEF) as dispatcher:
+        await wait_until(lambda: workers.begun == [run.id])
+        # Somebody else has it from now on.
+        await store.hand_back((Lease(run=run.id, thread=run.thread, fence=1),), now())
+        (taken,) = await store.claim(OTHER, now(), 1)
+        assert (taken.id, taken.fence) == (run.id, 2)
+        await wait_until(lambda: workers.broken_off == [run.id] and dispatcher.active == 0)
+        # Handing back what is not ours takes it from nobody.
+        assert await store.claim(OTHER, now(), 1) == ()
 
 
-async def test_a_run_of_one_user_does_not_wait_for_the_fifty_that_another_has_waiting(tmp_path: Path):
-    async with a_store(tmp_path) as store:
-        workers, who = Workers(store), replace(WHO, share=3)
-        async with dispatching(workers, who=who, settings=DispatchSettings(slots=4, look=60, grace=0.2)) as dispatcher:
-            for _ in range(50):
-                await dispatcher.admit(an_admission())
-            await until(lambda: len(workers.begun) == 3)
-            # One user has no more than a share, so that somebody else need not wait at all.
-            bob, cy = [(await dispatcher.admit(an_admission(owner=owner))).run for owner in ("bob", "cy")]
-            await until(lambda: bob.id in workers.begun)
-            assert cy.id not in workers.begun
-            # Of what comes free, others have the next.
-            workers.signals[workers.begun[0]].cancelled.set()
-            await until(lambda: len(workers.begun) == 5)
-            assert workers.begun[4] == cy.id
-            workers.go.set()
-            await until(lambda: len(workers.begun) == 52 and dispatcher.active == 0)
-
-
-async def test_P6_a_run_whose_thread_is_busy_waits_for_it_and_then_begins(tmp_path: Path):
-    async with a_store(tmp_path) as store:
-        workers = Workers(store)
-        async with dispatching(workers) as dispatcher:
-            first = (await dispatcher.admit(an_admission())).run
-            second = (await dispatcher.admit(an_admission(thread=first.thread))).run
-            assert (first.status, second.status) == ("running", "queued")
-            workers.go.set()
-            await until(lambda: len(workers.begun) == 2 and dispatcher.active == 0)
-            assert await statuses(store, [first, second]) == ["done", "done"]
-
-
-async def test_P6_one_run_of_a_thread_is_worked_on_at_a_time_in_the_order_they_came(tmp_path: Path):
-    async with a_store(tmp_path) as store:
-        workers = Workers(store)
-        first = await admit(store)
-        second, third = await admit(store, thread=first.thread), await admit(store, thread=first.thread)
-        other = await admit(store)
-        async with dispatching(workers) as dispatcher:
-            await until(lambda: len(workers.begun) == 2)
-            assert workers.begun == [first.id, other.id]
-            workers.signals[first.id].cancelled.set()
-            await until(lambda: second.id in workers.begun)
-            assert third.id not in workers.begun
-            workers.go.set()
-            await until(lambda: dispatcher.active == 0 and len(workers.begun) == 4)
-            assert await statuses(store, [first, second, third]) == ["cancelled", "done", "done"]
-
-
-async def test_a_lost_lease_breaks_the_work_off(tmp_path: Path):
-    async with a_store(tmp_path) as store:
-        workers = Workers(store)
-        run = await admit(store)
-        async with dispatching(workers, who=BRIEF) as dispatcher:
-            await until(lambda: workers.begun == [run.id])
-            # Somebody else has it from now on.
-            await store.hand_back((Lease(run=run.id, thread=run.thread, fence=1),), now())
-            (taken,) = await store.claim(OTHER, now(), 1)
-            assert (taken.id, taken.fence) == (run.id, 2)
-            await until(lambda: workers.broken_off == [run.id] and dispatcher.active == 0)
-            # Handing back what is not ours takes it from nobody.
-            assert await store.claim(OTHER, now(), 1) == ()
-
-
-async def test_a_lease_is_held_for_as_long_as_the_work_takes(tmp_path: Path):
-    async with a_store(tmp_path) as store:
-        workers, runs = Workers(store), Faulty(store)
-        await admit(store)
-        async with dispatching(workers, runs=runs, who=BRIEF) as dispatcher:
-            await until(lambda: dispatcher.active == 1)
-            # Each renewal comes a third of the lease after the one before.
-            await until(lambda: runs.renewals > 4)
-            assert await store.claim(OTHER, now(), 1) == ()
-            assert workers.fences == [1]
-
-
-async def test_a_run_whose_lease_ran_out_while_this_process_stood_still_goes_on_if_nobody_took_it(tmp_path: Path):
-    async with a_store(tmp_path) as store:
-        workers, slept, runs = Workers(store), timedelta(0), Faulty(store)
-        run = await admit(store)
-        often = DispatchSettings(look=0.01, grace=0.2)
-        async with dispatching(workers, runs=runs, clock=lambda: now() + slept, settings=often) as dispatcher:
-            await until(lambda: workers.fences == [1])
-            # The machine was asleep for an hour: the lease ran out while the work stood still.
-            slept, claims = timedelta(hours=1), runs.claims
-            await until(lambda: runs.claims > claims + 2)
-            assert await store.claim(OTHER, now() + slept, 1) == ()
-            assert (workers.fences, workers.broken_off, dispatcher.active) == ([1], [], 1)
-            workers.go.set()
-            await until(lambda: dispatcher.active == 0)
-            assert await statuses(store, [run]) == ["done"]
+async def test_a_run_whose_lease_ran_out_while_this_process_stood_still_goes_on_if_nobody_took_it(
+    store: Store, workers: Workers
+):
+    slept, runs = timedelta(0), Faulty(store)
+    run = await admit(store)
+    async with dispatching(workers, runs=runs, clock=lambda: now() + slept, settings=OFTEN) as dispatcher:
+        await wait_until(lambda: workers.fences == [1])
+        # The machine was asleep for an hour: the lease ran out while the work stood still.
+        slept, claims = timedelta(hours=1), runs.claims
+        await wait_until(lambda: runs.claims > claims + 2)
+        assert await store.claim(OTHER, now() + slept, 1) == ()
+        assert (workers.fences, workers.broken_off, dispatcher.active) == ([1], [], 1)
+        workers.go.set()
+        await wait_until(lambda: dispatcher.active == 0)
+        assert await statuses(store, [run]) == ["done"]
 
 
 # Cancelling
 
 
-async def test_P8_a_cancel_reaches_the_run_at_once(tmp_path: Path):
-    async with a_store(tmp_path) as store:
-        workers = Workers(store)
-        run = await admit(store)
-        async with dispatching(workers) as dispatcher:
-            await until(lambda: dispatcher.active == 1)
-            dispatcher.cancel("nobody")
-            dispatcher.cancel(run.id)
-            await until(lambda: dispatcher.active == 0)
-            assert await statuses(store, [run]) == ["cancelled"]
+async def test_P8_a_cancel_reaches_the_run_at_once(store: Store, workers: Workers):
+    run = await admit(store)
+    async with dispatching(workers) as dispatcher:
+        await wait_until(lambda: dispatcher.active == 1)
+        dispatcher.cancel("nobody")
+        dispatcher.cancel(run.id)
+        await wait_until(lambda: dispatcher.active == 0)
+        assert await statuses(store, [run]) == ["cancelled"]
 
 
-async def test_P8_a_cancel_that_is_only_in_the_row_reaches_the_run_too(tmp_path: Path):
-    async with a_store(tmp_path) as store:
-        workers = Workers(store)
-        run = await admit(store)
-        async with dispatching(workers, who=BRIEF) as dispatcher:
-            await until(lambda: dispatcher.active == 1)
-            await store.cancel(run, Cancel(reason="enough", now=now(), events=[]))
-            await until(lambda: dispatcher.active == 0)
-            assert await statuses(store, [run]) == ["cancelled"]
-
-
-async def test_P8_a_cancel_from_before_the_claim_is_known_when_the_work_begins(tmp_path: Path):
-    async with a_store(tmp_path) as store:
-        workers = Workers(store)
-        run = await admit(store)
-        (taken,) = await store.claim(OTHER, now(), 1)
+async def test_P8_a_cancel_that_is_only_in_the_row_reaches_the_run_too(store: Store, workers: Workers):
+    run = await admit(store)
+    async with dispatching(workers, who=BRIEF) as dispatcher:
+        await wait_until(lambda: dispatcher.active == 1)
         await store.cancel(run, Cancel(reason="enough", now=now(), events=[]))
-        await store.hand_back((Lease(run=run.id, thread=run.thread, fence=taken.fence),), now())
-        async with dispatching(workers) as dispatcher:
-            await until(lambda: workers.begun == [run.id] and dispatcher.active == 0)
-            assert await statuses(store, [run]) == ["cancelled"]
+        await wait_until(lambda: dispatcher.active == 0)
+        assert await statuses(store, [run]) == ["cancelled"]
+
+
+async def test_P8_a_cancel_from_before_the_claim_is_known_when_the_work_begins(store: Store, workers: Workers):
+    run = await admit(store)
+    (taken,) = await store.claim(OTHER, now(), 1)
+    await store.cancel(run, Cancel(reason="enough", now=now(), events=[]))
+    await store.hand_back((Lease(run=run.id, thread=run.thread, fence=taken.fence),), now())
+    async with dispatching(workers) as dispatcher:
+        await wait_until(lambda: workers.begun == [run.id] and dispatcher.active == 0)
+        assert await statuses(store, [run]) == ["cancelled"]
 
 
 # Stopping
 
 
-async def test_stopping_lets_a_step_finish_and_hands_the_run_back_for_anybody(tmp_path: Path):
-    async with a_store(tmp_path) as store:
-        workers = Workers(store)
-        run, waiting = await admit(store), await admit(store)
-        async with dispatching(workers, settings=DispatchSettings(slots=1, look=60, grace=10)) as dispatcher:
-            await until(lambda: workers.begun == [run.id])
-            await dispatcher.stop()
-            assert (workers.begun, workers.broken_off) == ([run.id], [])
-            assert dispatcher.problem == "the server is stopping"
-            claimed = await store.claim(OTHER, now(), 9)
-            assert [(one.id, one.fence) for one in claimed] == [(run.id, 2), (waiting.id, 1)]
+async def test_stopping_lets_a_step_finish_and_hands_the_run_back_for_anybody(store: Store, workers: Workers):
+    run, waiting = await admit(store), await admit(store)
+    async with dispatching(workers, settings=replace(ON_WAKE, slots=1, grace=10)) as dispatcher:
+        await wait_until(lambda: workers.begun == [run.id])
+        await dispatcher.stop()
+        assert (workers.begun, workers.broken_off) == ([run.id], [])
+        assert dispatcher.problem == "the server is stopping"
+        claimed = await store.claim(OTHER, now(), 9)
+        assert [(one.id, one.fence) for one in claimed] == [(run.id, 2), (waiting.id, 1)]
 
 
-async def test_stopping_breaks_off_what_takes_longer_than_its_grace_and_hands_it_back(tmp_path: Path):
-    async with a_store(tmp_path) as store:
-        workers = Deaf(store)
-        run = await admit(store)
-        async with dispatching(workers) as dispatcher:
-            await until(lambda: workers.begun == [run.id])
-            await dispatcher.stop()
-            assert workers.broken_off == [run.id]
-            (claimed,) = await store.claim(OTHER, now(), 9)
-            assert (claimed.id, claimed.fence) == (run.id, 2)
+async def test_stopping_breaks_off_what_takes_longer_than_its_grace_and_hands_it_back(store: Store):
+    workers = Deaf(store)
+    run = await admit(store)
+    async with dispatching(workers) as dispatcher:
+        await wait_until(lambda: workers.begun == [run.id])
+        await dispatcher.stop()
+        assert workers.broken_off == [run.id]
+        (claimed,) = await store.claim(OTHER, now(), 9)
+        assert (claimed.id, claimed.fence) == (run.id, 2)
 
 
-async def test_a_claim_under_way_when_the_server_stops_is_handed_back(tmp_path: Path):
-    async with a_store(tmp_path) as store:
-        workers, runs = Workers(store), Faulty(store)
-        run = await admit(store)
-        runs.gate.clear()
-        async with dispatching(workers, runs=runs) as dispatcher:
-            await until(lambda: runs.found == 1)
-            stopping = asyncio.create_task(dispatcher.stop())
-            await settle()
-            runs.gate.set()
-            await stopping
-            (claimed,) = await store.claim(OTHER, now(), 9)
-            assert (claimed.id, claimed.fence) == (run.id, 2)
+async def test_a_claim_under_way_when_the_server_stops_is_handed_back(store: Store, workers: Workers):
+    runs = Faulty(store)
+    run = await admit(store)
+    runs.gate.clear()
+    async with dispatching(workers, runs=runs) as dispatcher:
+        await wait_until(lambda: runs.found == 1)
+        stopping = asyncio.create_task(dispatcher.stop())
+        await settle()
+        runs.gate.set()
+        await stopping
+        (claimed,) = await store.claim(OTHER, now(), 9)
+        assert (claimed.id, claimed.fence) == (run.id, 2)
 
 
-async def test_what_an_earlier_start_of_this_node_left_behind_is_taken_up_at_once(tmp_path: Path):
-    async with a_store(tmp_path) as store:
-        workers = Workers(store)
-        run = await admit(store)
-        before = Claimant(node=WHO.node, boot="the one before", lease=timedelta(hours=1))
-        await store.claim(before, now(), 1)
-        async with dispatching(workers):
-            await until(lambda: workers.begun == [run.id])
-            assert workers.fences == [2]
+async def test_what_an_earlier_start_of_this_node_left_behind_is_taken_up_at_once(store: Store, workers: Workers):
+    run = await admit(store)
+    before = Claimant(node=WHO.node, boot="the one before", lease=timedelta(hours=1))
+    await store.claim(before, now(), 1)
+    async with dispatching(workers):
+        await wait_until(lambda: workers.begun == [run.id])
+        assert workers.fences == [2]
 
 
 # Trouble
 
 
-async def test_a_store_that_fails_for_a_while_ends_no_loop(tmp_path: Path):
-    async with a_store(tmp_path) as store:
-        workers, runs = Workers(store), Faulty(store)
-        held = await admit(store)
-        settings = DispatchSettings(look=0.01, grace=0.2)
-        async with dispatching(workers, runs=runs, who=BRIEF, settings=settings) as dispatcher:
-            await until(lambda: workers.begun == [held.id])
-            runs.broken = True
-            claims, renewals = runs.claims, runs.renewals
-            waiting = await admit(store)
-            await until(lambda: runs.claims > claims + 1 and runs.renewals > renewals)
-            assert dispatcher.problem is None
-            assert workers.begun == [held.id]
-            runs.broken = False
-            workers.go.set()
-            await until(lambda: waiting.id in workers.begun and dispatcher.active == 0)
-            assert await statuses(store, [held, waiting]) == ["done", "done"]
+async def test_a_store_that_fails_for_a_while_ends_no_loop(store: Store, workers: Workers):
+    runs = Faulty(store)
+    held = await admit(store)
+    async with dispatching(workers, runs=runs, who=BRIEF, settings=OFTEN) as dispatcher:
+        await wait_until(lambda: workers.begun == [held.id])
+        runs.broken = True
+        claims, renewals = runs.claims, runs.renewals
+        waiting = await admit(store)
+        await wait_until(lambda: runs.claims > claims + 1 and runs.renewals > renewals)
+        assert dispatcher.problem is None
+        assert workers.begun == [held.id]
+        runs.broken = False
+        workers.go.set()
+        await wait_until(lambda: waiting.id in workers.begun and dispatcher.active == 0)
+        assert await statuses(store, [held, waiting]) == ["done", "done"]
 
 
-async def test_work_that_the_store_fails_is_handed_back_and_tried_again(tmp_path: Path):
+async def test_work_that_the_store_fails_is_handed_back_and_tried_again(store: Store):
     class Unlucky(Workers):
         async def until_signalled(self, signal: Signal) -> None:
             if len(self.begun) < 3:
                 raise StoreDown(problem="the disk is full")
 
-    async with a_store(tmp_path) as store:
-        workers = Unlucky(store)
-        run = await admit(store)
-        async with dispatching(workers) as dispatcher:
-            await until(lambda: len(workers.begun) == 3 and dispatcher.active == 0)
-            assert workers.fences == [1, 2, 3]
-            assert await statuses(store, [run]) == ["done"]
+    workers = Unlucky(store)
+    run = await admit(store)
+    async with dispatching(workers) as dispatcher:
+        await wait_until(lambda: len(workers.begun) == 3 and dispatcher.active == 0)
+        assert workers.fences == [1, 2, 3]
+        assert await statuses(store, [run]) == ["done"]
 
 
-async def test_X4_what_cannot_be_handed_back_is_tried_again_long_before_its_lease_runs_out(tmp_path: Path):
+async def test_X4_what_cannot_be_handed_back_is_tried_again_long_before_its_lease_runs_out(store: Store):
     class Unlucky(Workers):
         async def until_signalled(self, signal: Signal) -> None:
             if len(self.begun) == 1:
@@ -419,75 +373,68 @@ async def test_X4_what_cannot_be_handed_back_is_tried_again_long_before_its_leas
                 runs.mends_after = 3
                 raise StoreDown(problem="the connection was lost")
 
-    async with a_store(tmp_path) as store:
-        workers, runs = Unlucky(store), Faulty(store)
-        workers.go.set()
-        settings = DispatchSettings(look=0.05, grace=0.2, pause=0.1)
-        async with dispatching(workers, runs=runs, settings=settings) as dispatcher:
-            run = (await dispatcher.admit(an_admission())).run
-            await until(lambda: len(workers.begun) == 2 and dispatcher.active == 0)
-            assert workers.fences == [1, 2]
-            assert await statuses(store, [run]) == ["done"]
-            # It was not lost: whoever hands back takes its name off.
-            assert (await store.find_run(OWNER, run.id)).losses == 0
+    workers, runs = Unlucky(store), Faulty(store)
+    workers.go.set()
+    settings = DispatchSettings(look=0.05, grace=0.2, pause=0.1)
+    async with dispatching(workers, runs=runs, settings=settings) as dispatcher:
+        run = (await dispatcher.admit(an_admission())).run
+        await wait_until(lambda: len(workers.begun) == 2 and dispatcher.active == 0)
+        assert workers.fences == [1, 2]
+        assert await statuses(store, [run]) == ["done"]
+        # It was not lost: whoever hands back takes its name off.
+        assert (await store.find_run(OWNER, run.id)).losses == 0
 
 
-async def test_X4_leases_that_cannot_be_renewed_are_tried_again_while_they_hold(tmp_path: Path):
-    async with a_store(tmp_path) as store:
-        workers, runs = Workers(store), Faulty(store)
-        await admit(store)
-        who = replace(WHO, lease=timedelta(seconds=1.2))
-        async with dispatching(workers, runs=runs, who=who, settings=DispatchSettings(look=60, grace=0.2, pause=0.05)):
-            await until(lambda: len(workers.begun) == 1)
-            for fault in ("broken", "silent"):
-                before = runs.renewals
-                setattr(runs, fault, True)
-                await until(lambda before=before: runs.renewals > before)
-                setattr(runs, fault, False)
-                await until(lambda before=before: runs.renewals > before + 1)
-            assert await store.claim(OTHER, now(), 1) == ()
-            assert workers.fences == [1]
+async def test_X4_leases_that_cannot_be_renewed_are_tried_again_while_they_hold(store: Store, workers: Workers):
+    runs = Faulty(store)
+    await admit(store)
+    who = replace(WHO, lease=timedelta(seconds=1.2))
+    async with dispatching(workers, runs=runs, who=who, settings=replace(ON_WAKE, pause=0.05)):
+        await wait_until(lambda: len(workers.begun) == 1)
+        for fault in ("broken", "silent"):
+            before = runs.renewals
+            setattr(runs, fault, True)
+            await wait_until(lambda before=before: runs.renewals > before)
+            setattr(runs, fault, False)
+            await wait_until(lambda before=before: runs.renewals > before + 1)
+        assert await store.claim(OTHER, now(), 1) == ()
+        assert workers.fences == [1]
 
 
-async def test_X4_work_that_fails_as_nobody_foresaw_waits_for_its_lease_and_counts_as_lost(tmp_path: Path):
+async def test_X4_work_that_fails_as_nobody_foresaw_waits_for_its_lease_and_counts_as_lost(store: Store):
     class Broken(Workers):
         async def until_signalled(self, signal: Signal) -> None:
             raise RuntimeError("nobody foresaw this")
 
-    async with a_store(tmp_path) as store:
-        workers = Broken(store)
-        async with dispatching(workers) as dispatcher:
-            run = (await dispatcher.admit(an_admission())).run
-            await until(lambda: bool(workers.begun) and dispatcher.active == 0)
-            await store.probe()
-            # Not handed back: that would have it tried again and again, at once.
-            assert (len(workers.begun), await statuses(store, [run])) == (1, ["running"])
-        (again,) = await store.claim(OTHER, now() + timedelta(minutes=1), 1)
-        assert (again.id, again.losses) == (run.id, 1)
+    workers = Broken(store)
+    async with dispatching(workers) as dispatcher:
+        run = (await dispatcher.admit(an_admission())).run
+        await wait_until(lambda: bool(workers.begun) and dispatcher.active == 0)
+        await store.probe()
+        # Not handed back: that would have it tried again and again, at once.
+        assert (len(workers.begun), await statuses(store, [run])) == (1, ["running"])
+    (again,) = await store.claim(OTHER, now() + timedelta(minutes=1), 1)
+    assert (again.id, again.losses) == (run.id, 1)
 
 
-async def test_the_problem_says_why_no_run_is_begun(tmp_path: Path):
-    async with a_store(tmp_path) as store:
-        workers = Workers(store)
-        dispatcher = Dispatcher(store, WHO, workers.work, clock=now, settings=ON_WAKE)
-        assert dispatcher.problem == "the engine has stopped"
-        await dispatcher.start()
-        assert dispatcher.problem is None
-        await dispatcher.stop()
-        assert dispatcher.problem == "the server is stopping"
-        await dispatcher.stop()
-        assert dispatcher.active == 0
+async def test_the_problem_says_why_no_run_is_begun(store: Store, workers: Workers):
+    dispatcher = Dispatcher(store, WHO, workers.work, clock=now, settings=ON_WAKE)
+    assert dispatcher.problem == "the engine has stopped"
+    await dispatcher.start()
+    assert dispatcher.problem is None
+    await dispatcher.stop()
+    assert dispatcher.problem == "the server is stopping"
+    await dispatcher.stop()
+    assert dispatcher.active == 0
 
 
-async def test_admissions_at_the_same_time_take_no_more_than_the_slots(tmp_path: Path):
-    async with a_store(tmp_path) as store:
-        workers = Workers(store)
-        async with dispatching(workers, settings=DispatchSettings(slots=2, look=60, grace=0.2)) as dispatcher:
-            admitted = await asyncio.gather(*[dispatcher.admit(an_admission()) for _ in range(20)])
-            await until(lambda: dispatcher.active == len(workers.begun) == 2)
-            await store.probe()
-            await settle()
-            assert (dispatcher.active, len(workers.begun)) == (2, 2)
-            workers.go.set()
-            await until(lambda: len(workers.begun) == 20 and dispatcher.active == 0)
-            assert await statuses(store, [one.run for one in admitted]) == ["done"] * 20
+async def test_admissions_at_the_same_time_take_no_more_than_the_slots(store: Store, workers: Workers):
+    async with dispatching(workers, settings=replace(ON_WAKE, slots=2)) as dispatcher:
+        admitted = await asyncio.gather(*[dispatcher.admit(an_admission()) for _ in range(20)])
+        await wait_until(lambda: dispatcher.active == len(workers.begun) == 2)
+        await store.probe()
+        await settle()
+        assert (dispatcher.active, len(workers.begun)) == (2, 2)
+        workers.go.set()
+        await wait_until(lambda: len(workers.begun) == 20 and dispatcher.active == 0)
+        assert await statuses(store, [one.run for one in admitted]) == ["done"] * 20
