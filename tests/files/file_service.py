@@ -24,9 +24,12 @@ class FileService:
         self.now = datetime.now(UTC)
         self.rows = rows or MemoryRows()
         self.storage = LocalStorage(folder)
-        self.files = Attachments(
-            self.storage, self.rows, settings or FileSettings(), clock=lambda: self.now, new_id=counted(1)
-        )
+        self.files = self.over(self.storage, settings, first=1)
+
+    def over(self, storage: LocalStorage, settings: FileSettings | None = None, first: int = 100) -> Attachments:
+        """Another server with the same rows and clock."""
+        chosen = settings or FileSettings()
+        return Attachments(storage, self.rows, chosen, clock=lambda: self.now, new_id=counted(first))
 
     async def receive(self, name: str, *pieces: bytes, owner: str = "ada", allowed: FileInput = ANY) -> Attachment:
         return await self.files.receive(Upload(owner=owner, name=name, allowed=allowed), given(*pieces))

@@ -14,7 +14,7 @@ import pytest
 from recto.config.file_settings import DocumentSettings
 from recto.conversation.document import Element
 from recto.errors import FileRefused, StorageDown
-from recto.files.documents.document_files import STAGED_SECONDS, AppendFile, DocumentFolder
+from recto.files.documents.document_files import STAGED_SECONDS, DocumentFolder
 from recto.files.parsing.ports import DocumentEnd, FoundElements, Opened
 from recto.ids import new_id
 from tests.files.scripted_cache import ONE, ended, page, pdf, pieces, reading, scripted_cache, settled, text_in
@@ -157,22 +157,6 @@ async def test_D3_what_asks_for_bytes_that_are_being_deleted_is_refused_and_leav
     assert place.names() == []
 
 
-@pytest.mark.parametrize("turns", [1, 2, 6])
-async def test_D3_deleting_twice_at_once_tells_who_waits_and_leaves_nothing(tmp_path: Path, turns: int):
-    place = scripted_cache(tmp_path, Opened(unit="page"), page(1, "a"), asyncio.Event())
-    documents = place.open()
-    document = await reading(documents)
-    await document.characters(0, 3)
-    first = asyncio.create_task(documents.forget([ONE.blob]))
-    await settle(turns)
-    await documents.forget([ONE.blob])
-    await first
-    with pytest.raises(FileRefused, match="it was deleted"):
-        await document.whole()
-    assert place.names() == []
-    await documents.close()
-
-
 @pytest.mark.parametrize("damage", ["cut", "letters", "index", "gone", "link", "linked text", "pipe"])
 async def test_D3_what_is_damaged_or_not_ours_is_not_there(tmp_path: Path, damage: str):
     place = scripted_cache(tmp_path / "documents", *pdf(2))
@@ -299,17 +283,6 @@ async def test_D3_half_a_character_is_no_reason_to_fail(tmp_path: Path):
     assert await text_in(documents) == "a?b"
     assert (await (await reading(documents)).elements(0, 1))[0].rows == (("?",),)
     await ended(documents)
-
-
-def test_D3_bytes_are_read_in_a_thread_unless_they_are_at_hand(tmp_path: Path):
-    file = AppendFile(tmp_path / "text", os.O_RDWR | os.O_CREAT)
-    file.add(b"some words" * 100_000)
-    assert file.read(5, 10) == b"words"
-    assert file.read_now(5, 10) in (b"words", None)
-    assert file.read_now(0, 1_000_000) is None
-    assert file.read_now(999_995, 1_000_005) is None
-    with pytest.raises(ValueError, match="shorter"):
-        file.read(999_995, 1_000_005)
 
 
 async def test_D3_what_another_server_deleted_goes_with_the_next_cleaning(tmp_path: Path):

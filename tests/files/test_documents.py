@@ -10,10 +10,10 @@ import pytest
 
 from recto.config.file_settings import DocumentSettings
 from recto.conversation.attachment import Attachment
-from recto.conversation.document import Excerpt, Extent, text_of
+from recto.conversation.document import Excerpt, Extent
 from recto.errors import FileRefused, StorageDown
-from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Opened
-from tests.files.scripted_cache import ONE, ended, page, pdf, pieces, reading, scripted_cache, settled, text_in
+from recto.files.parsing.ports import DocumentEnd, Failed, Opened
+from tests.files.scripted_cache import ONE, ended, page, pdf, reading, scripted_cache, settled, text_in
 from tests.waiting import settle
 
 
@@ -42,19 +42,6 @@ async def test_F5_the_first_page_is_there_before_the_last(tmp_path: Path):
     assert (await waiting).text == "\n\n[page 2]\n\nlast"
     assert (await document.whole()).is_whole
     await ended(documents)
-
-
-async def test_F5_a_page_is_done_when_the_next_begins(tmp_path: Path):
-    gate = asyncio.Event()
-    both = FoundElements(elements=(*page(1, "a").elements, *page(2, "b").elements))
-    documents = scripted_cache(tmp_path, Opened(unit="page"), both, gate).open()
-    document = await reading(documents)
-    assert (await document.pages(1, 1)).text == "[page 1]\n\na"
-    waiting = asyncio.create_task(document.pages(1, 2))
-    await settle()
-    assert not waiting.done()
-    await documents.close()
-    assert "stopping" in (await waiting).text
 
 
 async def test_D3_all_who_ask_share_one_reading_which_goes_on_when_they_are_gone(tmp_path: Path):
@@ -213,35 +200,4 @@ async def test_D3_only_so_many_indexes_are_in_memory_and_readers_of_others_go_on
     assert await reading(documents) is not first
     assert (await first.characters(0, 3)).text == "[pa"
     assert len(place.script.asked) == 2
-    await ended(documents)
-
-
-@pytest.mark.parametrize("count", [0, 1, 2, 7, 12])
-async def test_D3_however_far_it_is_closing_leaves_nothing_half_written(tmp_path: Path, count: int):
-    place = scripted_cache(
-        tmp_path, Opened(unit="page"), *[page(n, "中文" * 9_000) for n in range(1, 9)], asyncio.Event()
-    )
-    documents = place.open()
-    document = await documents.open(ONE, pieces)
-    await document.elements(0, count)
-    await documents.close()
-    assert place.names() == []
-    if document.found_any:
-        whole = (await document.characters(0, 10**9)).text
-        assert whole == text_of(await document.elements(0, 100))
-        assert whole.endswith("stopping; ask again in a moment]")
-
-
-async def test_F5_what_a_document_does_not_have_is_empty(tmp_path: Path):
-    documents = scripted_cache(tmp_path, *pdf(2)).open()
-    document = await reading(documents)
-    assert (await document.pages(3, 9)).text == ""
-    assert (await document.pages(2, 1)).text == ""
-    assert (await document.pages(-3, 0)).text == ""
-    assert (await document.characters(10**9, 5)) == Excerpt(
-        text="", start=document.extent.characters, extent=document.extent
-    )
-    assert (await document.characters(-5, 3)).text == "[pa"
-    assert (await document.characters(0, -1)).text == ""
-    assert await document.elements(99, 5) == ()
     await ended(documents)

@@ -87,11 +87,8 @@ def test_P10_a_page_has_the_same_url_for_a_day_and_it_is_valid_for_one_or_two():
     assert SIGNER.read_url(url, midnight + timedelta(hours=47, minutes=59, seconds=59)) == ID
     assert SIGNER.read_url(url, midnight + timedelta(hours=48)) is None
     assert SIGNER.page_url(ID, "a.pdf", midnight + timedelta(days=1)) != url
-
-
-def test_P10_the_day_of_a_page_is_the_utc_day_whatever_zone_the_time_is_told_in():
-    zone = datetime.fromisoformat("2026-05-15T01:00:00+08:00")
-    assert SIGNER.page_url(ID, "a.pdf", zone) == SIGNER.page_url(ID, "a.pdf", NOW)
+    # The day is that of UTC.
+    assert SIGNER.page_url(ID, "a.pdf", datetime.fromisoformat("2026-05-15T01:00:00+08:00")) == url
 
 
 @given(st.text(max_size=300))
@@ -101,19 +98,10 @@ def test_P9_F3_any_name_makes_a_short_url_of_plain_characters_that_reads_the_sam
     assert escape(url) == url
     assert len(urlsplit(url).path.rpartition("/")[2]) <= 100 * 12
     assert SIGNER.read_url(url, NOW) == ID
-
-
-def test_P9_the_name_in_a_url_is_cut_but_keeps_its_ending():
-    name = urlsplit(SIGNER.url(ID, "x" * 300 + ".docx", LATER)).path.rpartition("/")[2]
-    assert len(name) == 100
-    assert name.endswith("x.docx")
+    # A name that is cut keeps its ending.
+    assert urlsplit(SIGNER.url(ID, f"{name}{'x' * 200}.docx", LATER)).path.endswith("x.docx")
 
 
 def test_a_key_does_not_show_its_secret():
     assert "secret" not in repr(KEY)
     assert "k1" in repr(KEY)
-
-
-def test_nothing_is_signed_without_a_key():
-    with pytest.raises(ValueError, match="without a key"):
-        Signer([], lambda: BASE)

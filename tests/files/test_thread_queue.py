@@ -78,22 +78,6 @@ async def test_P9_who_leaves_waits_for_nothing_and_nothing_more_is_begun(gate: t
     await wait_until(lambda: done == ["first"])
 
 
-async def test_P9_what_fails_after_its_bringer_left_is_no_noise(caplog: pytest.LogCaptureFixture):
-    failed = threading.Event()
-
-    def fail() -> None:
-        failed.set()
-        raise StorageDown(problem="no room")
-
-    with pytest.raises(RuntimeError, match="the sender left"), ThreadQueue() as queue:
-        await queue.put(fail)
-        await wait_until(failed.is_set)
-        await settle()
-        raise RuntimeError("the sender left")
-    del queue
-    assert caplog.records == []
-
-
 async def test_P9_who_has_nothing_to_do_holds_no_thread():
     before = threading.active_count()
     with ExitStack() as open_still:

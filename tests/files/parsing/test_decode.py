@@ -48,20 +48,14 @@ EUROPE = (
         *((encoding, (CHINESE, JAPANESE, FRENCH, "")) for encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-32")),
         # Without a mark.
         *((way, (CHINESE, KOREAN, FRENCH, RUSSIAN, TABLE, "hello", *DENSE)) for way in ("utf-16-le", "utf-16-be")),
-        ("utf-16-le", (ARABIC,)),
-        ("gb18030", (CHINESE, TABLE, "你好，世界。", TRADITIONAL)),
-        ("gb2312", (CHINESE,)),
-        ("gbk", (CHINESE * 400, "销售报表")),
-        ("big5", (TRADITIONAL, "你好，世界。")),
+        *(("utf-16-le", (ARABIC,)), ("gb18030", (CHINESE, TABLE, "你好，世界。", TRADITIONAL)), ("gb2312", (CHINESE,))),
+        *(("gbk", (CHINESE * 400, "销售报表")), ("big5", (TRADITIONAL, "你好，世界。"))),
         *((encoding, (JAPANESE,)) for encoding in ("shift_jis", "euc_jp", "iso2022_jp")),
         *((encoding, (KOREAN,)) for encoding in ("euc_kr", "iso2022_kr")),
         *((encoding, (RUSSIAN,)) for encoding in ("cp1251", "koi8_r", "cp866", "iso8859_5")),
         ("cp1251", ("Привет, мир", (RUSSIAN * 3).upper(), "Україна, єдність і воля")),
-        ("koi8_r", ("Привет, мир",)),
-        ("cp1256", (ARABIC,)),
-        ("cp1255", ("שלום עולם זה מבחן",)),
-        ("cp1253", ("Καλημέρα κόσμε, αυτό είναι ένα τεστ",)),
-        ("cp874", ("สวัสดีชาวโลก นี่คือการทดสอบ",)),
+        *(("koi8_r", ("Привет, мир",)), ("cp1256", (ARABIC,)), ("cp1255", ("שלום עולם זה מבחן",))),
+        *(("cp1253", ("Καλημέρα κόσμε, αυτό είναι ένα τεστ",)), ("cp874", ("สวัสดีชาวโลก นี่คือการทดสอบ",))),
         ("cp1250", ("Prosím o zaplacení faktury, děkuji za chuť a čas",)),
         ("cp1252", EUROPE),
     ],
@@ -101,13 +95,8 @@ def test_D6_letters_far_down_in_a_file_are_looked_at():
 @pytest.mark.parametrize(
     ("text", "encoding"),
     [
-        (CHINESE, "utf-8"),
-        (CHINESE, "gbk"),
-        (TABLE, "gbk"),
-        (TRADITIONAL, "big5"),
-        (JAPANESE, "cp932"),
-        (JAPANESE, "euc_jp"),
-        (KOREAN, "euc_kr"),
+        *((CHINESE, "utf-8"), (CHINESE, "gbk"), (TABLE, "gbk"), (TRADITIONAL, "big5"), (JAPANESE, "cp932")),
+        *((JAPANESE, "euc_jp"), (KOREAN, "euc_kr")),
     ],
 )
 def test_D6_a_bad_byte_and_a_torn_end_cost_no_more_than_their_place(text: str, encoding: str):
@@ -153,12 +142,8 @@ def test_D6_a_short_beginning_in_gbk_is_not_cyrillic(length: int):
         b"%PDF-1.7\n1 0 obj\n<< /Type /Catalog >>\nendobj\n",
         b"PK\x03\x04\x14\0\0\0\x08\0" + zlib.compress(CHINESE.encode() * 9),
         *(bz2.compress(CHINESE.encode() * 9), lzma.compress(CHINESE.encode() * 9)),
-        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 512,
-        b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01",
-        b"\x7fELF\x02\x01\x01" + b"\0" * 60,
-        b"\0" * 100,
-        bytes(range(256)),
-        zlib.compress(CHINESE.encode() * 100),
+        *(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 512, b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01"),
+        *(b"\x7fELF\x02\x01\x01" + b"\0" * 60, b"\0" * 100, bytes(range(256)), zlib.compress(CHINESE.encode() * 100)),
     ],
 )
 def test_D6_bytes_of_other_formats_are_no_text(data: bytes):
@@ -170,11 +155,8 @@ def test_D6_bytes_of_other_formats_are_no_text(data: bytes):
     [
         ('<meta charset="gb2312">', "gb18030"),
         ("<META http-equiv='Content-Type' content='text/html; charset=Big5'>", "big5"),
-        ('<?xml version="1.0" encoding="Shift_JIS"?>', "cp932"),
-        ("<meta charset=windows-1251>", "cp1251"),
-        ("<meta charset=utf-16>", ""),
-        ("<meta charset=klingon>", ""),
-        ("charset=gb2312", ""),
+        *(('<?xml version="1.0" encoding="Shift_JIS"?>', "cp932"), ("<meta charset=windows-1251>", "cp1251")),
+        *(("<meta charset=utf-16>", ""), ("<meta charset=klingon>", ""), ("charset=gb2312", "")),
     ],
 )
 def test_D6_an_encoding_is_taken_from_where_a_page_declares_it(head: str, encoding: str):
@@ -240,11 +222,8 @@ def test_D6_a_long_text_in_utf_8_is_decoded_a_part_at_a_time_and_the_same(text: 
 @pytest.mark.parametrize(
     "data",
     [
-        b"short",
-        "好的 ".encode("gb18030") * (LONG_BYTES // 5 + 1),
-        b"words " * (LONG_BYTES // 6 + 1) + b"\xff",
-        b"words\0" * (LONG_BYTES // 6 + 1),
-        b"\x01\x02\x03 " * (LONG_BYTES // 4 + 1),
+        *(b"short", "好的 ".encode("gb18030") * (LONG_BYTES // 5 + 1), b"words " * (LONG_BYTES // 6 + 1) + b"\xff"),
+        *(b"words\0" * (LONG_BYTES // 6 + 1), b"\x01\x02\x03 " * (LONG_BYTES // 4 + 1)),
         b"%PDF-" * (LONG_BYTES // 5 + 1),
     ],
 )

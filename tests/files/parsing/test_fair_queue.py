@@ -93,17 +93,6 @@ async def test_D7_a_flood_of_one_owner_is_refused_to_that_owner_and_to_nobody_el
     await row.end("a7")
 
 
-async def test_D7_one_that_is_about_to_leave_is_not_counted():
-    row = Row(places=1, of_owner=1, waiting=2)
-    await row.come("a1", "a2", "a3")
-    coming = asyncio.create_task(row.come("b1"))
-    await settle(1)
-    row.tasks["a3"].cancel()
-    await coming
-    await row.end("a1", "b1", "a2")
-    assert row.begun == ["a1", "b1", "a2"]
-
-
 async def test_D7_who_leaves_the_row_holds_up_nobody():
     row = Row(places=1, of_owner=1)
     await row.come("a1", "b1", "c1")

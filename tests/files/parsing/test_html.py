@@ -34,11 +34,6 @@ def test_D6_elements_that_nobody_ended_are_not_taken_for_deep(tag: str):
     assert re.findall(r"word\d+", read(page.encode(), "html").text) == [f"word{number}" for number in range(2_000)]
 
 
-def test_D9_rows_that_nobody_ended_are_rows():
-    page = "<table>" + "".join(f"<tr><td>a{number}<td>b" for number in range(500)) + "</table>"
-    assert read(page.encode(), "html").cells() == [(f"a{number}", "b") for number in range(500)]
-
-
 def test_D6_a_page_that_shows_nothing_before_its_scripts_run_is_read_without_structure():
     page = "<body style='display:none'><script>let a = 1</script><p>First &amp; foremost</p><p>Second</p></body>"
     assert read(page.encode(), "html").texts("paragraph") == ["First & foremost", "Second"]

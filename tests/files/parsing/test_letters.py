@@ -1,7 +1,4 @@
-"""D6, D9: elements of text documents, of Markdown, and of very long sheets."""
-
-import zipfile
-from io import BytesIO
+"""D6, D9: elements of text documents and of Markdown."""
 
 import pytest
 from hypothesis import given
@@ -9,85 +6,22 @@ from hypothesis import strategies as st
 
 from recto.conversation.document import Element
 from recto.files.parsing.formats.letters import separated
-from recto.files.parsing.formats.tables import PIECE_ROWS, table_elements, trimmed
+from recto.files.parsing.formats.tables import table_elements, trimmed
 from recto.files.parsing.formats.text.markdown import blocks
 from recto.files.parsing.formats.unpaged import FRAME_ELEMENTS
 from recto.files.parsing.formats.xberg_nodes import link
-from recto.files.parsing.ports import FoundElements, Opened
+from recto.files.parsing.ports import FoundElements
+from tests.files.parsing.hostile import package
 from tests.files.parsing.reading import read
 
-MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 EPUB_PAGE = """<html xmlns="http://www.w3.org/1999/xhtml"><head><title>t</title></head><body><h1>第一章</h1>
 <p>Words with <a href="https://example.com/x">a link</a>.</p>
 <ul><li>one<ul><li>inner</li></ul></li><li>two</li></ul>
 <table><tr><th>甲</th><th>乙</th></tr><tr><td>1</td><td>2</td></tr></table></body></html>"""
 
 
-def packed(members: dict[str, str]) -> bytes:
-    out = BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in members.items():
-            archive.writestr(name, text)
-    return out.getvalue()
-
-
-def workbook(*sheets: str) -> bytes:
-    listed = "".join(f'<sheet name="S{n}" sheetId="{n}" r:id="r{n}"/>' for n in range(1, len(sheets) + 1))
-    leads = "".join(
-        f'<Relationship Id="r{n}" Type="{OFFICE}/worksheet" Target="worksheets/s{n}.xml"/>'
-        for n in range(1, len(sheets) + 1)
-    )
-    start = f'<Relationship Id="r1" Type="{OFFICE}/officeDocument" Target="xl/workbook.xml"/>'
-    return packed(
-        {
-            "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types"/>',
-            "_rels/.rels": f'<Relationships xmlns="{PACKAGE}/relationships">{start}</Relationships>',
-            "xl/workbook.xml": f'<workbook xmlns="{MAIN}" xmlns:r="{OFFICE}"><sheets>{listed}</sheets></workbook>',
-            "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{PACKAGE}/relationships">{leads}</Relationships>',
-            **{
-                f"xl/worksheets/s{n}.xml": f'<worksheet xmlns="{MAIN}"><sheetData>{rows}</sheetData></worksheet>'
-                for n, rows in enumerate(sheets, 1)
-            },
-        }
-    )
-
-
-def row(number: int, *cells: str) -> str:
-    inner = "".join(
-        f'<c r="{chr(65 + place)}{number}"><v>{cell}</v></c>'
-        if cell.replace(".", "").isdecimal()
-        else f'<c r="{chr(65 + place)}{number}" t="inlineStr"><is><t>{cell}</t></is></c>'
-        for place, cell in enumerate(cells)
-    )
-    return f'<row r="{number}">{inner}</row>'
-
-
-def test_D6_an_empty_sheet_is_named_and_counted():
-    reading = read(workbook(row(1, "甲", "12"), "", row(1, "乙")), "xlsx")
-    assert reading.opened == Opened(unit="sheet", page_count=3)
-    assert reading.texts("page") == ["[sheet 1: S1]", "[sheet 2: S2]", "[sheet 3: S3]"]
-    assert [(one.page, one.rows) for one in reading.elements if one.rows] == [(1, (("甲", "12"),)), (3, (("乙",),))]
-
-
-def test_D6_what_is_empty_around_a_sheet_is_left_out():
-    sheet = row(1, "a", "b", "", "") + row(2, "1", "", "", "") + row(3, "", "", "", "") + row(9, "")
-    assert read(workbook(sheet), "xlsx").cells() == [("a", "b"), ("1", "")]
-
-
-@pytest.mark.full
-def test_D6_a_sheet_of_a_hundred_thousand_rows_is_read_in_pieces():
-    lines = (row(number, f"行{number}", "words", "甲", str(number)) for number in range(1, 100_001))
-    reading = read(workbook("".join(lines)), "xlsx")
-    cells = reading.cells()
-    assert len(cells) == 100_000
-    assert cells[-1] == ("行100000", "words", "甲", "100000")
-    assert max(len(one.rows) for one in reading.elements) == PIECE_ROWS
-
-
 def test_D6_a_book_for_reading_has_its_structure():
-    package = (
+    contents = (
         '<package xmlns="http://www.idpf.org/2007/opf" version="3.0"><metadata/><manifest><item id="c" href="c.xhtml"'
         ' media-type="application/xhtml+xml"/></manifest><spine><itemref idref="c"/></spine></package>'
     )
@@ -95,8 +29,8 @@ def test_D6_a_book_for_reading_has_its_structure():
         '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container" version="1.0"><rootfiles><rootfile'
         ' full-path="b.opf" media-type="application/oebps-package+xml"/></rootfiles></container>'
     )
-    members = {"mimetype": "application/epub+zip", "META-INF/container.xml": container, "b.opf": package}
-    reading = read(packed({**members, "c.xhtml": EPUB_PAGE}), "epub")
+    members = {"mimetype": "application/epub+zip", "META-INF/container.xml": container, "b.opf": contents}
+    reading = read(package({**members, "c.xhtml": EPUB_PAGE}), "epub")
     assert [(one.kind, one.text) for one in reading.elements] == [
         ("heading", "# 第一章"),
         ("paragraph", "Words with [a link](https://example.com/x)."),
@@ -118,11 +52,9 @@ def test_D6_cells_of_a_doc_are_told_by_how_many_a_row_has(
 ):
     table, *rest = separated(Element(kind="item", text=text))
     assert (table.rows, [one.text for one in rest]) == (rows, after)
-
-
-def test_D6_cells_of_a_doc_in_rows_of_all_lengths_are_lines():
-    (found,) = separated(Element(kind="paragraph", text="a\tb\t\tc\t\td"))
-    assert found.text == "a | b\nc\nd"
+    # Rows of all lengths are lines.
+    (lines,) = separated(Element(kind="paragraph", text="a\tb\t\tc\t\td"))
+    assert lines.text == "a | b\nc\nd"
 
 
 def test_D6_a_long_letter_comes_in_several_frames():

@@ -99,11 +99,12 @@ def test_D6_words_of_a_message_are_read_whatever_it_says_of_them(head: str, char
     [
         (b"=?utf-8?b?5Li76aKY?= and more", "主题 and more"),
         (b"=?gb2312?B?1vfM4g==?=\n =?gb2312?B?1vfM4g==?=", "主题主题"),
-        ("主题没有编码".encode("gb18030"), "主题没有编码"),
-        ("主题没有编码".encode(), "主题没有编码"),
-        (b"=?nonsense?q?words?=", "words"),
-        (b"=?utf-8?b?5Li76aK?=", "主\ufffd"),
-        (b"=?utf-8?b?5Li76?=", "=?utf-8?b?5Li76?="),
+        *(
+            ("主题没有编码".encode("gb18030"), "主题没有编码"),
+            ("主题没有编码".encode(), "主题没有编码"),
+            (b"=?nonsense?q?words?=", "words"),
+        ),
+        *((b"=?utf-8?b?5Li76aK?=", "主\ufffd"), (b"=?utf-8?b?5Li76?=", "=?utf-8?b?5Li76?=")),
         (b"folded\n  over lines", "folded over lines"),
     ],
 )

@@ -5,8 +5,8 @@ import pytest
 from recto.files.parsing.formats import rtf
 from recto.files.parsing.formats.opendocument import odt
 from tests.documents import content
-from tests.files.parsing.hostile import OFFICE, PACKAGE, docx
-from tests.files.parsing.office import open_document, table_row
+from tests.files.parsing.hostile import OFFICE, docx
+from tests.files.parsing.office import open_document, relations, table_row
 from tests.files.parsing.reading import read
 
 BOX = "<draw:frame><draw:text-box><text:p>one</text:p><text:p>two</text:p></draw:text-box></draw:frame>"
@@ -29,10 +29,8 @@ def test_D6_a_link_of_a_docx_leads_where_it_says():
     clicked = f'<w:hyperlink xmlns:r="{OFFICE}" r:id="h"><w:r><w:t>{{}}</w:t></w:r></w:hyperlink>'
     body = f"<w:p>{clicked.format('shop')}<w:r><w:t> R&amp;amp;D</w:t></w:r></w:p>"
     body += f"<w:tbl><w:tr><w:tc><w:p>{clicked.format('cell')}</w:p></w:tc></w:tr></w:tbl>"
-    address = "https://x.y/?a=1&amp;copy=2&amp;q=&quot;b&quot;"
-    listed = f'<Relationship Id="h" Type="{OFFICE}/hyperlink" Target="{address}" TargetMode="External"/>'
-    related = f'<Relationships xmlns="{PACKAGE}/relationships">{listed}</Relationships>'
-    reading = read(docx(body, parts={"word/_rels/document.xml.rels": related.encode()}), "docx")
+    related = relations(h="https://x.y/?a=1&amp;copy=2&amp;q=&quot;b&quot;").replace('/x"', '/hyperlink"')
+    reading = read(docx(body, parts={"word/_rels/document.xml.rels": related}), "docx")
     assert reading.texts("paragraph") == ['[shop](https://x.y/?a=1&copy=2&q="b") R&amp;D']
     assert reading.cells() == [('[cell](https://x.y/?a=1&copy=2&q="b")',)]
 

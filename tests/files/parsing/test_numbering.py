@@ -132,14 +132,9 @@ def test_D6_where_a_format_does_not_tell_the_number_none_is_told(between: str):
 @pytest.mark.parametrize(
     ("number", "way", "seen"),
     [
-        (4, "lowerRoman", "iv"),
-        (1994, "upperRoman", "MCMXCIV"),
-        (28, "lowerLetter", "bb"),
-        (10, "chineseCounting", "十"),
-        (21, "chineseCounting", "二十一"),
-        (7, "decimalZero", "07"),
-        (3, "decimalEnclosedCircle", "③"),
-        (0, "decimal", "0"),
+        *((4, "lowerRoman", "iv"), (1994, "upperRoman", "MCMXCIV"), (28, "lowerLetter", "bb")),
+        *((10, "chineseCounting", "十"), (21, "chineseCounting", "二十一"), (7, "decimalZero", "07")),
+        *((3, "decimalEnclosedCircle", "③"), (0, "decimal", "0")),
     ],
 )
 def test_D6_a_number_is_written_in_its_way(number: int, way: str, seen: str):

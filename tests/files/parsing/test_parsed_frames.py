@@ -75,11 +75,7 @@ def test_D7_what_cannot_be_read_is_refused_in_the_childs_words():
 @pytest.mark.parametrize(
     "frames",
     [
-        (on_page(1),),
-        (DocumentEnd(),),
-        (Ready(),),
-        (Opened(), Opened()),
-        (Opened(), Ready()),
+        *((on_page(1),), (DocumentEnd(),), (Ready(),), (Opened(), Opened()), (Opened(), Ready())),
         (Opened(), on_page(2), on_page(1)),
     ],
 )

@@ -23,7 +23,6 @@ EMPTY = (
     b"%PDF-1.4\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n2 0 obj\n<</Type/Pages/Kids[3 0 R]/Count 1>>\nendobj\n"
     b"3 0 obj\n<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>\nendobj\ntrailer\n<</Root 1 0 R>>\n"
 )
-LANGUAGES = "chi_sim+eng"
 
 
 def sight(text: str) -> PageSight:
@@ -104,6 +103,24 @@ def test_D7_that_scans_are_read_is_told_once_before_the_first_of_them():
 
 
 @pytest.mark.usefixtures("tesseract")
+def test_D7_only_so_many_scans_are_read():
+    reading = read(joined(SCAN, SCAN), "pdf", ocr="eng", limits=ParseLimits(ocr_pages=1))
+    assert reading.texts("paragraph")[-2:] == [
+        "words of a scan",
+        "[page 2 has no text: it is a scan, and only 1 scans of a document are read]",
+    ]
+
+
+@pytest.mark.full
+def test_D6_a_scan_is_read_where_tesseract_is_installed():
+    if reader := reader_for("chi_sim+eng"):
+        # Chinese is read where its language is there too.
+        lines = content.SCAN if len(reader.languages) > 1 else content.SCAN[1:2]
+        text = squeezed(read_document("scan.pdf", ocr="chi_sim+eng").text)
+        assert all(squeezed(line) in text for line in lines)
+
+
+@pytest.mark.usefixtures("tesseract")
 @pytest.mark.parametrize(
     ("ocr", "problem"),
     [("", ["[page 1 has little text: it is a scan]"]), ("eng", [BY_OCR, "words of a scan"])],
@@ -121,36 +138,13 @@ def test_D6_a_page_with_a_small_picture_or_with_text_is_no_scan(words: str, shar
     assert "scan" not in read(with_picture(words, share), "pdf").text
 
 
-@pytest.mark.full
-def test_D6_a_scan_is_read_where_tesseract_is_installed():
-    reading = read_document("scan.pdf", ocr=LANGUAGES)
-    if reader_for(LANGUAGES) is None:
-        assert "OCR is not installed here, or not in these languages" in reading.elements[0].text
-        assert reading.elements[-1].text == "[page 1 has no text: it is a scan]"
-        return
-    assert [one.text for one in reading.elements[:2]] == ["[page 1]", BY_OCR]
-    text = squeezed(reading.text)
-    # Chinese is read where its language is there too.
-    known = content.SCAN if reader_for("chi_sim") else content.SCAN[1:2]
-    assert all(squeezed(line) in text for line in known)
-
-
-@pytest.mark.full
-def test_D6_only_so_many_scans_are_read():
-    limits = ParseLimits(ocr_pages=1)
-    reading = read(joined(SCAN, SCAN), "pdf", ocr=LANGUAGES, limits=limits)
-    last = reading.elements[-1].text
-    if reader_for(LANGUAGES) is None:
-        assert last == "[page 2 has no text: it is a scan]"
-    else:
-        assert last == "[page 2 has no text: it is a scan, and only 1 scans of a document are read]"
-
-
-def test_D6_languages_that_tesseract_lacks_are_left_out():
+@pytest.mark.usefixtures("tesseract")
+def test_D6_languages_that_tesseract_lacks_are_left_out_and_a_scan_says_so_where_none_is_left():
     assert reader_for("") is None
-    assert reader_for("no_such_language+neither_this") is None
-    reader = reader_for("no_such_language+eng")
-    assert reader is None or reader.languages == ("eng",)
+    assert (reader := reader_for("no_such_language+eng")) and reader.languages == ("eng",)
+    reading = read_document("scan.pdf", ocr="no_such_language+neither_this")
+    assert "OCR is not installed here, or not in these languages" in reading.elements[0].text
+    assert reading.elements[-1].text == "[page 1 has no text: it is a scan]"
 
 
 @pytest.mark.parametrize(
@@ -163,6 +157,8 @@ def test_D6_languages_that_tesseract_lacks_are_left_out():
         (None, "few", True),
         ("天 地\n行 势\n健 坤", "天行健\n地势坤", True),
         ("天 地 行", "天 地 行", False),
+        ("left one left two right one right two", "left one right one\nleft two right two", False),
+        (None, " ", False),
     ],
 )
 def test_D6_where_much_was_missed_the_bare_text_of_a_page_stands(found: str | None, seen: str, is_bare: bool):
@@ -193,15 +189,6 @@ def test_D6_lines_that_were_missed_stand_where_pdfium_sees_them():
         table,
         Element(kind="paragraph", text="图一", page=7),
     ]
-
-
-def test_D6_lines_in_another_order_are_not_missed():
-    columns = [Element(kind="paragraph", text="left one left two right one right two", page=7)]
-    assert fuller(columns, sight("left one right one\nleft two right two"), 7) == columns
-
-
-def test_D6_a_page_without_words_has_no_element():
-    assert fuller([], sight(" \n"), 7) == []
 
 
 @pytest.mark.parametrize("box", [b"0 0 9 9", b"0 0 14400 14400", b"0 0 14400 3"])

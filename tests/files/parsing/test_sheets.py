@@ -1,30 +1,20 @@
 """D6, D9: what the cells of a workbook show, however far apart they are."""
 
-import zipfile
-from io import BytesIO
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
 from recto.files.parsing.formats.sheets.number_formats import shape_of, shown
 from recto.files.parsing.formats.sheets.spreadsheet import NOT_READ, sheet_elements
-from tests.files.parsing.hostile import DOCUMENTS, with_member
+from recto.files.parsing.formats.tables import PIECE_ROWS
+from tests.files.parsing.hostile import OFFICE, package
+from tests.files.parsing.office import open_document, relations, table_row
 from tests.files.parsing.reading import Reading, read
 
 MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
-OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 FORMATS = {164: 'yyyy"年"m"月"d"日"', 165: "000000", 166: "[h]:mm:ss", 167: '"$"#,##0.00;[Red]-0'}
 STYLES = (0, 22, 20, 10, 164, 165, 166, 167)
 DATE_TIME, TIME, PERCENT, CHINESE_DATE, ZEROS, SPAN, MONEY = range(1, 8)
-
-
-def relations(**targets: str) -> str:
-    listed = "".join(
-        f'<Relationship Id="{key}" Target="{target}"' + (' TargetMode="External"/>' if ":" in target else "/>")
-        for key, target in targets.items()
-    )
-    return f'<Relationships xmlns="{OFFICE}">{listed}</Relationships>'
 
 
 def text(place: str, words: str) -> str:
@@ -48,11 +38,7 @@ def book(rows: str, after: str = "", **more: str) -> bytes:
         "xl/sharedStrings.xml": f"<sst {MAIN}><si><r><t>ri</t></r><r><t>ch</t></r><rPh><t>x</t></rPh></si></sst>",
         **more,
     }
-    out = BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, part in parts.items():
-            archive.writestr(name, part)
-    return out.getvalue()
+    return package(parts)
 
 
 def cell(inner: str) -> str:
@@ -69,17 +55,28 @@ def test_D6_cells_far_apart_are_read_and_what_is_empty_between_is_said():
     far = '<row r="1">' + text("A1", "head") + text("XFD1", "wide") + '</row><row r="2">' + text("B2", "x") + "</row>"
     reading = read(book(far + f'<row r="1048576">{text("A1048576", "end")}</row>'), "xlsx")
     assert bodies(reading) == [
-        "[16,381 empty columns left out]",
-        "| head |  | wide |\n| --- | --- | --- |\n|  | x |  |",
-        "[1,048,573 empty rows left out]",
-        "| end |  |  |\n| --- | --- | --- |",
+        *("[16,381 empty columns left out]", "| head |  | wide |\n| --- | --- | --- |\n|  | x |  |"),
+        *("[1,048,573 empty rows left out]", "| end |  |  |\n| --- | --- | --- |"),
     ]
     assert reading.cells() == [("head", "", "wide"), ("", "x", ""), ("end", "", "")]
 
 
-def test_D6_a_few_empty_rows_and_columns_stay():
-    rows = f'<row r="1">{text("A1", "a")}</row><row r="4">{text("C4", "b")}</row>'
-    assert read(book(rows), "xlsx").cells() == [("a", "", ""), ("", "", ""), ("", "", ""), ("", "", "b")]
+def test_D6_a_few_empty_rows_and_columns_stay_and_those_at_the_end_are_left_out():
+    rows = f'<row r="1">{text("A1", "a")}{text("D1", "")}</row><row r="4">{text("C4", "b")}</row>'
+    reading = read(book(f'{rows}<row r="9">{text("A9", "")}</row>'), "xlsx")
+    assert reading.cells() == [("a", "", ""), ("", "", ""), ("", "", ""), ("", "", "b")]
+
+
+@pytest.mark.full
+def test_D6_a_sheet_of_a_hundred_thousand_rows_is_read_in_pieces():
+    rows = [
+        f'<row r="{n}">{text(f"A{n}", f"行{n}")}{text(f"B{n}", "words")}{number(f"C{n}", str(n))}</row>'
+        for n in range(1, 100_001)
+    ]
+    reading = read(book("".join(rows)), "xlsx")
+    cells = reading.cells()
+    assert (len(cells), cells[-1]) == (100_000, ("行100000", "words", "100000"))
+    assert max(len(one.rows) for one in reading.elements) == PIECE_ROWS
 
 
 @pytest.mark.parametrize(
@@ -89,14 +86,10 @@ def test_D6_a_few_empty_rows_and_columns_stay():
         ('<c r="A1"><f>"a"&amp;B1</f><v></v></c>', '="a"&B1'),
         ('<c r="A1"><f>SUM(1,41)</f><v>42</v></c>', "42"),
         ('<c r="A1" t="str"><f>HYPERLINK("https://x.y/?a&amp;b","go")</f><v>go</v></c>', "[go](https://x.y/?a&b)"),
-        ('<c r="A1" t="e"><v>#DIV/0!</v></c>', "#DIV/0!"),
-        ('<c r="A1" t="b"><v>1</v></c>', "true"),
-        ('<c r="A1" t="s"><v>0</v></c>', "rich"),
-        ('<c r="A1" t="d"><v>2025-03-04</v></c>', "2025-03-04"),
-        (text("A1", "a_x000A_b &lt;c&gt;"), "a\nb <c>"),
-        (number("A1", "0.256", PERCENT), "25.6%"),
-        (number("A1", "123", ZEROS), "000123"),
-        (number("A1", "45000", CHINESE_DATE), "2023-03-15"),
+        *(('<c r="A1" t="e"><v>#DIV/0!</v></c>', "#DIV/0!"), ('<c r="A1" t="b"><v>1</v></c>', "true")),
+        *(('<c r="A1" t="s"><v>0</v></c>', "rich"), ('<c r="A1" t="d"><v>2025-03-04</v></c>', "2025-03-04")),
+        *((text("A1", "a_x000A_b &lt;c&gt;"), "a\nb <c>"), (number("A1", "0.256", PERCENT), "25.6%")),
+        *((number("A1", "123", ZEROS), "000123"), (number("A1", "45000", CHINESE_DATE), "2023-03-15")),
         (number("A1", "45000.75", DATE_TIME), "2023-03-15 18:00:00"),
         (number("A1", "0.5", TIME), "12:00:00"),
         (number("A1", "1.5", SPAN), "36:00:00"),
@@ -130,18 +123,12 @@ def test_D6_cells_that_do_not_say_where_they_are_follow_one_another():
 
 
 def test_D6_cells_of_an_ods_show_what_a_person_sees():
-    space = "urn:oasis:names:tc:opendocument:xmlns"
-    spaces = " ".join(f'xmlns:{one}="{space}:{one}:1.0"' for one in ("office", "text", "table"))
     value = '<table:table-cell office:value-type="{}" office:value="{}"><text:p>{}</text:p></table:table-cell>'
     clicked = '<text:a xlink:href="https://x.y/?a=1&amp;b=2">shop</text:a>'
     cells = value.format("percentage", "0.256", "25.6%") + value.format("float", "123", "000123")
     cells += value.format("float", "0", "#DIV/0!") + value.format("float", "1234.5", "1,234.50")
     cells += f'<table:table-cell office:value-type="string"><text:p>see {clicked}</text:p></table:table-cell>'
-    rows = f'<table:table table:name="A"><table:table-row>{cells}</table:table-row></table:table>'
-    inner = f"<office:body><office:spreadsheet>{rows}</office:spreadsheet></office:body>"
-    named = f'{spaces} xmlns:xlink="http://www.w3.org/1999/xlink"'
-    content = f"<office:document-content {named}>{inner}</office:document-content>"
-    data = with_member((DOCUMENTS / "book.ods").read_bytes(), "content.xml", iter([content.encode()]))
+    data = open_document("spreadsheet", f'<table:table table:name="A">{table_row(cells)}</table:table>')
     seen = read(data, "ods").cells()
     assert seen == [("25.6%", "000123", "#DIV/0!", "1234.5", "see [shop](https://x.y/?a=1&b=2)")]
 
