@@ -23,6 +23,7 @@ from recto.ids import new_id
 from recto.store.ports import Admission, Admitted
 from recto.store.store import Store, open_store
 from tests.api.memory_storage import MemoryStorage
+from tests.waiting import settle
 
 JSON = {"content-type": "application/json"}
 # Whoever sends a request ends it, goes away, or says no more.
@@ -106,7 +107,7 @@ class LocalApi:
         async def send(message: Message) -> None:
             sent.append(message)
             # As a socket does that takes no more for now.
-            await asyncio.sleep(0)
+            await settle(1)
 
         await self.app(scope, receive, send)
         headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}

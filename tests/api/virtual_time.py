@@ -37,3 +37,11 @@ def run_virtually(coroutine: Coroutine[None, None, T]) -> tuple[T, float]:
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         result = runner.run(coroutine)
         return result, runner.get_loop().time()
+
+
+async def at(second: float) -> None:
+    """Wait until the clock of the loop has come to a second."""
+    loop = asyncio.get_running_loop()
+    reached = loop.create_future()
+    loop.call_at(second, reached.set_result, None)
+    await reached
