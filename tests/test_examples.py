@@ -18,13 +18,12 @@ from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.paths import Project
 from recto.page.fold.rules import SEARCH
 from recto.testing.client import RUNS, TOKEN, SentEvent, request, run
-from recto.testing.model_server import Answer, ModelServer, failure
+from recto.testing.model_server import Answer, ModelServer
 from recto.testing.process import ServerProcess
 from recto.tools.load_tools import tools_of_folder
 from tests.house import ROOT
 from tests.test_docs import blocks, read
 
-ENDED = "The run is finished, and stored."
 # Settings that need no words beside their name.
 AGENTS = ROOT / "examples" / "agents"
 EXAMPLES = {path.name[:2]: path for path in sorted((ROOT / "examples").glob("[0-9]*"))}
@@ -69,15 +68,6 @@ def test_P7_P8_P13_a_run_with_curl_is_followed_read_again_cancelled_and_found_in
     assert '"outcome":{"type":"cancelled"}' in said
     assert '"status":"cancelled"' in said
     assert re.search(r'"scope":"history_day".*"content":"What is 12 \* 7\?".*"content":"It is 84\."', said)
-
-
-@pytest.mark.full
-def test_P8_a_run_with_curl_that_is_over_is_not_changed_by_a_cancel(tmp_path: Path):
-    with ServerProcess.serve(tmp_path, {}) as server:
-        said = output_of("sh", str(EXAMPLES["03"]), url=server.url)
-    assert "12 * 7 = 84." in said
-    # The demo model may or may not be done when the cancel comes.
-    assert re.search(r'"status":"(finished|cancelled)"', said)
 
 
 @pytest.mark.full
@@ -156,20 +146,6 @@ def test_F4_F5_P9_files_are_uploaded_and_asked_about_in_two_turns(tmp_path: Path
         with pytest.raises(AssertionError, match=r"A file was not taken: empty\.txt: it is empty"):
             output_of(sys.executable, str(EXAMPLES["07"]), str(note), str(empty), url=server.url)
     assert said.count("The key is under the mat.") == 2
-
-
-@pytest.mark.full
-def test_a_client_that_sends_files_says_why_a_run_failed(tmp_path: Path):
-    note = tmp_path / "note.txt"
-    note.write_text("The key is under the mat.", encoding="utf-8")
-    with (
-        ModelServer(lambda _: failure(400, "I never do that")) as model,
-        ServerProcess.serve(tmp_path / "data", model_at(model)) as server,
-        pytest.raises(AssertionError) as error,
-    ):
-        output_of(sys.executable, str(EXAMPLES["07"]), str(note), url=server.url)
-    assert "The turn failed: The model refused the request." in str(error.value)
-    assert "I never do that" not in str(error.value)
 
 
 @pytest.mark.full

@@ -1,7 +1,6 @@
 """C1: `recto agents check` and `recto agents new`, as people type them."""
 
 import re
-import sys
 from pathlib import Path
 from typing import cast
 
@@ -83,42 +82,6 @@ def test_C1_check_prints_warnings_and_fails_for_them_only_when_strict():
     assert run("check", "mine", "--strict") == (FAILED, out, err)
 
 
-def test_C5_check_warns_of_tools_without_a_docstring_and_of_parameters_that_are_only_in_one():
-    write("mine/baker/AGENT.md", "You bake.")
-    write(
-        "mine/baker/tools.py", "def bake() -> None: ...\ndef eat(cake: str) -> str:\n    'Eat.\\n\\n:param pie: It.'\n"
-    )
-    code, _, err = run("check", "mine")
-    assert (code, err.splitlines()) == (
-        0,
-        [
-            "mine/baker/tools.py:1: bake has no docstring, so the model knows it by its name alone. "
-            "Say in one what it does, and when. (warning)",
-            "mine/baker/tools.py:2: the docstring of eat tells of 'pie', and there is no such parameter. "
-            "Rename one of the two. (warning)",
-        ],
-    )
-
-
-def test_C5_check_tells_how_to_install_what_tools_import():
-    write("mine/baker/AGENT.md", "You bake.")
-    write("mine/baker/tools.py", "import no_such_oven\n")
-    code, _, err = run("check", "mine")
-    assert (code, err) == (
-        FAILED,
-        "mine/baker/tools.py:1: it imports no_such_oven, which is not installed here. Install the package that has it,"
-        " often of the same name, into the Python that Recto runs in: "
-        f"{sys.executable} -m pip install no_such_oven.\n",
-    )
-
-
-def test_C1_check_of_a_folder_without_agents_is_a_warning():
-    Path("mine").mkdir()
-    message = "mine: there are no agents in it. Begin one: recto agents new NAME (warning)\n"
-    assert run("check", "mine") == (0, "", message)
-    assert run("check", "mine", "--strict") == (FAILED, "", message)
-
-
 def test_C1_check_as_json_has_agents_problems_and_warnings():
     write("mine/baker/AGENT.md", "---\ndescription: Bread.\nhistory: 0\n---\nYou bake.")
     write("mine/loud/AGENT.md", "---\n\nlocale: fr\n---\n")
@@ -188,13 +151,6 @@ def test_C1_new_refuses_a_folder_that_exists_and_leaves_it_alone():
     message = "recto agents new: agents/baker exists. Choose another name, or another folder with --into.\n"
     assert run("new", "baker") == (WRONG_USE, "", message)
     assert Path("agents/baker/AGENT.md").read_text() == "You bake."
-
-
-def test_C1_new_that_cannot_write_fails():
-    write("agents", "a file")
-    code, _, err = run("new", "baker")
-    assert code == FAILED
-    assert err.startswith("recto agents new: agents/baker cannot be made (Not a directory")
 
 
 def uncommented(text: str) -> str:

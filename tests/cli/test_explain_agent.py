@@ -82,15 +82,6 @@ def test_S7_S8_in_a_skill_it_tells_the_step_the_cases_and_what_was_read_of_whom(
     assert "调用 collect_birth_info。" in nobody[1]
 
 
-def test_C1_what_the_budget_took_is_told():
-    Path("data").mkdir()
-    asyncio.run(keep())
-    write_guide(Path("agents"), more="phases: {execute: {budget: 60}}")
-    lines, _ = explained("--skill", "chart", "--user", "ann", "--data", "data")
-    assert [line for line in lines if line.startswith("dropped case b: prompt budget: over the budget of 60 tokens")]
-    assert [line for line in lines if line.startswith("over    ")]
-
-
 def test_C1_tools_have_the_tokens_that_a_page_counts_for_them():
     for model in ("openai:gpt", "anthropic:claude", "gemini:gemini-3-pro", "compatible:qwen"):
         write_guide(Path("agents"), more=f"model: {model}")

@@ -103,11 +103,6 @@ def test_R1_the_command_prints_what_folding_saves_and_writes_to_no_file(tmp_path
     assert (file.read_bytes(), file.stat().st_mtime_ns) == before
 
 
-def test_a_folded_conversation_folded_again_stays_as_it_is():
-    once = folded_json("-", stdin=seven("filesystem-read", {"filePath": "a.ts"}))
-    assert folded_json("-", stdin=orjson.dumps(once["messages"]))["messages"] == once["messages"]
-
-
 def test_R2_R10_people_get_a_table_by_tool_and_file_and_what_folding_saves_apart_from_repair():
     said = run(str(SESSION), "--root", "/home/ada/shop").out
     assert said.startswith(
@@ -168,13 +163,6 @@ def test_R8_R9_R11_options_say_what_is_folded(args: tuple[str, ...], tool: str, 
     arguments: dict[str, object] = {"target" if tool == "open_file" else "filePath": "a.ts"}
     rest = [f"result {n}" for n in range(len(folded), 7)]
     assert results(folded_json("-", *args, stdin=seven(tool, arguments))) == [*folded, *rest]
-
-
-def test_R4_root_makes_absolute_and_relative_paths_one_file():
-    calls = [("filesystem-read", {"filePath": f"{'/p/' if n % 2 else './'}a.ts"}, f"result {n}", n) for n in range(7)]
-    talk = conversation(*calls)
-    assert results(folded_json("-", stdin=talk)) == [f"result {n}" for n in range(7)]
-    assert results(folded_json("-", "--root", "/p", stdin=talk)) == [READ, READ, *NEWEST_FIVE]
 
 
 def test_R11_every_constant_is_a_setting_of_the_config_file(tmp_path: Path):

@@ -85,12 +85,6 @@ def test_C2_what_failed_stands_below_its_line_set_in(words: str):
     assert all(line.startswith("    ") for line in below)
 
 
-def test_C2_words_that_do_not_fit_their_message_are_told_all_the_same():
-    written = Written("json", secrets=Secrets(["sesame-open"]))
-    written.log.info("only %d", "sesame-open")
-    assert written.row["message"] == f"only %d ('{HIDDEN}',)"
-
-
 @pytest.mark.parametrize("form", FORM)
 def test_C2_lines_below_the_level_are_not_written_nor_chatter_of_libraries(form: Literal["text", "json"]):
     written = Written(form, "warning")

@@ -12,13 +12,10 @@ from recto.cli.calls.call_report import (
     BAR_WIDTH,
     ShownPage,
     bar_cells,
-    break_line,
-    changes,
     composition_view,
     left_out,
     money,
     part_lines,
-    parts_table,
     shown_page,
 )
 from recto.cli.calls.call_words import CHINESE, ENGLISH, WORDS, Language
@@ -30,7 +27,6 @@ from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMe
 from recto.errors import RequestRefused
 from recto.ids import new_id
 from recto.page.assemble import assemble
-from recto.page.difference import difference
 from recto.page.facts import Facts
 from recto.page.named_rules import NAMED_RULES
 from recto.page.prefix import SentPage
@@ -99,21 +95,6 @@ def test_C1_what_a_window_left_out_is_told_with_its_rule():
     assert printed(left_out(a_page().manifest, ENGLISH)) == ["Nothing was left out."]
 
 
-def test_C1_lines_keep_to_80_columns_and_wide_characters_to_their_column():
-    before, after = a_page(LOG[:-2]), a_page()
-    lines = printed(parts_table(list(part_lines(shown(after), ENGLISH, every=True)), ENGLISH))
-    assert max(map(cell_len, lines)) <= WIDTH
-    column = lines[0].index("Decision")
-    for line in lines[1:]:
-        decided = [word for word in ("kept", "injected", "folded") if word in line]
-        if decided:
-            assert cell_len(line[: line.index(decided[0])]) == column
-    found = difference(before, after)
-    assert max(map(cell_len, printed(changes(found.row(), "Since call 1", ENGLISH)))) <= WIDTH
-    assert "in result t0: fold step" in break_line(found.row(), ENGLISH)
-    assert f"{found.tokens_again:,} tokens" in break_line(found.row(), ENGLISH)
-
-
 # The next page
 
 
@@ -180,13 +161,6 @@ def test_X1_one_bar_has_every_kind_in_its_colour_or_by_its_letter():
     plain = printed(view, force_terminal=True, no_color=True)
     assert set(plain[0]) == set("etsuar")
     assert [line[0] for line in plain[2:]] == list("etsuar")
-
-
-@pytest.mark.parametrize(
-    ("amount", "told"), [(0, "0.00"), (1234.5, "1,234.50"), (0.0154, "0.015"), (0.00000123, "0.0000012")]
-)
-def test_X1_money_has_as_many_digits_as_tell_something(amount: float, told: str):
-    assert money(amount) == told
 
 
 # Asked of a server

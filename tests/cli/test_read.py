@@ -2,13 +2,11 @@
 
 import asyncio
 import os
-import pty
 import signal
 import subprocess
 import sys
 from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import orjson
@@ -108,30 +106,6 @@ def test_C1_a_file_that_cannot_be_had_is_told_in_a_line(tmp_path: Path):
         assert done.out == ""
 
 
-def test_C1_a_terminal_sees_how_far_it_is():
-    leader, follower = pty.openpty()
-    command = [*COMMAND, *[DOCUMENTS / "long.pdf"] * 3]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=follower) as process, ThreadPoolExecutor() as threads:
-        os.close(follower)
-        shown = threads.submit(all_of, leader)
-        assert process.stdout
-        text = process.stdout.read().decode()
-    os.close(leader)
-    assert text.count("[page 300]") == 3
-    assert "\x1b" not in text
-    assert b"files" in shown.result()
-    assert b"/300" in shown.result()
-
-
-def all_of(terminal: int) -> bytes:
-    pieces: list[bytes] = []
-    # A terminal whose other side is closed says so with an error.
-    with suppress(OSError):
-        while piece := os.read(terminal, 2**16):
-            pieces.append(piece)
-    return b"".join(pieces)
-
-
 def test_C1_told_to_end_it_leaves_no_folder_and_no_children(tmp_path: Path):
     files = [DOCUMENTS / "long.pdf"] * 100
     with begun(tmp_path, *files) as process:
@@ -186,16 +160,3 @@ def descendants(pid: int) -> list[int]:
         int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
     ]
     return [*found, *[below for child in found for below in descendants(child)]]
-
-
-def test_C1_seconds_are_those_of_the_document_and_none_are_added_for_scans_it_does_not_have(tmp_path: Path):
-    drawing = "0 0 9 9 re f\n" * 1_000_000
-    file = tmp_path / "a.pdf"
-    file.write_text(
-        "%PDF-1.7\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n"
-        "2 0 obj\n<</Type/Pages/Kids[3 0 R]/Count 1>>\nendobj\n"
-        "3 0 obj\n<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R>>\nendobj\n"
-        f"4 0 obj\n<</Length {len(drawing)}>>stream\n{drawing}endstream\nendobj\ntrailer\n<</Root 1 0 R>>\n"
-    )
-    done = run(file, "--seconds", "0.1", "--ocr", "eng", code=1)
-    assert "it took longer than 0.1 seconds to read" in done.err

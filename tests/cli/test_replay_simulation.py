@@ -20,7 +20,7 @@ from recto.cli.replay.stretches import CallStretch, SessionCall, stretches_of
 from recto.cli.sessions.detect import read_session
 from recto.cli.sessions.session import Session, SessionCompaction
 from recto.conversation.json import dump
-from recto.conversation.messages import AssistantMessage, Message, Opaque, Text, ToolCall, ToolMessage, UserMessage
+from recto.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
 from recto.errors import NoPrice, NotAConversation
 from recto.models.ports import Usage
 from recto.models.prices import Price, Prices
@@ -228,16 +228,6 @@ def test_a_session_begins_anew_where_its_agent_cut_it_with_the_summary_and_what_
     assert (whole.messages, len(whole.calls)) == (said, 3)
 
 
-def test_what_was_left_out_of_a_session_is_told_and_what_its_summaries_mean_here():
-    cut = (SessionCompaction(place=1, kept=1, summary="short"),)
-    left_out = "1 message on another branch is left out."
-    notes = ("1 compaction is ignored: the whole log is read.", left_out)
-    session = session_of(user("one"), called("1"), compactions=cut, notes=notes)
-    begins = "Its agent summarised it once; each time all policies begin anew."
-    assert replay_session(session, "s", replace(SETTINGS, cut=True)).notes == (begins, left_out)
-    assert replay_session(session, "s", SETTINGS).notes == (*notes, "--cut plays it as its agent summarised it.")
-
-
 def test_what_stands_before_the_conversation_is_what_the_provider_counted_more():
     said = (user("one"), called("1"))
     counted = tokens_of(said[0], OFFLINE)
@@ -312,30 +302,6 @@ def test_a_model_without_a_price_is_an_error_that_says_what_to_do():
 def test_a_session_without_a_reply_has_no_call_to_play():
     with pytest.raises(NotAConversation, match="s: it holds no reply of a model, so there is no call to play"):
         replay_session(session_of(user()), "s", SETTINGS)
-
-
-def test_a_provider_without_a_cache_asks_the_same_for_every_token():
-    said = (user("word " * 100), called("1"), result("1"), called("2"))
-    run = replay_session(session_of(*said, model="plain:x"), "s", SETTINGS).runs[NONE]
-    assert run.price == 2 * Decimal(sum(run.pages)) / 1_000_000
-
-
-def test_replies_cost_the_same_under_every_policy_and_are_told_by_themselves():
-    said = (user("word " * 100), called("1"), result("1"), called("2"))
-    outputs = sum(tokens_of(said[place], OFFLINE) for place in (1, 3))
-    found = replay_session(session_of(*said, model="plain:x"), "s", SETTINGS)
-    assert found.replies == 10 * Decimal(outputs) / 1_000_000
-
-
-def test_of_signed_thinking_the_words_are_counted_and_not_the_signature():
-    def thinks(data: str) -> Session:
-        thought = Opaque(provider="anthropic", model=None, place="block", name="thinking", data=data)
-        return session_of(user(), AssistantMessage(id="a", parts=(thought, Text(text="Well."))), user(), called("1"))
-
-    words = '{"type":"thinking","thinking":"one two three","signature":"SIGNATURE"}'
-    short = stretches_of(thinks(words.replace("SIGNATURE", "")), SETTINGS)[0].tokens
-    assert stretches_of(thinks(words.replace("SIGNATURE", "x9Q/" * 500)), SETTINGS)[0].tokens == short
-    assert stretches_of(thinks(words.replace("one two three", "")), SETTINGS)[0].tokens[1] < short[1]
 
 
 # What people see

@@ -2,8 +2,6 @@
 
 import re
 import socket
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,7 +10,6 @@ import pytest
 from recto.cli.hello import language_of_terminal
 from recto.cli.server_settings import SETTINGS, load_settings
 from recto.config.settings import ServerSettings
-from recto.errors import SettingsError
 from recto.testing.client import Reader, ask, request, start
 from recto.testing.model_server import Answer, ModelServer
 from recto.testing.process import NotStarted, ServerProcess
@@ -89,12 +86,6 @@ def test_C2_a_flag_or_a_file_that_means_nothing_stops_the_start(
     assert word in refused(tmp_path, *flags)
 
 
-def test_C2_a_real_process_ends_with_the_code_of_wrong_use(tmp_path: Path):
-    command = [sys.executable, "-m", "recto", "serve", "--port", "70000"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (WRONG_USE, b"", 1)
-
-
 @pytest.mark.parametrize(
     "url",
     ["postgres://bob:s3#cr@host/db", "postgresql://host", "postgresql:///db?host=/tmp", "sqlite:///a.db"],
@@ -134,12 +125,6 @@ def test_C2_recto_toml_of_the_folder_is_read_unless_another_is_named(tmp_path: P
     assert load_settings({}, {}, None).port == 4
     other = tmp_path / "other.toml"
     assert load_settings({}, {}, other) == ServerSettings(model="openai:x", config_file=other)
-
-
-@pytest.mark.parametrize("name", ["RECTO_LIMITS", "RECTO_", "RECTO_port"])
-def test_C2_only_whole_names_are_known(name: str):
-    with pytest.raises(SettingsError, match=f"^Setting {name} is"):
-        load_settings({}, {name: "1"}, None)
 
 
 # A server at work

@@ -14,7 +14,7 @@ from recto.models.choose import PROVIDERS
 from recto.testing.client import RUNS, ask, request, run
 from recto.testing.model_server import ModelServer, failure
 from recto.testing.process import ServerProcess, free_port
-from tests.cli.in_process import WRONG_USE, Done, recto
+from tests.cli.in_process import Done, recto
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.full
@@ -72,25 +72,6 @@ def test_C2_check_shows_that_a_secret_is_set_and_not_what_it_is(tmp_path: Path, 
     for name in environment.keys() - {"RECTO_MODEL"}:
         shown = next(line for line in done.out.splitlines() if line.split(" = ")[0] in (name, name[6:].lower()))
         assert shown.endswith("(set, not shown)") or "(hidden)@" in shown
-
-
-@pytest.mark.parametrize(
-    ("environment", "word"),
-    [
-        ({"RECTO_HOST": "0.0.0.0"}, "host"),
-        ({"RECTO_PRICES": "nowhere.toml"}, "prices"),
-        ({"RECTO_PUBLIC_URL": "recto"}, "RECTO_PUBLIC_URL"),
-        ({"RECTO_API_KEYS": "ann"}, "RECTO_API_KEYS"),
-    ],
-)
-def test_C2_check_refuses_what_would_keep_the_server_from_starting(
-    tmp_path: Path, environment: dict[str, str], word: str
-):
-    done = check(tmp_path, **environment)
-    assert (done.code, done.out) == (WRONG_USE, "")
-    assert done.err.startswith("recto serve: Setting ")
-    assert done.err.count("\n") == 1
-    assert word in done.err
 
 
 @pytest.mark.parametrize("level", ["warning", "error"])

@@ -29,11 +29,6 @@ def test_any_fragmentation_gives_the_data_that_was_sent(sent: list[list[str]], e
     assert read(cut(text.encode(), places)) == ["\n".join(event).encode() for event in sent]
 
 
-def test_every_byte_alone_gives_the_same_as_all_at_once():
-    whole = 'data: {"a":"好"}\r\n\r\n: ping\n\nevent: x\ndata:two\ndata: lines\n\ndata: [DONE]\n\n'.encode()
-    assert read([bytes([byte]) for byte in whole]) == read([whole]) == ['{"a":"好"}'.encode(), b"two\nlines", b"[DONE]"]
-
-
 def test_comments_other_fields_and_a_byte_order_mark_are_passed_over():
     assert read([b"\xef\xbb\xbfdata: 1\n\n: comment\nid: 7\nretry: 3\n\nevent: e\ndata: 2\n\n"]) == [b"1", b"2"]
 

@@ -1,16 +1,11 @@
-"""Bodies that the providers' own packages accept: field by field by their types, and over a socket by their clients."""
+"""Bodies that the providers' own packages accept, field by field, by their types."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
-from http.client import HTTPConnection
-from typing import TYPE_CHECKING, cast
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
 
 from recto.conversation.json import Json
 from recto.conversation.messages import (
@@ -34,13 +29,8 @@ from recto.page.body import Page
 from recto.page.wire.base import Target, WireName
 from recto.page.wire.formats import WIRES
 from tests.page.log_strategies import FOLD, OFFERS, logs
-from tests.page.oracles import breaches, recording
+from tests.page.oracles import breaches
 from tests.page.page_rules import parse
-
-if TYPE_CHECKING:
-    from anthropic.types import Message as Answer
-    from openai.types.chat import ChatCompletion
-    from openai.types.responses import Response
 
 EACH_WIRE = pytest.mark.parametrize("wire", WIRES)
 OPTIONS: dict[WireName, dict[str, Json]] = {
@@ -208,97 +198,3 @@ def test_the_judge_sees_a_wrong_type():
     assert len(breaches({"model": "m", "messages": [message]}, "openai")) > 0
     assert len(breaches({"model": "m", "messages": [{"role": "user"}]}, "openai")) > 0
     assert len(breaches({"model": 1, "messages": "x"}, "openai")) > 0
-
-
-PATHS: dict[WireName, str] = {
-    "openai": "/v1/chat/completions",
-    "openai-responses": "/v1/responses",
-    "anthropic": "/v1/messages",
-    "gemini": "/v1beta/models/model-x:generateContent",
-}
-
-
-@EACH_WIRE
-def test_X1_the_bytes_of_a_page_are_what_arrives(wire: WireName):
-    pages = [set_page(log, wire) for log in RICH.values()]
-    with recording() as provider:
-        for page in pages:
-            connection = HTTPConnection(provider.host, provider.port, timeout=10)
-            connection.request("POST", PATHS[wire], body=page.body, headers={"Content-Type": "application/json"})
-            assert b'"r1"' in connection.getresponse().read()
-            connection.close()
-    assert provider.bodies == [page.body for page in pages]
-
-
-def create_with_openai(url: str, body: dict[str, object]) -> str | None:
-    import openai
-
-    client = openai.DefaultHttpxClient(trust_env=False)
-    with openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0, http_client=client) as provider:
-        create = cast("type[object]", provider.chat.completions.create)
-        answer = cast("ChatCompletion", create(**body))
-    return answer.choices[0].message.content
-
-
-def create_with_responses(url: str, body: dict[str, object]) -> str | None:
-    import openai
-
-    client = openai.DefaultHttpxClient(trust_env=False)
-    with openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0, http_client=client) as provider:
-        create = cast("type[object]", provider.responses.create)
-        return cast("Response", create(**body)).output_text
-
-
-def create_with_anthropic(url: str, body: dict[str, object]) -> str | None:
-    import anthropic
-
-    client = anthropic.DefaultHttpxClient(trust_env=False)
-    with anthropic.Anthropic(base_url=url, api_key="k", max_retries=0, http_client=client) as provider:
-        create = cast("type[object]", provider.messages.create)
-        answer = cast("Answer", create(**body))
-    block = answer.content[0]
-    return block.text if block.type == "text" else None
-
-
-def create_with_gemini(url: str, body: dict[str, object]) -> str | None:
-    from google import genai
-    from google.genai import types
-
-    fields = {name: body[name] for name in ("systemInstruction", "tools", "toolConfig") if name in body}
-    asked = orjson.dumps(fields | cast("dict[str, object]", body["generationConfig"]))
-    contents = TypeAdapter(list[types.Content]).validate_json(orjson.dumps(body["contents"]))
-    config = types.GenerateContentConfig.model_validate_json(asked)
-    options = types.HttpOptions(base_url=url, api_version="v1beta")
-    with genai.Client(api_key="k", http_options=options) as provider:
-        answer = provider.models.generate_content(  # pyright: ignore[reportUnknownMemberType] - it takes pictures of a package that is not here
-            model="model-x", contents=contents, config=config
-        )
-    return answer.text
-
-
-SPELLED = {
-    b"parameters_json_schema": b'"parametersJsonSchema"',
-    b"mime_type": b'"mimeType"',
-    b"file_uri": b'"fileUri"',
-}
-CREATE = {
-    "openai": create_with_openai,
-    "openai-responses": create_with_responses,
-    "anthropic": create_with_anthropic,
-    "gemini": create_with_gemini,
-}
-
-
-@EACH_WIRE
-def test_the_providers_clients_send_the_same_json(wire: WireName):
-    # The client of Gemini wants something to be said.
-    bodies = [parse(set_page(log, wire)) for log in RICH.values() if log or wire != "gemini"]
-    with recording() as provider:
-        answers = [CREATE[wire](provider.url, dict(body)) for body in bodies]
-    assert answers == ["ok"] * len(bodies)
-    assert [orjson.loads(as_we_spell(body)) for body in provider.bodies] == bodies
-
-
-def as_we_spell(body: bytes) -> bytes:
-    """A body with the names that Gemini's own client writes otherwise: its API takes both."""
-    return re.sub(rb'"(parameters_json_schema|mime_type|file_uri)"', lambda found: SPELLED[found[1]], body)

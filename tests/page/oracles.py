@@ -1,4 +1,4 @@
-"""The providers' own packages as judges of a body: their types, read strictly, and a server their clients talk to.
+"""The providers' own packages as judges of a body: their types, read strictly.
 
 Types of two of them are TypedDicts; pydantic reads those and lets unknown keys pass, so they are checked here, key by
 key. Those of Gemini are pydantic's own, and refuse unknown keys themselves.
@@ -6,12 +6,8 @@ key. Those of Gemini are pydantic's own, and refuse unknown keys themselves.
 
 import json
 import types
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 import typing_extensions
@@ -149,89 +145,3 @@ def _is_a(value: object, hint: object) -> bool:
         return hint is bool
     allowed = (int, float) if hint is float else hint
     return isinstance(allowed, (type, tuple)) and isinstance(value, cast("type", allowed))
-
-
-ANSWERS: dict[str, dict[str, object]] = {
-    "/v1/chat/completions": {
-        "id": "r1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "m",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "ok"}}],
-    },
-    "/v1/responses": {
-        "id": "r1",
-        "object": "response",
-        "created_at": 1,
-        "status": "completed",
-        "model": "m",
-        "output": [
-            {
-                "type": "message",
-                "id": "msg_1",
-                "role": "assistant",
-                "status": "completed",
-                "content": [{"type": "output_text", "text": "ok", "annotations": []}],
-            }
-        ],
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
-    },
-    "/v1/messages": {
-        "id": "r1",
-        "type": "message",
-        "role": "assistant",
-        "model": "m",
-        "content": [{"type": "text", "text": "ok"}],
-        "stop_reason": "end_turn",
-        "stop_sequence": None,
-        "usage": {"input_tokens": 1, "output_tokens": 1},
-    },
-    "/v1beta/models/model-x:generateContent": {
-        "responseId": "r1",
-        "candidates": [{"content": {"role": "model", "parts": [{"text": "ok"}]}, "finishReason": "STOP"}],
-    },
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recorder:
-    """A provider on this machine that answers `ok` and keeps every body it was sent."""
-
-    host: str
-    port: int
-    bodies: list[bytes] = field(default_factory=list[bytes])
-
-    @property
-    def url(self) -> str:
-        return f"http://{self.host}:{self.port}"
-
-
-@contextmanager
-def recording() -> Generator[Recorder]:
-    """Run a recorder on a free port for as long as the block lasts."""
-    bodies: list[bytes] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
-            answer = json.dumps(ANSWERS[self.path.partition("?")[0]]).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        host, port = cast("Sequence[object]", server.server_address)[:2]
-        try:
-            yield Recorder(host=str(host), port=int(str(port)), bodies=bodies)
-        finally:
-            server.shutdown()
-            thread.join()

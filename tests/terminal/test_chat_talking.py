@@ -143,23 +143,6 @@ def test_what_is_too_long_goes_along_as_a_file_and_what_cannot_be_sent_comes_bac
         assert "Traceback" not in terminal.text()
 
 
-def test_rows_of_a_list_are_lines_however_long_they_are(world: Chatting) -> None:
-    world.will(Answer(text="Fine."))
-    with world.chat() as terminal:
-        terminal.wait_for("helper on")
-        terminal.say("Many words " * 12)
-        terminal.wait_for("Fine.")
-        for command, title in (("/agents", "Who answers?"), ("/rollback", "Go back"), ("/resume", "Go on with which")):
-            terminal.say(command)
-            terminal.wait_for(title)
-            terminal.wait_for("search:")
-            rows = terminal.lines()[terminal.row(title) + 1 : terminal.row("search:")]
-            assert rows
-            assert all(line.startswith(("❯ ", "  ")) for line in rows), rows
-            terminal.press("escape")
-            terminal.wait_gone(title)
-
-
 @pytest.mark.parametrize(
     ("command", "shown"),
     [

@@ -129,15 +129,6 @@ def test_what_is_typed_when_a_call_comes_to_wait_decides_nothing(world: Chatting
         assert "asks no more" not in terminal.wait_for("› have you any news")
 
 
-def test_what_is_typed_right_behind_a_list_is_typed_into_the_input(world: Chatting) -> None:
-    with world.chat() as terminal:
-        terminal.wait_for("helper on")
-        terminal.say("/agents")
-        terminal.wait_for("Who answers?")
-        terminal.send("\r/help\r")
-        assert "Who answers?" not in terminal.wait_for("/quit ")
-
-
 def test_what_waits_can_be_put_aside_and_decided_in_another_terminal(world: Chatting) -> None:
     world.will(call("send", to="Carl", text="Hi"), Answer(text="It is sent."))
     with world.chat() as first:
