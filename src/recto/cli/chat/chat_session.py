@@ -317,7 +317,7 @@ class ChatSession:
     async def read(self, run: str | None = None, *, again: bool = False) -> bool:
         """Read what was said since, and show what no events have shown. Of a run whose events come: its question.
 
-        `again`: what events have shown is shown too. Whether there was something.
+        `again`: what events have shown is shown too. Return whether there was something, of `run` where one is given.
         """
         talk = self.talk
         messages = await self.api.messages(talk.thread, talk.last)
@@ -335,7 +335,8 @@ class ChatSession:
         self.live, blocks = take_messages(self.live, own)
         self.show(*blocks)
         talk.last = str(messages[-1]["id"]) if messages else talk.last
-        return bool(messages)
+        # Messages of the run before may come first: its question may still be on its way into the log.
+        return any(run is None or one.get("run") == run for one in messages)
 
     async def read_all(self) -> None:
         """Show what was said in a thread so far; what is beyond a screen is folded away."""

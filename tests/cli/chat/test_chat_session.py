@@ -1,0 +1,36 @@
+"""How a terminal reads a thread that others write to as well."""
+
+from collections.abc import Sequence
+from typing import Never
+
+from recto.cli.chat.chat_session import ChatSession
+from recto.cli.chat.chat_settings import ChatSettings
+from recto.cli.chat.seen.block_views import Pen
+from recto.cli.chat.seen.chat_words import WORDS
+from recto.cli.chat.thread_api import ThreadApi
+from recto.conversation.json import Object
+
+
+class ScriptedThread(ThreadApi):
+    """A thread whose messages are given."""
+
+    def __init__(self, *pages: Sequence[Object]) -> None:
+        super().__init__(no_server)
+        self._pages = list(pages)
+
+    async def messages(self, thread: str, since: str | None) -> Sequence[Object] | None:
+        return self._pages.pop(0)
+
+
+def no_server() -> Never:
+    raise AssertionError("a server is looked for")
+
+
+def message(id: str, role: str, run: str) -> Object:
+    return {"id": id, "role": role, "run": run, "content": f"{role} of {run}"}
+
+
+async def test_a_question_is_missing_while_only_messages_of_the_run_before_are_in_the_log():
+    api = ScriptedThread([message("1", "assistant", "first")], [message("2", "user", "second")])
+    session = ChatSession(api, Pen({}), "en", WORDS["en"], ChatSettings())
+    assert [await session.read("second"), await session.read("second")] == [False, True]
