@@ -203,22 +203,49 @@ def newest_thread(server: Scripted) -> str:
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("answers", "asked_for"),
-    [(0, ["/runs"]), (1, ["/events", "/cancel"])],
-    ids=["once_before_there_is_a_run", "twice_behind_that"],
+    ("answers", "asked_for", "shown"),
+    [(0, "/runs", "Ctrl-C again leaves."), (1, "/events", "")],
+    ids=["before_there_is_a_run", "behind_that"],
 )
-def test_C1_ctrl_c_leaves_a_server_that_does_not_answer(tmp_path: Path, answers: int, asked_for: Sequence[str]):
+def test_C1_ctrl_c_twice_leaves_a_server_that_does_not_answer(tmp_path: Path, answers: int, asked_for: str, shown: str):
     command = [*RECTO, "chat", "Hello?"]
     with (
         silent_server(answers) as (url, asked),
         Terminal(command, folder=tmp_path, settings={"RECTO_URL": url, "RECTO_TOKEN": "t"}) as terminal,
     ):
-        for path in asked_for:
-            while path not in asked.get(timeout=30):
-                pass
-            terminal.press("ctrl-c")
+        wait_path(asked, asked_for)
+        terminal.press("ctrl-c")
+        if shown:
+            terminal.wait_for(shown)
+        else:
+            wait_path(asked, "/cancel")
+        terminal.press("ctrl-c")
         assert terminal.wait_end() == FAILED
         assert "Traceback" not in terminal.text()
+
+
+@pytest.mark.full
+def test_C1_ctrl_c_before_the_server_has_answered_ends_the_run_that_it_began(tmp_path: Path):
+    go = threading.Event()
+    with (
+        silent_server(1, go=go) as (url, asked),
+        Terminal(
+            [*RECTO, "chat", "Hello?"], folder=tmp_path, settings={"RECTO_URL": url, "RECTO_TOKEN": "t"}
+        ) as terminal,
+    ):
+        wait_path(asked, "/runs")
+        terminal.press("ctrl-c")
+        terminal.wait_for("Ctrl-C again leaves.")
+        go.set()
+        wait_path(asked, "/runs/r/cancel")
+        terminal.press("ctrl-c")
+        assert terminal.wait_end() == FAILED
+
+
+def wait_path(asked: Queue[str], part: str) -> None:
+    """Wait until the server is asked for a path that has this part."""
+    while part not in asked.get(timeout=30):
+        pass
 
 
 @pytest.mark.full
@@ -230,8 +257,10 @@ def test_C1_what_is_no_recto_server_is_told_in_a_line(server: Scripted, tmp_path
 
 
 @contextmanager
-def silent_server(answers: int, answer: bytes = b'{"taskId": "r"}') -> Generator[tuple[str, Queue[str]]]:
-    """A server that answers so many requests, and then none; with the paths that it is asked for."""
+def silent_server(
+    answers: int, answer: bytes = b'{"taskId": "r"}', go: threading.Event | None = None
+) -> Generator[tuple[str, Queue[str]]]:
+    """A server that answers so many requests, once it may `go`, and then none; with the paths that it is asked for."""
     asked, end, left = Queue[str](), threading.Event(), [answer] * answers
 
     class Silent(BaseHTTPRequestHandler):
@@ -241,6 +270,8 @@ def silent_server(answers: int, answer: bytes = b'{"taskId": "r"}') -> Generator
                 end.wait(60)
                 return
             said = left.pop()
+            if go:
+                go.wait(60)
             self.send_response(202)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(said)))

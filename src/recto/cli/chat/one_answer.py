@@ -100,11 +100,12 @@ async def answer_once(api: ThreadApi, question: OneQuestion, words: ChatWords) -
     parts = await api.send(question.files, question.agent) if question.files else ()
     said: Sequence[Json] = [{"type": "text", "text": question.words}] if question.words else []
     props: dict[str, Json] = {"agent": question.agent} if question.agent else {}
-    run = await api.say(question.thread, [*said, *parts] if parts else question.words, props)
     printed = EventLines() if question.as_json else PrintedAnswer(words)
+    # The server may begin the run before its answer arrives here: Ctrl-C ends the run from the first byte on.
+    run = asyncio.ensure_future(api.say(question.thread, [*said, *parts] if parts else question.words, props))
     try:
-        with _ctrl_c_ends(api, run):
-            await _print(api, run, printed)
+        with _ctrl_c_ends(api, run, words):
+            await _print(api, await run, printed)
     except asyncio.CancelledError:
         printed.end()
         return FAILED
@@ -137,14 +138,19 @@ def waiting_lines(waiting: Sequence[Object], thread: str, words: ChatWords) -> G
 
 
 @contextmanager
-def _ctrl_c_ends(api: ThreadApi, run: str) -> Generator[None]:
-    """The first Ctrl-C ends the run, whose reader then hears the end; another ends this."""
+def _ctrl_c_ends(api: ThreadApi, run: asyncio.Future[str], words: ChatWords) -> Generator[None]:
+    """End the run at the first Ctrl-C, once it has an id; its reader receives the end. Leave at the second one."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     ending = list[asyncio.Task[None]]()
 
     async def end_run() -> None:
+        if not run.done():
+            print(words.again_leaves, file=sys.stderr)  # noqa: T201 - the server has not answered yet
+            await asyncio.wait([run])
+        if run.cancelled() or run.exception():
+            return
         try:
-            await api.cancel(run)
+            await api.cancel(run.result())
         except RectoError as error:
             print(error, file=sys.stderr)  # noqa: T201 - its run goes on, and the person is told why
 
