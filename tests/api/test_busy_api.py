@@ -50,15 +50,6 @@ def test_P13_words_that_wait_can_be_read_and_keep_their_ids_when_their_turn_come
     assert server.get(f"/runs/{first}")["status"] == "finished"
 
 
-def test_P8_an_answer_that_was_cancelled_is_marked_in_history(server: Scripted):
-    thread = new_id()
-    run, _ = server.begin(ask("hold", thread=thread))
-    request(server.url, "POST", f"{RUNS}/{run}/cancel", token=server.token)
-    server.reader(run).wait()
-    rows = server.rows(f"/history?threadId={thread}", "messages")
-    assert [(row["role"], row.get("status")) for row in rows] == [("user", None), ("assistant", "interrupted")]
-
-
 def test_P6_a_run_that_will_not_wait_is_refused_and_leaves_nothing_behind(server: Scripted):
     thread = new_id()
     first, _ = server.begin(ask("hold", thread=thread))
@@ -72,15 +63,6 @@ def test_P6_a_run_that_will_not_wait_is_refused_and_leaves_nothing_behind(server
     assert server.post(body).status == 202
     server.reader(str(body["runId"])).wait()
     assert states(server, thread) == [("finished", "done", False)] * 2
-
-
-def test_P4_a_run_that_will_not_wait_is_known_again_while_it_is_itself_the_active_one(server: Scripted):
-    body = asked("hold", new_id(), "reject")
-    run, _ = server.begin(body)
-    again = server.post(body)
-    assert (again.status, again.json["taskId"]) == (202, run)
-    server.go.set()
-    server.reader(run).wait()
 
 
 def test_P6_a_run_that_interrupts_ends_the_active_one_and_what_that_wrote_stays(server: Scripted):

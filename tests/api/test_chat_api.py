@@ -80,9 +80,7 @@ def deep(levels: int) -> bytes:
 SAID: list[tuple[Json, list[str]]] = [
     ({"message": "hi"}, ["hi"]),
     ({"message": " hi\n", "messages": PAST}, [" hi\n"]),
-    ({"message": "hi", "messages": "what we do not read"}, ["hi"]),
     ({"message": " \n", "messages": PAST}, ["last"]),
-    ({"message": None, "messages": PAST}, ["last"]),
     ({"messages": PAST}, ["last"]),
     ({"messages": [*PAST, a_user(PARTS)]}, ["a", "b"]),
     ({"message": "x" * 10_000}, ["x" * 10_000]),
@@ -118,14 +116,10 @@ async def test_P1_P16_skill_tone_and_zone_are_wishes_of_the_run_and_all_else_is_
 
 REFUSED: list[tuple[object, str]] = [
     (b"", "body: is no JSON"),
-    (b"{", "body: is no JSON"),
-    (b'{"message": "\\ud800"}', "body: is no JSON"),
     ([], "body: must be an object, is an array"),
     ({}, "send the user's words as `message`"),
     ({"message": " "}, "send the user's words as `message`"),
-    ({"messages": []}, "send the user's words as `message`"),
     ({"messages": [{"role": "assistant", "content": "x"}]}, "send the user's words as `message`"),
-    ({"messages": [{"role": "user"}]}, "send the user's words as `message`"),
     ({"messages": [a_user([])]}, "send the user's words as `message`"),
     ({"messages": [a_user([{"type": "text", "text": " "}, {"type": "text"}])]}, "send the user's words as `message`"),
     ({"message": 7}, "message: must be a string, is a number"),
@@ -135,16 +129,8 @@ REFUSED: list[tuple[object, str]] = [
     (deep(300), "messages[0].content: is nested too deep to be stored"),
     (deep(200), "body: is nested more than 128 deep"),
     ({"message": "x", "skill": 7}, "skill: must be a string, is a number"),
-    ({"message": "x", "voice_mode": []}, "voice_mode: must be a string, is an array"),
-    ({"message": "x", "timezone": 8}, "timezone: must be a string, is a number"),
     ({"message": "x", "timezone": "Beijing"}, "timezone: 'Beijing' is no time zone; name one such as Asia/Shanghai"),
-    ({"message": "x", "conversation_id": 7}, "conversation_id: must be a string, is a number"),
     ({"message": "x", "conversation_id": "no"}, "conversation_id: must be a UUID, is 'no'"),
-    ({"message": "x", "conversation_id": ""}, "conversation_id: must be a UUID, is ''"),
-    ({"message": "x", "skill": "no-such-skill"}, "no-such-skill"),
-    ({"message": "a\0b"}, "U+0000"),
-    ({"message": "x" * 10_001}, LONG_WORDS),
-    ({"messages": [{"role": "user", "content": "x" * 10_001}]}, LONG_WORDS),
 ]
 
 

@@ -12,7 +12,6 @@ from tests.api.scripted_server import Scripted, page_messages
 
 pytestmark = pytest.mark.full
 
-BOTH = pytest.mark.parametrize("agent", ["chat", "prompted"])
 WEATHER: dict[str, Json] = {
     "name": "get_weather",
     "description": "获取指定城市的天气信息",
@@ -61,7 +60,7 @@ def system_of(made: Request) -> str:
 # A call and its result
 
 
-@BOTH
+@pytest.mark.parametrize("agent", ["chat", "prompted"])
 def test_P11_a_call_of_a_clients_tool_waits_for_its_result_and_the_next_run_brings_it(server: Scripted, agent: str):
     body = asking(agent)
     events, _ = server.play(body, calling(agent, '{"city": "北京"}'))
@@ -100,32 +99,19 @@ def bringing(agent: str) -> dict[str, Json]:
     return {**body, "messages": [user, *others]}
 
 
-def test_P12_context_and_a_clients_system_words_stand_in_the_reminder(server: Scripted):
-    body = bringing("chat")
+@pytest.mark.parametrize(("agent", "is_trusted"), [("chat", False), ("trusting", True)])
+def test_P3_P12_context_stands_in_the_reminder_and_a_clients_system_words_where_the_agent_says(
+    server: Scripted, agent: str, is_trusted: bool
+):
+    body = bringing(agent)
     _, [made] = server.play(body, Answer(text="Good."))
-    last = str(page_messages(made)[-1]["content"])
-    reminder, _, words = last.partition("</system-reminder>")
+    reminder, _, words = str(page_messages(made)[-1]["content"]).partition("</system-reminder>")
     assert words.strip() == "hello"
     context = reminder[reminder.index("# Context") : reminder.index("# Current time")]
-    for part in ("Where the user is", "In &lt;Paris&gt;", "SYSTEM-WORDS", "DEVELOPER-WORDS"):
-        assert part in context
-    assert "-WORDS" not in system_of(made)
-    assert_only_the_user_was_heard(server, body, made)
-
-
-def test_P3_an_agent_that_allows_it_takes_a_clients_system_words_as_its_own(server: Scripted):
-    body = bringing("trusting")
-    _, [made] = server.play(body, Answer(text="Good."))
-    assert [part for part in ("SYSTEM-WORDS", "DEVELOPER-WORDS") if part in system_of(made)] == [
-        "SYSTEM-WORDS",
-        "DEVELOPER-WORDS",
-    ]
-    assert "-WORDS" not in str(page_messages(made)[-1]["content"])
-    assert_only_the_user_was_heard(server, body, made)
-
-
-def assert_only_the_user_was_heard(server: Scripted, body: Mapping[str, Json], made: Request) -> None:
-    """A client's copies of what others said are neither sent nor stored."""
+    assert all(part in context for part in ("Where the user is", "In &lt;Paris&gt;"))
+    for part in ("SYSTEM-WORDS", "DEVELOPER-WORDS"):
+        assert (part in context, part in system_of(made)) == (not is_trusted, is_trusted)
+    # A client's copies of what others said are neither sent nor stored.
     for part in ("ASSISTANT-WORDS", "REASONING-WORDS", "ACTIVITY-WORDS", "TOOL-WORDS"):
         assert part not in all_words(made)
     assert problem(server, body) == [("user", "hello"), ("assistant", "Good.")]

@@ -161,17 +161,3 @@ async def test_R13_the_open_task_and_file_ids_survive(server: InProcess):
     assert "SUMMARY" in page
     assert page.count("noted words") < 4
     assert {ref.id for ref in await server.backend.store.file_refs(thread)} == {id}
-
-
-async def test_S4_the_active_skill_survives(server: InProcess):
-    thread, props = new_id(), {"agent": "vibe", "skill": "tarot"}
-    for words in (LONG, LONG, "抽一张"):
-        body = ask(words, thread=thread, forwardedProps=cast("Json", props))
-        await server.send("POST", RUNS, body, headers=STREAM)
-    before = (await server.send("GET", f"{THREADS}/{thread}")).json
-    await compact(server, thread, SUMMARY)
-    after = (await server.send("GET", f"{THREADS}/{thread}")).json
-    assert (after["skill"], after["scenario"]) == (before["skill"], before["scenario"])
-    assert after["skill"] == "tarot"
-    shown = (await server.send("POST", f"{THREADS}/{thread}/preview", {})).json
-    assert cast("Mapping[str, Json]", shown["manifest"])["skill"] == "tarot"

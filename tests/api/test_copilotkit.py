@@ -10,8 +10,7 @@ from recto.api.copilotkit.single_endpoint import KINDS
 from recto.conversation.json import Json
 from recto.ids import new_id
 from recto.testing.client import HttpReply, ask, request, start
-from tests.api.conftest import PAGE
-from tests.api.copilotkit_client import BASE, events_of, send
+from tests.api.copilotkit_client import events_of, send
 from tests.api.scripted_server import BOB, LOOKER, PLAIN, Scripted, page_messages
 
 ENDPOINTS = {"list": True, "inspect": True, "mutations": True, "realtimeMetadata": False}
@@ -97,12 +96,6 @@ def test_P15_a_chat_goes_on_over_several_runs_under_the_name_its_client_gave_it(
     assert thread["id"] not in ids(server)
 
 
-def test_P15_a_refused_run_is_told_as_the_client_reads_it(server: Scripted):
-    reply = send(server, "POST", "/agent/default/run", chat("x" * 10_001, new_id()), accept="text/event-stream")
-    assert (reply.headers["content-type"], reply.status) == ("application/json", 422)
-    assert reply.json["message"] == "RunAgentInput user message text exceeds limit"
-
-
 # Stop
 
 
@@ -129,10 +122,8 @@ def test_P15_a_run_that_waits_is_stopped_by_its_name_and_the_one_at_work_goes_on
     queued = start(server.url, waiting, token=server.token)
     send(server, "POST", f"/agent/chat/stop/{body['threadId']}", {"runId": waiting["runId"]})
     server.go.set()
-    assert [server.reader(one).wait()[-1].event["outcome"] for one in (queued, run)] == [
-        {"type": "cancelled"},
-        {"type": "success"},
-    ]
+    outcomes = [server.reader(one).wait()[-1].event["outcome"] for one in (queued, run)]
+    assert outcomes == [{"type": "cancelled"}, {"type": "success"}]
 
 
 @pytest.mark.parametrize("body", [{"runId": "r", "more": 1}, {"run": "r"}, {"runId": 7}, {"runId": " "}, [], "r"])
@@ -211,13 +202,11 @@ def test_P5_an_envelope_opens_no_thread_of_somebody_else(server: Scripted):
         (b"{", "must be a JSON object"),
         ([], "must be a JSON object"),
         ({}, f"must be one of: {', '.join(KINDS)}"),
-        ({"method": ["info"]}, "must be one of"),
         ({"method": "transcribe"}, "must be one of"),
         ({"method": "agent/run", "params": {"agentId": "default"}}, "`body` is missing"),
         ({"method": "agent/run", "body": {}}, "`params.agentId` is missing"),
         ({"method": "agent/stop", "params": {"agentId": "default"}}, "`params.threadId` is missing"),
         ({"method": "resource/request", "params": {"path": "/info", "httpMethod": "GET"}}, "begin with /threads"),
-        ({"method": "resource/request", "params": {"path": "//x/threads", "httpMethod": "GET"}}, "begin with"),
         ({"method": "resource/request", "params": {"path": "/threads/\n", "httpMethod": "GET"}}, "as in a request"),
     ],
 )
@@ -229,7 +218,6 @@ def test_P15_an_envelope_that_means_nothing_is_told_why(server: Scripted, body: 
     ("path", "method", "status"),
     [
         ("/threads/../info", "GET", 404),
-        ("/threads/x/y/z", "GET", 404),
         ("/threads", "BREW", 405),
         ("/threads/%2e%2e%2finfo", "DELETE", 404),
     ],
@@ -243,11 +231,3 @@ def test_P15_an_id_in_an_envelope_is_one_part_of_a_path(server: Scripted):
     assert_message(single(server, "agent/stop", params=params), 404, "There is no agent 'chat/stop'.")
     params = {"agentId": "chat", "threadId": "a/b?c#d"}
     assert "No active run for thread 'a/b?c#d'." in str(single(server, "agent/stop", params=params).json["message"])
-
-
-def test_P15_a_page_of_another_origin_gets_the_headers_it_needs(server: Scripted):
-    asked = {"origin": PAGE, "access_control_request_method": "GET"}
-    told = request(server.url, "OPTIONS", f"{BASE}/info", token=None, **asked)
-    assert "X-CopilotCloud-Public-Api-Key, X-Tenant" in told.headers["access-control-allow-headers"]
-    answer = request(server.url, "GET", f"{BASE}/info", token=server.token, origin=PAGE)
-    assert answer.headers["access-control-allow-credentials"] == "true"

@@ -170,16 +170,3 @@ def test_R12_a_rollback_is_answered_where_what_became_of_the_files_cannot_be_tol
         (work / thread / f"{number}.txt").touch()
     rolled = request(server.url, "POST", f"{THREADS}/{thread}/rollback", {"messageId": message}, token=server.token)
     assert (rolled.status, rolled.json.get("content"), rolled.json.get("changedFiles")) == (200, "Go on.", None)
-
-
-def test_R12_what_was_kept_of_one_folder_is_not_put_into_another(server: Scripted, work: Path, project: Path):
-    thread = new_id()
-    first = play(server, thread, put("a.txt", "one"))
-    undo = put_back(server, thread, {"messageId": first}).json["undo"]
-    play(server, thread, ("look", {}), agent="shared")
-    there = sorted(path.name for path in project.iterdir())
-    for body in ({"messageId": first}, {"snapshot": undo}):
-        assert put_back(server, thread, body).status == 404
-    rolled = request(server.url, "POST", f"{THREADS}/{thread}/rollback", {"messageId": first}, token=server.token)
-    assert (rolled.status, rolled.json["changedFiles"]) == (200, None)
-    assert sorted(path.name for path in project.iterdir()) == there

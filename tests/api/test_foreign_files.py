@@ -1,21 +1,19 @@
 """Files at other servers' urls (D7): fetched before a run is admitted, and then files like any other."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from aiohttp.abc import ResolveResult
 
 from recto.agents.agent import CHAT
 from recto.agents.file_input import FileInput
 from recto.api.bodies import parse_run
 from recto.api.runs.admit_files import Attached, attach, signed_of
 from recto.api.runs.routes import ROUTES, RUNS
-from recto.config.file_settings import OutboundSettings, UploadRules
+from recto.config.file_settings import OutboundSettings
 from recto.conversation.input.input_rules import NOT_SIGNED
 from recto.conversation.json import Json, dump
 from recto.errors import LimitReached, Refused
@@ -104,20 +102,6 @@ async def test_D7_pictures_are_taken_too_in_both_spellings(api: LocalApi, web: W
         assert [one.kind for one in found.found.values()] == ["image"]
 
 
-async def test_D7_the_sender_s_name_wins_and_gets_the_ending_of_its_type(api: LocalApi, web: Web):
-    web.answers["/get"] = http(
-        b"# Hello", "Content-Type: text/markdown", 'Content-Disposition: inline; filename="b.md"'
-    )
-    await attached(api, allowing(web), at(web, "/get"), at(web, "/get?1", name="mine"), at(web, "/get?2", name="my.md"))
-    assert await names(api) == ["b.md", "mine.md", "my.md"]
-
-
-async def test_D7_a_page_of_the_web_is_a_document(api: LocalApi, web: Web):
-    web.answers["/page"] = http(b"<!doctype html><p>Hi", "Content-Type: text/html")
-    (one,) = (await attached(api, allowing(web), at(web, "/page"))).found.values()
-    assert (one.kind, one.mime_type, one.name) == ("document", "text/html", "page.html")
-
-
 async def test_D7_the_same_url_twice_is_fetched_once_and_several_are_fetched_together(api: LocalApi, web: Web):
     files = [at(web, "/a.txt"), at(web, "/b.txt"), inline("c.txt", b"c"), at(web, "/a.txt")]
     found = await attached(api, allowing(web), *files)
@@ -191,14 +175,8 @@ async def one_piece(piece: bytes) -> AsyncIterator[bytes]:
     ("url", "words"),
     [
         ("file:///etc/passwd", "no url of http or https"),
-        ("data:text/plain,x", "no url of http or https"),
-        ("recto-attachment:1", "no url of http or https"),
-        ("http://0x7f.1/", "its host is a number"),
-        ("http://user@files.example/", "it has a user name"),
         ("https://files.example/", "no files are taken from files.example on port 443"),
         ("http://inside.example:{port}/", "is at an address that is not public"),
-        ("http://10.0.0.1:{port}/", "is at an address that is not public"),
-        ("http://none.example:{port}/", "cannot be reached"),
         ("http://files.example:{port}/none", "answered with status 404"),
     ],
 )
@@ -228,28 +206,12 @@ async def test_P9_what_comes_is_held_to_what_the_agent_takes(api: LocalApi, web:
     assert "takes no images" in str(await refused(api, documents, at(web, "/dot.png")))
     web.answers["/large.txt"] = http(b"x" * 501, TEXT)
     assert "500 bytes, which is the most that is fetched" in str(await refused(api, documents, at(web, "/large.txt")))
-    web.answers["/lying.pdf"] = http(b"MZ\x90\0" + bytes(80), "Content-Type: application/pdf")
-    assert "it is a program" in str(await refused(api, allowing(web), at(web, "/lying.pdf")))
-    web.answers["/empty.txt"] = http(b"", TEXT)
-    assert "it is empty" in str(await refused(api, allowing(web), at(web, "/empty.txt")))
 
 
 async def test_D7_a_picture_that_turns_out_to_be_none_is_refused(api: LocalApi, web: Web):
     web.answers["/login"] = http(b"<!doctype html>Please log in", "Content-Type: text/html")
     error = await refused(api, allowing(web), at(web, "/a.txt"), at(web, "/login", "image"))
     assert ("was sent as an image" in str(error), error.where) == (True, "messages[0].content[1]")
-
-
-async def test_P9_there_is_no_room_for_more_than_a_user_may_have(api: LocalApi, web: Web):
-    api.app.state.backend = replace(api.backend, uploads=UploadRules(user_bytes=3))
-    web.answers["/four.txt"] = http(b"four", TEXT)
-    assert "you may store 3 bytes more" in str(await refused(api, allowing(web), at(web, "/four.txt")))
-
-
-async def test_D7_one_that_cannot_be_had_takes_the_others_with_it_and_what_was_there_stays(api: LocalApi, web: Web):
-    await attached(api, allowing(web), at(web, "/a.txt"))
-    await refused(api, allowing(web), at(web, "/a.txt"), at(web, "/b.txt"), at(web, "/none"))
-    assert await names(api) == ["a.txt"]
 
 
 async def test_D7_who_fetches_too_many_at_once_is_told_to_wait(api: LocalApi, web: Web):
@@ -261,29 +223,6 @@ async def test_D7_who_fetches_too_many_at_once_is_told_to_wait(api: LocalApi, we
         with pytest.raises(LimitReached, match="than 1 of one user"):
             await attached(api, allowing(web), inline("c.txt", b"c"), at(web, "/a.txt"))
     assert await names(api) == []
-
-
-async def test_D7_a_file_that_holds_up_the_others_is_what_is_told(api: LocalApi, web: Web):
-    way = Outbound(OutboundSettings(of_user=1, connect_seconds=0.05), resolver=HangingResolver())
-    api.app.state.backend = replace(api.backend, outbound=lambda: way)
-    source: Json = {"type": "url", "value": f"http://hanging.example:{web.port}/"}
-    error = await refused(api, allowing(web), at(web, "/a.txt"), {"type": "document", "source": source})
-    assert ("hanging.example cannot be reached" in str(error), error.where) == (True, "messages[0].content[1]")
-
-
-class HangingResolver(TableResolver):
-    """Never says anything of a name that is not in its table."""
-
-    def __init__(self) -> None:
-        super().__init__(HOSTS)
-        self._never = asyncio.Event()
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        if host not in HOSTS:
-            await self._never.wait()
-        return await super().resolve(host, port, family)
 
 
 # Over the routes

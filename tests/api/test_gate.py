@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recto.testing.client import RUNS, TOKEN, ask, request, start
+from recto.testing.client import RUNS, ask, request, start
 from recto.testing.process import ServerProcess
 
 pytestmark = pytest.mark.full
@@ -33,18 +33,6 @@ def test_C2_a_server_that_is_told_no_token_makes_one_and_keeps_it(tmp_path: Path
             assert f"{server.url}/#token={tokens[-1]}" in server.output
     assert tokens[0] == tokens[1]
     assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
-
-
-def test_C3_a_key_for_reading_sees_its_users_runs_and_starts_none(shared: ServerProcess):
-    task = start(shared.url, ask("hi"), token=ANNA)
-    assert request(shared.url, "GET", f"{RUNS}/{task}", token=LOOKER).status == 200
-    for path in (RUNS, f"{RUNS}/{task}/cancel"):
-        reply = request(shared.url, "POST", path, ask("hi"), token=LOOKER)
-        assert (reply.status, reply.json["code"]) == (403, "read_only")
-
-
-def test_C2_with_keys_no_local_token_is_made(shared: ServerProcess):
-    assert request(shared.url, "GET", f"{RUNS}/x", token=TOKEN).status == 401
 
 
 def test_C2_the_gate_stands_before_every_route(shared: ServerProcess):
