@@ -5,7 +5,7 @@ in the places that `told` gives them.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -37,13 +37,14 @@ BUSY = "Another run of this thread is active. Wait for its end, or send multitas
 PLAIN, GUIDES = "core", "chart, mend, notes, core"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Fault:
     """Something wrong with a request, and what is told of it: in threads of one's own `own`, where that differs."""
 
     name: str
     break_it: Callable[[Body], Body]
     detail: str
+    _: KW_ONLY
     own: str | None = None
     status: int = 422
     # Where it is wrong at all.
@@ -71,87 +72,71 @@ def with_tools(*names: str) -> Callable[[Body], Body]:
 
 
 FAULTS: tuple[Fault, ...] = (
+    Fault("role", lambda body: with_messages(body, before=[SPEAKER]), "RunAgentInput.messages[0].role must be user"),
     Fault(
-        name="role",
-        break_it=lambda body: with_messages(body, before=[SPEAKER]),
-        detail="RunAgentInput.messages[0].role must be user",
+        "multitask",
+        with_prop("multitask", "sometimes"),
+        "forwardedProps.multitask: is 'sometimes'; it is one of enqueue, reject, interrupt",
+    ),
+    Fault("agent of no type", with_prop("agent", 5), "forwardedProps.agent: must be a string, is a number"),
+    Fault(
+        "timezone",
+        with_prop("timezone", "Mars/Olympus"),
+        "forwardedProps.timezone: 'Mars/Olympus' is no time zone; name one such as Asia/Shanghai",
     ),
     Fault(
-        name="multitask",
-        break_it=with_prop("multitask", "sometimes"),
-        detail="forwardedProps.multitask: is 'sometimes'; it is one of enqueue, reject, interrupt",
+        "agent", with_prop("agent", "nobody"), "forwardedProps.agent: there is no agent 'nobody'; known: plain, guide"
     ),
     Fault(
-        name="agent of no type",
-        break_it=with_prop("agent", 5),
-        detail="forwardedProps.agent: must be a string, is a number",
+        "dataset", with_dataset("nowhere"), "forwardedProps.datasets[0]: there is no dataset 'nowhere' that you may use"
     ),
     Fault(
-        name="timezone",
-        break_it=with_prop("timezone", "Mars/Olympus"),
-        detail="forwardedProps.timezone: 'Mars/Olympus' is no time zone; name one such as Asia/Shanghai",
-    ),
-    Fault(
-        name="agent",
-        break_it=with_prop("agent", "nobody"),
-        detail="forwardedProps.agent: there is no agent 'nobody'; known: plain, guide",
-    ),
-    Fault(
-        name="dataset",
-        break_it=with_dataset("nowhere"),
-        detail="forwardedProps.datasets[0]: there is no dataset 'nowhere' that you may use",
-    ),
-    Fault(
-        name="skill",
-        break_it=with_prop("skill", "dance"),
-        detail=f"forwardedProps.skill: there is no skill 'dance'; known: {PLAIN}",
+        "skill",
+        with_prop("skill", "dance"),
+        f"forwardedProps.skill: there is no skill 'dance'; known: {PLAIN}",
         own=f"forwardedProps.skill: there is no skill 'dance'; known: {GUIDES}",
     ),
     Fault(
-        name="scenario",
-        break_it=with_prop("scenario", "moon"),
-        detail="",
+        "scenario",
+        with_prop("scenario", "moon"),
+        "",
         own="forwardedProps.scenario: there is no scenario 'moon'; known: basic, love",
         among=OWN,
     ),
     Fault(
-        name="voice",
-        break_it=with_prop("voice_mode", "shrill"),
-        detail="",
+        "voice",
+        with_prop("voice_mode", "shrill"),
+        "",
         own="forwardedProps.voice_mode: there is no voice_mode 'shrill'; known: warm, direct",
         among=OWN,
     ),
     Fault(
-        name="file",
-        break_it=lambda body: with_block(body, binary(mimeType="image/png", url=FOREIGN)),
-        detail="binary content url is not a valid signed URL",
+        "file",
+        lambda body: with_block(body, binary(mimeType="image/png", url=FOREIGN)),
+        "binary content url is not a valid signed URL",
     ),
     Fault(
-        name="tool of the agent",
-        break_it=with_tools("ours", "mine"),
-        detail="tools[0].name: 'ours' is a tool of the agent itself; give yours another name",
+        "tool of the agent",
+        with_tools("ours", "mine"),
+        "tools[0].name: 'ours' is a tool of the agent itself; give yours another name",
         # Who answers in one's own has other tools.
         among=frozenset(SITUATIONS) - OWN,
     ),
+    Fault("two tools", with_tools("twin", "twin"), "tools[1].name: 'twin' is there twice; give each its own name"),
     Fault(
-        name="two tools",
-        break_it=with_tools("twin", "twin"),
-        detail="tools[1].name: 'twin' is there twice; give each its own name",
+        "tool",
+        with_tools("a b"),
+        "tools[0].name: 'a b' is no name of a tool; write 1 to 64 letters, digits, `_` and `-`",
     ),
     Fault(
-        name="tool",
-        break_it=with_tools("a b"),
-        detail="tools[0].name: 'a b' is no name of a tool; write 1 to 64 letters, digits, `_` and `-`",
+        "empty file",
+        lambda body: with_block(body, cast("Body", inline("a.txt", b""))),
+        "a.txt: it is empty; send a file with something in it",
     ),
     Fault(
-        name="empty file",
-        break_it=lambda body: with_block(body, cast("Body", inline("a.txt", b""))),
-        detail="a.txt: it is empty; send a file with something in it",
-    ),
-    Fault(
-        name="busy",
-        break_it=with_prop("multitask", "reject"),
-        detail=BUSY,
+        "busy",
+        with_prop("multitask", "reject"),
+        BUSY,
         status=409,
         among=OWN,
     ),

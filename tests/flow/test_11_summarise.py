@@ -3,6 +3,7 @@
 import asyncio
 import re
 import threading
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
@@ -11,20 +12,34 @@ from recto.conversation.log import Compacted
 from recto.ids import new_id
 from recto.testing.client import RUNS, ask
 from recto.testing.model_server import Answer, Call, Request, failure
-from tests.flow.in_process import STREAM, events_of, in_process, messages_of, types_of, without_progress
+from tests.flow.in_process import STREAM, InProcess, events_of, in_process, messages_of, types_of, without_progress
 
 LONG = "words " * 600
+TIGHT = "window: 1000\ncompact: {least: 1}"
+# What readers are told of a run that has a summary written first.
+WRITING = ["RUN_STARTED", "STEP_STARTED", "STEP_FINISHED"]
 
 
-async def test_R13_a_long_conversation_goes_on_from_its_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.fixture
+async def tight(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[InProcess]:
+    """A server whose pages are full after one long message."""
+    async with in_process(tmp_path, monkeypatch, settings=TIGHT) as server:
+        yield server
+
+
+async def test_R13_a_long_conversation_goes_on_from_its_summary_and_readers_see_that_it_is_written(tight: InProcess):
     thread = new_id()
-    async with in_process(tmp_path, monkeypatch, settings="window: 1000\ncompact: {least: 1}") as server:
-        await server.run(LONG, Answer(text="One.", usage=None), thread=thread)
-        await server.run(LONG, Answer(text="SUMMARY: words."), Answer(text="Two."), thread=thread)
-        log = await server.log(thread)
-        assert [type(entry) for entry in log].count(Compacted) == 1
-        assert str(server.pages[-1]).count("SUMMARY: words.") == 1
-        assert str(log).count(LONG.strip()) == 2
+    await tight.run(LONG, Answer(text="One.", usage=None), thread=thread)
+    events = await tight.run(LONG, Answer(text="SUMMARY: words."), Answer(text="Two."), thread=thread)
+    log = await tight.log(thread)
+    assert [type(entry) for entry in log].count(Compacted) == 1
+    assert str(tight.pages[-1]).count("SUMMARY: words.") == 1
+    assert str(log).count(LONG.strip()) == 2
+    assert types_of(without_progress(events))[:4] == [*WRITING, "TEXT_MESSAGE_START"]
+    assert [one.event["stepName"] for one in without_progress(events)[1:3]] == ["compact", "compact"]
+    told = [one.event["content"] for one in events if one.event["type"] == "ACTIVITY_SNAPSHOT"]
+    of_all = {"label": "compact", "total": 1, "unit": "pieces"}
+    assert [told[0], told[-1]] == [{"status": "running", "done": 0, **of_all}, {"status": "ended", "done": 1, **of_all}]
 
 
 def keeps_what_is_asked(made: Request) -> Answer:
@@ -75,31 +90,11 @@ async def test_R13_name_city_and_task_survive_and_the_last_turns_are_as_they_wer
 async def test_R13_a_summary_is_asked_for_in_the_language_the_user_writes_in_else_the_agents(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locale: str, words: str, begins: str
 ):
-    thread, settings = new_id(), f"locale: {locale}\nwindow: 1000\ncompact: {{least: 1}}"
-    async with in_process(tmp_path, monkeypatch, settings=settings) as server:
+    thread = new_id()
+    async with in_process(tmp_path, monkeypatch, settings=f"locale: {locale}\n{TIGHT}") as server:
         await server.run(words, Answer(text="One.", usage=None), thread=thread)
         await server.run(words, Answer(text="SUMMARY"), Answer(text="Two."), thread=thread)
         assert str(messages_of(server.pages[1])[0]["content"]).startswith(begins)
-
-
-async def test_R13_readers_see_that_a_summary_is_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    thread = new_id()
-    async with in_process(tmp_path, monkeypatch, settings="window: 1000\ncompact: {least: 1}") as server:
-        await server.run(LONG, Answer(text="One.", usage=None), thread=thread)
-        events = await server.run(LONG, Answer(text="SUMMARY: words."), Answer(text="Two."), thread=thread)
-        assert types_of(without_progress(events))[:4] == [
-            "RUN_STARTED",
-            "STEP_STARTED",
-            "STEP_FINISHED",
-            "TEXT_MESSAGE_START",
-        ]
-        assert [one.event["stepName"] for one in without_progress(events)[1:3]] == ["compact", "compact"]
-        told = [one.event["content"] for one in events if one.event["type"] == "ACTIVITY_SNAPSHOT"]
-        of_all = {"label": "compact", "total": 1, "unit": "pieces"}
-        assert [told[0], told[-1]] == [
-            {"status": "running", "done": 0, **of_all},
-            {"status": "ended", "done": 1, **of_all},
-        ]
 
 
 async def test_R13_a_page_that_stays_full_is_not_summarised_at_every_step(
@@ -108,14 +103,14 @@ async def test_R13_a_page_that_stays_full_is_not_summarised_at_every_step(
     calls = [Call(name="note", arguments='{"text": "milk"}', id=f"c{one}") for one in range(12)]
     notes = [Answer(calls=(call,), usage=None) for call in calls]
     # What stands before the conversation is more than a full page already.
-    tight = "window: 200\ncompact: {least: 1, again: 1}"
+    settings = "window: 200\ncompact: {least: 1, again: 1}"
 
     def script(made: Request) -> Answer:
         words = str(messages_of(made.page)[0]["content"])
         return Answer(text="SUMMARY") if words.startswith("You summarise") or not notes else notes.pop(0)
 
     thread = new_id()
-    async with in_process(tmp_path, monkeypatch, settings=tight) as server:
+    async with in_process(tmp_path, monkeypatch, settings=settings) as server:
         server.scripts.append(script)
         await server.run("Write it down.", thread=thread)
         summaries = [entry for entry in await server.log(thread) if isinstance(entry, Compacted)]
@@ -123,28 +118,19 @@ async def test_R13_a_page_that_stays_full_is_not_summarised_at_every_step(
         assert notes == []
 
 
-async def test_R13_a_summary_that_fails_is_over_for_readers_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    thread = new_id()
-    async with in_process(tmp_path, monkeypatch, settings="window: 1000\ncompact: {least: 1}") as server:
-        await server.run(LONG, Answer(text="One.", usage=None), thread=thread)
-        events = await server.run(LONG, failure(400, "no", code="bad"), Answer(text="Two."), thread=thread)
-        assert types_of(without_progress(events))[:4] == [
-            "RUN_STARTED",
-            "STEP_STARTED",
-            "STEP_FINISHED",
-            "TEXT_MESSAGE_START",
-        ]
-
-
-async def test_R13_P8_a_run_cancelled_while_it_summarises_closes_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_R13_P8_a_summary_that_fails_or_is_cancelled_is_over_for_readers_too(tight: InProcess):
     thread, body, gate = new_id(), ask(LONG), threading.Event()
-    async with in_process(tmp_path, monkeypatch, settings="window: 1000\ncompact: {least: 1}") as server:
-        await server.run(LONG, Answer(text="One.", usage=None), thread=thread)
-        server.answers.append(Answer(text="SUMMARY: words.", hold=gate))
-        reading = asyncio.create_task(server.send("POST", RUNS, body | {"threadId": thread}, headers=STREAM))
-        made = await asyncio.to_thread(server.model.wait_requests, 2)
-        assert await asyncio.to_thread(made[1].wait_held)
-        await server.send("POST", f"{RUNS}/{body['runId']}/cancel")
-        events = events_of(await reading)
-        gate.set()
-        assert types_of(without_progress(events)) == ["RUN_STARTED", "STEP_STARTED", "STEP_FINISHED", "RUN_FINISHED"]
+    await tight.run(LONG, Answer(text="One.", usage=None), thread=thread)
+    events = await tight.run(LONG, failure(400, "no", code="bad"), Answer(text="Two."), thread=thread)
+    assert types_of(without_progress(events))[:4] == [*WRITING, "TEXT_MESSAGE_START"]
+    thread = new_id()
+    await tight.run(LONG, Answer(text="One.", usage=None), thread=thread)
+    before = len(tight.model.requests)
+    tight.answers.append(Answer(text="SUMMARY: words.", hold=gate))
+    reading = asyncio.create_task(tight.send("POST", RUNS, body | {"threadId": thread}, headers=STREAM))
+    made = await asyncio.to_thread(tight.model.wait_requests, before + 1)
+    assert await asyncio.to_thread(made[before].wait_held)
+    await tight.send("POST", f"{RUNS}/{body['runId']}/cancel")
+    events = events_of(await reading)
+    gate.set()
+    assert types_of(without_progress(events)) == [*WRITING, "RUN_FINISHED"]
