@@ -154,13 +154,6 @@ def test_S8_a_case_of_reversed_cards_needs_one_and_every_draw_finds_a_case(local
             assert "tarot_reversed" not in ids or any(card.reversed for card in draw(spread, seed).cards)
 
 
-def test_S8_a_draw_in_one_language_finds_the_same_cases_in_the_other():
-    user = KeptInMemory()
-    call("draw_tarot", user, {"spread": "celtic_cross", "seed": 7}, at_work(user, "zh"))
-    ids = [[one.case.id for one in found("tarot", "deep_reading", user.data["tarot"], it)] for it in LOCALES]
-    assert ids[0] == ids[1] != []
-
-
 # Lives
 
 

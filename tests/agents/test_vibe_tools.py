@@ -9,9 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.agents.shipped.vibe.almanac.bazi.bazi import bazi
-from recto.agents.shipped.vibe.almanac.birth.birth import read_birth
-from recto.agents.shipped.vibe.almanac.chart_rows import short_bazi
 from recto.conversation.json import Json
 from recto.conversation.next_step import INVALID_ARGUMENTS
 from tests.agents.vibe import BIRTH, NOW, KeptInMemory, at_work, born, call, title_of, tools
@@ -218,15 +215,6 @@ def test_S10_a_chart_follows_the_language_and_the_month():
     assert str(call("compute_bazi", user, {}, later).at("this_year")).startswith("2027: Ding Wei")
 
 
-def test_S10_a_chart_without_time_and_place_says_what_it_lacks():
-    user = KeptInMemory(profile={"birth_info": {"date": "1990-05-15"}})
-    pillars, sky = call("compute_bazi", user), call("compute_zodiac", user)
-    assert (pillars.at("pillars", "hour"), sky.at("rising")) == (None, None)
-    assert (pillars.at("luck"), title_of(pillars)) == (None, "四柱八字 · 庚午 辛巳 庚辰")
-    assert cast("list[Json]", sky.at("untold"))
-    assert title_of(sky) == "本命星盘"
-
-
 @pytest.mark.parametrize(
     ("name", "info", "wish"),
     [
@@ -247,26 +235,6 @@ def test_S10_a_birth_no_chart_can_be_of_is_told_with_the_way_to_correct_it(
 def test_S10_what_the_profile_refuses_is_told():
     answer = call("collect_birth_info", KeptInMemory(refused="birth_info.place is too long."), {"date": "1990-05-15"})
     assert (answer.error, answer.words) == ("error", "birth_info.place is too long.")
-
-
-def test_S10_what_is_noted_of_a_chart_is_in_the_result_and_on_its_card():
-    user = KeptInMemory(profile={"birth_info": {"date": "1990-05-15", "place": "我家"}})
-    answer = call("compute_bazi", user)
-    notes = cast("list[str]", answer.at("notes"))
-    assert any("出生地未识别" in note for note in notes)
-    assert set(notes) <= set(str(answer.at("ui_hints", "body")).splitlines())
-
-
-def test_S8_ten_gods_of_luck_cycles_are_no_words_of_the_chart():
-    chart = short_bazi(bazi(read_birth(BIRTH), today=NOW.date()).row(), "zh")
-    luck = cast("dict[str, list[str]]", chart["luck"])
-    assert luck["cycles"][2] == "2017-2026 (28-37岁，当前): 甲申 偏财 比肩"
-    assert cast("dict[str, Json]", chart["pillars"])["year"] == {
-        "pillar": "庚午",
-        "ten_god": "比肩",
-        "na_yin": "路旁土",
-        "hidden": "丁 正官、己 正印",
-    }
 
 
 def test_S10_a_house_system_there_is_not_any_more_is_not_used():

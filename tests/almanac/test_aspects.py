@@ -51,24 +51,6 @@ def test_S10_orbs_that_mean_nothing_or_overlap_are_refused(wrong: dict[str, floa
         OrbSettings(**wrong)
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "applying"),
-    [
-        (at(10, 13), at(14, 1), True),  # the faster one is behind
-        (at(14, 13), at(10, 1), False),  # it has passed
-        (at(10, 1), at(14, -1), True),  # one comes back
-        (at(358, 13), at(2, 1), True),  # across the beginning of the circle
-        (at(10, 13), at(96, 1), False),  # less than a square, and less with every day
-        (at(10, 13), at(186, 1), False),  # past the opposition
-        (at(200, 1), at(14, 13), True),  # the same from the other side
-    ],
-)
-def test_S10_an_aspect_applies_while_it_becomes_closer(first: Position, second: Position, applying: bool):
-    found = aspect(("moon", first), ("saturn", second))
-    assert found is not None
-    assert found.applying == applying
-
-
 @given(BODIES, PLACES, PLACES)
 def test_S10_an_aspect_is_the_same_from_both_sides_and_within_its_orb(
     bodies: list[Body], here: Position, there: Position

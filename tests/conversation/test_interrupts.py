@@ -55,6 +55,11 @@ def started(call_id: str = "c1") -> ToolStarted:
     return ToolStarted(id=f"s-{call_id}", message="a", call=call_id)
 
 
+WAITS = (*ONE, asked())
+APPROVED = (*WAITS, decided())
+LATE = (*ONE, asked(seconds=-1))
+
+
 # What is next
 
 
@@ -62,24 +67,24 @@ def started(call_id: str = "c1") -> ToolStarted:
     ("log", "step"),
     [
         pytest.param(ONE, WaitForClient(confirm=(SEND,)), id="a call that needs a person"),
-        pytest.param((*ONE, asked()), WaitForClient(confirm=(SEND,)), id="asked"),
-        pytest.param((*ONE, asked(), decided()), RunTools(start=(SEND,)), id="approved"),
+        pytest.param(WAITS, WaitForClient(confirm=(SEND,)), id="asked"),
+        pytest.param(APPROVED, RunTools(start=(SEND,)), id="approved"),
         pytest.param(
-            (*ONE, asked(), decided(arguments='{"a":1}')),
+            (*WAITS, decided(arguments='{"a":1}')),
             RunTools(start=(replace(SEND, arguments='{"a":1}'),)),
             id="approved with other arguments",
         ),
-        pytest.param((*ONE, asked(), decided(), started()), RunTools(interrupted=(SEND,)), id="lost"),
+        pytest.param((*APPROVED, started()), RunTools(interrupted=(SEND,)), id="lost"),
         pytest.param(
-            (*ONE, asked(), decided(approved=False, text="No.")),
+            (*WAITS, decided(approved=False, text="No.")),
             RunTools(denied=(DeniedCall(call=SEND, words="No."),)),
             id="denied",
         ),
-        pytest.param((*ONE, asked(), decided(run="t0")), WaitForClient(confirm=(SEND,)), id="approved for another run"),
-        pytest.param((*ONE, asked(seconds=-1)), RunTools(expired=(SEND,)), id="expired"),
-        pytest.param((*ONE, asked(seconds=-1), decided()), RunTools(start=(SEND,)), id="approved before it expired"),
+        pytest.param((*WAITS, decided(run="t0")), WaitForClient(confirm=(SEND,)), id="approved for another run"),
+        pytest.param(LATE, RunTools(expired=(SEND,)), id="expired"),
+        pytest.param((*LATE, decided()), RunTools(start=(SEND,)), id="approved before it expired"),
         pytest.param(
-            (*ONE, asked(), decided(run="t0"), asked("i2"), decided(id="i2")), RunTools(start=(SEND,)), id="asked anew"
+            (*WAITS, decided(run="t0"), asked("i2"), decided(id="i2")), RunTools(start=(SEND,)), id="asked anew"
         ),
         pytest.param(
             (*BOTH, asked(), asked("i2", "c2"), decided(), started(), result("r", "c1")),
@@ -97,7 +102,7 @@ def started(call_id: str = "c1") -> ToolStarted:
             id="started before its tool came to ask",
         ),
         pytest.param(
-            (*ONE, asked(), decided(), started(), RolledBack(id="b", to="u1"), Undone(id="z")),
+            (*APPROVED, started(), RolledBack(id="b", to="u1"), Undone(id="z")),
             RunTools(interrupted=(SEND,)),
             id="never twice after an undo",
         ),
@@ -111,52 +116,42 @@ def test_P11_what_a_person_has_to_agree_to_is_made_when_they_did(log: tuple[Entr
     ("run", "outcome"), [(replace(RUN, cancel=True), "cancelled"), (replace(RUN, deadline=NOW), "deadline")]
 )
 def test_a_run_that_is_to_end_acts_on_no_approval(run: Run, outcome: str):
-    step = next_step((*ONE, asked(), decided()), run)
+    step = next_step(APPROVED, run)
     assert isinstance(step, Finished)
     assert step.outcome == outcome
 
 
 def test_a_call_that_was_asked_about_needs_an_answer_though_its_tool_asks_no_more():
-    assert next_step((*ONE, asked()), replace(RUN, confirm=frozenset())) == WaitForClient(confirm=(SEND,))
+    assert next_step(WAITS, replace(RUN, confirm=frozenset())) == WaitForClient(confirm=(SEND,))
 
 
 # What clients are told
 
 
 def test_P15_an_interrupt_is_told_as_AG_UI_has_it_and_older_clients_see_a_call_that_waits():
-    [one] = interrupts_of(view((*ONE, asked())))
+    [one] = interrupts_of(view(WAITS))
     event = RunFinished(thread="t", run="r", interrupts=(interrupt_event(one, "en"),))
     [body] = encode_event(event)
     told = load_object(body) or {}
-    assert told["outcome"] == {
-        "type": "interrupt",
-        "interrupts": [
-            {
-                "id": "i1",
-                "reason": "tool_call",
-                "message": "May send be called with these arguments?",
-                "toolCallId": "c1",
-                "responseSchema": {
-                    "type": "object",
-                    "properties": {
-                        "approved": {"type": "boolean"},
-                        "message": {"type": "string"},
-                        "arguments": {"type": "object"},
-                    },
-                    "required": ["approved"],
-                },
-                "expiresAt": "2026-05-14T13:00:00.000Z",
-            }
-        ],
+    kinds = {"approved": "boolean", "message": "string", "arguments": "object"}
+    properties = {name: {"type": kind} for name, kind in kinds.items()}
+    asking = {
+        "id": "i1",
+        "reason": "tool_call",
+        "message": "May send be called with these arguments?",
+        "toolCallId": "c1",
+        "responseSchema": {"type": "object", "properties": properties, "required": ["approved"]},
+        "expiresAt": "2026-05-14T13:00:00.000Z",
     }
+    assert told["outcome"] == {"type": "interrupt", "interrupts": [asking]}
     assert load_object(for_older_client(body)) == {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}
 
 
 def test_P7_a_run_whose_events_are_gone_still_tells_what_it_asked():
     context = RenderContext(url_of=lambda _: None, locale="zh")
     ended = EndedRun(thread="t", run="r", outcome="waiting")
-    last = load_object(snapshot_events(ended, (*ONE, asked()), context)[-1]) or {}
-    [row] = interrupts_of(view((*ONE, asked())))
+    last = load_object(snapshot_events(ended, WAITS, context)[-1]) or {}
+    [row] = interrupts_of(view(WAITS))
     assert last["outcome"] == {"type": "interrupt", "interrupts": [interrupt_event(row, "zh")]}
     assert "是否允许" in str(last)
 
@@ -304,7 +299,7 @@ def test_P3_new_words_leave_nothing_waiting_and_act_on_nothing():
 
 
 def test_of_a_call_that_was_started_nobody_says_that_it_was_not():
-    log = (*ONE, asked(), decided(run="t0"), started())
+    log = (*WAITS, decided(run="t0"), started())
     assert list(take_decisions(log, brought(), admitted(), (user("u2"),))) == []
 
 
@@ -317,8 +312,8 @@ def test_of_a_call_that_was_started_nobody_says_that_it_was_not():
         pytest.param((*WAITING, decided(text="ok")), (yes(),), Conflict, id="in other words"),
         pytest.param(WAITING, (yes("i9"),), NotFound, id="unknown"),
         pytest.param((*WAITING, result("r", "c1")), (yes(),), Conflict, id="has a result"),
-        pytest.param((*ONE, asked(seconds=-1)), (yes(),), Conflict, id="expired"),
-        pytest.param((*ONE, asked(seconds=-1)), (no(),), None, id="an expired one may be given up"),
+        pytest.param(LATE, (yes(),), Conflict, id="expired"),
+        pytest.param(LATE, (no(),), None, id="an expired one may be given up"),
     ],
 )
 def test_P15_answers_are_judged_by_what_waits(

@@ -44,6 +44,8 @@ u1, a1 = user("u1"), says("a1")
 charge, charge_again = call("c1", "charge"), call("c2", "charge")
 look, ask, ask_again = call("c3", "look"), call("c4", "ask"), call("c5", "ask")
 summary = Compacted(id="k", upto="u1", summary="s")
+DONE, NOTHING = Finished(outcome="done"), Finished(outcome="nothing_to_compact")
+FAILED, TOO_LONG = Finished(outcome="model_failed"), Finished(outcome="too_long")
 
 
 def started(one: ToolCall, message: str = "a") -> ToolStarted:
@@ -70,9 +72,9 @@ def asked(*calls: ToolCall) -> Log:
     [
         pytest.param((u1,), CallModel(), id="a question"),
         pytest.param((u1, SkillChanged(skill="bazi"), ReasoningMessage(text="hm")), CallModel(), id="no reply yet"),
-        pytest.param((u1, a1), Finished(outcome="done"), id="an answer"),
-        pytest.param((u1, a1, ReasoningMessage(text="hm")), Finished(outcome="done"), id="an answer and a thought"),
-        pytest.param((u1, AssistantMessage(id="a")), Finished(outcome="done"), id="an empty answer"),
+        pytest.param((u1, a1), DONE, id="an answer"),
+        pytest.param((u1, a1, ReasoningMessage(text="hm")), DONE, id="an answer and a thought"),
+        pytest.param((u1, AssistantMessage(id="a")), DONE, id="an empty answer"),
         pytest.param(asked(charge), RunTools(start=(charge,)), id="a call"),
         pytest.param((*asked(charge), started(charge), answer(charge)), CallModel(), id="a tool that ended"),
         pytest.param((*asked(charge, look), answer(charge)), RunTools(start=(look,)), id="one of two results"),
@@ -86,10 +88,10 @@ def test_a_turn_goes_from_question_to_calls_to_results_to_an_answer(log: Log, st
 @pytest.mark.parametrize(
     ("log", "step"),
     [
-        pytest.param((), Finished(outcome="done"), id="nothing"),
+        pytest.param((), DONE, id="nothing"),
         pytest.param((SystemMessage(text="Be kind."),), CallModel(), id="a system prompt"),
         pytest.param((asks("a", charge),), RunTools(start=(charge,)), id="a call"),
-        pytest.param((u1, a1, RolledBack(to="u1")), Finished(outcome="done"), id="everything was rolled back"),
+        pytest.param((u1, a1, RolledBack(to="u1")), DONE, id="everything was rolled back"),
     ],
 )
 def test_a_log_without_a_question_is_one_turn_and_ends_like_any_other(log: Log, step: Step):
@@ -233,7 +235,7 @@ def test_a_cancel_or_a_deadline_ends_a_run_wherever_it_is(log: Log, run: Run, ou
 
 @pytest.mark.parametrize("run", [Run(cancel=True), Run(now=NOW, deadline=NOW)])
 def test_what_is_complete_stays_complete(run: Run):
-    assert next_step((u1, a1), run) == Finished(outcome="done")
+    assert next_step((u1, a1), run) == DONE
     assert next_step((u1, a1, ended(a1.id, "length")), run) == Finished(outcome="length")
 
 
@@ -253,8 +255,8 @@ def test_before_the_deadline_a_run_goes_on(run: Run):
         ),
         pytest.param(asked(charge), Run(max_steps=1), RunTools(start=(charge,)), id="its tools still run"),
         pytest.param((*asked(charge), answer(charge), user("u2")), Run(max_steps=1), CallModel(), id="a new turn"),
-        pytest.param((u1,), Run(failures=3), Finished(outcome="model_failed"), id="three failed calls"),
-        pytest.param((u1,), Run(failures=1, max_failures=1), Finished(outcome="model_failed"), id="as set"),
+        pytest.param((u1,), Run(failures=3), FAILED, id="three failed calls"),
+        pytest.param((u1,), Run(failures=1, max_failures=1), FAILED, id="as set"),
         pytest.param(asked(charge), Run(failures=3), RunTools(start=(charge,)), id="tools run whatever failed"),
     ],
 )
@@ -275,10 +277,8 @@ def test_a_turn_has_so_many_replies_and_a_call_so_many_tries(log: Log, run: Run,
         pytest.param((u1, summary, started(charge)), Run(full=True), CallModel(), id="markers are nothing said"),
         pytest.param((u1,), Run(too_long=1), Compact(), id="the provider finds it too long"),
         pytest.param((u1, summary), Run(too_long=1), CallModel(), id="compacted: one retry"),
-        pytest.param((u1, summary), Run(too_long=2), Finished(outcome="too_long"), id="too long even so"),
-        pytest.param(
-            (u1,), Run(too_long=1, can_compact=False), Finished(outcome="too_long"), id="too long, compacting failed"
-        ),
+        pytest.param((u1, summary), Run(too_long=2), TOO_LONG, id="too long even so"),
+        pytest.param((u1,), Run(too_long=1, can_compact=False), TOO_LONG, id="too long, compacting failed"),
     ],
 )
 def test_R13_a_page_that_does_not_fit_is_compacted_once_and_tried_once_more(log: Log, run: Run, step: Step):
@@ -299,15 +299,10 @@ ONLY = Run(compact=True)
         pytest.param((u1, a1), ONLY, Compact(), id="an answered turn"),
         pytest.param((), ONLY, Compact(), id="nothing was said"),
         pytest.param((u1, a1), replace(ONLY, calls=1), Compact(), id="a worker was lost while it asked"),
-        pytest.param((u1, a1, summary), replace(ONLY, calls=1), Finished(outcome="done"), id="compacted"),
-        pytest.param((u1, a1, summary), ONLY, Finished(outcome="nothing_to_compact"), id="compacted by another"),
+        pytest.param((u1, a1, summary), replace(ONLY, calls=1), DONE, id="compacted"),
+        pytest.param((u1, a1, summary), ONLY, NOTHING, id="compacted by another"),
         pytest.param((u1, summary, a1), ONLY, Compact(), id="more was said since the last summary"),
-        pytest.param(
-            (u1, a1),
-            replace(ONLY, can_compact=False),
-            Finished(outcome="nothing_to_compact"),
-            id="too little to ask the model for",
-        ),
+        pytest.param((u1, a1), replace(ONLY, can_compact=False), NOTHING, id="too little to ask the model for"),
         pytest.param(
             (u1, a1),
             replace(ONLY, can_compact=False, calls=3),
@@ -315,9 +310,7 @@ ONLY = Run(compact=True)
             id="the model was asked, and wrote none",
         ),
         pytest.param((u1, a1), replace(ONLY, cancel=True), Finished(outcome="cancelled"), id="cancelled"),
-        pytest.param(
-            (u1, a1, summary), replace(ONLY, calls=1, cancel=True), Finished(outcome="done"), id="cancelled too late"
-        ),
+        pytest.param((u1, a1, summary), replace(ONLY, calls=1, cancel=True), DONE, id="cancelled too late"),
         pytest.param((u1, a1), replace(ONLY, now=NOW, deadline=NOW), Finished(outcome="deadline"), id="out of time"),
     ],
 )
@@ -370,7 +363,7 @@ def test_R13_a_run_that_is_to_compact_never_asks_for_an_answer_whatever_the_log(
     step = next_step(log, only)
     assert step == Compact() or isinstance(step, Finished)
     after = (*log, Compacted(id="new", upto=log[-1].id if log else "", summary="s"))
-    assert next_step(after, replace(only, calls=calls + 1)) == Finished(outcome="done")
+    assert next_step(after, replace(only, calls=calls + 1)) == DONE
 
 
 def test_P11_calls_beyond_what_a_reply_may_have_are_neither_run_nor_waited_for():

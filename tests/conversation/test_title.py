@@ -13,18 +13,13 @@ WORDS = "The quick brown fox jumps over the lazy dog and then it sleeps for a ve
 @pytest.mark.parametrize(
     ("words", "title"),
     [
-        ("", None),
         (" \n\t ", None),
         ("\x00\x1b\u202e", None),
-        ("Hi", "Hi"),
         ("  Plan\n\nmy\tweek  ", "Plan my week"),
         ("a\x00b\x1b[0m", "ab[0m"),
-        ("x" * 60, "x" * 60),
         ("x" * 61, "x" * 59 + CUT),
         (WORDS, "The quick brown fox jumps over the lazy dog and then it…"),
-        ("四" * 61, "四" * 59 + CUT),
         ("请看 " + "四" * 80, "请看 " + "四" * 56 + CUT),
-        ("short " + "x" * 80, "short " + "x" * 53 + CUT),
         ("👨‍👩‍👧" * 60, "👨‍👩‍👧" * 60),
         ("é" * 61, "é" * 59 + CUT),
         ("می‌خواهم", "می‌خواهم"),

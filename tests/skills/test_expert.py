@@ -207,26 +207,21 @@ def test_S7_the_default_procedure_has_the_steps_the_skill_requires(skill: Skill,
 
 
 @pytest.mark.parametrize(
-    ("locale", "known", "text"),
+    ("locale", "known", "words"),
     [
-        (
-            "zh",
-            NOTHING,
-            "还不知道用户的出生信息。调用 collect_birth_info 收集。用户在对话中已经说过的直接采用，不要重复询问。"
-            "在得到出生信息之前，不要计算、不要解读，也不要猜测。",
-        ),
+        ("zh", NOTHING, "还不知道用户的出生信息。调用 collect_birth_info 收集。"),
+        ("zh", BORN, "还没有计算结果，或者出生信息已经变了。调用 compute_bazi 计算。"),
         (
             "en",
             BORN,
-            "Nothing has been computed yet, or the birth information has changed since. Compute it with compute_bazi. "
-            "Go by the tool's result alone; never work it out or make it up yourself.",
+            "Nothing has been computed yet, or the birth information has changed since. Compute it with compute_",
         ),
     ],
 )
-def test_S7_a_step_of_the_default_procedure_names_the_tool_to_call(locale: str, known: KnownData, text: str):
+def test_S7_a_step_of_the_default_procedure_names_the_tool_to_call(locale: str, known: KnownData, words: str):
     step = expert(BAZI, known, ExpertInput(locale=locale)).step
     assert step is not None
-    assert step.text == text
+    assert step.text.startswith(words)
 
 
 @pytest.mark.parametrize(

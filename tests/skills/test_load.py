@@ -147,17 +147,9 @@ KNOWN = "Known: a, b."
         ("compute_tool: my tool", 4, 'compute_tool is "my tool"; it is the name of a tool: 1 to 64 letters, digits, '),
         ("collect_tool: ''", 4, 'collect_tool is ""; it is the name of a tool: 1 to 64 letters, digits, - or _.'),
         ("triggers:\n- a\n- ' '", 6, 'triggers.1 is " "; it is not empty.'),
-        (
-            "scenarios: basic",
-            4,
-            'scenarios is "basic"; it is a list of names, or a table of names, each with description',
-        ),
+        ("scenarios: basic", 4, 'scenarios is "basic"; it is a list of names, or a table of names, each with '),
         ("scenarios: [a, 3]", 4, 'scenarios is ["a",3]; it is a list of names, or a table of names, each with '),
-        (
-            "scenarios:\n  a:\n    rules: [x]",
-            6,
-            "there is no setting rules in scenarios.a; did you mean rule_ids? Known",
-        ),
+        ("scenarios:\n  a:\n    rules: [x]", 6, "there is no setting rules in scenarios.a; did you mean rule_ids? "),
         ("scenarios: [a, b]\ndefault_scenario: c", 5, f'default_scenario is "c"; it is one of the scenarios. {KNOWN}'),
         ("scenarios: 3\ndefault_scenario: c", 4, "scenarios is 3; it is a list of names, or a table of names, each "),
     ],
@@ -177,11 +169,7 @@ def test_S5_a_mistake_in_our_settings_is_told_with_its_line(tmp_path: Path, sett
         ("---\ndescription: [a]\n---\n", 2, 'description is ["a"]; it is text; put it in quotes.'),
         (b"---\ndescription: It.\n---\n\xff", 4, "byte 25 is no UTF-8 (invalid start byte). Save the file as UTF-8."),
         (f"---\na: {'b' * 65_536}\n---\n", 1, "the settings have 65540 characters, 65536 are allowed. Shorten them."),
-        (
-            "---\nname: Core\ndescription: It.\n---\n",
-            2,
-            "a skill cannot be named core, which means to have none. Rename ",
-        ),
+        ("---\nname: Core\ndescription: It.\n---\n", 2, "a skill cannot be named core, which means to have none. "),
     ],
 )
 def test_S5_a_file_that_cannot_be_a_skill_is_told(tmp_path: Path, text: str | bytes, line: int, expected: str):
@@ -220,28 +208,26 @@ def test_S5_the_second_of_two_skills_with_one_name_is_broken(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("text", "warning"),
+    ("settings", "warning"),
     [
         (
-            "---\ndescription: It.\n---\n",
-            "3: it says nothing below its settings. Say who the expert is and what they do.",
+            f"description: {'x' * 1_025}\n---\nYou.",
+            "2: description has 1025 characters; Agent Skills allows 1024. Shorten ",
         ),
         (
-            f"---\ndescription: {'x' * 1_025}\n---\nYou.",
-            "2: description has 1025 characters; Agent Skills allows 1024. Shorten it.",
+            f"description: {'x' * 1_024}\n---\n",
+            "3: it says nothing below its settings. Say who the expert is and what ",
         ),
-        (
-            "---\ndescription: It.\nprofile_field: [a]\n---\nYou.",
-            "3: there is no setting profile_field; did you mean profile_fields? It is kept among the metadata.",
-        ),
-        ("---\ndescription: It.\nmetadata: x\n---\nYou.", '3: metadata is "x"; it is a table of names and values.'),
+        ("description: It.\nprofile_field: [a]\n---\nYou.", "3: there is no setting profile_field; did you mean "),
+        ("description: It.\nmetadata: x\n---\nYou.", '3: metadata is "x"; it is a table of names and values.'),
     ],
 )
-def test_S5_what_is_hardly_meant_is_a_warning_and_the_skill_loads(tmp_path: Path, text: str, warning: str):
-    a_skill(tmp_path, "it", text)
+def test_S5_what_is_hardly_meant_is_a_warning_and_the_skill_loads(tmp_path: Path, settings: str, warning: str):
+    a_skill(tmp_path, "it", f"---\n{settings}")
     loaded = load_skills(tmp_path)
     assert list(loaded.skills) == ["it"]
-    assert listed(tmp_path, loaded.warnings) == [f"it/SKILL.md:{warning}"]
+    (said,) = listed(tmp_path, loaded.warnings)
+    assert said.startswith(f"it/SKILL.md:{warning}")
 
 
 # Folders

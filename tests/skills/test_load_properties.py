@@ -4,27 +4,11 @@ import random
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.skills.load_skills import load_skills
-from tests.skills.skill_folders import PLAIN, a_skill, pieces, random_folder
-
-CASE = "---\nname: Case {number}\ntags: [wood, fire, tag{number}]\nrule_ids: [basic, love]\n---\nWhat happened.\n"
-SETTINGS = """\
-profile_fields: [birth_info, skill_data.{name}]
-requires_birth_info: true
-compute_tool: compute
-triggers: [one, two]
-scenarios: [basic, love]
-"""
-SOP = """\
-steps:
-- {{id: collect, title: Ask, when: {{missing: birth_info}}, text: Ask for it.}}
-- {{id: compute, title: Compute, when: {{missing: skill_data.{name}}}, text: Compute it.}}
-- {{id: ready, title: Read, text: Read it.}}
-"""
+from tests.skills.skill_folders import a_skill, pieces, random_folder
 
 
 def assert_told(folder: Path, locale: str) -> None:
@@ -45,21 +29,11 @@ def lines_of(file: Path) -> int:
     return file.read_bytes().replace(b"\r\n", b"\n").replace(b"\r", b"\n").count(b"\n") + 1
 
 
-def check_folder(seed: int) -> None:
+@given(seed=st.integers(0, 2**32))
+def test_S5_a_random_folder_is_a_skill_or_is_told_of(seed: int):
     with TemporaryDirectory() as folder:
         a_skill(Path(folder), "it", files=random_folder(random.Random(seed)))
         assert_told(Path(folder), ("zh", "en")[seed % 2])
-
-
-@given(seed=st.integers(0, 2**32))
-def test_S5_a_random_folder_is_a_skill_or_is_told_of(seed: int):
-    check_folder(seed)
-
-
-@pytest.mark.full
-@given(seed=st.integers(0, 2**32))
-def test_S5_a_thousand_random_folders_are_skills_or_are_told_of(seed: int):
-    check_folder(seed)
 
 
 @given(head=pieces, body=pieces, raw=st.binary(max_size=40))
@@ -69,15 +43,3 @@ def test_S5_any_text_between_the_lines_is_a_skill_or_is_told_of(head: str, body:
     with TemporaryDirectory() as folder:
         a_skill(Path(folder), "it", text, files)
         assert_told(Path(folder), "zh")
-
-
-@pytest.mark.full
-def test_S5_two_hundred_skills_with_five_hundred_cases_load(tmp_path: Path):
-    for number in range(200):
-        name = f"skill-{number:03}"
-        cases = {f"cases/{case}.md": CASE.format(number=case) for case in range(500) if case % 200 == number}
-        text = PLAIN.format(name=name, settings=SETTINGS.format(name=name))
-        a_skill(tmp_path, name, text, {"sop.yaml": SOP.format(name=name), **cases})
-    loaded = load_skills(tmp_path)
-    assert (len(loaded.skills), loaded.broken, loaded.warnings) == (200, {}, ())
-    assert sum(len(skill.cases.cases) for skill in loaded.skills.values()) == 500

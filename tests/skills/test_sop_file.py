@@ -83,16 +83,8 @@ def test_S7_a_condition_is_what_its_table_says(when: str, expected: Condition):
 @pytest.mark.parametrize(
     ("when", "line", "text"),
     [
-        (
-            "{}",
-            4,
-            "steps.0.when is {}; it is a table of conditions. Known: missing, has, equals, differs, all, any, not.",
-        ),
-        (
-            "\n    mising: tier",
-            5,
-            "there is no condition mising in steps.0.when; did you mean missing? Known: all, any, ",
-        ),
+        ("{}", 4, "steps.0.when is {}; it is a table of conditions. Known: missing, has, equals, differs, all, any, "),
+        ("\n    mising: tier", 5, "there is no condition mising in steps.0.when; did you mean missing? Known: all, "),
         ("\n    missing: 3", 5, "steps.0.when.missing is 3; it is a path such as birth_info, or a list of paths."),
         ("\n    missing:\n    - tier\n    - x", 7, f'steps.0.when.missing.1 is "x"; {UNDECLARED}'),
         ("\n    has: life_context", 5, f'steps.0.when.has is "life_context"; {UNDECLARED}'),
@@ -102,11 +94,7 @@ def test_S7_a_condition_is_what_its_table_says(when: str, expected: Condition):
         ("\n    equals: {tier: }", 5, "steps.0.when.equals.tier has no value; give it one, or take the line out."),
         ("\n    differs: [tier]", 5, 'steps.0.when.differs is ["tier"]; it is a list of two paths.'),
         ("\n    all: []", 5, "steps.0.when.all is []; it is a list of conditions."),
-        (
-            "\n    any:\n    - has: tier\n    - tier",
-            7,
-            'steps.0.when.any.1 is "tier"; it is a table of conditions. Known',
-        ),
+        ("\n    any:\n    - has: tier\n    - tier", 7, 'steps.0.when.any.1 is "tier"; it is a table of conditions. '),
         ("\n    not: [{has: tier}]", 5, 'steps.0.when.not is [{"has":"tier"}]; it is a table of conditions. Known'),
     ],
 )
@@ -119,26 +107,14 @@ def test_S7_a_mistake_in_a_condition_is_told_with_its_line(when: str, line: int,
 @pytest.mark.parametrize(
     ("text", "line", "expected"),
     [
-        (
-            "",
-            1,
-            "it has no steps. Write them as a list: `- id: ...`, `text: ...`, and `when: ...` where it is not always",
-        ),
+        ("", 1, "it has no steps. Write them as a list: `- id: ...`, `text: ...`, and `when: ...` where it is not "),
         ("\nsteps: []", 2, "it has no steps. Write them as a list: "),
         ("steps: a: b", 1, "it is no YAML: mapping values are not allowed here; "),
-        (
-            "steps:\n- {id: a, text: b}\nrule: x",
-            3,
-            "there is no setting rule; did you mean rules? Known: rules, steps, ",
-        ),
+        ("steps:\n- {id: a, text: b}\nrule: x", 3, "there is no setting rule; did you mean rules? Known: rules, "),
         ("steps:\n- text: Do.", 2, "steps.0 has no id. Give it one."),
         ("steps:\n- id: a", 2, "steps.0 has no text. Give it one."),
         ("steps:\n- {id: a, text: b}\ntool_rules: [a, 3]", 3, 'tool_rules is ["a",3]; it is text, or a list of texts.'),
-        (
-            "steps:\n- {id: a, text: b, when: {has: tier}}\n- id: a\n  text: c",
-            3,
-            'steps.1.id is "a"; another step has that id already.',
-        ),
+        ("steps:\n- {id: a, text: b, when: {has: tier}}\n- id: a\n  text: c", 3, 'steps.1.id is "a"; another step '),
     ],
 )
 def test_S7_a_mistake_in_a_procedure_is_told_with_its_line(text: str, line: int, expected: str):
