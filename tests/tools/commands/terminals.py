@@ -9,7 +9,6 @@ from typing import cast
 
 from recto.config.run_settings import CommandSettings
 from recto.conversation.json import Json
-from recto.conversation.messages import Text
 from recto.sandbox.bubblewrap import command_program
 from recto.tools.commands.confinement import Confinement
 from recto.tools.commands.terminal import Terminal
@@ -18,7 +17,7 @@ from recto.tools.commands.terminal_jobs import terminal_jobs
 from recto.tools.function import tool_from
 from recto.tools.ports import Progress, ToolContext
 from recto.tools.workspace.workspaces import Workspace
-from tests.tools.runs import context
+from tests.tools.runs import context, text_of
 from tests.waiting import wait_until
 
 EXECUTE, JOBS = tool_from(terminal_execute), tool_from(terminal_jobs)
@@ -50,12 +49,11 @@ class Console:
 
     async def say(self, command: str, **arguments: Json) -> str:
         asked = replace(self.context, report=self.shown.append)
-        result = await EXECUTE.act(json.dumps({"command": command, **arguments}), asked)
-        return "".join(part.text for part in result.parts if isinstance(part, Text))
+        return text_of(await EXECUTE.act(json.dumps({"command": command, **arguments}), asked))
 
     async def jobs(self, action: str, job: Json = None) -> dict[str, Json]:
         result = await JOBS.act(json.dumps({"action": action, "job": job}), self.context)
-        text = "".join(part.text for part in result.parts if isinstance(part, Text))
+        text = text_of(result)
         return cast("dict[str, Json]", json.loads(text)) if result.error is None else {"error": text}
 
     async def ended(self, id: Json) -> dict[str, Json]:

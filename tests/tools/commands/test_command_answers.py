@@ -49,41 +49,31 @@ def test_R15_what_fits_is_told_whole_and_nothing_else_is_said():
 
 def test_R15_a_long_text_loses_its_middle_and_the_short_one_stays_whole():
     found = told("".join(f"line {n}\n" for n in range(5_000)), "a warning\n", 600)
-    assert found["stderr"] == "a warning\n"
+    assert (found["stderr"], found["cut"], found["output"]) == ("a warning\n", True, ".recto/output/1.txt")
     assert found["stdout"].startswith("line 0\nline 1\n")
     assert found["stdout"].endswith("line 4998\nline 4999\n")
-    assert "characters left out ...]" in found["stdout"]
-    assert (found["cut"], found["output"]) == (True, ".recto/output/1.txt")
 
 
-def test_R15_two_long_texts_share_the_room():
+def test_R15_two_long_texts_share_the_room_and_a_part_left_out_is_counted():
     found = told("o" * 10_000, "e" * 10_000, 1_000)
     assert abs(len(found["stdout"]) - len(found["stderr"])) < 5
     assert len(found["stdout"]) + len(found["stderr"]) > 850
+    left_out = 10_000 - found["stdout"].replace("left out", "").count("o")
+    assert f"[... {left_out:,} characters left out ...]" in found["stdout"]
 
 
-@pytest.mark.parametrize("characters", [200, 333, 1_000, 5_000])
-@pytest.mark.parametrize("piece", ['"', "\\\n", "\t", "é", "漢", "x"])
+@pytest.mark.parametrize("characters", [200, 333, 5_000])
+@pytest.mark.parametrize("piece", ['"', "\\\n", "\t", "漢"])
 def test_R15_an_answer_is_never_longer_than_it_may_be_whatever_json_makes_of_it(piece: str, characters: int):
     found = told(piece * 3_000, piece * 2_500, characters)
     assert set(found) == {"stdout", "stderr", "exitCode", "cut", "output"}
 
 
-def test_R15_a_part_left_out_is_counted():
-    found = told("x" * 5_000, "", 500)
-    shown = found["stdout"].count("x")
-    assert f"[... {5_000 - shown:,} characters left out ...]" in found["stdout"]
-
-
-def output(characters: int = 100) -> Output:
+def test_R15_bytes_that_come_in_pieces_are_read_as_one():
     def nowhere() -> WholeOutput:
         raise AssertionError("no file is needed")
 
-    return Output(characters, nowhere)
-
-
-def test_R15_bytes_that_come_in_pieces_are_read_as_one():
-    made = output()
+    made = Output(100, nowhere)
     for byte in "日本\x1b[31m語\x1b[0m 1%\r2%\n".encode() + b"\xff\xfe bad":
         made.add("stdout", bytes([byte]))
     made.finish()

@@ -73,19 +73,9 @@ def place(outside: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Place]:
         threading.Thread(target=give_away, args=(one,), daemon=True).start()
     victim = subprocess.Popen(["sleep", "60"], start_new_session=True)
     keyctl, calls = CALLS[os.uname().machine]
-    names = {
-        "outside": outside,
-        "home": Path.home(),
-        "pid": os.getpid(),
-        "victim": victim.pid,
-        "word": OUT,
-        "port": listening[0].getsockname()[1],
-        "abstract": outside.name,
-        "part": SECRET[:12],
-        "address": own_address(),
-        "keyctl": keyctl,
-        "calls": calls,
-    }
+    names = {"outside": outside, "home": Path.home(), "pid": os.getpid(), "victim": victim.pid, "word": OUT}
+    names |= {"port": listening[0].getsockname()[1], "abstract": outside.name, "part": SECRET[:12]}
+    names |= {"address": own_address(), "keyctl": keyctl, "calls": calls}
     # Held by this process while commands run: nothing of it is inherited.
     with (outside / "secret.txt").open() as held:
         os.set_inheritable(held.fileno(), True)
@@ -126,11 +116,9 @@ def own_address() -> str:
 
 def tree(folder: Path) -> dict[str, bytes | int]:
     """All there is outside the workspace, and what in it is not the command's."""
-    own = (folder / "work/data", folder / "work/recto.toml")
-    found = [
-        path for path in folder.rglob("*") if not path.is_relative_to(folder / "work") or path.is_relative_to(own[0])
-    ]
-    files = {str(path): path.read_bytes() for path in (*found, own[1]) if path.is_file()}
+    work, data = folder / "work", folder / "work/data"
+    found = [path for path in folder.rglob("*") if not path.is_relative_to(work) or path.is_relative_to(data)]
+    files = {str(path): path.read_bytes() for path in (*found, work / "recto.toml") if path.is_file()}
     return {**files, **{str(path): stat.S_IMODE(path.lstat().st_mode) for path in found if not path.is_file()}}
 
 
@@ -197,12 +185,8 @@ def linked(outside: Path) -> Linked:
     work = outside / "work"
     (work / "conf/agents").mkdir(parents=True)
     (work / "data").mkdir()
-    given = Workspaces(
-        root=outside / "own",
-        given=work,
-        private=(work / "data",),
-        guarded=(work / "conf/agents", work / "agents/mine"),
-    )
+    guarded = (work / "conf/agents", work / "agents/mine")
+    given = Workspaces(root=outside / "own", given=work, private=(work / "data",), guarded=guarded)
     return Linked(console=console(work, workspace=given.of("t1")), outside=outside)
 
 
@@ -259,6 +243,4 @@ async def test_R15_no_command_starts_beside_a_job_that_began_before_there_was_a_
 
 
 def test_R15_the_table_of_ways_is_long_enough():
-    assert (len(WAYS), len(TARGETS)) >= (56, 16)
-    assert len(WAYS) + len(TARGETS) >= 72
-    assert set(QUICK) <= set(WAYS)
+    assert (len(WAYS) >= 56, len(TARGETS) >= 16, set(QUICK) <= set(WAYS)) == (True, True, True)

@@ -18,22 +18,20 @@ def made(tmp_path: Path) -> Console:
     return console(tmp_path / "work")
 
 
-async def test_R15_a_command_answers_with_both_streams_apart_and_its_code(made: Console):
-    told = await made.execute("echo out; echo err >&2; exit 3")
-    assert told == {"stdout": "out\n", "stderr": "err\n", "exitCode": 3}
-
-
-async def test_R15_a_signal_is_told_as_shells_do(made: Console):
+async def test_R15_a_command_answers_with_both_streams_apart_and_its_code_or_signal_and_leaves_no_file(made: Console):
+    told = await made.execute("seq 1 1000; echo err >&2; exit 3")
+    assert told == {"stdout": "".join(f"{n}\n" for n in range(1, 1_001)), "stderr": "err\n", "exitCode": 3}
     assert await made.execute("kill -TERM $$") == {"stdout": "", "stderr": "", "exitCode": 143}
+    assert list(made.folder.iterdir()) == []
 
 
 async def test_R15_commands_work_in_the_workspace_and_leave_their_files_there(made: Console):
-    await made.execute("mkdir -p sub/deep && echo kept > sub/deep/file && pwd")
+    await made.execute("mkdir -p sub/deep && echo kept > sub/deep/file")
     told = await made.execute("cat file; pwd", workingDirectory="sub/deep")
     assert told["stdout"] == f"kept\n{made.folder}/sub/deep\n"
 
 
-@pytest.mark.parametrize("path", ["sub", "{root}/sub/", "./sub//", "sub/../sub", "sub\\", "link"])
+@pytest.mark.parametrize("path", ["{root}/sub/", "sub\\", "link"])
 async def test_R15_its_folder_is_named_as_file_tools_take_it(made: Console, path: str):
     (made.folder / "sub").mkdir()
     (made.folder / "link").symlink_to("sub")
@@ -44,14 +42,11 @@ async def test_R15_its_folder_is_named_as_file_tools_take_it(made: Console, path
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("..", "The path '..' leads out of the workspace."),
-        ("../other", "The path '../other' leads out of the workspace."),
         ("/etc", "The path '/etc' leads out of the workspace."),
         ("sub/../..", "The path 'sub/../..' leads out of the workspace."),
         ("link", "link is, or lies behind, a link that leads out of the workspace."),
         ("missing", "There is no folder 'missing' in the workspace."),
         ("file", "There is no folder 'file' in the workspace."),
-        ("a\x00b", "The path 'a\\x00b' has control characters."),
     ],
 )
 async def test_R15_a_folder_outside_the_workspace_is_refused(made: Console, path: str, said: str):
@@ -88,19 +83,6 @@ async def test_R15_output_that_does_not_fit_is_cut_and_the_whole_is_in_a_file_th
     assert (await short.execute("git status --porcelain"))["stdout"] == ""
 
 
-async def test_R15_output_that_fits_leaves_no_file(made: Console):
-    await made.execute("seq 1 2000")
-    assert list(made.folder.iterdir()) == []
-
-
-@pytest.mark.full
-async def test_R15_only_the_newest_whole_outputs_are_kept(tmp_path: Path):
-    made = console(tmp_path, CommandSettings(outputs=3)).with_context(lambda context: replace(context, characters=300))
-    for _ in range(5):
-        await made.execute("seq 1 1000")
-    assert sorted(path.name for path in (tmp_path / ".recto/output").glob("*.txt")) == ["3.txt", "4.txt", "5.txt"]
-
-
 async def test_R15_the_newest_lines_are_reported_while_it_runs(made: Console):
     command = "echo one\nuntil [ -e a ]; do sleep 0.02; done; echo two; until [ -e b ]; do sleep 0.02; done"
     running = asyncio.create_task(made.execute(command))
@@ -114,13 +96,8 @@ async def test_R15_the_newest_lines_are_reported_while_it_runs(made: Console):
 
 async def test_R15_after_its_time_it_is_ended_and_what_it_printed_is_told(made: Console):
     told = await made.execute("trap '' TERM INT HUP; echo first; sleep 60 & wait", timeout=300)
-    assert told == {
-        "stdout": "first\n",
-        "stderr": "",
-        "exitCode": 137,
-        "ended": "It was ended: it took longer than 0.3 seconds. Ask for less, give it more time, "
-        "or run it in background.",
-    }
+    ended = "It was ended: it took longer than 0.3 seconds. Ask for less, give it more time, or run it in background."
+    assert told == {"stdout": "first\n", "stderr": "", "exitCode": 137, "ended": ended}
 
 
 async def test_R15_no_command_takes_longer_than_its_call_may(made: Console):
@@ -192,21 +169,17 @@ async def test_R15_what_a_link_in_place_of_its_folder_leads_to_is_not_written(tm
     assert ("output" in told, told["cut"], list(outside.iterdir())) == (False, True, [])
 
 
-async def test_R15_a_server_without_commands_says_so(made: Console):
+async def test_R15_a_server_without_commands_and_a_command_that_no_system_takes_are_told(made: Console):
     none = made.with_context(lambda context: replace(context, terminal=None))
     assert await none.say("true") == "This server runs no commands."
-
-
-@pytest.mark.parametrize(("command", "problem"), [("a\x00b", "null character"), ("#" * 100_001, "100,000 bytes")])
-async def test_R15_what_no_system_takes_is_refused(made: Console, command: str, problem: str):
-    assert problem in await made.say(command)
+    assert "null character" in await made.say("a\x00b")
+    assert "100,000 bytes" in await made.say("#" * 100_001)
 
 
 async def test_R15_guarded_places_can_be_read_only_and_missing_ones_are_not_made(tmp_path: Path):
-    (tmp_path / ".git").mkdir()
-    (tmp_path / ".git/config").write_text("safe")
-    (tmp_path / "data/deep").mkdir(parents=True)
-    (tmp_path / "data/deep/secret").write_text("SECRET")
+    for path, text in ((".git/config", "safe"), ("data/deep/secret", "SECRET")):
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_text(text)
     guarded = (".git/hooks", ".git/config", "recto.toml")
     workspace = Workspace(folder=tmp_path, is_own=False, most_bytes=0, hidden=("data/deep",), guarded=guarded)
     made = console(tmp_path, workspace=workspace)
@@ -215,15 +188,8 @@ async def test_R15_guarded_places_can_be_read_only_and_missing_ones_are_not_made
         "mv .git moved; mv data moved; ls -A data/deep; touch data/deep/x; touch .git/other data/other; cat */*/secret"
     )
     assert told["stdout"] == "safe"
-    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == [
-        ".git",
-        ".git/config",
-        ".git/other",
-        "data",
-        "data/deep",
-        "data/deep/secret",
-        "data/other",
-    ]
+    files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
+    assert files == [".git/config", ".git/other", "data/deep/secret", "data/other"]
     assert (tmp_path / ".git/config").read_text() == "safe"
 
 
@@ -244,7 +210,7 @@ async def test_R15_what_is_private_is_not_seen_in_what_can_be_read_but_the_own_f
     assert (workspace.folder / "a.txt").read_text() == "mine\n"
 
 
-async def test_R15_settings_are_hidden_from_commands_and_made_by_none(tmp_path: Path):
+async def test_R15_settings_are_hidden_from_commands_and_where_a_hidden_place_is_gone_none_is_run(tmp_path: Path):
     workspace = Workspace(folder=tmp_path, is_own=False, most_bytes=0, hidden=("recto.toml",), guarded=("recto.toml",))
     made = console(tmp_path, workspace=workspace)
     await made.execute("echo x > recto.toml; rm -f recto.toml; mv recto.toml other")
@@ -253,9 +219,6 @@ async def test_R15_settings_are_hidden_from_commands_and_made_by_none(tmp_path: 
     told = await made.execute("cat recto.toml && wc -c < recto.toml; echo x > recto.toml")
     assert told["stdout"] == "0\n"
     assert (tmp_path / "recto.toml").read_text() == "SECRET"
-
-
-async def test_R15_where_a_hidden_place_is_gone_nothing_is_run(tmp_path: Path):
-    workspace = Workspace(folder=tmp_path, is_own=False, most_bytes=0, hidden=("data",))
-    assert "not where it was" in await console(tmp_path, workspace=workspace).say("echo x > ran")
-    assert list(tmp_path.iterdir()) == []
+    gone = replace(workspace, hidden=("data",))
+    assert "not where it was" in await console(tmp_path, workspace=gone).say("echo x > ran")
+    assert list(tmp_path.iterdir()) == [tmp_path / "recto.toml"]

@@ -14,6 +14,8 @@ from tests.tools.commands.terminals import Console, console
 from tests.tools.commands.test_terminal_execute import none_left
 from tests.waiting import wait_until
 
+BEGUN = "echo begun; sleep 71.5; echo never"
+
 
 @pytest.fixture
 def made(tmp_path: Path) -> Console:
@@ -21,16 +23,12 @@ def made(tmp_path: Path) -> Console:
 
 
 async def test_R15_a_job_answers_at_once_and_can_be_looked_at_and_ended(made: Console):
-    told = await made.execute("echo begun; sleep 71.5; echo never", background=True)
+    told = await made.execute(BEGUN, background=True)
     assert told == {"stdout": "begun\n", "stderr": "", "job": "job-1", "output": ".recto/output/job-1.txt"}
     looked = await made.jobs("look", "job-1")
     assert (looked["state"], looked["newest"]) == ("running", "begun\n")
     [row] = cast("list[dict[str, Json]]", (await made.jobs("list"))["jobs"])
-    assert {name: row[name] for name in ("job", "state", "command")} == {
-        "job": "job-1",
-        "state": "running",
-        "command": "echo begun; sleep 71.5; echo never",
-    }
+    assert [row[name] for name in ("job", "state", "command")] == ["job-1", "running", BEGUN]
     ended = await made.jobs("end", "job-1")
     assert (ended["state"], ended["exitCode"], ended["ended"]) == ("ended", 137, "It was ended as asked.")
     await none_left("71.5")
@@ -40,17 +38,14 @@ async def test_R15_a_job_answers_at_once_and_can_be_looked_at_and_ended(made: Co
 async def test_R15_a_job_that_ends_by_itself_is_told_with_its_code_and_its_output(made: Console):
     told = await made.execute("no-such-program", background=True)
     assert (told["exitCode"], "not found" in str(told["stderr"])) == (127, True)
-    started = await made.execute("sleep 0.5; seq 1 3; echo oh >&2; exit 5", background=True)
+    started = await made.execute(
+        "until [ -e stop ]; do sleep 0.1; done; seq 1 3; echo oh >&2; exit 5", background=True
+    )
+    # Two processes of one project work side by side.
+    await made.execute("touch stop")
     ended = await made.ended(started["job"])
     assert (ended["exitCode"], ended["newest"]) == (5, "1\n2\n3\noh\n")
     assert (made.folder / str(ended["output"])).read_text() == ended["newest"]
-
-
-@pytest.mark.full
-async def test_R15_two_processes_of_one_project_can_work_side_by_side(made: Console):
-    await made.execute("while [ ! -e stop ]; do sleep 0.05; done; echo saw it", background=True)
-    await made.execute("touch stop")
-    assert (await made.ended("job-1"))["newest"] == "saw it\n"
 
 
 @pytest.mark.full
@@ -81,16 +76,9 @@ async def test_R15_a_running_job_is_known_however_many_others_have_ended(tmp_pat
 async def test_R15_a_job_that_fails_in_the_server_is_not_running_for_ever(made: Console):
     assert made.context.workspace
     # Half a character, which no process can be given.
-    order = Order(
-        command="\ud800",
-        workspace=made.context.workspace,
-        folder="",
-        owner="ann",
-        thread="t1",
-        seconds=5,
-        characters=100,
-    )
-    job = await made.terminal.begin(order)
+    limits = {"seconds": 5, "characters": 100}
+    asked = Order(command="\ud800", workspace=made.context.workspace, folder="", owner="ann", thread="t1", **limits)
+    job = await made.terminal.begin(asked)
     assert job.ending == Ending(code=1, why="It was ended because something went wrong in the server.")
 
 
@@ -127,31 +115,23 @@ async def test_X4_a_job_of_before_a_restart_is_told_as_ended_with_what_it_printe
     await wait_until(lambda: output.exists() and output.read_text() == "before\n")
     await first.terminal.close()
     told = await console(tmp_path).jobs("look", "job-1")
-    assert told == {
-        "job": "job-1",
-        "state": "ended",
-        "ended": "It ended with the server it ran in, which was started again since; its exit code is not known.",
-        "output": ".recto/output/job-1.txt",
-        "newest": "before\n",
-    }
+    why = "It ended with the server it ran in, which was started again since; its exit code is not known."
+    found = {"job": "job-1", "state": "ended", "ended": why, "output": ".recto/output/job-1.txt", "newest": "before\n"}
+    assert told == found
 
 
-@pytest.mark.parametrize("name", ["job-9", "../../secret", "job-1/../job-1", "1"])
-async def test_R15_a_job_that_never_was_is_refused(made: Console, name: str):
+async def test_R15_a_job_that_never_was_is_refused_and_who_names_none_hears_which_there_are(made: Console):
     (made.folder.parent / "secret.txt").write_text("SECRET")
-    assert "There is no job" in str((await made.jobs("look", name))["error"])
-
-
-@pytest.mark.parametrize("name", [None, ""])
-async def test_R15_who_names_no_job_hears_which_there_are(made: Console, name: str | None):
+    for name in ("job-9", "../../secret", "job-1/../job-1", "1"):
+        assert "There is no job" in str((await made.jobs("look", name))["error"])
     said = "`job` is missing: say which one. In this thread there are: "
-    assert await made.jobs("look", name) == {"error": f"{said}none."}
+    assert await made.jobs("look", None) == {"error": f"{said}none."}
     await made.execute("true", background=True)
-    assert await made.jobs("end", name) == {"error": f"{said}job-1."}
+    assert await made.jobs("end", "") == {"error": f"{said}job-1."}
 
 
 @pytest.mark.full
-async def test_R15_the_file_of_a_running_job_is_not_dropped_for_newer_ones(tmp_path: Path):
+async def test_R15_only_the_newest_whole_outputs_are_kept_and_that_of_a_running_job(tmp_path: Path):
     made = console(tmp_path, CommandSettings(outputs=2)).with_context(lambda context: replace(context, characters=300))
     await made.execute("echo begun; sleep 60", background=True)
     for _ in range(4):
@@ -164,8 +144,9 @@ async def test_R15_the_file_of_a_running_job_is_not_dropped_for_newer_ones(tmp_p
 @pytest.mark.full
 async def test_R15_a_job_that_prints_much_is_written_on_while_it_is_looked_at(made: Console):
     short = made.with_context(lambda context: replace(context, characters=400))
-    told = await short.execute("seq 1 100000; sleep 0.6; echo last", background=True)
+    told = await short.execute("seq 1 100000; until [ -e stop ]; do sleep 0.1; done; echo last", background=True)
     assert told["cut"] is True
+    (made.folder / "stop").touch()
     ended = await short.ended("job-1")
     assert str(ended["newest"]).endswith("100000\nlast\n")
     assert len((made.folder / ".recto/output/job-1.txt").read_text().splitlines()) == 100_001

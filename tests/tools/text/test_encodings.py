@@ -7,6 +7,7 @@ import pytest
 from recto.tools.text.encodings import TextEncoding, encoding_of
 
 CHINESE = "函数返回用户的出生信息和当前的时间，如果没有就询问用户。\n请先读取文件再修改它的内容。\n" * 3
+RUSSIAN = "функция возвращает имя пользователя\n" * 5
 WESTERN = "déjà vu, naïve café, Straße über München, señor\n" * 5
 
 
@@ -14,8 +15,6 @@ WESTERN = "déjà vu, naïve café, Straße über München, señor\n" * 5
     ("data", "name", "mark"),
     [
         (b"", "utf-8", b""),
-        (b"plain\n", "utf-8", b""),
-        (CHINESE.encode(), "utf-8", b""),
         (CHINESE.encode()[:-1], "utf-8", b""),
         (codecs.BOM_UTF8 + b"x", "utf-8", codecs.BOM_UTF8),
         (codecs.BOM_UTF16_LE + CHINESE.encode("utf-16-le"), "utf-16-le", codecs.BOM_UTF16_LE),
@@ -25,24 +24,20 @@ WESTERN = "déjà vu, naïve café, Straße über München, señor\n" * 5
         (WESTERN.encode("utf-16-be"), "utf-16-be", b""),
         (b"good \xe4\xbd\xa0\xe5\xa5\xbd " * 20 + b"\xff bad", "utf-8", b""),
         (CHINESE.encode("gb18030"), "gb18030", b""),
+        # A few western letters are text.
+        (("déjà vu, naïve café, über\n" * 5 + "end").encode("cp1252"), "iso8859_1", b""),
     ],
 )
 def test_R15_the_encoding_of_a_text_is_told_by_its_bytes(data: bytes, name: str, mark: bytes):
     assert encoding_of(data) == TextEncoding(name=name, mark=mark)
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "gb18030", "cp1251"])
-def test_R15_older_encodings_come_back_byte_for_byte(encoding: str):
-    text = {"cp1252": WESTERN, "gb18030": CHINESE, "cp1251": "функция возвращает имя пользователя\n" * 5}[encoding]
+@pytest.mark.parametrize(("encoding", "text"), [("cp1252", WESTERN), ("gb18030", CHINESE), ("cp1251", RUSSIAN)])
+def test_R15_older_encodings_come_back_byte_for_byte(encoding: str, text: str):
     data = text.encode(encoding)
     found = encoding_of(data)
     assert isinstance(found, TextEncoding)
     assert (found.decode(data), found.encode(found.decode(data))) == (text, data)
-
-
-def test_R15_a_few_western_letters_are_text():
-    data = ("déjà vu, naïve café, über\n" * 5 + "end").encode("cp1252")
-    assert encoding_of(data) == TextEncoding(name="iso8859_1")
 
 
 @pytest.mark.parametrize(
@@ -51,11 +46,9 @@ def test_R15_a_few_western_letters_are_text():
         (b"%PDF-1.7\n", "a PDF document"),
         (b"\x89PNG\r\n\x1a\n\0\0", "a PNG image"),
         (b"PK\x03\x04", "a ZIP archive, or a document that is one"),
-        (b"\x7fELF\x02", "a program or library (ELF)"),
         (bytes(range(256)), "of an unknown binary kind"),
         (b"\x8f\xa3\xf1\xee" * 30 + b"\x02\x03\x04", "of an unknown binary kind"),
         (b"text with \0 in it", "of an unknown binary kind"),
-        (b"a\0b", "of an unknown binary kind"),
         (WESTERN.encode("utf-16-le") + b"x", "of an unknown binary kind"),
         (b"".join(number.to_bytes(2, "little") for number in range(1, 100)), "of an unknown binary kind"),
         (b"\0a" * 10 + b"\xd8\x01" * 10, "of an unknown binary kind"),

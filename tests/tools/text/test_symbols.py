@@ -59,11 +59,8 @@ def test_R15_each_language_has_its_symbols(ending: str):
     assert shown(SOURCES[ending], ending) == FOUND[ending]
 
 
-def test_R15_every_language_is_tried():
+def test_R15_every_language_is_tried_and_errors_in_a_source_leave_what_is_sound():
     assert [BY_ENDING[ending] for ending in SOURCES] == [*LANGUAGES]
-
-
-def test_R15_errors_in_a_source_leave_what_is_sound():
     assert "function y 4-4" in shown("class A(:\n  def x(\n\ndef y(): pass\n", "py")
 
 
