@@ -159,13 +159,6 @@ def test_S1_what_the_budget_took_is_listed_behind_the_prompt():
     assert manifest.tokens_before > manifest.tokens_after
 
 
-def test_D2_a_quote_that_does_not_fit_at_all_is_told_and_left_out():
-    quote = (ParsedDocument(name="a.txt", content="text " * 1_000),)
-    page, manifest = assemble(Facts(log=(user("u1", "hi"),), quote=quote, quote_budget=3))
-    assert contents(page) == ["hi"]
-    assert decisions(manifest)[0] == ("quote", "quote", "dropped", "D2")
-
-
 def test_S1_S2_the_window_is_told_and_the_turn_stays_whole():
     past = [entry for n in range(6) for entry in (user(f"u{n}", f"q{n}"), says(f"r{n}", f"a{n}"))]
     log = (*past, user("now", "question"), calls("x"), answers("x", "result"))

@@ -99,6 +99,8 @@ def test_D2_the_manifest_says_which_documents_were_cut_and_by_how_much():
     assert "b.txt" not in part.reason
     assert part.tokens_before > 500
     assert part.tokens_after <= 204
+    _, manifest = assemble(Facts(log=log, quote=quote, quote_budget=3))
+    assert [part.decision for part in manifest.parts if part.kind == "quote"] == ["dropped"]
 
 
 def test_provider_state_in_a_user_message_survives_its_reminder():

@@ -30,12 +30,6 @@ def facts_of(log: Sequence[Entry], fold: FoldSettings = KEEP_ONE, history: int |
     return Facts(log=log, fold=fold, history=history, counter=WordCounter())
 
 
-def find(rows: list[Row], tool: str, n: int, path: str | None = None) -> str | NotRecalled:
-    """What is found, in words."""
-    found = find_result(facts_of(recto.decode(rows)), Recall(tool, path, n))
-    return found if isinstance(found, NotRecalled) else words(found)
-
-
 def words(found: Recalled) -> str:
     return "|".join(part.text for part in found.parts if isinstance(part, Text))
 
@@ -99,63 +93,46 @@ def test_X5_where_a_rule_has_several_tools_each_is_counted_by_itself():
 
 # What is counted
 
-
-def test_X5_reads_of_a_file_are_counted_from_the_newest_however_it_is_spelled():
-    rows = many_reads(7)
-    spellings = ("a.py", "./a.py", "/srv/app/a.py", "src/../a.py")
-    assert [find(rows, READ, 7, path) for path in spellings] == ["text 0"] * 4
-    assert find(rows, READ, 1, "a.py") == "text 6"
-
-
-def test_X5_errors_are_not_counted():
-    rows = [*reads("r0", "a.py", "good", 0), *reads("r1", "a.py", "Error: gone", 1)]
-    assert find(rows, READ, 1, "a.py") == "good"
-
-
-def test_X5_of_a_batch_read_its_part_of_the_file_is_given():
-    parts = [{"type": "text", "text": f"all of {name}", "path": name} for name in ("a.py", "b.py")]
-    rows = [*reads("batch", ["a.py", "b.py"], parts, 0), *reads("r", "a.py", "newer", 1)]
-    assert (find(rows, READ, 2, "a.py"), find(rows, READ, 1, "b.py")) == ("all of a.py", "all of b.py")
-
-
-def test_X5_without_a_path_all_results_of_the_tool_are_counted():
-    rows = [*reads("r0", "a.py", "a", 0), *reads("r1", "b.py", "b", 1)]
-    assert [find(rows, READ, n) for n in (1, 2)] == ["b", "a"]
-
-
-def test_X5_results_of_tools_that_no_rule_folds_are_counted_by_the_tool_alone():
-    rows = [*runs("e0", "first edit", 0, "filesystem-edit"), *runs("e1", "second edit", 1, "filesystem-edit")]
-    assert [find(rows, "filesystem-edit", n) for n in (1, 2)] == ["second edit", "first edit"]
-    assert find(rows, "filesystem-edit", 1, "a.py") == NotRecalled("unsorted")
-
-
-def test_X5_what_recall_gave_back_is_no_read_and_cannot_be_recalled():
-    recalled = [asks("c", "recall", {"tool": READ, "path": "a.py", "n": 1}), answers("c", "old text")]
-    rows = [*reads("r0", "a.py", "text", 0), *recalled]
-    assert find(rows, READ, 1, "a.py") == "text"
-    assert find(rows, "recall", 1) == NotRecalled("tool", known=(READ,))
-
-
-def test_X5_results_of_one_reply_are_counted_in_the_order_of_its_calls():
-    calls = [function_call(id, READ, {"filePath": "a.py"}) for id in ("c1", "c2")]
-    rows = [asks_all(*calls), answers("c2", "second"), answers("c1", "first")]
-    assert [find(rows, READ, n, "a.py") for n in (1, 2)] == ["second", "first"]
-
-
-# What is not there
+SEVEN = many_reads(7)
+PARTS = [{"type": "text", "text": f"all of {name}", "path": name} for name in ("a.py", "b.py")]
+BATCH = [*reads("batch", ["a.py", "b.py"], PARTS, 0), *reads("r", "a.py", "newer", 1)]
+EDITS = [*runs("e0", "first edit", 0, "filesystem-edit"), *runs("e1", "second edit", 1, "filesystem-edit")]
+RECALLED = [
+    *reads("r0", "a.py", "text", 0),
+    *[asks("c", "recall", {"tool": READ, "path": "a.py", "n": 1}), answers("c", "old text")],
+]
+ONE_REPLY = [
+    asks_all(*[function_call(id, READ, {"filePath": "a.py"}) for id in ("c1", "c2")]),
+    *[answers("c2", "second"), answers("c1", "first")],
+]
 
 
 @pytest.mark.parametrize(
-    ("asked", "missing"),
+    ("rows", "asked", "found"),
     [
-        (Recall(READ, "a.py", 8), NotRecalled("number", of=7)),
-        (Recall(READ, "a.py", 0), NotRecalled("number", of=7)),
-        (Recall(READ, "b.py", 1), NotRecalled("file", known=("a.py",))),
-        (Recall("read", "a.py", 1), NotRecalled("tool", known=(READ,))),
+        *[(SEVEN, Recall(READ, path, 7), "text 0") for path in ("a.py", "./a.py", "/srv/app/a.py", "src/../a.py")],
+        (SEVEN, Recall(READ, "a.py", 1), "text 6"),
+        # Errors are not counted.
+        ([*SEVEN, *reads("bad", "a.py", "Error: gone", 9)], Recall(READ, "a.py", 1), "text 6"),
+        # A batch gives its part of the file; without a path all results of the tool are counted.
+        *[(BATCH, Recall(READ, *one), f"all of {one[0]}") for one in (("a.py", 2), ("b.py", 1))],
+        *[(BATCH, Recall(READ, None, 1), "newer"), (EDITS, Recall("filesystem-edit", None, 2), "first edit")],
+        # Results of one reply are in the order of its calls.
+        *[(ONE_REPLY, Recall(READ, "a.py", n), text) for n, text in ((1, "second"), (2, "first"))],
+        # A recalled result is no read.
+        (RECALLED, Recall(READ, "a.py", 1), "text"),
+        (RECALLED, Recall("recall", None, 1), NotRecalled("tool", known=(READ,))),
+        # Otherwise it is said what there is instead.
+        (EDITS, Recall("filesystem-edit", "a.py", 1), NotRecalled("unsorted")),
+        (SEVEN, Recall(READ, "a.py", 8), NotRecalled("number", of=7)),
+        (SEVEN, Recall(READ, "a.py", 0), NotRecalled("number", of=7)),
+        (SEVEN, Recall(READ, "b.py", 1), NotRecalled("file", known=("a.py",))),
+        (SEVEN, Recall("read", "a.py", 1), NotRecalled("tool", known=(READ,))),
     ],
 )
-def test_X5_it_is_said_what_there_is_instead(asked: Recall, missing: NotRecalled):
-    assert find_result(facts_of(recto.decode(many_reads(7))), asked) == missing
+def test_X5_results_are_counted_from_the_newest(rows: list[Row], asked: Recall, found: str | NotRecalled):
+    result = find_result(facts_of(recto.decode(rows)), asked)
+    assert (result if isinstance(result, NotRecalled) else words(result)) == found
 
 
 # What a page leaves out

@@ -61,18 +61,6 @@ def names_by_id(log: tuple[Entry, ...], response_id: str) -> dict[str, str]:
     return {id: one.name for id, one in maps.files.items()}
 
 
-def test_F2_F4_messages_without_ids_show_each_their_own_files():
-    log = (asks(a_file("a")), says(), asks(a_file("b")), says(), asks(a_file("c")))
-    shown = [("0-0", "a"), ("2-0", "b"), ("r3-0", "c")]
-    assert ids_shown(log, "r3") == shown
-    assert names_by_id(log, "r3") == dict(shown)
-
-
-def test_F4_a_message_that_knows_its_response_keeps_its_ids_though_the_turn_was_cancelled():
-    log = (asks(a_file("a"), id="u1", response_id="r1"), asks(a_file("b"), id="u2", response_id="r2"), says("r2"))
-    assert ids_shown(log, "other") == [("r1-0", "a"), ("r2-0", "b")]
-
-
 def test_F4_the_current_turn_is_that_of_the_last_message_seen_and_not_of_one_rolled_back():
     log = (asks(a_file("a"), id="u1"), asks(a_file("b"), id="u2"), RolledBack(id="b", to="u2"))
     assert ids_shown(log, "r1") == [("r1-0", "a")]

@@ -201,7 +201,7 @@ def test_D2_a_cut_that_ends_within_a_word_makes_no_tag_of_it():
         assert "<file\n" not in quote.text
 
 
-@pytest.mark.parametrize("character", ["é", "👨‍👩‍👧", "👍🏽", "☺️", "\ud83d\ude00", "\r\n"])
+@pytest.mark.parametrize("character", ["é", "👨‍👩‍👧", "👍🏽", "\ud83d\ude00", "\r\n"])
 def test_D2_a_cut_never_splits_a_character(character: str):
     content = character * 300
     for budget in range(90, 200, 9):

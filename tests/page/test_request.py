@@ -129,27 +129,20 @@ def test_X3_a_folded_block_of_anthropic_keeps_its_id_its_mark_and_its_neighbours
     assert found[-1] == messages[-1]
 
 
-def test_X3_R10_a_call_without_a_result_is_taken_out_of_chat_completions():
-    said: dict[str, Json] = {"role": "assistant", "content": "I look.", "tool_calls": [CALL], "odd": 1}
-    found, manifest = sent([user("hi"), said, user("and?")])
+RESULT: dict[str, Json] = {"role": "tool", "tool_call_id": "c1", "content": "done"}
+
+
+def test_X3_R10_calls_without_a_result_are_taken_out_and_those_answered_keep_their_fields():
+    found, manifest = sent([user("hi"), {**reply("I look.", CALL), "odd": 1}, user("and?")])
     assert found[1] == {"role": "assistant", "content": "I look.", "odd": 1}
     assert [part.rule for part in manifest.parts if part.decision == "repaired"] == ["R10"]
-
-
-def test_X3_R10_of_two_calls_the_one_that_was_answered_stays_with_its_own_fields():
-    calls: list[Json] = [CALL, {**CALL, "id": "c2"}]
-    said: dict[str, Json] = {"role": "assistant", "content": None, "tool_calls": calls}
-    result: dict[str, Json] = {"role": "tool", "tool_call_id": "c1", "content": "done"}
-    found, _ = sent([user("hi"), said, result, user("and?")])
-    assert found[1] == {"role": "assistant", "content": None, "tool_calls": [CALL]}
-    assert found[2:] == [result, user("and?")]
+    found, _ = sent([user("hi"), reply("", CALL, {**CALL, "id": "c2"}), RESULT, user("and?")])
+    assert found[1:] == [reply("", CALL), RESULT, user("and?")]
 
 
 def test_X3_R10_a_result_without_a_call_is_left_out_and_one_that_came_late_moves_up():
-    said: dict[str, Json] = {"role": "assistant", "content": None, "tool_calls": [CALL]}
-    result: dict[str, Json] = {"role": "tool", "tool_call_id": "c1", "content": "done"}
-    found, manifest = sent([orphan(), user("hi"), said, user("well?"), result])
-    assert found == [user("hi"), said, result, user("well?")]
+    found, manifest = sent([orphan(), user("hi"), reply("", CALL), user("well?"), RESULT])
+    assert found == [user("hi"), reply("", CALL), RESULT, user("well?")]
     dropped = [(part.source, part.tokens_after) for part in manifest.parts if part.decision == "dropped"]
     assert dropped == [("messages[0]", 0)]
 
@@ -175,8 +168,7 @@ def test_X3_R10_blocks_of_anthropic_are_repaired_in_their_turns():
     ("messages", "wire"),
     [
         ([orphan()], OPENAI),
-        ([{"role": "system", "content": "Be brief."}, orphan()], OPENAI),
-        ([orphan(), reply("hello"), user("hi")], OPENAI),
+        ([{"role": "system", "content": "Be brief."}, orphan(), reply("hello"), user("hi")], OPENAI),
         ([user("hi"), reply("I look.", CALL)], OPENAI),
         ([user("hi"), reply("I look.", CALL), {"role": "system", "content": "Be brief."}], OPENAI),
         ([user("hi"), {"role": "assistant", "content": [{"type": "text", "text": "I look."}, USE]}], ANTHROPIC),
@@ -240,13 +232,9 @@ def test_X3_a_conversation_goes_by_its_words_and_not_by_marks_instructions_or_ho
     ("body", "problem"),
     [
         (b"", "is no JSON"),
-        (b"[]", "is no JSON"),
         (b'{1: 2, "messages": [{}]}', "a name is missing"),
-        (b'{"messages": [1', "is no JSON"),
         (b'{"messages": [{"a": 1}]} {}', "more than one value"),
         (b'{"messages": []}', "a list with at least one message"),
-        (b'{"model": "m"}', "a list with at least one message"),
-        (b'{"messages": "hi"}', "a list with at least one message"),
         (b'{"messages": ["\xff"]}', "cannot be read as JSON"),
         (b'{"messages": ' + b"[" * 100_000, "cannot be read as JSON"),
     ],
