@@ -4,7 +4,6 @@ import asyncio
 import gzip
 import socket
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from threading import Event
@@ -147,15 +146,6 @@ async def test_D7_an_address_that_is_not_public_is_never_connected_to_and_all_ar
 async def test_D7_without_an_allowance_this_machine_is_not_asked(world: World, host: str):
     assert await world.code(world.url(host=host), Outbound(USUAL)) == "private_address"
     assert world.web.accepted == 0
-
-
-async def test_D7_names_are_looked_up_in_threads_of_their_own(world: World):
-    # Those that all others share are as good as taken.
-    shared = ThreadPoolExecutor()
-    shared.shutdown()
-    asyncio.get_running_loop().set_default_executor(shared)
-    outbound = Outbound(USUAL, allowance=("127.0.0.0/8", "::1/128"))
-    assert (await world.get(world.url(host="localhost"), outbound)).body == b"hello"
 
 
 @pytest.mark.parametrize("network", ["10.0.0.1/8", "10", "example.com", "", "*"])

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -164,79 +164,17 @@ async def meeting(postgres_url: str) -> AsyncIterator[Meeting]:
     await opened.close()
 
 
-SAME, OTHER = attachment(), attachment(content="b")
-
-
-def add_same(_one: Attachment) -> Callable[[Connection], object]:
-    return partial(attachments.add, attachment=SAME, user_bytes=NO_LIMIT)
-
-
-def delete_it(one: Attachment) -> Callable[[Connection], object]:
-    return partial(attachments.delete_one, owner="ann", id=one.id)
-
-
-def rename_it(one: Attachment) -> Callable[[Connection], object]:
-    return partial(attachments.rename_blob, old=one.blob, new="new")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """What the first does, what the second does then, what that finds, and the blobs that are left."""
-
-    first: Callable[[Attachment], Callable[[Connection], object]]
-    second: Callable[[Store, Attachment], Awaitable[object]]
-    found: object
-    blobs: frozenset[str] = frozenset()
-
-
-CASES = {
-    "no room for both": Case(
-        first=add_same,
-        second=lambda store, _: store.add_attachment(OTHER, 2 * SIZE),
-        found=FileRefused,
-        blobs=frozenset({"old"}),
-    ),
-    "delete, then add": Case(
-        first=delete_it,
-        second=lambda store, _: store.add_attachment(SAME, NO_LIMIT),
-        found=SAME,
-        blobs=frozenset({SAME.blob}),
-    ),
-    "add, then delete": Case(
-        first=add_same,
-        second=lambda store, one: store.delete_attachment("ann", one.id),
-        found=(),
-        blobs=frozenset({"old"}),
-    ),
-    "delete twice": Case(
-        first=delete_it, second=lambda store, one: store.delete_attachment("ann", one.id), found=NotFound
-    ),
-    "rename, then delete": Case(
-        first=rename_it, second=lambda store, one: store.delete_attachment("ann", one.id), found=("new",)
-    ),
-    "delete, then rename": Case(
-        first=delete_it, second=lambda store, one: store.mend_blob(one.blob, "new"), found=None
-    ),
-}
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-async def test_P9_the_second_of_two_finds_what_the_first_left(store: Store, meeting: Meeting, case: Case):
-    one = await store.add_attachment(replace(attachment(), blob="old"), NO_LIMIT)
-    found = await meeting.of(case.first(one), case.second(store, one))
-    assert isinstance(found, case.found) if isinstance(case.found, type) else found == case.found
-    assert await store.known_blobs(["old", "new", SAME.blob, OTHER.blob]) == case.blobs
-
-
 @pytest.mark.full
 async def test_P9_the_second_of_two_with_the_same_bytes_gets_the_blob_of_the_first_and_keeps_it(
     store: Store, meeting: Meeting
 ):
-    found = await meeting.of(add_same(SAME), store.add_attachment(attachment(), NO_LIMIT))
+    same = attachment()
+    adding = partial(attachments.add, attachment=same, user_bytes=NO_LIMIT)
+    found = await meeting.of(adding, store.add_attachment(attachment(), NO_LIMIT))
     assert isinstance(found, Attachment)
-    assert found.blob == SAME.blob
-    assert await meeting.of(delete_it(SAME), store.delete_attachment("ann", found.id)) == (SAME.blob,)
+    assert found.blob == same.blob
+    deleting = partial(attachments.delete_one, owner="ann", id=same.id)
+    assert await meeting.of(deleting, store.delete_attachment("ann", found.id)) == (same.blob,)
 
 
 CHANGES: Mapping[str, Callable[[Store, Attachment], Awaitable[object]]] = {

@@ -59,8 +59,7 @@ async def is_there(store: Store, one: Attachment) -> bool:
 class AttachmentSuite:
     """Files are added, found and deleted (P9)."""
 
-    # P9
-    async def test_an_attachment_is_found_as_it_came_by_its_owner_and_by_its_id(self, store: Store):
+    async def test_P9_an_attachment_is_found_as_it_came_by_its_owner_and_by_its_id(self, store: Store):
         new = replace(attachment(), name="四 😀.pdf", size=2**40, created=at(0.5))
         assert await store.add_attachment(new, NO_LIMIT) == new
         assert await store.find_attachment(new.id, "ann") == new
@@ -70,8 +69,7 @@ class AttachmentSuite:
                     await ask
         assert await store.find_attachment(new.id) == new
 
-    # P9
-    async def test_the_same_bytes_of_a_user_are_one_blob_under_whatever_name(self, store: Store):
+    async def test_P9_the_same_bytes_of_a_user_are_one_blob_under_whatever_name(self, store: Store):
         first = await add(store)
         new = attachment(name="b.pdf", created=at(1))
         second = await store.add_attachment(new, NO_LIMIT)
@@ -84,8 +82,7 @@ class AttachmentSuite:
             {other.blob}
         )
 
-    # P9
-    async def test_of_the_same_bytes_under_one_name_the_newest_is_found_whatever_its_id(self, store: Store):
+    async def test_P9_of_the_same_bytes_under_one_name_the_newest_is_found_whatever_its_id(self, store: Store):
         ids = sorted(new_id() for _ in range(2))
         newer, older = (replace(attachment(created=at(minute)), id=id) for minute, id in zip((2, 1), ids, strict=True))
         for one in (newer, older):
@@ -94,8 +91,7 @@ class AttachmentSuite:
         assert found is not None
         assert found.id == newer.id
 
-    # P9
-    async def test_nobody_learns_from_a_blob_that_somebody_else_has_the_same_bytes(self, store: Store):
+    async def test_P9_nobody_learns_from_a_blob_that_somebody_else_has_the_same_bytes(self, store: Store):
         both = [attachment("ann"), attachment("bob")]
         assert [await store.add_attachment(new, NO_LIMIT) for new in both] == both
         assert await store.same_attachment("carl", both[0].sha256, "a.pdf") is None
@@ -103,8 +99,7 @@ class AttachmentSuite:
         assert list(await store.delete_attachment("ann", both[0].id)) == [both[0].blob]
         assert await is_there(store, both[1])
 
-    # P9
-    async def test_attachments_come_newest_first_page_by_page(self, store: Store):
+    async def test_P9_attachments_come_newest_first_page_by_page(self, store: Store):
         # The same time in some, so that only their ids tell them apart.
         made = [await add(store, created=at(number // 2)) for number in range(5)]
         await add(store, "bob")
@@ -113,13 +108,12 @@ class AttachmentSuite:
             assert await pages(store, size) == wanted
         assert (await store.list_attachments("nobody", None, 9)).attachments == ()
 
-    # P9
     @pytest.mark.parametrize(
         ("most", "problem"),
         [((2 * SIZE, 0), "30 bytes of files; you may have 20"), ((NO_LIMIT, 2), "3 files; you may have 2")],
         ids=["bytes", "files"],
     )
-    async def test_a_user_has_so_much_and_no_more_whoever_else_has_the_same(
+    async def test_P9_a_user_has_so_much_and_no_more_whoever_else_has_the_same(
         self, store: Store, most: tuple[int, int], problem: str
     ):
         await add(store, "bob")
@@ -133,8 +127,7 @@ class AttachmentSuite:
         await store.delete_attachment("ann", made[0].id)
         assert await store.add_attachment(one_more, *most) == one_more
 
-    # P9
-    async def test_a_blob_goes_by_a_new_name_for_all_that_stand_on_it(self, store: Store):
+    async def test_P9_a_blob_goes_by_a_new_name_for_all_that_stand_on_it(self, store: Store):
         first, second, other = await add(store), await add(store), await add(store, "bob")
         await store.mend_blob(first.blob, "new")
         assert [await is_there(store, replace(one, blob="new")) for one in (first, second)] == [True, True]
@@ -153,8 +146,7 @@ class AttachmentSuite:
 class UnusedSuite:
     """What no thread refers to is cleaned up (P9, P10)."""
 
-    # P9
-    async def test_old_attachments_that_no_thread_refers_to_go_oldest_first(self, store: Store):
+    async def test_P9_old_attachments_that_no_thread_refers_to_go_oldest_first(self, store: Store):
         old = [await add(store, content=str(number), created=at(number)) for number in (2, 0, 1)]
         used, young = await add(store, created=at(0)), await add(store, created=at(9))
         await store.admit(with_files(admission("r1"), used))
@@ -163,8 +155,7 @@ class UnusedSuite:
         assert await unused(store, limit=2) == (0, ())
         assert [await is_there(store, one) for one in (used, young)] == [True, True]
 
-    # P9
-    async def test_a_search_that_came_to_the_end_begins_anew(self, store: Store):
+    async def test_P9_a_search_that_came_to_the_end_begins_anew(self, store: Store):
         used = [await add(store, content=str(number), created=at(number)) for number in range(2)]
         await store.admit(with_files(admission("r1"), used[0]))
         assert await unused(store, limit=1) == (1, (used[1].blob,))

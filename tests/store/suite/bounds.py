@@ -38,8 +38,7 @@ async def refused(
 class BoundsSuite:
     """Runs that have to share."""
 
-    # P6
-    async def test_a_run_that_will_not_wait_is_refused_while_another_is_active(self, store: Store):
+    async def test_P6_a_run_that_will_not_wait_is_refused_while_another_is_active(self, store: Store):
         lease = await begin(store, "r1")
         new = replace(admission("r2"), multitask="reject")
         with pytest.raises(Conflict, match="Another run of this thread is active"):
@@ -54,8 +53,7 @@ class BoundsSuite:
         with pytest.raises(Conflict):
             await store.admit(replace(admission("r4", "thread-3"), multitask="reject"))
 
-    # P6
-    async def test_a_run_that_interrupts_ends_the_active_one_and_waits_for_it(self, store: Store):
+    async def test_P6_a_run_that_interrupts_ends_the_active_one_and_waits_for_it(self, store: Store):
         first = await store.admit(replace(admission("r1"), multitask="interrupt"), NODE)
         assert (first.interrupted, first.run.status) == (None, "running")
         lease = lease_of(first.run)
@@ -68,8 +66,7 @@ class BoundsSuite:
         await store.record(lease, RunChange(ending=RunEnding(outcome="cancelled")), at(1))
         assert await claim_names(store, NODE, at(2)) == ["r2"]
 
-    # P4
-    async def test_a_request_that_was_taken_is_answered_before_anything_is_refused(self, store: Store):
+    async def test_P4_a_request_that_was_taken_is_answered_before_anything_is_refused(self, store: Store):
         lease = await begin(store, "r1")
         again = replace(admission("r1"), id=new_id(), multitask="reject", bounds=Bounds(user_runs=1))
         admitted = await store.admit(again, NODE)
@@ -125,8 +122,7 @@ class BoundsSuite:
         assert len(taken) == ROOM
         assert all(isinstance(one, LimitReached) for one in done if isinstance(one, BaseException))
 
-    # P6
-    async def test_of_many_that_will_not_wait_and_come_at_once_one_is_taken(self, store: Store):
+    async def test_P6_of_many_that_will_not_wait_and_come_at_once_one_is_taken(self, store: Store):
         for attempt in range(ATTEMPTS):
             thread = f"thread-{attempt}"
             # A thread that is new lets one in at a time by itself.
@@ -135,8 +131,7 @@ class BoundsSuite:
             done = await asyncio.gather(*[store.admit(new, NODE) for new in many], return_exceptions=True)
             assert sorted(type(one).__name__ for one in done) == ["Admitted", *["Conflict"] * 5]
 
-    # C4
-    async def test_a_run_that_names_no_agent_has_the_threads(self, store: Store):
+    async def test_C4_a_run_that_names_no_agent_has_the_threads(self, store: Store):
         first = replace(admission("r1"), agent=None, fallback="chat")
         assert (await store.admit(first)).run.agent == "chat"
         named = replace(admission("r2"), agent="docs", fallback="chat")

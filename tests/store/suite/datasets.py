@@ -45,8 +45,7 @@ async def usable(store: Store, user: str, *ids: str) -> list[str]:
 class DatasetSuite:
     """Datasets are made, shared and used (F10)."""
 
-    # F10
-    async def test_a_dataset_is_found_as_it_was_made(self, store: Store):
+    async def test_F10_a_dataset_is_found_as_it_was_made(self, store: Store):
         new = replace(dataset("d1", "carl", "bob", "carl"), description="All there is")
         made = replace(new, shared_with=("bob", "carl"))
         assert await store.make_dataset(new) == made
@@ -55,8 +54,7 @@ class DatasetSuite:
         shown = (Dataset(id="d1", name="Name of d1 四", description="All there is"),)
         assert await store.usable_datasets("ann", ["d1"]) == shown
 
-    # F10
-    async def test_a_dataset_that_is_not_shared_with_a_user_is_nowhere_for_them(self, store: Store):
+    async def test_F10_a_dataset_that_is_not_shared_with_a_user_is_nowhere_for_them(self, store: Store):
         await store.make_dataset(dataset("d1", "carl"))
         for id in ("d1", "unknown"):
             asked: Sequence[Awaitable[object]] = (
@@ -71,9 +69,8 @@ class DatasetSuite:
         assert await usable(store, "bob", "d1", "unknown") == []
         assert (await store.get_dataset("ann", "d1")).name == "Name of d1 四"
 
-    # F10
     @pytest.mark.parametrize("shared", [("bob", "carl"), EVERYBODY, ("*", "bob")])
-    async def test_who_it_is_shared_with_uses_it_and_cannot_change_it(self, store: Store, shared: tuple[str, ...]):
+    async def test_F10_who_it_is_shared_with_uses_it_and_cannot_change_it(self, store: Store, shared: tuple[str, ...]):
         await store.make_dataset(dataset("d1", *shared))
         assert (await listed(store, "bob"), await usable(store, "bob", "d1")) == (["d1"], ["d1"])
         # Who else may use it is their own affair.
@@ -87,16 +84,14 @@ class DatasetSuite:
                 await asked
         assert (await store.get_dataset("ann", "d1")).name == "Name of d1 四"
 
-    # F10
-    async def test_a_dataset_that_is_shared_no_longer_is_nowhere(self, store: Store):
+    async def test_F10_a_dataset_that_is_shared_no_longer_is_nowhere(self, store: Store):
         await store.make_dataset(dataset("d1", "*", "bob"))
         for shared, wanted in ((("bob",), ["d1"]), (("carl",), list[str]()), ((), list[str]())):
             changed = await store.change_dataset("ann", "d1", DatasetChange(now=at(1), shared_with=shared))
             assert changed.shared_with == shared
             assert (await listed(store, "bob"), await usable(store, "bob", "d1")) == (wanted, wanted)
 
-    # F10
-    async def test_a_change_leaves_what_it_does_not_name(self, store: Store):
+    async def test_F10_a_change_leaves_what_it_does_not_name(self, store: Store):
         made = await store.make_dataset(replace(dataset("d1", "bob"), description="Old"))
         other = await store.make_dataset(dataset("d2", "bob"))
         renamed = await store.change_dataset("ann", "d1", DatasetChange(now=at(1), name="New"))
@@ -106,8 +101,7 @@ class DatasetSuite:
         assert await store.change_dataset("ann", "d1", DatasetChange(now=at(3))) == replace(emptied, updated=at(3))
         assert await store.get_dataset("ann", "d2") == other
 
-    # F10
-    async def test_usable_datasets_come_in_the_order_asked_for_and_once(self, store: Store):
+    async def test_F10_usable_datasets_come_in_the_order_asked_for_and_once(self, store: Store):
         for id, owner in (("d1", "ann"), ("d2", "bob"), ("d3", "bob")):
             await store.make_dataset(dataset(id, *(["ann"] if id == "d2" else []), owner=owner))
         assert await usable(store, "ann", "d2", "d1", "d3", "d2", "x") == ["d2", "d1"]
@@ -116,8 +110,7 @@ class DatasetSuite:
         assert await usable(store, "ann", "d2", *[f"x{number}" for number in range(1200)], "d1") == ["d2", "d1"]
         assert await usable(store, "ann") == []
 
-    # F10
-    async def test_a_user_has_so_many_datasets_and_no_more_however_many_are_shared_with_them(self, store: Store):
+    async def test_F10_a_user_has_so_many_datasets_and_no_more_however_many_are_shared_with_them(self, store: Store):
         for id, owner in (("d1", "bob"), ("d2", "ann"), ("d3", "ann")):
             await store.make_dataset(dataset(id, "*", owner=owner), 2)
         with pytest.raises(LimitReached, match="You have 2 datasets; you may have 2") as refused:
@@ -128,15 +121,13 @@ class DatasetSuite:
         await store.make_dataset(dataset("d4"), 2)
         await store.make_dataset(dataset("d5"))
 
-    # F10
-    async def test_of_many_datasets_at_once_no_more_are_made_than_there_is_room_for(self, store: Store):
+    async def test_F10_of_many_datasets_at_once_no_more_are_made_than_there_is_room_for(self, store: Store):
         making = [store.make_dataset(dataset(f"d{number}"), 3) for number in range(TOGETHER)]
         done = await asyncio.gather(*making, return_exceptions=True)
         assert [type(one) for one in done].count(LimitReached) == TOGETHER - 3
         assert len(await listed(store)) == 3
 
-    # F10
-    async def test_datasets_come_newest_first_page_by_page(self, store: Store):
+    async def test_F10_datasets_come_newest_first_page_by_page(self, store: Store):
         for number in range(5):
             owner, shared = ("ann", ()) if number % 2 else ("bob", EVERYBODY)
             await store.make_dataset(dataset(f"d{number}", *shared, owner=owner, seconds=number // 2))
@@ -145,15 +136,13 @@ class DatasetSuite:
         for size in (1, 2, 5, 9):
             assert await listed(store, "ann", size) == wanted
 
-    # F10
-    async def test_an_id_that_is_taken_is_refused_and_changes_nothing(self, store: Store):
+    async def test_F10_an_id_that_is_taken_is_refused_and_changes_nothing(self, store: Store):
         made = await store.make_dataset(dataset("d1", "carl"))
         with pytest.raises(Conflict):
             await store.make_dataset(dataset("d1", "dora", owner="bob"))
         assert await store.get_dataset("ann", "d1") == made
 
-    # F10
-    async def test_a_deleted_dataset_is_gone_for_everybody(self, store: Store):
+    async def test_F10_a_deleted_dataset_is_gone_for_everybody(self, store: Store):
         for id in ("d1", "d2"):
             await store.make_dataset(dataset(id, "*", "bob"))
         await store.delete_dataset("ann", "d1")
@@ -163,8 +152,7 @@ class DatasetSuite:
         # Whom it was shared with is forgotten with it.
         assert (await store.make_dataset(replace(dataset("d1"), created=START))).shared_with == ()
 
-    # F10
-    async def test_of_changes_that_come_at_once_one_is_left_whole(self, store: Store):
+    async def test_F10_of_changes_that_come_at_once_one_is_left_whole(self, store: Store):
         await store.make_dataset(dataset("d1"))
         changes = [
             DatasetChange(now=at(1), name=f"n{number}", shared_with=(f"a{number}", f"b{number}"))

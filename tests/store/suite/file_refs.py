@@ -27,8 +27,7 @@ def sent(name: str, digest: bytes | None, input: bytes = b'{"n": 1}') -> Admissi
 class FileRefSuite:
     """Runs have files (F4, P10)."""
 
-    # F4
-    async def test_the_ids_of_a_runs_files_are_told_in_their_order(self, store: Store):
+    async def test_F4_the_ids_of_a_runs_files_are_told_in_their_order(self, store: Store):
         one = await add(store)
         first = replace(admission("r1"), response_id="r")
         refs = tuple(
@@ -42,9 +41,8 @@ class FileRefSuite:
         assert list(await store.file_refs("thread-1")) == [*refs, later]
         assert list(await store.file_refs("unknown")) == []
 
-    # P10
     @pytest.mark.parametrize("owner", ["bob", None])
-    async def test_a_run_that_names_a_file_its_user_has_not_is_refused_whole(self, store: Store, owner: str | None):
+    async def test_P10_a_run_that_names_a_file_its_user_has_not_is_refused_whole(self, store: Store, owner: str | None):
         mine = await add(store)
         other = await add(store, owner) if owner else replace(mine, id="unknown")
         asked = with_files(admission("r1"), mine, other)
@@ -55,8 +53,7 @@ class FileRefSuite:
         with pytest.raises(NotFound):
             await store.get_thread("ann", "thread-1")
 
-    # P10
-    async def test_a_run_that_is_refused_leaves_no_file_ids(self, store: Store):
+    async def test_P10_a_run_that_is_refused_leaves_no_file_ids(self, store: Store):
         one = await add(store)
         await begin(store, "r1")
         with pytest.raises(LimitReached):
@@ -64,8 +61,7 @@ class FileRefSuite:
         assert list(await store.file_refs("thread-1")) == []
         assert (await store.delete_unused_attachments(at(5), 9))[0] == 1
 
-    # F4
-    async def test_an_id_outlives_its_attachment_and_says_that_it_is_gone(self, store: Store):
+    async def test_F4_an_id_outlives_its_attachment_and_says_that_it_is_gone(self, store: Store):
         gone, kept = await add(store), await add(store)
         asked = with_files(admission("r1"), gone, kept)
         await store.admit(asked)
@@ -75,8 +71,7 @@ class FileRefSuite:
         wanted = [replace(asked.files[0], is_there=False), asked.files[1]]
         assert list(await store.file_refs("thread-1")) == wanted
 
-    # F4
-    async def test_what_an_id_stands_for_never_changes(self, store: Store):
+    async def test_F4_what_an_id_stands_for_never_changes(self, store: Store):
         first, second = await add(store), await add(store, content="b")
         asked = with_files(admission("r1"), first)
         await store.admit(asked)
@@ -84,8 +79,7 @@ class FileRefSuite:
         await store.admit(replace(admission("r2"), files=again))
         assert list(await store.file_refs("thread-1")) == list(asked.files)
 
-    # F4
-    async def test_ids_resolve_in_a_fork_whatever_becomes_of_the_thread(self, store: Store):
+    async def test_F4_ids_resolve_in_a_fork_whatever_becomes_of_the_thread(self, store: Store):
         one = await add(store)
         lease = await begin(store, "r1")
         await store.record(lease, RunChange(entries=[said("m1")], ending=RunEnding(outcome="done")), at(1))
@@ -101,8 +95,7 @@ class FileRefSuite:
 class DigestSuite:
     """The same request comes again (P4)."""
 
-    # P4
-    async def test_a_request_is_known_by_its_digest_whatever_is_kept_of_it(self, store: Store):
+    async def test_P4_a_request_is_known_by_its_digest_whatever_is_kept_of_it(self, store: Store):
         first = await store.admit(sent("r1", DIGEST))
         again = await store.admit(sent("r1", DIGEST, b'{"n": 2}'))
         assert (again.run, again.is_new) == (first.run, False)
@@ -110,9 +103,8 @@ class DigestSuite:
             await store.admit(sent("r1", OTHER))
         assert (await store.find_run("ann", "r1")).input == b'{"n": 1}'
 
-    # P4
     @pytest.mark.parametrize(("stored", "new"), [(None, DIGEST), (DIGEST, None), (None, None)])
-    async def test_where_one_has_no_digest_what_is_kept_decides(
+    async def test_P4_where_one_has_no_digest_what_is_kept_decides(
         self, store: Store, stored: bytes | None, new: bytes | None
     ):
         first = await store.admit(sent("r1", stored))
@@ -120,8 +112,7 @@ class DigestSuite:
         with pytest.raises(Conflict, match="'r1'"):
             await store.admit(sent("r1", new, b'{"n": 2}'))
 
-    # P4
-    async def test_a_run_is_found_again_before_anything_else_is_asked(self, store: Store):
+    async def test_P4_a_run_is_found_again_before_anything_else_is_asked(self, store: Store):
         one = await add(store)
         asked = replace(with_files(admission("r1"), one), digest=DIGEST)
         first = await store.admit(asked)
@@ -132,15 +123,13 @@ class DigestSuite:
         with pytest.raises(Conflict, match="'r1' was started before, with another input"):
             await store.again("ann", "r1", OTHER)
 
-    # P4
-    async def test_a_run_nobody_has_sent_or_that_has_no_digest_is_not_found_again(self, store: Store):
+    async def test_P4_a_run_nobody_has_sent_or_that_has_no_digest_is_not_found_again(self, store: Store):
         await store.admit(sent("r1", None))
         await store.admit(sent("r2", DIGEST))
         asked = [("ann", "r1"), ("ann", "r3"), ("bob", "r2")]
         assert [await store.again(owner, name, DIGEST) for owner, name in asked] == [None] * 3
 
-    # F4
-    async def test_ids_of_a_turn_that_never_was_are_taken_back_and_no_others(self, store: Store):
+    async def test_F4_ids_of_a_turn_that_never_was_are_taken_back_and_no_others(self, store: Store):
         one, first, second = await add(store), admission("r1"), admission("r2")
         for asked in (first, second):
             await store.admit(with_files(asked, one, one))
@@ -149,8 +138,7 @@ class DigestSuite:
         left = [f"{first.response_id}-0", f"{first.response_id}-1"]
         assert [ref.id for ref in await store.file_refs("thread-1")] == left
 
-    # F1
-    async def test_the_request_that_opened_a_turn_is_found_by_its_response_id(self, store: Store):
+    async def test_F1_the_request_that_opened_a_turn_is_found_by_its_response_id(self, store: Store):
         asked = admission("r1", input=b'{"n": 7}')
         await store.admit(asked)
         await store.admit(admission("r2"))

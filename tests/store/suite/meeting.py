@@ -18,8 +18,7 @@ ATTEMPTS = 6
 class MeetingSuite:
     """Two come for the same file at once."""
 
-    # P9
-    async def test_whatever_comes_and_goes_at_once_what_is_left_is_counted(self, store: Store):
+    async def test_P9_whatever_comes_and_goes_at_once_what_is_left_is_counted(self, store: Store):
         for _ in range(ATTEMPTS):
             old = [await add(store, owner, content) for owner in ("ann", "bob") for content in "aabc"]
             changes: list[Awaitable[object]] = [

@@ -34,8 +34,7 @@ class MomentSuite:
         writing = asyncio.create_task(write())
         await asyncio.gather(writing, *[read() for _ in range(READERS)])
 
-    # P13
-    async def test_a_message_is_in_history_once_while_its_run_enters_the_log(self, store: Store):
+    async def test_P13_a_message_is_in_history_once_while_its_run_enters_the_log(self, store: Store):
         async def write() -> None:
             for number in range(ROUNDS // 4):
                 await store.admit(admission(f"r{number}", input=asks(f"m{number}")))

@@ -17,8 +17,7 @@ BEHIND = timedelta(hours=1)
 class OrderSuite:
     """A second machine's clock is behind: each of its ids sorts before all that there are."""
 
-    # P6
-    async def test_a_run_does_not_begin_before_one_that_was_admitted_earlier(self, store: Store):
+    async def test_P6_a_run_does_not_begin_before_one_that_was_admitted_earlier(self, store: Store):
         behind = ids_behind()
         await store.admit(behind("first"))
         later = await store.admit(behind("second"), NODE)
@@ -31,8 +30,7 @@ class OrderSuite:
             await store.admit(behind(name, thread=name, owner=owner))
         assert await claim_names(store, NODE, at(0)) == ["a1", "b1", "a2", "b2"]
 
-    # P8
-    async def test_runs_are_listed_newest_first_page_by_page(self, store: Store):
+    async def test_P8_runs_are_listed_newest_first_page_by_page(self, store: Store):
         behind, cursor, found = ids_behind(), None, list[str]()
         for number in range(5):
             await store.admit(behind(f"r{number}"))
@@ -47,8 +45,7 @@ class OrderSuite:
                 break
         assert found == ["r4", "r3", "r2", "r1", "r0"]
 
-    # P13
-    async def test_what_waits_is_shown_in_the_order_of_admission(self, store: Store):
+    async def test_P13_what_waits_is_shown_in_the_order_of_admission(self, store: Store):
         behind = ids_behind()
         for name in ("w1", "w2", "w3"):
             await store.admit(behind(name))

@@ -40,16 +40,14 @@ async def patch_data(store: Store, data: Mapping[str, Json], owner: str = "ann")
 class ProfileSuite:
     """What is kept of a user (S6)."""
 
-    # S6
-    async def test_of_a_user_nothing_is_known_until_something_is_kept(self, store: Store):
+    async def test_S6_of_a_user_nothing_is_known_until_something_is_kept(self, store: Store):
         assert await store.whole_profile("ann") == StoredProfile()
         assert await store.profile_fields("ann", ["birth_info"]) == {}
         assert await store.skill_data("ann", "bazi") is None
         assert await store.change_profile("ann", ProfileChange(), START, LIMIT) == StoredProfile(tier="free")
         assert [line async for line in store.export_user("ann")] == []
 
-    # S6
-    async def test_fields_and_data_of_skills_are_found_as_they_were_kept(self, store: Store):
+    async def test_S6_fields_and_data_of_skills_are_found_as_they_were_kept(self, store: Store):
         change = ProfileChange(fields={"z": [1, None, {"a": None}], "birth_info": BORN}, skill_data={"bazi": [CHART]})
         found = StoredProfile(fields=change.fields, skill_data=change.skill_data, updated=at(3))
         assert await store.change_profile("ann", change, at(3), LIMIT) == found
@@ -59,8 +57,7 @@ class ProfileSuite:
         assert await store.profile_fields("ann", ()) == {}
         assert (await store.skill_data("ann", "bazi"), await store.skill_data("ann", "tarot")) == ([CHART], None)
 
-    # S6, X4
-    async def test_a_run_that_is_not_held_any_more_keeps_nothing(self, store: Store):
+    async def test_S6_X4_a_run_that_is_not_held_any_more_keeps_nothing(self, store: Store):
         lease = await begin(store, "r1")
         held = replace(keeping("bazi", "first"), lease=lease)
         await store.change_profile("ann", held, START, LIMIT)
@@ -73,8 +70,7 @@ class ProfileSuite:
             await store.change_profile("ann", held, START, LIMIT)
         assert await store.whole_profile("ann") == StoredProfile()
 
-    # S6
-    async def test_a_change_may_replace_what_it_names_and_nothing_else(self, store: Store):
+    async def test_S6_a_change_may_replace_what_it_names_and_nothing_else(self, store: Store):
         await patch(store, {"birth_info": {"date": "x", "deep": {"a": 1}}, "other": {"b": 2}, "gone": 3})
         await patch_data(store, {"bazi": {"a": 1}, "tarot": 2, "gone": 3})
         born: Json = {"time": "y", "deep": {"none": None}}
@@ -84,8 +80,7 @@ class ProfileSuite:
         assert found.fields == {"birth_info": born, "other": {"b": 2}}
         assert found.skill_data == {"bazi": [3], "tarot": 2}
 
-    # S6
-    async def test_a_check_sees_what_would_be_and_can_refuse_all_of_it(self, store: Store):
+    async def test_S6_a_check_sees_what_would_be_and_can_refuse_all_of_it(self, store: Store):
         before = await patch(store, {"birth_info": {"date": "x"}, "other": 1})
         seen: list[Mapping[str, Json]] = []
 
@@ -99,8 +94,7 @@ class ProfileSuite:
         assert seen == [{"birth_info": {"date": "x", "time": "y"}}]
         assert await store.whole_profile("ann") == before
 
-    # S6
-    async def test_what_is_no_name_of_a_field_or_a_skill_is_refused(self, store: Store):
+    async def test_S6_what_is_no_name_of_a_field_or_a_skill_is_refused(self, store: Store):
         for name in (*NO_NAMES, "tier", "scenario", "skill_data"):
             with pytest.raises(WireError, match=r"is no (name; use|field of a profile)"):
                 await patch(store, {"good": 1, name: 1})
@@ -110,8 +104,7 @@ class ProfileSuite:
                     await store.change_profile("ann", change, START, LIMIT)
         assert await store.whole_profile("ann") == StoredProfile()
 
-    # S6
-    async def test_more_bytes_than_a_profile_may_have_are_refused_and_all_stays(self, store: Store):
+    async def test_S6_more_bytes_than_a_profile_may_have_are_refused_and_all_stays(self, store: Store):
         change = ProfileChange(fields={"a": "四"}, skill_data={"b": "x"})
         most = len("a") + len('"四"'.encode()) + len("b") + len('"x"')
         kept = await store.change_profile("ann", change, START, most)
@@ -122,15 +115,13 @@ class ProfileSuite:
             await store.change_profile("ann", keeping("b", "xy"), at(1), most)
         assert await store.whole_profile("ann") == kept
 
-    # S6
-    async def test_a_profile_over_its_limit_may_become_smaller(self, store: Store):
+    async def test_S6_a_profile_over_its_limit_may_become_smaller(self, store: Store):
         await patch(store, {"a": "x" * 100, "b": "x" * 100})
         assert list((await store.change_profile("ann", ProfileChange(fields={"a": None}), START, 10)).fields) == ["b"]
         with pytest.raises(Refused):
             await store.change_profile("ann", ProfileChange(fields={"b": "x" * 101}), START, 10)
 
-    # S6
-    async def test_more_fields_or_skills_than_a_profile_may_have_are_refused(self, store: Store):
+    async def test_S6_more_fields_or_skills_than_a_profile_may_have_are_refused(self, store: Store):
         many: Mapping[str, Json] = {f"f{number}": number for number in range(MOST_FIELDS)}
         assert len((await patch(store, many)).fields) == MOST_FIELDS
         with pytest.raises(Refused, match="The profile would have 65 fields; it may have 64"):
@@ -140,8 +131,7 @@ class ProfileSuite:
         with pytest.raises(Refused, match="65 skills with data"):
             await store.change_profile("ann", keeping("one-more", 1), START, LIMIT)
 
-    # S6
-    async def test_changes_of_one_user_at_once_all_stay(self, store: Store):
+    async def test_S6_changes_of_one_user_at_once_all_stay(self, store: Store):
         names = [f"k{number}" for number in range(TOGETHER)]
         await asyncio.gather(
             *[patch(store, {"birth_info": {name: name}}) for name in names],
@@ -152,8 +142,7 @@ class ProfileSuite:
         every = {name: name for name in names}
         assert (found.fields, found.skill_data, found.tier) == ({"birth_info": every}, {"bazi": every}, "pro")
 
-    # S6
-    async def test_of_changes_at_once_no_more_is_kept_than_there_is_room_for(self, store: Store):
+    async def test_S6_of_changes_at_once_no_more_is_kept_than_there_is_room_for(self, store: Store):
         changes = [ProfileChange(fields={f"k{number:02}": "x" * 100}) for number in range(TOGETHER)]
         changing = [store.change_profile("ann", change, START, 3 * 105) for change in changes]
         found = await asyncio.gather(*changing, return_exceptions=True)
@@ -186,8 +175,7 @@ class ProfileSuite:
 class TierSuite:
     """What a user's runs are admitted as (S6)."""
 
-    # S6
-    async def test_a_run_has_the_tier_its_user_had_when_it_was_admitted(self, store: Store):
+    async def test_S6_a_run_has_the_tier_its_user_had_when_it_was_admitted(self, store: Store):
         assert (await admit(store, "r0", "thread-0")).tier == "free"
         await store.set_tier("ann", "pro", at(1))
         assert await store.whole_profile("ann") == StoredProfile(tier="pro", updated=at(1))
@@ -203,8 +191,7 @@ class TierSuite:
         assert {run.name: run.tier for run in taken} == {"r0": "free", "r1": "pro", "r2": "team"}
         assert (await admit(store, "r9", "thread-9", owner="bob")).tier == "free"
 
-    # S6
-    async def test_what_is_no_tier_is_refused(self, store: Store):
+    async def test_S6_what_is_no_tier_is_refused(self, store: Store):
         for tier in ("", "Pro", "a b", "x" * 33, "金", "a\n"):
             with pytest.raises(WireError, match="tier: must be 1 to 32 lower-case letters"):
                 await store.set_tier("ann", tier, START)

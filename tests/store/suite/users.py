@@ -71,8 +71,7 @@ class SpendingSuite:
         await store.delete_thread("ann", "thread-1")
         assert await store.spent("ann", DAY) == Spent(day="2026-03-01", input=309, calls=3)
 
-    # R11
-    async def test_what_folding_saved_is_added_up_by_day_agent_and_rule_and_breaks_by_their_cause(self, store: Store):
+    async def test_R11_what_folding_saved_is_added_up_by_day_agent_and_rule_and_breaks_by_cause(self, store: Store):
         lease = await begin(store, "r1")
         unpriced = replace(FOLD, name="R2", tokens=-1, saved=None, cost=None)
         later = replace(FOLD, tokens=1)
@@ -117,8 +116,7 @@ class UserSuite:
         assert (run["name"], run["input"], run["usage"], run["ended"]) == ("r1", {"n": 1}, {"n": 1}, None)
         assert [line async for line in store.export_user("nobody")] == []
 
-    # X1
-    async def test_the_pages_sent_to_models_are_told_too(self, store: Store):
+    async def test_X1_the_pages_sent_to_models_are_told_too(self, store: Store):
         lease = await begin(store, "r1")
         digest = sha256(segment("a").sha256 + segment("b").sha256).hexdigest()
         ended = CallEnded(number=1, ended=at(2), usage=b'{"inputTokens": 9}', finish="stop")
@@ -167,8 +165,7 @@ class UserSuite:
         assert await listed(store, owner="bob") == ["thread-x"]
         assert await store.delete_user("ann") == UserDeleted(threads=0, stopped=(), profiles=0, days=0)
 
-    # P9, F10
-    async def test_files_and_datasets_of_a_user_are_told_too(self, store: Store):
+    async def test_P9_F10_files_and_datasets_of_a_user_are_told_too(self, store: Store):
         mine = await add(store)
         await add(store, "bob")
         asked = with_files(admission("r1"), mine)
@@ -187,8 +184,7 @@ class UserSuite:
         named = {"thread": "thread-1", "id": asked.files[0].id, "attachment": mine.id}
         assert lines[3] == {"type": "file", **named, "body": body, "created": time}
 
-    # P9, F10
-    async def test_files_and_datasets_of_a_user_are_deleted_and_nothing_of_others(self, store: Store):
+    async def test_P9_F10_files_and_datasets_of_a_user_are_deleted_and_nothing_of_others(self, store: Store):
         used, same = await add(store), await add(store, content="b")
         his = await add(store, "bob", "b")
         await store.admit(with_files(admission("r1"), used))
@@ -203,8 +199,7 @@ class UserSuite:
         assert await store.usable_datasets("bob", ["d1"]) == ()
         assert len(await store.usable_datasets("ann", ["d2", "d3"])) == 1
 
-    # F10
-    async def test_a_user_who_is_named_like_everybody_takes_nothing_from_anybody(self, store: Store):
+    async def test_F10_a_user_who_is_named_like_everybody_takes_nothing_from_anybody(self, store: Store):
         await store.make_dataset(dataset("d1", "*"))
         assert (await store.delete_user("*")).shares == 0
         assert len(await store.usable_datasets("bob", ["d1"])) == 1
