@@ -246,20 +246,6 @@ def test_C1_a_user_deleted_beside_a_server_takes_nothing_of_an_upload_on_its_way
         assert not staged.exists()
 
 
-def test_C1_workspaces_of_a_deleted_user_are_gone_and_those_of_others_stay(tmp_path: Path):
-    threads = dict[str, Path]()
-    with ServerProcess.serve(tmp_path / "data", KEYS) as server:
-        for token in (ANN, BOB):
-            body = ask("hi")
-            run(server.url, body, token=token)
-            threads[token] = tmp_path / "data" / "workspaces" / str(body["threadId"])
-            threads[token].mkdir(parents=True)
-            (threads[token] / "plan.txt").write_text("secret")
-        assert server.stop() == 0
-    assert recto(tmp_path, "user", "delete", "ann", "--yes", "--data", "data").code == 0
-    assert (threads[ANN].exists(), threads[BOB].exists()) == (False, True)
-
-
 # Keys
 
 

@@ -90,19 +90,6 @@ def test_C1_explain_as_json_has_all_of_it(served: Served):
 
 
 @pytest.mark.full
-def test_C1_explain_gives_a_call_away_as_curl_and_har_without_its_address(served: Served):
-    sent = served.model.requests[0].body
-    curl = explain(served, "one", "--curl").stdout_bytes
-    assert sent in curl
-    assert b"$RECTO_MODEL_URL" in curl
-    har = explain(served, "one", "--har").stdout_bytes
-    entries = cast("Mapping[str, list[Json]]", (load_object(har) or {})["log"])["entries"]
-    data = cast("Mapping[str, Mapping[str, Json]]", entries[0])["request"]["postData"]
-    assert cast("Mapping[str, Json]", data)["text"] == sent.decode()
-    assert served.model.url.encode() not in curl + har
-
-
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

@@ -71,12 +71,6 @@ def test_R11_a_new_rule_is_folded_by_with_nothing_changed_but_its_value():
     assert results(run("--json", "--listings", "--keep-listings", "2", *late, talk=talk))[1:] == talk_from(1, 3)
 
 
-def test_R11_its_options_take_the_place_of_its_names():
-    talk = listings("dir", 0, 4, 5)
-    assert results(run("--json", "--listing-tool", "dir", talk=talk)) == ["(listed before)", *talk_from(1, 3)]
-    assert "--keep-listings N" in run("--help", talk="")
-
-
 def test_R11_its_table_is_read_and_checked_as_those_of_the_others(tmp_path: Path):
     config = tmp_path / "recto.toml"
     config.write_text("[fold.listings]\ntools = ['dir']\nkeep = 2\nminutes = 0\nplaceholder = 'gone'\n")
@@ -96,14 +90,6 @@ def test_R11_its_receipts_and_the_report_have_its_number_and_why():
     assert each in run("--listings", "--all", talk=talk)
     batch = listings("ls", 0, 4, 5, folder=["src", "docs"])
     assert "R99: a batch read, stale for each of its files: src, docs" in run("--listings", "--all", talk=batch)
-
-
-def test_R11_a_rule_of_an_agent_is_told_apart_by_its_name_alone():
-    table = fold_table(WITH_LISTINGS).model_validate({"listings": True, "reads": False})
-    settings = with_table(FoldSettings(), table, WITH_LISTINGS)
-    assert settings.rules == (TERMINAL, LISTINGS)
-    assert settings.rule("listings") == LISTINGS
-    assert settings.rule("search") is None
 
 
 def test_R11_a_rule_under_another_name_and_a_name_of_none_are_refused():

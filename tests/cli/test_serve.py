@@ -167,13 +167,6 @@ def test_C1_the_terminal_s_language_is_looked_for_as_the_c_library_does(environm
     assert language_of_terminal(environment) == language
 
 
-def test_C1_hello_shows_what_the_model_writes_as_it_is(tmp_path: Path):
-    written = "Lists [bold]look[/end] like :smile: this: " + "word " * 40 + "end."
-    with ModelServer(lambda _: Answer(text=written)) as model:
-        lines = hello(tmp_path, RECTO_MODEL="compatible:x", RECTO_MODEL_URL=model.url)
-    assert [f"chat     {written}" in lines, f"vibe     {written}" in lines] == [True, True]
-
-
 def test_C1_a_second_server_on_the_same_folder_is_refused(tmp_path: Path):
     with ServerProcess.serve(tmp_path / "data", {}) as server:
         said = refused(tmp_path, "--port", "0", "--data", str(tmp_path / "data"))

@@ -104,18 +104,6 @@ def test_C1_try_of_a_turn_that_fails_says_why(tmp_path: Path):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    ("tools", "problem"),
-    [("import no_such_oven\n", "it imports no_such_oven, which is not installed here."), (TOOLS, "OPENAI_API_KEY")],
-)
-def test_C1_try_of_an_agent_that_cannot_work_says_why(tmp_path: Path, tools: str, problem: str):
-    given(tmp_path, tools=tools)
-    code, out, err = tried(tmp_path, "agents/gardener", "Hello?")
-    assert (code, out) == (1, "")
-    assert problem in err
-
-
-@pytest.mark.full
 def test_C1_try_of_what_is_no_agent_is_wrong_use(tmp_path: Path):
     given(tmp_path)
     code, out, err = tried(tmp_path, "agents", "Hello?")

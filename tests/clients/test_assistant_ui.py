@@ -3,7 +3,7 @@
 import pytest
 
 from recto.testing.model_server import Answer
-from tests.api.scripted_server import PLAIN, Scripted
+from tests.api.scripted_server import Scripted
 from tests.clients.browser import Page, PageMaker
 from tests.clients.scripts import LOST, call, model_page, script
 
@@ -94,14 +94,3 @@ def test_P15_an_edited_message_takes_the_place_of_what_followed(show: PageMaker,
     page.wait("text=to the edited")
     assert shown(page) == ["first", "to the first", "changed", "to the edited"]
     assert model_page(server) == ["user: first", "assistant: to the first", "user: changed"]
-
-
-def test_P15_a_stopped_run_gives_way_to_what_is_said_next(show: PageMaker, server: Scripted):
-    page = show("assistant_ui")
-    say(page, "hold this")
-    page.wait("text=one two")
-    page.click("text=Stop")
-    say(page, "never mind")
-    page.wait("text=five six")
-    assert server.model.requests[-2].wait_disconnected()
-    assert shown(page)[2:] == ["never mind", PLAIN.text]

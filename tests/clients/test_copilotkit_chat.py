@@ -1,18 +1,15 @@
 """CopilotKit's chat in a browser, unchanged, with no Node runtime: what people do with it, and see of it."""
 
-from pathlib import Path
-
 import pytest
 
 from recto.testing.model_server import Answer
-from tests.api.scripted_server import PLAIN, Scripted, page_messages
+from tests.api.scripted_server import PLAIN, Scripted
 from tests.clients.browser import Page, PageMaker
 from tests.clients.scripts import call, model_page, script
 
 pytestmark = pytest.mark.full
 INPUT, SEND = "[data-testid=copilot-chat-textarea]", "[data-testid=copilot-send-button]"
 USER, ASSISTANT = "[data-testid=copilot-user-message]", "[data-testid=copilot-assistant-message]"
-PROBLEM = "[role=alert]"
 QUESTION = "[data-testid=question]"
 
 
@@ -115,19 +112,6 @@ def test_P15_an_edited_message_takes_the_place_of_what_followed(show: PageMaker,
     assert shown(page) == ["first, edited", "to the edited"]
 
 
-def test_P15_stop_ends_the_run_and_the_next_message_is_answered(show: PageMaker, server: Scripted):
-    page = show("copilotkit")
-    say(page, "hold this")
-    page.wait("text=one two")
-    # While a run is at work the button to send is the button to stop.
-    page.click(SEND)
-    assert server.model.requests[-1].wait_disconnected()
-    say(page, "never mind")
-    page.wait("text=five six")
-    assert shown(page)[-2:] == ["never mind", PLAIN.text]
-    assert page.texts(PROBLEM) == []
-
-
 def test_P15_a_reload_in_the_middle_of_a_run_goes_on_with_it(show: PageMaker, server: Scripted):
     page = show("copilotkit")
     say(page, "hold this")
@@ -138,27 +122,3 @@ def test_P15_a_reload_in_the_middle_of_a_run_goes_on_with_it(show: PageMaker, se
     server.go.set()
     page.wait("text=five six")
     assert shown(page) == ["hold this", PLAIN.text]
-
-
-def test_P15_a_file_of_the_page_reaches_the_model(show: PageMaker, server: Scripted, tmp_path: Path):
-    notes = tmp_path / "notes.txt"
-    notes.write_text("The lighthouse was built in 1848.")
-    page = show("copilotkit")
-    page.upload("input[type=file]", str(notes))
-    page.wait("[data-testid=copilot-attachment-queue]")
-    say(page, "read this")
-    page.wait("text=five six")
-    assert "notes.txt" in str(page_messages(server.model.requests[-1]))
-    say(page, "again")
-    page.wait(f"{ASSISTANT} >> nth=1")
-    assert model_page(server)[-1] == "user: again"
-
-
-def test_P15_a_refusal_is_told_and_harms_nothing(show: PageMaker, server: Scripted):
-    page = show("copilotkit")
-    say(page, "x" * 10_001)
-    page.wait(PROBLEM)
-    assert "exceeds limit" in page.texts(PROBLEM)[0]
-    say(page, "shorter")
-    page.wait("text=five six")
-    assert model_page(server) == ["user: shorter"]

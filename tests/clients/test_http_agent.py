@@ -2,9 +2,8 @@
 
 import pytest
 
-from recto.ids import new_id
 from recto.testing.model_server import Answer, failure
-from tests.api.scripted_server import PLAIN, Scripted, page_messages
+from tests.api.scripted_server import PLAIN, Scripted
 from tests.clients.agents import Client, ClientMaker, Seen, function_of, result, tool, user
 from tests.clients.scripts import LOST, call, model_page, script
 
@@ -27,34 +26,6 @@ def test_P15_turn_after_turn_is_answered(make: ClientMaker, server: Scripted):
     spoken = ["user: first", "assistant: answer 1", "user: second", "assistant: answer 2", "user: third"]
     assert seen.said == [*spoken, "assistant: answer 3"]
     assert model_page(server) == spoken
-
-
-def test_P15_a_system_message_first_is_read_and_stays(make: ClientMaker, server: Scripted):
-    client = make(messages=[{"id": "s", "role": "system", "content": "Answer in verse."}])
-    client.say("one")
-    seen = taken(client.say("two"))
-    assert [row["role"] for row in seen.messages] == ["system", "user", "assistant", "user", "assistant"]
-    assert "Answer in verse." in str(page_messages(server.model.requests[-1]))
-
-
-def test_P15_a_thread_of_any_name_is_named_as_the_client_does(make: ClientMaker, server: Scripted):
-    name = f"room #7 / Bücher / {new_id()}"
-    client = make(threadId=name)
-    client.say("one")
-    seen = taken(client.say("two"))
-    assert {str(event["threadId"]) for event in seen.events if "threadId" in event} == {name}
-    assert model_page(server) == ["user: one", f"assistant: {PLAIN.text}", "user: two"]
-
-
-def test_P15_a_tool_of_the_server_is_shown_with_its_result(make: ClientMaker, server: Scripted):
-    script(server, Answer(text="Let me look.", calls=(call("weather", '{"city": "Bonn"}'),)), Answer(text="Sunny."))
-    client = make()
-    seen = taken(client.say("weather in Bonn?"))
-    assert [row["role"] for row in seen.messages] == ["user", "assistant", "tool", "assistant"]
-    assert [function_of(one) for one in seen.calls] == [("weather", '{"city": "Bonn"}')]
-    assert (seen.unanswered, seen.pending or []) == ([], [])
-    taken(client.say("thanks"))
-    assert model_page(server)[-2:] == ["assistant: Sunny.", "user: thanks"]
 
 
 def test_P15_tools_of_both_sides_called_at_once_are_all_answered(make: ClientMaker, server: Scripted):

@@ -151,25 +151,3 @@ def test_a_reader_that_comes_back_gets_all_that_was_held_up(run: Run, tls: ssl.S
 
     with RawServer(answers(CHUNKED + chunk(render(Answer(text=text))) + LAST, stays=True), tls=tls) as server:
         assert run(slowly(model_at(server))) == text
-
-
-@pytest.mark.usefixtures("trusted")
-def test_closing_the_stream_closes_the_connection_at_once(run: Run, tls: ssl.SSLContext):
-    gone: list[bool] = []
-
-    def play(talk: Talk) -> None:
-        talk.answer(CHUNKED + chunk(SAID.rpartition(b"data: ")[0]))
-        talk.socket.settimeout(5)
-        try:
-            gone.append(talk.socket.recv(1) == b"")
-        except ssl.SSLEOFError:
-            gone.append(True)
-
-    async def once(model: EndpointModel) -> None:
-        stream = model.stream(BODY)
-        assert isinstance(await anext(stream), TextDelta)
-        await stream.aclose()
-
-    with RawServer(play, tls=tls) as server:
-        run(once(model_at(server)))
-    assert gone == [True]

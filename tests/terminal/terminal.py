@@ -13,7 +13,6 @@ import subprocess
 import sys
 import termios
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -201,11 +200,6 @@ class Terminal:
         """All there is to be read: what left the screen, and the screen."""
         return "\n".join([*self.scrolled(), self.screen()])
 
-    def cursor(self) -> tuple[int, int]:
-        """The column and the line of the cursor, from 0."""
-        with self._changed:
-            return self._screen.cursor.x, self._screen.cursor.y
-
     def cells(self, y: int) -> list[Char]:
         """The characters of a line with their colours."""
         with self._changed:
@@ -214,12 +208,6 @@ class Terminal:
     def cell(self, text: str) -> Char:
         """The first character of words on the screen, with its colour: `fg`, `bg`, `bold`, `italics` ..."""
         return self.cells(self.row(text))[self.lines()[self.row(text)].index(text)]
-
-    def column(self, text: str) -> int:
-        """The column where words begin; wide characters before them count as two."""
-        row = self.row(text)
-        with self._changed:
-            return self._screen.cells(row)[self._screen.line(row).index(text)][0]
 
     def row(self, text: str) -> int:
         """The first line of the screen that has these words."""
@@ -244,13 +232,11 @@ class Terminal:
         return self.wait_for(lambda screen: text not in screen, timeout)
 
     def _wait(self, is_there: Callable[[str], bool], look: Callable[[], str], timeout: float, wanted: object) -> str:
-        until = time.monotonic() + timeout
         with self._changed:
-            while not is_there(shown := look()):
-                left = until - time.monotonic()
-                assert left > 0, self._shown(f"waited {timeout:.0f} s for {wanted!r}")
-                assert not self._is_over, self._shown(f"it ended before it showed {wanted!r}")
-                self._changed.wait(left)
+            self._changed.wait_for(lambda: is_there(look()) or self._is_over, timeout)
+            shown = look()
+            reason = "it ended before it showed" if self._is_over else f"waited {timeout:.0f} s for"
+            assert is_there(shown), self._shown(f"{reason} {wanted!r}")
         return shown
 
     def _shown(self, what: str) -> str:

@@ -100,17 +100,6 @@ def test_in_chinese_by_locale_without_colour_and_with_wide_characters_aligned(tm
             terminal.wait_for(lambda screen: "─" * 40 in screen and "─" * 41 not in screen)
 
 
-def test_no_terminal_and_no_question_is_wrong_use(tmp_path: Path) -> None:
-    import subprocess
-
-    done = subprocess.run(
-        [*RECTO, "chat"], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert "say something, or pipe it in" in done.stderr
-    assert not (tmp_path / "recto-data").exists()
-
-
 def test_a_server_elsewhere_that_is_gone_is_told_and_what_was_said_arrives_when_it_is_back(tmp_path: Path) -> None:
     port = free_port()
     with ModelServer(lambda _: Answer(text="Here I am.")) as model:

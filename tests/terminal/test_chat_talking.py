@@ -118,31 +118,6 @@ def test_files_are_completed_and_sent_and_commands_are_completed(world: Chatting
         terminal.wait_for("There is no command /nothing.")
 
 
-def test_what_is_too_long_goes_along_as_a_file_and_what_cannot_be_sent_comes_back(world: Chatting) -> None:
-    world.will(Answer(text="I read it."), Answer(text="No matter."))
-    with world.chat("--agent", "chat", HOME="/proc") as terminal:
-        terminal.wait_for("chat on")
-        terminal.send("Sum up ")
-        terminal.paste("\n".join(f"a line of some length {number}" for number in range(600)))
-        terminal.wait_for("600 lines]")
-        terminal.press("enter")
-        terminal.wait_for("I read it.")
-        assert "[pasted-1.txt]" in terminal.text()
-        terminal.paste("See @/proc/self/mem")
-        terminal.press("enter")
-        screen = terminal.wait_for("/proc/self/mem cannot be read")
-        assert "\n› See @/proc/self/mem\n" in screen
-        terminal.press("ctrl-u")
-        terminal.paste("@~nobody-there @a\x1b]2;evil\x07b")
-        terminal.press("enter")
-        terminal.wait_for("There is no file ~nobody-there, a\N{REPLACEMENT CHARACTER}]2;evil")
-        terminal.wait_for("No matter.")
-        terminal.say("/explain ²")
-        terminal.wait_for("There is no call 0")
-        assert b"\x1b]2;evil" not in terminal.received
-        assert "Traceback" not in terminal.text()
-
-
 @pytest.mark.parametrize(
     ("command", "shown"),
     [
@@ -211,20 +186,3 @@ def test_F11_two_terminals_on_one_thread_show_the_same_and_the_page_is_the_one_t
 def without_time(page: Mapping[str, Json]) -> str:
     """A page without the time it tells."""
     return re.sub(r"\d{4}-\d\d-\d\d[^<\"]*", "", dump({name: page[name] for name in ("messages", "tools")}).decode())
-
-
-def test_a_command_shows_its_output_while_it_works(world: Chatting) -> None:
-    command = "echo begun; while [ ! -e go ]; do sleep 0.05; done; echo ended"
-    world.will(Answer(calls=(Call(name="terminal-execute", arguments=dump({"command": command}).decode()),)))
-    with world.chat("--agent", "coder") as terminal:
-        terminal.wait_for("coder on")
-        terminal.say("Run it")
-        terminal.wait_for("y once")
-        terminal.send("y")
-        terminal.wait_for("\n    begun")
-        terminal.wait_for("running")
-        (world.folder / "go").touch()
-        terminal.wait_gone("\n    begun\n⠋")
-        terminal.wait_gone("running")
-        terminal.send(CTRL_O)
-        assert "begun" in terminal.wait_for("\n    ended\n    exit 0")

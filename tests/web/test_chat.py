@@ -270,13 +270,6 @@ def test_P17_a_message_that_was_not_sent_says_why_and_is_sent_again(open_page: P
     page.wait("text=Not sent", state="hidden")
 
 
-def test_P17_an_answer_that_was_cut_says_so(open_page: PageOpener, server: Scripted):
-    server.answers[:] = [Answer(text="And so on and", finish="length")]
-    page = open_page()
-    page.say("Go on")
-    page.expect("text=Cut off: the answer reached the model's limit.")
-
-
 @pytest.mark.parametrize(
     ("locale", "pick", "agent"), [("en-US", "Who answers", "vibe-en"), ("zh-CN", "由谁来回答", "vibe")]
 )

@@ -48,10 +48,6 @@ def ask(server: Scripted, words: str, *answers: Answer) -> str:
     return thread
 
 
-def test_the_list_is_long_enough():
-    assert len(set(HOSTILE)) >= 60
-
-
 def test_an_answer_is_markdown_without_html_while_it_comes_and_after_a_reload(open_page: PageOpener, server: Scripted):
     server.answers.append(Answer(text=BLOCKS + "\n\nThe end of it."))
     page = open_page()

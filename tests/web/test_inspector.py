@@ -212,19 +212,6 @@ def test_X1_the_difference_marks_the_cache_break_and_says_its_cause(
     assert "of an earlier answer" in page.texts(".changes")[0]
 
 
-def test_X1_keys_and_buttons_go_from_call_to_call_across_runs(
-    open_page: PageOpener, priced: Scripted, read_twice: tuple[str, str]
-):
-    run = read_twice[1]
-    page = _opened(open_page, priced, read_twice)
-    for key, n in (("[", 1), ("[", 2)):
-        page.key(key)
-        page.wait_until(f"location.hash.endsWith('/calls/{n}')")
-    assert run not in str(page.evaluate("location.hash"))
-    page.click("role=button[name='Next call (])']")
-    page.wait_until("location.hash.includes(args.run)", run=run)
-
-
 def test_X1_a_preview_shows_what_the_words_in_the_box_would_send_and_sends_nothing(
     open_page: PageOpener, priced: Scripted, read_twice: tuple[str, str]
 ):

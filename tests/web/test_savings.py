@@ -5,7 +5,7 @@ import pytest
 from recto.conversation.json import Json
 from recto.testing.client import request
 from recto.testing.model_server import Answer, Call
-from tests.api.scripted_server import ALICE, BOB, Scripted
+from tests.api.scripted_server import ALICE, Scripted
 from tests.web.page import PageOpener, WebPage
 
 pytestmark = pytest.mark.full
@@ -42,21 +42,3 @@ def test_R11_a_person_sees_what_was_saved_by_rule_and_agent_and_what_broke_the_c
     # Nobody knows what the model of these tests costs.
     assert "unknown" in rules
     assert page.axe() == []
-
-
-def test_R11_the_period_and_the_agent_are_chosen_and_others_see_nothing_of_it(open_page: PageOpener, server: Scripted):
-    page = open_page(locale="zh-CN", size=(390, 844))
-    read_twice(page, server)
-    page.go("#/savings")
-    page.wait(".savings-table")
-    assert "更新的读取" in str(page.evaluate(f"{CELLS}[0]"))
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert page.axe("main") == []
-    page.run("await page.locator('.savings-choices select').nth(0).selectOption({label: '最近 7 天'})")
-    page.run("await page.locator('.savings-choices select').nth(1).selectOption('helper')")
-    page.wait_until("performance.getEntriesByType('resource').some((one) => /savings\\?.*agent=helper/.test(one.name))")
-    page.wait(".savings-table")
-    assert savings(server)["rules"] != []
-    page = open_page(token=BOB, at="#/savings")
-    page.wait("text=Nothing was folded in this period.")
-    assert savings(server, BOB)["rules"] == []

@@ -96,14 +96,6 @@ def test_a_long_block_is_let_go_by_lines_each_piece_whole_by_itself(opening: str
         assert all(chunk.text.endswith("```\n") for chunk in chunks)
 
 
-def test_a_line_without_end_is_let_go_between_words() -> None:
-    chunks, tail = take_whole(Tail(text="word " * MOST_CHARACTERS))
-    assert len(tail.text) <= MOST_CHARACTERS
-    assert all(chunk.text.endswith("word ") for chunk in chunks)
-    chunks, tail = take_whole(Tail(text="字" * (MOST_CHARACTERS + 1)))
-    assert "".join(chunk.text for chunk in chunks) + tail.text == "字" * (MOST_CHARACTERS + 1)
-
-
 @pytest.mark.parametrize("opening", ["```json\n", "| a |\n|---|\n", "- ", "# ", ""])
 @pytest.mark.parametrize("words", ["x" * 50, "word " * 10])
 def test_one_long_line_is_bounded_in_a_block_of_any_kind(opening: str, words: str) -> None:
