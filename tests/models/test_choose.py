@@ -7,33 +7,37 @@ from recto.models.choose import choose_model
 from recto.testing.model_server import ModelServer
 
 
-def test_demo_needs_nothing():
-    assert choose_model("demo", {}).name == "demo"
+@pytest.mark.parametrize(
+    ("name", "environment", "needed"),
+    [
+        ("openai:gpt-5", {}, "OPENAI_API_KEY"),
+        ("anthropic:claude-opus-5-5", {"OPENAI_API_KEY": "sk-1"}, "ANTHROPIC_API_KEY"),
+        ("gemini:gemini-3-pro", {"OPENAI_API_KEY": "sk-1"}, "GEMINI_API_KEY"),
+        ("compatible:qwen", {"OPENAI_API_KEY": "sk-1"}, "RECTO_MODEL_URL"),
+        ("gemini:x", {"GEMINI_API_KEY": "k", "GEMINI_BASE_URL": "host"}, r"GEMINI_BASE_URL.*before /models"),
+        *(
+            ("anthropic:x", {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": url}, r"ANTHROPIC_B.*before /v1/messages")
+            for url in ("api.anthropic.com", "ftp://host")
+        ),
+        *(
+            ("compatible:qwen", {"RECTO_MODEL_URL": url}, "RECTO_MODEL_URL")
+            for url in ("localhost:8080", "ftp://host/v1", "http://", "http://host:99999/v1", "http://[::1/v1")
+        ),
+        ("gpt-5", {}, r"^Setting RECTO_MODEL is"),
+    ],
+)
+def test_a_model_is_refused_with_the_setting_it_needs(name: str, environment: dict[str, str], needed: str):
+    with pytest.raises(SettingsError, match=needed):
+        choose_model(name, environment)
 
 
-def test_openai_needs_a_key():
-    with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
-        choose_model("openai:gpt-5", {})
-
-
-def test_openai_with_a_key_is_ready():
-    model = choose_model("openai:gpt-5", {"OPENAI_API_KEY": "sk-1"}, options={"temperature": 0}, window=8_000)
+def test_options_given_stand_beside_those_of_the_provider():
+    model = choose_model("openai:gpt-5", {"OPENAI_API_KEY": " sk-1\n"}, options={"temperature": 0}, window=8_000)
     assert (model.name, model.target.model, model.window) == ("openai:gpt-5", "gpt-5", 8_000)
     assert model.options == {"stream": True, "stream_options": {"include_usage": True}, "temperature": 0}
-
-
-def test_compatible_needs_an_address_and_no_key():
-    assert choose_model("compatible:qwen:7b", {"RECTO_MODEL_URL": "http://127.0.0.1:1/v1"}).target.model == "qwen:7b"
-    with pytest.raises(SettingsError, match="RECTO_MODEL_URL"):
-        choose_model("compatible:qwen", {})
-
-
-@pytest.mark.parametrize(
-    "url", ["localhost:8080", "ftp://host/v1", "http://", "http://host:99999/v1", "http://[::1/v1"]
-)
-def test_an_address_that_is_none_is_refused_by_its_setting(url: str):
-    with pytest.raises(SettingsError, match="RECTO_MODEL_URL"):
-        choose_model("compatible:qwen", {"RECTO_MODEL_URL": url})
+    model = choose_model("anthropic:claude-opus-5-5", {"ANTHROPIC_API_KEY": "sk-1"}, options={"max_tokens": 9})
+    assert (model.target.wire, model.target.model) == ("anthropic", "claude-opus-5-5")
+    assert model.options == {"stream": True, "max_tokens": 9, "cache_control": {"type": "ephemeral"}}
 
 
 @pytest.mark.parametrize(
@@ -64,27 +68,6 @@ def test_a_name_of_no_known_form_is_told_the_forms(name: str):
         choose_model(name, {"OPENAI_API_KEY": "k"})
 
 
-def test_anthropic_needs_a_key():
-    with pytest.raises(SettingsError, match="ANTHROPIC_API_KEY"):
-        choose_model("anthropic:claude-opus-5-5", {"OPENAI_API_KEY": "sk-1"})
-
-
-def test_anthropic_with_a_key_is_ready():
-    model = choose_model("anthropic:claude-opus-5-5", {"ANTHROPIC_API_KEY": "sk-1"}, options={"max_tokens": 9})
-    assert (model.name, model.target.wire, model.target.model) == (
-        "anthropic:claude-opus-5-5",
-        "anthropic",
-        "claude-opus-5-5",
-    )
-    assert model.options == {"stream": True, "max_tokens": 9, "cache_control": {"type": "ephemeral"}}
-
-
-@pytest.mark.parametrize("url", ["api.anthropic.com", "ftp://host"])
-def test_an_address_of_anthropic_that_is_none_is_told_the_form(url: str):
-    with pytest.raises(SettingsError, match=r"ANTHROPIC_BASE_URL.*before /v1/messages"):
-        choose_model("anthropic:claude", {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": url})
-
-
 @pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/"])
 @pytest.mark.asyncio
 async def test_the_address_of_anthropic_may_end_with_its_version_and_the_key_has_its_own_header(end: str):
@@ -97,13 +80,6 @@ async def test_the_address_of_anthropic_may_end_with_its_version_and_the_key_has
     assert (request.method, request.path, request.body) == ("POST", "/v1/messages", b"{}")
     assert {"x-api-key": "k", "anthropic-version": "2023-06-01"}.items() <= request.headers.items()
     assert "authorization" not in request.headers
-
-
-def test_gemini_needs_a_key_and_an_address():
-    with pytest.raises(SettingsError, match="GEMINI_API_KEY"):
-        choose_model("gemini:gemini-3-pro", {"OPENAI_API_KEY": "sk-1"})
-    with pytest.raises(SettingsError, match=r"GEMINI_BASE_URL.*before /models"):
-        choose_model("gemini:gemini-3-pro", {"GEMINI_API_KEY": "k", "GEMINI_BASE_URL": "host"})
 
 
 @pytest.mark.asyncio
@@ -127,7 +103,7 @@ def test_each_agent_may_have_a_model_of_its_own():
         "GEMINI_API_KEY": "c",
         "RECTO_MODEL_URL": "http://127.0.0.1:1/v1",
     }
-    names = ["demo", "openai:gpt-5", "anthropic:claude", "gemini:gemini-3-pro", "compatible:qwen"]
+    names = ["demo", "openai:gpt-5", "anthropic:claude", "gemini:gemini-3-pro", "compatible:qwen:7b"]
     assert [choose_model(name, environment).name for name in names] == names
 
 
@@ -142,7 +118,3 @@ def test_a_key_that_would_break_the_header_is_refused_without_showing_it():
         choose_model("openai:gpt-5", {"OPENAI_API_KEY": "sk-secret\r\nX-Evil: 1"})
     assert "OPENAI_API_KEY" in str(caught.value)
     assert "secret" not in str(caught.value)
-
-
-def test_space_around_a_key_does_not_matter():
-    assert choose_model("openai:gpt-5", {"OPENAI_API_KEY": " sk-1\n"}).name == "openai:gpt-5"
