@@ -28,7 +28,7 @@ def with_a_call() -> tuple[Answer, ...]:
     return Answer(text="Let me see.", calls=(call,)), Answer(text="one two three four five six seven", delay=0.005)
 
 
-@pytest.mark.parametrize("most", [SOME, SOME + 7, 2 * SOME])
+@pytest.mark.parametrize("most", [SOME, SOME + 7])
 def test_P7_a_stream_that_is_cut_again_and_again_is_read_without_gap_or_repeat(served: Talking, kind: Kind, most: int):
     before = served.will(*with_a_call())
     with faulty_way(served.server.url, repeat(most)) as url:
@@ -87,22 +87,22 @@ def test_a_server_that_is_silent_for_too_long_is_a_lost_connection(served: Talki
         assert answer_of(served.client(kind, url=url, patience=patience).chat("Count.")) == "one two three"
 
 
-def test_who_has_to_wait_for_very_long_is_told_instead(served: Talking, kind: Kind):
-    later = answer(429, "retry-after: 86400", body='{"detail": "That was all for today."}')
-    with (
-        faulty_way(served.server.url, [later]) as url,
-        pytest.raises(RequestRefused, match="429: That was all for today") as caught,
-    ):
-        answer_of(served.client(kind, url=url).chat("Hello?"))
-    assert caught.value.retry_after == 86_400
+REFUSALS = [
+    (answer(429, "retry-after: 86400", body='{"detail": "That was all for today."}'), "429: That was all for", 86_400),
+    (answer(520, body="<h1>Oh no</h1>"), "520: the answer gives no reason", None),
+]
 
 
-def test_a_refusal_of_what_stands_before_the_server_is_told_too(served: Talking, kind: Kind):
+@pytest.mark.parametrize(("said", "told", "seconds"), REFUSALS)
+def test_a_wait_of_very_long_and_a_refusal_of_what_stands_before_the_server_are_told(
+    served: Talking, kind: Kind, said: bytes, *, told: str, seconds: int | None
+):
     with (
-        faulty_way(served.server.url, [answer(520, body="<h1>Oh no</h1>")]) as url,
-        pytest.raises(RequestRefused, match="520: the answer gives no reason"),
+        faulty_way(served.server.url, [said]) as url,
+        pytest.raises(RequestRefused, match=told) as caught,
     ):
         answer_of(served.client(kind, url=url).chat("Hello?"))
+    assert caught.value.retry_after == seconds
 
 
 @pytest.mark.parametrize(

@@ -53,22 +53,16 @@ def test_what_is_told_stands_over_the_environment_and_that_over_the_folder(folde
     ]
 
 
-def test_the_data_folder_is_where_the_server_has_it(folder: Path):
+@pytest.mark.parametrize("url", ["https://a.example", "http://10.0.0.1:8787", "http://127.0.0.1.a.example"])
+def test_the_token_in_the_data_folder_is_found_and_shown_to_no_other_machine(folder: Path, url: str):
+    assert find_server(url, None, {}).token is None
     elsewhere = folder / "elsewhere"
     (folder / "recto-data").rename(elsewhere)
     assert find_server(None, None, {"RECTO_DATA": str(elsewhere)}).token == "of-the-folder"
     assert find_server(None, None, {}).token is None
 
 
-@pytest.mark.parametrize("url", ["https://a.example", "http://10.0.0.1:8787", "http://127.0.0.1.a.example"])
-def test_the_token_of_this_machine_is_shown_to_no_other(folder: Path, url: str):
-    assert find_server(url, None, {}).token is None
-
-
-MISWRITTEN = ("http://127.0.0.1:abc", "http://127.0.0.1:99999", "http://[::1", "http://a.example]")
-
-
-@pytest.mark.parametrize("url", ["localhost:8787", "ftp://a.example", "http://", "//a.example", *MISWRITTEN])
+@pytest.mark.parametrize("url", ["localhost:8787", "ftp://a.example", "http://", "http://a.b:99999", "http://[::1"])
 def test_what_is_no_address_is_told(url: str):
     with pytest.raises(SettingsError, match=r"RECTO_URL.*it is an address such as http://127\.0\.0\.1:8787"):
         find_server(url, None, {})
@@ -83,13 +77,6 @@ def test_a_client_without_tools_is_light_and_with_them_loads_nothing_of_the_serv
 def test_a_client_finds_the_token_that_a_server_in_the_same_folder_made(tmp_path: Path):
     script = "from recto.client import Client; print(Client().chat('What is 12 * 7?').answer())"
     with ServerProcess.serve(tmp_path / "recto-data", {}, token=None) as server:
-        done = subprocess.run(
-            [sys.executable, "-c", script],
-            cwd=tmp_path,
-            env={"RECTO_URL": server.url},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-    assert (done.stdout, done.stderr) == ("12 * 7 = 84.\n", "")
+        command, environment = [sys.executable, "-c", script], {"RECTO_URL": server.url}
+        answer = subprocess.check_output(command, cwd=tmp_path, env=environment, text=True, timeout=60)
+    assert answer == "12 * 7 = 84.\n"

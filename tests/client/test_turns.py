@@ -30,24 +30,14 @@ from tests.client.talking import PAGE_BYTES, SOON, TURNS, Kind, Talking, answer_
 LETTER = Answer(calls=(Call(name="send", arguments='{"to": "Bob"}'),))
 
 
-# Words
-
-
-def test_words_come_as_they_are_said_and_the_turn_has_the_answer(served: Talking, kind: Kind):
-    served.will(Answer(text="one two three", delay=0.02))
-    turn = served.client(kind).chat("Count.")
-    words = words_of(turn)
-    assert len(words) > 1
-    assert "".join(words) == turn.text == "one two three"
-    assert (turn.outcome, turn.usage["totalTokens"]) == ("success", 15)
-
-
-def test_a_blank_line_stands_between_messages_and_the_last_is_the_answer(served: Talking, kind: Kind):
+def test_words_come_as_they_are_said_with_a_blank_line_between_messages(served: Talking, kind: Kind):
     call = Call(name="calculator", arguments='{"expression": "12 * 7"}')
-    served.will(Answer(text="Let me see.", calls=(call,)), Answer(text="It is 84."))
+    served.will(Answer(text="Let me see.", calls=(call,)), Answer(text="It is 84.", delay=0.02))
     turn = served.client(kind).chat("What is 12 * 7?")
-    assert "".join(words_of(turn)) == "Let me see.\n\nIt is 84."
-    assert turn.text == "It is 84."
+    words = words_of(turn)
+    assert len(words) > 2
+    assert "".join(words) == "Let me see.\n\nIt is 84."
+    assert (turn.text, turn.outcome, turn.usage["totalTokens"]) == ("It is 84.", "success", 30)
 
 
 def test_what_the_server_takes_back_is_in_no_answer(served: Talking, kind: Kind):
@@ -69,16 +59,15 @@ def test_agent_skill_context_and_props_go_with_a_turn(served: Talking, kind: Kin
     assert (known["agent"], known["skill"]) == ("vibe-en", "tarot")
 
 
-def test_a_blocking_client_works_where_an_event_loop_runs(served: Talking):
-    served.will(Answer(text="Fine."))
+def test_a_blocking_client_works_where_an_event_loop_runs_and_its_turn_can_be_read_on(served: Talking):
+    served.will(Answer(text="one two three", delay=0.02))
 
-    async def cell() -> str:
-        return Client(url=served.server.url, token=TOKEN).chat("How are you?").answer()
+    async def cell() -> None:
+        turn = Client(url=served.server.url, token=TOKEN).chat("Count.")
+        first = next(iter(turn))
+        assert first + "".join(turn) == turn.answer() == "one two three"
 
-    assert asyncio.run(cell()) == "Fine."
-
-
-# Tools of the program
+    asyncio.run(cell())
 
 
 def test_P3_P11_a_function_is_offered_called_and_its_answer_told(served: Talking, kind: Kind):
@@ -128,9 +117,6 @@ def test_a_function_that_no_model_could_call_is_refused_before_anything_is_sent(
     with pytest.raises(SettingsError, match="parameter 'words' has no type hint"):
         served.client(kind, tools=[shout]).chat("Shout.")  # pyright: ignore[reportUnknownArgumentType] - as above
     assert served.pages(before) == []
-
-
-# Calls that a person agrees to
 
 
 def agree(_: CallToApprove) -> bool:
@@ -188,9 +174,6 @@ def test_a_result_and_an_approval_are_brought_by_one_run(served: Talking, kind: 
     assert results == ["sent '' to Bob", "Bob, Rome"]
 
 
-# Going on with a thread
-
-
 def colour() -> str:
     """The user's colour."""
     return "blue"
@@ -218,9 +201,6 @@ def test_calls_that_wait_are_answered_where_their_question_is_pages_before_the_e
     assert page["next"]
     assert answer_of(served.client(kind, thread=first.thread, tools=[colour]).resume()) == "Blue."
     assert served.pages(before)[2][-1]["content"] == "blue"
-
-
-# Cancel
 
 
 def test_P8_a_cancelled_turn_ends_and_keeps_what_was_said(served: Talking):
@@ -294,9 +274,6 @@ def test_a_cancel_does_not_wait_for_a_run_that_was_refused(served: Talking, kind
         cancel(turn)
 
 
-# Files
-
-
 def test_P9_files_are_sent_and_named_in_the_message(served: Talking, kind: Kind, tmp_path: Path):
     note = tmp_path / 'the "Größe".txt'
     note.write_text("Under the mat.", encoding="utf-8")
@@ -315,9 +292,6 @@ def test_P9_a_file_that_is_not_taken_is_told_with_its_reason(served: Talking, ki
     assert (caught.value.code, served.pages(before)) == ("empty", [])
 
 
-# What goes wrong
-
-
 def test_a_refusal_has_the_servers_words(served: Talking, kind: Kind):
     with pytest.raises(RequestRefused) as caught:
         answer_of(served.client(kind, agent="nobody").chat("Hello?"))
@@ -332,10 +306,3 @@ def test_a_run_that_fails_says_why(served: Talking, kind: Kind):
     with pytest.raises(TurnFailed, match="The model refused the request") as caught:
         answer_of(served.client(kind).chat("Do it."))
     assert caught.value.code == "model_failed"
-
-
-def test_a_turn_whose_reader_stops_can_be_read_on(served: Talking):
-    served.will(replace(Answer(text="one two three"), delay=0.02))
-    turn = Client(url=served.server.url, token=TOKEN).chat("Count.")
-    first = next(iter(turn))
-    assert first + "".join(turn) == turn.answer() == "one two three"
