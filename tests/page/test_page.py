@@ -146,7 +146,7 @@ def test_instructions_stand_without_a_conversation():
     )
 
 
-def test_options_stand_in_the_order_of_their_names_and_keep_their_values():
+def test_R1_options_are_encoded_in_the_order_of_their_names_and_keep_their_values():
     facts = Facts(log=(), target=OPENAI, options={"z": {"b": 1, "a": [None]}, "a": "☂", "m": 1.0})
     assert assemble(facts)[0].body.decode() == (
         '{"model":"gpt-x","a":"☂","m":1.0,"z":{"b":1,"a":[null]},"messages":[]}'
