@@ -11,8 +11,17 @@ def says(id: str, text: str = "Well.") -> AssistantMessage:
     return AssistantMessage(id=id, parts=(Text(text=text),))
 
 
+def question(id: str) -> UserMessage:
+    """Words of a user that no other question has."""
+    return user(id, f"words of {id}")
+
+
+def answer(id: str) -> AssistantMessage:
+    return says(id, f"answer {id}")
+
+
 def call(id: str, tool: str = "ls") -> ToolCall:
-    return ToolCall(id=id, name=tool, arguments="{}")
+    return ToolCall(id=id, name="filesystem-read", arguments="{}")
 
 
 def asks(id: str, *calls: str | ToolCall, text: str = "") -> AssistantMessage:
@@ -24,3 +33,9 @@ def asks(id: str, *calls: str | ToolCall, text: str = "") -> AssistantMessage:
 
 def result(id: str, call_id: str, text: str = "out") -> ToolMessage:
     return ToolMessage(id=id, tool_call_id=call_id, parts=(Text(text=text),))
+
+
+def reads(id: str, text: str, path: str = "a.ts") -> tuple[AssistantMessage, ToolMessage]:
+    """A call that reads a file, `c{id}`, and its result, `t{id}`."""
+    asked = ToolCall(id=f"c{id}", name="filesystem-read", arguments=f'{{"filePath": "{path}"}}')
+    return AssistantMessage(id=f"a{id}", parts=(asked,)), result(f"t{id}", asked.id, text)

@@ -34,6 +34,7 @@ from recto.page.prompt.system_prompt import Case, Datum, Prompt
 from recto.page.text.tokens import OFFLINE
 from recto.page.wire.base import Target, WireName
 from recto.page.wire.formats import WIRES
+from tests.page.talk import result, says
 
 NOON = datetime(2026, 5, 14, 4, tzinfo=UTC)
 SHANGHAI = timezone(timedelta(hours=8))
@@ -44,16 +45,12 @@ def user(id: str, words: str, *files: File) -> UserMessage:
     return UserMessage(id=id, parts=(Text(text=words), *files))
 
 
-def says(id: str, words: str) -> AssistantMessage:
-    return AssistantMessage(id=id, parts=(Text(text=words),))
-
-
 def calls(id: str, name: str = "t", arguments: str = "{}") -> AssistantMessage:
     return AssistantMessage(id=id, parts=(ToolCall(id=f"c{id}", name=name, arguments=arguments),))
 
 
 def answers(id: str, text: str) -> ToolMessage:
-    return ToolMessage(id=f"t{id}", tool_call_id=f"c{id}", parts=(Text(text=text),))
+    return result(f"t{id}", f"c{id}", text)
 
 
 def document(key: str, name: str) -> File:

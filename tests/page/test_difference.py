@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recto.conversation.json import dump, load_object
 from recto.conversation.log import Entry, RolledBack
-from recto.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
+from recto.conversation.messages import AssistantMessage, Message, Text, UserMessage
 from recto.errors import WireError
 from recto.page.assemble import assemble
 from recto.page.difference import Difference, DifferenceRow, difference
@@ -20,6 +20,7 @@ from recto.page.prompt.system_prompt import Prompt
 from recto.page.wire.base import Target, WireName
 from recto.page.wire.formats import WIRES
 from tests.page.log_strategies import FOLD, logs
+from tests.page.talk import answer, question, reads
 
 wires = st.sampled_from(tuple(WIRES))
 
@@ -32,22 +33,8 @@ def sent(log: Sequence[Entry], wire: WireName = "openai", **facts: object) -> Se
     return SentPage(body=page.body, manifest=read_manifest(load_object(stored) or {}), model="m")
 
 
-def says(id: str, words: str = "words") -> UserMessage:
-    return UserMessage(id=id, parts=(Text(text=f"{words} of {id}"),))
-
-
-def answers(id: str) -> AssistantMessage:
-    return AssistantMessage(id=id, parts=(Text(text=f"answer {id}"),))
-
-
 def talk(turns: int) -> tuple[Entry, ...]:
-    return tuple([entry for n in range(turns) for entry in (says(f"u{n}"), answers(f"a{n}"))])
-
-
-def reads(id: str) -> tuple[AssistantMessage, ToolMessage]:
-    call = ToolCall(id=f"c{id}", name="filesystem-read", arguments='{"filePath": "a.ts"}')
-    result = ToolMessage(id=f"t{id}", tool_call_id=f"c{id}", parts=(Text(text=f"content {id} " * 20),))
-    return AssistantMessage(id=f"a{id}", parts=(call,)), result
+    return tuple([entry for n in range(turns) for entry in (question(f"u{n}"), answer(f"a{n}"))])
 
 
 def told(found: Difference) -> list[tuple[str, str]]:
@@ -120,7 +107,7 @@ def test_a_page_beside_itself_is_one_row_and_a_manifest_comes_back_from_its_rows
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_what_was_said_since_is_added_and_breaks_nothing(wire: WireName):
-    before, after = sent(talk(2), wire), sent((*talk(2), says("u2")), wire)
+    before, after = sent(talk(2), wire), sent((*talk(2), question("u2")), wire)
     found = difference(before, after)
     envelope = ("same", "1")
     assert told(found) == [("same", "5"), ("added", "u2"), envelope]
@@ -132,8 +119,8 @@ def test_what_was_said_since_is_added_and_breaks_nothing(wire: WireName):
 
 
 def test_R2_a_fold_step_tells_what_changed_and_what_has_to_be_read_again():
-    log = (says("u"), *[entry for n in range(5) for entry in reads(str(n))])
-    before, after = sent(log), sent((*log, *reads("5")))
+    log = (question("u"), *[entry for n in range(5) for entry in reads(str(n), "content " * 40)])
+    before, after = sent(log), sent((*log, *reads("5", "content " * 40)))
     found = difference(before, after)
     assert told(found) == [
         ("same", "3"),
@@ -153,8 +140,8 @@ def test_R2_a_fold_step_tells_what_changed_and_what_has_to_be_read_again():
 
 
 def test_S2_messages_that_a_window_left_behind_say_where_they_are():
-    before, after = sent((*talk(2), says("u2")), history=4), sent((*talk(4), says("u4")), history=4)
-    found, past_all = difference(before, after), difference(before, sent((*talk(40), says("u40")), history=2))
+    before, after = sent((*talk(2), question("u2")), history=4), sent((*talk(4), question("u4")), history=4)
+    found, past_all = difference(before, after), difference(before, sent((*talk(40), question("u40")), history=2))
     assert found.broken
     assert past_all.broken
     assert {found.broken.cause, past_all.broken.cause} == {"window_slid"}
@@ -165,8 +152,8 @@ def test_S2_messages_that_a_window_left_behind_say_where_they_are():
 
 
 def test_R12_a_rollback_is_one_whatever_was_said_since():
-    before = sent((*talk(3), says("u3")))
-    after = sent((*talk(3), says("u3"), RolledBack(id="b", to="u1"), says("v1"), answers("w1"), says("v2")))
+    before = sent((*talk(3), question("u3")))
+    after = sent((*talk(3), question("u3"), RolledBack(id="b", to="u1"), question("v1"), answer("w1"), question("v2")))
     found = difference(before, after)
     assert found.broken
     assert (found.broken.cause, found.broken.source) == ("rollback", "u1")
@@ -179,13 +166,13 @@ def test_another_model_has_a_cache_of_its_own_even_for_the_same_bytes_and_anothe
     assert found.broken
     assert (found.broken.cause, found.broken.bytes_kept, found.offset) == ("model_changed", 0, None)
     assert found.tokens_again == sum(part.tokens_after for part in page.manifest.parts[:-1])
-    called = difference(page, replace(sent((says("x", "summarise"),)), purpose="summary"))
+    called = difference(page, replace(sent((question("x"),)), purpose="summary"))
     assert called.broken
     assert called.broken.cause == "purpose_changed"
 
 
 def test_S3_another_prompt_costs_all_that_stands_behind_it():
-    log = (*talk(2), says("u2"))
+    log = (*talk(2), question("u2"))
     before, after = sent(log, prompt=Prompt(identity="A")), sent(log, prompt=Prompt(identity="B"))
     found = difference(before, after)
     assert found.broken

@@ -18,7 +18,6 @@ from recto.conversation.messages import (
     Text,
     ToolCall,
     ToolMessage,
-    Url,
     UserMessage,
 )
 from recto.page.assemble import assemble
@@ -183,15 +182,3 @@ def test_D2_the_reminder_tells_a_model_that_cannot_see_so(locale: str, intro: st
 def test_D2_without_images_there_is_nothing_a_blind_model_must_know():
     facts = Facts(log=(asks(a_file("a.pdf")),), turn=Turn(response_id="r"), target=Target(sees_images=False))
     assert ZH_BLIND not in assemble(facts)[0].body.decode()
-
-
-@pytest.mark.parametrize("turn", [None, Turn(response_id="r")])
-def test_D2_no_image_reaches_a_model_that_cannot_see(turn: Turn | None):
-    picture = File(kind="image", source=Url(url="https://x.test/p.png"), name="p.png")
-    call = ToolCall(id="c", name="t", arguments="{}")
-    result = ToolMessage(tool_call_id="c", parts=(picture,))
-    log = (asks(picture), AssistantMessage(id="a", parts=(call,)), result)
-    for target in (Target(wire="anthropic"), Target(wire="anthropic", sees_images=False)):
-        body = assemble(Facts(log=log, turn=turn, target=target))[0].body.decode()
-        assert ('"type":"image"' in body) is target.sees_images
-        assert ("[image not shown: p.png]" in body) is not target.sees_images

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from recto.conversation.log import Compacted, Entry, RolledBack, SkillChanged
-from recto.conversation.messages import AssistantMessage, File, Key, Text, ToolCall, ToolMessage, ToolOffer, UserMessage
+from recto.conversation.messages import File, Key, Text, ToolOffer, UserMessage
 from recto.page.assemble import assemble
 from recto.page.body import Page
 from recto.page.facts import Facts, Turn
@@ -16,22 +16,9 @@ from recto.page.prompt.reminder import Dataset
 from recto.page.prompt.system_prompt import Prompt
 from recto.page.wire.base import Target, WireName
 from recto.page.wire.formats import WIRES
+from tests.page.talk import answer, question, reads
 
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
-
-
-def user(id: str) -> UserMessage:
-    return UserMessage(id=id, parts=(Text(text=f"words of {id}"),))
-
-
-def says(id: str) -> AssistantMessage:
-    return AssistantMessage(id=id, parts=(Text(text=f"answer {id}"),))
-
-
-def reads(id: str, path: str = "a.ts") -> tuple[AssistantMessage, ToolMessage]:
-    call = ToolCall(id=f"c{id}", name="filesystem-read", arguments=f'{{"filePath": "{path}"}}')
-    result = ToolMessage(id=f"t{id}", tool_call_id=f"c{id}", parts=(Text(text=f"content {id}"),))
-    return AssistantMessage(id=f"a{id}", parts=(call,)), result
 
 
 def page(log: Sequence[Entry], wire: WireName = "openai", **facts: object) -> tuple[Page, Manifest]:
@@ -45,8 +32,8 @@ def cause(before: tuple[Page, Manifest], after: tuple[Page, Manifest]) -> str | 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_the_break_says_where_and_how_much_is_kept(wire: WireName):
-    log = (user("u0"), *(entry for n in range(5) for entry in reads(str(n))))
-    before, after = page(log, wire), page((*log, *reads("5")), wire)
+    log = (question("u0"), *(entry for n in range(5) for entry in reads(str(n), f"content {n}")))
+    before, after = page(log, wire), page((*log, *reads("5", "content")), wire)
     found = prefix_break(SentPage.of(*before), SentPage.of(*after))
     assert found is not None
     assert found == Break(cause="fold_step", source="t0", bytes_kept=found.bytes_kept)
@@ -57,8 +44,8 @@ def test_the_break_says_where_and_how_much_is_kept(wire: WireName):
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_each_cause_has_its_name(wire: WireName):
-    talk: tuple[Entry, ...] = (user("u0"), says("r0"), user("u1"))
-    longer = (*talk, says("r1"), user("u2"))
+    talk: tuple[Entry, ...] = (question("u0"), answer("r0"), question("u1"))
+    longer = (*talk, answer("r1"), question("u2"))
     turn = Turn(response_id="r1", admitted=NOON)
     tool = ToolOffer(name="t", description="d", parameters="{}")
     plain = page(talk, wire)
@@ -72,29 +59,29 @@ def test_each_cause_has_its_name(wire: WireName):
     assert cause(page(talk, wire, quote="one"), page(talk, wire, quote="two")) == "documents_changed"
     assert cause(page(talk, wire, turn=turn), page(longer, wire, turn=turn)) == "turn_closed"
     assert cause(page(talk, wire, history=2), page(longer, wire, history=2)) == "window_slid"
-    assert cause(page(longer, wire), page((*longer, RolledBack(id="b", to="u1"), user("u3")), wire)) == "rollback"
+    assert cause(page(longer, wire), page((*longer, RolledBack(id="b", to="u1"), question("u3")), wire)) == "rollback"
     other = Turn(response_id="r1", admitted=NOON, datasets=(Dataset(id="d", name="kb"),))
     assert cause(page(talk, wire, turn=turn), page(talk, wire, turn=other)) == "reminder_changed"
     compacted = (*longer, Compacted(id="k", upto="r1", summary="so far"))
     assert cause(page(longer, wire), page(compacted, wire)) == "compaction"
-    back = (*compacted, RolledBack(id="b", to="u0"), user("u4"))
+    back = (*compacted, RolledBack(id="b", to="u0"), question("u4"))
     assert cause(page(compacted, wire), page(back, wire)) == "rollback"
-    failed = (*talk, says("x"))
-    assert cause(page(failed, wire), page((*talk, says("y")), wire)) == "retry"
+    failed = (*talk, answer("x"))
+    assert cause(page(failed, wire), page((*talk, answer("y")), wire)) == "retry"
 
 
 def test_an_answer_that_came_late_is_a_repair():
-    asked, answered = reads("1")
-    before = page((user("u0"), asked, user("u1")))
-    after = page((user("u0"), asked, user("u1"), answered))
+    asked, answered = reads("1", "content")
+    before = page((question("u0"), asked, question("u1")))
+    after = page((question("u0"), asked, question("u1"), answered))
     assert cause(before, after) == "repaired"
 
 
 def test_P10_the_same_url_for_a_day_keeps_the_prefix_over_past_files():
     first = UserMessage(id="u0", parts=(Text(text="look"), File(kind="document", source=Key(key="k"), name="a.pdf")))
-    log: tuple[Entry, ...] = (first, says("r0"), user("u1"))
+    log: tuple[Entry, ...] = (first, answer("r0"), question("u1"))
     turn, urls = Turn(response_id="r1"), {"k": "https://files.example/a"}
     before = page(log, turn=turn, urls=urls)
-    after = page((*log, *reads("1")), turn=turn, urls=urls)
+    after = page((*log, *reads("1", "content")), turn=turn, urls=urls)
     assert prefix_break(SentPage.of(*before), SentPage.of(*after)) is None
     assert cause(before, page(log, turn=turn, urls={"k": "https://files.example/b"})) == "reminder_changed"

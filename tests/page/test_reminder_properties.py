@@ -1,7 +1,7 @@
 """For any name, text, value and budget: reminders and quotes cannot be forged, ids resolve, cuts say so."""
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import orjson
@@ -12,8 +12,6 @@ from recto.conversation.input.run_input import ContextItem
 from recto.conversation.input_files import (
     InputFile,
     arguments_for,
-    file_maps,
-    file_prefixes,
     input_files,
 )
 from recto.conversation.json import Json
@@ -129,24 +127,6 @@ def test_F3_only_the_openings_of_our_tags_change(text: str):
 
 
 # Ids
-
-
-@given(logs())
-def test_F4_an_id_once_shown_resolves_to_its_file_and_no_other(log: tuple[Message, ...]):
-    shown = shown_in(log)
-    maps = file_maps(shown)
-    assert len(maps.files) == len(shown)
-    assert [maps.files[one.id] for one in shown] == shown
-    assert maps.documents == {one.id: one for one in shown if one.kind == "document"}
-    assert maps.urls == {one.id: one.url for one in shown if one.url}
-
-
-@given(logs())
-def test_F4_a_turn_that_is_over_keeps_its_ids_as_the_log_grows(log: tuple[Message, ...]):
-    whole = file_prefixes(log)
-    for end in whole:
-        grown = file_prefixes(log[:end])
-        assert grown == {place: whole[place] for place in grown}
 
 
 @given(logs(), st.integers(0, 3))
@@ -311,13 +291,3 @@ def walked(value: Json) -> Json:
             return [walked(inner) for inner in value]
         case _:
             return value
-
-
-def shown_in(log: tuple[Message, ...]) -> list[InputFile]:
-    prefixes: Mapping[int, str] = file_prefixes(log)
-    urls = {"k": "https://files.test/k"}
-    users = [(place, message) for place, message in enumerate(log) if isinstance(message, UserMessage)]
-    assert [place for place, _ in users] == list(prefixes)
-    return [
-        one for place, message in users for one in input_files(message, prefix=prefixes[place], urls=urls, max_files=2)
-    ]

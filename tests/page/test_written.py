@@ -6,23 +6,15 @@ from dataclasses import replace
 
 import recto
 from recto.conversation.log import Entry
-from recto.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
+from recto.conversation.messages import Message
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
 from recto.page.fold.rules import READS
 from recto.page.wire.base import Target
+from tests.page.talk import reads, user
 
+READ_1, READ_2 = (reads(str(n), f"lines of read {n}") for n in (1, 2))
 KEEP_ONE = recto.FoldSettings(reads=replace(READS, keep=1))
-
-
-def read(number: int) -> tuple[Message, ...]:
-    call = ToolCall(id=f"c{number}", name="filesystem-read", arguments='{"filePath":"a.py"}')
-    result = ToolMessage(id=f"r{number}", tool_call_id=call.id, parts=(Text(text=f"lines of read {number}"),))
-    return AssistantMessage(id=f"a{number}", parts=(call,)), result
-
-
-def ask(id: str) -> UserMessage:
-    return UserMessage(id=id, parts=(Text(text=f"Question {id}"),))
 
 
 def facts(log: Sequence[Entry], wire: str = "openai") -> Facts:
@@ -30,10 +22,10 @@ def facts(log: Sequence[Entry], wire: str = "openai") -> Facts:
 
 
 def test_the_bytes_of_a_result_are_gone_once_it_is_folded():
-    log = (ask("u1"), *read(1))
+    log = (user("u1"), *READ_1)
     assemble(facts(log))
     assert any(b"lines of read 1" in data for data in bytes_of(log))
-    log = (*log, *read(2))
+    log = (*log, *READ_2)
     assemble(facts(log))
     kept = list(bytes_of(log))
     assert not any(b"lines of read 1" in data for data in kept)
@@ -54,7 +46,7 @@ def bytes_of(log: Sequence[Message]) -> Iterator[bytes]:
 
 
 def test_a_log_that_is_dropped_takes_what_it_remembers_with_it():
-    log = (ask("u1"), *read(1), *read(2))
+    log = (user("u1"), *READ_1, *READ_2)
     assemble(facts(log))
     gc.collect()
     gc.disable()
