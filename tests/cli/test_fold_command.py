@@ -124,16 +124,6 @@ def test_R2_R10_people_get_a_table_by_tool_and_file_and_what_folding_saves_apart
     assert (each.count(" call_0 "), each.count("terminal-execute")) == (1, 2)
 
 
-def test_nothing_to_fold_is_said_in_words():
-    said = run("-", stdin=HELLO).out
-    assert said == (
-        "A conversation, 1 messages: 5 tokens before, 5 after\n"
-        "Folding saves 0 (0 %), other steps leave out 0.\n"
-        "Nothing to fold: no result is old enough to be stood for by a newer one.\n"
-        "Tokens are estimates, counted with o200k_base.\n"
-    )
-
-
 LATE = ("--now", "1970-01-02T00:00:00Z")
 
 

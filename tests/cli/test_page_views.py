@@ -122,14 +122,6 @@ def test_X1_the_next_page_tells_what_it_is_made_of_its_room_what_was_folded_and_
     assert "nothing to answer" not in text
 
 
-def test_X1_a_page_without_room_or_price_or_folds_says_so():
-    told = "\n".join(next_page("en", log=LOG[:1], tokens=800, notes=[AT_WORK], next="call_model"))
-    assert "From 800 (80 %) on, what is old is summarised before a call." in told
-    assert "Nothing is folded, cut or left out." in told
-    assert AT_WORK in " ".join(told.split())
-    assert "the list of prices has no x:y" in "\n".join(next_page("en"))
-
-
 def test_X1_the_same_is_said_in_chinese_with_wide_characters_in_their_columns():
     lines = next_page("zh", prices=PRICES, notes=[AT_WORK, FULL], next="compact")
     text = "\n".join(lines)

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from recto.cli.replay.evidence import Evidence, evidence, lines_in, quoted_lines
 from recto.cli.replay.measure import NONE, ReplayedSession, replay_session, saved, worst_point
-from recto.cli.replay.plot import plot_svg
 from recto.cli.replay.policies import POLICIES, PageChanges
 from recto.cli.replay.replay_settings import ReplaySettings
 from recto.cli.replay.simulate import PlayedCall, play
@@ -188,21 +186,6 @@ def test_a_line_is_found_under_the_numbers_that_tools_give_it(shown: str):
     assert "b = 2" in lines_in(result("c", f"a\n{shown}\n"))
 
 
-def test_a_folded_line_counts_as_kept_where_it_stands_elsewhere():
-    said = (
-        user(),
-        called("c1"),
-        result("c1", "a = 1\nb = 2"),
-        called("c2", "edit", path="a.py", oldText="a = 1\nb = 2"),
-    )
-    (stretch,) = stretches_of(session_of(*said), SETTINGS)
-    fold: PageChanges = {2: result("c1", "folded")}
-    assert evidence(stretch, [{}, {}], PI) == Evidence(quoted=2, kept=2)
-    assert evidence(stretch, [{}, fold], PI) == Evidence(quoted=2, kept=0)
-    spoken = (user("b = 2"), *said[1:])
-    assert evidence(replace(stretch, messages=spoken), [{}, fold], PI) == Evidence(quoted=2, kept=1)
-
-
 # How a session becomes calls
 
 
@@ -305,16 +288,3 @@ def test_a_session_without_a_reply_has_no_call_to_play():
 
 
 # What people see
-
-
-def test_the_picture_has_a_line_for_each_policy_and_a_point_for_each_call():
-    said = [user("word " * 100), called("1"), result("1"), called("2"), result("2"), called("3")]
-    one = replay_session(session_of(*said), "<a & b>", SETTINGS)
-    drawn = ElementTree.fromstring(plot_svg([one], SETTINGS))
-    space = "{http://www.w3.org/2000/svg}"
-    lines = drawn.findall(f"{space}polyline")
-    assert len(lines) == 2 * len(POLICIES)
-    assert {len((line.get("points") or "").split()) for line in lines} == {3}
-    words = [text.text or "" for text in drawn.iter(f"{space}text")]
-    assert all(any(word.startswith(policy) for word in words) for policy in POLICIES)
-    assert drawn.findtext(f"{space}title") == "<a & b>"

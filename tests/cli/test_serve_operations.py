@@ -74,16 +74,6 @@ def test_C2_check_shows_that_a_secret_is_set_and_not_what_it_is(tmp_path: Path, 
         assert shown.endswith("(set, not shown)") or "(hidden)@" in shown
 
 
-@pytest.mark.parametrize("level", ["warning", "error"])
-def test_C2_check_tells_of_agents_that_cannot_work_and_lists_those_that_can(tmp_path: Path, level: str):
-    an_agent(tmp_path / "agents" / "good", "fine")
-    an_agent(tmp_path / "agents" / "bad", "[unfinished")
-    done = check(tmp_path, "--agents", "agents", RECTO_LOG_LEVEL=level)
-    assert done.code == 0
-    assert "bad/AGENT.md" in done.err
-    assert "agents: chat, coder, coder-zh, docs, vibe, vibe-en, good" in done.out.splitlines()
-
-
 # Starting again
 
 

@@ -92,18 +92,6 @@ def test_signed_blocks_stay_in_the_order_they_came():
     assert found.parts == ()
 
 
-def test_thinking_that_shows_nothing_is_kept_all_the_same():
-    events = [
-        START,
-        begins(0, type="thinking", thinking="", signature=""),
-        adds(0, type="signature_delta", signature="s"),
-    ]
-    assert read([*events, ends(0), *says(1, "So."), stops(), STOP]) == [
-        TextDelta(text="So."),
-        ReplyEnd(finish="stop", usage=Usage(input=3, output=2), state=(thought(""),)),
-    ]
-
-
 def test_thinking_that_was_never_signed_does_not_go_back():
     assert ended([START, *thinks(0, "hm", ""), stops("max_tokens"), STOP]).state == ()
 
@@ -161,10 +149,6 @@ def test_an_input_that_came_at_once_is_its_arguments():
 )
 def test_each_reason_to_stop_is_an_ending(reason: str, finish: str):
     assert ended([START, *says(0, "a"), stops(reason), STOP]).finish == finish
-
-
-def test_a_call_cut_by_the_limit_is_an_ending_by_length():
-    assert ended([START, *calls(0, '{"a":'), stops("max_tokens"), STOP]).finish == "length"
 
 
 def test_what_is_cached_counts_as_input():

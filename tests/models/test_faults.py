@@ -54,11 +54,6 @@ def test_the_usual_wordings_for_a_page_that_is_too_long_are_known(message: str):
     assert isinstance(failed(400, message), PageTooLong)
 
 
-def test_a_page_too_long_may_be_told_by_its_code():
-    assert isinstance(failed(400, "no", "context_length_exceeded"), PageTooLong)
-    assert isinstance(failed(413, "too many tokens"), PageTooLong)
-
-
 @pytest.mark.parametrize(
     ("kind", "message", "wanted"),
     [
@@ -85,17 +80,22 @@ def test_who_is_overloaded_is_not_said_to_be_asked_too_often():
     assert "too often" not in str(failed(529))
 
 
-def test_a_limit_of_tokens_per_minute_is_no_page_that_is_too_long():
-    assert isinstance(failed(429, "Rate limit reached: too many tokens per minute"), ModelBusy)
+QUOTA = "You exceeded your current quota"
 
 
-def test_no_quota_is_refused_although_its_status_says_busy():
-    assert isinstance(failed(429, "You exceeded your current quota", "insufficient_quota"), ModelRefused)
-    assert isinstance(failed(429, "You exceeded your current quota", type="insufficient_quota"), ModelRefused)
-
-
-def test_a_quota_that_comes_back_is_only_busy():
-    assert isinstance(failed(429, "You exceeded your current quota. Please retry in 7s."), ModelBusy)
+@pytest.mark.parametrize(
+    ("problem", "kind"),
+    [
+        (failed(400, "no", "context_length_exceeded"), PageTooLong),
+        (failed(413, "too many tokens"), PageTooLong),
+        (failed(429, "Rate limit reached: too many tokens per minute"), ModelBusy),
+        (failed(429, QUOTA, "insufficient_quota"), ModelRefused),
+        (failed(429, QUOTA, type="insufficient_quota"), ModelRefused),
+        (failed(429, f"{QUOTA}. Please retry in 7s."), ModelBusy),
+    ],
+)
+def test_a_code_and_the_words_say_more_than_a_status(problem: ModelError, kind: type[ModelError]):
+    assert isinstance(problem, kind)
 
 
 def test_an_error_inside_a_stream_claims_no_status():

@@ -87,12 +87,6 @@ def test_thoughts_of_two_items_are_told_apart():
     assert found[-1] == ReplyEnd(finish="stop", usage=USAGE, state=(thought(0, "One."), thought(1, "Two.")))
 
 
-def test_thoughts_in_plain_words_are_shown_too():
-    item: Event = added(0, type="reasoning")
-    found = read(item, adds("reasoning_text", 0, "Hm.", content_index=0), *says(1, "So."), ends())
-    assert found == [ReasoningDelta(text="Hm."), TextDelta(text="So."), ReplyEnd(finish="stop", usage=USAGE)]
-
-
 def test_a_thought_that_was_not_encrypted_does_not_go_back():
     assert ended(*thinks(0, "One.", sealed=None), *says(1, "So."), ends()).state == ()
 

@@ -3,9 +3,6 @@
 import json
 import threading
 from collections.abc import Generator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
@@ -19,7 +16,6 @@ from tests.terminal.terminal import RECTO, Terminal
 
 pytestmark = pytest.mark.full
 THREADS = "/api/v1/agent/threads"
-AGENTS = b'{"agents": [{"name": "helper", "default": true, "description": "", "skills": []}]}'
 
 
 @pytest.fixture(scope="module")
@@ -77,38 +73,6 @@ def test_a_run_that_is_at_work_is_left_with_its_thread_and_goes_on_there(world: 
         terminal.press("enter")
         terminal.wait_for("Half of it, and the rest")
     assert sorted(map(str, threads(world))) == ["['Another thing']", "['Tell me all']"]
-
-
-class NothingSaid(BaseHTTPRequestHandler):
-    """A server with an agent, in which no thread is: it keeps what was asked for."""
-
-    asked: ClassVar[list[str]] = []
-
-    def do_GET(self) -> None:
-        self.asked.append(self.path)
-        body = AGENTS if self.path.endswith("/agents") else b"{}"
-        self.send_response(200 if self.path.endswith("/agents") else 404)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Nobody reads it."""
-
-
-def test_a_thread_in_which_nothing_was_said_is_not_asked_for(tmp_path: Path) -> None:
-    (tmp_path / "recto.toml").write_text("[chat]\nwatch_seconds = 0.01\n", encoding="utf-8")
-    with ThreadingHTTPServer(("127.0.0.1", 0), NothingSaid) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        command = (*RECTO, "chat", "--server", f"http://127.0.0.1:{server.server_port}")
-        with Terminal(command, folder=tmp_path, settings={"HOME": str(tmp_path)}) as terminal:
-            terminal.wait_for("helper on")
-            terminal.say("/help")
-            terminal.wait_for_text("Enter sends")
-            terminal.say("/skills")
-            terminal.wait_for_text("helper has no skills.")
-        server.shutdown()
-    assert {path.rpartition("/")[2] for path in NothingSaid.asked} == {"agents"}
 
 
 def test_a_long_paste_among_the_arguments_of_a_call_is_the_text_itself(world: Chatting) -> None:

@@ -134,14 +134,6 @@ def test_C1_events_are_lines_of_json_and_a_thread_goes_on(server: Scripted, tmp_
 
 
 @pytest.mark.full
-def test_C1_what_is_no_text_is_sent_as_a_file(server: Scripted, tmp_path: Path):
-    picture = (Path(__file__).parents[2] / "docs/pictures/page-chat.png").read_bytes()
-    done = chat(server, tmp_path, "What is it?", piped=picture)
-    assert (done.returncode, done.stderr) == (DONE, b"")
-    assert "stdin" in last_words(server.model.requests[-1])
-
-
-@pytest.mark.full
 def test_C1_markdown_is_drawn_where_a_terminal_reads_it(server: Scripted, tmp_path: Path):
     server.answers[:] = [Answer(text="# 天气\n\nIt is **warm** today.\n\n- one\n- two\n")]
     command = [*RECTO, "chat", "How warm is it?"]

@@ -150,13 +150,6 @@ def test_P17_a_fork_is_a_thread_of_its_own(open_page: PageOpener, server: Script
     assert len(server.rows(f"/threads/{thread}/messages", "messages")) == 4
 
 
-def test_P17_an_answer_is_copied(open_page: PageOpener, server: Scripted):
-    page = open_page(at=f"#/threads/{talk(server, 'Copy this')}")
-    page.click(COPY)
-    page.wait("text=Copied.")
-    assert page.evaluate("navigator.clipboard.readText()") == PLAIN
-
-
 def test_P17_a_reload_in_the_middle_of_an_answer_goes_on_without_loss(open_page: PageOpener, server: Scripted):
     page = open_page()
     page.say("hold while I reload")
