@@ -21,7 +21,7 @@ def answer(id: str) -> AssistantMessage:
 
 
 def call(id: str, tool: str = "ls") -> ToolCall:
-    return ToolCall(id=id, name="filesystem-read", arguments="{}")
+    return ToolCall(id=id, name=tool, arguments="{}")
 
 
 def asks(id: str, *calls: str | ToolCall, text: str = "") -> AssistantMessage:
