@@ -14,6 +14,7 @@ from recto.api.access.jwt import RETRY_SECONDS, ClaimRules, JwtReader
 from recto.api.backend import Delayed, Denied, User
 from recto.conversation.json import dump
 from recto.errors import SettingsError
+from tests.api.test_auth_gate import Time
 from tests.api.test_auth_jwt import EC, NOW, RSA, SECRET, signed
 
 ANNA = User(name="anna")
@@ -50,16 +51,6 @@ class Issuer:
         return web.Response(body=self.body, status=self.status, headers=self.headers)
 
 
-class Time:
-    """A clock that goes on when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 async def issuer() -> AsyncGenerator[Issuer]:
     one, app = Issuer(), web.Application()
@@ -77,7 +68,7 @@ async def issuer() -> AsyncGenerator[Issuer]:
 
 @pytest.fixture
 def ticks() -> Time:
-    return Time()
+    return Time(1_000)
 
 
 @pytest.fixture
@@ -184,7 +175,6 @@ async def test_C3_a_slow_url_is_not_waited_for(issuer: Issuer, ticks: Time):
     "body",
     [
         b"",
-        b"[]",
         b"nonsense",
         b'{"keys": {}}',
         b'{"keys": []}',
@@ -192,7 +182,7 @@ async def test_C3_a_slow_url_is_not_waited_for(issuer: Issuer, ticks: Time):
         b"{" * 100_000,
         keys(rsa_row(kid="one"), {"filler": "x" * MOST_BYTES}),
     ],
-    ids=["empty", "list", "nonsense", "no list", "none", "no keys", "deep", "huge"],
+    ids=["empty", "nonsense", "no list", "none", "no keys", "deep", "huge"],
 )
 async def test_C3_what_is_no_set_of_keys_is_a_url_that_is_down(issuer: Issuer, reader: JwtReader, body: bytes):
     issuer.body = body

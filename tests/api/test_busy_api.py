@@ -10,7 +10,7 @@ from recto.conversation.json import Json
 from recto.ids import new_id
 from recto.testing.client import RUNS, HttpReply, ask, request
 from tests.api.scripted_server import Scripted, scripted_server
-from tests.api.wrong_inputs import assert_problem, assert_refused
+from tests.api.wrong_inputs import assert_problem
 
 pytestmark = pytest.mark.full
 
@@ -48,21 +48,6 @@ def test_P13_words_that_wait_can_be_read_and_keep_their_ids_when_their_turn_come
     rows = [row for row in server.rows(f"/history?threadId={thread}", "messages") if row["role"] == "user"]
     assert [(row["id"], "status" in row) for row in rows[1:]] == [("msg-001", False), (tasks[1], False)]
     assert server.get(f"/runs/{first}")["status"] == "finished"
-
-
-def test_P6_a_run_that_will_not_wait_is_refused_and_leaves_nothing_behind(server: Scripted):
-    thread = new_id()
-    first, _ = server.begin(ask("hold", thread=thread))
-    body = asked("me now", thread, "reject")
-    assert_refused(server.post(body), 409, BUSY, "conflict")
-    assert_refused(server.post(body, accept="text/event-stream"), 409, BUSY, "conflict")
-    assert request(server.url, "GET", f"{RUNS}/{body['runId']}", token=server.token).status == 404
-    assert states(server, thread) == [("running", None, True)]
-    server.go.set()
-    server.reader(first).wait()
-    assert server.post(body).status == 202
-    server.reader(str(body["runId"])).wait()
-    assert states(server, thread) == [("finished", "done", False)] * 2
 
 
 def test_P6_a_run_that_interrupts_ends_the_active_one_and_what_that_wrote_stays(server: Scripted):
@@ -120,7 +105,7 @@ def test_P6_users_threads_and_the_server_have_so_many_runs_and_no_more(limited: 
     problem = "You have 3 runs at work or waiting, which is the limit. Wait for one to end, or cancel one."
     for accept in ("application/json", "text/event-stream"):
         assert_too_many(carol.post(more, accept=accept), problem, 60)
-    # No thread is left of it, what is known is known, and others have their own count.
+    # No thread is left of it, a request that is known is answered, and others have their own count.
     assert request(carol.url, "GET", f"/api/v1/agent/threads/{more['threadId']}", token=carol.token).status == 404
     assert carol.post(known).json["taskId"] == first
     erin, held, other = of(limited, "erin"), ask("hold"), ask("hold")

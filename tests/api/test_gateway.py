@@ -3,7 +3,6 @@
 import json
 import threading
 from collections.abc import Generator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from http.client import HTTPConnection, IncompleteRead
@@ -16,7 +15,7 @@ import pytest
 from recto.conversation.json import Json, dump
 from recto.testing.answer_bytes import render
 from recto.testing.client import bearer
-from recto.testing.model_server import Answer, Call, Request, failure
+from recto.testing.model_server import Answer, Call, failure
 from tests.api.relaying_server import (
     ALICE,
     BOB,
@@ -30,7 +29,6 @@ from tests.api.relaying_server import (
     message_reads,
     reads,
     relaying_server,
-    reply_to,
     user,
     whole_chat,
     whole_message,
@@ -43,61 +41,10 @@ LOOK = Answer(text="I look.", calls=(Call(name="look", arguments='{"at": 1}'),))
 STREAMED = {CHAT: {"model": "m", "stream": True}, MESSAGES: {"model": "m", "max_tokens": 9, "stream": True}}
 
 
-# Clients of the test at hand, to be closed at its end.
 @pytest.fixture(scope="module")
 def eager(tmp_path_factory: pytest.TempPathFactory) -> Generator[Relaying]:
     with relaying_server(tmp_path_factory.mktemp("eager"), {"RECTO_GATEWAY_FOLD": "eager"}) as server:
         yield server
-
-
-@pytest.mark.full
-def test_X3_the_openai_sdk_gets_words_tools_usage_and_errors(gateway: Relaying):
-    import openai
-
-    def say(words: str, *, stream: bool = False) -> object:
-        asked = client.chat.completions.create(model="m", messages=[{"role": "user", "content": words}], stream=stream)
-        return list(asked) if isinstance(asked, openai.Stream) else asked
-
-    with openai.OpenAI(base_url=f"{gateway.url}/v1", api_key=ALICE, max_retries=0) as client:
-        assert WORDS in str(say("hi"))
-        gateway.answers.append(LOOK)
-        stream = client.chat.completions.stream(model="m", messages=[{"role": "user", "content": "hi"}])
-        with stream as events:
-            message = str(events.get_final_completion().choices[0].message)
-        assert all(part in message for part in ("I look.", "name='look'", '{"at": 1}'))
-        gateway.answers.append(failure(429, "slow down", retry_after="7"))
-        with pytest.raises(openai.RateLimitError, match="slow down") as limited:
-            say("hi")
-        assert limited.value.response.headers["retry-after"] == "7"
-        gateway.answers.append(Answer(text="a b c d", cut_at=300))
-        with pytest.raises(openai.APIError, match="the connection broke"):
-            say("hi", stream=True)
-
-
-@pytest.mark.full
-def test_X3_the_anthropic_sdk_gets_words_tools_usage_and_errors(gateway: Relaying):
-    import anthropic
-
-    said = [{"role": "user", "content": "hi"}]
-
-    def stream() -> str:
-        with client.messages.stream(model="m", max_tokens=9, messages=said) as events:  # pyright: ignore[reportArgumentType] - plain
-            return str(events.get_final_message())
-
-    with anthropic.Anthropic(base_url=gateway.url, api_key=ALICE, max_retries=0) as client:
-        whole = client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "hi"}])
-        assert (whole.content[0].type, whole.usage.output_tokens) == ("text", 5)
-        gateway.answers.append(LOOK)
-        message = stream()
-        assert all(part in message for part in ("name='look'", "input={'at': 1}"))
-        body = dump({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}})
-        gateway.answers.append(Answer(status=529, headers=JSON, body=body))
-        with pytest.raises(anthropic.APIStatusError) as busy:
-            client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "hi"}])
-        assert (busy.value.status_code, busy.value.body) == (529, json.loads(body))
-        gateway.answers.append(Answer(text="a b c d", cut_at=600))
-        with pytest.raises(anthropic.APIStatusError, match="the connection broke"):
-            stream()
 
 
 @pytest.mark.parametrize("path", [CHAT, MESSAGES])
@@ -233,7 +180,6 @@ def test_X3_the_same_request_again_is_the_same_conversation_and_the_same_bytes(g
     "messages",
     [
         [user("hi"), {"role": "wizard", "content": "!"}],
-        [user("hi"), {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}],
         [user("hi"), {"role": "assistant", "tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "x"}}]}],
         [*reads(16, 3_000, "bash"), {"role": "tool", "content": "of no id"}],
         ["hi"],
@@ -339,31 +285,6 @@ def test_X3_a_client_that_leaves_ends_the_call_of_the_model(gateway: Relaying):
 
     run = cast("Mapping[str, Json]", wait_for(ended, "the end of the run"))
     assert (run["status"], run["error"]) == ("cancelled", "broken off")
-
-
-@pytest.mark.full
-def test_X3_many_conversations_at_once_each_get_their_own_words(gateway: Relaying):
-    def echo(made: Request) -> Answer:
-        said = cast("list[Mapping[str, Json]]", made.page["messages"])
-        return reply_to(made, f"You said {said[-1]['content']}.")
-
-    gateway.scripts.append(echo)
-
-    def talk(number: int) -> None:
-        """Two turns, with words nobody else says; every other one under another name."""
-        key, path = (ALICE, BOB)[number % 2], (CHAT, MESSAGES)[number // 2 % 2]
-        said = [user(f"first-{number}")]
-        for turn in ("first", "second"):
-            reply = gateway.post(path, {**STREAMED[path], "stream": False, "messages": said}, key)
-            words = f"You said {turn}-{number}."
-            assert words in reply.body.decode()
-            said = [*said, {"role": "assistant", "content": words}, user(f"second-{number}")]
-
-    with ThreadPoolExecutor(40) as pool:
-        assert len(list(pool.map(talk, range(40)))) == 40
-    for key, numbers in ((ALICE, range(0, 40, 2)), (BOB, range(1, 40, 2))):
-        listed = [str(row["title"]) for row in rows_of(gateway, key) if str(row["title"]).startswith("first-")]
-        assert sorted(listed) == sorted(f"first-{number}" for number in numbers)
 
 
 def rows_of(gateway: Relaying, key: str) -> list[Mapping[str, Json]]:

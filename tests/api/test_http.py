@@ -55,15 +55,6 @@ def test_P8_a_run_is_found_under_any_name_it_was_given(url: str, name: str):
     assert request(url, "GET", f"{path}/calls").status == 200
 
 
-def test_P8_a_name_with_a_slash_is_not_taken_for_another_run_and_what_is_done_with_it(url: str):
-    one, other = start(url, ask("one", run="y")), start(url, ask("other", run="y/events"))
-    assert request(url, "GET", f"{RUNS}/y%2Fevents").json["taskId"] == other
-    assert request(url, "GET", f"{RUNS}/y%2fevents").json["taskId"] == other
-    assert next(iter(read_events(url, "y"))).event["runId"] == "y"
-    assert request(url, "GET", f"{RUNS}/y").json["taskId"] == one
-    assert request(url, "GET", f"{RUNS}/y%2Fevents%2Fevents").status == 404
-
-
 def test_every_answer_of_json_can_be_asked_for_its_headers_alone(url: str):
     task = start(url, ask("What is 12*7?"))
     list(read_events(url, task))
