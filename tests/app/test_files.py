@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
@@ -29,7 +28,9 @@ from recto.testing.s3 import S3Server
 from tests.files.blob_names import A
 from tests.files.file_service import ANY, given
 
-PUBLIC = GateSettings(public_url="https://recto.example")
+
+def public(url: str) -> GateSettings:
+    return GateSettings(public_url=url)
 
 
 @pytest.mark.parametrize(
@@ -39,16 +40,7 @@ PUBLIC = GateSettings(public_url="https://recto.example")
         (ServerSettings(port=0), "http://127.0.0.1:4711", "http://127.0.0.1:4711"),
         (ServerSettings(host="::1", port=0), "http://[::1]:4711", "http://[::1]:4711"),
         (ServerSettings(host="0.0.0.0"), "http://0.0.0.0:8787", "http://127.0.0.1:8787"),
-        (
-            ServerSettings(gate=GateSettings(public_url="https://recto.example/")),
-            "http://127.0.0.1:8787",
-            "https://recto.example",
-        ),
-        (
-            ServerSettings(gate=GateSettings(public_url="https://a.example/b"), port=0),
-            "http://127.0.0.1:1",
-            "https://a.example/b",
-        ),
+        (ServerSettings(gate=public("https://a.example/b/"), port=0), "http://127.0.0.1:1", "https://a.example/b"),
     ],
 )
 def test_P9_urls_lead_to_the_public_address_or_the_one_that_is_listened_on(
@@ -63,22 +55,15 @@ def test_P9_urls_lead_to_the_public_address_or_the_one_that_is_listened_on(
     ("settings", "reached"),
     [
         (ServerSettings(), False),
-        (ServerSettings(gate=PUBLIC), True),
-        (ServerSettings(gate=GateSettings(public_url="http://localhost:9000")), False),
-        (ServerSettings(gate=GateSettings(public_url="http://127.0.0.1:9000")), False),
-        (ServerSettings(gate=GateSettings(public_url="http://[::1]:9000")), False),
-        (
-            ServerSettings(gate=PUBLIC, pictures=PictureSettings(image_urls=False)),
-            False,
-        ),
+        (ServerSettings(gate=public("https://recto.example")), True),
+        (ServerSettings(gate=public("http://localhost:9000")), False),
+        (ServerSettings(gate=public("http://[::1]:9000")), False),
+        (ServerSettings(gate=public("https://recto.example"), pictures=PictureSettings(image_urls=False)), False),
         (ServerSettings(pictures=PictureSettings(image_urls=True)), True),
     ],
 )
 def test_D2_pictures_go_by_url_only_where_a_provider_can_come_for_them(settings: ServerSettings, reached: bool):
     assert can_be_reached(settings) is reached
-
-
-# The storage of a server that starts
 
 
 @pytest.fixture
@@ -115,18 +100,17 @@ async def test_X4_a_server_that_starts_removes_what_a_killed_one_was_writing_onc
     assert not staged.exists()
 
 
-async def test_C3_a_storage_that_cannot_be_used_stops_the_start_with_a_reason(store: Store, tmp_path: Path):
+async def test_C3_a_storage_that_cannot_be_used_or_written_to_stops_the_start(store: Store, tmp_path: Path):
     url = S3Server(port=free_port()).url()
     with pytest.raises(StorageDown, match="cannot be used") as down:
         await open_files(ServerSettings(data=tmp_path, storage_url=url), store, "one")
     assert "\n" not in str(down.value)
     (tmp_path / "files").write_bytes(b"in the way")
-    with pytest.raises(SettingsError, match="cannot be used"):
-        await open_files(ServerSettings(data=tmp_path), store, "one")
-
-
-async def test_C3_a_storage_that_can_be_read_and_not_be_written_to_stops_the_start(store: Store, tmp_path: Path):
     settings = ServerSettings(data=tmp_path)
+    with pytest.raises(SettingsError, match="cannot be used"):
+        await open_files(settings, store, "one")
+    (tmp_path / "files").unlink()
+    # It can be read.
     await open_files(settings, store, "one")
     for number in range(256):
         folder = settings.files_folder / f"{number:02x}"
@@ -147,11 +131,7 @@ async def test_P9_a_user_has_no_more_files_than_the_settings_say(store: Store, t
     assert refused.value.code == "quota"
 
 
-@pytest.mark.parametrize(
-    ("synchronous", "is_shared", "durable"),
-    [("NORMAL", False, False), ("FULL", False, True), ("NORMAL", True, True), ("FULL", True, True)],
-)
-def test_X4_files_outlive_what_rows_outlive(synchronous: Literal["NORMAL", "FULL"], is_shared: bool, durable: bool):
-    assert (
-        outlives_power(ServerSettings(sqlite=SqliteSettings(synchronous=synchronous)), is_shared=is_shared) is durable
-    )
+def test_X4_files_outlive_what_rows_outlive():
+    normal, full = (ServerSettings(sqlite=SqliteSettings(synchronous=mode)) for mode in ("NORMAL", "FULL"))
+    assert not outlives_power(normal, is_shared=False)
+    assert outlives_power(full, is_shared=False) and outlives_power(normal, is_shared=True)

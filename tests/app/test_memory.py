@@ -1,9 +1,9 @@
 """What a server has in memory of somebody who was deleted: nothing."""
 
-import asyncio
 import gc
+import logging
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -16,39 +16,27 @@ from recto.testing.client import RUNS
 from recto.testing.model_answers import Answer, Call
 from recto.testing.model_server import Request
 from tests.flow.in_process import STREAM, InProcess, in_process
+from tests.waiting import wait_until
 
-PATIENCE = 60
 ME = "/api/v1/agent/me"
 SETTINGS = "file_input: {documents: true, mode: always}\nfold: {reads: {tools: [note], path_args: [text]}}"
 
 
-@pytest.fixture
-async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[InProcess]:
-    async with in_process(tmp_path, monkeypatch, settings=SETTINGS) as server:
-        yield server
-
-
 @pytest.mark.full
-async def test_nothing_is_in_memory_of_who_was_deleted(server: InProcess):
-    marker = make_marker()
-    await say_all(server, marker)
-    assert list(found_in_memory(marker))
-    gone = await server.send("DELETE", f"{ME}?confirm=local")
-    assert gone.status == 200
-    assert list(found_in_memory(marker)) == []
-
-
-@pytest.mark.full
-async def test_nothing_is_in_memory_once_it_is_cleaned_of_whom_another_process_deleted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_deleted_here", [True, False])
+async def test_P17_nothing_is_in_memory_of_who_was_deleted_here_or_by_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, is_deleted_here: bool
 ):
-    marker = make_marker()
-    async with in_process(tmp_path, monkeypatch, settings=SETTINGS, cleaning_seconds=0.5) as server:
+    marker, cleaning = make_marker(), 3_600 if is_deleted_here else 0.05
+    caplog.set_level(logging.INFO, "recto.engine")
+    async with in_process(tmp_path, monkeypatch, settings=SETTINGS, cleaning_seconds=cleaning) as server:
         await say_all(server, marker)
-        await server.backend.store.delete_user("local")
-        async with asyncio.timeout(PATIENCE):
-            while list(found_in_memory(marker)):
-                await asyncio.sleep(0.5)
+        assert list(found_in_memory(marker))
+        if is_deleted_here:
+            assert (await server.send("DELETE", f"{ME}?confirm=local")).status == 200
+        else:
+            await server.backend.store.delete_user("local")
+            await wait_until(lambda: "cleaned up 1 threads in memory" in caplog.text)
         assert list(found_in_memory(marker)) == []
 
 

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 STARTED = """
 import asyncio, gc, os, sys
 from recto.app.run_server import make_application
@@ -29,6 +31,7 @@ OF_OTHERS = {
 }
 
 
+@pytest.mark.full
 def test_C1_a_start_loads_nothing_that_only_others_need_and_collects_garbage_once_it_is_ready(tmp_path: Path):
     script = STARTED.format(data=str(tmp_path / "data"))
     shown = subprocess.run(

@@ -51,28 +51,16 @@ def a_value(name: str, default: object) -> object:
     return default if isinstance(default, (bool, int, float)) else str(default) if default is not None else "x"
 
 
-def defaults() -> dict[str, object]:
-    known = values_of(ServerSettings())
-    return {name: known[name] for name in NAMES}
-
-
-def test_C2_names_people_use_are_taken_from_the_environment():
-    for name, default in defaults().items():
-        value = a_value(name, default)
-        found = values_of(load_settings({}, {f"RECTO_{name.upper()}": str(value)}, None))
-        assert str(found[name]).lower() == str(value).lower()
-
-
-def test_C2_names_people_use_are_taken_from_a_file(tmp_path: Path):
-    file = tmp_path / "recto.toml"
-    for name, default in defaults().items():
-        value = a_value(name, default)
-        shown = str(value).lower() if isinstance(value, bool) else repr(value)
-        file.write_text(f"[server]\n{name} = {shown}\n", encoding="utf-8")
-        assert str(values_of(load_settings({}, {}, file))[name]).lower() == str(value).lower()
-
-
-# One tree
+@pytest.mark.parametrize("is_in_file", [False, True])
+def test_C2_names_people_use_are_taken_from_the_environment_and_from_a_file(tmp_path: Path, is_in_file: bool):
+    defaults, file = values_of(ServerSettings()), tmp_path / "recto.toml" if is_in_file else None
+    for name in NAMES:
+        value = a_value(name, defaults[name])
+        if file:
+            shown = str(value).lower() if isinstance(value, bool) else repr(value)
+            file.write_text(f"[server]\n{name} = {shown}\n", encoding="utf-8")
+        found = load_settings({}, {} if file else {f"RECTO_{name.upper()}": str(value)}, file)
+        assert str(values_of(found)[name]).lower() == str(value).lower()
 
 
 TREE = tuple(settings_of(ServerSettings))
@@ -83,6 +71,8 @@ def test_C2_every_setting_has_one_name_a_sentence_and_bounds():
     assert names == list(values_of(ServerSettings()))
     assert set(NAMES) <= set(names)
     assert len(names) == len(set(names))
+    secrets = {"database_url", "storage_url", "signing_keys", "token", "api_keys"}
+    assert {one.name for one in TREE if one.secrecy} >= secrets | {"jwt_secret", "jwt_public_key", "jwt_jwks_url"}
     assert [one.name for one in TREE if not re.fullmatch(r"[`\[A-Z].*\.", one.doc)] == []
     numbers = [one for one in TREE if one.is_number]
     assert [one.name for one in numbers if not one.range or (one.range.least, one.range.above) == (None, None)] == []
@@ -125,11 +115,6 @@ def test_C2_no_value_of_a_secret_is_ever_told(one: Setting, tmp_path: Path):
     with pytest.raises(SettingsError, match=rf"Setting server\.{one.name} is '\(not shown\)'") as refused:
         load_settings({}, {}, file)
     assert "kept-secret" not in str(refused.value)
-
-
-def test_C2_what_is_a_secret_may_not_become_none():
-    secrets = {"database_url", "storage_url", "signing_keys", "token", "api_keys"}
-    assert {one.name for one in TREE if one.secrecy} >= secrets | {"jwt_secret", "jwt_public_key", "jwt_jwks_url"}
 
 
 NUMBERS = [one for one in TREE if one.is_number]
