@@ -42,16 +42,8 @@ tools: [calculator]
 confirm: [calculator]
 tool_calling: prompt
 file_input:
-  documents: false
-  images: false
-  audio: true
-  video: true
-  endings: [gpx, .TeX]
-  max_files: 3
-  max_bytes: 1000
-  mode: always
-  quote_tokens: 500
-  urls: [example.com]
+  {documents: false, images: false, audio: true, video: true, endings: [gpx, .TeX], max_files: 3, max_bytes: 1000,
+   mode: always, quote_tokens: 500, urls: [example.com]}
 quote: Our rules.
 datasets: [d1, d2]
 history: 10
@@ -73,19 +65,8 @@ You are it.
 ---
 Still you.
 """
-ATTACHED = FileInput(
-    is_on=True,
-    documents=False,
-    images=False,
-    audio=True,
-    video=True,
-    endings=("gpx", "tex"),
-    mode="always",
-    quote_tokens=500,
-    urls=("example.com",),
-    max_files=3,
-    max_bytes=1000,
-)
+TAKEN = FileInput(is_on=True, documents=False, images=False, audio=True, video=True, endings=("gpx", "tex"))
+ATTACHED = replace(TAKEN, mode="always", quote_tokens=500, urls=("example.com",), max_files=3, max_bytes=1000)
 
 
 def load(folder: Path, text: str | bytes, own: Collection[str] = ()) -> Loaded:

@@ -22,7 +22,6 @@ TOOLBOX = Toolbox(built_in=("current_time", "calculator"), of_folder=lambda _: (
 SOURCES = (EVERYTHING, new_files("it")["AGENT.md"])
 SETTINGS = tuple(AgentTable.model_fields)
 PIECES = (*YAML_PIECES, *SETTINGS)
-VALUES = st.sampled_from((*PIECES, "true", "3", "[]", "{}", "{a: b}", "[1, [2, {c: null}]]", "openai:x"))
 
 
 def mutated(seed: int) -> str:
@@ -61,13 +60,6 @@ def test_C4_a_mutated_file_gives_an_agent_or_problems(tmp_path: Path, start: int
 def test_C4_any_bytes_give_an_agent_or_problems(tmp_path: Path, raw: bytes):
     assert_told(tmp_path, raw)
     assert_told(tmp_path, b"---\n" + raw + b"\n---\nYou are it.")
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(found=st.dictionaries(st.sampled_from(SETTINGS), VALUES, max_size=5))
-def test_C4_any_values_of_known_settings_give_an_agent_or_problems(tmp_path: Path, found: dict[str, str]):
-    lines = "\n".join(f"{name}: {value}" for name, value in found.items())
-    assert_told(tmp_path, f"---\n{lines}\n---\n".encode())
 
 
 @pytest.mark.parametrize(

@@ -252,16 +252,6 @@ def test_S5_lint_tells_what_is_hardly_meant(agents: Path):
     assert "over the 20 of phases.execute" in message
 
 
-def test_S1_lint_tells_of_settings_of_skills_without_any(tmp_path: Path):
-    (tmp_path / "it").mkdir()
-    (tmp_path / "it" / "AGENT.md").write_text("---\ncases: 3\nphases: {}\n---\nHi.\n", encoding="utf-8")
-    message = warnings(loaded(tmp_path), tmp_path)
-    assert [one.partition(" does nothing without skills")[0] for one in message] == [
-        "it/AGENT.md:3: phases",
-        "it/AGENT.md:2: cases",
-    ]
-
-
 def test_S5_lint_tells_of_a_directory_that_is_shortened_and_a_field_nobody_described(agents: Path):
     for number in range(40):
         folder = agents / "guide" / "skills" / f"more-{number}"

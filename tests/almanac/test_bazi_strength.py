@@ -48,16 +48,6 @@ def test_S10_the_score_is_the_share_of_what_supports_worked_by_hand_and_compared
     assert found.strength.favourable == ("木", "水")
 
 
-def test_S10_a_master_without_season_or_support_is_weak_and_wants_both() -> None:
-    # 乙酉 戊子 辛巳 壬辰: metal born in winter.
-    found = chart("2005-12-23", "08:37")
-    assert found.strength.grade == "身弱"
-    assert found.strength.score < 40
-    assert set(found.strength.favourable) == {"金", "土"}
-    assert found.strength.reasons[0].zh == "失令：生于子月，月令水不助日主"
-    assert found.strength.reasons[0].en.startswith("Out of season: the month Zi (子) is Water")
-
-
 def test_S10_the_method_tells_the_weights_it_uses() -> None:
     noted = [int(number) for number in re.findall(r"(?<![≥<\d])\d+", METHOD.zh)]
     assert sorted(set(noted)) == sorted({weight for pair in WEIGHTS.values() for weight in pair} - {0})

@@ -95,13 +95,8 @@ SYSTEM: Object = {"id": "s", "role": "system", "content": "be brief"}
             [],
             id="an id that was used twice is the newest that came under it",
         ),
-        pytest.param(
-            (user("m", "one"), reply("a1")),
-            [said("m", "one"), copy("a1"), said("m", "two")],
-            None,
-            ["m"],
-            id="an id that is used for everything",
-        ),
+        # an id that is used for everything
+        ((user("m", "one"), reply("a1")), [said("m", "one"), copy("a1"), said("m", "two")], None, ["m"]),
         pytest.param(TALK, [7, None, {"role": "user"}, "x", said("u3")], None, ["u3"], id="what is no message"),
     ],
 )

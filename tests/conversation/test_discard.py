@@ -56,39 +56,30 @@ def bodies(stream: Sequence[Event]) -> list[bytes]:
 @pytest.mark.parametrize(
     ("stream", "logged", "expected"),
     [
-        pytest.param(
-            (StepStarted(step="compact"),), set[str](), (StepFinished(step="compact"),), id="in the middle of a step"
-        ),
-        pytest.param(said_half, set[str](), (TextEnded(message="m"), lost("m"), SEEN), id="half a text"),
-        pytest.param(said_half, {"m"}, (TextEnded(message="m"),), id="logged, but its end was not said"),
-        pytest.param(
-            (*thought, *said_half),
-            set[str](),
-            (TextEnded(message="m"), lost("t"), lost("m"), without("t")),
-            id="a whole thought and half a text",
-        ),
-        pytest.param(
-            (*said_half, TextEnded(message="m"), *called),
-            set[str](),
-            (CallClosed(call="c"), answered("c"), lost("m"), SEEN),
-            id="a text and half a call are one message",
-        ),
+        # in the middle of a step
+        ((StepStarted(step="compact"),), "", (StepFinished(step="compact"),)),
+        pytest.param(said_half, "", (TextEnded(message="m"), lost("m"), SEEN), id="half a text"),
+        pytest.param(said_half, "m", (TextEnded(message="m"),), id="logged, but its end was not said"),
+        # a whole thought and half a text
+        ((*thought, *said_half), "", (TextEnded(message="m"), lost("t"), lost("m"), without("t"))),
+        # a text and half a call are one message
+        ((*said_half, TextEnded(message="m"), *called), "", (CallClosed(call="c"), answered("c"), lost("m"), SEEN)),
         pytest.param(
             (*called, CallOpened(call="d", name="ls", message="m")),
-            set[str](),
+            "",
             (CallClosed(call="c"), CallClosed(call="d"), answered("c"), answered("d"), lost("m"), SEEN),
             id="calls at once",
         ),
         pytest.param(
             (*said_half, TextEnded(message="m"), lost("m"), TextStarted(message="n")),
-            set[str](),
+            "",
             (TextEnded(message="n"), lost("n"), SEEN),
             id="lost a second time, under another id",
         ),
     ],
 )
-def test_a_lost_reply_is_closed_and_taken_back(stream: Sequence[Event], logged: set[str], expected: Sequence[Event]):
-    assert discard_lost(bodies(stream), logged=logged, reason=WHY, upto=LAST) == tuple(expected)
+def test_a_lost_reply_is_closed_and_taken_back(stream: Sequence[Event], logged: str, expected: Sequence[Event]):
+    assert discard_lost(bodies(stream), logged=logged.split(), reason=WHY, upto=LAST) == tuple(expected)
 
 
 def test_bytes_that_are_no_event_are_passed_over():

@@ -144,22 +144,13 @@ def replied(id: str = "") -> AssistantMessage:
             {0: "a1", 4: "a3"},
             id="the first assistant message of a past turn",
         ),
-        pytest.param(
-            (replied("greeting"), asked("u1"), asked(), replied(), replied("late"), asked()),
-            {1: "u1", 2: "2", 5: "5"},
-            id="without one the user message's id, else its place",
-        ),
-        pytest.param(
-            (asked("3"), asked("m"), asked("m"), asked("m"), asked("m")),
-            {0: "3", 1: "m", 2: "2", 3: "3.1", 4: "4"},
-            id="no two share one even when imported ids repeat",
-        ),
+        # without one the user message's id, else its place
+        ((replied("greeting"), asked("u1"), asked(), replied(), replied("late"), asked()), {1: "u1", 2: "2", 5: "5"}),
+        # no two share one even when imported ids repeat
+        ((asked("3"), asked("m"), asked("m"), asked("m"), asked("m")), {0: "3", 1: "m", 2: "2", 3: "3.1", 4: "4"}),
         pytest.param((asked("u1", "r1"), asked("u2", "r2"), replied("a")), {0: "r1", 1: "r2"}, id="as it was admitted"),
-        pytest.param(
-            (asked("", "r"), asked("", "r"), asked("u"), replied("r")),
-            {0: "r", 1: "r.1", 2: "u"},
-            id="admitted with one response, and a later import",
-        ),
+        # admitted with one response, and a later import
+        ((asked("", "r"), asked("", "r"), asked("u"), replied("r")), {0: "r", 1: "r.1", 2: "u"}),
     ],
 )
 def test_F4_each_turn_has_a_prefix_of_its_own(log: tuple[Message, ...], prefixes: dict[int, str]):

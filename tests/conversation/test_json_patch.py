@@ -135,10 +135,3 @@ def test_P1_a_place_that_cannot_be_is_told(whole: Json, path: str, problem: str)
     with pytest.raises(WireError) as told:
         changed(whole, ValueChange(path=path, value="1"))
     assert problem in str(told.value)
-
-
-@given(values, st.lists(names, max_size=3).map(lambda steps: "".join(f"/{step}" for step in steps)))
-def test_a_value_is_found_or_not_at_any_place(whole: Json, path: str):
-    path = path.replace("~", "~0") if "//" not in path else path
-    found = value_at(whole, path)
-    assert found is None or dump(found) in dump(whole)

@@ -106,16 +106,10 @@ def test_a_log_without_a_question_is_one_turn_and_ends_like_any_other(log: Log, 
     [
         pytest.param((*asked(charge), started(charge)), RunTools(interrupted=(charge,)), id="it is settled"),
         pytest.param((*asked(look), started(look)), RunTools(start=(look,)), id="it may be repeated"),
-        pytest.param(
-            (*asked(charge, look), started(charge), started(look)),
-            RunTools(start=(look,), interrupted=(charge,)),
-            id="both, one may be repeated",
-        ),
-        pytest.param(
-            (*asked(charge), started(charge), RolledBack(to="u1"), Undone()),
-            RunTools(interrupted=(charge,)),
-            id="its own turn was rolled back and that undone",
-        ),
+        # both, one may be repeated
+        ((*asked(charge, look), started(charge), started(look)), RunTools(start=(look,), interrupted=(charge,))),
+        # its own turn was rolled back and that undone
+        ((*asked(charge), started(charge), RolledBack(to="u1"), Undone()), RunTools(interrupted=(charge,))),
         pytest.param(
             (*asked(charge), user("u2"), RolledBack(to="u2"), started(charge), Undone(), RolledBack(to="u2")),
             RunTools(interrupted=(charge,)),
@@ -182,15 +176,10 @@ STOPPED_A1 = Interrupted(id="stop", message=a1.id, reason="the worker died")
     [
         pytest.param((charge,), (), RunTools(cut_off=(charge,)), id="the only call"),
         pytest.param((ask,), (), RunTools(cut_off=(ask,)), id="the client's call"),
-        pytest.param(
-            (charge, look), (), RunTools(start=(charge,), cut_off=(look,)), id="the last of two, and the first is run"
-        ),
-        pytest.param(
-            (charge, look),
-            (answer(look), started(charge)),
-            RunTools(interrupted=(charge,)),
-            id="once it is settled the first may be lost",
-        ),
+        # the last of two, and the first is run
+        ((charge, look), (), RunTools(start=(charge,), cut_off=(look,))),
+        # once it is settled the first may be lost
+        ((charge, look), (answer(look), started(charge)), RunTools(interrupted=(charge,))),
         pytest.param((charge,), (answer(charge),), CallModel(), id="once all are settled the model is called"),
     ],
 )
@@ -250,9 +239,8 @@ def test_before_the_deadline_a_run_goes_on(run: Run):
     ("log", "run", "step"),
     [
         pytest.param((u1,), Run(max_steps=1), CallModel(), id="the first"),
-        pytest.param(
-            (*asked(charge), answer(charge)), Run(max_steps=1), Finished(outcome="too_many_steps"), id="one too many"
-        ),
+        # one too many
+        ((*asked(charge), answer(charge)), Run(max_steps=1), Finished(outcome="too_many_steps")),
         pytest.param(asked(charge), Run(max_steps=1), RunTools(start=(charge,)), id="its tools still run"),
         pytest.param((*asked(charge), answer(charge), user("u2")), Run(max_steps=1), CallModel(), id="a new turn"),
         pytest.param((u1,), Run(failures=3), FAILED, id="three failed calls"),
@@ -303,12 +291,8 @@ ONLY = Run(compact=True)
         pytest.param((u1, a1, summary), ONLY, NOTHING, id="compacted by another"),
         pytest.param((u1, summary, a1), ONLY, Compact(), id="more was said since the last summary"),
         pytest.param((u1, a1), replace(ONLY, can_compact=False), NOTHING, id="too little to ask the model for"),
-        pytest.param(
-            (u1, a1),
-            replace(ONLY, can_compact=False, calls=3),
-            Finished(outcome="compact_failed"),
-            id="the model was asked, and wrote none",
-        ),
+        # the model was asked, and wrote none
+        ((u1, a1), replace(ONLY, can_compact=False, calls=3), Finished(outcome="compact_failed")),
         pytest.param((u1, a1), replace(ONLY, cancel=True), Finished(outcome="cancelled"), id="cancelled"),
         pytest.param((u1, a1, summary), replace(ONLY, calls=1, cancel=True), DONE, id="cancelled too late"),
         pytest.param((u1, a1), replace(ONLY, now=NOW, deadline=NOW), Finished(outcome="deadline"), id="out of time"),

@@ -63,9 +63,8 @@ S1, S2 = {"a": 1, "b": {"c": 1}}, {"a": 2, "b": {"c": 1}}
         pytest.param((u1, has(S1)), (), S2, S2, id="changed by the client"),
         pytest.param((u1, has(S1)), (), [1], [1], id="another kind"),
         pytest.param((u1, has(S1)), (has(S2),), S1, S2, id="a copy of what a tool changed since"),
-        pytest.param(
-            (u1, has(S1)), (has(S2),), {**S1, "b": {"c": 3}}, {"a": 2, "b": {"c": 3}}, id="both changed, elsewhere"
-        ),
+        # both changed, elsewhere
+        ((u1, has(S1)), (has(S2),), {**S1, "b": {"c": 3}}, {"a": 2, "b": {"c": 3}}),
         pytest.param((u1, has(S1)), (has(S2),), {**S1, "a": 3}, {**S1, "a": 3}, id="both changed the same"),
         pytest.param((u1, has(S1)), (has(S2),), {"a": 1}, {"a": 2}, id="one removed, the other changed elsewhere"),
         pytest.param((u1, has(S1), u2, has(S2)), (BACK,), S2, S1, id="a copy of what is rolled back"),
@@ -107,12 +106,10 @@ def test_P1_who_knew_the_state_before_knows_it_after(before: Json, after: Json):
     [
         pytest.param(None, {"a": 1}, (StateSnapshot(state={"a": 1}),), id="the first"),
         pytest.param({"a": 1}, None, (StateSnapshot(state={}),), id="taken away"),
-        pytest.param(
-            {"a": 1}, {"a": 2}, (StateDelta(operations=[{"op": "replace", "path": "/a", "value": 2}]),), id="a change"
-        ),
-        pytest.param(
-            list(range(200)), list(range(1, 400, 2)), (StateSnapshot(state=list(range(1, 400, 2))),), id="all of it"
-        ),
+        # a change
+        ({"a": 1}, {"a": 2}, (StateDelta(operations=[{"op": "replace", "path": "/a", "value": 2}]),)),
+        # all of it
+        (list(range(200)), list(range(1, 400, 2)), (StateSnapshot(state=list(range(1, 400, 2))),)),
     ],
 )
 def test_P1_a_change_is_told_as_what_differs(before: Json, after: Json, events: tuple[Event, ...]):
