@@ -23,21 +23,6 @@ async def gate() -> AsyncIterator[threading.Event]:
     made.set()
 
 
-async def test_P9_who_brings_work_goes_on_while_it_is_done(gate: threading.Event):
-    done = list[str]()
-
-    def act() -> None:
-        gate.wait()
-        done.append("act")
-
-    with ThreadQueue() as queue:
-        await queue.put(act)
-        done.append("next is brought")
-        gate.set()
-        await queue.end()
-    assert done == ["next is brought", "act"]
-
-
 async def test_P9_nobody_gets_far_ahead(gate: threading.Event):
     def waiting() -> None:
         gate.wait()

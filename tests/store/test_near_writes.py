@@ -1,7 +1,6 @@
 """Small writes to SQLite, which are made on the event loop: when, with what, and what stands in their way."""
 
 import asyncio
-import gc
 import sqlite3
 import threading
 from collections.abc import AsyncGenerator
@@ -104,14 +103,6 @@ async def test_the_log_grows_no_further_than_it_may_however_much_is_written(tmp_
         for _ in range(3_000):
             await database.write(lambda connection: connection.execute(add, {"data": data}), size=len(data))
         assert log.stat().st_size < 2 * MOST_LOG_BYTES
-
-
-async def test_a_checkpoint_that_closing_breaks_off_is_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture):
-    async with a_database(tmp_path) as database:
-        await database.write(add_pages, size=SMALL)
-    await settle(1)
-    gc.collect()
-    assert [record.getMessage() for record in caplog.records] == []
 
 
 async def test_a_few_rows_are_read_on_the_loop_as_of_one_moment(tmp_path: Path):

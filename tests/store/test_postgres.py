@@ -1,7 +1,8 @@
 """The store on PostgreSQL: what every store does, and what only this one does."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from sqlalchemy import Connection, select, text
@@ -65,12 +66,10 @@ async def test_a_server_that_is_gone_is_an_error_until_it_is_back():
 async def test_a_server_that_goes_away_in_the_middle_of_a_write_is_an_error():
     with postgres_server() as server:
         database = database_at(server.url())
-        held = Held(database)
-        await held.begun()
-        server.stop()
         async with asyncio.timeout(PATIENCE):
             with pytest.raises(StoreDown):
-                await held.end()
+                async with connection_held(database):
+                    server.stop()
         assert database.problem
         await database.close()
 
@@ -82,11 +81,9 @@ async def test_a_database_that_is_not_there_is_an_error(postgres: PostgresServer
 
 async def test_who_finds_no_free_connection_in_time_is_told_so(postgres_url: str):
     database = database_at(postgres_url, PostgresSettings(connections=1, wait_seconds=0.1))
-    held = Held(database)
-    await held.begun()
-    with pytest.raises(StoreBusy):
-        await database.write(count_runs)
-    await held.end()
+    async with connection_held(database):
+        with pytest.raises(StoreBusy):
+            await database.write(count_runs)
     assert await database.write(count_runs) == 0
     assert database.problem is None
     await database.close()
@@ -96,12 +93,10 @@ async def test_X4_leases_are_renewed_and_handed_back_while_all_connections_are_b
     database = database_at(postgres_url, PostgresSettings(connections=1, wait_seconds=5))
     store = Store(database)
     lease = await begin(store, "r1")
-    held = Held(database)
-    await held.begun()
-    assert await store.renew(NODE, [lease], at(1)) == (lease,)
-    assert await store.cancels([lease.run]) == ()
-    await store.hand_back([lease], at(1))
-    await held.end()
+    async with connection_held(database):
+        assert await store.renew(NODE, [lease], at(1)) == (lease,)
+        assert await store.cancels([lease.run]) == ()
+        await store.hand_back([lease], at(1))
     await store.close()
 
 
@@ -124,25 +119,22 @@ async def test_a_statement_that_is_wrong_does_not_turn_the_light_red(postgres_ur
     await database.close()
 
 
-class Held:
-    """A connection in the middle of a write until it is told to end."""
+@asynccontextmanager
+async def connection_held(database: PostgresDatabase) -> AsyncGenerator[None]:
+    """A connection stays in the middle of a write until the block ends."""
+    started, goes_on = asyncio.Event(), asyncio.Event()
 
-    def __init__(self, database: PostgresDatabase) -> None:
-        self._started, self._goes_on = asyncio.Event(), asyncio.Event()
-        self._task = asyncio.create_task(database.write(self._hold))
-
-    def _hold(self, connection: Connection) -> None:
+    def hold(connection: Connection) -> None:
         connection.execute(text("SELECT 1"))
-        self._started.set()
-        await_only(self._goes_on.wait())
+        started.set()
+        await_only(goes_on.wait())
         connection.execute(text("SELECT 1"))
 
-    async def begun(self) -> None:
-        await self._started.wait()
-
-    async def end(self) -> None:
-        self._goes_on.set()
-        await self._task
+    holding = asyncio.create_task(database.write(hold))
+    await started.wait()
+    yield
+    goes_on.set()
+    await holding
 
 
 def database_at(url: str, settings: PostgresSettings | None = None) -> PostgresDatabase:

@@ -3,6 +3,7 @@
 import io
 import zipfile
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 from tests.documents.compound import compound_file
@@ -95,27 +96,22 @@ def docx_bomb(mebibytes: int) -> bytes:
     return with_member(docx(""), "word/document.xml", unpacking(mebibytes, begin, b"A", end))
 
 
-def docx_of_paragraphs(mebibytes: int) -> bytes:
-    begin = f'{XML}<w:document xmlns:w="{WORD}"><w:body>'.encode()
-    pieces = unpacking(mebibytes, begin, paragraph("A").encode(), b"</w:body></w:document>")
-    return with_member(docx(""), "word/document.xml", pieces)
+def xlsx_of(begin: str, pieces: Iterator[bytes]) -> bytes:
+    """A workbook whose first sheet begins so and goes on with these pieces."""
+    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    head = f'{XML}<worksheet xmlns="{space}">{begin}<sheetData>'.encode()
+    inner = chain([head], pieces, [b"</sheetData></worksheet>"])
+    return with_member((DOCUMENTS / "book.xlsx").read_bytes(), "xl/worksheets/sheet1.xml", inner)
 
 
 def xlsx_bomb(mebibytes: int) -> bytes:
-    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-    begin = f'{XML}<worksheet xmlns="{space}"><sheetData>'.encode()
-    pieces = unpacking(mebibytes, begin, b"<row><c><v>1</v></c></row>", b"</sheetData></worksheet>")
-    return with_member((DOCUMENTS / "book.xlsx").read_bytes(), "xl/worksheets/sheet1.xml", pieces)
+    return xlsx_of("", unpacking(mebibytes, b"", b"<row><c><v>1</v></c></row>", b""))
 
 
 def xlsx_with_a_far_cell() -> bytes:
     """Two cells, as far from one another as a sheet allows: a table of all between them is larger than any memory."""
-    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-    cells = '<row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD1048576"><v>2</v></c></row>'
-    sheet = (
-        f'{XML}<worksheet xmlns="{space}"><dimension ref="A1:XFD1048576"/><sheetData>{cells}</sheetData></worksheet>'
-    )
-    return with_member((DOCUMENTS / "book.xlsx").read_bytes(), "xl/worksheets/sheet1.xml", iter([sheet.encode()]))
+    cells = b'<row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD1048576"><v>2</v></c></row>'
+    return xlsx_of('<dimension ref="A1:XFD1048576"/>', iter([cells]))
 
 
 def nested_zip(levels: int) -> bytes:
@@ -228,14 +224,9 @@ def docx_with_a_remote_template(address: str) -> bytes:
 # Damage
 
 
-def truncated(data: bytes, times: int) -> list[bytes]:
-    return [data[: len(data) * number // times] for number in range(times)]
-
-
-def flipped(data: bytes, times: int) -> list[bytes]:
-    """One bit is another, each time at another place."""
-    places = [len(data) * number // times for number in range(times)]
-    return [
-        data[:place] + bytes([data[place] ^ (1 << number % 8)]) + data[place + 1 :]
-        for number, place in enumerate(places)
-    ]
+def damaged(data: bytes, times: int) -> Iterator[bytes]:
+    """Cut off there, and with another bit there, each time at another place."""
+    for number in range(times):
+        place = len(data) * number // times
+        yield data[:place]
+        yield data[:place] + bytes([data[place] ^ (1 << number % 8)]) + data[place + 1 :]

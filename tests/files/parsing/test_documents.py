@@ -57,21 +57,15 @@ def test_D6_links_are_kept_as_markdown(form: str):
 
 
 @pytest.mark.parametrize("form", ["docx", "doc", "rtf", "html", "odt"])
-def test_D6_items_are_nested(form: str):
-    items = {one.text.lstrip(" -*.0123456789"): one.level for one in read_document(f"letter.{form}").elements}
+def test_D6_items_are_nested_and_steps_numbered_and_footnotes_say_that_they_are(form: str):
+    reading = read_document(f"letter.{form}")
+    items = {one.text.lstrip(" -*.0123456789"): one.level for one in reading.elements}
     assert items[content.INNER_ITEM] == 2
     assert [items[item] for item in (*content.ITEMS, *content.STEPS)] == [1] * 5
-
-
-@pytest.mark.parametrize("form", ["docx", "doc", "odt", "rtf"])
-def test_D6_steps_are_numbered(form: str):
-    items = read_document(f"letter.{form}").texts("item")
-    assert items[-2:] == [f"1. {content.STEPS[0]}", f"2. {content.STEPS[1]}"]
-
-
-@pytest.mark.parametrize("form", ["docx", "doc", "odt"])
-def test_D6_footnotes_say_that_they_are(form: str):
-    assert read_document(f"letter.{form}").texts("note") == [f"[footnote] {content.FOOTNOTE}"]
+    if form != "html":
+        assert reading.texts("item")[-2:] == [f"1. {content.STEPS[0]}", f"2. {content.STEPS[1]}"]
+    if form not in ("html", "rtf"):
+        assert reading.texts("note") == [f"[footnote] {content.FOOTNOTE}"]
 
 
 @pytest.mark.parametrize("form", ["xlsx", "xls", "ods"])
@@ -88,7 +82,7 @@ def test_D6_every_sheet_has_its_name_and_every_cell(form: str):
 
 
 @pytest.mark.parametrize("form", ["pptx", "ppt", "odp"])
-def test_D6_every_slide_has_its_title_its_lines_and_its_notes_in_place(form: str):
+def test_D6_every_slide_has_its_title_lines_links_table_and_notes_in_place(form: str):
     reading = read_document(f"deck.{form}")
     assert reading.opened == Opened(unit="slide", page_count=10)
     for number, slide in enumerate(SLIDES, 1):
@@ -97,20 +91,8 @@ def test_D6_every_slide_has_its_title_its_lines_and_its_notes_in_place(form: str
         assert elements[-1] == ("note", f"[speaker notes] {slide.note}")
         texts = [text.strip(" -") for _, text in elements]
         assert texts[2:4] == list(slide.lines)
-
-
-@pytest.mark.parametrize("form", ["pptx", "odp"])
-def test_D6_slides_have_their_links_and_tables(form: str):
-    reading = read_document(f"deck.{form}")
-    for number, slide in enumerate(SLIDES, 1):
-        elements = [one for one in reading.elements if one.page == number]
-        assert f"[{content.SLIDE_LINK_TEXT}]({slide.link})" in "\n".join(one.text for one in elements)
-        assert [row for one in elements for row in one.rows] == list(slide.rows)
-
-
-def test_D6_a_table_on_an_old_slide_keeps_its_cells():
-    elements = [one for one in read_document("deck.ppt").elements if one.rows]
-    assert [(one.page, one.rows) for one in elements] == [(3, SLIDES[2].rows)]
+        assert form == "ppt" or f"[{content.SLIDE_LINK_TEXT}]({slide.link})" in "\n".join(texts)
+        assert [row for one in reading.elements if one.page == number for row in one.rows] == list(slide.rows)
 
 
 def test_D6_slides_in_a_pdf_have_their_words_links_and_table():

@@ -130,18 +130,12 @@ def test_D7_any_bytes_are_a_frame_or_refused(body: bytes):
     assert frames.frame_from(frames.framed(frames.frame_row(frame))[LENGTH_BYTES:]) == frame
 
 
-def test_D7_a_frame_nested_without_end_is_refused():
+def test_D7_nesting_without_end_is_refused_and_a_reason_without_end_and_a_character_of_no_database_are_cut():
     with pytest.raises(WireError, match="no JSON"):
         frames.frame_from(b'{"frame":' + b"[" * 200_000)
-
-
-def test_D7_the_character_that_databases_refuse_is_taken_out():
-    row = {"frame": "found", "elements": [{"kind": "text", "text": "a\0b", "rows": [["c\0"]]}], "pages": 0}
-    found = frames.frame_from(orjson.dumps(row))
-    assert found == FoundElements(elements=(Element(kind="text", text="a\ufffdb", rows=(("c\ufffd",),)),))
-
-
-def test_D7_a_reason_without_end_is_cut():
     failed = frames.frame_from(orjson.dumps({"frame": "failed", "code": "damaged", "reason": "why " * 10_000}))
     assert isinstance(failed, Failed)
     assert len(failed.reason) == frames.REASON_CHARACTERS
+    row = {"frame": "found", "elements": [{"kind": "text", "text": "a\0b", "rows": [["c\0"]]}], "pages": 0}
+    found = frames.frame_from(orjson.dumps(row))
+    assert found == FoundElements(elements=(Element(kind="text", text="a\ufffdb", rows=(("c\ufffd",),)),))

@@ -205,16 +205,6 @@ def test_D6_a_page_without_anything_is_only_marked():
     assert reading.texts("page", "paragraph", "note") == ["[page 1]"]
 
 
-@pytest.mark.parametrize("data", [b"", b"%PDF-1.7\nnothing", b"words", LONG[:2_000]])
-def test_D6_a_damaged_pdf_says_so(data: bytes):
-    assert read(data, "pdf").frames == (
-        Failed(
-            code="damaged",
-            reason="it is damaged, or is not what its name says. Ask the user to open it, save it anew and send that.",
-        ),
-    )
-
-
 def test_D6_a_pdf_that_lost_its_end_is_read_as_far_as_it_can_be():
     reading = read(LETTER[: LETTER.rindex(b"startxref")], "pdf")
     assert squeezed(content.PARAGRAPHS[0]) in squeezed(reading.text)

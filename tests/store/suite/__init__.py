@@ -1,28 +1,28 @@
 """What the store does on every database. Whoever inherits from it has a fixture `store`: an empty one for each test."""
 
 from tests.store.suite.admission import AdmissionSuite
-from tests.store.suite.attachments import AttachmentSuite, UnusedSuite
+from tests.store.suite.attachments import AttachmentSuite
 from tests.store.suite.bounds import BoundsSuite
 from tests.store.suite.calls import CallSuite
 from tests.store.suite.cancels import CancelSuite
 from tests.store.suite.claims import ClaimSuite
 from tests.store.suite.datasets import DatasetSuite
-from tests.store.suite.file_refs import DigestSuite, FileRefSuite
+from tests.store.suite.file_refs import FileRefSuite
 from tests.store.suite.forks import ForkSuite
 from tests.store.suite.leases import LeaseSuite
 from tests.store.suite.long_logs import LongLogSuite
-from tests.store.suite.looking import HistorySuite, LookingSuite
+from tests.store.suite.looking import LookingSuite
 from tests.store.suite.meeting import MeetingSuite
 from tests.store.suite.moments import MomentSuite
 from tests.store.suite.notes import NoteSuite
 from tests.store.suite.order import OrderSuite
-from tests.store.suite.profiles import ProfileSuite, TierSuite
+from tests.store.suite.profiles import ProfileSuite
 from tests.store.suite.reading import ReadingSuite
 from tests.store.suite.records import RecordSuite
 from tests.store.suite.resuming import ResumingSuite
 from tests.store.suite.rollbacks import TurningBackSuite
 from tests.store.suite.threads import ThreadSuite
-from tests.store.suite.users import CleaningSuite, SpendingSuite, UserSuite
+from tests.store.suite.users import UserSuite
 
 
 class StoreSuite(
@@ -35,14 +35,11 @@ class StoreSuite(
     RecordSuite,
     CancelSuite,
     AttachmentSuite,
-    UnusedSuite,
     MeetingSuite,
     FileRefSuite,
-    DigestSuite,
     DatasetSuite,
     NoteSuite,
     ProfileSuite,
-    TierSuite,
     ReadingSuite,
     LongLogSuite,
     MomentSuite,
@@ -50,10 +47,7 @@ class StoreSuite(
     ThreadSuite,
     ForkSuite,
     TurningBackSuite,
-    HistorySuite,
     LookingSuite,
-    SpendingSuite,
     UserSuite,
-    CleaningSuite,
 ):
     """The same tests for SQLite and PostgreSQL."""

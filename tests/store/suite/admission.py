@@ -1,7 +1,5 @@
 """What a store promises of admission: a run is stored once, with its input and its thread, or not at all."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 
@@ -15,8 +13,6 @@ TOGETHER = 20
 
 
 class AdmissionSuite:
-    """Runs come in."""
-
     async def test_an_admitted_run_waits_with_all_it_came_with(self, store: Store):
         new = admission("r1", input=b'{ "z": 1, "a": "\xe5\x9b\x9b" }')
         admitted = await store.admit(new)

@@ -1,7 +1,5 @@
 """What a store promises of attachments: each is somebody's, their same bytes are one blob, and none is left behind."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
@@ -57,8 +55,6 @@ async def is_there(store: Store, one: Attachment) -> bool:
 
 
 class AttachmentSuite:
-    """Files are added, found and deleted (P9)."""
-
     async def test_P9_an_attachment_is_found_as_it_came_by_its_owner_and_by_its_id(self, store: Store):
         new = replace(attachment(), name="四 😀.pdf", size=2**40, created=at(0.5))
         assert await store.add_attachment(new, NO_LIMIT) == new
@@ -141,10 +137,6 @@ class AttachmentSuite:
         with pytest.raises(Conflict):
             await store.mend_blob("new", other.blob)
         assert (await store.delete_user("ann")).blobs == ("new",)
-
-
-class UnusedSuite:
-    """What no thread refers to is cleaned up (P9, P10)."""
 
     async def test_P9_old_attachments_that_no_thread_refers_to_go_oldest_first(self, store: Store):
         old = [await add(store, content=str(number), created=at(number)) for number in (2, 0, 1)]

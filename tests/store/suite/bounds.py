@@ -1,7 +1,5 @@
 """What a store promises of a run that others stand in the way of (P6, C4): it waits, is refused, or ends them."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -36,8 +34,6 @@ async def refused(
 
 
 class BoundsSuite:
-    """Runs that have to share."""
-
     async def test_P6_a_run_that_will_not_wait_is_refused_while_another_is_active(self, store: Store):
         lease = await begin(store, "r1")
         new = replace(admission("r2"), multitask="reject")
@@ -72,32 +68,23 @@ class BoundsSuite:
         admitted = await store.admit(again, NODE)
         assert (admitted.is_new, admitted.run.id) == (False, lease.run)
 
-    async def test_a_user_has_so_many_runs_at_once_and_no_more(self, store: Store):
+    async def test_so_many_runs_are_at_work_or_wait_and_no_more(self, store: Store):
         lease = await begin(store, "r1")
         await admit(store, "r2")
-        problem = await refused(store, "r3", Bounds(user_runs=2), thread="thread-2")
-        assert problem == "You have 2 runs at work or waiting, which is the limit. Wait for one to end, or cancel one."
-        await store.admit(replace(admission("r1", "thread-3", owner="bob"), bounds=Bounds(user_runs=2)))
-        await store.record(lease, RunChange(ending=RunEnding(outcome="done")), at(1))
-        await store.admit(replace(admission("r3", "thread-2"), bounds=Bounds(user_runs=2)))
-
-    async def test_so_many_runs_wait_for_a_thread_and_no_more(self, store: Store):
-        await begin(store, "r1")
-        await admit(store, "r2")
-        problem = await refused(store, "r3", Bounds(thread_queue=1))
-        assert problem == "1 runs wait for this thread, which is the limit. Wait for one to end, or cancel one."
-        await store.admit(replace(admission("r3", "thread-2"), bounds=Bounds(thread_queue=1)))
-
-    async def test_so_many_runs_wait_for_a_server_and_no_more(self, store: Store):
-        await begin(store, "r1")
-        await admit(store, "r2")
-        await admit(store, "r3", "thread-2")
-        problem = await refused(store, "r4", Bounds(queue=2))
-        assert problem == "2 runs wait for this server, which is the limit. Wait for one to end, or cancel one."
-        # Where nobody has a hand free, a run waits too, though its thread is free.
-        await refused(store, "r5", Bounds(queue=2), thread="thread-3")
-        free = replace(admission("r5", "thread-3"), bounds=Bounds(queue=2))
+        for bounds, where, problem in (
+            (Bounds(user_runs=2), "thread-2", "You have 2 runs at work or waiting"),
+            (Bounds(thread_queue=1), "thread-1", "1 runs wait for this thread"),
+            (Bounds(queue=1), "thread-1", "1 runs wait for this server"),
+            # Where nobody has a hand free, a run waits too, though its thread is free.
+            (Bounds(queue=1), "thread-2", "1 runs wait for this server"),
+        ):
+            text = f"{problem}, which is the limit. Wait for one to end, or cancel one."
+            assert await refused(store, "r3", bounds, thread=where) == text
+        free = replace(admission("r4", "thread-3"), bounds=Bounds(queue=1, thread_queue=1))
         assert (await store.admit(free, NODE)).run.status == "running"
+        await store.admit(replace(admission("r1", "thread-4", owner="bob"), bounds=Bounds(user_runs=2)))
+        await store.record(lease, RunChange(ending=RunEnding(outcome="done")), at(1))
+        await store.admit(replace(admission("r3", "thread-2"), bounds=Bounds(user_runs=3)))
 
     async def test_a_user_has_so_many_tokens_a_day_and_no_more(self, store: Store):
         lease = await begin(store, "r1")

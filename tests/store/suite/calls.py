@@ -1,7 +1,5 @@
 """What a store promises of model calls: the exact body and manifest, however much of it calls have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from hashlib import sha256
 
@@ -15,8 +13,6 @@ from tests.store.suite.samples import PLENTY, at, begin
 
 
 class CallSuite:
-    """Calls are kept."""
-
     async def test_a_call_comes_back_with_all_that_was_said_of_it(self, store: Store):
         lease = await begin(store, "r1")
         await store.record(lease, RunChange(call=call(1, "ab", manifest=b'[{"kind": "tools"}]')), at(1))

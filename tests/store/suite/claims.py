@@ -1,7 +1,5 @@
 """What a store promises of claims: who gets which run, in which order, and never two the same."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from dataclasses import replace
@@ -25,8 +23,6 @@ END = RunChange(ending=RunEnding(outcome="success"))
 
 
 class ClaimSuite:
-    """Runs go out."""
-
     async def test_a_claimed_run_is_running_under_its_first_fence(self, store: Store):
         await admit(store, "r1")
         (run,) = await store.claim(NODE, at(5), limit=1)

@@ -1,7 +1,5 @@
 """What a store promises of the files of runs: their ids resolve, and the same request is known by its digest."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -25,8 +23,6 @@ def sent(name: str, digest: bytes | None, input: bytes = b'{"n": 1}') -> Admissi
 
 
 class FileRefSuite:
-    """Runs have files (F4, P10)."""
-
     async def test_F4_the_ids_of_a_runs_files_are_told_in_their_order(self, store: Store):
         one = await add(store)
         first = replace(admission("r1"), response_id="r")
@@ -90,10 +86,6 @@ class FileRefSuite:
         assert (await store.delete_unused_attachments(at(99), 9))[0] == 0
         assert list(await store.file_refs("fork")) == list(asked.files)
         assert list(await store.file_refs("thread-1")) == []
-
-
-class DigestSuite:
-    """The same request comes again (P4)."""
 
     async def test_P4_a_request_is_known_by_its_digest_whatever_is_kept_of_it(self, store: Store):
         first = await store.admit(sent("r1", DIGEST))

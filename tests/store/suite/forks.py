@@ -1,7 +1,5 @@
 """What a store promises of forks: what was seen is there again, and neither thread feels what happens to the other."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest
@@ -32,8 +30,6 @@ LOG: tuple[Entry, ...] = (
 
 
 class ForkSuite:
-    """Threads are forked (P17)."""
-
     @pytest.mark.parametrize("before", [None, "m1", "m2", "m4", "m5", "m6"])
     async def test_a_fork_begins_with_what_the_page_says_it_does(self, store: Store, before: str | None):
         await write(store, LOG)

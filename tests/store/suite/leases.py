@@ -1,7 +1,5 @@
 """What a store promises of leases: renewed, handed back, recovered by their own node only."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from recto.store.ports import RunChange, RunEnding
@@ -23,8 +21,6 @@ REBOOTED = replace(NODE, boot="boot-9")
 
 
 class LeaseSuite:
-    """Runs are held."""
-
     async def test_a_renewed_lease_holds_longer(self, store: Store):
         lease = await begin(store, "r1")
         assert list(await store.renew(NODE, [lease], START + LEASE / 2)) == [lease]

@@ -1,7 +1,5 @@
 """What a store promises of long logs: what pages can show is read, the rest is summed up, and ids are looked up."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 
@@ -36,8 +34,6 @@ def unread(end: object) -> list[tuple[str, str, int, int]]:
 
 
 class LongLogSuite:
-    """Long logs are read from their end."""
-
     async def test_S2_what_a_window_leaves_out_is_summed_up(self, store: Store):
         await begin_long(store)
         end = await store.log_end(QUERY)
@@ -45,6 +41,9 @@ class LongLogSuite:
         assert isinstance(end, LogEnd)
         assert [entry.id for entry in end.entries[:3]] == ["s7", "skill", "u8"]
         assert end.entries[0].time == at(1) + timedelta(seconds=32)
+        # A fork has the counts of what it copies.
+        await store.fork("ann", ForkOptions(thread="thread-1", id="thread-2", now=at(3)))
+        assert unread(await store.log_end(replace(QUERY, thread="thread-2"))) == unread(end)
 
     async def test_what_was_not_counted_by_this_counter_is_counted_and_kept(self, store: Store):
         await begin_long(store, tokens=None)
@@ -58,17 +57,9 @@ class LongLogSuite:
         assert unread(await store.log_end(QUERY)) == [("u0", "s7", 32, 160)]
         assert await store.log_end(replace(QUERY, counter="another")) == Uncounted(upto=33)
 
-    async def test_a_fork_has_the_counts_of_what_it_copies(self, store: Store):
-        await begin_long(store)
-        await store.fork("ann", ForkOptions(thread="thread-1", id="thread-2", now=at(3)))
-        assert unread(await store.log_end(replace(QUERY, thread="thread-2"))) == [("u0", "s7", 32, 96)]
-
-    async def test_P3_ids_that_are_taken_are_known(self, store: Store):
+    async def test_P3_ids_that_are_taken_and_calls_that_were_made_are_known(self, store: Store):
         await begin_long(store)
         assert await store.taken_ids("thread-1", ["u3", "skill", "nobody"]) == {"u3", "skill"}
         assert await store.taken_ids("thread-2", ["u3"]) == frozenset()
-
-    async def test_calls_that_were_made_are_known_by_their_ids(self, store: Store):
-        await begin_long(store)
         asked = [("c3", 41), ("c3", 12), ("c", 41), ("c99", 41), ('"', 41)]
         assert [await store.has_had_call("thread-1", upto, call) for call, upto in asked] == [True, *[False] * 4]

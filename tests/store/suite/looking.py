@@ -1,7 +1,5 @@
 """What a store promises of looking back: history by day, calls as they were sent, and what damage looks like (X1)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from hashlib import sha256
@@ -21,9 +19,7 @@ from tests.store.suite.samples import admission, admit, at, begin, said
 EAST = timezone(timedelta(hours=9))
 
 
-class HistorySuite:
-    """Days are read (P13)."""
-
+class LookingSuite:
     async def test_days_are_read_backwards_one_at_a_time(self, store: Store):
         assert await store.history("ann", HistoryQuery()) == HistoryDay()
         await write(store, *(on(f"m{day}", day) for day in (1, 1, 3, 9, 9, 9)))
@@ -110,10 +106,6 @@ class HistorySuite:
             found = await store.history("ann", HistoryQuery(before=before, zone=zone))
             assert found.day == (date(2026, 3, 1) if before == date.max else None)
 
-
-class LookingSuite:
-    """Calls are looked at (X1)."""
-
     async def test_a_call_is_told_with_its_exact_body_and_found_to_be_whole(self, store: Store):
         lease = await begin(store, "r1")
         pages = ["abc", "abcde", "abxy", "zyzy", "zyab", ""]
@@ -129,23 +121,15 @@ class LookingSuite:
         assert (second.price, second.finish, second.first_token, second.ended) == (12, "stop", at(8), at(9))
         assert (seen[0].summary.price, seen[0].summary.manifest) == (None, b"[]")
 
-    async def test_a_digest_that_is_not_that_of_the_segments_is_told(self, store: Store):
+    async def test_X1_what_is_damaged_of_a_call_is_told_and_a_call_that_was_not_made_is_not_found(self, store: Store):
         lease = await begin(store, "r1")
-        await store.record(lease, RunChange(call=call(1, "abc")), at(1))
-        seen = await store.look_at_call(lease.run, 1)
-        assert (seen.damaged, seen.body) == (("digest",), None)
-
-    async def test_a_segment_that_is_missing_is_told_by_its_hash(self, store: Store):
-        lease = await begin(store, "r1")
-        await store.record(
-            lease, RunChange(call=replace(sealed(1, "abc"), segments=[segment("a"), segment("c")])), at(1)
-        )
-        seen = await store.look_at_call(lease.run, 1)
-        assert (seen.damaged, seen.body) == ((segment("b").sha256.hex(),), None)
-
-    async def test_a_call_that_was_not_made_is_not_found(self, store: Store):
-        lease = await begin(store, "r1")
-        await store.record(lease, RunChange(call=sealed(1, "a")), at(1))
+        lacking = replace(sealed(2, "abc"), segments=[segment("a"), segment("c")])
+        for damaged, problem in ((call(1, "abd"), "digest"), (lacking, segment("b").sha256.hex())):
+            await store.record(lease, RunChange(call=damaged), at(1))
+            seen = await store.look_at_call(lease.run, damaged.number)
+            assert (seen.damaged, seen.body) == ((problem,), None)
+            await store.delete_thread("ann", "thread-1")
+            lease = await begin(store, "r1")
         for run, number in ((lease.run, 2), (lease.run, 0), ("unknown", 1)):
             with pytest.raises(NotFound):
                 await store.look_at_call(run, number)

@@ -1,7 +1,5 @@
 """What a store promises of files that many come for at once: each has its blob, none is left behind, all is counted."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable
 
@@ -16,8 +14,6 @@ ATTEMPTS = 6
 
 
 class MeetingSuite:
-    """Two come for the same file at once."""
-
     async def test_P9_whatever_comes_and_goes_at_once_what_is_left_is_counted(self, store: Store):
         for _ in range(ATTEMPTS):
             old = [await add(store, owner, content) for owner in ("ann", "bob") for content in "aabc"]

@@ -1,7 +1,5 @@
 """What a store promises of notes: whoever takes one, all get the same."""
 
-from __future__ import annotations
-
 import asyncio
 
 from recto.store.store import Store
@@ -10,8 +8,6 @@ TOGETHER = 12
 
 
 class NoteSuite:
-    """Notes are taken, read and changed."""
-
     async def test_a_note_says_what_was_written_first_until_it_is_changed(self, store: Store):
         assert await store.note("storage") is None
         assert await store.take_note("storage", "四 one") == "四 one"

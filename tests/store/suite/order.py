@@ -1,7 +1,5 @@
 """What a store promises of order: that of admission, whatever clocks the machines have that make the ids."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
@@ -15,8 +13,6 @@ BEHIND = timedelta(hours=1)
 
 
 class OrderSuite:
-    """A second machine's clock is behind: each of its ids sorts before all that there are."""
-
     async def test_P6_a_run_does_not_begin_before_one_that_was_admitted_earlier(self, store: Store):
         behind = ids_behind()
         await store.admit(behind("first"))

@@ -1,7 +1,5 @@
 """What a store promises of profiles: kept field by field, merged, bounded, each user's own; and the tier of runs."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Mapping
@@ -38,8 +36,6 @@ async def patch_data(store: Store, data: Mapping[str, Json], owner: str = "ann")
 
 
 class ProfileSuite:
-    """What is kept of a user (S6)."""
-
     async def test_S6_of_a_user_nothing_is_known_until_something_is_kept(self, store: Store):
         assert await store.whole_profile("ann") == StoredProfile()
         assert await store.profile_fields("ann", ["birth_info"]) == {}
@@ -114,12 +110,9 @@ class ProfileSuite:
         with pytest.raises(Refused, match="The profile would have 11 bytes; it may have 10"):
             await store.change_profile("ann", keeping("b", "xy"), at(1), most)
         assert await store.whole_profile("ann") == kept
-
-    async def test_S6_a_profile_over_its_limit_may_become_smaller(self, store: Store):
-        await patch(store, {"a": "x" * 100, "b": "x" * 100})
-        assert list((await store.change_profile("ann", ProfileChange(fields={"a": None}), START, 10)).fields) == ["b"]
-        with pytest.raises(Refused):
-            await store.change_profile("ann", ProfileChange(fields={"b": "x" * 101}), START, 10)
+        # One that is over its limit may become smaller.
+        less = await store.change_profile("ann", ProfileChange(skill_data={"b": None}), at(2), 1)
+        assert (less.fields, less.skill_data) == ({"a": "四"}, {})
 
     async def test_S6_more_fields_or_skills_than_a_profile_may_have_are_refused(self, store: Store):
         many: Mapping[str, Json] = {f"f{number}": number for number in range(MOST_FIELDS)}
@@ -170,10 +163,6 @@ class ProfileSuite:
         assert [line async for line in store.export_user("ann")] == []
         assert (await store.whole_profile("bob")).fields["extracted"] == ["bob"]
         assert [await store.skill_data(owner, "bazi") for owner in ("ann", "bob")] == [None, ["bob", CHART]]
-
-
-class TierSuite:
-    """What a user's runs are admitted as (S6)."""
 
     async def test_S6_a_run_has_the_tier_its_user_had_when_it_was_admitted(self, store: Store):
         assert (await admit(store, "r0", "thread-0")).tier == "free"

@@ -1,7 +1,5 @@
 """What a store promises of reading: what was written comes back as it was, to its owner only."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -16,8 +14,6 @@ from tests.store.suite.stored_entries import every_kind_of_entry
 
 
 class ReadingSuite:
-    """Readers read."""
-
     async def test_a_run_of_somebody_else_is_not_found(self, store: Store):
         run = await admit(store, "r1")
         for id in (run.id, "r1", "unknown"):

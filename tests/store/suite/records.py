@@ -1,17 +1,14 @@
 """What a store promises of changes: whole or not at all, numbered without gaps, and only under the newest fence."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
-from hashlib import sha256
 
 import pytest
 
 from recto.errors import Conflict, LeaseLost
-from recto.page.body import Segment
-from recto.store.ports import CallBegun, CallEnded, Lease, RunChange, RunEnding
+from recto.store.ports import CallEnded, Lease, RunChange, RunEnding
 from recto.store.store import Store
+from tests.store.suite.calls import call
 from tests.store.suite.samples import (
     LEASE,
     OTHER_NODE,
@@ -28,18 +25,7 @@ from tests.store.suite.samples import (
 )
 
 RUNS, CHANGES = 20, 10
-SEGMENT = Segment(data=b"{}", sha256=sha256(b"{}").digest())
-CALL = CallBegun(
-    number=1,
-    purpose="reply",
-    model="m",
-    digest="d",
-    shared=0,
-    hashes=SEGMENT.sha256,
-    segments=[SEGMENT],
-    manifest=b"[]",
-    started=START,
-)
+CALL = call(1, "a")
 FULL = RunChange(
     entries=(said("late"),),
     events=(b"late",),
@@ -54,8 +40,6 @@ FULL = RunChange(
 
 
 class RecordSuite:
-    """Workers write."""
-
     async def test_events_are_numbered_without_gaps_over_several_changes(self, store: Store):
         lease = await begin(store, "r1")
         numbers = [

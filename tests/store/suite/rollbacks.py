@@ -1,7 +1,5 @@
 """What a store promises of rollback and undo: a marker more, what is seen follows, and no row is changed."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 
@@ -32,8 +30,6 @@ def turning(id: str, seconds: float = 9, thread: str = "thread-1") -> TurnBackOp
 
 
 class TurningBackSuite:
-    """Threads are rolled back, and that is undone (R12)."""
-
     async def test_R12_a_rollback_is_one_more_entry_that_hides_the_message_and_what_follows(self, store: Store):
         await write(store, *LOG)
         before = await store.log_after("thread-1")
@@ -91,11 +87,6 @@ class TurningBackSuite:
         seen = [entry.id for entry in view(await store.log_after("thread-1")).messages]
         assert seen == ["m1", "a1", "m2", "m3"]
 
-    async def test_P15_a_rollback_of_a_client_is_undone_too(self, store: Store):
-        await write(store, *LOG, RolledBack(id="b0", to="a1", cause="client"))
-        undone = await store.undo("ann", turning("n1"))
-        assert undone.messages == ("a1", "m2", "m3")
-
     async def test_R12_of_very_many_messages_that_come_back_the_first_are_named(self, store: Store):
         await write(store, *[said(f"m{place:04}") for place in range(MOST_IDS + 2)])
         await store.roll_back("ann", turning("b1"), to="m0000")
@@ -129,16 +120,14 @@ class TurningBackSuite:
             await store.undo("ann", turning("n1", thread="no such"))
 
     async def test_R12_of_two_who_undo_at_once_one_does(self, store: Store):
-        await write(store, *LOG, RolledBack(id="b0", to="m3"))
+        # A client's own is undone like any other; and a fork has none.
+        await write(store, *LOG, RolledBack(id="b0", to="m3", cause="client"))
+        await store.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9)))
+        assert [await store.can_undo(thread) for thread in ("thread-1", "fork")] == [True, False]
         both = await asyncio.gather(
             *[store.undo("ann", turning(f"n{one}")) for one in range(2)], return_exceptions=True
         )
         assert sorted(type(one).__name__ for one in both) == ["Conflict", "RollbackUndone"]
-
-    async def test_R12_a_fork_takes_no_rollback_along_that_could_be_undone(self, store: Store):
-        await write(store, *LOG, RolledBack(id="b0", to="m3"))
-        await store.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9)))
-        assert [await store.can_undo(thread) for thread in ("thread-1", "fork")] == [True, False]
 
 
 async def write(store: Store, *entries: Entry, name: str = "r1") -> None:

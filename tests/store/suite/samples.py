@@ -1,7 +1,5 @@
 """Runs, changes and entries to try a store with, and how to say what is expected. Times are made up, never read."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from recto.conversation.messages import Text, UserMessage

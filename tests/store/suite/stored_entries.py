@@ -1,7 +1,5 @@
 """Entries of every kind, and the bytes that databases hold of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

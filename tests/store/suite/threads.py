@@ -1,7 +1,5 @@
 """What a store promises of threads: lists, titles, deletion; each owner has their own and sees no other."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
@@ -23,8 +21,6 @@ TOGETHER = 20
 
 
 class ThreadSuite:
-    """Threads are looked at, named and deleted (P5, P8, P17, C4)."""
-
     async def test_a_thread_tells_all_its_columns_and_its_active_run(self, store: Store):
         lease = await begin(store, "r1")
         change = RunChange(entries=(said("m1", "Plan  my\nweek"), SkillChanged(id="s", skill="bazi", scenario="work")))
@@ -118,19 +114,15 @@ class ThreadSuite:
         assert found == wanted
         assert await pages(store, 1, search="plan") == ["e", "b", "a"]
 
-    async def test_the_first_words_said_are_the_title_and_later_ones_are_not(self, store: Store):
-        lease = await begin(store, "r1")
-        await store.record(lease, RunChange(entries=[UserMessage(id="m0", time=START)]), at(1))
-        assert (await store.get_thread("ann", "thread-1")).title is None
-        await store.record(lease, RunChange(entries=[said("m1", "First words")]), at(1))
-        await store.record(lease, RunChange(entries=[said("m2", "Later words")]), at(2))
-        assert (await store.get_thread("ann", "thread-1")).title == "First words"
-
     async def test_a_title_of_the_user_is_never_overwritten(self, store: Store):
         lease = await begin(store, "r1")
-        assert await store.set_title_if_automatic("thread-1", "Early")
-        await store.record(lease, RunChange(entries=[said("m1", "First words")]), at(1))
-        assert (await store.get_thread("ann", "thread-1")).title == "Early"
+        for entry, title in (
+            (UserMessage(id="m0", time=START), None),
+            (said("m1", "First words"), "First words"),
+            (said("m2", "Later words"), "First words"),
+        ):
+            await store.record(lease, RunChange(entries=[entry]), at(1))
+            assert (await store.get_thread("ann", "thread-1")).title == title
         assert await store.set_title_if_automatic("thread-1", "Better")
         before = await store.get_thread("ann", "thread-1")
         assert before.title == "Better"

@@ -1,7 +1,5 @@
 """What a store promises of users' data: what they spent, all of it exported, all of it deleted; and what is cleaned."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import replace
@@ -32,9 +30,7 @@ FOLD = Saving(kind="fold", name="X2", tokens=100, saved=7, cost=2)
 BROKEN = Saving(kind="break", name="fold_step", tokens=30, cost=2)
 
 
-class SpendingSuite:
-    """Calls are added up."""
-
+class UserSuite:
     async def test_what_calls_took_is_added_up_by_user_and_day(self, store: Store):
         lease = await begin(store, "r1")
         assert await store.spent("ann", DAY) == Spent(day="2026-03-01")
@@ -93,10 +89,6 @@ class SpendingSuite:
         assert [[one["name"] for one in day] for day in days] == [["fold_step", "R2", "X2"], ["X2"]]
         await store.delete_user("ann", today=DAY)
         assert await store.saved("ann", DAY, LATER.date()) == []
-
-
-class UserSuite:
-    """A user asks for all of it, or for its end."""
 
     async def test_all_of_a_user_is_told_line_by_line_and_nothing_of_others(self, store: Store):
         lease = await begin(store, "r1")
@@ -203,10 +195,6 @@ class UserSuite:
         await store.make_dataset(dataset("d1", "*"))
         assert (await store.delete_user("*")).shares == 0
         assert len(await store.usable_datasets("bob", ["d1"])) == 1
-
-
-class CleaningSuite:
-    """What is old goes (P7)."""
 
     async def test_events_of_runs_that_ended_before_go_and_the_log_stays(self, store: Store):
         old = await end(store, "r1", "done")
