@@ -135,22 +135,6 @@ def test_an_input_that_came_at_once_is_its_arguments():
     assert read([START, whole, ends(0), stops("tool_use"), STOP])[1] == CallDelta(index=0, arguments='{"a":"好"}')
 
 
-@pytest.mark.parametrize(
-    ("reason", "finish"),
-    [
-        ("end_turn", "stop"),
-        ("stop_sequence", "stop"),
-        ("max_tokens", "length"),
-        ("model_context_window_exceeded", "length"),
-        ("pause_turn", "length"),
-        ("refusal", "refused"),
-        ("a_later_reason", "stop"),
-    ],
-)
-def test_each_reason_to_stop_is_an_ending(reason: str, finish: str):
-    assert ended([START, *says(0, "a"), stops(reason), STOP]).finish == finish
-
-
 def test_what_is_cached_counts_as_input():
     counts = {"input_tokens": 5, "cache_read_input_tokens": 70, "cache_creation_input_tokens": 20, "output_tokens": 1}
     start: Mapping[str, Json] = {"type": "message_start", "message": {"usage": counts}}

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from recto.models.deltas import join_deltas
 from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta
+from tests.models.test_readers import letters
 
 WORDS = st.text(min_size=1, max_size=5)
 DELTAS: st.SearchStrategy[list[Delta]] = st.lists(
@@ -18,23 +19,10 @@ DELTAS: st.SearchStrategy[list[Delta]] = st.lists(
 )
 
 
-def spelled(deltas: list[Delta]) -> list[tuple[object, ...]]:
-    letters: list[tuple[object, ...]] = []
-    for delta in deltas:
-        match delta:
-            case TextDelta(text=text) | ReasoningDelta(text=text):
-                letters += [(type(delta), letter) for letter in text]
-            case CallDelta(index=index, arguments=arguments):
-                letters += [(index, letter) for letter in arguments]
-            case _:
-                letters.append((delta,))
-    return letters
-
-
 @given(DELTAS)
 def test_joined_deltas_say_the_same_in_the_same_order(deltas: list[Delta]):
     joined = list(join_deltas(deltas))
-    assert spelled(joined) == spelled(deltas)
+    assert letters(joined) == letters(deltas)
     assert list(join_deltas(joined)) == joined
 
 

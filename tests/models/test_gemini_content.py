@@ -71,20 +71,6 @@ def test_a_signature_without_words_and_a_part_nobody_knows_are_kept_as_they_came
     assert end.state == (code, signed)
 
 
-@pytest.mark.parametrize(
-    ("reason", "finish"),
-    [
-        ("STOP", "stop"),
-        ("MAX_TOKENS", "length"),
-        *((reason, "filtered") for reason in ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII")),
-        ("OTHER", "filtered"),
-        ("A_LATER_ONE", "stop"),
-    ],
-)
-def test_how_a_reply_ended(reason: str, finish: str):
-    assert ended(says({"text": "a"}, finish=reason)).finish == finish
-
-
 def test_a_prompt_that_was_blocked_is_filtered():
     blocked: Mapping[str, Json] = {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}
     assert read({**blocked, "usageMetadata": {"promptTokenCount": 7}}) == [

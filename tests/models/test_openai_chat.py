@@ -203,14 +203,6 @@ def test_usage_may_stand_beside_the_last_choice():
     assert end_of(read({**chunk("stop"), "usage": usage})).usage == Usage(input=3, output=4)
 
 
-@pytest.mark.parametrize(
-    ("reason", "finish"),
-    [("stop", "stop"), ("length", "length"), ("content_filter", "filtered"), ("eos", "stop"), ("tool_calls", "stop")],
-)
-def test_each_finish_reason_has_its_ending(reason: str, finish: str):
-    assert end_of(read(chunk(reason))).finish == finish
-
-
 def test_a_refusal_is_shown_as_words_and_ends_refused():
     assert read(chunk(refusal="I can"), chunk(refusal="not"), chunk("stop")) == [
         TextDelta(text="I can"),

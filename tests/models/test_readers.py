@@ -1,6 +1,6 @@
 """Readers of streamed replies: the clauses that hold for every provider's stream."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 import pytest
@@ -128,6 +128,39 @@ def test_nothing_is_read_after_the_stream_said_it_is_done(wire: str):
     assert read(reader, [render(Answer(text="a"), wire)])
     assert reader.done
     assert list(reader.read(b"{oops")) == []
+
+
+ENDS: dict[str, Callable[[str], list[Json]]] = {
+    OPENAI: lambda reason: [{"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}],
+    ANTHROPIC: lambda reason: [{"type": "message_delta", "delta": {"stop_reason": reason}}, {"type": "message_stop"}],
+    GEMINI: lambda reason: [{"candidates": [{"finishReason": reason}]}],
+}
+FINISHES: dict[str, dict[str, str]] = {
+    OPENAI: {
+        **dict.fromkeys(("stop", "tool_calls", "eos"), "stop"),
+        "length": "length",
+        "content_filter": "filtered",
+    },
+    ANTHROPIC: {
+        **dict.fromkeys(("end_turn", "stop_sequence", "a_later_reason"), "stop"),
+        **dict.fromkeys(("max_tokens", "model_context_window_exceeded", "pause_turn"), "length"),
+        "refusal": "refused",
+    },
+    GEMINI: {
+        **dict.fromkeys(("STOP", "A_LATER_ONE"), "stop"),
+        "MAX_TOKENS": "length",
+        **dict.fromkeys(("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "OTHER"), "filtered"),
+    },
+}
+
+
+@pytest.mark.parametrize("wire", FINISHES)
+def test_each_reason_to_stop_is_an_ending(wire: str):
+    for reason, finish in FINISHES[wire].items():
+        reader = reader_of(wire)
+        for event in ENDS[wire](reason):
+            list(reader.read(dump(event)))
+        assert reader.end().finish == finish, reason
 
 
 TOO_LONG = "The input token count (9) exceeds the maximum number of tokens allowed (1)."

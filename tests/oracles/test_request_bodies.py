@@ -191,10 +191,3 @@ BROKEN: dict[str, tuple[WireName, dict[str, object], list[str]]] = {
 @pytest.mark.parametrize(("wire", "body", "found"), BROKEN.values(), ids=BROKEN.keys())
 def test_the_judge_sees_what_is_wrong(wire: WireName, body: dict[str, object], found: list[str]):
     assert breaches(body, wire) == found
-
-
-def test_the_judge_sees_a_wrong_type():
-    message = {"role": "tool", "content": [{"type": "image_url"}], "tool_call_id": "c"}
-    assert len(breaches({"model": "m", "messages": [message]}, "openai")) > 0
-    assert len(breaches({"model": "m", "messages": [{"role": "user"}]}, "openai")) > 0
-    assert len(breaches({"model": 1, "messages": "x"}, "openai")) > 0
