@@ -5,9 +5,11 @@ must be the same.
 """
 
 import asyncio
+import http.client
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self, cast
@@ -22,24 +24,27 @@ from recto.store.log.entries import kind_of_entry
 from recto.store.ports import StoredCall
 from recto.store.schema import RUNS
 from recto.store.store import Store, open_store
-from recto.testing.client import SentEvent
+from recto.testing.client import Reader, SentEvent, start
 from recto.testing.model_server import Answer, Call, ModelServer, Request, Script
 from recto.testing.process import ServerProcess, free_port
 
 TOOLS = '''
 import asyncio
+import threading
 from pathlib import Path
 
 from recto import tool
 
 FOLDER = Path(__file__).parent
+WRITTEN = threading.Condition()
 
 
 @tool
 def note(text: str) -> str:
     """Write a line down."""
-    with (FOLDER / "notes.txt").open("a") as notes:
+    with WRITTEN, (FOLDER / "notes.txt").open("a") as notes:
         notes.write(text + "\\n")
+        WRITTEN.notify_all()
     return f"noted {text}"
 
 
@@ -52,11 +57,19 @@ def look(text: str) -> str:
 
 
 @tool
-async def wait(seconds: float) -> str:
-    """Wait, then write a line down."""
-    (FOLDER / "waiting.txt").write_text("yes")
-    await asyncio.sleep(seconds)
-    note(f"waited {seconds}")
+def follow(text: str) -> str:
+    """Wait until somebody has written a line down."""
+    with WRITTEN:
+        WRITTEN.wait_for(lambda: text in (FOLDER / "notes.txt").read_text().splitlines())
+    return f"followed {text}"
+
+
+@tool
+async def wait() -> str:
+    """Wait until the run is ended."""
+    (FOLDER / "waiting.txt").touch()
+    await asyncio.Event().wait()
+    note("waited")
     return "waited"
 
 
@@ -67,6 +80,7 @@ def send(text: str) -> str:
 '''
 # Seconds between two pieces of an answer: what comes together is told together.
 BETWEEN = 0.004
+KILLED = -9
 CLOCK = re.compile(r"# Current time\n[^\n]+")
 
 
@@ -130,6 +144,14 @@ class Harness:
         arguments = [point, str(times), str(self.port), str(self.data), str(self.agents)]
         return ServerProcess(["recto.testing.crashing", *arguments], self.environment(**settings))
 
+    def killed(self, body: Mapping[str, Json], point: str, times: int = 1) -> Reader:
+        """Send a run to a server that dies at a point. Return who reads the run from then on."""
+        reader = Reader(lambda: self.url, str(body["runId"]))
+        with self.crash(point, times) as server:
+            try_to_start(self.url, body)
+            assert server.wait() == KILLED
+        return reader
+
     def log(self, thread: str) -> Sequence[Entry]:
         return asyncio.run(self._log(thread))
 
@@ -139,6 +161,12 @@ class Harness:
             return await store.log_after(thread)
         finally:
             await store.close()
+
+
+def try_to_start(url: str, body: Mapping[str, Json]) -> None:
+    """Send a run once. The server may die before it answers; it may have the run all the same."""
+    with suppress(OSError, http.client.HTTPException):
+        start(url, body)
 
 
 def a_note_then_an_answer(request: Request) -> Answer:

@@ -32,9 +32,10 @@ def one_reply(*calls: tuple[str, Mapping[str, Json]]) -> Script:
 
 
 @contextmanager
-def coder(harness: Harness) -> Generator[None]:
-    (harness.agent / "AGENT.md").write_text(AGENT)
-    yield
+def coder(folder: Path, script: Script) -> Generator[Harness]:
+    with Harness(folder, script) as harness:
+        (harness.agent / "AGENT.md").write_text(AGENT)
+        yield harness
 
 
 def edit(search: str, replace: str) -> tuple[str, Mapping[str, Json]]:
@@ -44,13 +45,13 @@ def edit(search: str, replace: str) -> tuple[str, Mapping[str, Json]]:
 CREATE = ("filesystem-create", {"filePath": "a.txt", "content": "one\n"})
 READ = ("filesystem-read", {"filePath": "a.txt"})
 SEARCH = ("ace-text_search", {"pattern": "three"})
-RUN = ("terminal-execute", {"command": "sleep 0.2; cat a.txt; echo three > a.txt"})
+RUN = ("terminal-execute", {"command": "seq 200000 > /dev/null; cat a.txt; echo three > a.txt"})
 
 
 @pytest.mark.full
 def test_R15_a_reply_that_edits_then_runs_then_reads_has_it_done_in_this_order(tmp_path: Path):
     script = one_reply(CREATE, READ, edit("one", "two"), RUN, READ, SEARCH, edit("three", "four"), READ)
-    with Harness(tmp_path, script) as harness, coder(harness), harness.serve():
+    with coder(tmp_path, script) as harness, harness.serve():
         told = results(Reader(lambda: harness.url, start(harness.url, ask("Go."))).wait())
         assert len(told) == 8
         reads = [text.splitlines()[1] for text in told if text.startswith("📄")]
@@ -61,11 +62,7 @@ def test_R15_a_reply_that_edits_then_runs_then_reads_has_it_done_in_this_order(t
 
 @pytest.mark.full
 def test_R15_a_read_waits_for_the_edit_before_it_that_waits_for_a_person(tmp_path: Path):
-    with (
-        Harness(tmp_path, one_reply(READ, edit("one", "two"), READ)) as harness,
-        coder(harness),
-        harness.serve(mode="ask"),
-    ):
+    with coder(tmp_path, one_reply(READ, edit("one", "two"), READ)) as harness, harness.serve(mode="ask"):
         body = ask("Go.")
         thread = str(body["threadId"])
         (harness.data / "workspaces" / thread).mkdir(parents=True)

@@ -1,19 +1,25 @@
 """R1-R10, R15: a session of 300 steps with the tools of the shipped coder, every page held to what was said before."""
 
+import asyncio
 import json
 import random
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from recto.agents.folders import SHIPPED
+from recto.conversation.log import Entry
 from recto.conversation.messages import AssistantMessage, ToolMessage, words_of
-from recto.testing.model_server import Answer, Call, ModelServer
+from recto.ids import new_id
+from recto.store.store import open_store
+from recto.testing.client import ask, run
+from recto.testing.model_server import Answer, Call, ModelServer, Request
 from recto.testing.process import ServerProcess
-from tests.end_to_end.test_replay import Played, Turn
-from tests.naive_pages import COMMAND, READ, SEARCH, PageSettings, ToolRule, paths_named
+from tests.naive_pages import COMMAND, READ, SEARCH, PageSettings, ToolRule, check_page, paths_named, rows_of
 
 pytestmark = pytest.mark.full
 
@@ -49,14 +55,14 @@ class Script:
     values: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FILES, 0))
     count: int = 0
 
-    def turns(self) -> Iterator[Turn]:
+    def turns(self) -> Iterator[tuple[str, Sequence[Answer]]]:
         kinds = [*[self.read] * READS, *[self.edit] * 70, *[self.command] * 70, *[self.search] * 50]
         kinds += [self.mistake] * 30
         kinds += [self.batch] * (STEPS - TURNS - len(kinds))
         self.chance.shuffle(kinds)
         for number in range(TURNS):
             replies = [self.reply(kind) for kind in kinds[number::TURNS]]
-            yield Turn(words=f"Task {number}.", replies=[*replies, Answer(text=f"Done with {number}.")], is_over=True)
+            yield f"Task {number}.", [*replies, Answer(text=f"Done with {number}.")]
 
     def reply(self, kind: Callable[[], tuple[str, Mapping[str, object]]]) -> Answer:
         """One call, and now and then a second beside it that changes nothing."""
@@ -75,7 +81,7 @@ class Script:
 
     def batch(self) -> tuple[str, Mapping[str, object]]:
         paths = [self.spelled(path) for path in self.chance.sample(FILES, 3)]
-        return "filesystem-read", {"filePath": [*paths[:2], {"path": paths[2]}, *(["src/nowhere.py", "src"][:1])]}
+        return "filesystem-read", {"filePath": [*paths[:2], {"path": paths[2]}, "src/nowhere.py"]}
 
     def spelled(self, path: str) -> str:
         ways = (path, f"./{path}", str(self.folder / path), f"src/../{path}", path.replace("/", "//"))
@@ -96,6 +102,51 @@ class Script:
     def mistake(self) -> tuple[str, Mapping[str, object]]:
         name, arguments = self.chance.choice(MISTAKES)
         return name, {"as written": arguments}
+
+
+@dataclass(kw_only=True)
+class Played:
+    """A session on its way through a server: what the model is to say, and the pages it received in the turn."""
+
+    data: Path
+    settings: PageSettings
+    thread: str = field(default_factory=new_id)
+    answers: list[Answer] = field(default_factory=list[Answer])
+    pages: list[bytes] = field(default_factory=list[bytes])
+    rows: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
+
+    def answer(self, asked: Request) -> Answer:
+        self.pages.append(asked.body)
+        return self.answers.pop(0)
+
+    def say(self, url: str, words: str, replies: Sequence[Answer]) -> None:
+        """Play a turn, and check each of its pages; and that the log has all it had, byte for byte."""
+        self.pages.clear()
+        self.answers += replies
+        run(url, ask(words, thread=self.thread))
+        assert len(self.pages) == len(replies)
+        said = rows_of(self.log())
+        places = [place for place, row in enumerate(said) if row["role"] == "assistant"]
+        for place, page in zip(places[-len(self.pages) :], self.pages, strict=True):
+            check_page(page, said[:place], self.settings, float("inf"))
+        rows = self.stored()
+        assert rows[: len(self.rows)] == self.rows
+        self.rows = rows
+
+    def log(self) -> Sequence[Entry]:
+        return asyncio.run(self._log())
+
+    async def _log(self) -> Sequence[Entry]:
+        store = await open_store(f"sqlite:///{self.data / 'recto.db'}")
+        try:
+            return await store.log_after(self.thread)
+        finally:
+            await store.close()
+
+    def stored(self) -> list[tuple[object, ...]]:
+        """The rows of the log as the database has them."""
+        with closing(sqlite3.connect(self.data / "recto.db")) as database:
+            return list(database.execute("SELECT * FROM log ORDER BY seq"))
 
 
 def text_of(path: str, value: int) -> str:
@@ -143,8 +194,8 @@ def test_R15_R1_to_R10_hold_of_every_page_of_300_steps_of_the_coder_and_the_log_
         }
         pages = 0
         with ServerProcess.serve(played.data, environment, "--workspace", str(folder), "--mode", "full") as server:
-            for turn in script.turns():
-                played.say(server.url, turn)
+            for words, replies in script.turns():
+                played.say(server.url, words, replies)
                 pages += len(played.pages)
     log, last = played.log(), played.pages[-1].decode()
     assert pages == STEPS

@@ -1,36 +1,36 @@
 """X4: a server killed at any point of a run loses nothing, doubles nothing, and starts no tool twice."""
 
-import http.client
 import random
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from threading import Event
 from typing import cast
 
 import pytest
 
+from recto.conversation.events import ends_run
 from recto.conversation.json import Json
 from recto.conversation.log import Entry
 from recto.ids import new_id
 from recto.testing.client import Reader, SentEvent, ask, read_events, request, start
 from recto.testing.model_server import Answer, Call, Request
-from recto.testing.process import NotStarted
+from recto.testing.process import NotStarted, ServerProcess
 from tests.conversation.stock_client import Row, StockClient
 from tests.end_to_end.harness import (
     BETWEEN,
+    KILLED,
     Harness,
     a_note_then_an_answer,
     log_texts,
     story,
     stream_texts,
+    try_to_start,
     without_clock,
 )
+from tests.waiting import wait_for
 
 QUESTION = "Please make a note of the milk."
-KILLED = -9
-# Seconds in which the turn of the random kills is at work.
-MOMENT = 0.15
 LOST = (
     "note was started and then interrupted; whether it finished is not known. "
     "It was not started again. Look at what is there before you do."
@@ -59,15 +59,6 @@ def expected_story(result: str) -> list[tuple[str, str]]:
         ("tool", result),
         ("assistant", f"I have done it. ({result})"),
     ]
-
-
-def try_to_start(url: str, body: Mapping[str, Json]) -> bool:
-    """Whether the answer came before the server died. The run may be admitted all the same."""
-    try:
-        start(url, body)
-    except (OSError, http.client.HTTPException):
-        return False
-    return True
 
 
 def assert_whole(harness: Harness, body: Mapping[str, Json], events: Sequence[SentEvent]) -> Sequence[Entry]:
@@ -129,13 +120,10 @@ def test_X4_a_server_killed_at_a_point_of_a_run_goes_on_from_the_last_stored_ste
 ):
     with Harness(tmp_path, a_note_then_an_answer) as harness:
         body = ask(QUESTION)
-        with harness.crash(point, times) as server:
-            reader = Reader(lambda: harness.url, str(body["runId"]))
-            answered = try_to_start(harness.url, body)
-            assert server.wait() == KILLED
+        reader = harness.killed(body, point, times)
         with harness.serve():
             # Asking again makes no second run, and is what a client does that got no answer.
-            assert answered or start(harness.url, body)
+            start(harness.url, body)
             log = assert_whole(harness, body, reader.wait())
             assert story(log) == expected_story(result)
             assert harness.notes == ([] if point == "tools_started" else ["milk"])
@@ -172,24 +160,36 @@ def two_notes_and_a_look(request: Request) -> Answer:
             return Answer(text="All of it is done now, and nothing was done twice.", delay=BETWEEN)
 
 
-def dies_at_a_point(harness: Harness, body: Mapping[str, Json], chance: random.Random) -> bool:
-    """Whether a server that was to die after some number of points came so far."""
+def dies_at_a_point(harness: Harness, body: Mapping[str, Json], reader: Reader, chance: random.Random) -> bool:
+    """Return True if a server that was to die after some number of points came so far."""
     try:
         with harness.crash("any", chance.randint(1, 22)) as server:
             try_to_start(harness.url, body)
-            return server.wait(3) == KILLED
+            wait_for(lambda: has_died(server) or has_ended(reader))
+            return has_died(server)
     except NotStarted as early:
         # It took up the run its predecessor left, and died of that before it had said where it listens.
         return early.code == KILLED
-    except subprocess.TimeoutExpired:
-        return False
 
 
-def is_killed_at_a_moment(harness: Harness, body: Mapping[str, Json], chance: random.Random) -> bool:
-    """A server that is killed from outside, wherever its run and its threads are."""
+def has_died(server: ServerProcess) -> bool:
+    with suppress(subprocess.TimeoutExpired):
+        return server.wait(0) == KILLED
+    return False
+
+
+def has_ended(reader: Reader) -> bool:
+    return bool(reader.events) and ends_run(reader.events[-1].body)
+
+
+def is_killed_after_some_events(
+    harness: Harness, body: Mapping[str, Json], reader: Reader, chance: random.Random
+) -> bool:
+    """Kill a server from outside, wherever its threads are, once the run has come to some event."""
+    heard = chance.randint(0, 25)
     with harness.serve() as server:
         try_to_start(harness.url, body)
-        Event().wait(chance.uniform(0, MOMENT))
+        wait_for(lambda: len(reader.events) >= heard or has_ended(reader))
         server.kill()
         return server.wait() == KILLED
 
@@ -197,13 +197,13 @@ def is_killed_at_a_moment(harness: Harness, body: Mapping[str, Json], chance: ra
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(6))
 def test_X4_a_server_killed_at_random_loses_and_doubles_nothing(seed: int, tmp_path: Path):
-    die = is_killed_at_a_moment if seed % 2 else dies_at_a_point
+    die = is_killed_after_some_events if seed % 2 else dies_at_a_point
     chance = random.Random(seed)
     with Harness(tmp_path, two_notes_and_a_look) as harness:
         body = ask("Do it all.", run=new_id())
         reader = Reader(lambda: harness.url, str(body["runId"]))
         # Once the run has ended, a server is no longer brought down by it.
-        _ = die(harness, body, chance) and die(harness, body, chance)
+        _ = die(harness, body, reader, chance) and die(harness, body, reader, chance)
         with harness.serve():
             try_to_start(harness.url, body)
             log = assert_whole(harness, body, reader.wait())

@@ -1,8 +1,6 @@
 """P11, X4: a server killed around asking, deciding and acting: nothing is made that nobody agreed to, nothing twice."""
 
-import http.client
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -16,7 +14,6 @@ from tests.end_to_end.harness import Harness
 
 pytestmark = pytest.mark.full
 
-KILLED = -9
 SENT = "noted hello"
 LOST = "send was started and then interrupted"
 # Where the server dies while it asks.
@@ -35,12 +32,6 @@ def a_message_then_an_answer(made: Request) -> Answer:
     if messages[-1]["role"] == "tool":
         return Answer(text="It is done.")
     return Answer(text="One moment.", calls=(Call(name="send", arguments='{"text": "hello"}', id="s1"),))
-
-
-def post(url: str, body: Mapping[str, Json]) -> None:
-    """Sent once; the server may die over it, and has it all the same."""
-    with suppress(OSError, http.client.HTTPException):
-        start(url, body)
 
 
 def interrupts(harness: Harness, thread: str) -> list[str]:
@@ -66,9 +57,7 @@ def results(events: Sequence[SentEvent]) -> list[str]:
 def test_X4_a_server_killed_while_it_asks_asks_once(point: str, tmp_path: Path):
     with Harness(tmp_path, a_message_then_an_answer) as harness:
         body = ask("Tell them.")
-        with harness.crash(point, 1) as dying:
-            post(harness.url, body)
-            assert dying.wait() == KILLED
+        harness.killed(body, point)
         with harness.serve():
             # Lost before it was admitted, or not: the same request is the same run.
             events = Reader(lambda: harness.url, start(harness.url, body)).wait()
@@ -89,9 +78,7 @@ def test_X4_a_server_killed_after_a_person_agreed_acts_once(point: str, told: st
             Reader(lambda: harness.url, start(harness.url, body)).wait()
             [id] = interrupts(harness, thread)
         next_run = agreeing(thread, id)
-        with harness.crash(point, 1) as dying:
-            post(harness.url, next_run)
-            assert dying.wait() == KILLED
+        harness.killed(next_run, point)
         with harness.serve():
             events = Reader(lambda: harness.url, start(harness.url, next_run)).wait()
             assert outcome(events) == "success"
@@ -114,9 +101,7 @@ def test_P8_an_approval_of_a_run_that_was_cancelled_before_it_acted_is_spent(tmp
             Reader(lambda: harness.url, start(harness.url, body)).wait()
             [id] = interrupts(harness, thread)
         next_run = agreeing(thread, id)
-        with harness.crash("entered", 1) as dying:
-            post(harness.url, next_run)
-            assert dying.wait() == KILLED
+        harness.killed(next_run, "entered")
         # Nobody works on it there.
         with harness.serve(runs=0):
             request(harness.url, "POST", f"/api/v1/agent/runs/{next_run['runId']}/cancel")

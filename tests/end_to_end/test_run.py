@@ -86,10 +86,10 @@ def test_P1_words_and_a_tool_make_a_run_that_is_stored_and_streamed(harness: Har
 
 
 def test_parallel_calls_run_at_once_and_the_model_sees_their_results_in_order(harness: Harness, scripts: Scripts):
-    slow, fast = Call(name="wait", arguments='{"seconds": 0.3}', id="slow"), note("fast", "fast")
+    slow, fast = Call(name="follow", arguments='{"text": "fast"}', id="slow"), note("fast", "fast")
     words = scripts.play("in parallel", Answer(calls=(slow, fast)), Answer(text="Both."))
     _, log = played(harness, words)
-    assert [text for kind, text in log if kind == "tool"] == ["noted fast", "waited"]
+    assert [text for kind, text in log if kind == "tool"] == ["noted fast", "followed fast"]
     shown = cast("list[Mapping[str, Json]]", scripts.pages[words][1]["messages"])
     assert [message["tool_call_id"] for message in shown if message["role"] == "tool"] == ["slow", "fast"]
 
@@ -107,49 +107,22 @@ def test_too_many_steps_end_the_run_with_a_reason_and_a_usable_log(harness: Harn
     assert last(run(harness.url, ask("go on", thread=thread)))["type"] == "RUN_FINISHED"
 
 
-def test_reasoning_is_shown_and_goes_back_to_the_model_that_made_it(harness: Harness, scripts: Scripts):
-    thinking = Answer(reasoning="Hm, bread.", calls=(note("thought", "t"),))
-    words = scripts.play("think", thinking, Answer(text="Thought."))
-    events, log = played(harness, words)
-    assert "REASONING_MESSAGE_CONTENT" in [sent.event["type"] for sent in events]
-    assert "reasoning" in [kind for kind, _ in log]
-    shown = cast("list[Mapping[str, Json]]", scripts.pages[words][1]["messages"])
-    assert [message.get("reasoning_content") for message in shown if message["role"] == "assistant"] == ["Hm, bread."]
+FAULTS = {
+    "500": failure(500),
+    "429": failure(429, retry_after="0"),
+    "cut": Answer(text="lost on the way", cut_at=300),
+    "nonsense": Answer(body=b"no stream"),
+}
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        failure(500),
-        failure(429, retry_after="0"),
-        Answer(text="lost on the way", cut_at=300),
-        Answer(body=b"no stream"),
-    ],
-    ids=["500", "429", "cut", "nonsense"],
-)
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_failing_model_is_asked_again_and_readers_hear_only_one_answer(
-    fault: Answer, harness: Harness, scripts: Scripts, request: pytest.FixtureRequest
+    fault: str, harness: Harness, scripts: Scripts
 ):
-    words = scripts.play(f"fault {request.node.callspec.id}", fault, fault, Answer(text="At last."))
+    words = scripts.play(f"fault {fault}", *[FAULTS[fault]] * 2, Answer(text="At last."))
     events, log = played(harness, words)
     assert log == [("user", words), ("assistant", "At last.")]
     assert last(events)["type"] == "RUN_FINISHED"
-
-
-def test_a_model_that_keeps_failing_ends_the_run_and_says_so(harness: Harness, scripts: Scripts):
-    words = scripts.play("down", failure(503, "overloaded"))
-    events, log = played(harness, words)
-    assert last(events)["code"] == "model_failed"
-    assert last(events)["message"] == "The model cannot be reached at present. Try again in a few minutes."
-    assert len(scripts.pages[words]) == 4
-    assert log == [("user", words)]
-
-
-def test_a_request_the_provider_refuses_is_not_sent_again(harness: Harness, scripts: Scripts):
-    words = scripts.play("refused", failure(401, "wrong key"))
-    events, _ = played(harness, words)
-    assert last(events)["code"] == "model_failed"
-    assert len(scripts.pages[words]) == 1
 
 
 def test_R13_a_page_that_is_too_long_is_compacted_once_and_sent_again(harness: Harness, scripts: Scripts):
@@ -167,7 +140,7 @@ def test_R13_a_page_that_is_too_long_is_compacted_once_and_sent_again(harness: H
 
 
 def test_P8_cancel_ends_running_tools_and_the_model_is_told(harness: Harness, scripts: Scripts):
-    call = Call(name="wait", arguments='{"seconds": 100}', id="long")
+    call = Call(name="wait", id="long")
     words = scripts.play("stop the tool", Answer(calls=(call,)), Answer(text="Stopped."))
     body = ask(words)
     (harness.agent / "waiting.txt").unlink(missing_ok=True)
@@ -179,7 +152,7 @@ def test_P8_cancel_ends_running_tools_and_the_model_is_told(harness: Harness, sc
     run(harness.url, ask("stop the tool, I said", thread=str(body["threadId"])))
     shown = cast("list[Mapping[str, Json]]", scripts.pages[words][-1]["messages"])
     assert "was stopped because the run was ended" in str(shown)
-    assert "waited 100.0" not in harness.notes
+    assert "waited" not in harness.notes
 
 
 @pytest.mark.full

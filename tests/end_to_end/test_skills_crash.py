@@ -8,11 +8,11 @@ import pytest
 
 from recto.conversation.json import Json
 from recto.conversation.log import SkillChanged
-from recto.testing.client import Reader, ask, start
+from recto.testing.client import ask, start
 from recto.testing.model_server import Answer, Request
 from tests.end_to_end.harness import Harness
 from tests.end_to_end.skilled import system_of, use, write_guide
-from tests.end_to_end.test_crash import KILLED, assert_whole, try_to_start
+from tests.end_to_end.test_crash import assert_whole
 
 pytestmark = pytest.mark.full
 
@@ -30,12 +30,9 @@ def test_S3_X4_a_server_killed_around_an_activation_goes_on_in_the_skill(point: 
         write_guide(harness.agents)
         # Words that no skill is triggered by: it is the model that takes it up.
         body = ask("帮我看看") | {"forwardedProps": {"agent": "guide"}}
-        with harness.crash(point, times) as server:
-            reader = Reader(lambda: harness.url, str(body["runId"]))
-            answered = try_to_start(harness.url, body)
-            assert server.wait() == KILLED
+        reader = harness.killed(body, point, times)
         with harness.serve():
-            assert answered or start(harness.url, body)
+            start(harness.url, body)
             log = assert_whole(harness, body, reader.wait())
             changes = [entry for entry in log if isinstance(entry, SkillChanged)]
             assert [(change.skill, change.scenario) for change in changes] == [("chart", "basic")]

@@ -12,7 +12,7 @@ from recto.testing.client import Reader, SentEvent, ask, request, start
 from recto.testing.model_server import Answer, Call, Request
 from tests.conversation.test_json_patch import patched
 from tests.end_to_end.harness import Harness
-from tests.end_to_end.test_crash import KILLED, assert_whole, try_to_start
+from tests.end_to_end.test_crash import assert_whole
 
 pytestmark = pytest.mark.full
 
@@ -59,12 +59,9 @@ def test_X4_P1_a_server_killed_around_a_change_of_state_changes_it_once(point: s
     with Harness(tmp_path, counting) as harness:
         (harness.agent / "tools.py").write_text(TOOLS)
         body = ask("Count.", state=cast("Json", SENT))
-        with harness.crash(point, times) as server:
-            reader = Reader(lambda: harness.url, str(body["runId"]))
-            answered = try_to_start(harness.url, body)
-            assert server.wait() == KILLED
+        reader = harness.killed(body, point, times)
         with harness.serve():
-            assert answered or start(harness.url, body)
+            start(harness.url, body)
             events = reader.wait()
             log = assert_whole(harness, body, events)
             changes = [entry.value for entry in log if isinstance(entry, StateChanged)]
@@ -84,11 +81,8 @@ def test_X4_R13_a_server_killed_while_it_summarises_closes_the_step(tmp_path: Pa
         second = ask(long, thread=str(first["threadId"]))
         with harness.serve():
             Reader(lambda: harness.url, start(harness.url, first)).wait()
-        with harness.crash("call_begun", 1) as server:
-            reader = Reader(lambda: harness.url, str(second["runId"]))
-            answered = try_to_start(harness.url, second)
-            assert server.wait() == KILLED
+        reader = harness.killed(second, "call_begun")
         with harness.serve():
-            assert answered or start(harness.url, second)
+            start(harness.url, second)
             types = [sent.event["type"] for sent in reader.wait()]
             assert types.count("STEP_STARTED") == types.count("STEP_FINISHED") >= 1

@@ -1,8 +1,6 @@
 """Whole runs with tools that live elsewhere: servers of MCP and a shop with an OpenAPI file, beside a real server."""
 
-import subprocess
 import sys
-from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import cast
@@ -11,17 +9,16 @@ import pytest
 
 from recto.conversation.json import Json, dump
 from recto.conversation.messages import AssistantMessage
-from recto.testing.client import RUNS, Reader, ask, request, run, start
+from recto.testing.client import RUNS, ask, request, run
 from recto.testing.model_server import Answer, Call, Request
 from recto.testing.process import ServerProcess
 from tests.api.forms import file
-from tests.end_to_end.files import MODELS, FileWorld, Talk, Turn, part, words
+from tests.cli.in_process import FAILED, recto
+from tests.end_to_end.files import FileWorld, Talk, calling
 from tests.end_to_end.harness import Harness
-from tests.files.heads import PNG
 from tests.house import ROOT
 from tests.tools.external.a_shop import FILE, KEY, Shop, shop
 from tests.tools.external.elsewhere import IS_CONFINED, NEW, listening
-from tests.waiting import wait_for
 
 pytestmark = pytest.mark.full
 TOKEN = "a-token-nobody-may-see"
@@ -131,92 +128,40 @@ def test_runs_use_tools_elsewhere_a_dead_server_slows_nothing_and_no_secret_is_a
     assert "MCP server dead: 127.0.0.1 cannot be reached" in output
 
 
-def test_a_cancelled_run_cancels_the_call_and_its_progress_is_shown(harness: Elsewhere):
-    mark = harness.agents.parent / "marks" / "mark"
-    with harness.serve_them() as server:
-        arguments = dump({"mark": str(mark)}).decode()
-        task = start(server.url, ask(f"call files__slow {arguments}"))
-        reader = Reader(lambda: server.url, task)
-        shown = reader.wait_for(lambda one: one.event["type"] == "ACTIVITY_SNAPSHOT")
-        assert "step" in shown.body.decode()
-        request(server.url, "POST", f"{RUNS}/{task}/cancel")
-        reader.wait()
-        wait_for(lambda: mark.exists() and mark.read_text(encoding="utf-8") == "cancelled", "the call to be cancelled")
-        assert said(server.url, 'call files__echo {"text": "on"}') == "It said: on"
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory, far: str) -> Iterator[FileWorld]:
     more = f'mcp: {{far: {{url: "{far}", headers: {{Authorization: "Bearer secret:FILES"}}, internal: true}}}}'
     made = FileWorld(tmp_path_factory.mktemp("reaching"), secret_files=TOKEN)
-    # A wire whose results can have pictures.
-    made.write_agent("reaching", more=more, model=MODELS["anthropic"])
+    made.write_agent("reaching", more=more)
     with made:
         yield made
 
 
-def calling(tool: str, id: str, **arguments: object) -> Answer:
-    return Answer(calls=(Call(name=tool, arguments=dump(arguments).decode(), id=id),))
-
-
-def results(turn: Turn) -> list[str]:
-    return [str(one.event["content"]) for one in turn.events if one.event["type"] == "TOOL_CALL_RESULT"]
-
-
 def test_F8_ids_of_files_arrive_as_urls_and_the_log_keeps_the_ids(world: FileWorld):
     talk = Talk(agent="reaching")
-    world.say(talk, [words("Here."), part(world.upload(file("notes.txt", b"Buy milk."))[0])])
-    id = f"{world.response_id(talk.thread)}-0"
-    turn = world.say(talk, "Look.", calling("far__echo", "c1", text=id))
-    assert world.get(results(turn)[0]).body == b"Buy milk."
+    id = f"{world.attach(talk, *world.upload(file('notes.txt', b'Buy milk.')))}-0"
+    turn = world.say(talk, "Look.", calling("far__echo", text=id))
+    assert world.get(turn.results[0]).body == b"Buy milk."
     replies = [entry for entry in world.log(talk.thread) if isinstance(entry, AssistantMessage)]
     written = [call.arguments for reply in replies for call in reply.tool_calls]
     assert written == [dump({"text": id}).decode()]
 
 
-def test_a_tool_that_a_server_has_from_now_on_is_in_the_next_page_and_a_picture_in_a_result_is_one(
-    world: FileWorld,
-):
-    grown = calling("far__grow", "c1", name="late")
-    # The tools are listed anew while the run goes on.
-    meanwhile = [calling("far__echo", f"m{number}", text=str(number)) for number in range(6)]
-    late, picture = calling("far__late", "c2", text="hi"), calling("far__picture", "c3")
-    turn = world.say(Talk(agent="reaching"), "Grow.", grown, *meanwhile, late, picture)
-    assert results(turn)[:8] == ["late is there", *map(str, range(6)), "hi"]
-    offered = ["far__late" in dump(made.page["tools"]).decode() for made in turn.requests]
-    assert (offered[0], offered[7]) == (False, True)
-    assert b64encode(PNG).decode() in dump(turn.requests[-1].page["messages"]).decode()
-
-
 def test_C1_check_and_explain_try_them(harness: Elsewhere):
-    folder = harness.data.parent
-    environment = {"RECTO_SECRET_FILES": TOKEN, "RECTO_SECRET_SHOP": KEY, "PATH": "/usr/bin:/bin"}
-
-    def typed(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "recto", "agents", *arguments]
-        settings = {**environment, **more}
-        return subprocess.run(command, env=settings, capture_output=True, text=True, cwd=folder, check=False)
-
-    done = typed("check", str(harness.agents))
-    assert done.returncode == 1
-    assert f"{harness.agent}/AGENT.md:12: dead: 127.0.0.1 cannot be reached." in done.stderr
-    assert "files__echo, files__fail, files__environment, files__slow, far__echo, shop__getItem" in done.stdout
-    assert TOKEN not in done.stdout + done.stderr
-    assert typed("check", "--offline", str(harness.agents)).returncode == 0
-    missing = typed("check", str(harness.agents), RECTO_SECRET_FILES="")
+    folder, agents = harness.data.parent, str(harness.agents)
+    secrets = {"RECTO_SECRET_FILES": TOKEN, "RECTO_SECRET_SHOP": KEY}
+    done = recto(folder, "agents", "check", agents, **secrets)
+    assert done.code == FAILED
+    assert f"{harness.agent}/AGENT.md:12: dead: 127.0.0.1 cannot be reached." in done.err
+    assert "files__echo, files__fail, files__environment, files__slow, far__echo, shop__getItem" in done.out
+    assert recto(folder, "agents", "check", "--offline", agents, **secrets).code == 0
+    missing = recto(folder, "agents", "check", agents, RECTO_SECRET_SHOP=KEY)
     told = "AGENT.md:4: files: Setting secret:FILES is '(not set)'; set RECTO_SECRET_FILES for the server."
-    assert told in missing.stderr
-    checked = subprocess.run(
-        [sys.executable, "-m", "recto", "serve", "--check", "--agents", str(harness.agents)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        check=True,
-    )
-    assert "RECTO_SECRET_FILES = (set, not shown)\n" in checked.stdout
-    assert "tools elsewhere: helper: files, far, dead, shop; other: files, far, dead, shop\n" in checked.stdout
-    assert TOKEN not in checked.stdout + checked.stderr
-    shown = typed("explain", "helper", "--agents", str(harness.agents))
-    assert "far__echo (" in shown.stdout
-    assert "missing tools of dead: 127.0.0.1 cannot be reached" in shown.stdout
+    assert told in missing.err
+    checked = recto(folder, "serve", "--check", "--agents", agents, **secrets)
+    assert "RECTO_SECRET_FILES = (set, not shown)\n" in checked.out
+    assert "tools elsewhere: helper: files, far, dead, shop; other: files, far, dead, shop\n" in checked.out
+    shown = recto(folder, "agents", "explain", "helper", "--agents", agents, **secrets)
+    assert "far__echo (" in shown.out
+    assert "missing tools of dead: 127.0.0.1 cannot be reached" in shown.out
+    assert [TOKEN in text for one in (done, missing, checked, shown) for text in (one.out, one.err)] == [False] * 8
