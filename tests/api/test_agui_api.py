@@ -133,22 +133,6 @@ def test_P15_files_come_along_and_what_cannot_be_used_is_told(server: Scripted):
     assert last_words(server.model.requests[-1]).endswith("and now?")
 
 
-def test_P15_what_cannot_be_used_takes_nothing_from_the_words(server: Scripted):
-    client = ListClient(server=server)
-    text: Json = {"type": "text", "text": "x" * 9_990}
-    image: Json = {"type": "image", "source": {"type": "data", "value": PNG, "mimeType": "image/png"}}
-    foreign: Json = {
-        "type": "image",
-        "source": {"type": "url", "value": "https://x/y"},
-        "metadata": {"filename": "n" * 5_000},
-    }
-    events = client.say([text, foreign, *[image] * 12])
-    notes = cast("Mapping[str, list[str]]", next(e.event for e in events if "content" in e.event)["content"])["notes"]
-    assert (len(notes), max(map(len, notes)) < 200) == (1, True)
-    refused = ListClient(server=server, messages=[{"id": "u", "role": "user", "content": [foreign] * 11}]).send()
-    assert (refused.status, refused.json["detail"]) == (422, "binary content url is not a valid signed URL")
-
-
 @pytest.mark.parametrize("kept", [0, 2, 4], ids=["an empty list", "a stale one", "nothing new"])
 def test_P15_where_nothing_is_new_the_answer_is_the_thread_as_it_stands(server: Scripted, kept: int):
     client = ListClient(server=server, thread=f"named {new_id()}")

@@ -55,12 +55,6 @@ def test_P15_a_thread_that_is_not_there_is_an_empty_stream_and_is_not_made(serve
         assert connect(server, thread).body == b""
 
 
-@pytest.mark.parametrize("body", [b"{", {"runId": "r"}, {"threadId": "", "runId": "r"}, {"threadId": "t"}, []])
-def test_P15_a_page_that_names_no_thread_is_told_so(server: Scripted, body: Json | bytes):
-    assert send(server, "POST", "/agent/default/connect", body).status == 422
-    assert send(server, "POST", "/agent/nobody/connect", body).status == 404
-
-
 def test_P15_the_inspector_sees_messages_events_and_state(server: Scripted):
     call = Call(name="pick", arguments='{"n":1}', id="c1")
     thread = talk(server, Answer(text="Pick.", calls=(call,)), tools=[PICK])

@@ -10,10 +10,9 @@ from typing import cast
 
 import pytest
 
-from recto.conversation.json import Json, dump
-from recto.testing.client import TOKEN, request
+from recto.conversation.json import Json
+from recto.testing.client import TOKEN, HttpReply, request
 from recto.testing.model_server import Answer, failure
-from recto.testing.process import NotStarted
 from tests.api.relaying_server import (
     ALICE,
     BOB,
@@ -140,22 +139,8 @@ def test_X3_a_key_that_nothing_was_sent_with_is_a_wrong_one_outside_the_gateway(
     assert len(gateway.rows("/threads", "threads", "sk-a-key-that-is-new-here")) == 1
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
-        ("POST", "/v1/embeddings", 404),
-        ("POST", "/v1/messages/batches", 404),
-        ("GET", CHAT, 405),
-        ("GET", MESSAGES, 405),
-    ],
-)
-def test_X3_what_the_gateway_does_not_have_is_told_as_each_sdk_expects_it(
-    gateway: Relaying, method: str, path: str, status: int
-):
-    reply = request(gateway.url, method, path, {} if method == "POST" else None, token=ALICE)
-    error = cast("Mapping[str, Json]", reply.json["error"])
-    fields = {"type", "message"} if path.startswith(MESSAGES) else {"message", "type", "param", "code"}
-    assert (reply.status, error.keys(), "allow" in reply.headers) == (status, fields, status == 405)
+def error_of(reply: HttpReply) -> Mapping[str, Json]:
+    return cast("Mapping[str, Json]", reply.json["error"])
 
 
 def test_X3_the_path_says_who_is_asked_and_a_header_only_where_both_have_it(gateway: Relaying):
@@ -178,7 +163,7 @@ def test_X3_what_is_of_one_connection_or_of_a_proxy_stays_behind_and_other_bytes
 def test_X3_where_callers_are_not_taken_an_unknown_key_spends_nothing(users_only: Relaying, path: str):
     before, headers = len(users_only.model.requests), {"x_api_key": OWN} if path == MESSAGES else {}
     reply = users_only.post(path, {**BODY, "max_tokens": 9}, None if headers else OWN, **headers)
-    error = cast("Mapping[str, Json]", reply.json["error"])
+    error = error_of(reply)
     assert (reply.status, "not one of this server's" in str(error["message"])) == (401, True)
     assert error["type"] == "authentication_error" if path == MESSAGES else error["code"] == "unauthorized"
     assert len(users_only.model.requests) == before
@@ -187,7 +172,7 @@ def test_X3_where_callers_are_not_taken_an_unknown_key_spends_nothing(users_only
 def test_X3_a_server_without_a_key_says_which_one_to_set(users_only: Relaying):
     reply = users_only.post(CHAT, BODY)
     assert reply.status == 403
-    assert "OPENAI_API_KEY" in str(cast("Mapping[str, Json]", reply.json["error"])["message"])
+    assert "OPENAI_API_KEY" in str(error_of(reply)["message"])
 
 
 def test_X3_recto_gateway_serves_that_and_a_look_at_it_and_nothing_else(users_only: Relaying):
@@ -211,23 +196,24 @@ def test_X3_keys_of_users_are_refused_where_only_callers_are_taken(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("method", "path", "body", "status"),
     [
-        (b"not JSON", "is no JSON"),
-        (dump({"model": "m"}), "a list with at least one message"),
-        (dump({"model": "m", "messages": []}), "a list with at least one message"),
+        ("POST", "/v1/embeddings", b"{}", 404),
+        ("POST", "/v1/messages/batches", b"{}", 404),
+        ("GET", CHAT, None, 405),
+        ("GET", MESSAGES, None, 405),
+        *[("POST", path, body, 400) for path in (CHAT, MESSAGES) for body in (b"not JSON", b'{"messages": []}')],
     ],
 )
-@pytest.mark.parametrize("path", [CHAT, MESSAGES])
-def test_X3_what_is_no_request_is_refused_as_each_sdk_expects_it(gateway: Relaying, path: str, body: bytes, words: str):
+def test_X3_what_the_gateway_does_not_have_or_take_is_told_as_each_sdk_expects_it(
+    gateway: Relaying, method: str, path: str, body: bytes | None, status: int
+):
     before = len(gateway.model.requests)
-    reply = gateway.post(path, body)
-    error = cast("Mapping[str, Json]", reply.json["error"])
-    assert reply.status == 400
-    assert words in str(error["message"])
-    fields = {"type", "message"} if path == MESSAGES else {"message", "type", "param", "code"}
-    assert error.keys() == fields
-    assert (reply.json.get("type") == "error") == (path == MESSAGES)
+    reply = request(gateway.url, method, path, body, token=ALICE)
+    is_anthropic = path.startswith(MESSAGES)
+    fields = {"type", "message"} if is_anthropic else {"message", "type", "param", "code"}
+    assert (reply.status, error_of(reply).keys(), "allow" in reply.headers) == (status, fields, status == 405)
+    assert (reply.json.get("type") == "error") == is_anthropic
     assert len(gateway.model.requests) == before
 
 
@@ -256,8 +242,7 @@ def test_X3_limits_are_told_with_the_seconds_to_wait(tmp_path: Path):
             assert (reply.status, "tokens today" in reply.body.decode()) == (429, True)
         limited.scripts[:] = [lambda _made: Answer(hang=True)]
         reply = limited.post(MESSAGES, {**BODY, "max_tokens": 9}, BOB)
-        kind = cast("Mapping[str, Json]", reply.json["error"])["type"]
-        assert (reply.status, kind) == (504, "timeout_error")
+        assert (reply.status, error_of(reply)["type"]) == (504, "timeout_error")
 
 
 @pytest.mark.full
@@ -300,17 +285,9 @@ def test_X3_what_goes_through_is_counted_as_every_call_is(gateway: Relaying):
 
 
 @pytest.mark.full
-def test_X3_an_address_that_is_none_is_told_before_anything_is_relayed(tmp_path: Path):
-    wrong = {"ANTHROPIC_BASE_URL": "x"}
-    with pytest.raises(NotStarted, match="ANTHROPIC_BASE_URL"), relaying_server(tmp_path, wrong, "gateway"):
-        pass
-
-
-@pytest.mark.full
 def test_X3_a_server_with_a_wrong_address_of_a_provider_serves_the_rest(tmp_path: Path):
     wrong = {"ANTHROPIC_BASE_URL": "https://me:kept-secret@provider.example"}
     with relaying_server(tmp_path, wrong) as server:
         assert server.post(CHAT, BODY).status == 200
         reply = server.post(MESSAGES, {**BODY, "max_tokens": 9})
-        error = cast("Mapping[str, Json]", reply.json["error"])
-        assert (reply.status, "Its log says why" in str(error["message"])) == (404, True)
+        assert (reply.status, "Its log says why" in str(error_of(reply)["message"])) == (404, True)
