@@ -21,6 +21,7 @@ from recto.page.text.tokens import tokens_of
 from recto.page.wire.base import Target
 from recto.page.wire.formats import WIRES
 from tests.page.entry_strategies import entry_logs
+from tests.page.page_rules import gaps
 
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
 TOOL = ToolOffer(name="look", description="Looks.", parameters='{"type":"object"}')
@@ -44,23 +45,20 @@ def facts_of(draw: st.DrawFn, log: Sequence[Entry]) -> Facts:
 
 
 def check_honest(facts: Facts, page: Page, manifest: Manifest) -> None:
-    body = page.body
-    assert isinstance(json.loads(body), dict)
-    spans = [span for span in manifest.spans if span]
-    assert [start for start, _ in spans] == [0, *[end for _, end in spans[:-1]]]
-    assert spans[-1][1] == len(body)
+    assert isinstance(json.loads(page.body), dict)
+    assert list(gaps(page, manifest)) == []
     for part, span in zip(manifest.parts, manifest.spans, strict=True):
         assert (span is None) == (part.decision == "dropped" or part.kind == "prompt"), part
     messages = view(facts.log).messages
     names = [message.id or f"messages[{n}]" for n, message in enumerate(messages)]
     listed = [name for part in manifest.parts if part.kind == "message" for name in names_of(part, names)]
     assert sorted(listed) == sorted(names)
-    gaps = [part for part in manifest.parts if part.upto is not None]
-    left_out = {name for gap in gaps for name in names_of(gap, names)}
+    unseen = [part for part in manifest.parts if part.upto is not None]
+    left_out = {name for gap in unseen for name in names_of(gap, names)}
     counted = sum(
         tokens_of(message, facts.counter) for name, message in zip(names, messages, strict=True) if name in left_out
     )
-    assert counted == sum(gap.tokens_before for gap in gaps)
+    assert counted == sum(gap.tokens_before for gap in unseen)
 
 
 def names_of(part: Part, names: Sequence[str]) -> Sequence[str]:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from recto.conversation.log import View
 from recto.conversation.messages import ActivityMessage, DeveloperMessage, Message, ReasoningMessage, SystemMessage
 from recto.page.draft import Draft
+from recto.page.facts import EXECUTE, SELECT, Phase
 from recto.page.manifest import Note
 from recto.page.steps.window import window
 from tests.page.entry_strategies import answered_calls, talks
@@ -104,3 +105,8 @@ def test_S2_order_is_kept_the_turn_is_whole_and_what_is_out_has_a_note(messages:
 @given(talks(), limits)
 def test_S2_a_larger_window_never_keeps_less(messages: Talk, limit: int):
     assert set(set_window(messages, limit).origins) <= set(set_window(messages, limit + 1).origins)
+
+
+def test_S1_the_limits_of_a_phase_have_the_defaults_of_the_spec():
+    assert Phase(name="select", history=5, budget=2_000) == SELECT
+    assert Phase(name="execute", history=10, budget=8_000) == EXECUTE
