@@ -1,0 +1,203 @@
+"""Chats of others in a browser, straight to the server: CopilotKit's, with no Node runtime, and assistant-ui's."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from recto.testing.model_server import Answer
+from tests.api.scripted_server import PLAIN, Scripted
+from tests.clients.browser import Page, PageMaker
+from tests.clients.scripts import LOST, call, model_page, script
+
+pytestmark = pytest.mark.full
+COPILOT_USER, COPILOT_ANSWER = "[data-testid=copilot-user-message]", "[data-testid=copilot-assistant-message]"
+USER, CALL, QUESTION = "[data-testid=user]", "[data-testid=call]", "[data-testid=question]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chat:
+    """A chat by its page, where one writes and sends, and what it shows; `again` asks for another answer."""
+
+    page: str
+    input: str
+    send: str
+    messages: str
+    again: Callable[[Page], None]
+
+    def say(self, page: Page, words: str) -> None:
+        page.fill(self.input, words)
+        page.click(self.send)
+
+    def shown(self, page: Page) -> list[str]:
+        """The words on the page, without buttons."""
+        texts = [text.removesuffix("Edit").removesuffix("Again").strip() for text in page.texts(self.messages)]
+        return [text for text in texts if text]
+
+
+def answer_again(page: Page) -> None:
+    page.hover(COPILOT_ANSWER)
+    page.click("[data-testid=copilot-regenerate-button]")
+
+
+COPILOT = Chat(
+    page="copilotkit",
+    input="[data-testid=copilot-chat-textarea]",
+    send="[data-testid=copilot-send-button]",
+    messages=f"{COPILOT_USER}, {COPILOT_ANSWER}",
+    again=answer_again,
+)
+ASSISTANT = Chat(
+    page="assistant_ui",
+    input="[data-testid=input]",
+    send="button:text-is('Send')",
+    messages=f"{USER}, [data-testid=assistant]",
+    again=lambda page: page.click("text=Again"),
+)
+EACH_CHAT = pytest.mark.parametrize("chat", [COPILOT, ASSISTANT], ids=lambda chat: chat.page)
+
+
+@EACH_CHAT
+def test_P15_turns_are_answered_and_there_after_a_reload(show: PageMaker, server: Scripted, chat: Chat):
+    script(server, Answer(text="first answer"), Answer(text="second answer"), Answer(text="third answer"))
+    page = show(chat.page)
+    chat.say(page, "one")
+    page.wait("text=first answer")
+    chat.say(page, "two")
+    page.wait("text=second answer")
+    assert chat.shown(page) == ["one", "first answer", "two", "second answer"]
+    page.reload()
+    page.wait("text=second answer")
+    assert chat.shown(page) == ["one", "first answer", "two", "second answer"]
+    chat.say(page, "three")
+    page.wait("text=third answer")
+    assert model_page(server) == [
+        *("user: one", "assistant: first answer", "user: two", "assistant: second answer", "user: three"),
+    ]
+
+
+@EACH_CHAT
+def test_P15_an_answer_is_given_again_and_takes_the_place_of_the_first(show: PageMaker, server: Scripted, chat: Chat):
+    script(server, Answer(text="not this one"), Answer(text="but this"), Answer(text="onward"))
+    page = show(chat.page)
+    chat.say(page, "hello")
+    page.wait("text=not this one")
+    chat.again(page)
+    page.wait("text=but this")
+    chat.say(page, "go on")
+    page.wait("text=onward")
+    assert model_page(server) == ["user: hello", "assistant: but this", "user: go on"]
+    page.reload()
+    page.wait("text=onward")
+    assert chat.shown(page) == ["hello", "but this", "go on", "onward"]
+
+
+def test_P15_tools_of_the_page_and_of_the_server_work_together(show: PageMaker, server: Scripted):
+    # The ids that a model without ids gives, and the same again in the next turn.
+    script(server, Answer(calls=(call("weather", '{"city": "Bonn"}'),)))
+    script(server, Answer(calls=(call("paint", '{"colour": "gold"}'),)), Answer(text="Gold for the sun."))
+    script(server, Answer(calls=(call("paint", '{"colour": "grey"}'),)), Answer(text="Grey for the rain."))
+    page = show(COPILOT.page)
+    COPILOT.say(page, "paint the weather")
+    page.wait("text=Gold for the sun.")
+    COPILOT.say(page, "and now the rain")
+    page.wait("text=Grey for the rain.")
+    assert page.evaluate("window.painted") == ["gold", "grey"]
+    assert "weather" in page.texts("[data-testid=copilot-tool-render-name]")
+    assert model_page(server)[-1] == "tool: painted grey"
+    assert "tool: Sunny in Bonn." in model_page(server)
+
+
+@pytest.mark.parametrize("reloads", [False, True], ids=["at once", "after a reload"])
+def test_P15_a_person_is_asked_and_answers(show: PageMaker, server: Scripted, reloads: bool):
+    script(server, Answer(calls=(call("ask", '{"question": "Really?"}'),)), Answer(text="As you wish."))
+    page = show(COPILOT.page)
+    COPILOT.say(page, "delete it")
+    page.wait(QUESTION)
+    if reloads:
+        page.reload()
+        page.wait(QUESTION)
+    page.click(f"{QUESTION} >> text=Yes")
+    page.wait("text=As you wish.")
+    assert model_page(server)[-1] == "tool: yes"
+
+
+@pytest.mark.parametrize(("button", "told"), [("Yes", "Sent: hello"), ("No", "The user said no.")])
+def test_P15_a_person_decides_on_a_call_of_the_agents_own(show: PageMaker, server: Scripted, button: str, told: str):
+    script(server, Answer(calls=(call("send", '{"text": "hello"}'),)), Answer(text="Very well."))
+    page = show(COPILOT.page)
+    COPILOT.say(page, "say hello to all")
+    page.wait(QUESTION)
+    page.reload()
+    page.click(f"{QUESTION} >> text={button}")
+    page.wait("text=Very well.")
+    assert told in model_page(server)[-1]
+
+
+def test_P15_a_message_edited_in_copilotkit_takes_the_place_of_what_followed(show: PageMaker, server: Scripted):
+    script(server, Answer(text="to the first"), Answer(text="to the second"), Answer(text="to the edited"))
+    page = show(COPILOT.page)
+    COPILOT.say(page, "first")
+    page.wait("text=to the first")
+    COPILOT.say(page, "second")
+    page.wait("text=to the second")
+    page.hover(f"{COPILOT_USER}:has-text('first')")
+    page.click(f"{COPILOT_USER}:has-text('first') >> [data-testid=copilot-edit-button]")
+    page.wait("text=to the edited")
+    assert COPILOT.shown(page) == ["first, edited", "to the edited"]
+    page.reload()
+    page.wait("text=to the edited")
+    assert COPILOT.shown(page) == ["first, edited", "to the edited"]
+
+
+def test_P15_a_reload_in_the_middle_of_a_run_goes_on_with_it(show: PageMaker, server: Scripted):
+    page = show(COPILOT.page)
+    COPILOT.say(page, "hold this")
+    page.wait("text=one two")
+    page.reload()
+    page.wait("text=one two")
+    assert COPILOT.shown(page)[0] == "hold this"
+    server.go.set()
+    page.wait("text=five six")
+    assert COPILOT.shown(page) == ["hold this", PLAIN.text]
+
+
+def test_P15_a_tool_of_the_page_is_carried_out_once_and_its_result_goes_on(show: PageMaker, server: Scripted):
+    # The ids that a model without ids gives, and the same again in the next turn.
+    script(server, Answer(calls=(call("paint", '{"colour": "red"}'),)), Answer(text="It is red."))
+    script(server, Answer(calls=(call("paint", '{"colour": "blue"}'),)), Answer(text="It is blue."))
+    page = show(ASSISTANT.page)
+    ASSISTANT.say(page, "paint it red")
+    page.wait("text=It is red.")
+    ASSISTANT.say(page, "now blue")
+    page.wait("text=It is blue.")
+    assert page.evaluate("window.painted") == ["red", "blue"]
+    assert page.texts(CALL) == ['paint: "painted red"', 'paint: "painted blue"']
+    assert model_page(server)[-1] == "tool: painted blue"
+
+
+def test_P15_a_call_of_a_reply_that_was_lost_is_not_carried_out(show: PageMaker, server: Scripted):
+    script(server, LOST, Answer(text="Whole."))
+    page = show(ASSISTANT.page)
+    ASSISTANT.say(page, "go")
+    page.wait("text=Whole.")
+    assert page.evaluate("window.painted") is None
+    # It goes on showing the message that it was at, whatever a snapshot says: until the page is loaded again.
+    page.reload()
+    page.wait("text=Whole.")
+    assert ASSISTANT.shown(page) == ["go", "Whole."]
+
+
+def test_P15_a_message_edited_in_assistant_ui_takes_the_place_of_what_followed(show: PageMaker, server: Scripted):
+    script(server, Answer(text="to the first"), Answer(text="to the second"), Answer(text="to the edited"))
+    page = show(ASSISTANT.page)
+    ASSISTANT.say(page, "first")
+    page.wait("text=to the first")
+    ASSISTANT.say(page, "second")
+    page.wait("text=to the second")
+    page.click(f"{USER}:has-text('second') >> text=Edit")
+    page.fill("[data-testid=edit]", "changed")
+    page.click("button:text-is('Change')")
+    page.wait("text=to the edited")
+    assert ASSISTANT.shown(page) == ["first", "to the first", "changed", "to the edited"]
+    assert model_page(server) == ["user: first", "assistant: to the first", "user: changed"]
