@@ -95,11 +95,17 @@ def test_R13_a_window_without_tokens_is_refused():
     ("log", "last"),
     [
         pytest.param((), None, id="nothing was said"),
+        pytest.param((u1,), None, id="only the current question"),
         pytest.param((u1, a2, r2), None, id="only the current question and its tool chain"),
         pytest.param((u1, a1, u2), a1, id="a turn's start keeps its question"),
+        pytest.param((u1, a1, u2, a2), a1, id="a call that has no result yet"),
+        pytest.param((u1, a1, u2, a2, r2), a1, id="the first tool chain of a turn"),
         pytest.param((u1, a1, u2, a2, r2, a3, r3), r2, id="inside a long turn after others"),
+        pytest.param((u2, a2, r2, a4, r4), r2, id="a chain of parallel calls half answered"),
         pytest.param((u2, a2, r2, a4, r4, progress, s4), r2, id="progress shown inside a chain of parallel calls"),
         pytest.param((u1, a1, u2, a2, r2, b2), r2, id="a finished conversation keeps its last words"),
+        pytest.param((u1, a1, u2, b2), a1, id="a short turn keeps all of it"),
+        pytest.param((a1,), None, id="no user spoke"),
         pytest.param((a1, a2, r2), a1, id="no user spoke, a tool chain"),
     ],
 )
