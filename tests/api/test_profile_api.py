@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -10,13 +9,8 @@ from pathlib import Path
 import pytest
 
 from recto.agents.agent import CHAT
-from recto.api.access.auth import Authenticator
-from recto.api.access.gate import GateRules
-from recto.api.server import make_api
 from recto.api.users import me, profile
-from recto.api.users.profile import PROFILE_BODY
-from recto.config.access_settings import AuthSettings
-from recto.conversation.json import Json, dump, load
+from recto.conversation.json import Json, dump
 from recto.errors import ToolError
 from recto.store.users.profiles import ProfileChange
 from tests.api.local_api import NOW, Answer, LocalApi, assert_problem, local_api
@@ -204,18 +198,3 @@ async def test_S6_what_is_no_tier_or_no_user_is_refused(api: LocalApi):
     for user, body, words in options:
         assert_problem(await api.ask("PUT", f"/api/v1/users/{user}/tier", body, user="root"), 422, words)
     assert await problem(api) == EMPTY
-
-
-def test_S6_a_patch_is_described_with_the_nulls_that_forget_and_in_both_media_types():
-    api = make_api(lambda _api: nullcontext(), Authenticator(AuthSettings(token="x" * 40)), GateRules())
-    description = load(dump(api.state.describe()))
-    content = at(description, "paths", PROFILE, "patch", "requestBody", "content")
-    assert at(content, "application/json", "example") == PROFILE_BODY
-    assert at(content, "application/merge-patch+json", "schema") == at(content, "application/json", "schema")
-
-
-def at(value: Json, *steps: str) -> Json:
-    for step in steps:
-        assert isinstance(value, dict), steps
-        value = value[step]
-    return value

@@ -61,9 +61,6 @@ def assert_problem(reply: HttpReply, status: int, code: str, words: str) -> None
     assert words in str(reply.json["detail"])
 
 
-# Admission
-
-
 def test_P1_an_admitted_run_is_answered_with_its_ids_and_its_time_in_utc(server: Scripted):
     body, before = ask(SUM), datetime.now(UTC).replace(microsecond=0)
     reply = server.post(body)
@@ -104,9 +101,6 @@ def test_P1_a_stream_is_answered_to_who_accepts_one_and_does_not_rather_have_jso
     assert server.post(ask(SUM), accept=accept).headers["content-type"] == media
 
 
-# Asking about a run
-
-
 def test_P8_a_run_is_found_by_the_clients_name_and_by_the_servers_id(server: Scripted):
     body = ask(SUM)
     task = start(server.url, body, token=server.token)
@@ -120,18 +114,6 @@ def test_P8_a_run_is_found_by_the_clients_name_and_by_the_servers_id(server: Scr
     assert found["usage"] == usage
     # Its model has no price that anybody knows.
     assert not {"price", "currency"} & usage.keys()
-
-
-# Events
-
-
-def test_P7_events_come_again_from_every_number_in_the_same_bytes(server: Scripted):
-    run, events = finished(server)
-    for after in range(len(events) + 2):
-        by_header = get(server, f"{run}/events?protocolVersion=1.0", last_event_id=str(after))
-        by_query = get(server, f"{run}/events?protocolVersion=1.0&after={after}")
-        assert by_header.body == by_query.body
-        assert events_of(by_header) == events[after:]
 
 
 def test_P7_a_reader_that_goes_away_is_no_cancel(server: Scripted):
@@ -193,9 +175,6 @@ def test_P7_the_dialect_is_the_one_asked_for_else_the_one_of_the_run(server: Scr
     older = events_of(get(server, f"{new}/events?protocolVersion=0.9"))
     assert older[:-1] == events[:-1]
     assert (older[-1].number, older[-1].event.keys()) == (events[-1].number, {"type", "threadId", "runId"})
-
-
-# Cancelling
 
 
 def test_P8_a_cancel_ends_the_model_call_at_once_and_keeps_what_was_said(server: Scripted):

@@ -77,10 +77,3 @@ async def test_P15_a_run_is_joined_under_the_name_the_client_has_for_the_thread(
     start, told, end = events(await api.ask("GET", "/join"))
     assert [sent.event.get("threadId") for sent in (start, told, end)] == [NAME, None, NAME]
     assert (start.number, told.number, end.number) == (0, 0, 3)
-
-
-async def test_P7_a_run_whose_events_are_kept_no_longer_can_be_joined(api: LocalApi):
-    lease = await begin(api.store, "r1", THREAD)
-    await api.store.record(lease, RunChange(entries=[ASKED], entered=True, ending=RunEnding(outcome="done")), at(1))
-    told = [sent.event["type"] for sent in events(await api.ask("GET", "/join"))]
-    assert told == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]

@@ -10,26 +10,17 @@ import pytest
 from recto.conversation.json import Json
 from recto.ids import new_id
 from recto.testing.client import RUNS, HttpReply, ask
-from recto.testing.model_server import Answer, Call
+from recto.testing.model_server import Answer
 from tests.api.forms import FORM, file, form_of
 from tests.flow.in_process import STREAM, InProcess, in_process, messages_of
 
 THREADS = "/api/v1/agent/threads"
-TOOLS = '''
-from recto import tool
-
-
-@tool(confirm=True)
-def send(text: str) -> str:
-    """Send a line."""
-    return f"sent {text}"
-'''
 
 
 @pytest.fixture
 async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[InProcess]:
     settings = "file_input: {documents: true}"
-    async with in_process(tmp_path, monkeypatch, settings=settings, tools=TOOLS) as made:
+    async with in_process(tmp_path, monkeypatch, settings=settings) as made:
         yield made
 
 
@@ -77,22 +68,6 @@ async def test_R12_files_come_back_with_urls_that_are_good(server: InProcess):
     assert (await server.send("GET", f"/{path}", token=None)).body == b"words of the file"
     again: Json = {"type": "document", "source": {"type": "url", "value": shown["url"], "mimeType": "text/plain"}}
     assert (await say(server, thread, [{"type": "text", "text": "Read it"}, again])).status == 200
-
-
-async def test_R12_interrupts_of_what_is_hidden_wait_no_more(server: InProcess):
-    thread = new_id()
-    server.answers.append(Answer(calls=(Call(name="send", arguments='{"text": "hi"}'),)))
-    await say(server, thread, "One", "m1", runId="asking")
-    seen = (await server.send("GET", f"{THREADS}/{thread}")).json
-    (asked,) = cast("list[Mapping[str, Json]]", seen["interrupts"])
-    await post(server, thread, "rollback", {"messageId": "m1"})
-    assert (await server.send("GET", f"{THREADS}/{thread}")).json["interrupts"] == []
-    answer: Json = {"interruptId": asked["id"], "status": "resolved", "payload": {"approved": True}}
-    reply = await server.send("POST", f"{RUNS}/asking/resume", {"resume": [answer]})
-    assert reply.status == 404
-    await post(server, thread, "undo")
-    reply = await server.send("POST", f"{RUNS}/asking/resume", {"resume": [answer]}, headers=STREAM)
-    assert b"sent hi" in reply.body
 
 
 REFUSED: list[tuple[str, Json, int, str]] = [

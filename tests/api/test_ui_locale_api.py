@@ -1,5 +1,6 @@
 """P14 over the routes: a card is in the language of the thread's agent, in history and in a replay from the log."""
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -62,6 +63,9 @@ async def test_P14_a_run_whose_events_are_gone_is_told_with_its_cards(api: Local
     card = cast("dict[str, dict[str, Json]]", found[2]["value"])
     assert (card["messageId"], card["uiSchema"]["locale"]) == ("t", "en-US")
     assert [line for line in lines if line.startswith("id: ")] == [f"id: {number}" for number in (2, 3, 4, 5)]
+    # Who joins it is told the same (P7).
+    joined = (await api.ask("GET", f"{events}&join=1")).body.decode()
+    assert re.findall(r'data: {"type":"(\w+)"', joined) == [event["type"] for event in found]
 
 
 def test_P14_hints_that_say_nothing_make_no_card():

@@ -108,13 +108,6 @@ async def test_C3_no_other_path_leads_to_a_file(server: InProcess):
     assert (await server.send("GET", "/notes.txt")).status == 404
 
 
-async def test_C3_the_page_is_not_in_the_description_of_the_api(server: InProcess):
-    described = await server.send("GET", "/openapi.json", token=None)
-    paths = described.json["paths"]
-    assert isinstance(paths, dict)
-    assert not {"/", "/icon.svg", "/assets/{name}"} & paths.keys()
-
-
 async def test_C3_a_page_that_is_built_while_the_server_runs_is_found(server: InProcess, built: Path):
     (built / "index.html").rename(built / "later.html")
     server.api.state.web_page = WebPage(built)
