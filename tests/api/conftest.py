@@ -14,7 +14,6 @@ from tests.waiting import wait_for
 
 NUMBERS = count()
 USERS = [f"user-{number}" for number in range(200)]
-PAGE = "https://app.example"
 SETTINGS = {
     "RECTO_API_KEYS": ",".join((KEYS, *(f"{user}:key-of-{user}-of-our-tests" for user in USERS))),
     "RECTO_RETRY_SECONDS": "0.01",
@@ -24,9 +23,6 @@ SETTINGS = {
     "RECTO_USER_SUGGESTIONS": "0",
     "RECTO_KEPT_FILES": "200",
     "RECTO_WORKSPACE_BYTES": "1000000",
-    "RECTO_CORS_ORIGINS": PAGE,
-    "RECTO_CORS_HEADERS": "X-Tenant",
-    "RECTO_CORS_CREDENTIALS": "true",
 }
 CONFIRMING = '''
 from pathlib import Path

@@ -232,11 +232,9 @@ async def test_P2_a_picture_that_is_not_signed_not_theirs_or_not_taken_is_refuse
     data: Json = {"type": "binary", "mimeType": "image/png", "url": mine, "data": "AA=="}
     answer = await door.api.ask("POST", CHAT, {"messages": [a_user([data])]})
     assert named(answer) == ("messages[0].content[0].data", HAS_DATA)
-    for allowed in (replace(ANY, images=False), replace(ANY, max_files=0), FileInput()):
-        await a_picture(door, allowed=allowed)
-        answer = await door.api.ask("POST", CHAT, {"messages": [a_user(shown(mine))]})
-        assert answer.status == 422
-        assert str(named(answer)[0]).startswith("messages[0].content")
+    await a_picture(door, allowed=replace(ANY, images=False))
+    answer = await door.api.ask("POST", CHAT, {"messages": [a_user(shown(mine))]})
+    assert (answer.status, str(named(answer)[0])[:19]) == (422, "messages[0].content")
     assert door.admitted == []
 
 

@@ -54,10 +54,8 @@ def test_P15_info_names_every_agent_and_default_is_the_one_that_answers(server: 
 
 
 def test_P15_without_a_credential_info_tells_the_reason_where_the_client_looks_for_it(server: Scripted):
-    for reply in (
-        send(server, "GET", "/info", token=None),
-        send(server, "POST", "", {"method": "info"}, None),
-    ):
+    assert single(server, "info").body == send(server, "GET", "/info").body
+    for reply in (send(server, "GET", "/info", token=None), single(server, "info", None)):
         assert_message(reply, 401, "Authorization: Bearer")
 
 
@@ -99,19 +97,24 @@ def test_P15_a_chat_goes_on_over_several_runs_under_the_name_its_client_gave_it(
 # Stop
 
 
-@pytest.mark.parametrize("is_named", [True, False])
-def test_P15_stop_ends_the_run_of_the_thread_and_what_it_said_stays(server: Scripted, is_named: bool):
+@pytest.mark.parametrize("is_single", [True, False])
+def test_P15_stop_ends_the_run_of_the_thread_and_what_it_said_stays(server: Scripted, is_single: bool):
     body = ask("hold on")
     run, made = server.begin(body)
-    path = f"/agent/default/stop/{body['threadId']}"
-    scope = {"runId": body["runId"]} if is_named else None
-    stopped = send(server, "POST", path, scope)
+    scope: Json = {"runId": body["runId"]} if is_single else None
+    params: Json = {"agentId": "default", "threadId": body["threadId"]}
+
+    def stop() -> HttpReply:
+        if is_single:
+            return single(server, "agent/stop", params=params, body=scope)
+        return send(server, "POST", f"/agent/default/stop/{body['threadId']}", scope)
+
     interrupt = {"type": "RUN_ERROR", "message": "Run stopped by user", "code": "STOPPED"}
-    assert stopped.json == {"stopped": True, "interrupt": interrupt}
+    assert stop().json == {"stopped": True, "interrupt": interrupt}
     assert made.wait_disconnected()
     assert server.reader(run).wait()[-1].event["outcome"] == {"type": "cancelled"}
-    again = send(server, "POST", path, scope)
-    words = f"Run '{body['runId']}' is not the active" if is_named else f"No active run for thread '{body['threadId']}'"
+    again, thread = stop(), body["threadId"]
+    words = f"Run '{body['runId']}' is not the active" if is_single else f"No active run for thread '{thread}'"
     assert (again.status, again.json["stopped"], words in str(again.json["message"])) == (200, False, True)
 
 
@@ -174,17 +177,6 @@ def test_P15_a_thread_is_renamed_archived_brought_back_and_deleted(server: Scrip
 
 def single(server: Scripted, method: str, token: str | None = "", **rest: Json) -> HttpReply:
     return send(server, "POST", "", {"method": method, **rest}, token)
-
-
-def test_P15_the_single_endpoint_answers_as_the_routes_do(server: Scripted):
-    assert single(server, "info").body == send(server, "GET", "/info").body
-    body = ask("hold on")
-    run, _ = server.begin(body)
-    params: Json = {"agentId": "default", "threadId": body["threadId"]}
-    stopped = single(server, "agent/stop", params=params, body={"runId": body["runId"]})
-    assert stopped.json["stopped"] is True
-    server.reader(run).wait()
-    assert single(server, "agent/stop", params=params).json["stopped"] is False
 
 
 def test_P5_an_envelope_opens_no_thread_of_somebody_else(server: Scripted):

@@ -10,7 +10,7 @@ from recto.conversation.json import Json
 from recto.ids import new_id
 from recto.testing.client import HttpReply, ask, request
 from recto.testing.model_server import Answer, Call
-from tests.api.scripted_server import HOLD, Scripted
+from tests.api.scripted_server import Scripted
 
 THREADS = "/api/v1/agent/threads"
 DONE = Answer(text="It is done.")
@@ -94,17 +94,6 @@ def test_R12_what_cannot_be_put_back_is_refused_in_words(server: Scripted):
         assert (refused.status, words in str(refused.json["detail"])) == (status, True), refused.body
     refused = request(server.url, "GET", f"{THREADS}/{thread}/files/changes", token=server.token)
     assert (refused.status, refused.json["detail"]) == (422, "since: is missing")
-
-
-def test_R12_while_a_run_is_at_work_nothing_is_put_back(server: Scripted):
-    thread = new_id()
-    first = play(server, thread, put("a.txt", "one"))
-    run, _ = server.begin(ask(HOLD, thread=thread))
-    refused = put_back(server, thread, {"messageId": first})
-    assert (refused.status, "at work" in str(refused.json["detail"])) == (409, True)
-    server.go.set()
-    server.reader(run).wait()
-    assert put_back(server, thread, {"messageId": first}).json["restored"] == ["a.txt"]
 
 
 def test_R12_a_fork_has_the_files_as_they_were_before_its_message(server: Scripted, work: Path):

@@ -1,6 +1,5 @@
 """Files at other servers' urls (D7): fetched before a run is admitted, and then files like any other."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
@@ -22,9 +21,8 @@ from recto.files.ports import Upload
 from recto.ids import new_id
 from tests.api.local_api import BASE, NOW, LocalApi, assert_problem, local_api
 from tests.api.test_admit_files import PNG, RUN, THREAD, inline, names
-from tests.files.a_web import Answering, Web, http, leading, stalling
+from tests.files.a_web import Web, http, leading, stalling
 from tests.files.resolver import TableResolver
-from tests.waiting import settle
 
 HOSTS = {"files.example": [["127.0.0.1"]], "inside.example": [["10.0.0.1"]], "localhost": [["127.0.0.1"]]}
 TEXT = "Content-Type: text/plain"
@@ -106,23 +104,6 @@ async def test_D7_the_same_url_twice_is_fetched_once_and_several_are_fetched_tog
     files = [at(web, "/a.txt"), at(web, "/b.txt"), inline("c.txt", b"c"), at(web, "/a.txt")]
     found = await attached(api, allowing(web), *files)
     assert (sorted(web.paths), len(found.made)) == (["/a.txt", "/b.txt"], 3)
-
-
-async def test_D7_files_of_a_message_are_under_way_at_the_same_time(api: LocalApi, web: Web):
-    # Each is answered only once the others are asked for as well.
-    web.answers |= {f"/{place}": when_asked(web, 4) for place in range(4)}
-    found = await attached(api, allowing(web), *[at(web, f"/{place}") for place in range(4)])
-    assert len(found.found) == 4
-
-
-def when_asked(web: Web, count: int) -> Answering:
-    async def answer(writer: asyncio.StreamWriter) -> None:
-        while len(web.requests) < count:
-            await settle(1)
-        writer.write(http(b"x", TEXT))
-        await writer.drain()
-
-    return answer
 
 
 @pytest.mark.parametrize("settings", [OutboundSettings(of_user=1), OutboundSettings(at_once=1)])

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.types import ASGIApp, Message, Scope
+from starlette.types import ASGIApp
 
 from recto.api.listen import configure, listen
 from recto.api.route import Route
@@ -18,6 +18,7 @@ from recto.config.access_settings import ConnectionLimits
 from recto.errors import RectoError, SettingsError
 from recto.testing.client import request
 from recto.testing.process import ServerProcess
+from tests.api.test_auth_gate import ask
 
 
 async def address(request: Request) -> Response:
@@ -26,28 +27,11 @@ async def address(request: Request) -> Response:
 
 async def seen(proxies: str, peer: str) -> str:
     """The address of a client of ours that says it is 9.9.9.9."""
-    api, sent = Api([Route(method="GET", path="/", handler=address, tag="")]), list[Message]()
+    api = Api([Route(method="GET", path="/", handler=address, tag="")])
     config = configure(api, "127.0.0.1", 0, ConnectionLimits(proxies=proxies))
     config.load()
-    scope: Scope = {
-        "type": "http",
-        "method": "GET",
-        "path": "/",
-        "query_string": b"",
-        "headers": [(b"x-forwarded-for", b"9.9.9.9"), (b"host", b"localhost")],
-        "client": (peer, 1),
-        "scheme": "http",
-    }
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": b""}
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
     app = cast("ASGIApp", config.loaded_app)  # pyright: ignore[reportUnknownMemberType] - uvicorn does not say
-    await app(scope, receive, send)
-    return b"".join(message.get("body", b"") for message in sent).decode()
+    return (await ask(app, "GET", "/", None, peer, x_forwarded_for="9.9.9.9")).body.decode()
 
 
 @pytest.mark.parametrize(
