@@ -1,9 +1,6 @@
 """C1, X1: `recto explain RUN [CALL]`, as people type it, beside a server that runs."""
 
-import os
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +8,16 @@ from typing import cast
 
 import pytest
 from rich.cells import cell_len
-from typer.testing import CliRunner, Result
 
-from recto.cli.main import make_app
 from recto.conversation.json import Json, load_object
 from recto.ids import new_id
 from recto.testing.client import RUNS, ask, request, run
 from recto.testing.model_server import Answer, Call, ModelServer
 from recto.testing.process import ServerProcess
+from tests.cli.in_process import FAILED, WRONG_USE, Done, recto, recto_process
 
-FAILED, WRONG_USE, WIDTH = 1, 2, 80
+pytestmark = pytest.mark.full
+WIDTH = 80
 ANN, BOB = "ann-key-of-our-tests-here", "bob-key-of-our-tests-here"
 CALCULATE = Answer(calls=(Call(name="calculator", arguments='{"expression": "6*7"}'),))
 
@@ -55,33 +52,25 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[Served]:
             yield Served(folder=folder, runs=runs, model=model)
 
 
-def explain(served: Served, *words: str, **environment: str) -> Result:
-    """The command, in this process: a new one takes seconds to begin."""
-    clean = {name: None for name in os.environ if name.startswith("RECTO_")}
-    command = ["explain", *words, "--data", str(served.folder / "data")]
-    return CliRunner().invoke(make_app("explain"), command, prog_name="recto", env={**clean, **environment})
+def explain(served: Served, *words: str) -> Done:
+    return recto(Path(), "explain", *words, "--data", str(served.folder / "data"))
 
 
-@pytest.mark.full
 def test_C1_explain_shows_a_call_and_what_changed_since_the_one_before(served: Served):
-    command = [sys.executable, "-m", "recto", "explain", "two", "--data", str(served.folder / "data")]
-    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": str(WIDTH)}
-    done = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False)
-    text = done.stdout.decode()
-    assert (done.returncode, done.stderr) == (0, b"")
+    code, text, err = recto_process(served.folder, "explain", "two", "--data", "data", NO_COLOR="1", COLUMNS=str(WIDTH))
+    assert (code, err) == (0, "")
     assert text.startswith(f"Call 2 of 2 of run {served.runs['two']}\n")
     assert "\x1b" not in text
     assert max(map(cell_len, text.splitlines())) <= WIDTH
     assert "The prefix holds" in text
-    first = explain(served, served.runs["two"], "1").stdout
+    first = explain(served, served.runs["two"], "1").out
     assert f"Since call 1 of run {served.runs['one'][-8:]}" in first
     assert "turn closed" in " ".join(first.split())
-    assert "nothing to compare it with" in " ".join(explain(served, "one").stdout.split())
+    assert "nothing to compare it with" in " ".join(explain(served, "one").out.split())
 
 
-@pytest.mark.full
 def test_C1_explain_as_json_has_all_of_it(served: Served):
-    found = load_object(explain(served, "two", "2", "--json").stdout_bytes) or {}
+    found = load_object(explain(served, "two", "2", "--json").out) or {}
     sent = served.model.requests[2].body
     assert (found["run"], found["runId"], found["n"], found["bytes"]) == (served.runs["two"], "two", 2, len(sent))
     assert (found["verified"], found["before"]) == (True, {"run": served.runs["two"], "n": 1})
@@ -89,7 +78,6 @@ def test_C1_explain_as_json_has_all_of_it(served: Served):
     assert cast("list[Json]", found["parts"])
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -103,19 +91,15 @@ def test_C1_explain_as_json_has_all_of_it(served: Served):
 )
 def test_C1_explain_says_what_is_wrong(served: Served, words: tuple[str, ...], code: int, said: str):
     done = explain(served, *words)
-    assert (done.exit_code, done.stdout) == (code, "")
-    assert said in " ".join(done.stderr.split())
+    assert (done.code, done.out) == (code, "")
+    assert said in " ".join(done.err.split())
 
 
-@pytest.mark.full
 def test_C1_a_name_that_two_users_have_is_told_apart(served: Served):
-    hers, his = (
-        load_object(explain(served, "twice", "--user", user, "--json").stdout_bytes) or {} for user in ("ann", "bob")
-    )
+    hers, his = (load_object(explain(served, "twice", "--user", user, "--json").out) or {} for user in ("ann", "bob"))
     assert (hers["run"], his["run"] == hers["run"], his["runId"]) == (served.runs["twice"], False, "twice")
 
 
-@pytest.mark.full
 def test_C1_explain_leaves_a_database_of_another_version_as_it_is(served: Served, tmp_path: Path):
     copy = tmp_path / "data"
     copy.mkdir()
@@ -124,9 +108,9 @@ def test_C1_explain_leaves_a_database_of_another_version_as_it_is(served: Served
         target.execute("UPDATE alembic_version SET version_num = '0001'")
     target.close()
     done = explain(Served(folder=tmp_path, runs={}, model=served.model), "two")
-    assert (done.exit_code, "its tables are of version 0001" in done.stderr) == (FAILED, True)
+    assert (done.code, "its tables are of version 0001" in done.err) == (FAILED, True)
     with sqlite3.connect(copy / "recto.db") as after:
         assert after.execute("SELECT version_num FROM alembic_version").fetchone() == ("0001",)
     after.close()
     nowhere = explain(Served(folder=tmp_path / "nowhere", runs={}, model=served.model), "two")
-    assert (nowhere.exit_code, "there is no database" in nowhere.stderr) == (WRONG_USE, True)
+    assert (nowhere.code, "there is no database" in nowhere.err) == (WRONG_USE, True)

@@ -1,15 +1,15 @@
 """C1: `recto agents try`, as people type it: one turn with an agent, on a server whose data is thrown away."""
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from recto.testing.model_server import Answer, Call, ModelServer, failure
+from tests.cli.in_process import Done, recto_process
+
+pytestmark = pytest.mark.full
 
 AGENT = "---\nmodel: openai:costly\n---\n\nYou are a gardener.\n"
 TOOLS = '''
@@ -36,22 +36,12 @@ def given(folder: Path, agent: str = AGENT, tools: str = TOOLS) -> Path:
     return gardener
 
 
-def tried(folder: Path, *words: str, answers: Sequence[Answer] = (), **environment: str) -> tuple[int, str, str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("RECTO_", "OPENAI_"))}
+def tried(folder: Path, *words: str, answers: Sequence[Answer] = (), **environment: str) -> Done:
     with ModelServer(answers) as model:
-        done = subprocess.run(
-            [sys.executable, "-m", "recto", "agents", "try", *words],
-            cwd=folder,
-            env={**clean, "RECTO_MODEL_URL": model.url, "COLUMNS": "200", **environment},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-    return done.returncode, done.stdout, done.stderr
+        given = {"RECTO_MODEL_URL": model.url, **environment}
+        return recto_process(folder, "agents", "try", *words, stdin=b"", COLUMNS="200", **given)
 
 
-@pytest.mark.full
 def test_C1_try_prints_pages_with_reasons_calls_results_and_the_answer_and_leaves_nothing(tmp_path: Path):
     given(tmp_path)
     call = Call(name="water", arguments='{"plant": "fern"}')
@@ -74,7 +64,6 @@ def test_C1_try_prints_pages_with_reasons_calls_results_and_the_answer_and_leave
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["AGENT.md", "agents", "gardener", "tools.py"]
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("more", "end"),
     [
@@ -94,7 +83,6 @@ def test_C1_try_makes_calls_that_ask_only_where_one_agrees(tmp_path: Path, more:
     assert ("gets rose is short now" in out) == bool(more)
 
 
-@pytest.mark.full
 def test_C1_try_of_a_turn_that_fails_says_why(tmp_path: Path):
     given(tmp_path)
     code, out, err = tried(tmp_path, "agents/gardener", "Hello?", *MODEL, answers=(failure(400, "never"),))
@@ -103,7 +91,6 @@ def test_C1_try_of_a_turn_that_fails_says_why(tmp_path: Path):
     assert err.startswith("recto agents try: The model refused the request.")
 
 
-@pytest.mark.full
 def test_C1_try_of_what_is_no_agent_is_wrong_use(tmp_path: Path):
     given(tmp_path)
     code, out, err = tried(tmp_path, "agents", "Hello?")
