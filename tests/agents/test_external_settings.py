@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from recto.agents.agent import Agent
 from recto.agents.agent_folder import load_agent
 from recto.config.settings import Limits
 
 
-def load(folder: Path, settings: str) -> tuple[list[tuple[int | None, str]], object]:
+def load(folder: Path, settings: str) -> tuple[list[tuple[int | None, str]], Agent]:
     agent = folder / "seller"
     agent.mkdir(exist_ok=True)
     (agent / "AGENT.md").write_text(f"---\n{settings}\n---\nYou sell.\n", encoding="utf-8")
@@ -19,17 +20,11 @@ def load(folder: Path, settings: str) -> tuple[list[tuple[int | None, str]], obj
 def test_servers_and_services_are_values_with_the_line_they_stand_in(tmp_path: Path):
     text = "mcp:\n  files: {command: [python, a.py], env: {A: 'secret:B'}, tools: [x], seconds: 5}\n"
     text += "  far: {url: 'https://example.com/mcp', internal: true}\nopenapi:\n  shop: {file: shop.yaml}"
-    problems, _ = load(tmp_path, text)
+    problems, agent = load(tmp_path, text)
     assert problems == []
-    agent = load_agent(tmp_path / "seller", Limits()).agent
     files, far = agent.mcp
-    assert (files.name, files.command, files.env, files.tools) == (
-        "files",
-        ("python", "a.py"),
-        {"A": "secret:B"},
-        ("x",),
-    )
-    assert (files.seconds, files.sandbox, files.network, files.place.line) == (5, True, False, 3)
+    assert (files.name, files.command, files.env) == ("files", ("python", "a.py"), {"A": "secret:B"})
+    assert (files.tools, files.seconds, files.sandbox, files.network, files.place.line) == (("x",), 5, True, False, 3)
     assert (far.url, far.internal, far.tools) == ("https://example.com/mcp", True, None)
     assert agent.openapi[0].file == tmp_path / "seller" / "shop.yaml"
 

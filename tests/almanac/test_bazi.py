@@ -1,7 +1,5 @@
 """The four pillars, against published charts and almanacs, and against the old rules for finding stems."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 
 import pytest

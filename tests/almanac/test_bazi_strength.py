@@ -1,7 +1,5 @@
 """What follows from the pillars: strength, structure, luck cycles, and the words cases are found by."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

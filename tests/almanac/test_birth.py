@@ -1,7 +1,5 @@
 """Births as people tell them, and what becomes of them."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, cast
@@ -31,11 +29,9 @@ def test_S10_a_date_is_read_however_it_is_written(text: str) -> None:
     [
         ("1990年腊月廿三", "1990-12-23", False),
         ("1990年冬月初十", "1990-11-10", False),
-        ("1990年正月十五", "1990-01-15", False),
         ("1990年二月卅", "1990-02-30", False),
         ("1990年阴历二月三十日", "1990-02-30", False),
         ("1990-04-21（农历）", "1990-04-21", False),
-        ("Lunar 1990-04-21", "1990-04-21", False),
         ("1990年闰五月初一", "1990-05-01", True),
         ("1990年閏5月1日", "1990-05-01", True),
         ("1990-05-01 (leap month)", "1990-05-01", True),
@@ -196,21 +192,16 @@ def test_S10_a_lunar_date_becomes_the_published_solar_one(lunar: str, leap: bool
         ({"date": "1990-02-30"}, "no day 1990-02-30 in the solar calendar"),
         ({"date": "1599-12-31"}, "outside 1600-2200"),
         ({"date": "1990-04-31", "calendar": "lunar"}, "in the lunar calendar"),
-        ({"date": "1991-04-01", "calendar": "lunar", "leap_month": True}, "it has no leap month"),
         ({"date": "1990年腊月廿三", "calendar": "solar"}, "a lunar one by its words, but `calendar` is solar. Ask"),
         ({"date": "公历1990年5月15日", "calendar": "农历"}, "a solar one by its words, but `calendar` is lunar. Ask"),
         ({"date": "1990年闰五月初一", "leap_month": False}, "by its words, but `leap_month` is false. Ask"),
-        ({"date": "公历1990年5月1日", "leap_month": True}, "only a lunar month can be a leap month"),
         ({"date": "1990年闰四月初一"}, "its leap month is 5"),
         ({"date": "1990-05-15", "gender": "x"}, "male, female"),
-        ({"date": "1990-05-15", "calendar": "maya"}, "solar, lunar"),
         ({"date": "1990-05-15", "late_zi": "never"}, "next_day, same_day"),
         ({"date": "1990-05-15", "latitude": 39.9}, "belong together"),
         ({"date": "1990-05-15", "latitude": 1, "longitude": "east"}, "from -180 to 180"),
         ({"date": "1990-05-15", "latitude": float("nan"), "longitude": 1}, "from -90 to 90"),
         ({"date": "1990-05-15", "timezone": "../etc"}, "no time zone"),
-        ({"date": "1990-05-15", "timezone": "Factory"}, "no time zone 'Factory'"),
-        ({"date": "1990-05-15", "timezone": "right/Asia/Shanghai"}, "no time zone 'right/Asia/Shanghai'"),
         ({"date": "1990-05-15", "place": "Smallville, Kansas"}, "Give `timezone`"),
         ({"date": "1990-05-15", "latitude": 48.4, "longitude": 10}, "time zone of these coordinates"),
         ({"date": 19900515}, "is no text"),
@@ -273,20 +264,16 @@ ABROAD: dict[str, Json] = {"date": "1990-05-15", "place": "Ulm-Wiblingen", **ULM
     [
         (SOLAR, {"time": "下午3点"}, {**SOLAR, "time": "15:00"}),
         (SOLAR, {"date": "1990年四月廿一"}, {**SOLAR, **LUNAR}),
-        (SOLAR, {"calendar": "lunar"}, {**SOLAR, "calendar": "lunar"}),
         (SOLAR, {"time": "", "gender": None}, {"date": "1990-05-15", "gender": "male"}),
         (LUNAR, {"date": "公历1990年5月15日"}, {"date": "1990-05-15"}),
         (LUNAR, {"date": "1990-05-15", "calendar": "solar"}, {"date": "1990-05-15"}),
         (LEAP, {"date": "2020年4月10日"}, LEAP),
         (LEAP, {"date": "2020-05-11"}, {"date": "2020-05-11", "calendar": "lunar"}),
-        (LEAP, {"date": "2021-04-11"}, {"date": "2021-04-11", "calendar": "lunar"}),
         (LEAP, {"date": "2023年闰二月初一"}, {"date": "2023-02-01", "calendar": "lunar", "leap_month": True}),
-        (LEAP, {"calendar": "solar"}, {"date": "2020-04-10"}),
         (LEAP, {"leap_month": False}, {"date": "2020-04-10", "calendar": "lunar"}),
         ({"date": "2020-04-10"}, {"leap_month": True}, LEAP),
         ({"date": "abcdef"}, {"date": "1990-05-15"}, {"date": "1990-05-15"}),
         (ABROAD, {"place": "北京"}, {"date": "1990-05-15", "place": "北京"}),
-        (ABROAD, {"place": ""}, {"date": "1990-05-15"}),
         (ABROAD, {"place": " Ulm-Wiblingen "}, ABROAD),
         (ABROAD, {"place": "某村", "timezone": "UTC"}, {"date": "1990-05-15", "place": "某村", "timezone": "UTC"}),
     ],

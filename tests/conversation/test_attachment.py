@@ -1,5 +1,6 @@
 """P10, F4: what is stored of a request names attachments only, and the worker reads the same files from it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -19,26 +20,24 @@ from recto.conversation.attachment import (
 )
 from recto.conversation.input.run_input import decode_input
 from recto.conversation.json import Json, dump
-from recto.conversation.messages import Data, File, FileKind, Key, Source, Text, ToolMessage, Url, UserMessage
+from recto.conversation.messages import Data, File, Key, Source, Text, ToolMessage, Url, UserMessage
 
 URL = "https://recto.test/api/v1/agent/files/a1/a.pdf?signature=1.k.s"
 IMAGE_URL = URL.replace("a1", "b2")
 
 
-def an_attachment(
-    id: str, name: str = "a.pdf", kind: FileKind = "document", mime: str = "application/pdf"
-) -> Attachment:
-    return Attachment(
-        id=id,
-        owner="ann",
-        name=name,
-        kind=kind,
-        mime_type=mime,
-        size=3,
-        sha256="0" * 64,
-        blob="blob-1",
-        created=datetime(2026, 5, 14, tzinfo=UTC),
-    )
+PDF = Attachment(
+    id="a1",
+    owner="ann",
+    name="a.pdf",
+    kind="document",
+    mime_type="application/pdf",
+    size=3,
+    sha256="0" * 64,
+    blob="blob-1",
+    created=datetime(2026, 5, 14, tzinfo=UTC),
+)
+PNG = replace(PDF, id="b2", name="b.png", kind="image", mime_type="image/png")
 
 
 def a_request(*content: Json, result: Json = None) -> dict[str, Json]:
@@ -52,9 +51,9 @@ def by_url(kind: str, url: str = URL) -> Json:
 
 
 FOUND: dict[Source, Attachment] = {
-    Url(url=URL): an_attachment("a1"),
-    Url(url=IMAGE_URL): an_attachment("b2", "b.png", "image", "image/png"),
-    Data(base64="aGk="): an_attachment("c3", "hi.txt", "document", "text/plain"),
+    Url(url=URL): PDF,
+    Url(url=IMAGE_URL): PNG,
+    Data(base64="aGk="): replace(PDF, id="c3", name="hi.txt", mime_type="text/plain"),
 }
 
 
@@ -136,8 +135,7 @@ def test_P2_every_file_of_a_request_is_named_with_its_field():
 def test_F4_ids_count_the_files_after_deduplication():
     twice = (File(kind="document", source=Key(key="a1")), File(kind="document", source=Key(key="a1"), name="again"))
     other = File(kind="image", source=Key(key="b2"))
-    found = {"a1": an_attachment("a1"), "b2": an_attachment("b2", "b.png", "image", "image/png")}
-    refs = refs_of(UserMessage(id="m", parts=(*twice, other)), "resp", found)
+    refs = refs_of(UserMessage(id="m", parts=(*twice, other)), "resp", {"a1": PDF, "b2": PNG})
     assert refs == (
         FileRef(id="resp-0", attachment="a1", name="a.pdf", kind="document", mime_type="application/pdf"),
         FileRef(id="resp-1", attachment="b2", name="b.png", kind="image", mime_type="image/png"),

@@ -212,14 +212,7 @@ def test_S5_why_a_broken_file_has_no_description_is_told_too(tmp_path: Path):
     assert [line.split(" ")[0] for line in problems] == ["it/SKILL.md:1:", "it/SKILL.md:2:"]
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        "metadata: &x {a: 1}\nmetadata: {b: 1}",
-        "scenarios: &x {a: {description: x}}\nscenarios: {b: {description: y}}",
-        "triggers: &x [a]\ntriggers: [b, c, d]",
-    ],
-)
+@pytest.mark.parametrize("settings", ["metadata: &x {a: 1}\nmetadata: {b: 1}", "triggers: &x [a]\ntriggers: [b, c, d]"])
 def test_S5_of_a_name_that_is_there_twice_the_first_counts_and_the_skill_loads(tmp_path: Path, settings: str):
     loaded = loaded_with(tmp_path, settings)
     assert (list(loaded.skills), dict(loaded.broken)) == (["it"], {})
