@@ -69,3 +69,8 @@ def chatting(folder: Path, mode: str = "ask") -> Generator[Chatting]:
         flags = ("--agents", str(folder / "agents"), "--workspace", str(work), "--mode", mode)
         with ServerProcess.serve(folder / "data", given, *flags) as server:
             yield Chatting(server=server, model=model, folder=work, go=go, answers=answers)
+
+
+def wait_idle(terminal: Terminal) -> str:
+    """Wait until no run is at work. The screen as it then is."""
+    return terminal.wait_for(lambda screen: "Ctrl-C\n" not in screen and "\n›" in screen)

@@ -2,7 +2,6 @@
 
 import json
 import threading
-from collections.abc import Generator
 
 import pytest
 
@@ -11,17 +10,11 @@ from recto.cli.chat.thread_api import rows
 from recto.testing.client import TOKEN, request
 from recto.testing.model_server import Answer, Call, ModelServer
 from recto.testing.process import ServerProcess, free_port
-from tests.terminal.chatting import Chatting, chatting
+from tests.terminal.chatting import Chatting
 from tests.terminal.terminal import RECTO, Terminal
 
 pytestmark = pytest.mark.full
 THREADS = "/api/v1/agent/threads"
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Generator[Chatting]:
-    with chatting(tmp_path_factory.mktemp("chat")) as made:
-        yield made
 
 
 def threads(world: Chatting) -> list[list[str]]:

@@ -7,6 +7,7 @@ import pytest
 from recto.testing.client import TOKEN
 from recto.testing.model_server import Answer, ModelServer
 from recto.testing.process import ServerProcess, free_port
+from tests.terminal.chatting import wait_idle
 from tests.terminal.terminal import RECTO, Terminal
 
 pytestmark = pytest.mark.full
@@ -15,10 +16,6 @@ pytestmark = pytest.mark.full
 def chat(folder: Path, *flags: str, size: tuple[int, int] = (80, 24), **settings: str) -> Terminal:
     known = {"HOME": str(folder / "home"), **settings}
     return Terminal((*RECTO, "chat", *flags), folder=folder, settings=known, size=size)
-
-
-def wait_idle(terminal: Terminal) -> str:
-    return terminal.wait_for(lambda screen: "Ctrl-C\n" not in screen and "\n›" in screen)
 
 
 def test_two_terminals_in_one_folder_have_one_server_and_the_second_goes_on_when_the_first_leaves(

@@ -10,19 +10,13 @@ from recto.cli.chat.thread_api import rows
 from recto.conversation.json import Json, dump
 from recto.testing.client import request
 from recto.testing.model_server import Answer, Call
-from tests.terminal.chatting import Chatting, chatting
+from tests.terminal.chatting import Chatting
 from tests.terminal.terminal import Terminal
 
 pytestmark = pytest.mark.full
 CTRL_O = "\x0f"
 THREADS = "/api/v1/agent/threads"
 LONG = "\n".join(f"line {number}" for number in range(120))
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Generator[Chatting]:
-    with chatting(tmp_path_factory.mktemp("chat")) as made:
-        yield made
 
 
 def test_an_answer_streams_as_markdown_with_thoughts_dimmed_and_calls_in_a_line_that_opens(world: Chatting) -> None:

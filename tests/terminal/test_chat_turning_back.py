@@ -3,14 +3,13 @@
 import json
 import signal
 import threading
-from collections.abc import Generator
 from dataclasses import replace
 
 import pytest
 
 from recto.testing.client import TOKEN
 from recto.testing.model_server import Answer, Call
-from tests.terminal.chatting import Chatting, chatting
+from tests.terminal.chatting import Chatting, wait_idle
 from tests.terminal.terminal import RECTO, Terminal
 
 pytestmark = pytest.mark.full
@@ -19,22 +18,12 @@ OFFERED = "waits for your decision"
 SHOP = "def price(count):\n    return count * 3\n"
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Generator[Chatting]:
-    with chatting(tmp_path_factory.mktemp("chat")) as made:
-        yield made
-
-
 def call(name: str, id: str = "call_a", **arguments: object) -> Answer:
     return Answer(calls=(Call(name=name, arguments=json.dumps(arguments), id=id),))
 
 
 def edit(old: str, new: str, id: str) -> Answer:
     return call("filesystem-edit", id, filePath="shop.py", searchContent=old, replaceContent=new)
-
-
-def wait_idle(terminal: Terminal) -> str:
-    return terminal.wait_for(lambda screen: "Ctrl-C\n" not in screen and "\n›" in screen)
 
 
 def test_an_edit_is_shown_with_its_diff_and_done_once_always_or_never(world: Chatting) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from recto.errors import SettingsError
 from recto.ids import new_id
 from recto.testing.model_server import Answer, Call, failure
 from tests.api.scripted_server import ALICE, HOLD, Scripted, last_words, page_messages, scripted_server
+from tests.cli.in_process import recto_process
 from tests.terminal.terminal import RECTO, Terminal
 
 DONE, FAILED, WRONG_USE = 0, 1, 2
@@ -310,14 +310,5 @@ def test_C1_who_reads_no_more_ends_it_quietly(server: Scripted, tmp_path: Path):
 
 @pytest.mark.full
 def test_C1_without_a_server_one_is_started_for_the_answer(tmp_path: Path):
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("RECTO_", "LC_", "LANG"))}
-    done = subprocess.run(
-        [sys.executable, "-m", "recto", "chat", "What is 12*7?"],
-        cwd=tmp_path,
-        env={**clean, "RECTO_MODEL": "demo", "LANG": "C.UTF-8"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (DONE, b"12*7 = 84.\n")
+    done = recto_process(tmp_path, "chat", "What is 12*7?", RECTO_MODEL="demo", LANG="C.UTF-8")
+    assert (done.code, done.out) == (DONE, "12*7 = 84.\n")
