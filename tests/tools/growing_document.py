@@ -1,6 +1,6 @@
 """A document for tests that is read as it is asked for: one element more each time somebody waits."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from recto.conversation.document import Element, Excerpt, Extent, Selection, Unit, text_of
@@ -43,52 +43,41 @@ class Growing:
         )
 
     async def characters(self, start: int, count: int) -> Excerpt:
-        self._ask("characters")
-        while self.extent.characters < start + count and await self._more():
-            pass
+        await self._read("characters", lambda: self.extent.characters >= start + count)
         return self._excerpt(start, min(start + count, self.extent.characters))
 
     async def pages(self, first: int, last: int, start: int = 0, count: int | None = None) -> Excerpt:
-        self._ask("pages")
         most = None if count is None else start + count
-        while not self._has_page(last) and (most is None or self._length(first, last) < most) and await self._more():
-            pass
+        has_all = lambda: self._has_page(last) or (most is not None and self._length(first, last) >= most)  # noqa: E731
+        await self._read("pages", has_all)
         begin, end = [len(text_of(self.given[:place])) for place in self._on(first, last)]
         length = end - begin if self._has_page(last) or self.extent.is_whole else None
         return replace(self._excerpt(begin + start, end if most is None else min(begin + most, end)), length=length)
 
     async def elements(self, start: int, count: int) -> Sequence[Element]:
-        self._ask("elements")
-        while self.read < start + count and await self._more():
-            pass
+        await self._read("elements", lambda: self.read >= start + count)
         return self._handed(start, min(start + count, self.read))
 
     async def page_elements(self, first: int, last: int, start: int, count: int) -> Selection:
-        self._ask("page_elements")
-        while not self._has_page(last) and len(range(*self._on(first, last))) < start + count and await self._more():
-            pass
+        most = start + count
+        await self._read("page_elements", lambda: self._has_page(last) or len(range(*self._on(first, last))) >= most)
         begin, end = self._on(first, last)
         length = end - begin if self._has_page(last) or self.extent.is_whole else None
         elements = self._handed(begin + start, min(begin + start + count, end))
         return Selection(elements=elements, extent=self.extent, length=length)
 
     async def whole(self) -> Extent:
-        self._ask("whole")
-        while await self._more():
-            pass
+        await self._read("whole", lambda: False)
         return self.extent
 
-    def _ask(self, what: str) -> None:
+    async def _read(self, what: str, has_enough: Callable[[], bool]) -> None:
+        """Read on until there is enough, or the end."""
         if self.fails_after is not None and len(self.asked) >= self.fails_after:
             raise FileRefused("it is gone. Ask the user for it.", code="gone")
         self.asked.append(what)
-
-    async def _more(self) -> bool:
-        await settle(1)
-        if self.read == len(self.given):
-            return False
-        self.read += 1
-        return True
+        while not has_enough() and self.read < len(self.given):
+            await settle(1)
+            self.read += 1
 
     @property
     def _starts(self) -> dict[int, int]:

@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from recto.conversation.messages import Text, ToolCall, ToolOffer
-from recto.tools.call import LIMITS, ToolLimits, call_tool
+from recto.conversation.messages import File, Opaque, Text, ToolCall, ToolOffer, ToolPart, Url
+from recto.tools.call import LEAST_CHARACTERS, LIMITS, ToolLimits, bound, call_tool
 from recto.tools.function import Function, tool_from
 from recto.tools.ports import Tool, ToolContext, ToolResult
 from recto.tools.registry import Registry
@@ -95,23 +97,20 @@ def test_F6_a_hidden_tool_runs_and_is_not_among_the_known_ones():
     assert call("search", wait, hidden, arguments='{"words": "x"}') == ToolResult(parts=(Text(text="x"),))
 
 
-@pytest.mark.parametrize(("limit", "answer"), [(300, "300"), (1, "200")])
-def test_a_tool_knows_how_much_it_may_answer(limit: int, answer: str):
+def test_a_tool_knows_how_much_it_may_answer_and_its_answer_is_bounded():
     def room(context: ToolContext) -> str:
         return str(context.characters)
 
-    assert text_of(call("room", room, limits=ToolLimits(characters=limit))) == answer
+    rooms = [text_of(call("room", room, limits=ToolLimits(characters=limit))) for limit in (300, 1)]
+    assert rooms == ["300", "200"]
+    long = call("search", search, arguments='{"words": "' + "x" * 1000 + '"}', limits=ToolLimits(characters=300))
+    assert len(text_of(long)) <= 300
 
 
 def test_a_tool_that_takes_too_long_is_stopped_and_the_model_told():
     result = call("wait", wait, limits=ToolLimits(seconds=0.01))
     assert result.error == "timeout"
     assert text_of(result).startswith("wait took longer than 0.01 seconds and was stopped.")
-
-
-def test_what_a_tool_answers_is_bounded():
-    result = call("search", search, arguments='{"words": "' + "x" * 1000 + '"}', limits=ToolLimits(characters=300))
-    assert len(text_of(result)) <= 300
 
 
 def test_a_tool_that_fails_times_out_itself_or_cancels_itself_has_failed_and_nothing_else():
@@ -126,11 +125,6 @@ def test_a_tool_that_fails_times_out_itself_or_cancels_itself_has_failed_and_not
     ):
         result = call(name, tool)
         assert (result.error, text_of(result)) == ("failed", f"{name} failed: {reason}")
-
-
-def test_a_cancel_passes_through():
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(cancelled_call(wait, ToolLimits()))
 
 
 # Tools that do not heed a cancel
@@ -159,9 +153,7 @@ def test_a_tool_has_the_time_to_clean_up():
     assert done == ["tidied", "tidied"]
 
 
-async def test_a_tool_that_does_not_heed_its_time_limit_is_left_behind_with_its_end(
-    caplog: pytest.LogCaptureFixture,
-):
+async def test_a_tool_that_does_not_heed_its_time_limit_is_left_behind_with_its_end(caplog: pytest.LogCaptureFixture):
     done, release = list[str](), asyncio.Event()
     tool = tool_from(stubborn(done, release))
     asked = ToolCall(id="c", name="persist", arguments="{}")
@@ -174,3 +166,62 @@ async def test_a_tool_that_does_not_heed_its_time_limit_is_left_behind_with_its_
     await wait_until(lambda: done == ["cancelled", "ended"])
     await settle()
     assert [record.name for record in caplog.records] == ["recto.tools", "recto.tools"]
+
+
+# Bounds of an answer
+
+
+IMAGE = File(kind="image", source=Url(url="u"))
+STATE = Opaque(provider="p", model=None, place="block", name="n", data="{}")
+
+
+def result_of(*parts: ToolPart, error: str | None = None) -> ToolResult:
+    return ToolResult(parts=parts, error=error)
+
+
+def results() -> st.SearchStrategy[ToolResult]:
+    words = st.builds(Text, text=st.text(max_size=300), path=st.sampled_from((None, "a.py")))
+    return st.builds(
+        result_of, words, words, st.just(IMAGE), words, st.just(STATE), words, error=st.none() | st.just("x")
+    )
+
+
+def test_a_short_result_stays_as_it_is_and_a_long_text_keeps_head_and_tail_around_a_mark():
+    short = result_of(Text(text="x" * 50_000), IMAGE)
+    assert bound(short) is short
+    text = text_of(bound(result_of(Text(text="a" * 500 + "b" * 500)), limit_characters=300))
+    mark = "\n[798 of 1000 characters left out here. Ask for less at a time: a range, a filter, fewer items.]\n"
+    assert text == "a" * 101 + mark + "b" * 101
+
+
+def test_a_cut_over_several_parts_leaves_out_the_middle_ones_and_keeps_files_and_paths():
+    parts = [Text(text=letter * 400, path=f"{letter}.py") for letter in "abc"]
+    kept = bound(result_of(parts[0], IMAGE, parts[1], STATE, parts[2], error="half"), limit_characters=400)
+    first, image, state, last = kept.parts
+    assert (image, state, kept.error) == (IMAGE, STATE, "half")
+    assert isinstance(first, Text) and isinstance(last, Text)
+    assert (first.path, last.path) == ("a.py", "c.py")
+    assert ("characters left out here" in first.text, set(last.text)) == (True, {"c"})
+
+
+def test_halves_of_surrogate_pairs_are_scrubbed():
+    assert bound(result_of(Text(text="a\ud800b"))) == result_of(Text(text="a\ufffdb"))
+
+
+@given(given_result=results(), limit=st.integers(0, 1000))
+def test_no_result_has_more_than_the_limit_and_bounding_twice_changes_nothing(given_result: ToolResult, limit: int):
+    bounded = bound(given_result, limit_characters=limit)
+    assert len(text_of(bounded)) <= max(limit, LEAST_CHARACTERS)
+    assert bound(bounded, limit_characters=limit) == bounded
+    assert [one for one in bounded.parts if not isinstance(one, Text)] == [IMAGE, STATE]
+
+
+@given(given_result=results(), limit=st.integers(0, 1000))
+def test_what_is_left_out_is_counted(given_result: ToolResult, limit: int):
+    before, after = text_of(given_result), text_of(bound(given_result, limit_characters=limit))
+    if after == before:
+        return
+    head, _, rest = after.rpartition(f" of {len(before)} characters left out here")
+    head, _, count = head.rpartition("\n[")
+    tail = rest.partition(".]\n")[2]
+    assert before == head + before[len(head) : len(head) + int(count)] + tail

@@ -2,7 +2,7 @@
 
 from datetime import date, timedelta
 from enum import Enum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 from uuid import UUID
 
 import pytest
@@ -60,24 +60,16 @@ def documented(docstring: str) -> tuple[str, dict[str, Json], tuple[str, ...]]:
 
 
 def properties_of(schema: str) -> dict[str, Json]:
-    match load_object(schema):
-        case {"properties": dict(properties)}:
-            return properties
-        case other:
-            raise AssertionError(other)
+    return cast("dict[str, dict[str, Json]]", load_object(schema))["properties"]
 
 
 @pytest.mark.parametrize(
     ("docstring", "returns"),
-    [
-        (GOOGLE, "Returns:\n    What the plant said."),
-        (NUMPY, "Returns\n-------\nstr\n    What the plant said."),
-        (SPHINX, ":returns: What the plant said."),
-    ],
+    [(GOOGLE, "Returns:\n    "), (NUMPY, "Returns\n-------\nstr\n    "), (SPHINX, ":returns: ")],
 )
 def test_C5_parameters_are_described_in_the_schema_and_the_rest_is_the_description(docstring: str, returns: str):
     description, properties, warnings = documented(docstring)
-    assert description == WHOLE + returns
+    assert description == f"{WHOLE}{returns}What the plant said."
     assert properties == {
         "plant": {"description": "Which one, by its name.", "type": "string"},
         "litres": {"default": 0.5, "description": "How much.", "type": "number"},
@@ -141,7 +133,7 @@ def test_no_docstring_keeps_a_function_from_being_a_tool(docstring: str):
         ("", "water has no docstring, so the model knows it by its name alone. Say in one what it does, and when."),
         (ARGS, "the docstring of water tells of its parameters alone. Say first what it does, and when it is called."),
         (
-            "Water a plant.\n\nArgs:\n    plants: Which.\n    litres: How much.",
+            f"Water a plant.\n\n{ARGS.replace('plant', 'plants')}",
             "the docstring of water tells of 'plants', and there is no such parameter. Rename one of the two.",
         ),
     ],

@@ -97,14 +97,6 @@ def test_whatever_a_mark_says_the_tool_has_and_a_bare_one_promises_nothing():
 # What the function gets
 
 
-@pytest.mark.parametrize("arguments", ["", "  \n", "{}"])
-def test_no_arguments_are_an_empty_object(arguments: str):
-    def ping(times: int = 1) -> str:
-        return "pong" * times
-
-    assert text_of(act(ping, arguments)) == "pong"
-
-
 def test_parameters_may_have_names_that_models_of_pydantic_use():
     def ask(schema: str, copy: bool, model_config: int, _hidden: int = 4) -> str:
         return f"{schema} {copy} {model_config} {_hidden}"
@@ -121,12 +113,12 @@ def test_the_context_is_given_and_not_in_the_schema():
     assert act(whose, '{"context": {}}').error == INVALID_ARGUMENTS
 
 
-def test_a_default_is_not_shared_between_calls():
+def test_no_arguments_are_an_empty_object_and_a_default_is_not_shared_between_calls():
     def collect(items: list[int] = []) -> list[int]:  # noqa: B006 - that is what is tested
         items.append(1)
         return items
 
-    assert [text_of(act(collect)), text_of(act(collect))] == ["[1]", "[1]"]
+    assert [text_of(act(collect, arguments)) for arguments in ("", "  \n", "{}")] == ["[1]"] * 3
 
 
 # What is wrong with arguments
@@ -184,9 +176,7 @@ def constant(value: object) -> Function:
     ("value", "text"),
     [
         ("words", "words"),
-        ("", ""),
         (None, "Done."),
-        (3, "3"),
         (True, "true"),
         ([1, "二"], '[1,"二"]'),
         ({"b": 1, "a": None}, '{"b":1,"a":null}'),
@@ -220,38 +210,32 @@ def test_an_async_function_runs_on_the_loop_and_another_in_a_thread():
 # Failures
 
 
-def test_a_tool_error_is_told_with_its_status():
-    def look() -> str:
-        raise ToolError("There is no file a.txt.", status="missing")
-
-    assert act(look) == ToolResult(parts=(Text(text="There is no file a.txt."),), error="missing")
-
-
 @pytest.mark.parametrize(
     ("error", "text"),
     [
+        (ToolError("There is no file a.txt.", status="missing"), "There is no file a.txt."),
         (ValueError("bad\nvalue"), "look failed: ValueError: bad\nvalue"),
         (TimeoutError(), "look failed: TimeoutError"),
         (StopIteration(), "look failed: RuntimeError: the function raised StopIteration"),
         (SystemExit(3), "look failed: SystemExit: 3"),
     ],
 )
-def test_any_other_error_is_a_failure_and_logged(error: BaseException, text: str, caplog: pytest.LogCaptureFixture):
+def test_a_tool_error_is_told_with_its_status_and_any_other_is_a_failure_and_logged(
+    error: BaseException, text: str, caplog: pytest.LogCaptureFixture
+):
     def look() -> str:
         raise error
 
+    is_told = isinstance(error, ToolError)
     with caplog.at_level(logging.ERROR, logger="recto.tools"):
-        result = act(look)
-    assert (result.error, text_of(result)) == ("failed", text)
-    [record] = caplog.records
-    assert (record.name, record.exc_info is not None) == ("recto.tools", True)
+        assert act(look) == ToolResult(parts=(Text(text=text),), error="missing" if is_told else "failed")
+    assert [(one.name, one.exc_info is not None) for one in caplog.records] == [("recto.tools", True)] * (not is_told)
 
 
 # Functions that cannot be tools
 
 
 def starred(*words: str) -> None: ...
-def double_starred(**words: str) -> None: ...
 def by_place(word: str, /) -> None: ...
 def untyped(word) -> None: ...  # pyright: ignore[reportUnknownParameterType, reportMissingParameterType] - tested
 def of_unknown_type(word: "Nowhere") -> None: ...  # pyright: ignore[reportUndefinedVariable, reportUnknownParameterType] - tested # noqa: F821 - tested
@@ -260,26 +244,20 @@ def yielding(word: str) -> Iterator[str]:
     yield word
 
 
-@tool(name="two words")
+@tool(name="天 气")
 def misnamed() -> None: ...
-
-
-@tool(name="天气")
-def named_beyond_ascii() -> None: ...
 
 
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
         (starred, "'words' cannot be given by name"),
-        (double_starred, "'words' cannot be given by name"),
         (by_place, "'word' cannot be given by name"),
         (untyped, "'word' has no type hint"),  # pyright: ignore[reportUnknownArgumentType] - as above
         (of_unknown_type, "name 'Nowhere' is not defined"),
         (of_a_type_without_json, "JSON has no form for"),
         (yielding, "it yields"),
-        (misnamed, "'two words'"),
-        (named_beyond_ascii, "'天气'"),
+        (misnamed, "'天 气'"),
         (lambda: None, "'<lambda>'"),
     ],
 )
@@ -288,8 +266,5 @@ def test_a_function_that_cannot_be_a_tool_is_refused_by_name_and_file(function: 
         tool_from(function)
     assert reason in str(caught.value)
     assert f"{function.__name__} in {__file__}:" in str(caught.value)
-
-
-def test_what_is_no_function_is_refused():
     with pytest.raises(SettingsError, match="a tool is made from a function"):
         tool_from(Place)

@@ -206,7 +206,7 @@ def test_the_built_in_tools_are_offered_and_safe_to_repeat_unless_they_change_wh
 @pytest.mark.parametrize(
     ("named", "takes_documents", "had"),
     [
-        (("calculator",), False, ["calculator"]),
+        ((), False, []),
         (("calculator",), True, ["calculator", "read_files", "file_read"]),
         (("read_files", "calculator"), True, ["read_files", "calculator", "file_read"]),
         (("read_files",), False, ["read_files", "file_read"]),

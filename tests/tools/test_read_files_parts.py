@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recto.conversation.document import Element, Extent, element_row, text_of
 from recto.conversation.json import Json
-from recto.tools.documents.document_parts import NEVER_CUT
+from recto.tools.documents.document_parts import LEAST_AT_ONCE, MOST_AT_ONCE, NEVER_CUT
 from recto.tools.documents.read_files import read_files
 from tests.tools.files_at_hand import AtHand, at_hand, rows_of, run
 from tests.tools.growing_document import Growing, a_text, in_pages
@@ -21,10 +21,11 @@ from tests.tools.runs import text_of as words_of
 LINE = re.compile(
     r"\[((?:characters|elements|pages?|slides?|sheets?) [^\n;\]]*)(?:; for more: read_files\((.*)\))?\]\n"
 )
+TEXTS = st.lists(st.text(alphabet='a"\\中', max_size=60), min_size=1, max_size=12)
 WORDS = st.text(alphabet="ab \n\u0301👩中", max_size=12)
 
 
-def content(files: AtHand, characters: int = 50_000, **more: object) -> str:
+def content(files: AtHand, characters: int = 50_000, /, **more: object) -> str:
     (row,) = rows_of(run(read_files, files, {"ids": ["a"], **more}, characters=characters))
     return row["content"]
 
@@ -61,24 +62,21 @@ def test_F5_the_beginning_is_shown_before_the_end_is_read():
     assert not growing.extent.is_whole
 
 
-def test_F5_once_it_is_read_the_line_says_how_much_there_is():
-    growing = in_pages("x" * 30_000, "y" * 100)
-    growing.read = len(growing.given)
-    total = len(text_of(growing.given))
-    more = '; for more: read_files({"ids":["a"],"offset":20000})'
-    assert content(at_hand(a=growing)).startswith(f"[characters 1-20000 of {total}, page 1 of 2{more}]\n---")
-    last = content(at_hand(a=growing), offset=20_000)
-    assert last.startswith(f"[characters 20001-{total} of {total}, pages 1-2 of 2]\nx")
-
-
 def test_F5_the_line_tells_of_pages_what_is_known_of_them():
     noted, unknown = in_pages("x" * 100), in_pages(*["x" * 9_000] * 4, unit="sheet", count_known=False)
+    whole = in_pages("x" * 30_000, "y" * 100)
+    whole.read = len(whole.given)
+    total = len(text_of(whole.given))
+    assert content(at_hand(a=whole), offset=20_000).startswith(
+        f"[characters 20001-{total} of {total}, pages 1-2 of 2]\nx"
+    )
     # What stands before the first page is its own.
     noted.given = [Element(kind="note", text="A note."), *noted.given]
     lost = replace(in_pages(*["x" * 400] * 3), fails_after=1)
     for document, limit, line in (
         (a_text("x" * 100), 10, "characters 1-10 (the rest is still being read)"),
         (unknown, 20_000, "characters 1-20000, sheets 1-3 (the rest is still being read)"),
+        (whole, 20_000, f"characters 1-20000 of {total}, page 1 of 2"),
         (noted, 50, "characters 1-50 of 125, page 1 of 1"),
         (lost, 500, "characters 1-500 (the rest is still being read)"),
     ):
@@ -87,7 +85,7 @@ def test_F5_the_line_tells_of_pages_what_is_known_of_them():
 
 def test_F5_a_part_that_had_to_be_shorter_tells_the_page_it_ends_on():
     files = at_hand(a=in_pages(*["x" * 50] * 40))
-    first = content(files, characters=1_000)
+    first = content(files, 1_000)
     line = LINE.match(first)
     assert line
     ends = int(re.findall(r"pages 1-(\d+) of 40", line[1])[0])
@@ -118,12 +116,7 @@ DECK = ("one", "two", "three", "four")
 
 @pytest.mark.parametrize(
     ("pages", "line", "shown"),
-    [
-        ("2", "slide 2 of 4", [2]),
-        ("2-3", "slides 2-3 of 4", [2, 3]),
-        ("3-9", "slides 3-4 of 4", [3, 4]),
-        ("1-4", "slides 1-4 of 4", [1, 2, 3, 4]),
-    ],
+    [("2", "slide 2 of 4", [2]), ("2-3", "slides 2-3 of 4", [2, 3]), ("3-9", "slides 3-4 of 4", [3, 4])],
 )
 def test_F5_pages_are_shown_with_a_line_that_says_which_and_the_first_do_not_wait_for_the_last(
     pages: str, line: str, shown: list[int]
@@ -160,6 +153,8 @@ def test_F5_a_document_or_pages_without_text_and_one_without_pages_say_so(format
     assert content(at_hand(a=a_text("")), format=format) == "[there is no text in this file]"
     scan = Growing(given=[Element(kind="paragraph", text="x", page=3)], unit="page")
     assert content(at_hand(a=scan), pages="1-2", format=format) == "[there is no text on pages 1-2 of 3]"
+    blank = Growing(given=[Element(kind="paragraph", text=" " * 30, page=1)], unit="page", read=1)
+    assert content(at_hand(a=blank), pages="1") == "[there is no text on page 1 of 1]"
 
 
 def test_F5_offset_and_limit_count_within_the_pages():
@@ -190,15 +185,6 @@ def test_F5_the_beginning_of_pages_does_not_wait_for_their_end_where_the_last_is
     said = content(at_hand(a=growing), pages="2-49", limit=3, format=format)
     assert re.match(r"\[pages 2-49 of 50: (characters|elements) 1-3 \(the rest is still being read\); ", said)
     assert growing.extent.pages < 5
-
-
-def test_F5_pages_of_nothing_but_blanks_have_no_text_and_more_of_them_than_are_shown_go_on():
-    given = [Element(kind="page", text="", page=1), Element(kind="paragraph", text=" " * 30, page=1)]
-    blank = Growing(given=given, unit="page", read=2)
-    assert content(at_hand(a=blank), pages="1") == "[there is no text on page 1 of 1]"
-    lines, parts = followed(at_hand(a=blank), pages="1", limit=20)
-    assert lines == ["page 1 of 1: characters 1-20 of 32", "page 1 of 1: characters 21-32 of 32"]
-    assert "".join(parts) == "\n\n" + " " * 30
 
 
 @given(
@@ -325,11 +311,7 @@ def test_F3_elements_cannot_forge_a_reminder():
     assert element == {"kind": "table", "text": escaped, "rows": [[escaped, "List<File>"]]}
 
 
-@given(
-    texts=st.lists(st.text(alphabet='a"\\中', max_size=60), min_size=1, max_size=12),
-    limit=st.integers(1, 8),
-    characters=st.integers(600, 2_000),
-)
+@given(texts=TEXTS, limit=st.integers(1, 8), characters=st.integers(600, 2_000))
 def test_D9_who_follows_the_lines_gets_every_element_once_and_whole_json(texts: list[str], limit: int, characters: int):
     growing = Growing(given=[Element(kind="paragraph", text=text) for text in texts])
     _, parts = followed(at_hand(a=growing), characters, limit=limit, format="elements")
@@ -340,13 +322,7 @@ def test_D9_who_follows_the_lines_gets_every_element_once_and_whole_json(texts: 
         assert shown == text or (text.startswith(shown) and len(text) > NEVER_CUT // 4 and "left_out" in element)
 
 
-@given(
-    texts=st.lists(st.text(alphabet='a"\\中', max_size=60), min_size=1, max_size=6),
-    note=st.booleans(),
-    first=st.integers(1, 6),
-    more=st.integers(0, 5),
-    limit=st.integers(1, 8),
-)
+@given(texts=TEXTS, note=st.booleans(), first=st.integers(1, 6), more=st.integers(0, 5), limit=st.integers(1, 8))
 def test_D9_who_follows_the_lines_gets_every_element_of_the_pages_once(
     texts: list[str], note: bool, first: int, more: int, limit: int
 ):
@@ -359,3 +335,65 @@ def test_D9_who_follows_the_lines_gets_every_element_of_the_pages_once(
         assert parts == [f"Error: there is no page {first}: it has {len(texts)}."]
     else:
         assert [element for part in parts for element in elements_in(part)] == expected
+
+
+# What one call takes of a document
+
+
+# For the one that tells whether there is more.
+ONE_MORE = 1
+
+
+def a_sheet(elements: int, characters: int) -> Growing:
+    """One large sheet between two small ones, read to its end."""
+    pieces = [Element(kind="rows", text="x" * characters, page=2) for _ in range(elements)]
+    heads = [Element(kind="page", text=f"[sheet {number}]", page=number) for number in (1, 2, 3)]
+    given = [heads[0], heads[1], *pieces, heads[2]]
+    return Growing(given=given, unit="sheet", read=len(given))
+
+
+@pytest.mark.parametrize("pages", [{}, {"pages": "2"}, {"pages": "2-3"}, {"pages": "1-3"}])
+@pytest.mark.parametrize("offset", [0, 700_000])
+def test_F5_a_call_takes_no_more_characters_than_it_shows_and_one(pages: dict[str, str], offset: int):
+    sheet = a_sheet(100, 10_000)
+    said = content(at_hand(a=sheet), limit=100, offset=offset, **pages)
+    assert f"characters {offset + 1}-{offset + 100} of 1000" in said
+    # What is shown of a text without pages is looked at again, to tell the page it ends on.
+    assert sheet.characters_handed <= (100 + ONE_MORE) * (1 if pages else 2)
+    assert sheet.elements_handed == 0
+
+
+@pytest.mark.parametrize("pages", [{}, {"pages": "2"}, {"pages": "2-3"}, {"pages": "1-3"}])
+@pytest.mark.parametrize("offset", [0, 1_500])
+def test_D9_a_call_takes_no_more_elements_than_it_shows_and_one(pages: dict[str, str], offset: int):
+    sheet = a_sheet(2_000, 10)
+    said = content(at_hand(a=sheet), limit=7, offset=offset, format="elements", **pages)
+    assert f"elements {offset + 1}-{offset + 7} of 200" in said
+    assert sheet.elements_handed <= 7 + ONE_MORE
+    assert sheet.characters_handed == 0
+
+
+@pytest.mark.parametrize("pages", [{}, {"pages": "2"}])
+def test_D9_of_elements_that_are_long_only_a_few_are_taken(pages: dict[str, str]):
+    sheet = a_sheet(500, 50_000)
+    assert "elements 3-3 of 50" in content(at_hand(a=sheet), offset=2, format="elements", **pages)
+    assert sheet.elements_handed <= LEAST_AT_ONCE
+
+
+def test_D9_of_elements_that_are_short_no_more_are_taken_than_could_be_shown_and_a_step():
+    sheet = a_sheet(5_000, 1)
+    said = content(at_hand(a=sheet), pages="2", format="elements")
+    count = said.count('"kind":"rows"')
+    assert count > 300
+    assert sheet.elements_handed <= 20_000 // 21 + ONE_MORE + MOST_AT_ONCE
+
+
+def test_F5_an_offset_past_the_end_takes_nothing():
+    sheet = a_sheet(100, 1_000)
+    assert content(at_hand(a=sheet), pages="2", offset=10**6).startswith(
+        "Error: offset 1000000 is past the end: there are "
+    )
+    assert content(at_hand(a=sheet), pages="2", offset=10**6, format="elements").endswith(
+        "there are 101 elements in these pages."
+    )
+    assert (sheet.characters_handed, sheet.elements_handed) == (0, 0)

@@ -34,10 +34,8 @@ def fetch(
 def test_F9_the_tool_takes_a_file_id_and_a_path_and_is_safe_to_repeat():
     tool = tool_from(sandbox_fetch_user_file)
     schema = json.loads(tool.offer.parameters)
-    assert schema["required"] == ["file_index", "target_path"]
-    assert {field["type"] for field in schema["properties"].values()} == {"string"}
-    assert tool.mark.safe_to_repeat
-    assert not tool.mark.external
+    assert schema["required"] == list(schema["properties"]) == ["file_index", "target_path"]
+    assert (tool.mark.safe_to_repeat, tool.mark.external) == (True, False)
 
 
 def test_F9_a_file_of_any_kind_is_written_and_its_path_and_bytes_are_told(tmp_path: Path):
@@ -102,10 +100,9 @@ async def fetch_async(files: AtHand, workspace: Path, path: str, workspace_bytes
 
 
 async def test_F9_a_call_that_is_cancelled_leaves_nothing_and_makes_nobody_wait(tmp_path: Path):
-    half_read = asyncio.Event()
-    files = Stuck(turns=IMAGE.turns, holds={}, half_read=half_read)
+    files = Stuck(turns=IMAGE.turns, holds={}, half_read=asyncio.Event())
     acting = asyncio.create_task(fetch_async(files, tmp_path, "in/cat.png"))
-    await half_read.wait()
+    await files.half_read.wait()
     assert len(tree(tmp_path)) == 1
     acting.cancel()
     with pytest.raises(asyncio.CancelledError):

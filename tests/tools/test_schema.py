@@ -70,8 +70,7 @@ def test_a_schema_that_refers_to_itself_is_followed():
 
 
 @pytest.mark.parametrize(
-    "schema",
-    ["", "{", "3", "[]", '{"type": 12}', '{"$ref": "#/nowhere"}', '{"pattern": "("}', " " * 262_144 + "{}"],
+    "schema", ["", "{", "3", "[]", '{"type": 12}', '{"$ref": "#/nowhere"}', '{"pattern": "("}', " " * 262_144 + "{}"]
 )
 def test_a_schema_that_is_none_lets_everything_pass_and_is_logged(schema: str, caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.WARNING, logger="recto.tools"):
@@ -81,10 +80,8 @@ def test_a_schema_that_is_none_lets_everything_pass_and_is_logged(schema: str, c
 
 @pytest.mark.parametrize("reference", ["http://127.0.0.1:9/a.json", "file:///etc/hostname", "other.json"])
 def test_P11_nothing_is_fetched_for_a_schema_that_refers_elsewhere(reference: str):
-    error = refusal({}, {"$ref": reference})
-    assert error is not None
-    assert error.where == "tools[1].parameters"
-    assert error.problem.startswith(f"the schema of tool 't1' is no JSON Schema: Resource '{reference}' is not present")
+    said = f"tools[1].parameters: the schema of tool 't1' is no JSON Schema: Resource '{reference}' is not present"
+    assert str(refusal({}, {"$ref": reference})).startswith(said)
 
 
 def test_long_values_are_not_repeated_in_full_and_too_long_or_too_deep_arguments_are_told():
@@ -138,11 +135,7 @@ EMAIL = r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za
         {"properties": {"to": {"pattern": EMAIL}, "const": {"pattern": EMAIL}}},
         {"patternProperties": {"^(?!x-)": {"type": "string"}}, "additionalProperties": False},
         # Values that are called pattern, though they are none.
-        {
-            "properties": {"pattern": {"type": "string"}},
-            "examples": [{"pattern": "**/*.py"}],
-            "const": {"pattern": "("},
-        },
+        {"properties": {"pattern": {"type": "string"}}, "examples": [{"pattern": "*.py"}], "const": {"pattern": "("}},
         {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": {}}, "$ref": "#/definitions/a"},
     ],
 )
@@ -166,28 +159,21 @@ def test_P11_schemas_that_people_write_are_taken(schema: Json):
     ],
 )
 def test_P11_a_schema_that_is_none_or_costs_too_much_is_refused_in_words(schema: Json, problem: str):
-    error = refusal({}, schema)
-    assert error is not None
-    assert str(error) == f"tools[1].parameters: the schema of tool 't1' {problem}"
+    assert str(refusal({}, schema)) == f"tools[1].parameters: the schema of tool 't1' {problem}"
 
 
 def test_P11_schemas_of_one_request_share_their_limits():
     name: Json = {"pattern": "^.{1,255}$"}
-    assert refusal(name) is None
-    assert "beyond 1000000 bytes of compiled patterns" in str(
-        refusal(name, name, limits=SchemaLimits(pattern_bytes=1_000_000))
-    )
-    assert refusal(name, limits=SchemaLimits(pattern_bytes=1_000_000)) is None
+    limits = SchemaLimits(pattern_bytes=1_000_000)
+    assert refusal(name, limits=limits) is None
+    assert "beyond 1000000 bytes of compiled patterns" in str(refusal(name, name, limits=limits))
     assert "beyond 40 bytes" in str(refusal(name, name, limits=SchemaLimits(schema_bytes=40)))
 
 
-@pytest.mark.parametrize("name", ["", "get weather", "天气", "a.b", "x" * 65, "a\n"])
-async def test_P11_a_tool_name_that_providers_refuse_is_refused(name: str):
+@pytest.mark.parametrize("name", ["", "get weather", "天气", "x" * 65, "a\n"])
+async def test_P11_a_tool_name_that_providers_refuse_and_more_tools_than_may_be_are_refused(name: str):
     with pytest.raises(WireError, match=r"^tools\[1\]\.name: .* is no name of a tool; write 1 to 64 letters, digits"):
         await Schemas().admit([offer("get-weather_2"), offer(name)])
-
-
-async def test_P11_more_tools_than_may_be_are_refused():
     tools = [offer(f"t{number}") for number in range(3)]
     with pytest.raises(WireError, match=r"^tools: are 3, 2 are allowed; send fewer$"):
         await Schemas(SchemaLimits(client_tools=2)).admit(tools)
@@ -213,6 +199,8 @@ def test_P11_arguments_too_long_for_patterns_are_checked_without_them():
 
 
 ANY = {"anyOf": [{"type": "integer"}] * 1000}
+ENUM: list[Json] = [{"a": n} for n in range(500)]
+PATTERNS: list[Json] = [{"pattern": f"[ab]*a[ab]{{400}}c{n}"} for n in range(20)]
 MULTIPLES = {"items": {"allOf": [{"multipleOf": 0.01}] * 100}}
 
 
@@ -223,14 +211,8 @@ MULTIPLES = {"items": {"allOf": [{"multipleOf": 0.01}] * 100}}
         ({"properties": {"x": {"items": {"type": "integer"}}}}, {"x": ["a"] * 100_000}),
         ({"propertyNames": {"maxLength": 1}}, {f"aa{n}": 1 for n in range(50_000)}),
         ({"properties": {"x": MULTIPLES}}, {"x": [1.23] * 10_000}),
-        (
-            {"properties": {"x": {"items": {"not": {"enum": [{"a": n} for n in range(500)]}}}}},
-            {"x": [{"a": 0.5}] * 500},
-        ),
-        (
-            {"properties": {"x": {"allOf": [{"pattern": f"[ab]*a[ab]{{400}}c{n}"} for n in range(20)]}}},
-            {"x": "ab" * 9000},
-        ),
+        ({"properties": {"x": {"items": {"not": {"enum": ENUM}}}}}, {"x": [{"a": 0.5}] * 500}),
+        ({"properties": {"x": {"allOf": PATTERNS}}}, {"x": "ab" * 9000}),
         ({"properties": {"x": {"allOf": [{"uniqueItems": True}] * 20}}}, {"x": [str(n) for n in range(50_000)]}),
     ],
 )

@@ -1,18 +1,14 @@
 """R15: lines are found in the workspace as ripgrep finds them, and the same ones where there is no ripgrep."""
 
 import asyncio
-import json
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from recto.config.run_settings import SearchSettings
-from recto.tools.function import tool_from
 from recto.tools.ports import ToolResult
-from recto.tools.workspace.ace_text_search import ace_text_search
 from recto.tools.workspace.ripgrep import (
     BadPattern,
     Program,
@@ -25,7 +21,8 @@ from recto.tools.workspace.ripgrep import (
     ripgrep,
 )
 from recto.tools.workspace.workspaces import Workspace
-from tests.tools.runs import context, repeated, text_of
+from tests.tools.runs import repeated, text_of
+from tests.tools.workspace.calls import call
 from tests.waiting import wait_until
 
 FILES: Mapping[str, bytes] = {
@@ -92,13 +89,8 @@ def told(found: SearchResult) -> list[tuple[str, int, bytes, int]]:
 
 
 def search(folder: Path, pattern: str, settings: SearchSettings | None = None, **more: object) -> ToolResult:
-    return asyncio.run(searched(folder, settings or SearchSettings(), {"pattern": pattern, **more}))
-
-
-async def searched(folder: Path, settings: SearchSettings, arguments: Mapping[str, object]) -> ToolResult:
-    place = Workspace(folder=folder, search=settings, hidden=("recto data [1]",))
-    given = replace(context(), workspace=place)
-    return await tool_from(ace_text_search).act(json.dumps(arguments), given)
+    place = Workspace(folder=folder, search=settings or SearchSettings(), hidden=("recto data [1]",))
+    return call(place, "ace-text_search", pattern=pattern, **more)
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: f"{query.pattern} {query.glob and query.glob.whole}")
@@ -250,17 +242,13 @@ def test_R15_an_empty_workspace_is_said_to_be_empty(tmp_path: Path, glob: str):
     assert text_of(search(tmp_path, "main", fileGlob=glob)) == said
 
 
-def test_R15_where_all_is_left_out_it_is_said_why(tmp_path: Path):
-    write(tmp_path, {".gitignore": b"*\n", "a.py": b"main\n"})
+def test_R15_where_all_is_left_out_or_too_large_it_is_said_why(tmp_path: Path):
+    write(tmp_path, {"src/a.py": b"main main main\n"})
+    for glob in ("", "*.py", "src/*.py"):
+        assert "larger than 10 bytes" in text_of(search(tmp_path, "main", SearchSettings(file_bytes=10), fileGlob=glob))
+    write(tmp_path, {".gitignore": b"*\n"})
     said = "No file was searched: what is there is named by .gitignore, larger than 16,777,216 bytes, or no plain file."
     assert text_of(search(tmp_path, "main")) == said
-
-
-@pytest.mark.parametrize("glob", ["", "*.py", "src/*.py"])
-def test_R15_where_files_are_too_large_to_be_searched_that_is_said(tmp_path: Path, glob: str):
-    write(tmp_path, {"src/a.py": b"main main main\n"})
-    result = asyncio.run(searched(tmp_path, SearchSettings(file_bytes=10), {"pattern": "main", "fileGlob": glob}))
-    assert "larger than 10 bytes" in text_of(result)
 
 
 def test_R15_a_settings_file_of_ripgreps_own_changes_nothing(project: Path, monkeypatch: pytest.MonkeyPatch):

@@ -151,12 +151,12 @@ async def test_R15_without_a_sandbox_the_environment_is_clean_all_the_same(tmp_p
 
 @pytest.mark.full
 async def test_R15_folders_that_the_operator_names_can_be_read_and_their_programs_found(tmp_path: Path):
-    programs = tmp_path / "opt/bin"
-    programs.mkdir(parents=True)
-    (programs / "hello").write_text("#!/bin/sh\necho hello\n")
-    (programs / "hello").chmod(0o755)
+    hello = tmp_path / "opt/bin/hello"
+    hello.parent.mkdir(parents=True)
+    hello.write_text("#!/bin/sh\necho hello\n")
+    hello.chmod(0o755)
     made = console(tmp_path / "work", CommandSettings(readable=f"{tmp_path}/opt, /missing"))
-    told = await made.execute(f"hello; touch {programs}/x 2>/dev/null || echo read-only")
+    told = await made.execute(f"hello; touch {hello}x 2>/dev/null || echo read-only")
     assert told["stdout"] == "hello\nread-only\n"
 
 

@@ -38,9 +38,7 @@ async def test_R15_a_job_answers_at_once_and_can_be_looked_at_and_ended(made: Co
 async def test_R15_a_job_that_ends_by_itself_is_told_with_its_code_and_its_output(made: Console):
     told = await made.execute("no-such-program", background=True)
     assert (told["exitCode"], "not found" in str(told["stderr"])) == (127, True)
-    started = await made.execute(
-        "until [ -e stop ]; do sleep 0.1; done; seq 1 3; echo oh >&2; exit 5", background=True
-    )
+    started = await made.execute("until [ -e stop ]; do sleep 0.1; done; seq 1 3; echo oh >&2; exit 5", background=True)
     # Two processes of one project work side by side.
     await made.execute("touch stop")
     ended = await made.ended(started["job"])

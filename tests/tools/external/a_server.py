@@ -95,25 +95,16 @@ async def slow(mark: str, ctx: Context) -> str:
     return "never"
 
 
-def _once_then_die(mark: str) -> str:
+@server.tool()
+@server.tool(name="die_reading", annotations=READ_ONLY)
+def die(mark: str) -> str:
+    """End the whole server the first time."""
     file = Path(mark)
     count = int(file.read_text(encoding="utf-8")) + 1 if file.exists() else 1
     file.write_text(str(count), encoding="utf-8")
     if count == 1:
         os._exit(3)
     return f"call {count}"
-
-
-@server.tool()
-def die(mark: str) -> str:
-    """End the whole server the first time."""
-    return _once_then_die(mark)
-
-
-@server.tool(annotations=READ_ONLY)
-def die_reading(mark: str) -> str:
-    """The same, of a tool that changes nothing."""
-    return _once_then_die(mark)
 
 
 @server.tool()

@@ -89,16 +89,10 @@ def found_in(process: SymbolProcess, source: bytes) -> list[str]:
     return [symbol.name for symbol in process.find(source, "py", 30)]
 
 
-def test_R15_a_process_of_its_own_finds_the_same():
+def test_R15_a_process_of_its_own_finds_the_same_and_none_without_a_grammar_or_beyond_the_limit():
     assert find_symbols(SOURCES["py"].encode(), "src/a.PY") == symbols_of(SOURCES["py"].encode(), "a.py")
-
-
-@pytest.mark.parametrize(
-    ("source", "name"),
-    [(b"x", "a.unknown"), (b"x", "Makefile"), (b"def f(): pass\n" * FileToolSettings.symbol_bytes, "a.py")],
-)
-def test_R15_without_a_grammar_or_beyond_the_limit_there_are_none(source: bytes, name: str):
-    assert find_symbols(source, name) == ()
+    assert find_symbols(b"x", "a.unknown") == find_symbols(b"x", "Makefile") == ()
+    assert find_symbols(b"def f(): pass\n" * FileToolSettings.symbol_bytes, "a.py") == ()
 
 
 def test_R15_the_process_stays_and_one_that_was_killed_is_started_anew(process: SymbolProcess):

@@ -40,19 +40,15 @@ def test_R15_a_path_is_the_names_from_the_workspace_on(path: str, names: tuple[s
     assert names_in(path, ROOTS) == names
 
 
-@given(
-    st.lists(st.sampled_from(("a", "..", ".", "", "\\", "/home/space", "C:", "\0", "..\\..", "／", "．．"))).map(
-        "/".join
-    )
-)
+PIECES = st.sampled_from(("a", "..", ".", "", "\\", "/home/space", "C:", "\0", "..\\..", "／", "．．"))
+
+
+@given(path=st.lists(PIECES).map("/".join))
 def test_R15_no_name_of_a_path_leads_up(path: str):
-    try:
+    with suppress(ToolError):
         names = names_in(path, ROOTS)
-    except ToolError as error:
-        assert str(error)
-        return
-    assert not {"", ".", ".."} & {*names}
-    assert not [name for name in names if "/" in name or "\0" in name]
+        assert not {"", ".", ".."} & {*names}
+        assert not [name for name in names if "/" in name or "\0" in name]
 
 
 # A house with a secret beside the workspace, and ways that seem to lead there
@@ -195,9 +191,6 @@ def test_R15_what_is_hidden_is_as_good_as_missing(guarded: Workspace, path: str)
     assert refused(guarded, EDIT, filePath=path, searchContent="x", replaceContent="y") == there
     assert call(guarded, CREATE, filePath=path, content="x").error
     assert (guarded.folder / "data/key.txt").read_text() == SECRET
-
-
-def test_R15_what_is_hidden_is_in_no_listing_and_no_hint(guarded: Workspace):
     assert "data" not in said(guarded, READ, filePath=".").replace("to-key -> data/key.txt", "")
     assert "data/" not in refused(guarded, READ, filePath="dat")
 
