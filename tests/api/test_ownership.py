@@ -280,15 +280,6 @@ def test_P5_what_is_alices_is_to_bob_as_if_it_were_nowhere(alices: Belongings):
     assert alices.export() == before
 
 
-def test_P5_a_preview_of_a_thread_of_alices_is_not_for_bob(alices: Belongings):
-    body = {"messages": ask("hello")["messages"]}
-    for thread in alices.threads.values():
-        for path in (f"{AGENT}/threads/{thread}/preview", f"{AGENT}/threads/{thread.upper()}/preview?raw=1"):
-            for sent in (body, {}):
-                reply = request(alices.url, "POST", path, sent, token=BOB)
-                assert_refused(reply, 404, f"There is no thread '{thread}'.", "not_found")
-
-
 @pytest.mark.parametrize("token", [BOB, CAROL], ids=["bob", "carol"])
 def test_P5_no_answer_to_others_holds_anything_of_alices(alices: Belongings, token: str):
     before = alices.export()
@@ -308,13 +299,16 @@ def test_P5_no_answer_to_others_holds_anything_of_alices(alices: Belongings, tok
     assert [secret for secret in alices.secrets() if secret in metrics] == []
 
 
-def test_P5_a_run_in_alices_thread_is_not_for_bob(alices: Belongings):
+def test_P5_a_run_or_a_preview_in_alices_thread_is_not_for_bob(alices: Belongings):
     for thread in alices.threads.values():
         for accept in ("application/json", "text/event-stream"):
             for body in (ask("hello", thread=thread), ask("hello", thread=thread.upper())):
                 reply = request(alices.url, "POST", RUNS, body, token=BOB, accept=accept)
                 assert_refused(reply, 404, f"There is no thread '{thread}'.", "not_found")
                 assert request(alices.url, "GET", f"{RUNS}/{body['runId']}", token=BOB).status == 404
+        for sent in ({"messages": ask("hello")["messages"]}, {}):
+            reply = request(alices.url, "POST", f"{AGENT}/threads/{thread.upper()}/preview?raw=1", sent, token=BOB)
+            assert_refused(reply, 404, f"There is no thread '{thread}'.", "not_found")
 
 
 def test_P5_a_run_of_bobs_may_have_the_name_of_one_of_alices_and_each_finds_their_own(alices: Belongings):

@@ -12,7 +12,6 @@ from recto.agents.agent import CHAT
 from recto.api.users import me, profile
 from recto.conversation.json import Json, dump
 from recto.errors import ToolError
-from recto.store.users.profiles import ProfileChange
 from tests.api.local_api import NOW, Answer, LocalApi, assert_problem, local_api
 
 PROFILE = "/api/v1/profile"
@@ -22,11 +21,6 @@ EMPTY: dict[str, Json] = {"tier": "free", "profile": {}, "skillData": {}, "updat
 BIRTH: Json = {"type": "object", "properties": {"date": {"type": "string"}, "calendar": {"enum": ["solar", "lunar"]}}}
 SCHEMA = dump({"properties": {"birth_info": BIRTH}, "required": ["birth_info"]}).decode()
 AGENTS = {"vibe": replace(CHAT, name="vibe", profile_schema=SCHEMA), "free": replace(CHAT, name="free")}
-
-
-def keeping(skill: str, data: Json) -> ProfileChange:
-    """What a skill keeps, in the place of what it has."""
-    return ProfileChange(skill_data={skill: data}, replaces=True)
 
 
 @pytest.fixture
@@ -52,28 +46,21 @@ def field_of(answer: Answer) -> Json:
 
 async def test_S6_a_profile_is_changed_by_a_merge_patch_and_told_as_it_is(api: LocalApi):
     assert await problem(api) == (await patch(api, {})).json == EMPTY
-    first = await patch(api, {"birth_info": BORN, "life_context": {"work": {"at": "X"}}, "extracted": ["a"]})
-    life: Json = {"work": {"at": "X"}}
-    fields: dict[str, Json] = {"birth_info": BORN, "extracted": ["a"], "life_context": life}
-    assert (first.status, first.json) == (200, {**EMPTY, "profile": fields, "updated": TIME})
+    fields: dict[str, Json] = {"birth_info": BORN, "extracted": ["a"], "life_context": {"work": {"at": "X"}}}
+    skills: dict[str, Json] = {"bazi": {"pillars": ["庚午"]}, "tarot": ["sun"]}
+    first = await patch(api, {**fields, "skill_data": skills})
+    assert (first.status, first.json) == (200, {**EMPTY, "profile": fields, "skillData": skills, "updated": TIME})
     api.app.state.backend = replace(api.backend, clock=lambda: NOW + timedelta(seconds=5))
     change: dict[str, Json] = {"birth_info": {"time": "14:30", "place": None}, "extracted": None, "my-own_1": True}
-    second = await patch(api, {**change, "life_context": {"work": {"role": "Y"}}})
+    change |= {"life_context": {"work": {"role": "Y"}}, "skill_data": {"bazi": {"score": 1}, "tarot": None}}
+    second = await patch(api, change)
     fields = {
         "birth_info": {"date": "1990-05-15", "time": "14:30"},
         "life_context": {"work": {"at": "X", "role": "Y"}},
         "my-own_1": True,
     }
-    assert second.json == {**EMPTY, "profile": fields, "updated": "2026-05-14T12:00:05.000Z"} == await problem(api)
-
-
-async def test_S6_what_skills_keep_is_set_and_forgotten_by_name(api: LocalApi):
-    await api.store.change_profile("ann", keeping("bazi", {"pillars": ["庚午"]}), NOW, 999)
-    await api.store.change_profile("ann", keeping("tarot", ["sun"]), NOW, 999)
-    assert (await problem(api))["skillData"] == {"bazi": {"pillars": ["庚午"]}, "tarot": ["sun"]}
-    answer = await patch(api, {"skill_data": {"bazi": {"score": 1}, "tarot": None, "career": {"plan": "rest"}}})
-    assert answer.json["skillData"] == {"bazi": {"pillars": ["庚午"], "score": 1}, "career": {"plan": "rest"}}
-    assert await api.store.skill_data("ann", "tarot") is None
+    known = {"profile": fields, "skillData": {"bazi": {"pillars": ["庚午"], "score": 1}}}
+    assert second.json == {**EMPTY, **known, "updated": "2026-05-14T12:00:05.000Z"} == await problem(api)
 
 
 async def test_S6_what_the_agents_schema_does_not_allow_is_refused_by_field(api: LocalApi):
@@ -100,13 +87,9 @@ async def test_S6_a_tool_may_refuse_what_no_schema_can_say(api: LocalApi):
 async def test_S6_the_result_of_a_merge_is_what_is_checked(api: LocalApi):
     assert (await patch(api, {"birth_info": {"date": 7}}, agent="free")).status == 200
     assert_problem(await patch(api, {"birth_info": {"place": "x"}}), 422, "birth_info.date: 7 is not of type")
+    # A field that is left alone stands in the way of no other.
+    assert (await patch(api, {"life_context": None})).status == 200
     assert (await patch(api, {"birth_info": {"date": None}})).json["profile"] == {"birth_info": {}}
-
-
-async def test_S6_a_field_that_was_kept_before_stands_in_the_way_of_no_other(api: LocalApi):
-    await patch(api, {"birth_info": 7}, agent="free")
-    assert (await patch(api, {"life_context": "calm"})).status == 200
-    assert (await patch(api, {"birth_info": None})).json["profile"] == {"life_context": "calm"}
 
 
 async def test_S6_an_agent_there_is_not_is_refused(api: LocalApi):

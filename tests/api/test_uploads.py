@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -322,18 +321,3 @@ async def test_P9_an_attachment_is_looked_at_with_a_new_url_and_deleted_once(api
     assert (await api.send("GET", url)).status == 404
     assert_problem(await api.ask("GET", f"{ATTACHMENTS}?cursor=x"), 422, "cursor")
     await assert_nothing(api)
-
-
-async def test_P9_the_time_a_url_ends_is_told_as_the_url_has_it(api: LocalApi):
-    api.app.state.backend = replace(api.backend, clock=lambda: NOW + timedelta(seconds=0.9))
-    (entry,) = (await upload(api, NOTES)).rows("attachments")
-    assert entry["expiresAt"] == "2026-05-15T12:00:00.000Z"
-    assert f"?signature={int(NOW.timestamp()) + 86_400}." in str(entry["url"])
-
-
-async def test_P5_an_attachment_of_somebody_else_is_not_there(api: LocalApi):
-    (entry,) = (await upload(api, NOTES)).rows("attachments")
-    assert await stored(api, "bob") == []
-    for method in ("GET", "DELETE"):
-        assert_problem(await api.ask(method, f"{ATTACHMENTS}/{entry['id']}", user="bob"), 404, "There is no attachment")
-    assert (await api.send("GET", str(entry["url"]))).body == NOTES.body

@@ -150,13 +150,6 @@ async def statuses(store: Store, runs: Sequence[StoredRun]) -> list[str]:
     return [run.outcome or run.status for run in found]
 
 
-async def test_without_a_wake_the_queue_is_looked_at_now_and_then(store: Store, workers: Workers):
-    async with dispatching(workers, settings=OFTEN):
-        run = await admit(store)
-        await wait_until(lambda: workers.begun == [run.id])
-        assert workers.fences == [1]
-
-
 async def test_no_more_runs_are_begun_than_there_are_slots(store: Store, workers: Workers):
     runs = [await admit(store)]
     async with dispatching(workers, settings=replace(ON_WAKE, slots=2)) as dispatcher:
@@ -253,21 +246,18 @@ async def test_a_run_whose_lease_ran_out_while_this_process_stood_still_goes_on_
         assert await statuses(store, [run]) == ["done"]
 
 
-async def test_P8_a_cancel_reaches_the_run_at_once(store: Store, workers: Workers):
+@pytest.mark.parametrize("is_told", [True, False])
+async def test_P8_a_cancel_reaches_the_run_though_it_is_only_in_its_row(
+    store: Store, workers: Workers, *, is_told: bool
+):
     run = await admit(store)
-    async with dispatching(workers) as dispatcher:
+    async with dispatching(workers, who=WHO if is_told else BRIEF) as dispatcher:
         await wait_until(lambda: dispatcher.active == 1)
-        dispatcher.cancel("nobody")
-        dispatcher.cancel(run.id)
-        await wait_until(lambda: dispatcher.active == 0)
-        assert await statuses(store, [run]) == ["cancelled"]
-
-
-async def test_P8_a_cancel_that_is_only_in_the_row_reaches_the_run_too(store: Store, workers: Workers):
-    run = await admit(store)
-    async with dispatching(workers, who=BRIEF) as dispatcher:
-        await wait_until(lambda: dispatcher.active == 1)
-        await store.cancel(run, Cancel(reason="enough", now=now(), events=[]))
+        if is_told:
+            dispatcher.cancel("nobody")
+            dispatcher.cancel(run.id)
+        else:
+            await store.cancel(run, Cancel(reason="enough", now=now(), events=[]))
         await wait_until(lambda: dispatcher.active == 0)
         assert await statuses(store, [run]) == ["cancelled"]
 
@@ -342,20 +332,6 @@ async def test_a_store_that_fails_for_a_while_ends_no_loop(store: Store, workers
         workers.go.set()
         await wait_until(lambda: waiting.id in workers.begun and dispatcher.active == 0)
         assert await statuses(store, [held, waiting]) == ["done", "done"]
-
-
-async def test_work_that_the_store_fails_is_handed_back_and_tried_again(store: Store):
-    class Unlucky(Workers):
-        async def until_signalled(self, signal: Signal) -> None:
-            if len(self.begun) < 3:
-                raise StoreDown(problem="the disk is full")
-
-    workers = Unlucky(store)
-    run = await admit(store)
-    async with dispatching(workers) as dispatcher:
-        await wait_until(lambda: len(workers.begun) == 3 and dispatcher.active == 0)
-        assert workers.fences == [1, 2, 3]
-        assert await statuses(store, [run]) == ["done"]
 
 
 async def test_X4_what_cannot_be_handed_back_is_tried_again_long_before_its_lease_runs_out(store: Store):
