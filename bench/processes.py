@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from peer import HERE
-from peer import _environment as environment_of  # pyright: ignore[reportPrivateUsage] - a peer is installed one way
+from peer import environment_of
 from traffic import TOKEN
 
 TOKENS = 50
