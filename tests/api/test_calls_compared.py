@@ -69,22 +69,17 @@ async def test_P5_calls_of_somebody_else_are_compared_with_nothing(server: InPro
         assert (reply.status, b"secret" in reply.body) == (404, False)
 
 
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        ("calls/1/diff/9", 404),
-        ("calls/9/diff/1", 404),
-        ("calls/1/diff/0", 422),
-        ("calls/1/diff/x", 422),
-        ("calls/1/diff/1?run=nobody", 404),
-        ("calls/1/diff/1?run=%00", 404),
-        ("calls/1?as=xml", 422),
-        ("calls?as=curl", 422),
-    ],
-)
-async def test_X1_what_cannot_be_compared_or_written_is_refused(server: InProcess, path: str, status: int):
+REFUSED = {
+    404: ["calls/1/diff/9", "calls/9/diff/1", "calls/1/diff/1?run=nobody", "calls/1/diff/1?run=%00"],
+    422: ["calls/1/diff/0", "calls/1/diff/x", "calls/1?as=xml", "calls?as=curl"],
+}
+
+
+async def test_X1_what_cannot_be_compared_or_written_is_refused(server: InProcess):
     run = await make(server, "hello")
-    assert (await server.send("GET", f"{RUNS}/{run}/{path}", token=ANN)).status == status
+    for status, paths in REFUSED.items():
+        for path in paths:
+            assert (await server.send("GET", f"{RUNS}/{run}/{path}", token=ANN)).status == status, path
 
 
 async def test_X1_the_curl_command_sends_the_very_bytes_again_and_holds_no_key(server: InProcess, tmp_path: Path):

@@ -109,8 +109,10 @@ WRONG: Mapping[str, Sequence[Json]] = {
 async def test_F10_a_dataset_of_a_wrong_form_is_refused_by_the_name_of_the_field(api: LocalApi):
     made = await make(api)
     one = f"{DATASETS}/{made['id']}"
-    for body, field in ((b"", "body"), ([], "body"), ({"description": "x"}, "name")):
-        assert_problem(await api.ask("POST", DATASETS, body), 422, field)
+    bodies: Mapping[str, Sequence[object]] = {"body": [b"", []], "name": [{"description": "x"}]}
+    for field, values in bodies.items():
+        for body in values:
+            assert_problem(await api.ask("POST", DATASETS, body), 422, field)
     for field, values in WRONG.items():
         for value in values:
             body = {"name": "a", field: value}
