@@ -194,9 +194,6 @@ def test_F8_only_the_ids_in_the_text_of_a_call_are_rewritten():
         '{ "resp-0" : "https://files.test/0",\t"n": 12345678901234567890123, "n": 1.0, '
         '"list":["https://files.test/1?a=1&b=2", "a resp-0 b"]}'
     )
-
-
-def test_F8_a_url_is_written_as_a_json_string():
     assert load(arguments_for("fetch", '["id"]', {"id": 'https://x.test/"\\\n'})) == ['https://x.test/"\\\n']
 
 

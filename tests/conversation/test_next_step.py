@@ -199,10 +199,6 @@ def test_P3_whose_call_it_is_was_settled_when_it_was_made_and_names_count_only_w
     assert next_step(asked(form), Run()) == WaitForClient(calls=(form,))
 
 
-def test_an_answer_that_was_interrupted_is_asked_for_again():
-    assert next_step((u1, a1, STOPPED_A1), RUN) == CallModel()
-
-
 # The end from outside
 
 
@@ -271,11 +267,6 @@ def test_a_turn_has_so_many_replies_and_a_call_so_many_tries(log: Log, run: Run,
 )
 def test_R13_a_page_that_does_not_fit_is_compacted_once_and_tried_once_more(log: Log, run: Run, step: Step):
     assert next_step(log, run) == step
-
-
-def test_R13_a_summary_that_was_rolled_back_does_not_keep_from_compacting():
-    log = (user("u0"), a1, u1, summary, RolledBack(to="u1"), user("u2"))
-    assert next_step(log, Run(full=True)) == Compact()
 
 
 ONLY = Run(compact=True)

@@ -56,12 +56,6 @@ def test_P3_a_result_is_taken_for_a_call_that_was_made_of_a_clients_tool_whateve
         assert entries == ((as_result(sent),) if is_taken else ())
 
 
-def test_P3_a_reply_that_was_broken_off_waits_for_no_result():
-    log = (user("u1"), asks("a1", ToolCall(id="c1", name="pick", arguments="{}")))
-    broken_off = (*log, Interrupted(id="i", message="a1", reason="broken off"))
-    assert taken_in(broken_off, ToolMessage(id="t", tool_call_id="c1")) == ()
-
-
 def test_P3_a_first_message_is_a_turn_with_its_response_id_and_the_time_it_was_admitted():
     words = UserMessage(id="u1", parts=(Text(text="hi"),), name="Ann", time=datetime(2020, 1, 1, tzinfo=UTC))
     (turn,) = taken_in((), words)
@@ -142,6 +136,8 @@ def test_P3_a_turn_under_a_taken_id_goes_by_its_run_unless_that_is_taken_too():
 
 # Results
 
+BROKEN_OFF = Interrupted(id="i", message="a1", reason="broken off")
+
 
 @pytest.mark.parametrize(
     ("log", "results", "taken"),
@@ -150,6 +146,7 @@ def test_P3_a_turn_under_a_taken_id_goes_by_its_run_unless_that_is_taken_too():
         pytest.param((user("u1"), asks("a1", "c1", "c2")), ["c2", "c1"], ["c2", "c1"], id="both, in their order"),
         pytest.param((user("u1"), asks("a1", "c1", "c2"), result("r", "c1")), ["c1", "c2"], ["c2"], id="one is left"),
         pytest.param((user("u1"), asks("a1", "c1")), ["c1", "c1"], ["c1"], id="the same twice"),
+        pytest.param((user("u1"), asks("a1", "c1"), BROKEN_OFF), ["c1"], [], id="broken off"),
         pytest.param((user("u1"), asks("a1", "c1")), ["c9"], [], id="an unknown call"),
         pytest.param((user("u1"), asks("a1", "c1"), user("u2")), ["c1"], [], id="the user went on"),
         pytest.param((user("u1"), asks("a1", "c1"), RolledBack(id="b", to="u1")), ["c1"], [], id="rolled back"),

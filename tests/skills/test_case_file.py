@@ -72,11 +72,6 @@ def test_S8_a_value_that_cannot_be_read_is_told_once_in_a_file_and_in_its_varian
     ]
 
 
-def test_S8_a_file_named_as_the_id_of_a_case_before_it_is_left_out(tmp_path: Path):
-    expected = ['cases/storm.md:1: id is "storm"; another case has that id already. The case is left out.']
-    assert warned(tmp_path, {"cases/storm.md": "---\ntags: [a]\n---\nx"}) == expected
-
-
 def test_S8_a_case_that_is_no_file_or_leads_out_is_left_out(tmp_path: Path):
     (tmp_path / "secret.md").write_text("secret")
     cases = tmp_path / "it" / "cases"

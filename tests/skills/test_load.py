@@ -137,7 +137,6 @@ KNOWN = "Known: a, b."
 @pytest.mark.parametrize(
     ("settings", "line", "text"),
     [
-        ("profile_fields: birth_info", 4, 'profile_fields is "birth_info"; it is a list, such as [a, b].'),
         ("profile_fields: [a..b]", 4, 'profile_fields.0 is "a..b"; it is a dotted path such as birth_info or life_'),
         ("profile_fields: [tier]", 4, 'profile_fields.0 is "tier"; that is always known. Take it out.'),
         ("profile_fields: [skill_data.other]", 4, 'profile_fields.0 is "skill_data.other"; a skill reads its own data'),
@@ -145,7 +144,6 @@ KNOWN = "Known: a, b."
         ("requires_birth_info: yes", 4, 'requires_birth_info is "yes"; it is true or false.'),
         ("profile_fields:\n- x\n- 3", 6, "profile_fields.1 is 3; it is text; put it in quotes."),
         ("compute_tool: my tool", 4, 'compute_tool is "my tool"; it is the name of a tool: 1 to 64 letters, digits, '),
-        ("collect_tool: ''", 4, 'collect_tool is ""; it is the name of a tool: 1 to 64 letters, digits, - or _.'),
         ("triggers:\n- a\n- ' '", 6, 'triggers.1 is " "; it is not empty.'),
         ("scenarios: basic", 4, 'scenarios is "basic"; it is a list of names, or a table of names, each with '),
         ("scenarios: [a, 3]", 4, 'scenarios is ["a",3]; it is a list of names, or a table of names, each with '),
