@@ -1,10 +1,12 @@
 """Faults from all sides: a model stream cut anywhere, cancels in the last moment, stops, a full disk, many runs."""
 
+import gc
 import shutil
 import signal
 import sqlite3
 import subprocess
 import threading
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,17 +19,19 @@ from typing import cast
 
 import pytest
 
+import recto
 from recto.conversation.events import ends_run
 from recto.conversation.json import Json
 from recto.testing.client import RUNS, Reader, SentEvent, ask, request, run, start
 from recto.testing.model_server import Answer, Call, Request, render
 from recto.testing.openai_answers import DONE
 from recto.testing.postgres import postgres_server
-from tests.costs import MEBIBYTE, resident
 from tests.end_to_end.harness import Harness, a_note_then_an_answer, log_texts, story, stream_texts
+from tests.flow.in_process import InProcess, in_process
 from tests.waiting import wait_for
 
 READERS = 16
+PACKAGE = Path(recto.__file__).parent
 
 
 class CutAt:
@@ -196,15 +200,22 @@ def test_a_full_disk_is_a_clean_error_and_leaves_the_database_whole(tmp_path: Pa
 
 
 @pytest.mark.full
-def test_fifteen_hundred_runs_leave_memory_flat(tmp_path: Path):
-    with Harness(tmp_path, lambda _: Answer(text="fine")) as harness, harness.serve() as server:
-        sizes: list[float] = []
-        for _ in range(6):
-            streams = together(harness, [ask("hello " * 20) for _ in range(250)])
-            assert all(ends_run(stream[-1].body) for stream in streams)
-            sizes.append(resident(server.pid) / MEBIBYTE)
-        # Threads kept in memory fill up first; after that five hundred runs may leave a few megabytes.
-        assert sizes[-1] - sizes[3] < 6, sizes
+async def test_runs_of_a_user_who_was_deleted_leave_memory_flat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    async with in_process(tmp_path, monkeypatch) as server:
+        tracemalloc.start()
+        sizes = [await bytes_after_runs(server, count) for count in (20, 60)]
+        tracemalloc.stop()
+        assert sizes[1] - sizes[0] < 60 * 500, sizes
+
+
+async def bytes_after_runs(server: InProcess, count: int) -> int:
+    """Return the bytes that our code holds after so many runs, when their user is deleted."""
+    for _ in range(count):
+        assert ends_run((await server.run("hello " * 200))[-1].body)
+    assert (await server.send("DELETE", "/api/v1/agent/me?confirm=local")).status == 200
+    gc.collect()
+    ours = [tracemalloc.Filter(True, f"{PACKAGE}/*"), tracemalloc.Filter(False, f"{PACKAGE}/testing/*")]
+    return sum([one.size for one in tracemalloc.take_snapshot().filter_traces(ours).traces])
 
 
 @pytest.mark.full
