@@ -55,7 +55,7 @@ def folded_in(manifest: Manifest) -> dict[str, str]:
 @given(seed=SEEDS)
 def test_X2_steps_are_for_good_deterministic_and_the_same_after_a_crash_behind_the_step(seed: int):
     session, log, before = make_session(seed), tuple[Entry, ...](), dict[str, str]()
-    for _ in range(40):
+    for _ in range(25):
         count = len(session.messages)
         session.go_on()
         log += tuple(replace(one, time=START + timedelta(seconds=len(log))) for one in session.messages[count:])
@@ -79,7 +79,7 @@ def test_X2_steps_are_for_good_deterministic_and_the_same_after_a_crash_behind_t
 @pytest.mark.full
 def test_X2_the_sessions_of_these_tests_have_steps_of_each_cause_and_calls_between_them():
     causes, calls = dict[str, int](), 0
-    for seed in range(40):
+    for seed in range(20):
         session, log = make_session(seed), tuple[Entry, ...]()
         for _ in range(40):
             count = len(session.messages)
