@@ -68,14 +68,12 @@ class Web:
 
 
 def http(body: bytes = b"", *headers: str, status: str = "200 OK", length: int | None = None) -> bytes:
-    """A whole answer."""
     size = len(body) if length is None else length
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {size}", "Connection: close", *headers, "", ""]
     return "\r\n".join(lines).encode() + body
 
 
 def leading(location: str, *headers: str, status: str = "302 Found") -> bytes:
-    """An answer that leads on."""
     return http(b"", f"Location: {location}", *headers, status=status)
 
 

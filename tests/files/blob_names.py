@@ -10,7 +10,6 @@ def blob_name(number: int) -> str:
 
 
 def counted(first: int) -> Callable[[], str]:
-    """Names one after another."""
     numbers = itertools.count(first)
     return lambda: blob_name(next(numbers))
 

@@ -14,7 +14,6 @@ class MemoryRows:
     def __init__(self) -> None:
         self.attachments: dict[str, Attachment] = {}
         self.named: set[str] = set()
-        self.rounds = 0
 
     async def add_attachment(self, attachment: Attachment, user_bytes: int, user_files: int = 0) -> Attachment:
         mine = [one for one in self.attachments.values() if one.owner == attachment.owner]
@@ -42,7 +41,6 @@ class MemoryRows:
         return self._delete([await self.find_attachment(id, owner)])
 
     async def delete_unused_attachments(self, before: datetime, limit: int) -> tuple[int, Sequence[str]]:
-        self.rounds += 1
         rows = [one for one in self.attachments.values() if one.created < before and one.id not in self.named][:limit]
         return len(rows), self._delete(rows)
 

@@ -70,12 +70,10 @@ class ScriptedCache:
         return DocumentCache(self.folder, self.script, self.settings, clock=lambda: self.now)
 
     def names(self) -> list[str]:
-        """The files of documents."""
         files = [path for path in self.folder.rglob("*") if path.is_file() and path.parent != self.folder]
         return sorted(path.relative_to(self.folder).as_posix() for path in files)
 
     def barred(self) -> list[Path]:
-        """What stands in the place of what was deleted."""
         return [path for path in self.folder.iterdir() if path.is_file()]
 
     def kept(self) -> list[Path]:
@@ -107,7 +105,6 @@ def scripted_cache(folder: Path, *steps: Step, settings: DocumentSettings | None
 
 
 async def reading(documents: DocumentCache, one: Attachment = ONE) -> Document:
-    """As tools know it: the protocol is fulfilled."""
     return await documents.open(one, pieces)
 
 
@@ -116,12 +113,10 @@ async def text_in(documents: DocumentCache, one: Attachment = ONE) -> str:
 
 
 async def settled() -> None:
-    """Let what is being read end."""
     while tasks := [task for task in asyncio.all_tasks() if task.get_name().startswith("read ")]:
         await asyncio.wait(tasks)
 
 
 async def ended(documents: DocumentCache) -> None:
-    """Let what is being read end, then close."""
     await settled()
     await documents.close()

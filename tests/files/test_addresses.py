@@ -134,27 +134,28 @@ def test_D7_a_redirect_may_be_relative_and_may_not_leave_https():
 
 
 @pytest.mark.parametrize(
-    ("pattern", "url", "allowed"),
+    ("pattern", "allowed", "refused"),
     [
-        *(("example.com", "https://example.com/", True), ("example.com", "http://EXAMPLE.com./", True)),
-        *(("Example.com", "https://example.com/", True), ("example.com", "https://www.example.com/", False)),
-        ("example.com", "https://notexample.com/", False),
-        ("example.com", "https://example.com.evil.example/", False),
-        *(("example.com", "https://еxample.com/", False), ("xn--xample-2of.com", "https://еxample.com/", True)),
-        *(("example.com", "https://example.com:8443/", False), ("example.com", "http://example.com:443/", False)),
-        ("example.com:8443", "https://example.com:8443/", True),
-        *(("example.com:8443", "https://example.com/", False), ("*.example.com", "https://a.example.com/", True)),
-        *(("*.example.com", "https://b.a.example.com/", True), ("*.example.com", "https://example.com/", False)),
-        *(("*.example.com", "https://evilexample.com/", False), ("*.1.1", "http://1.1.1.1/", False)),
-        *(("1.1.1.1", "http://1.1.1.1/", True), ("*", "https://anything.example/", True)),
-        *(("*", "http://[2606:4700::1]/", True), ("*", "https://anything.example:8443/", False)),
-        ("*:8443", "https://anything.example:8443/", True),
+        ("example.com", ("https://example.com/", "http://EXAMPLE.com./"), ("https://www.example.com/",)),
+        ("example.com", (), ("https://notexample.com/", "https://example.com.evil.example/", "https://еxample.com/")),
+        ("example.com", (), ("https://example.com:8443/", "http://example.com:443/")),
+        ("Example.com", ("https://example.com/",), ()),
+        ("xn--xample-2of.com", ("https://еxample.com/",), ()),
+        ("example.com:8443", ("https://example.com:8443/",), ("https://example.com/",)),
+        ("*.example.com", ("https://a.example.com/", "https://b.a.example.com/"), ("https://example.com/",)),
+        *(("*.example.com", (), ("https://evilexample.com/",)), ("*.1.1", (), ("http://1.1.1.1/",))),
+        ("1.1.1.1", ("http://1.1.1.1/",), ()),
+        ("*", ("https://any.example/", "http://[2606:4700::1]/"), ("https://any.example:8443/",)),
+        ("*:8443", ("https://any.example:8443/",), ()),
     ],
 )
-def test_D7_patterns_say_which_hosts_and_ports_are_allowed(pattern: str, url: str, allowed: bool):
-    found = read_url(url)
-    assert is_allowed_host(found.host, found.port, found.scheme, ["none.example", pattern]) is allowed
-    assert not is_allowed_host(found.host, found.port, found.scheme, [])
+def test_D7_patterns_say_which_hosts_and_ports_are_allowed(
+    pattern: str, allowed: tuple[str, ...], refused: tuple[str, ...]
+):
+    for text in (*allowed, *refused):
+        found = read_url(text)
+        assert is_allowed_host(found.host, found.port, found.scheme, ["none.example", pattern]) is (text in allowed)
+        assert not is_allowed_host(found.host, found.port, found.scheme, [])
 
 
 @pytest.mark.parametrize("host", ["ⓔxample.com", "ｅxample.com", "a b", "", "127.1", "example.com..", "example。com"])

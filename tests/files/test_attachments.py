@@ -281,14 +281,6 @@ async def test_P9_uploads_that_no_thread_names_are_deleted_when_they_are_old(ser
         await service.files.open(unused.id)
 
 
-async def test_P9_uploads_are_deleted_in_rounds(service: FileService):
-    one = await service.receive("a.txt", b"unused")
-    service.rows.attachments |= {f"row-{place}": replace(one, id=f"row-{place}") for place in range(500)}
-    service.now += timedelta(days=2)
-    assert await service.files.clean() == 501
-    assert service.rows.rounds == 2
-
-
 async def test_X4_bytes_without_a_row_are_swept_once_no_upload_can_still_want_them(service: FileService):
     taken = await service.receive("a.txt", b"kept")
     service.rows.named.add(taken.id)

@@ -42,7 +42,6 @@ class Database:
         return self.blobs & frozenset(names)
 
     def copy(self) -> "Database":
-        """What a backup of it is."""
         copied = Database(*self.blobs, is_shared=self.is_shared)
         copied.notes = dict(self.notes)
         return copied

@@ -74,6 +74,8 @@ LIES = [
     *((b"hello", "a.pdf"), (b"hello", "a.docx"), (b"hello", "a.ppt"), (b"hello", "a.rtf")),
     *((b"<html><svg></svg></html>", "a.svg"), (b"<!-- never closed <svg>", "a.svg")),
     (b" " * 1100 + heads.PDF, "a.pdf"),
+    # A search in quadratic time would take minutes for these.
+    *((head, "a.svg") for head in (b"<!--" * 16_000, b"<?" * 32_000, b"<!DOCTYPE" * 7_000, b"<!-- -->" * 8_000)),
     # Bytes in no encoding.
     *((b"\xff\xfe\0\xd8a\0", "a.txt"), (b"\xff\xfe\0\0\xff\xff\xff\xff", "a.txt"), (b"\xef\xbb\xbf\xff", "a.txt")),
     *((b"a\0b", "a.txt"), (b"\0\0\0", "a.txt"), (b"\x89\0\x8a\0", "a.txt"), (b"\x80\x01\x02\x03", "a.txt")),
@@ -139,12 +141,6 @@ def test_P9_any_beginning_under_any_name_is_typed_or_refused(head: bytes, size: 
     else:
         assert "/" in found.mime_type
         assert found.kind == ENDINGS.get(ending, found.kind)
-
-
-def test_P9_a_long_beginning_of_an_image_of_text_costs_little():
-    for head in (b"<!--" * 16_000, b"<?" * 32_000, b"<!DOCTYPE" * 7_000, b"<!-- -->" * 8_000):
-        with pytest.raises(FileRefused):
-            type_of(head, "a.svg", None)
 
 
 def test_P9_every_format_has_a_type_of_its_own_that_fits_its_kind():

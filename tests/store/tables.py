@@ -21,7 +21,6 @@ def tables() -> Generator[Connection]:
 
 
 def statements_of(connection: Connection, work: Callable[[], object]) -> list[str]:
-    """The statements that work executes."""
     executed = list[str]()
     driver(connection).set_trace_callback(executed.append)
     work()

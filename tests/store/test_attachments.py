@@ -43,7 +43,6 @@ class Model:
         self.all: list[Attachment] = []
 
     def blob_of(self, new: Attachment) -> str | None:
-        """The name its bytes are stored under; None where there is no room."""
         size, files = self.totals().get(new.owner, (0, 0))
         if size + new.size > MOST or files + 1 > MOST_FILES:
             return None
@@ -51,13 +50,11 @@ class Model:
         return next((one.blob for one in mine if one.sha256 == new.sha256), new.blob)
 
     def totals(self) -> dict[str, tuple[int, int]]:
-        """How many bytes and files each has who has any."""
         owners = {one.owner for one in self.all}
         sizes = {owner: [one.size for one in self.all if one.owner == owner] for owner in owners}
         return {owner: (sum(found), len(found)) for owner, found in sizes.items()}
 
     def remove(self, gone: list[Attachment]) -> list[str]:
-        """The blobs nobody has any more."""
         self.all = [one for one in self.all if one not in gone]
         return sorted({one.blob for one in gone} - {one.blob for one in self.all})
 

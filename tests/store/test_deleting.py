@@ -14,11 +14,11 @@ from recto.store.database.opening import migrate
 from recto.store.database.postgres import PostgresDatabase
 from recto.store.database.sqlite import SqliteDatabase
 from recto.store.ports import RunChange, RunEnding
-from recto.store.schema import CALLS, EVENTS, FILE_REFS, LOG, RUNS, SEGMENTS, THREADS, micros
+from recto.store.schema import CALLS, EVENTS, FILE_REFS, LOG, RUNS, SEGMENTS, THREADS
 from recto.store.statement import driver
 from recto.store.store import Store
 from recto.store.threads import cleaning
-from recto.store.threads.cleaning import Cleaned, CleaningCursor, Retention, StaleRun
+from recto.store.threads.cleaning import Cleaned, Retention
 from recto.store.threads.deleting import ROWS, RUNS_AT_ONCE, take_away
 from tests.store.suite.calls import body_of, call
 from tests.store.suite.samples import NODE, admission, admit, at, begin, lease_of, said
@@ -55,7 +55,6 @@ async def measured(tmp_path: Path) -> AsyncIterator[Measured]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 async def database(request: pytest.FixtureRequest, tmp_path: Path, postgres_url: str) -> AsyncIterator[Database]:
-    """All tables, and nothing in them."""
     if request.param == "sqlite":
         opened: Database = SqliteDatabase(tmp_path / "recto.db")
     else:
@@ -165,13 +164,3 @@ async def test_calls_of_a_thread_that_is_at_work_again_stay(database: Database):
     await admit(store, "r2")
     assert await database.write(partial(cleaning.delete_calls, thread="thread-1", runs=[run])) == 0
     assert len(await store.calls(run)) == 1
-
-
-async def test_what_is_to_be_cleaned_is_looked_for_behind_what_was(database: Database):
-    store = Store(database)
-    runs = [await end(store, f"r{number}", "done", f"thread-{number}") for number in range(4)]
-    for find in (cleaning.runs_with_events, cleaning.runs_with_calls):
-        place = CleaningCursor(micros(at(1)), runs[1])
-        found = await database.read(partial(find, before=LATER, limit=9, after=place))
-        assert found == tuple(StaleRun(runs[n], f"thread-{n}", micros(at(1))) for n in (2, 3))
-        assert not await database.read(partial(find, before=at(1), limit=9, after=CleaningCursor()))

@@ -1,8 +1,6 @@
 """Bringing a database to this version's tables, from each there ever was."""
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -29,24 +27,10 @@ pytestmark = pytest.mark.full
 
 # Oldest first.
 REVISIONS = tuple(script.revision for script in ScriptDirectory(str(FOLDER)).walk_revisions())[::-1]
-OPENER = """
-import asyncio, sys
-from recto.store.store import open_store
-
-async def main():
-    print("ready", flush=True)
-    sys.stdin.readline()
-    store = await open_store(sys.argv[1])
-    await store.probe()
-    await store.close()
-
-asyncio.run(main())
-"""
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
-    """An empty database."""
     if request.param == "sqlite":
         opened: Database = SqliteDatabase(tmp_path / "recto.db")
     else:
@@ -120,21 +104,14 @@ async def test_a_step_that_fails_leaves_no_table_behind(database: Database):
     assert await database.read(table_names) == {"profiles"}
 
 
-def test_two_processes_may_migrate_a_server_at_once(postgres: PostgresServer):
-    name = postgres.create_database()
-    command = [sys.executable, "-c", OPENER, postgres.url(name)]
-    both = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    for process in both:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in both:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    for process in both:
-        process.communicate(timeout=30)
-    assert [process.returncode for process in both] == [0, 0]
-    assert asyncio.run(differences_at(postgres.url(name))) == []
+async def test_two_servers_may_migrate_a_database_at_once(postgres: PostgresServer):
+    url = postgres.url(postgres.create_database()).replace("://", "+asyncpg://", 1)
+    first, second = PostgresDatabase(url), PostgresDatabase(url)
+    await asyncio.gather(first.write(migrate), second.write(migrate))
+    assert await first.read(version_of) == HEAD
+    assert await second.read(differences) == []
+    await first.close()
+    await second.close()
 
 
 # What the tests above use, in that order
@@ -186,7 +163,6 @@ def fill_tables(connection: Connection) -> Mapping[str, Sequence[Mapping[str, ob
 
 
 def copy_run(connection: Connection, ids: Sequence[str]) -> None:
-    """Runs like the one that is there, but queued."""
     table = next(table for table in tables_of(connection) if table.name == "runs")
     run = connection.execute(select(table)).mappings().one()
     for id in ids:
@@ -218,11 +194,3 @@ def tables_of(connection: Connection) -> list[Table]:
 
 def table_names(connection: Connection) -> set[str]:
     return set(inspect(connection).get_table_names())
-
-
-async def differences_at(url: str) -> list[object]:
-    database = PostgresDatabase(url.replace("://", "+asyncpg://", 1))
-    try:
-        return await database.read(differences)
-    finally:
-        await database.close()

@@ -61,10 +61,7 @@ async def test_a_server_that_is_gone_is_an_error_until_it_is_back():
         assert (await store.record(lease, events(b"after"), at(3))).last_event == 2
         assert store.problem is None
         await store.close()
-
-
-async def test_a_server_that_goes_away_in_the_middle_of_a_write_is_an_error():
-    with postgres_server() as server:
+        # And in the middle of a write.
         database = database_at(server.url())
         async with asyncio.timeout(PATIENCE):
             with pytest.raises(StoreDown):

@@ -60,7 +60,6 @@ def turns(draw: st.DrawFn) -> list[Entry]:
 
 @st.composite
 def talks(draw: st.DrawFn) -> tuple[Entry, ...]:
-    """Turn upon turn; summaries and rollbacks go to messages of the log."""
     log: list[Entry] = []
     for entry in [entry for turn in draw(st.lists(turns(), min_size=4, max_size=12)) for entry in turn]:
         named = replace(entry, id=f"m{len(log)}")
@@ -74,7 +73,6 @@ def talks(draw: st.DrawFn) -> tuple[Entry, ...]:
 
 
 def stored(connection: Connection, log: Sequence[Entry], *, counted: bool = True) -> str:
-    """The id of a new thread with this log."""
     thread = f"thread{next(NUMBERS)}"
     connection.execute(THREADS.insert(), {"id": thread, "owner": "o", "last_seq": len(log), "created": 0, "updated": 0})
     rows = [

@@ -252,7 +252,6 @@ async def test_P17_titles_are_found_in_any_case_of_any_script(store: Store):
 
 
 async def numbers_in(folder: Path, settings: SqliteSettings | None = None) -> SqliteDatabase:
-    """A database of one table of numbers."""
     database = SqliteDatabase(folder / "recto.db", settings)
     await database.write(lambda connection: connection.execute(text("CREATE TABLE numbers (n INTEGER PRIMARY KEY)")))
     return database

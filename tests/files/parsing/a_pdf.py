@@ -36,7 +36,6 @@ def grid(rows: Sequence[Sequence[str]], width: int = 80, height: int = 20) -> st
 
 
 def lines_of(rows: Sequence[Sequence[str]], width: int = 80, height: int = 20) -> str:
-    """The lines of such a table."""
     right, bottom = 72 + len(rows[0]) * width, 700 - len(rows) * height
     upright = [f"{x} 700 m {x} {bottom} l " for x in range(72, right + 1, width)]
     across = [f"72 {y} m {right} {y} l " for y in range(bottom, 701, height)]

@@ -20,7 +20,6 @@ async def in_pieces(*pieces: bytes) -> AsyncIterator[bytes]:
 
 
 def bad_pool(way: str, *words: str, settings: PoolSettings | None = None) -> Parsers:
-    """A pool whose children do what no child should."""
     command = (sys.executable, "-S", "-E", str(BAD_CHILD), way, *words)
     return Parsers(settings or PoolSettings(sandbox="", start_seconds=20), command=command)
 

@@ -67,7 +67,6 @@ def odt(body: str, *, head: str = "") -> bytes:
 
 
 def with_member(data: bytes, name: str, pieces: Iterator[bytes]) -> bytes:
-    """The same package with one part in place of its own."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, True, 1) as new:
         for part in old.namelist():
@@ -128,7 +127,6 @@ def laughs(root: str) -> str:
 
 
 def blowup(root: str) -> str:
-    """One long entity, to be named often."""
     return f'<!DOCTYPE {root} [<!ENTITY long "{"A" * 200_000}">]>'
 
 
@@ -186,7 +184,6 @@ def deep_pdf() -> bytes:
 
 
 def pdf_calling_itself() -> bytes:
-    """A form that draws itself, twice."""
     page = PAGE.format("/Resources<</XObject<</F 5 0 R>>>>/Contents 4 0 R")
     form = stream("/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</F 5 0 R>>>>", b"/F Do /F Do")
     return pdf(CATALOG, PAGES, page, stream("", b"/F Do"), form)

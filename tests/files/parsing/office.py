@@ -38,5 +38,4 @@ def open_document(kind: str, body: str, *, styles: str = "", **objects: str) -> 
 
 
 def table_row(*cells: str) -> str:
-    """A row of an OpenDocument table."""
     return f"<table:table-row>{''.join(cells)}</table:table-row>"

@@ -41,12 +41,10 @@ class Reading:
         return [one.text for one in self.elements if one.kind in kinds]
 
     def cells(self) -> list[tuple[str, ...]]:
-        """The rows of all tables."""
         return [row for one in self.elements for row in one.rows]
 
 
 def read(data: bytes, form: str, *, ocr: str = "", limits: ParseLimits | None = None) -> Reading:
-    """What parse() says of bytes."""
     task = Task(format=form, name=f"it.{form}", ocr=ocr, limits=limits or ParseLimits())
     reading = Reading(frames=tuple(parse(data, task)))
     assert_legal(reading.frames)
@@ -94,7 +92,6 @@ class Library(Protocol):
 
 
 def joined(*documents: bytes) -> bytes:
-    """One PDF of several."""
     library = cast("Library", import_module("pypdfium2"))
     new = library.PdfDocument.new()
     for document in documents:

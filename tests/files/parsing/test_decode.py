@@ -27,17 +27,7 @@ ITALIAN = "Perché è così, la città è più bella."
 
 DENSE = ("这是测试文件的内容没有空格", "這是一個測試檔案沒有空格", "これはテストです日本語")
 EUROPE = (
-    "naïve",
-    "a naïve approach",
-    "Straße",
-    "façade",
-    "El Niño",
-    "Ångström",
-    "it’s",
-    "10 €",
-    "100 £",
-    FRENCH,
-    ITALIAN,
+    *("naïve", "a naïve approach", "Straße", "façade", "El Niño", "Ångström", "it’s", "10 €", "100 £", FRENCH, ITALIAN),
 )
 
 

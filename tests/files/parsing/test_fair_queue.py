@@ -93,24 +93,18 @@ async def test_D7_a_flood_of_one_owner_is_refused_to_that_owner_and_to_nobody_el
     await row.end("a7")
 
 
-async def test_D7_who_leaves_the_row_holds_up_nobody():
-    row = Row(places=1, of_owner=1)
-    await row.come("a1", "b1", "c1")
-    row.tasks["b1"].cancel()
-    await row.end("a1")
-    assert row.begun == ["a1", "c1"]
-    await row.end("c1")
-
-
 async def test_D7_who_leaves_at_the_moment_of_their_turn_gives_it_back():
     row = Row(places=1, of_owner=1)
     async with row.queue.turn("b"):
         await row.come("a1")
     # The place is a1's from here on, but it has not heard of it yet.
     row.tasks["a1"].cancel()
-    await row.come("c1")
-    assert (row.tasks["a1"].cancelled(), row.begun) == (True, ["c1"])
+    await row.come("c1", "d1", "e1")
+    # So does who leaves the row before.
+    row.tasks["d1"].cancel()
     await row.end("c1")
+    assert (row.tasks["a1"].cancelled(), row.begun) == (True, ["c1", "e1"])
+    await row.end("e1")
 
 
 async def test_D7_who_waits_is_refused_when_the_server_is_stopped_and_who_comes_later():

@@ -32,13 +32,6 @@ def test_D6_names_in_a_message_are_kept_with_their_addresses():
     )
 
 
-def test_D6_styles_and_scripts_of_a_message_are_no_words():
-    made = message()
-    made.set_content("<style>p { color: red }</style><p>Hello<br>there</p><script>x()</script>", subtype="html")
-    assert text_of_mail(made).endswith("\n\nHello\nthere")
-    assert "color" not in text_of_mail(made)
-
-
 def test_D6_of_a_body_in_two_forms_the_one_with_structure_is_read():
     made = message("plain words")
     made.add_alternative("<h1>Rich</h1><p>words</p>", subtype="html")
@@ -117,14 +110,6 @@ def test_D6_lines_that_flow_are_joined_and_others_are_kept():
     assert read(kept, "eml").text == "Subject: x\n\none\ntwo \nthree\n\n> said"
     flowing = b"Subject: x\nContent-Type: text/plain; format=flowed\n\none \ntwo\nthree\n-- \nAnn\n"
     assert read(flowing, "eml").text == "Subject: x\n\none two\nthree\n-- \nAnn"
-
-
-def test_D6_why_a_message_came_back_is_read():
-    status = "Content-Type: multipart/report; boundary=b\n\n--b\nContent-Type: message/delivery-status\n\n"
-    text = read(
-        f"Subject: x\n{status}Reporting-MTA: m\n\nAction: failed\nStatus: 5.1.1\n\n--b--\n".encode(), "eml"
-    ).text
-    assert text == "Subject: x\n\nReporting-MTA: m\n\nAction: failed\nStatus: 5.1.1"
 
 
 @pytest.mark.parametrize("depth", [3, 30, 300])

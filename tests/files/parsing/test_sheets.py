@@ -42,7 +42,6 @@ def book(rows: str, after: str = "", **more: str) -> bytes:
 
 
 def cell(inner: str) -> str:
-    """What one cell shows."""
     reading = read(book(f'<row r="1">{inner}</row>'), "xlsx")
     return reading.cells()[0][0]
 

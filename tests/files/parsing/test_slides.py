@@ -29,7 +29,6 @@ def shape(*paragraphs: str, role: str = "") -> str:
 
 
 def deck(slide: str, head: str = "", attributes: str = "", **more: str) -> bytes:
-    """A presentation of one slide."""
     targets = {"l1": "https://example.com/a", "l2": "https://example.com/b", "d1": "../diagrams/data1.xml"}
     targets |= {"c1": "../charts/chart1.xml", "k1": "../comments/comment1.xml", "k2": "../comments/modern.xml"}
     listed = '<p:sldIdLst><p:sldId r:id="s1"/></p:sldIdLst>'

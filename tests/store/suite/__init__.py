@@ -13,7 +13,6 @@ from tests.store.suite.leases import LeaseSuite
 from tests.store.suite.long_logs import LongLogSuite
 from tests.store.suite.looking import LookingSuite
 from tests.store.suite.meeting import MeetingSuite
-from tests.store.suite.moments import MomentSuite
 from tests.store.suite.notes import NoteSuite
 from tests.store.suite.order import OrderSuite
 from tests.store.suite.profiles import ProfileSuite
@@ -42,7 +41,6 @@ class StoreSuite(
     ProfileSuite,
     ReadingSuite,
     LongLogSuite,
-    MomentSuite,
     CallSuite,
     ThreadSuite,
     ForkSuite,

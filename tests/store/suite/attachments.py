@@ -33,12 +33,10 @@ def attachment(owner: str = "ann", content: str = "a", *, name: str = "a.pdf", c
 
 
 async def add(store: Store, owner: str = "ann", content: str = "a", *, created: datetime = START) -> Attachment:
-    """The same, stored."""
     return await store.add_attachment(attachment(owner, content, created=created), NO_LIMIT)
 
 
 def with_files(new: Admission, *files: Attachment) -> Admission:
-    """A run whose turn has these files."""
     refs = [
         FileRef(id=f"{new.response_id}-{place}", attachment=one.id, name=one.name, kind=one.kind)
         for place, one in enumerate(files)
@@ -47,7 +45,6 @@ def with_files(new: Admission, *files: Attachment) -> Admission:
 
 
 async def is_there(store: Store, one: Attachment) -> bool:
-    """Whether an attachment is found."""
     try:
         return await store.find_attachment(one.id) == one
     except NotFound:
@@ -157,13 +154,11 @@ class AttachmentSuite:
 
 
 async def unused(store: Store, limit: int = 99) -> tuple[int, tuple[str, ...]]:
-    """What is cleaned up of what is older than five seconds."""
     count, blobs = await store.delete_unused_attachments(at(5), limit)
     return count, tuple(sorted(blobs))
 
 
 async def pages(store: Store, size: int) -> list[Attachment]:
-    """All attachments of a user, page by page."""
     found: list[Attachment] = []
     cursor: str | None = None
     while True:

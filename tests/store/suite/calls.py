@@ -64,5 +64,4 @@ def segment(letter: str) -> Segment:
 
 
 def body_of(page: Sequence[str]) -> bytes:
-    """The body of a page."""
     return b"".join([segment(letter).data for letter in page])

@@ -17,14 +17,12 @@ EVERYBODY = ("*",)
 
 
 def dataset(id: str = "d1", *shared_with: str, owner: str = "ann", seconds: float = 0) -> StoredDataset:
-    """A dataset that is to be made."""
     return StoredDataset(
         id=id, owner=owner, name=f"Name of {id} 四", shared_with=shared_with, created=at(seconds), updated=at(seconds)
     )
 
 
 async def listed(store: Store, user: str = "ann", size: int = 99) -> list[str]:
-    """The ids of all a user may use, page by page."""
     found: list[str] = []
     cursor: str | None = None
     while True:
@@ -36,7 +34,6 @@ async def listed(store: Store, user: str = "ann", size: int = 99) -> list[str]:
 
 
 async def usable(store: Store, user: str, *ids: str) -> list[str]:
-    """The ids of those of some that a user may use."""
     return [one.id for one in await store.usable_datasets(user, ids)]
 
 

@@ -18,7 +18,6 @@ DIGEST, OTHER = b"\x00" * 32, b"\xff" * 32
 
 
 def sent(name: str, digest: bytes | None, input: bytes = b'{"n": 1}') -> Admission:
-    """A request with a digest."""
     return replace(admission(name, input=input), digest=digest)
 
 

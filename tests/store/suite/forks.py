@@ -87,6 +87,5 @@ class ForkSuite:
 
 
 async def write(store: Store, entries: Sequence[Entry]) -> None:
-    """A thread with this log, and nobody at work on it."""
     lease = await begin(store, "r1")
     await store.record(lease, RunChange(entries=entries, ending=RunEnding(outcome="done")), at(1))

@@ -16,7 +16,6 @@ QUERY = EndQuery(thread="thread-1", counter="mine", history=4)
 
 
 async def begin_long(store: Store, *more: Entry, tokens: int | None = 3) -> Lease:
-    """A thread of ten turns, and more."""
     turns = [
         (user(f"u{n}"), asks(f"a{n}", f"c{n}", text='as "id":"c99"'), result(f"r{n}", f"c{n}"), says(f"s{n}"))
         for n in range(10)

@@ -184,18 +184,15 @@ class LookingSuite:
 
 
 def sealed(number: int, page: str, shared: int = 0) -> CallBegun:
-    """A call with the digest of its page."""
     hashes = b"".join([segment(letter).sha256 for letter in page])
     return replace(call(number, page, shared=shared), digest=sha256(hashes).hexdigest())
 
 
 def moment(day: int) -> datetime:
-    """A time on a day of March."""
     return datetime(2026, 3, day, 12, tzinfo=UTC)
 
 
 def on(id: str, day: int) -> Entry:
-    """A message of a day."""
     return replace(said(f"{id}{'' if id[-1].isdigit() else day}"), time=moment(day))
 
 

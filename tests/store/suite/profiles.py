@@ -21,17 +21,14 @@ TIME = "2026-03-01T12:00:00.123Z"
 
 
 def keeping(skill: str, data: Json) -> ProfileChange:
-    """What a skill keeps, in the place of what it has."""
     return ProfileChange(skill_data={skill: data}, replaces=True)
 
 
 async def patch(store: Store, fields: Mapping[str, Json], owner: str = "ann", seconds: float = 0) -> StoredProfile:
-    """Change fields of a profile."""
     return await store.change_profile(owner, ProfileChange(fields=fields), at(seconds), LIMIT)
 
 
 async def patch_data(store: Store, data: Mapping[str, Json], owner: str = "ann") -> StoredProfile:
-    """Change what skills keep."""
     return await store.change_profile(owner, ProfileChange(skill_data=data), START, LIMIT)
 
 

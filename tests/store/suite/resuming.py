@@ -34,7 +34,6 @@ async def waiting(store: Store) -> None:
 
 
 def answering(name: str, *, owner: str = "ann", **payloads: Mapping[str, Json]) -> Admission:
-    """A run that brings answers, by the ids of interrupts."""
     items = [{"interruptId": id, "status": "resolved", "payload": payload} for id, payload in payloads.items()]
     body = dump({"threadId": THREAD, "runId": name, "messages": [], "resume": items})
     made = admission(name, THREAD, owner=owner, input=body)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from recto.conversation.messages import Text, UserMessage
 from recto.errors import NotFound
 from recto.ids import new_id
-from recto.store.ports import Admission, Claimant, Lease, RunChange, StoredEvent, StoredRun
+from recto.store.ports import Admission, Claimant, Lease, RunChange, StoredRun
 from recto.store.store import Store
 
 START = datetime(2026, 3, 1, 12, 0, 0, 123_456, tzinfo=UTC)
@@ -16,12 +16,10 @@ PLENTY = 1000
 
 
 def at(seconds: float) -> datetime:
-    """A time, counted from the start of the test."""
     return START + timedelta(seconds=seconds)
 
 
 def admission(name: str, thread: str = "thread-1", *, owner: str = "ann", input: bytes = b'{"n": 1}') -> Admission:
-    """A run that is to be admitted, with ids of its own."""
     return Admission(
         id=new_id(),
         name=name,
@@ -35,7 +33,6 @@ def admission(name: str, thread: str = "thread-1", *, owner: str = "ann", input:
 
 
 async def admit(store: Store, name: str, thread: str = "thread-1", *, owner: str = "ann") -> StoredRun:
-    """A run that waits."""
     return (await store.admit(admission(name, thread, owner=owner))).run
 
 
@@ -48,12 +45,10 @@ async def begin(store: Store, name: str, thread: str = "thread-1") -> Lease:
 
 
 async def claim_names(store: Store, who: Claimant, now: datetime, limit: int = PLENTY) -> list[str]:
-    """The names of the runs a node gets."""
     return [run.name for run in await store.claim(who, now, limit)]
 
 
 def lease_of(run: StoredRun) -> Lease:
-    """The right to write that a claim gave."""
     return run.lease
 
 
@@ -63,27 +58,19 @@ def said(id: str, text: str = "Hello") -> UserMessage:
 
 
 def events(*bodies: bytes) -> RunChange:
-    """A change of nothing but events."""
     return RunChange(events=bodies)
 
 
 async def events_of(store: Store, run: str) -> list[tuple[int, bytes]]:
-    """All events of a run with their numbers."""
-    return [_pair(event) for event in await store.events(run, after=0, limit=PLENTY)]
-
-
-def _pair(event: StoredEvent) -> tuple[int, bytes]:
-    return event.number, event.body
+    return [(event.number, event.body) for event in await store.events(run, after=0, limit=PLENTY)]
 
 
 async def everything(store: Store, lease: Lease, owner: str = "ann") -> tuple[StoredRun, object, object, object]:
-    """All there is of a run, to compare before and after."""
     found = await store.find_run(owner, lease.run)
     return found, await events_of(store, lease.run), await store.log_after(lease.thread), await store.calls(lease.run)
 
 
 async def has_run(store: Store, owner: str, name: str) -> bool:
-    """Whether a user has a run of this name."""
     try:
         await store.find_run(owner, name)
     except NotFound:

@@ -201,12 +201,10 @@ class ThreadSuite:
 
 
 async def listed(store: Store, *, owner: str = "ann", search: str | None = None) -> list[str]:
-    """The ids of an owner's threads, as they are listed."""
     return [thread.id for thread in (await store.list_threads(owner, ThreadsQuery(search=search))).threads]
 
 
 async def pages(store: Store, size: int, search: str | None = None) -> Sequence[str]:
-    """The same, page by page."""
     found: list[str] = []
     cursor: str | None = None
     while True:

@@ -254,12 +254,10 @@ class UserSuite:
 
 
 async def spend(store: Store, lease: Lease, number: int, ended: CallEnded) -> None:
-    """A call that begins and ends."""
     await store.record(lease, RunChange(call=call(number, "a"), call_ended=ended), at(number))
 
 
 async def begin_another(store: Store, thread: str) -> Lease:
-    """A run at work, whatever else waits."""
     found = await store.admit(admission("at work", thread))
     runs = await store.claim(NODE, at(0), 99)
     run = next(run for run in runs if run.id == found.run.id)
