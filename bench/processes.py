@@ -14,8 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from peer import HERE
-from peer import environment_of
+from peer import HERE, environment_of
 from traffic import TOKEN
 
 TOKENS = 50
