@@ -182,11 +182,9 @@ async def test_P9_a_form_that_says_it_is_too_long_is_refused_without_a_byte_of_i
     answer = await api.send("POST", ATTACHMENTS, [], headers={**HEADERS, "content-length": length}, end="left")
     assert_problem(answer, 413, "A form takes 3 files of up to 1,048,576 bytes")
     assert answer.headers["connection"] == "close"
-
-
-@pytest.mark.parametrize("length", [None, "", "0", "-1", "²", "x", str(3 * LIMIT)])
-def test_P9_a_length_that_could_fit_or_says_nothing_is_let_pass(length: str | None):
-    check_length(length, UploadRules(files=3, upload_bytes=LIMIT))
+    # One that could fit or says nothing is let pass.
+    for fitting in (None, "", "-1", "²", "x", str(3 * LIMIT)):
+        check_length(fitting, UploadRules(files=3, upload_bytes=LIMIT))
     check_length("9" * 30, UploadRules(upload_bytes=0))
 
 

@@ -69,11 +69,6 @@ async def test_C4_vibe_answers_on_chat_in_the_language_of_the_words_else_of_the_
     assert await answering(server, CHAT, {"message": "hi", "conversation_id": thread}) == "docs"
 
 
-async def test_C4_one_that_is_named_is_that_one_whatever_the_language(server: InProcess):
-    for name, words in (("vibe", "hello"), ("coder", "你好")):
-        assert await answering(server, RUNS, ask(words, forwardedProps={"agent": name})) == name
-
-
 async def test_C4_the_agent_of_the_server_answers_everywhere_in_the_language_of_the_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -18,19 +18,14 @@ def test_R15_settings_the_database_and_stored_files_are_hidden_in_the_folder_of_
     )
     hidden = {"data", "own.toml", "var/recto.db", "var/recto.db-wal", "var/recto.db-shm", "var/files"}
     assert {*make_workspaces(settings).of("t1").hidden} == hidden
-
-
-def test_R15_what_lies_in_the_data_folder_is_hidden_once(tmp_path: Path):
-    settings = ServerSettings(
-        data=tmp_path / "data", workspace=tmp_path, database_url=f"sqlite:///{tmp_path}/data/recto.db"
-    )
-    assert make_workspaces(settings).of("t1").hidden == ("data",)
+    # What lies in the data folder is hidden once.
+    url = f"sqlite:///{tmp_path}/data/recto.db"
+    inside = ServerSettings(data=tmp_path / "data", workspace=tmp_path, database_url=url)
+    assert make_workspaces(inside).of("t1").hidden == ("data",)
 
 
 def test_R15_the_code_of_the_server_is_guarded_in_a_folder_that_it_runs_from(tmp_path: Path):
     place = Path(recto.__file__).resolve().parents[1]
-    settings = ServerSettings(data=tmp_path / "data", workspace=place)
-    assert "recto" in make_workspaces(settings).of("t1").guarded
-    above = Path(sys.prefix).resolve().parent
-    settings = ServerSettings(data=tmp_path / "data", workspace=above)
-    assert Path(sys.prefix).name in make_workspaces(settings).of("t1").guarded
+    for workspace, guarded in ((place, "recto"), (Path(sys.prefix).resolve().parent, Path(sys.prefix).name)):
+        settings = ServerSettings(data=tmp_path / "data", workspace=workspace)
+        assert guarded in make_workspaces(settings).of("t1").guarded

@@ -21,13 +21,3 @@ async def test_P11_results_stand_behind_their_calls_in_the_order_of_these(server
     assert [first["content"], second["content"]] == ["noted milk", "noted tea"]
     started = [entry for entry in await server.log(thread) if isinstance(entry, ToolStarted)]
     assert len(started) == 2
-
-
-async def test_P11_a_tool_of_the_client_waits_for_the_client(server: InProcess):
-    tool = {"name": "pick", "description": "Pick one.", "parameters": {"type": "object"}}
-    pick = Answer(calls=(Call(name="pick", arguments="{}", id="c1"),))
-    body_thread = new_id()
-    await server.run("pick", pick, thread=body_thread, tools=[tool])
-    waits = (await server.send("GET", f"/api/v1/agent/threads/{body_thread}")).json["pendingCalls"]
-    assert isinstance(waits, list)
-    assert len(waits) == 1
