@@ -1,6 +1,6 @@
 """Stories of one thread: runs under changing agents with tools of both sides, on a real store and a scripted model."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -8,6 +8,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from recto.agents.agent import CHAT
+from recto.conversation.attachment import FileRef
 from recto.conversation.json import Json, dump, load
 from recto.conversation.log import Entry
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage, ToolOffer, texts_of
@@ -56,18 +57,8 @@ class Play:
             {"id": new_id(), "role": "tool", "toolCallId": id, "content": '{"from": "CLIENT"}'} for id in results
         ]
         messages = [{"id": "m1", "role": "user", "content": "Go."}, *answers]
-        body: Json = {"threadId": self.thread, "runId": new_id(), "messages": messages, "tools": tools}
-        admission = Admission(
-            id=new_id(),
-            name=new_id(),
-            owner=OWNER,
-            thread=self.thread,
-            agent=agent,
-            input=dump(body),
-            response_id=new_id(),
-            created=now(),
-        )
-        run, signal = (await self.runtime.store.admit(admission, WHO)).run, Signal()
+        body: dict[str, Json] = {"threadId": self.thread, "runId": new_id(), "messages": messages, "tools": tools}
+        run, signal = (await self.runtime.store.admit(admission_of(body, agent), WHO)).run, Signal()
 
         def reached(point: Point) -> None:
             if point == stop_at:
@@ -86,6 +77,22 @@ class Play:
         """What calls were answered, by their ids."""
         found = [entry for entry in await self.log() if isinstance(entry, ToolMessage)]
         return {entry.tool_call_id: "".join(texts_of(entry)) for entry in found}
+
+
+def admission_of(body: Mapping[str, Json], agent: str, files: Sequence[FileRef] = ()) -> Admission:
+    """Admit a request to an agent. The ids of its files begin with that of its answer."""
+    response_id = files[0].id.rpartition("-")[0] if files else new_id()
+    return Admission(
+        id=new_id(),
+        name=str(body["runId"]),
+        owner=OWNER,
+        thread=str(body["threadId"]),
+        agent=agent,
+        input=dump(body),
+        response_id=response_id,
+        created=now(),
+        files=tuple(files),
+    )
 
 
 def calls_in(log: Sequence[Entry]) -> list[ToolCall]:

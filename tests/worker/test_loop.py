@@ -10,7 +10,6 @@ import pytest
 
 from recto.agents.agent import CHAT, Agent
 from recto.conversation.input.run_input import RunInput
-from recto.conversation.json import dump
 from recto.conversation.log import Entry
 from recto.conversation.messages import Text, UserMessage
 from recto.engine.ports import Signal
@@ -20,7 +19,7 @@ from recto.models.demo.demo_model import DemoModel
 from recto.page.prompt.summarise import SummarySettings
 from recto.page.steps.compact import CompactSettings
 from recto.store.database.opening import migrate
-from recto.store.ports import Admission, StoredRun
+from recto.store.ports import StoredRun
 from recto.store.store import Store
 from recto.testing.client import ask
 from recto.tools.load_tools import tools_built_in
@@ -30,7 +29,7 @@ from recto.worker.runtime import Runtime
 from tests.end_to_end.harness import story
 from tests.stored_runs import OWNER, WHO, now
 from tests.worker.gated_database import Gated
-from tests.worker.plays import a_runtime
+from tests.worker.plays import a_runtime, admission_of
 
 QUESTION = "What is 12 * 7?"
 
@@ -49,17 +48,7 @@ async def a_runtime_that_fails(folder: Path, agent: Agent = CHAT) -> AsyncGenera
 
 
 async def admit(runtime: Runtime, words: str, *, agent: str = "chat", thread: str = "") -> StoredRun:
-    body = ask(words, thread=thread)
-    admission = Admission(
-        id=new_id(),
-        name=str(body["runId"]),
-        owner=OWNER,
-        thread=str(body["threadId"]),
-        agent=agent,
-        input=dump(body),
-        response_id=new_id(),
-        created=now(),
-    )
+    admission = admission_of(ask(words, thread=thread), agent)
     return (await runtime.store.admit(admission, WHO)).run
 
 

@@ -15,17 +15,16 @@ from recto.agents.folders import load_folder
 from recto.config.settings import Limits
 from recto.conversation.input.run_input import ContextItem, RunInput
 from recto.conversation.input.run_options import RunOptions
-from recto.conversation.json import Json, dump
+from recto.conversation.json import Json
 from recto.conversation.log import View
 from recto.conversation.messages import DeveloperMessage, SystemMessage, ToolMessage, ToolOffer, UserMessage
 from recto.engine.ports import Signal
 from recto.errors import LeaseLost
-from recto.ids import new_id
 from recto.models.choose import choose_model
 from recto.store.database.database import Result, Transaction
 from recto.store.database.opening import migrate
 from recto.store.database.sqlite import SqliteDatabase
-from recto.store.ports import Admission, StoredRun
+from recto.store.ports import StoredRun
 from recto.store.statement import driver
 from recto.store.store import Store
 from recto.store.users.profiles import ProfileChange
@@ -39,7 +38,7 @@ from recto.worker.runtime import Point, Runtime
 from tests.end_to_end.files import calling
 from tests.end_to_end.skilled import use, write_guide
 from tests.stored_runs import OWNER, WHO, now
-from tests.worker.plays import a_runtime
+from tests.worker.plays import a_runtime, admission_of
 
 LIMIT = 100_000
 TABLES = ("profile_fields", "skill_data", "profiles")
@@ -112,16 +111,7 @@ async def turn(runtime: Runtime, words: str, props: Json = None, thread: str = "
 
 async def admitted(runtime: Runtime, words: str, props: Json = None, thread: str = "") -> StoredRun:
     body = ask(words, thread=thread) | {"forwardedProps": props or {}}
-    admission = Admission(
-        id=new_id(),
-        name=str(body["runId"]),
-        owner=OWNER,
-        thread=str(body["threadId"]),
-        agent="guide",
-        input=dump(body),
-        response_id=new_id(),
-        created=now(),
-    )
+    admission = admission_of(body, "guide")
     return (await runtime.store.admit(admission, WHO)).run
 
 

@@ -16,7 +16,7 @@ from recto.agents.agent import CHAT, Agent
 from recto.agents.file_input import FileInput
 from recto.config.file_settings import FileSettings, PictureSettings
 from recto.conversation.attachment import SCHEME, Attachment, FileRef, ref_to
-from recto.conversation.json import Json, dump
+from recto.conversation.json import Json
 from recto.conversation.log import Entry
 from recto.conversation.messages import AssistantMessage, File, Key, Text, UserMessage
 from recto.engine.ports import Signal
@@ -28,7 +28,6 @@ from recto.ids import new_id
 from recto.models.demo.demo_model import DemoModel
 from recto.models.ports import Delta, ReplyEnd, TextDelta
 from recto.page.wire.base import Target
-from recto.store.ports import Admission
 from recto.store.store import open_store
 from recto.testing.client import ask
 from recto.worker.context.pictures import Pictures
@@ -38,7 +37,7 @@ from recto.worker.loop import work
 from recto.worker.runtime import Runtime
 from tests.files.rows import MemoryRows
 from tests.stored_runs import OWNER, WHO, now
-from tests.worker.plays import a_runtime
+from tests.worker.plays import a_runtime, admission_of
 
 SIGNER = Signer([SigningKey(id="k", secret=b"s" * 32)], lambda: "https://recto.test")
 # In the last hour of its day, so that urls of the next day are others.
@@ -79,17 +78,9 @@ class FilesAtWork:
         """A whole run. Returns its thread."""
         body, response_id = ask(words, thread=thread), new_id()
         parts: list[Json] = [{"type": "text", "text": words}, *[_part(one) for one in files]]
-        admission = Admission(
-            id=new_id(),
-            name=str(body["runId"]),
-            owner=OWNER,
-            thread=str(body["threadId"]),
-            agent="chat",
-            input=dump({**body, "messages": [{"id": new_id(), "role": "user", "content": parts}]}),
-            response_id=response_id,
-            created=now(),
-            files=tuple([ref_to(one, f"{response_id}-{place}") for place, one in enumerate(files)]),
-        )
+        refs = [ref_to(one, f"{response_id}-{place}") for place, one in enumerate(files)]
+        message: Json = {"id": new_id(), "role": "user", "content": parts}
+        admission = admission_of({**body, "messages": [message]}, "chat", refs)
         assert await work(self.runtime, (await self.runtime.store.admit(admission, WHO)).run, Signal())
         return admission.thread
 
