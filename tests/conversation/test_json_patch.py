@@ -118,7 +118,9 @@ def test_P1_a_value_is_put_at_a_place(whole: Json, path: str, value: Json, after
     ],
 )
 def test_P1_what_stands_at_a_place_is_removed(whole: Json, path: str, after: Json):
-    assert is_same(changed(whole, ValueChange(path=path)), after)
+    made = changed(whole, ValueChange(path=path))
+    assert is_same(made, after)
+    assert value_at({"removed": made}, f"/removed{path}/of/what") is None
 
 
 @pytest.mark.parametrize(

@@ -134,16 +134,6 @@ This skill comes with these files. Read one by its path with read_skill_file whe
 - a.md
 - scripts/b.py
 - and 1 more"""
-PLAIN_EN = """\
-# Plain
-
-You are plain.
-
-## Tool rules
-- You are in the skill plain: do not activate it again, unless the user wants another of its scenarios; \
-then call use_skill with that scenario.
-- The question belongs to another skill: switch to that one with use_skill.
-- The user is done, or has left the topic: leave with use_skill, skill core."""
 
 
 # The whole prompt
@@ -161,7 +151,9 @@ def test_S9_the_expert_in_english_of_a_user_of_whom_nothing_is_known():
 
 def test_S9_a_plain_public_skill_has_no_procedure_no_cases_and_no_data():
     made = expert(PLAIN, CHARTED, EN)
-    assert render(made.prompt, "en") == PLAIN_EN
+    rules = "- You are in the skill plain: do not activate it again, "
+    assert render(made.prompt, "en").startswith(f"# Plain\n\nYou are plain.\n\n## Tool rules\n{rules}")
+    assert "\n#" not in render(made.prompt, "en").partition(rules)[2]
     assert (made.step, made.cases) == (None, ())
 
 
