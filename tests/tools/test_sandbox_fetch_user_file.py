@@ -54,9 +54,12 @@ def test_F9_a_path_outside_the_workspace_is_refused_before_the_file_is_read(tmp_
     assert (files.closed, tree(tmp_path)) == ([], [])
 
 
-def test_F9_an_unknown_id_is_told_with_the_newest_ones(tmp_path: Path):
+def test_F9_an_unknown_id_is_told_with_the_newest_ones_and_where_there_are_no_files_or_no_workspace(tmp_path: Path):
     assert text_of(fetch(IMAGE, tmp_path, id="r-9")) == "There is no file 'r-9' here. The newest are: r-0."
     assert text_of(fetch(at_hand(), tmp_path, id="r-9")) == "There is no file 'r-9' here. The newest are: none."
+    assert text_of(fetch(None, tmp_path)) == "This server keeps no files, so there are none to read."
+    said = "This server gives threads no workspace, so there is nowhere to put a file."
+    assert text_of(fetch(IMAGE, None)) == said
 
 
 @pytest.mark.parametrize(
@@ -70,12 +73,6 @@ def test_F9_a_file_that_cannot_be_read_to_its_end_leaves_nothing(tmp_path: Path,
     result = fetch(at_hand(a=error), tmp_path, id="a")
     assert (result.error, text_of(result)[: len(said)]) == ("error", said)
     assert tree(tmp_path) == []
-
-
-def test_F9_without_files_or_a_workspace_that_is_said(tmp_path: Path):
-    assert text_of(fetch(None, tmp_path)) == "This server keeps no files, so there are none to read."
-    said = "This server gives threads no workspace, so there is nowhere to put a file."
-    assert text_of(fetch(IMAGE, None)) == said
 
 
 @dataclass(frozen=True, kw_only=True)

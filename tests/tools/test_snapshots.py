@@ -91,7 +91,6 @@ def put_back(
         ({"a": OLD}, {"a": OLD._replace(mode=0o755)}, ("changed", True)),
         ({"a": OLD}, {"a": LINK}, ("changed", True)),
         ({"a": UNKEPT}, {}, ("deleted", False)),
-        ({"a": UNKEPT}, {"a": NEW}, ("changed", False)),
         ({"a": OLD}, {"a": OLD._replace(stamp=(3, 5, 5, 5))}, None),
         ({"a": UNKEPT}, {"a": UNKEPT}, None),
     ],
@@ -326,9 +325,8 @@ def test_R12_a_copy_has_all_but_what_is_no_file_and_its_links_lead_where_they_di
 
 
 def test_R12_a_folder_is_not_copied_beyond_its_bytes_holes_included(tmp_path: Path):
-    write(tmp_path / "a", {"x/y.txt": b"one"})
-    with (tmp_path / "a" / "sparse").open("wb") as file:
-        file.truncate(1_000_000)
+    write(tmp_path / "a", {"x/y.txt": b"one", "sparse": b""})
+    os.truncate(tmp_path / "a" / "sparse", 1_000_000)
     with pytest.raises(TooLarge, match="1,000,003 bytes"):
         copy_folder(tmp_path / "a", tmp_path / "b", most=1_000_000)
     assert not (tmp_path / "b").exists()

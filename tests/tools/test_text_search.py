@@ -9,6 +9,7 @@ import pytest
 
 from recto.config.run_settings import SearchSettings
 from recto.tools.ports import ToolResult
+from recto.tools.workspace.ignored import BadGlob, glob_regex, listed, never_listed, rules_of
 from recto.tools.workspace.ripgrep import (
     BadPattern,
     Program,
@@ -20,6 +21,7 @@ from recto.tools.workspace.ripgrep import (
     match_of,
     ripgrep,
 )
+from recto.tools.workspace.workspace_files import FOLDER
 from recto.tools.workspace.workspaces import Workspace
 from tests.tools.runs import repeated, text_of
 from tests.tools.workspace.calls import call
@@ -274,3 +276,45 @@ def test_R15_a_folder_that_becomes_a_link_while_it_is_searched_leads_nowhere(pro
     with repeated(swap):
         found = [found_by(program, Query(pattern="a secret"), project) for _ in range(30)]
     assert [told(one) for one in found] == [[]] * 30
+
+
+# Globs and what is ignored
+
+
+# Each takes Python's `re` years where stars are written as they are.
+GLOBS = [
+    "*a" * 30 + "*b",
+    "**/a/" * 30 + "b",
+    "**/*a*a*a*a*b/" * 8 + "*c",
+    "{*a,*b}" * 6 + "c",
+    "a{**/a}{**/a}*a*a*a*b",
+    "*" * 500 + "b",
+]
+PATHS = ["a" * 255, "a/" * 127 + "c", ("a" * 254 + "/") * 16 + "a" * 10]
+
+
+@pytest.mark.parametrize("glob", GLOBS)
+def test_R15_no_glob_takes_long_whatever_it_is_held_against_and_one_that_multiplies_is_none(glob: str):
+    rules = rules_of([glob])
+    assert [rules.leave_out(path, is_folder=False) for path in PATHS] == [None] * 3
+    for multiplied in ("{a,b}" * 7, "a{**/a}{**/a}{**/a}"):
+        with pytest.raises(BadGlob):
+            glob_regex(multiplied)
+
+
+def test_R15_of_a_folder_that_is_ignored_all_is_listed_to_who_names_it(tmp_path: Path):
+    files = ("made/deep/a.log", "made/deep/.gitignore", "made/.git/x", ".recto-0.part", "kept/b.log", "kept/c")
+    write(tmp_path, {**dict.fromkeys(files, b"*"), ".gitignore": b"made/\n*.log\n"})
+    top = os.open(tmp_path, FOLDER)
+    rules = rules_of(never_listed(["kept/hidden"]))
+    found = {
+        under: [one.path for one in listed(top, left_out=rules, under=under)]
+        for under in ((), ("made",), ("made", "deep"), ("gone",))
+    }
+    os.close(top)
+    assert found == {
+        (): [".gitignore", "kept", "kept/c"],
+        ("made",): ["made/deep"],
+        ("made", "deep"): ["made/deep/.gitignore", "made/deep/a.log"],
+        ("gone",): [],
+    }

@@ -43,11 +43,8 @@ def told(out: str, err: str, characters: int) -> dict[str, str]:
     return json.loads(made)
 
 
-def test_R15_what_fits_is_told_whole_and_nothing_else_is_said():
+def test_R15_what_fits_is_told_whole_and_a_long_text_loses_its_middle():
     assert told("out\n", 'err "quoted"\n', 200) == {"stdout": "out\n", "stderr": 'err "quoted"\n', "exitCode": 0}
-
-
-def test_R15_a_long_text_loses_its_middle_and_the_short_one_stays_whole():
     found = told("".join(f"line {n}\n" for n in range(5_000)), "a warning\n", 600)
     assert (found["stderr"], found["cut"], found["output"]) == ("a warning\n", True, ".recto/output/1.txt")
     assert found["stdout"].startswith("line 0\nline 1\n")

@@ -65,10 +65,3 @@ def test_R15_a_text_in_pieces_is_the_text(size: int, name: str):
     data = mark + CHINESE.encode(name)
     pieces = [data[start : start + size] for start in range(0, len(data), size)]
     assert b"".join(TextEncoding(name=name, mark=mark).as_utf8(pieces)).decode() == CHINESE
-
-
-def test_R15_bytes_that_are_no_utf8_come_back_as_they_were():
-    data = "你好".encode() * 20 + b"\xff\xfe end"
-    found = encoding_of(data)
-    assert isinstance(found, TextEncoding)
-    assert found.encode(found.decode(data).replace("end", "END")) == data[:-3] + b"END"

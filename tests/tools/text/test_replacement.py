@@ -101,7 +101,9 @@ def test_R15_an_edit_that_changes_nothing_or_searches_for_nothing_is_refused(sea
     assert why_not(CODE, search, replace)
 
 
-def test_R15_several_edits_are_made_at_once_or_not_at_all():
+def test_R15_several_edits_are_made_at_once_or_not_at_all_and_which_had_other_blanks_is_told():
+    loose = TextEdit(search="def stop(self):\n    return 1", replace="pass")
+    assert edit_text(CODE, [TextEdit(search="go", replace="stay"), loose]).loosely == (2,)
     edits = [TextEdit(search="return 1", replace="return 2", occurrence=2), TextEdit(search="go", replace="stay")]
     assert edit_text(CODE, edits).text == CODE.replace("go", "stay")[:-2] + "2\n"
     with pytest.raises(ToolError, match=r"^edit 2 of 2: searchContent is not in it"):
@@ -126,11 +128,6 @@ def test_R15_lines_that_are_indented_in_no_regular_way_are_said_to_be_there():
     assert "differs in no regular way" in why_not("if a:\n\tx\nif a:\n    x\n", "if a:\n  x")
     # A part of a line is not said to be in it with no blanks whatever.
     assert why_not("if a: return  b\n", "return b").startswith("searchContent is not in it, nor are its lines there")
-
-
-def test_R15_which_edits_were_found_with_other_blanks_is_told():
-    edits = [TextEdit(search="go", replace="stay"), TextEdit(search="def stop(self):\n    return 1", replace="pass")]
-    assert edit_text(CODE, edits).loosely == (2,)
 
 
 @given(before=TEXTS, search=TEXTS, after=TEXTS, replace=TEXTS)

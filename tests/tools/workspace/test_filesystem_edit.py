@@ -1,6 +1,5 @@
 """R15: files of the workspace are made and changed whole or not at all, and nobody's change is lost."""
 
-import asyncio
 import fcntl
 import os
 import random
@@ -22,7 +21,7 @@ from recto.tools.workspace.filesystem_create import write_file
 from recto.tools.workspace.filesystem_edit import MEANWHILE, edit_file
 from recto.tools.workspace.workspaces import Workspace
 from tests.tools.runs import text_of
-from tests.tools.workspace.calls import CREATE, EDIT, READ, built_in, call, call_async, refused, said
+from tests.tools.workspace.calls import CREATE, EDIT, READ, built_in, call, refused, said
 from tests.waiting import wait_for
 
 CODE, CHINESE = "def go():\n    return 1\n", "你好世界，函数返回用户的信息"
@@ -154,16 +153,6 @@ def test_R15_folders_missing_files_and_what_is_no_text_are_not_edited(space: Pat
 
 
 # Together
-
-
-async def test_R15_of_many_edits_at_once_each_is_made_or_refused_and_none_is_lost(tmp_path: Path):
-    (tmp_path / "a.txt").write_text("-\n" + "".join(f"\t{number}: free\n" for number in range(40)))
-    wanted = [(number % 40, number) for number in range(60)]
-    edits = [{"searchContent": f"\t{slot}: free", "replaceContent": f"\t{slot}: {by}"} for slot, by in wanted]
-    results = await asyncio.gather(*[call_async(tmp_path, EDIT, filePath="a.txt", **one) for one in edits])
-    made = {slot: by for (slot, by), result in zip(wanted, results, strict=True) if result.error is None}
-    assert [result.error for result in results].count(None) == 40
-    assert (tmp_path / "a.txt").read_text() == "-\n" + "".join(f"\t{slot}: {made[slot]}\n" for slot in range(40))
 
 
 def test_R15_edits_by_others_who_share_no_lock_are_never_lost(tmp_path: Path):

@@ -14,8 +14,9 @@ from recto.conversation.messages import AssistantMessage, Message, Text, ToolCal
 from recto.page.fold.fold import fold
 from recto.tools.ports import ToolResult
 from recto.tools.workspace.workspaces import Workspace
+from tests.house import ROOT
 from tests.tools.runs import NOON, text_of
-from tests.tools.workspace.calls import EDIT, READ, call, parts, refused, said
+from tests.tools.workspace.calls import CREATE, EDIT, READ, call, parts, refused, said
 
 PYTHON = "import os\n\n\nclass App:\n    def run(self):\n        return 1\n\n\ndef main():\n    App().run()\n"
 
@@ -61,12 +62,10 @@ def test_R15_an_empty_file_and_an_empty_workspace_say_that_they_are(space: Path)
 
 
 def test_R15_a_missing_file_is_told_with_names_that_are_close(space: Path):
-    assert refused(space, READ, filePath="src/ap.py") == (
-        "There is no src/ap.py in the workspace. Close to it: src/app.py. Read src to see what is there."
-    )
-    assert refused(space, READ, filePath="lib/x.py") == (
-        "There is no lib/x.py in the workspace. Read . to see what is there."
-    )
+    close = "Close to it: src/app.py. Read src to see what is there."
+    assert refused(space, READ, filePath="src/ap.py") == f"There is no src/ap.py in the workspace. {close}"
+    there = "Read . to see what is there."
+    assert refused(space, READ, filePath="lib/x.py") == f"There is no lib/x.py in the workspace. {there}"
 
 
 def test_R15_other_encodings_and_line_ends_are_shown_as_text_and_what_is_none_with_its_kind_and_size(space: Path):
@@ -169,9 +168,7 @@ def test_R15_what_a_call_may_take_is_a_setting(space: Path):
     assert said(small, READ, filePath="src/app.py", endLine=1) == (
         "📄 src/app.py (lines 1-1/10)\n1→impor [... 9 bytes in this line, the rest of it is not shown]"
     )
-    assert said(small, READ, filePath=".") == (
-        "📁 ./\nsrc/\n[1 more entries are not shown. Read a folder in it, or search by name.]"
-    )
+    assert "\n[1 more entries are not shown. " in said(small, READ, filePath=".")
     edit = {"searchContent": "one", "replaceContent": "fourteen"}
     assert refused(small, EDIT, filePath="notes.txt", edits=[edit, edit]) == (
         "There are 2 edits, and 1 can be made in one call. Make the others in another; none was made."
@@ -202,3 +199,21 @@ def test_R2_R3_reads_of_one_file_are_folded_however_it_is_spelled_and_errors_are
     texts = ["".join(part.text for part in one.parts if isinstance(part, Text)) for one in folded if one.role == "tool"]
     assert [text.startswith("[该文件") for text in texts] == [True, *[False] * 6]
     assert [text.startswith("Error: ") for text in texts] == [path == "gone" for path in paths]
+
+
+def test_R15_the_page_shows_what_the_tools_answer(tmp_path: Path):
+    page = (ROOT / "docs/coder.md").read_text(encoding="utf-8").partition("\n## Files\n")[2].partition("\n## ")[0]
+    source = re.search(r"```python\n(.*?)```", page, re.DOTALL)
+    assert source
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/shop.py").write_text(source[1])
+    shown = list[tuple[str, str, str]]()
+    for section in page.split("\n### ")[1:]:
+        name = next(one for one in (READ, EDIT, CREATE) if one in section.partition("\n")[0])
+        shown += [
+            (name, *pair) for pair in re.findall(r"```json\n(.*?)\n```\n+```text\n(.*?)\n```", section, re.DOTALL)
+        ]
+    assert len(shown) == 5
+    for name, arguments, answer in shown:
+        result = call(tmp_path, name, **json.loads(arguments))
+        assert "\n".join(part.text for part in result.parts if isinstance(part, Text)) == answer
