@@ -167,11 +167,9 @@ async def in_process(
         return answers.pop(0) if answers else Answer(text="Well.")
 
     with ModelServer(give) as model:
-        patch.setenv("RECTO_MODEL_URL", model.url)
-        patch.setenv("GEMINI_BASE_URL", f"{model.root}/v1beta")
-        patch.setenv("GEMINI_API_KEY", "k-1")
-        patch.setenv("OPENAI_BASE_URL", model.url)
-        patch.setenv("ANTHROPIC_BASE_URL", model.root)
+        urls = {"RECTO_MODEL_URL": model.url, "OPENAI_BASE_URL": model.url, "ANTHROPIC_BASE_URL": model.root}
+        for name, value in (urls | {"GEMINI_BASE_URL": f"{model.root}/v1beta", "GEMINI_API_KEY": "k-1"}).items():
+            patch.setenv(name, value)
         known = {"model": "compatible:scripted", "agent": "helper", "token": TOKEN}
         given = {**known, "agents": folder / "agents", "data": folder / "data", **environment}
         named = {f"RECTO_{name.upper()}": str(value) for name, value in given.items() if value is not None}

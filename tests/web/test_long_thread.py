@@ -103,7 +103,7 @@ def test_P17_what_is_read_stays_where_it_is_when_older_turns_come(open_page: Pag
     page.run("await page.locator('.log-scroll').evaluate((one) => { one.scrollTop -= 150; })")
     page.wait_until("document.querySelectorAll('section.turn').length > 60")
     top = float(before["top"]) + 150
-    wait_for(lambda: abs(float(place(page, before["turn"])["top"]) - top) < 5, "the turn to be where it was")
+    assert wait_for(lambda: abs(float(place(page, before["turn"])["top"]) - top) < 5, "the turn to be where it was")
 
 
 def place(page: WebPage, turn: str | None = None) -> dict[str, str]:
