@@ -1,6 +1,6 @@
 """S3, S5: the tools that take up a skill and read what it brings along."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,9 +25,7 @@ class Skills:
 
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
 
-    @property
-    def names(self) -> Sequence[str]:
-        return ("bazi", "core")
+    names = ("bazi", "core")
 
     async def activate(self, skill: str, scenario: str | None) -> Activation:
         if skill not in self.names:
@@ -52,17 +50,13 @@ TOOLS = Registry(tools_of_skills([a_skill("a.md")]))
 SKILLS = Skills(files=FILES)
 
 
-async def called(name: str, **arguments: Json) -> ToolResult:
-    return await called_with(SKILLS, name, arguments)
+async def called(name: str, skills: Skills | None = SKILLS, /, **arguments: Json) -> ToolResult:
+    call = ToolCall(id="c", name=name, arguments=dump(arguments).decode())
+    return await call_tool(TOOLS, call, replace(context(), skills=skills))
 
 
 async def read(path: str, offset: int = 0) -> str:
     return text_of(await called("read_skill_file", path=path, offset=offset))
-
-
-async def called_with(skills: Skills | None, name: str, arguments: dict[str, Json]) -> ToolResult:
-    call = ToolCall(id="c", name=name, arguments=dump(arguments).decode())
-    return await call_tool(TOOLS, call, replace(context(), skills=skills))
 
 
 async def test_S3_S4_a_skill_taken_up_or_left_for_core_is_told_and_changes_the_thread():
@@ -82,23 +76,18 @@ async def test_S3_what_is_missing_is_named_with_the_tool_that_asks_for_it():
 
 
 @pytest.mark.parametrize("arguments", [{}, {"skill": 7}, {"skill": "x"}, {"skill": "bazi", "more": 1}])
-async def test_S3_a_bad_call_changes_nothing(arguments: dict[str, Json]):
+async def test_S3_a_bad_call_changes_nothing_and_without_skills_there_is_nothing_to_take_up(arguments: dict[str, Json]):
     result = await called("use_skill", **arguments)
-    assert result.error is not None
-    assert result.activates is None
-
-
-@pytest.mark.parametrize(("name", "arguments"), [("use_skill", {"skill": "x"}), ("read_skill_file", {"path": "a"})])
-async def test_S3_without_skills_there_is_nothing_to_take_up(name: str, arguments: dict[str, Json]):
-    assert text_of(await called_with(None, name, arguments)) == "This agent has no skills. Answer without one."
+    assert (result.error is not None, result.activates) == (True, None)
+    for none in (await called("use_skill", None, skill="x"), await called("read_skill_file", None, path="a")):
+        assert text_of(none) == "This agent has no skills. Answer without one."
 
 
 async def test_S5_a_short_file_is_read_whole_and_a_long_one_says_how_to_go_on():
     assert [await read("a.md"), await read("bom.md")] == ["# One\n", "hi"]
     head, _, text = (await read("long.md")).partition("\n")
-    assert head == (
-        '[characters 1-20000 of 30000 of long.md; for more: read_skill_file({"path":"long.md","offset":20000})]'
-    )
+    more = 'read_skill_file({"path":"long.md","offset":20000})'
+    assert head == f"[characters 1-20000 of 30000 of long.md; for more: {more}]"
     rest = (await read("long.md", 20_000)).partition("\n")
     assert rest[0] == "[characters 20001-30000 of 30000 of long.md]"
     assert text + rest[2] == TEXT

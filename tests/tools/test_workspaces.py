@@ -38,9 +38,9 @@ async def only_one(ids: Sequence[str]) -> frozenset[str]:
     return frozenset(ids) & {"one"}
 
 
-def lay_out(root: Path) -> None:
-    outside = root.parent / "outside"
-    outside.mkdir(parents=True)
+def lay_out(place: Path) -> Path:
+    root, outside = place / "workspaces", place / "outside"
+    outside.mkdir()
     (outside / "kept.txt").write_text("kept")
     for thread in ("one", "two", "three"):
         folder = workspace_of(root, thread) / "deep"
@@ -48,6 +48,7 @@ def lay_out(root: Path) -> None:
         (folder / "file.txt").write_text("x")
         (folder / "link").symlink_to(outside)
     (root / "a file").write_text("not a folder")
+    return root
 
 
 def names(root: Path) -> list[str]:
@@ -55,9 +56,8 @@ def names(root: Path) -> list[str]:
 
 
 async def test_F9_workspaces_of_threads_that_are_gone_are_swept_and_links_are_not_followed(tmp_path: Path):
-    root = tmp_path / "workspaces"
-    assert await sweep_workspaces(root, only_one) == 0
-    lay_out(root)
+    assert await sweep_workspaces(tmp_path / "workspaces", only_one) == 0
+    root = lay_out(tmp_path)
     assert await sweep_workspaces(root, only_one) == 2
     assert names(root) == ["a file", "one"]
     assert (tmp_path / "outside" / "kept.txt").read_text() == "kept"
@@ -169,8 +169,7 @@ def test_R15_a_folder_that_nobody_can_work_in_is_refused(tmp_path: Path, folder:
 
 
 async def test_F9_a_workspace_goes_whatever_a_command_has_left_in_it(tmp_path: Path):
-    root = tmp_path / "workspaces"
-    lay_out(root)
+    root = lay_out(tmp_path)
     top = os.open(workspace_of(root, "two"), os.O_RDONLY)
     for _ in range(1_100):
         os.mkdir("d", dir_fd=top)

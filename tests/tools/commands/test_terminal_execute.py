@@ -26,6 +26,9 @@ async def test_R15_a_command_answers_with_both_streams_apart_and_its_code_or_sig
     told = await made.execute("seq 1 1000; echo err >&2; exit 3")
     assert told == {"stdout": "".join(f"{n}\n" for n in range(1, 1_001)), "stderr": "err\n", "exitCode": 3}
     assert await made.execute("kill -TERM $$") == {"stdout": "", "stderr": "", "exitCode": 143}
+    # An undecodable byte is replaced, and nobody answers questions.
+    told = await made.execute(r"printf 'a\377b\033[31mc\033[0m\n'; read x || echo no input")
+    assert told["stdout"] == "a\ufffdbc\nno input\n"
     assert list(made.folder.iterdir()) == []
 
 
@@ -66,11 +69,6 @@ async def test_R15_a_command_has_what_development_needs(made: Console):
     assert (told["stdout"], told["exitCode"]) == ("1\nTrue\n2\nuser\nfound\n", 0), told
 
 
-async def test_R15_an_undecodable_byte_is_replaced_and_nobody_answers_questions(made: Console):
-    told = await made.execute(r"printf 'a\377b\033[31mc\033[0m\n'; read x || echo no input")
-    assert told["stdout"] == "a\ufffdbc\nno input\n"
-
-
 async def test_R15_output_that_does_not_fit_is_cut_and_the_whole_is_in_a_file_that_git_does_not_see(made: Console):
     short = made.with_context(lambda context: replace(context, characters=1_000))
     answer = await short.say("git init -q .; seq 1 5000; echo oh >&2")
@@ -97,12 +95,9 @@ async def test_R15_after_its_time_it_is_ended_and_what_it_printed_is_told(made: 
     told = await made.execute("trap '' TERM INT HUP; echo first; sleep 60 & wait", timeout=300)
     ended = "It was ended: it took longer than 0.3 seconds. Ask for less, give it more time, or run it in background."
     assert told == {"stdout": "first\n", "stderr": "", "exitCode": 137, "ended": ended}
-
-
-async def test_R15_no_command_takes_longer_than_its_call_may(made: Console):
+    # No command takes longer than its call may.
     hurried = made.with_context(lambda context: replace(context, seconds=0.8))
-    told = await hurried.execute("sleep 60", timeout=60_000)
-    assert "longer than 0.4 seconds" in str(told["ended"])
+    assert "longer than 0.4 seconds" in str((await hurried.execute("sleep 60", timeout=60_000))["ended"])
 
 
 # One that has left its parent is found in a sandbox only.

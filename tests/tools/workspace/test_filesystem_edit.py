@@ -137,14 +137,11 @@ def test_R15_encodings_line_ends_and_a_missing_last_one_are_kept(space: Path, be
     assert (space / "a.py").read_bytes() == after
 
 
-def test_R15_what_an_encoding_cannot_write_is_refused(space: Path):
+def test_R15_folders_missing_files_what_is_no_text_and_what_an_encoding_cannot_write_are_refused(space: Path):
     data = ("déjà vu, naïve café, über\n" * 5 + "end").encode("cp1252")
     (space / "a.py").write_bytes(data)
     assert "which has no '你'" in text_of(edit(space, "end", "你"))
     assert (space / "a.py").read_bytes() == data
-
-
-def test_R15_folders_missing_files_and_what_is_no_text_are_not_edited(space: Path):
     (space / "bin").write_bytes(bytes(10))
     (space / "dir").mkdir()
     assert "There is no b.py in the workspace. Close to it: a.py." in text_of(edit(space, "x", "y", "b.py"))
