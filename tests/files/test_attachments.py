@@ -349,6 +349,17 @@ async def test_P3_lost_bytes_that_come_again_in_a_message_are_the_same_attachmen
     assert len(service.rows.attachments) == 1
 
 
+async def test_P9_of_two_who_bring_lost_bytes_back_nothing_of_the_second_is_left(tmp_path: Path):
+    class Overtaken(MemoryRows):
+        async def mend_blob(self, old: str, new: str) -> None:
+            await super().mend_blob(old, NONE)
+
+    service = FileService(tmp_path, rows=Overtaken())
+    path_of(service, (await service.receive("a.txt", b"bytes")).blob).unlink()
+    assert (await service.receive("b.txt", b"bytes")).blob == NONE
+    assert service.stored() == []
+
+
 async def test_P9_where_nobody_can_tell_whether_bytes_are_lost_they_stay_as_they_are(service: FileService):
     class Unreadable(LocalStorage):
         async def read(self, name: str, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:

@@ -14,7 +14,7 @@ import pytest
 from recto.config.file_settings import DocumentSettings
 from recto.conversation.document import Element
 from recto.errors import FileRefused, StorageDown
-from recto.files.documents.document_files import STAGED_SECONDS, DocumentFolder
+from recto.files.documents.document_files import STAGED_SECONDS, AppendFile, DocumentFolder
 from recto.files.parsing.ports import DocumentEnd, FoundElements, Opened
 from recto.ids import new_id
 from tests.files.scripted_cache import ONE, ended, page, pdf, pieces, reading, scripted_cache, settled, text_in
@@ -84,7 +84,7 @@ async def test_D3_bytes_deleted_while_they_are_read_leave_nothing(tmp_path: Path
     document = await reading(documents)
     await document.characters(0, 3)
     waiting = asyncio.create_task(document.whole())
-    await documents.forget([ONE.blob])
+    await asyncio.gather(documents.forget([ONE.blob]), documents.forget([ONE.blob]))
     with pytest.raises(FileRefused, match="it was deleted"):
         await waiting
     # Not even what was read of it before.
@@ -283,6 +283,14 @@ async def test_D3_half_a_character_is_no_reason_to_fail(tmp_path: Path):
     assert await text_in(documents) == "a?b"
     assert (await (await reading(documents)).elements(0, 1))[0].rows == (("?",),)
     await ended(documents)
+
+
+def test_D3_a_file_that_is_shorter_than_it_was_is_an_error(tmp_path: Path):
+    file = AppendFile(tmp_path / "text", os.O_RDWR | os.O_CREAT)
+    file.add(b"some words")
+    assert file.read(5, 10) == b"words"
+    with pytest.raises(ValueError, match="shorter"):
+        file.read(5, 11)
 
 
 async def test_D3_what_another_server_deleted_goes_with_the_next_cleaning(tmp_path: Path):

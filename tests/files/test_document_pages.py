@@ -12,8 +12,7 @@ from recto.files.documents.cached_document import CachedDocument
 from recto.files.documents.document_cache import DocumentCache
 from recto.files.documents.document_index import MARK_BYTES, Index, set_elements
 from recto.files.parsing.ports import DocumentEnd, FoundElements, Opened
-from tests.files.scripted_cache import ONE, ended, page, pieces, reading, scripted_cache
-from tests.waiting import settle
+from tests.files.scripted_cache import ONE, ended, pieces, reading, scripted_cache
 
 TEXTS = st.text(alphabet="aé中🙂\n", max_size=12) | st.integers(0, 9_000).map(lambda count: "aé中" * count)
 ELEMENTS = st.builds(Element, kind=st.sampled_from([kind for kind in KINDS if kind != "page"]), text=TEXTS)
@@ -77,28 +76,6 @@ async def check_pages(document: CachedDocument, first: int, last: int, expected:
     some = [await document.page_elements(first, last, start, step) for start in range(0, len(expected) + step, step)]
     assert [element for one in some for element in one.elements] == expected
     assert some[-1].length == len(expected)
-
-
-async def test_F5_the_beginning_of_a_page_is_there_before_its_end(tmp_path: Path):
-    gate = asyncio.Event()
-    half = FoundElements(elements=page(2, "half").elements)
-    place = scripted_cache(
-        tmp_path, Opened(unit="page"), page(1, "a"), half, gate, FoundElements(pages=2), DocumentEnd()
-    )
-    documents = place.open()
-    document = await reading(documents)
-    begun = await document.pages(2, 2, 2, 6)
-    assert (begun.text, begun.length, begun.first_page) == ("[page ", None, 2)
-    elements = await document.page_elements(2, 2, 1, 1)
-    assert ([one.text for one in elements.elements], elements.length) == (["half"], None)
-    waiting = asyncio.create_task(document.page_elements(2, 2, 1, 2))
-    await settle()
-    assert not waiting.done()
-    gate.set()
-    assert (len((await waiting).elements), (await waiting).length) == (1, 2)
-    assert (await document.pages(2, 2, 99, 6)).text == ""
-    assert (await document.pages(2, 2, 99, 6)).length == 16
-    await ended(documents)
 
 
 async def test_F5_nobody_waits_for_pages_that_a_text_does_not_have(tmp_path: Path):

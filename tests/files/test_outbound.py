@@ -1,6 +1,5 @@
 """The way out (D7): what is fetched, what is not, and that no forbidden address ever hears of it."""
 
-import asyncio
 import gzip
 import socket
 from collections.abc import AsyncIterator
@@ -280,22 +279,6 @@ async def test_D7_whoever_sends_bit_by_bit_has_no_more_time(
     clock = LoopClock(monkeypatch)
     world.web.answers["/slow"] = endless(head, piece, lambda: clock.advance(1))
     assert await world.code(world.url("/slow")) == "too_slow"
-
-
-async def test_D7_redirects_share_one_deadline(world: World, monkeypatch: pytest.MonkeyPatch):
-    clock = LoopClock(monkeypatch)
-
-    def late(answer: bytes) -> Answering:
-        async def write(writer: asyncio.StreamWriter) -> None:
-            clock.advance(USUAL.seconds * 0.4)
-            writer.write(answer)
-            await writer.drain()
-
-        return write
-
-    world.web.answers |= {f"/{place}": late(leading(f"/{place + 1}")) for place in range(3)}
-    world.web.answers["/3"] = http(b"too late")
-    assert await world.code(world.url("/0"), world.outbound(USUAL)) == "too_slow"
 
 
 # How many

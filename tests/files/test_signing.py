@@ -94,3 +94,5 @@ def test_P9_F3_any_name_makes_a_short_url_of_plain_characters_that_reads_the_sam
 def test_a_key_does_not_show_its_secret():
     assert "secret" not in repr(KEY)
     assert "k1" in repr(KEY)
+    with pytest.raises(ValueError, match="without a key"):
+        Signer([], lambda: BASE)

@@ -5,7 +5,6 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -114,14 +113,6 @@ async def test_P9_a_cancelled_upload_leaves_nothing(storage: Storage, tmp_path: 
         await writing
     assert await names(storage) == {}
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
-
-
-async def test_P9_a_reader_may_leave_whenever_it_likes(storage: Storage):
-    await storage.write(A, given(bytes(LARGE)))
-    async with aclosing(storage.read(A)) as pieces:
-        assert await anext(pieces)
-    await storage.delete([A])
-    assert await names(storage) == {}
 
 
 async def test_P9_a_label_is_read_as_it_was_last_written_and_is_no_file(storage: LabelledStorage):

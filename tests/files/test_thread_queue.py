@@ -1,15 +1,13 @@
 """Work in a thread while the next is brought: in order, a little ahead, and left where nobody waits for it (P9)."""
 
-import asyncio
 import threading
 from collections.abc import AsyncIterator
-from contextlib import ExitStack
 
 import pytest
 
 from recto.errors import StorageDown
 from recto.files.storage.thread_queue import AHEAD, ThreadQueue
-from tests.waiting import settle, wait_until
+from tests.waiting import wait_until
 
 # More than the pool that all share ever has.
 MANY = 50
@@ -21,20 +19,6 @@ async def gate() -> AsyncIterator[threading.Event]:
     made = threading.Event()
     yield made
     made.set()
-
-
-async def test_P9_nobody_gets_far_ahead(gate: threading.Event):
-    def waiting() -> None:
-        gate.wait()
-
-    with ThreadQueue() as queue:
-        for _ in range(AHEAD):
-            await queue.put(waiting)
-        more = asyncio.ensure_future(queue.put(lambda: None))
-        await settle()
-        assert not more.done()
-        gate.set()
-        await more
 
 
 async def test_P9_what_goes_wrong_is_told_to_whoever_brings_more_or_ends():
@@ -61,16 +45,6 @@ async def test_P9_who_leaves_waits_for_nothing_and_nothing_more_is_begun(gate: t
     assert done == []
     gate.set()
     await wait_until(lambda: done == ["first"])
-
-
-async def test_P9_who_has_nothing_to_do_holds_no_thread():
-    before = threading.active_count()
-    with ExitStack() as open_still:
-        for _ in range(MANY):
-            queue = open_still.enter_context(ThreadQueue())
-            await queue.put(lambda: None)
-            await queue.end()
-        assert threading.active_count() - before < MANY
 
 
 def _fail() -> None:

@@ -3,24 +3,14 @@
 import asyncio
 from pathlib import Path
 
-from recto.store.database.database import Result, Transaction
 from recto.store.database.opening import migrate
 from recto.store.database.sqlite import SqliteDatabase
 from recto.store.ports import Lease, Recorded
 from recto.store.runs.event_batch import FEW, EventBatch
 from recto.store.store import Store
 from tests.store.suite.samples import begin
+from tests.store.test_deleting import Measured
 from tests.waiting import settle
-
-
-class Counting(SqliteDatabase):
-    """A database that counts its writes."""
-
-    writes = 0
-
-    async def write(self, work: Transaction[Result], *, size: int | None = None) -> Result:
-        self.writes += 1
-        return await super().write(work, size=size)
 
 
 async def say_one_by_one(batch: EventBatch, leases: list[Lease]) -> None:
@@ -34,7 +24,7 @@ async def say_one_by_one(batch: EventBatch, leases: list[Lease]) -> None:
 
 async def writes_of(folder: Path, runs: int) -> int:
     """Writes for what each of some runs says in its own time, after all have spoken at once."""
-    database = Counting(folder / "recto.db")
+    database = Measured(folder / "recto.db")
     await database.write(migrate)
     store, batch = Store(database), EventBatch(database)
     leases = [await begin(store, f"r{number}", f"thread-{number}") for number in range(runs)]

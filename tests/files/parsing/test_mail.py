@@ -73,8 +73,7 @@ def test_D6_what_is_attached_is_read_by_its_own_parser():
 @pytest.mark.parametrize(
     ("head", "charset"),
     [
-        ("", "gb18030"),
-        ("Content-Type: text/plain; charset=gb2312\n", "gb18030"),
+        *(("", "gb18030"), ("Content-Type: text/plain; charset=gb2312\n", "gb18030")),
         ("Content-Type: text/plain; charset=us-ascii\n", "gb18030"),
         ("Content-Type: text/plain; charset=nonsense\n", "utf-8"),
         ("Content-Type: text/plain; charset=base64\n", "utf-8"),
@@ -110,6 +109,12 @@ def test_D6_lines_that_flow_are_joined_and_others_are_kept():
     assert read(kept, "eml").text == "Subject: x\n\none\ntwo \nthree\n\n> said"
     flowing = b"Subject: x\nContent-Type: text/plain; format=flowed\n\none \ntwo\nthree\n-- \nAnn\n"
     assert read(flowing, "eml").text == "Subject: x\n\none two\nthree\n-- \nAnn"
+
+
+def test_D6_why_a_message_came_back_is_read():
+    status = "Content-Type: multipart/report; boundary=b\n\n--b\nContent-Type: message/delivery-status\n\n"
+    text = read(f"Subject: x\n{status}Reporting-MTA: m\n\nAction: failed\n\n--b--\n".encode(), "eml").text
+    assert text == "Subject: x\n\nReporting-MTA: m\n\nAction: failed"
 
 
 @pytest.mark.parametrize("depth", [3, 30, 300])

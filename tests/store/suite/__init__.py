@@ -4,17 +4,13 @@ from tests.store.suite.admission import AdmissionSuite
 from tests.store.suite.attachments import AttachmentSuite
 from tests.store.suite.bounds import BoundsSuite
 from tests.store.suite.calls import CallSuite
-from tests.store.suite.cancels import CancelSuite
 from tests.store.suite.claims import ClaimSuite
 from tests.store.suite.datasets import DatasetSuite
 from tests.store.suite.file_refs import FileRefSuite
 from tests.store.suite.forks import ForkSuite
-from tests.store.suite.leases import LeaseSuite
 from tests.store.suite.long_logs import LongLogSuite
 from tests.store.suite.looking import LookingSuite
-from tests.store.suite.meeting import MeetingSuite
 from tests.store.suite.notes import NoteSuite
-from tests.store.suite.order import OrderSuite
 from tests.store.suite.profiles import ProfileSuite
 from tests.store.suite.reading import ReadingSuite
 from tests.store.suite.records import RecordSuite
@@ -29,12 +25,8 @@ class StoreSuite(
     BoundsSuite,
     ResumingSuite,
     ClaimSuite,
-    OrderSuite,
-    LeaseSuite,
     RecordSuite,
-    CancelSuite,
     AttachmentSuite,
-    MeetingSuite,
     FileRefSuite,
     DatasetSuite,
     NoteSuite,

@@ -53,6 +53,8 @@ class AdmissionSuite:
         first = await store.admit(admission("r1"))
         with pytest.raises(Conflict, match="'r1'"):
             await store.admit(admission("r1", input=other))
+        with pytest.raises(Conflict, match="is taken"):
+            await store.admit(replace(admission("r2", "thread-2"), id=first.run.id))
         assert await store.find_run("ann", "r1") == first.run
 
     async def test_P5_a_thread_of_somebody_else_is_not_found_and_nothing_is_stored(self, store: Store):

@@ -1,5 +1,7 @@
-"""What a store promises of attachments: each is somebody's, their same bytes are one blob, and none is left behind."""
+"""The store keeps attachments: the same bytes of a user are one blob, and none is left behind."""
 
+import asyncio
+from collections.abc import Awaitable
 from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
@@ -15,6 +17,7 @@ from tests.store.suite.samples import START, admission, at
 
 SIZE = 10
 NO_LIMIT = 0
+ATTEMPTS = 6
 
 
 def attachment(owner: str = "ann", content: str = "a", *, name: str = "a.pdf", created: datetime = START) -> Attachment:
@@ -49,6 +52,31 @@ async def is_there(store: Store, one: Attachment) -> bool:
         return await store.find_attachment(one.id) == one
     except NotFound:
         return False
+
+
+async def unused(store: Store, limit: int = 99) -> tuple[int, tuple[str, ...]]:
+    count, blobs = await store.delete_unused_attachments(at(5), limit)
+    return count, tuple(sorted(blobs))
+
+
+async def pages(store: Store, size: int) -> list[Attachment]:
+    found: list[Attachment] = []
+    cursor: str | None = None
+    while True:
+        page = await store.list_attachments("ann", cursor, size)
+        found += page.attachments
+        cursor = page.next
+        if cursor is None:
+            return found
+
+
+async def fill(store: Store, owner: str, files: int) -> None:
+    """One file more, which there is room for, and another, which is too many. The first goes again."""
+    extra = await store.add_attachment(attachment(owner, "extra"), NO_LIMIT, files)
+    try:
+        await store.add_attachment(attachment(owner, "too many"), NO_LIMIT, files)
+    finally:
+        await store.delete_attachment(owner, extra.id)
 
 
 class AttachmentSuite:
@@ -152,18 +180,19 @@ class AttachmentSuite:
         await store.delete_thread("ann", "thread-1")
         assert [await unused(store, limit=1) for _ in range(3)] == [(0, ()), (1, (used[0].blob,)), (0, ())]
 
-
-async def unused(store: Store, limit: int = 99) -> tuple[int, tuple[str, ...]]:
-    count, blobs = await store.delete_unused_attachments(at(5), limit)
-    return count, tuple(sorted(blobs))
-
-
-async def pages(store: Store, size: int) -> list[Attachment]:
-    found: list[Attachment] = []
-    cursor: str | None = None
-    while True:
-        page = await store.list_attachments("ann", cursor, size)
-        found += page.attachments
-        cursor = page.next
-        if cursor is None:
-            return found
+    async def test_P9_whatever_comes_and_goes_at_once_what_is_left_is_counted(self, store: Store):
+        for _ in range(ATTEMPTS):
+            old = [await add(store, owner, content) for owner in ("ann", "bob") for content in "aabc"]
+            changes: list[Awaitable[object]] = [
+                *[store.add_attachment(attachment("ann", content, created=at(9)), NO_LIMIT) for content in "abcdef"],
+                *[store.delete_attachment(one.owner, one.id) for one in old[::3]],
+                *[store.delete_unused_attachments(at(5), 2) for _ in range(4)],
+                store.delete_user("bob"),
+            ]
+            done = await asyncio.gather(*changes, return_exceptions=True)
+            assert [one for one in done if isinstance(one, Exception) and not isinstance(one, NotFound)] == []
+            for owner in ("ann", "bob"):
+                left = (await store.list_attachments(owner, None, 999)).attachments
+                assert await store.attachment_bytes(owner) == sum(one.size for one in left)
+                with pytest.raises(FileRefused, match=f"you would have {len(left) + 2} files"):
+                    await fill(store, owner, len(left) + 1)

@@ -1,10 +1,14 @@
-"""What a store promises of claims: who gets which run, in which order, and never two the same."""
+"""The store hands runs out in order, under leases, and ends those that are cancelled."""
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
+from itertools import count
 
-from recto.store.ports import RunChange, RunEnding
+from recto.conversation.json import dump
+from recto.store.ports import Admission, Cancel, RunChange, RunEnding
 from recto.store.store import Store
 from tests.store.suite.samples import (
     LEASE,
@@ -16,10 +20,15 @@ from tests.store.suite.samples import (
     at,
     begin,
     claim_names,
+    events,
+    events_of,
     lease_of,
 )
 
 END = RunChange(ending=RunEnding(outcome="success"))
+REBOOTED = replace(NODE, boot="boot-9")
+WISH = Cancel(reason="user", now=at(3), events=(b"started", b"cancelled"))
+LATER = Cancel(reason="timeout", now=at(4), events=(b"other",))
 
 
 class ClaimSuite:
@@ -119,3 +128,158 @@ class ClaimSuite:
 
         await asyncio.gather(*(work() for _ in range(4)))
         assert done == names
+
+    async def test_a_renewed_lease_holds_longer(self, store: Store):
+        lease = await begin(store, "r1")
+        assert list(await store.renew(NODE, [lease], START + LEASE / 2)) == [lease]
+        assert await claim_names(store, OTHER_NODE, START + LEASE) == []
+        assert await claim_names(store, OTHER_NODE, START + LEASE * 1.5) == ["r1"]
+
+    async def test_only_leases_still_held_are_renewed(self, store: Store):
+        held, lost, ended = [await begin(store, name, name) for name in ("held", "lost", "ended")]
+        await store.record(ended, RunChange(ending=RunEnding(outcome="success")), at(1))
+        await store.hand_back([lost], at(1))
+        assert await claim_names(store, OTHER_NODE, at(1)) == ["lost"]
+        unknown = replace(held, run="nobody's")
+        wrong = replace(held, fence=held.fence + 1)
+        assert list(await store.renew(NODE, [ended, lost, unknown, held, wrong], at(2))) == [held]
+        assert list(await store.renew(NODE, [], at(2))) == []
+
+    async def test_a_run_handed_back_can_be_claimed_at_once(self, store: Store):
+        kept, given = await begin(store, "kept", "a"), await begin(store, "given", "b")
+        await store.hand_back([given], at(1))
+        (run,) = await store.claim(OTHER_NODE, at(1), limit=5)
+        assert (run.name, run.fence) == ("given", 2)
+        assert (await store.find_run("ann", "kept")).fence == kept.fence
+
+    async def test_a_lease_that_was_lost_cannot_be_handed_back(self, store: Store):
+        old = await begin(store, "r1")
+        (new,) = await store.claim(OTHER_NODE, START + LEASE, limit=1)
+        await store.hand_back([old], START + LEASE)
+        assert await claim_names(store, NODE, START + LEASE) == []
+        assert (await store.record(lease_of(new), events(b"e"), START + LEASE)).last_event == 1
+
+    async def test_recovery_frees_what_an_earlier_boot_of_this_node_held_and_nothing_else(self, store: Store):
+        await begin(store, "earlier", "a")
+        await admit(store, "other", "b")
+        assert await claim_names(store, OTHER_NODE, at(0)) == ["other"]
+        await admit(store, "mine", "c")
+        assert await claim_names(store, REBOOTED, at(0)) == ["mine"]
+        assert await store.recover(REBOOTED, at(1)) == 1
+        assert await claim_names(store, REBOOTED, at(1)) == ["earlier"]
+
+    async def test_recovery_frees_nothing_twice_and_nothing_that_ended(self, store: Store):
+        done, left = await begin(store, "done", "a"), await begin(store, "left", "b")
+        await store.record(done, RunChange(ending=RunEnding(outcome="success")), at(0))
+        assert await store.recover(REBOOTED, at(1)) == 1
+        assert await store.recover(REBOOTED, at(1)) == 0
+        (run,) = await store.claim(REBOOTED, at(1), limit=5)
+        assert (run.id, run.fence) == (left.run, left.fence + 1)
+
+    async def test_P6_a_run_does_not_begin_before_one_that_was_admitted_earlier(self, store: Store):
+        behind = ids_behind()
+        await store.admit(behind("first"))
+        later = await store.admit(behind("second"), NODE)
+        assert later.run.status == "queued"
+        assert await claim_names(store, NODE, at(0)) == ["first"]
+
+    async def test_users_and_their_threads_have_their_turn_in_the_order_of_admission(self, store: Store):
+        behind = ids_behind()
+        for name, owner in (("a1", "ann"), ("b1", "bob"), ("a2", "ann"), ("b2", "bob")):
+            await store.admit(behind(name, thread=name, owner=owner))
+        assert await claim_names(store, NODE, at(0)) == ["a1", "b1", "a2", "b2"]
+
+    async def test_P8_runs_are_listed_newest_first_page_by_page(self, store: Store):
+        behind, cursor, found = ids_behind(), None, list[str]()
+        for number in range(5):
+            await store.admit(behind(f"r{number}"))
+        await store.admit(behind("elsewhere", thread="thread-2"))
+        while True:
+            page = await store.runs_of_thread("ann", "thread-1", cursor, 2)
+            found += [run.name for run in page.runs]
+            # What they were asked may be long, and is not read for a list.
+            assert {run.input for run in page.runs} == {b""}
+            cursor = page.next
+            if cursor is None:
+                break
+        assert found == ["r4", "r3", "r2", "r1", "r0"]
+
+    async def test_P13_what_waits_is_shown_in_the_order_of_admission(self, store: Store):
+        behind = ids_behind()
+        for name in ("w1", "w2", "w3"):
+            await store.admit(behind(name))
+        assert [one.run for one in await store.queued("thread-1")] == ["w1", "w2", "w3"]
+        size = len(behind("w4").input)
+        assert [one.run for one in await store.queued("thread-1", 2 * size)] == ["w1", "w2"]
+
+    async def test_a_run_that_waits_ends_at_once_with_the_events_given(self, store: Store):
+        run = await store.cancel(await admit(store, "r1"), WISH)
+        assert (run.status, run.outcome, run.cancel, run.ended) == ("ended", "cancelled", "user", at(3))
+        assert run.last_event == 2
+        assert await events_of(store, run.id) == [(1, b"started"), (2, b"cancelled")]
+        assert await store.find_run("ann", "r1") == run
+        assert await claim_names(store, NODE, at(5)) == []
+        # One that ended stays as it is.
+        assert await store.cancel(run, LATER) == run
+
+    async def test_a_running_run_is_told_with_its_next_change(self, store: Store):
+        lease = await begin(store, "r1")
+        assert (await store.cancel(await admit(store, "r2"), WISH)).status == "ended"
+        assert (await store.record(lease, events(b"a"), at(1))).cancel is None
+        run = await store.cancel(await store.find_run("ann", "r1"), WISH)
+        assert (run.status, run.cancel, run.last_event) == ("running", "user", 1)
+        assert (await store.record(lease, events(b"b"), at(4))).cancel == "user"
+        assert await events_of(store, lease.run) == [(1, b"a"), (2, b"b")]
+
+    async def test_the_wish_stays_when_another_worker_takes_over(self, store: Store):
+        await begin(store, "r1")
+        await store.cancel(await store.find_run("ann", "r1"), WISH)
+        (run,) = await store.claim(OTHER_NODE, START + LEASE, limit=1)
+        assert run.cancel == "user"
+        assert (await store.record(lease_of(run), RunChange(), at(60))).cancel == "user"
+
+    async def test_the_first_reason_stays(self, store: Store):
+        run = await store.find_run("ann", (await begin(store, "r1")).run)
+        first = await store.cancel(run, WISH)
+        assert await store.cancel(run, LATER) == first
+        assert (first.cancel, await events_of(store, run.id)) == ("user", [])
+
+    async def test_many_wishes_at_once_end_a_run_once(self, store: Store):
+        waiting = await admit(store, "r1")
+        found = await asyncio.gather(*(store.cancel(waiting, WISH) for _ in range(8)))
+        assert {run.status for run in found} == {"ended"}
+        assert await events_of(store, waiting.id) == [(1, b"started"), (2, b"cancelled")]
+
+    async def test_a_run_claimed_and_cancelled_at_once_is_told_or_never_begins(self, store: Store):
+        waiting = [await admit(store, f"r{number}", f"thread-{number}") for number in range(10)]
+        claims = [store.claim(NODE, at(0), limit=1) for _ in waiting]
+        cancels = [store.cancel(run, WISH) for run in waiting]
+        claimed, cancelled = await asyncio.gather(asyncio.gather(*claims), asyncio.gather(*cancels))
+        for run in (run for runs in claimed for run in runs):
+            assert (await store.record(lease_of(run), events(b"a"), at(1))).cancel == "user"
+        begun = {run.id for runs in claimed for run in runs}
+        assert {run.id for run in cancelled if run.status == "ended"} == {run.id for run in waiting} - begun
+
+    async def test_of_the_runs_held_those_to_end_are_named(self, store: Store):
+        one, two = await begin(store, "r1", "a"), await begin(store, "r2", "b")
+        three = await begin(store, "r3", "c")
+        await store.cancel(await store.find_run("ann", "r2"), WISH)
+        await store.cancel(await store.find_run("ann", "r3"), WISH)
+        assert list(await store.cancels([one.run, two.run])) == [two.run]
+        assert sorted(await store.cancels([three.run, two.run, "nobody's"])) == sorted([two.run, three.run])
+        assert list(await store.cancels([])) == []
+
+
+def ids_behind() -> Callable[..., Admission]:
+    """Make admissions of one machine after the other, each with a clock that is further behind than the last."""
+    numbers = count(1)
+
+    def make(name: str, *, thread: str = "thread-1", owner: str = "ann") -> Admission:
+        number = next(numbers)
+        message = {"role": "user", "id": f"m-{name}", "content": "Hello"}
+        input = dump({"threadId": "t", "runId": name, "messages": [message]})
+        given = admission(name, thread, owner=owner, input=input)
+        id = f"00000000-0000-7000-8000-{10_000 - number:012}"
+        return replace(given, id=id, created=given.created - number * timedelta(hours=1))
+
+    return make

@@ -177,6 +177,9 @@ class LookingSuite:
     async def test_a_run_is_found_whoever_has_it_by_its_id_before_any_name(self, store: Store):
         mine, theirs = await admit(store, "r1"), await admit(store, "r1", "thread-2", owner="bob")
         named = await admit(store, mine.id, "thread-3", owner="bob")
+        # A run that its user named by the id of another does not hide that.
+        own = await admit(store, mine.id, "thread-4")
+        assert [(await store.find_run("ann", id)).id for id in (mine.id, own.id)] == [mine.id, own.id]
         assert [run.id for run in await store.find_runs_of_anyone("r1")] == [mine.id, theirs.id]
         assert [run.id for run in await store.find_runs_of_anyone(mine.id)] == [mine.id]
         assert [run.id for run in await store.find_runs_of_anyone(named.id)] == [named.id]

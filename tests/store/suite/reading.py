@@ -9,7 +9,7 @@ from recto.errors import NotFound, WireError
 from recto.store.ports import RunChange, RunEnding
 from recto.store.store import Store
 from recto.store.threads.message_pages import MessagesQuery
-from tests.store.suite.samples import NODE, admission, admit, at, begin, events, said
+from tests.store.suite.samples import NODE, admit, at, begin, events, said
 from tests.store.suite.stored_entries import every_kind_of_entry
 
 
@@ -19,12 +19,6 @@ class ReadingSuite:
         for id in (run.id, "r1", "unknown"):
             with pytest.raises(NotFound, match=id):
                 await store.find_run("bob", id)
-
-    async def test_a_run_named_by_the_id_of_another_does_not_hide_it(self, store: Store):
-        run = await admit(store, "r1", "a")
-        named = (await store.admit(admission(run.id, "b"))).run
-        assert (await store.find_run("ann", run.id)).id == run.id
-        assert (await store.find_run("ann", named.id)).id == named.id
 
     async def test_every_kind_of_entry_comes_back_as_it_was(self, store: Store):
         lease = await begin(store, "r1")
@@ -80,12 +74,9 @@ class ReadingSuite:
             await store.record(lease, change, at(number))
         found = await store.run_so_far(await store.find_run("ann", "r1"))
         assert ([entry.id for entry in found.log], found.is_over, found.last) == (["m1"], True, 1)
-
-    async def test_P15_a_run_that_was_deleted_has_nothing_so_far(self, store: Store):
-        run = await admit(store, "r1")
         await store.delete_thread("ann", "thread-1")
         with pytest.raises(NotFound):
-            await store.run_so_far(run)
+            await store.run_so_far(found.run)
 
     async def test_P17_messages_in_view_are_read_a_page_at_a_time(self, store: Store):
         lease = await begin(store, "r1")
