@@ -1,8 +1,6 @@
 """A whole run, through a real server and a recorded model: what is stored, streamed and shown to the model."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from threading import Event
 from typing import cast
 
 import pytest
@@ -153,25 +151,6 @@ def test_P8_cancel_ends_running_tools_and_the_model_is_told(harness: Harness, sc
     shown = cast("list[Mapping[str, Json]]", scripts.pages[words][-1]["messages"])
     assert "was stopped because the run was ended" in str(shown)
     assert "waited" not in harness.notes
-
-
-@pytest.mark.full
-def test_a_deadline_ends_the_run_and_keeps_what_was_said(tmp_path: Path):
-    config = tmp_path / "recto.toml"
-    config.write_text("[limits]\nseconds = 1\n", encoding="utf-8")
-    gate = Event()
-    with Harness(tmp_path, [Answer(text="one two three", hold=gate, hold_after=3)]) as harness:
-        command = ["recto", "serve", "--port", str(harness.port), "--data", str(harness.data), "--config", str(config)]
-        with ServerProcess(command, harness.environment()):
-            body = ask("hurry")
-            events = run(harness.url, body)
-            assert last(events)["code"] == "deadline"
-            assert [kind for kind, _ in story(harness.log(str(body["threadId"])))] == [
-                "user",
-                "assistant",
-                "interrupted",
-            ]
-        gate.set()
 
 
 def test_a_call_repeated_without_effect_is_noticed_and_told(harness: Harness, scripts: Scripts):

@@ -1,5 +1,6 @@
 """A run at work on a store that fails: whatever write fails, the run goes on later, whole, and nothing is doubled."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -16,6 +17,7 @@ from recto.engine.ports import Signal
 from recto.errors import StoreDown
 from recto.ids import new_id
 from recto.models.demo.demo_model import DemoModel
+from recto.models.ports import Delta, TextDelta
 from recto.page.prompt.summarise import SummarySettings
 from recto.page.steps.compact import CompactSettings
 from recto.store.database.opening import migrate
@@ -25,8 +27,9 @@ from recto.testing.client import ask
 from recto.tools.load_tools import tools_built_in
 from recto.tools.registry import Registry
 from recto.worker.loop import work
-from recto.worker.runtime import Runtime
+from recto.worker.runtime import Point, Runtime
 from tests.end_to_end.harness import story
+from tests.files.loop_clock import LoopClock
 from tests.stored_runs import OWNER, WHO, now
 from tests.worker.gated_database import Gated
 from tests.worker.plays import a_runtime, admission_of
@@ -119,6 +122,32 @@ class _Tight(DemoModel):
     def __init__(self) -> None:
         super().__init__()
         self.window = 250
+
+
+class _Endless(DemoModel):
+    """A model that says some words and then nothing more."""
+
+    async def stream(self, body: bytes) -> AsyncGenerator[Delta, None]:
+        yield TextDelta(text="one two three")
+        await asyncio.Event().wait()
+
+
+async def test_a_deadline_ends_a_run_and_keeps_what_was_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    async with a_runtime_that_fails(tmp_path) as (runtime, _):
+        clock, ahead = LoopClock(monkeypatch), timedelta()
+
+        def reached(point: Point) -> None:
+            nonlocal ahead
+            if point == "delta":
+                ahead += timedelta(seconds=CHAT.limits.seconds)
+                clock.advance(CHAT.limits.seconds)
+
+        run = await admit(runtime, QUESTION)
+        late = replace(runtime, model=_Endless(), reached=reached, clock=lambda: now() + ahead)
+        assert await work(late, run, Signal())
+        assert b'"code":"deadline"' in (await heard(runtime, run))[-1]
+        log = story(await runtime.store.log_after(run.thread))
+        assert log == [("user", QUESTION), ("assistant", "one two three"), ("interrupted", "")]
 
 
 async def test_a_run_of_an_agent_that_is_gone_is_given_up_and_keeps_what_it_was_asked(tmp_path: Path):
