@@ -7,15 +7,12 @@ from dataclasses import replace
 import pytest
 
 import recto
-from recto.conversation.messages import Message, ToolCall
+from recto.conversation.messages import Message
 from recto.errors import ToolError
 from recto.page.earlier_results import NotRecalled, Recalled, find_result
 from recto.page.facts import Facts
 from recto.page.manifest import Recall
 from recto.tools.builtin.recall import recall
-from recto.tools.call import ToolLimits, call_tool
-from recto.tools.function import tool_from
-from recto.tools.registry import Registry
 from tests.page.conversations import Row, reads, runs, user
 from tests.tools.runs import context, text_of
 
@@ -65,11 +62,3 @@ def test_X5_where_all_there_is_failed_that_is_said_and_many_names_are_not_all_li
         answer("terminal-execute", 1, rows=runs("t0", FAILED, 0))
     with pytest.raises(ToolError, match=r"tool28, tool29 and 10 more\.$"):
         answer("tool", 1, rows=[row for n in range(40) for row in runs(f"t{n}", "ok", n, f"tool{n:02}")])
-
-
-def test_X5_a_long_result_is_cut_in_the_middle_and_says_so():
-    log = Log(recto.decode(reads("r", "a.py", "x" * 5_000, 0)))
-    call = ToolCall(id="c", name="recall", arguments='{"tool": "filesystem-read", "path": "a.py", "n": 1}')
-    tools = Registry([tool_from(recall)])
-    result = asyncio.run(call_tool(tools, call, replace(context(), log=log), ToolLimits(characters=1_000)))
-    assert (len(text_of(result)) <= 1_000, "characters left out here" in text_of(result)) == (True, True)
