@@ -3,7 +3,6 @@
 from tests.store.suite.admission import AdmissionSuite
 from tests.store.suite.attachments import AttachmentSuite
 from tests.store.suite.bounds import BoundsSuite
-from tests.store.suite.calls import CallSuite
 from tests.store.suite.claims import ClaimSuite
 from tests.store.suite.datasets import DatasetSuite
 from tests.store.suite.file_refs import FileRefSuite
@@ -33,7 +32,6 @@ class StoreSuite(
     ProfileSuite,
     ReadingSuite,
     LongLogSuite,
-    CallSuite,
     ThreadSuite,
     ForkSuite,
     TurningBackSuite,
