@@ -10,9 +10,8 @@ from recto.conversation.json import Json, dump
 from recto.testing.client import HttpReply, request
 from recto.testing.model_server import Answer, ModelServer, Request
 from recto.testing.process import ServerProcess
+from tests.api.scripted_server import ALICE, KEYS
 
-ALICE, BOB, LOOKER = "alice-key-of-our-tests", "bob-key-of-our-tests-too", "alice-looks-only-with-this"
-KEYS = f"alice:{ALICE},bob:{BOB},alice:{LOOKER}:read"
 SERVER_KEYS = ("sk-openai-of-the-server", "sk-anthropic-of-the-server")
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
 JSON = (("Content-Type", "application/json"),)

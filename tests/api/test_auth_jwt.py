@@ -119,9 +119,7 @@ HS256, ES256 = signed(), signed(key=EC, algorithm="ES256")
 
 
 @pytest.mark.parametrize(
-    ("auth", "token"),
-    [(made(secret=SECRET), HS256), (made(public_key=pem(EC)), ES256)],
-    ids=["HS256", "ES256"],
+    ("auth", "token"), [(made(secret=SECRET), HS256), (made(public_key=pem(EC)), ES256)], ids=["HS256", "ES256"]
 )
 @given(data=st.data())
 async def test_C3_every_single_character_of_a_token_counts(auth: Authenticator, token: str, data: st.DataObject):

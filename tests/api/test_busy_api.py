@@ -1,8 +1,7 @@
 """P6 and the limits over real HTTP: runs that find their thread busy, and users who ask for more than they may have."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from dataclasses import replace
-from typing import cast
 
 import pytest
 
@@ -13,9 +12,6 @@ from tests.api.scripted_server import Scripted, scripted_server
 from tests.api.wrong_inputs import assert_problem
 
 pytestmark = pytest.mark.full
-
-BUSY = "Another run of this thread is active. Wait for its end, or send multitask enqueue or interrupt."
-DAY = 86_400
 
 
 def asked(words: str, thread: str, multitask: str) -> dict[str, Json]:
@@ -29,25 +25,6 @@ def states(server: Scripted, thread: str) -> list[tuple[Json, Json, Json]]:
 
 
 # A busy thread
-
-
-def test_P13_words_that_wait_can_be_read_and_keep_their_ids_when_their_turn_comes(server: Scripted):
-    thread = new_id()
-    first, _ = server.begin(ask("hold", thread=thread))
-    said: list[Json] = [{"id": "msg-001", "role": "user", "content": "and then"}]
-    tasks = [server.post({**ask("", thread=thread), "messages": said}).json["taskId"] for _ in range(2)]
-    waiting = list(cast("list[Mapping[str, Json]]", server.get(f"/threads/{thread}")["queued"]))
-    assert [(row["id"], row["taskId"], row["content"], row["seq"], row["status"]) for row in waiting] == [
-        ("msg-001", tasks[0], "and then", None, "queued"),
-        (tasks[1], tasks[1], "and then", None, "queued"),
-    ]
-    assert server.rows(f"/history?threadId={thread}", "messages")[-2:] == waiting
-    server.go.set()
-    server.reader(str(tasks[1])).wait()
-    assert server.get(f"/threads/{thread}")["queued"] == []
-    rows = [row for row in server.rows(f"/history?threadId={thread}", "messages") if row["role"] == "user"]
-    assert [(row["id"], "status" in row) for row in rows[1:]] == [("msg-001", False), (tasks[1], False)]
-    assert server.get(f"/runs/{first}")["status"] == "finished"
 
 
 def test_P6_a_run_that_interrupts_ends_the_active_one_and_what_that_wrote_stays(server: Scripted):
@@ -116,16 +93,3 @@ def test_P6_users_threads_and_the_server_have_so_many_runs_and_no_more(limited: 
     assert request(carol.url, "POST", f"{RUNS}/{first}/cancel", token=carol.token).status == 200
     carol.reader(first).wait()
     limited.go.set()
-
-
-def test_a_user_who_used_the_tokens_of_the_day_is_told_to_come_back_tomorrow(limited: Scripted):
-    frank, first = of(limited, "frank"), ask("hello")
-    task = str(frank.post(first).json["taskId"])
-    frank.reader(task).wait()
-    more = ask("one more")
-    assert_too_many(frank.post(more), "You used 15 of 10 tokens today (UTC). Try again tomorrow.", DAY)
-    assert request(frank.url, "GET", f"/api/v1/agent/threads/{more['threadId']}", token=frank.token).status == 404
-    assert frank.post(first).json["taskId"] == task
-    # Who deletes everything begins anew tomorrow, not today.
-    assert request(frank.url, "DELETE", "/api/v1/agent/me?confirm=frank", token=frank.token).status == 200
-    assert frank.post(ask("me again")).status == 429

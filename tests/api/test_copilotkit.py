@@ -208,11 +208,7 @@ def test_P15_an_envelope_that_means_nothing_is_told_why(server: Scripted, body: 
 
 @pytest.mark.parametrize(
     ("path", "method", "status"),
-    [
-        ("/threads/../info", "GET", 404),
-        ("/threads", "BREW", 405),
-        ("/threads/%2e%2e%2finfo", "DELETE", 404),
-    ],
+    [("/threads/../info", "GET", 404), ("/threads", "BREW", 405), ("/threads/%2e%2e%2finfo", "DELETE", 404)],
 )
 def test_P15_an_envelope_leads_to_no_other_route(server: Scripted, path: str, method: str, status: int):
     assert single(server, "resource/request", params={"path": path, "httpMethod": method}).status == status

@@ -15,13 +15,13 @@ from recto.api.runs.routes import ROUTES, RUNS
 from recto.config.file_settings import OutboundSettings
 from recto.conversation.input.input_rules import NOT_SIGNED
 from recto.conversation.json import Json, dump
-from recto.errors import LimitReached, Refused
+from recto.errors import Refused
 from recto.files.fetch.outbound import Outbound
 from recto.files.ports import Upload
 from recto.ids import new_id
 from tests.api.local_api import BASE, NOW, LocalApi, assert_problem, local_api
 from tests.api.test_admit_files import PNG, RUN, THREAD, inline, names
-from tests.files.a_web import Web, http, leading, stalling
+from tests.files.a_web import Web, http, leading
 from tests.files.resolver import TableResolver
 
 HOSTS = {"files.example": [["127.0.0.1"]], "inside.example": [["10.0.0.1"]], "localhost": [["127.0.0.1"]]}
@@ -114,14 +114,6 @@ async def test_D7_more_files_than_may_be_fetched_at_once_take_turns(
     assert len((await attached(api, allowing(web), at(web, "/a.txt"), at(web, "/b.txt"))).made) == 2
 
 
-async def test_P3_the_same_bytes_and_name_again_are_the_same_attachment(api: LocalApi, web: Web):
-    first = await attached(api, allowing(web), at(web, "/a.txt"))
-    again = await attached(api, allowing(web), at(web, "/a.txt"))
-    assert (again.body, again.made, len(api.storage.blobs)) == (first.body, (), 1)
-    web.answers["/a.txt"] = http(b"new", TEXT)
-    assert (await attached(api, allowing(web), at(web, "/a.txt"))).body != first.body
-
-
 # What is not
 
 
@@ -193,17 +185,6 @@ async def test_D7_a_picture_that_turns_out_to_be_none_is_refused(api: LocalApi, 
     web.answers["/login"] = http(b"<!doctype html>Please log in", "Content-Type: text/html")
     error = await refused(api, allowing(web), at(web, "/a.txt"), at(web, "/login", "image"))
     assert ("was sent as an image" in str(error), error.where) == (True, "messages[0].content[1]")
-
-
-async def test_D7_who_fetches_too_many_at_once_is_told_to_wait(api: LocalApi, web: Web):
-    way = outbound(OutboundSettings(of_user=1))
-    api.app.state.backend = replace(api.backend, outbound=lambda: way)
-    web.answers["/slow"] = stalling(b"HTTP/1.1 200 OK\r\n\r\n")
-    slow = f"http://files.example:{web.port}/slow"
-    async with way.fetch(slow, hosts=allowing(web).urls, owner="ann"):
-        with pytest.raises(LimitReached, match="than 1 of one user"):
-            await attached(api, allowing(web), inline("c.txt", b"c"), at(web, "/a.txt"))
-    assert await names(api) == []
 
 
 # Over the routes

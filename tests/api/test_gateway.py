@@ -17,8 +17,6 @@ from recto.testing.answer_bytes import render
 from recto.testing.client import bearer
 from recto.testing.model_server import Answer, Call, failure
 from tests.api.relaying_server import (
-    ALICE,
-    BOB,
     CHAT,
     JSON,
     MESSAGES,
@@ -33,6 +31,7 @@ from tests.api.relaying_server import (
     whole_chat,
     whole_message,
 )
+from tests.api.scripted_server import ALICE, BOB
 from tests.waiting import wait_for
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -14,10 +14,7 @@ from recto.conversation.json import Json
 from recto.testing.client import TOKEN, HttpReply, request
 from recto.testing.model_server import Answer, failure
 from tests.api.relaying_server import (
-    ALICE,
-    BOB,
     CHAT,
-    LOOKER,
     MESSAGES,
     SERVER_KEYS,
     Relaying,
@@ -25,6 +22,7 @@ from tests.api.relaying_server import (
     reply_to,
     user,
 )
+from tests.api.scripted_server import ALICE, BOB, LOOKER
 
 OWN, OTHER = "sk-own-key-of-a-caller-1", "sk-own-key-of-a-caller-2"
 BODY: dict[str, Json] = {"model": "m", "stream": True, "messages": [user("A secret of mine.")]}

@@ -2,10 +2,8 @@
 
 import gzip
 import socket
-import threading
 import zlib
 from collections.abc import Callable, Generator, Mapping
-from pathlib import Path
 from typing import cast
 from urllib.parse import quote, urlsplit
 
@@ -14,9 +12,7 @@ import pytest
 from recto.api.files.attachments import ATTACHMENTS
 from recto.api.server import ROUTES
 from recto.conversation.json import dump
-from recto.testing.client import RUNS, TOKEN, Reader, ask, read_events, request, start
-from recto.testing.model_server import Answer, ModelServer
-from recto.testing.postgres import postgres_server
+from recto.testing.client import RUNS, TOKEN, ask, read_events, request, start
 from recto.testing.process import ServerProcess
 from tests.api.forms import FORM, file, form_of
 from tests.api.wrong_inputs import assert_problem, assert_refused
@@ -196,32 +192,3 @@ def test_a_client_that_leaves_in_the_middle_writes_no_traceback(server: ServerPr
     problem = server.output.splitlines()[before:]
     assert len(problem) <= len(halves)
     assert not [line for line in problem if "Traceback" in line]
-
-
-def test_an_outage_of_the_database_writes_lines_and_no_traceback(tmp_path: Path):
-    go = threading.Event()
-    script = Answer(text="one two three four five six", hold=go, hold_after=4)
-    with postgres_server() as database, ModelServer(lambda _: script) as model:
-        known = {"RECTO_MODEL": "compatible:x", "RECTO_MODEL_URL": model.url, "RECTO_AGENT": "chat"}
-        with ServerProcess.serve(tmp_path, {**known, "RECTO_DATABASE_URL": database.url()}) as server:
-            tasks = [start(server.url, ask("hold")) for _ in range(20)]
-            model.wait_requests(20)
-            readers = [Reader(lambda: server.url, task) for task in tasks]
-            for reader in readers:
-                reader.wait_for(lambda sent: b"TEXT_MESSAGE_CONTENT" in sent.body)
-            before = len(server.output.splitlines())
-
-            def lines() -> list[str]:
-                return server.output.splitlines()[before:]
-
-            database.stop()
-            go.set()
-            statuses = {request(server.url, "GET", f"{THREADS}").status for _ in range(20)}
-            wait_for(lambda: len(lines()) >= len(tasks), "the end of each run in the log")
-            database.start()
-            problem = lines()
-    assert statuses == {503}
-    # Two lines of each run's own, and a few of the server.
-    assert len(problem) < 2 * len(tasks) + 10
-    assert not [line for line in problem if "Traceback" in line]
-    assert len([line for line in problem if "recto.api" in line]) <= 2
