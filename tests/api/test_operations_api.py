@@ -50,6 +50,7 @@ def read_page(path: str) -> str:
 '''
 READS = 4
 USAGE = Usage(input=1_000, output=200, cached=600)
+REPLY_PRICE = 400 * 3 + 600 * 0.5 + 200 * 10
 Labels = tuple[tuple[str, str], ...]
 Row = Mapping[str, Json]
 
@@ -114,10 +115,7 @@ def saved_of(call: Row) -> int:
 
 
 def test_R11_P8_metrics_and_prices_are_exactly_what_the_runs_did(tmp_path: Path):
-    with (
-        ModelServer(scripted) as model,
-        ServerProcess.serve(tmp_path / "data", settings(tmp_path, model)) as server,
-    ):
+    with ModelServer(scripted) as model, ServerProcess.serve(tmp_path / "data", settings(tmp_path, model)) as server:
         for words in ("hello", "hello again", "please fail"):
             run(server.url, ask(words))
         read = ask("read it")
@@ -151,13 +149,17 @@ def test_R11_P8_metrics_and_prices_are_exactly_what_the_runs_did(tmp_path: Path)
     assert [count > 0 for count in saved] == [False, False, False, True, True]
     assert {name: found[name] for name in expected} == expected
     price = found["recto_price_total", labels(model=model_name, currency="EUR")]
-    one = 400 * 3 + 600 * 0.5 + 200 * 10
-    assert price == pytest.approx(replies * one / 1_000_000)
-    assert [call["price"] for call in calls] == [one * 1_000] * (READS + 1)
-    assert (float(str(usage["price"])), usage["currency"]) == (pytest.approx(one * (READS + 1) / 1_000_000), "EUR")
-    assert usage["inputTokens"] == USAGE.input * (READS + 1)
+    assert price == pytest.approx(replies * REPLY_PRICE / 1_000_000)
+    assert_priced(calls, usage)
     assert not [name for name in found if "user" in str(name) or "local" in str(name)]
     assert_saved(found, savings, sum(saved))
+
+
+def assert_priced(calls: Sequence[Row], usage: Row) -> None:
+    """A run and its calls have their price."""
+    assert [call["price"] for call in calls] == [REPLY_PRICE * 1_000] * (READS + 1)
+    assert (usage["inputTokens"], usage["currency"]) == (USAGE.input * (READS + 1), "EUR")
+    assert float(str(usage["price"])) == pytest.approx(REPLY_PRICE * (READS + 1) / 1_000_000)
 
 
 def assert_saved(found: Mapping[tuple[str, Labels], float], savings: Row, saved: int) -> None:
