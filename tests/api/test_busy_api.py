@@ -1,7 +1,8 @@
 """P6 and the limits over real HTTP: runs that find their thread busy, and users who ask for more than they may have."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
@@ -25,6 +26,25 @@ def states(server: Scripted, thread: str) -> list[tuple[Json, Json, Json]]:
 
 
 # A busy thread
+
+
+def test_P13_words_that_wait_can_be_read_and_keep_their_ids_when_their_turn_comes(server: Scripted):
+    thread = new_id()
+    first, _ = server.begin(ask("hold", thread=thread))
+    said: list[Json] = [{"id": "msg-001", "role": "user", "content": "and then"}]
+    tasks = [server.post({**ask("", thread=thread), "messages": said}).json["taskId"] for _ in range(2)]
+    waiting = list(cast("list[Mapping[str, Json]]", server.get(f"/threads/{thread}")["queued"]))
+    assert [(row["id"], row["taskId"], row["content"], row["seq"], row["status"]) for row in waiting] == [
+        ("msg-001", tasks[0], "and then", None, "queued"),
+        (tasks[1], tasks[1], "and then", None, "queued"),
+    ]
+    assert server.rows(f"/history?threadId={thread}", "messages")[-2:] == waiting
+    server.go.set()
+    server.reader(str(tasks[1])).wait()
+    assert server.get(f"/threads/{thread}")["queued"] == []
+    rows = [row for row in server.rows(f"/history?threadId={thread}", "messages") if row["role"] == "user"]
+    assert [(row["id"], "status" in row) for row in rows[1:]] == [("msg-001", False), (tasks[1], False)]
+    assert server.get(f"/runs/{first}")["status"] == "finished"
 
 
 def test_P6_a_run_that_interrupts_ends_the_active_one_and_what_that_wrote_stays(server: Scripted):
