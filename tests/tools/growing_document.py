@@ -48,8 +48,9 @@ class Growing:
 
     async def pages(self, first: int, last: int, start: int = 0, count: int | None = None) -> Excerpt:
         most = None if count is None else start + count
-        has_all = lambda: self._has_page(last) or (most is not None and self._length(first, last) >= most)  # noqa: E731
-        await self._read("pages", has_all)
+        await self._read(
+            "pages", lambda: self._has_page(last) or (most is not None and self._length(first, last) >= most)
+        )
         begin, end = [len(text_of(self.given[:place])) for place in self._on(first, last)]
         length = end - begin if self._has_page(last) or self.extent.is_whole else None
         return replace(self._excerpt(begin + start, end if most is None else min(begin + most, end)), length=length)
