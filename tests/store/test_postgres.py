@@ -63,10 +63,9 @@ async def test_a_server_that_is_gone_is_an_error_until_it_is_back():
         await store.close()
         # And in the middle of a write.
         database = database_at(server.url())
-        async with asyncio.timeout(PATIENCE):
-            with pytest.raises(StoreDown):
-                async with connection_held(database):
-                    server.stop()
+        with pytest.raises(StoreDown):
+            async with asyncio.timeout(PATIENCE), connection_held(database):
+                server.stop()
         assert database.problem
         await database.close()
 
