@@ -70,10 +70,9 @@ def _watch(server: Running, is_over: threading.Event, work: list[float], costs: 
             assert connection.getresponse().read()
             work.append(worked(server.pid) - begun)
             costs.peak = max(costs.peak, resident(server.pid) - before)
-            for child in _children_of(server.pid):
-                # One that is about to be started is for a moment as large as the server.
-                if _command_of(child) != _command_of(server.pid):
-                    costs.child = max(costs.child, _resident_tree(child))
+            # A child that is about to be started is for a moment as large as the server.
+            started = [child for child in _children_of(server.pid) if _command_of(child) != _command_of(server.pid)]
+            costs.child = max([costs.child, *map(_resident_tree, started)])
     except (OSError, http.client.HTTPException):
         work.append(float("inf"))
     finally:
