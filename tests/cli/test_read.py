@@ -14,6 +14,7 @@ import pytest
 
 from tests.cli.in_process import Done, recto
 from tests.files.parsing.a_pool import lives, until
+from tests.terminal.terminal import Terminal
 
 pytestmark = pytest.mark.full
 
@@ -139,6 +140,42 @@ def test_C1_what_a_killed_one_left_is_removed_by_the_next_and_nothing_that_is_in
     assert [folder.name for folder in left if folder not in made] == ["recto-parsing-link", "recto-parsing-young"]
     assert len(left) == 3
     assert (DOCUMENTS / "long.pdf").exists()
+
+
+def test_C1_an_interrupt_ends_it_at_once_and_leaves_no_folder_and_no_children(tmp_path: Path):
+    # Tests that run in the background ignore interrupts, and who is started by somebody who ignores them does so too.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with begun(tmp_path, *[DOCUMENTS / "long.pdf"] * 100) as process:
+        signal.signal(signal.SIGINT, before)
+        children = descendants(process.pid)
+        assert children
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=40)
+        assert process.returncode == 128 + signal.SIGINT
+    assert list(tmp_path.iterdir()) == []
+    asyncio.run(until(lambda: not any(map(lives, children))))
+
+
+def test_C1_a_terminal_sees_how_far_it_is(tmp_path: Path):
+    command = ["sh", "-c", '"$@" > out.txt', "sh", *COMMAND, *map(str, [DOCUMENTS / "long.pdf"] * 2)]
+    with Terminal(command, folder=tmp_path) as terminal:
+        assert terminal.wait_end() == 0
+        assert b"files" in terminal.received
+        assert b"/300" in terminal.received
+    text = (tmp_path / "out.txt").read_text(encoding="utf-8")
+    assert (text.count("[page 300]"), "\x1b" in text) == (2, False)
+
+
+def test_C1_seconds_are_those_of_the_document_and_none_are_added_for_scans_it_does_not_have(tmp_path: Path):
+    drawing = "0 0 9 9 re f\n" * 1_000_000
+    file = tmp_path / "a.pdf"
+    file.write_text(
+        "%PDF-1.7\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n"
+        "2 0 obj\n<</Type/Pages/Kids[3 0 R]/Count 1>>\nendobj\n"
+        "3 0 obj\n<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R>>\nendobj\n"
+        f"4 0 obj\n<</Length {len(drawing)}>>stream\n{drawing}endstream\nendobj\ntrailer\n<</Root 1 0 R>>\n"
+    )
+    assert "it took longer than 0.1 seconds to read" in run(file, "--seconds", "0.1", "--ocr", "eng", code=1).err
 
 
 @contextmanager
