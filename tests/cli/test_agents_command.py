@@ -1,6 +1,7 @@
 """C1: `recto agents check` and `recto agents new`, as people type them."""
 
 import re
+import sys
 from pathlib import Path
 from typing import cast
 
@@ -59,6 +60,7 @@ def test_C1_check_tells_every_problem_with_its_line_and_fails():
     write("mine/good/AGENT.md", "You are good.")
     write("mine/half/AGENT.md", "You are half.")
     write("mine/half/tools.py", "\ndef half(a: int, b): ...\n")
+    write("mine/oven/tools.py", "import no_such_oven\n")
     write("mine/twice/tools.py", "def calculator(a: int) -> int:\n    return a\n")
     code, out, err = run("check", "mine")
     assert (code, out) == (FAILED, "good: model the server's; tools current_time, calculator; locale en; 4 tokens\n")
@@ -69,6 +71,8 @@ def test_C1_check_tells_every_problem_with_its_line_and_fails():
         f"{', '.join(sorted(tool.name for tool in tools_built_in()))}. Those of tools.py need no mention.",
         "mine/broken/tools.py:3: it cannot be imported: NameError: name 'nonsense' is not defined.",
         "mine/half/tools.py:2: half: parameter 'b' has no type hint; give it one.",
+        "mine/oven/tools.py:1: it imports no_such_oven, which is not installed here. Install the package that has it, "
+        f"often of the same name, into the Python that Recto runs in: {sys.executable} -m pip install no_such_oven.",
         "mine/twice/tools.py: the tool calculator is built in and in tools.py too. "
         "Rename yours, or leave calculator out of `tools`.",
     ]

@@ -9,10 +9,16 @@ from typer.testing import CliRunner
 
 from recto.cli.agents import agents
 from recto.conversation.json import load_object
+from recto.page.assemble import assemble
+from recto.page.facts import Facts
 from recto.page.preamble import OF_REMINDERS
 from recto.page.text.tokens import OFFLINE
+from recto.page.wire.base import Target
+from recto.page.wire.formats import SPEAKERS
 from recto.store.store import open_store
 from recto.store.users.profiles import ProfileChange
+from recto.tools.load_tools import tools_of_folder
+from recto.tools.registry import Registry
 from tests.end_to_end.skilled import write_guide
 
 WRONG_USE = 2
@@ -74,6 +80,27 @@ def test_S7_S8_in_a_skill_it_tells_the_step_the_cases_and_what_was_read_of_whom(
     nobody = explained("--skill", "chart")
     assert "read    birth_info (not known), skill_data.chart (not known)" in nobody[0]
     assert "调用 collect_birth_info。" in nobody[1]
+
+
+def test_C1_what_the_budget_took_is_told():
+    Path("data").mkdir()
+    asyncio.run(keep())
+    write_guide(Path("agents"), more="phases: {execute: {budget: 60}}")
+    lines, _ = explained("--skill", "chart", "--user", "ann", "--data", "data")
+    assert [line for line in lines if line.startswith("dropped case b: prompt budget: over the budget of 60 tokens")]
+    assert [line for line in lines if line.startswith("over    ")]
+
+
+@pytest.mark.parametrize("model", ["openai:gpt", "anthropic:claude", "gemini:gemini-3-pro", "compatible:qwen"])
+def test_C1_tools_have_the_tokens_that_a_page_counts_for_them(model: str):
+    write_guide(Path("agents"), more=f"model: {model}")
+    code, out, _ = run("guide", "--agents", "agents", "--skill", "mend", "--json")
+    tools, wire = (load_object(out) or {})["tools"], SPEAKERS[model.partition(":")[0]]
+    offers = Registry(tools_of_folder(Path("agents/guide"))).offers(["hello"])
+    facts = Facts(log=(), target=Target(wire=wire), tools=offers)
+    counted = {part.source: part.tokens_after for part in assemble(facts)[1].parts if part.kind == "tool"}
+    assert isinstance(tools, dict)
+    assert (code, tools["hello"]) == (0, counted["hello"])
 
 
 def test_P11_tools_told_of_in_words_are_in_the_prompt_and_its_budget():

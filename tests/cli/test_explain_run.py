@@ -78,6 +78,17 @@ def test_C1_explain_as_json_has_all_of_it(served: Served):
     assert cast("list[Json]", found["parts"])
 
 
+def test_C1_explain_gives_a_call_away_as_curl_and_har_without_its_address(served: Served):
+    sent = served.model.requests[0].body.decode()
+    curl, har = explain(served, "one", "--curl").out, explain(served, "one", "--har").out
+    assert sent in curl
+    assert "$RECTO_MODEL_URL" in curl
+    entries = cast("Mapping[str, list[Json]]", (load_object(har) or {})["log"])["entries"]
+    data = cast("Mapping[str, Mapping[str, Json]]", entries[0])["request"]["postData"]
+    assert cast("Mapping[str, Json]", data)["text"] == sent
+    assert served.model.url not in curl + har
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
