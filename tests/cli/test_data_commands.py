@@ -246,6 +246,20 @@ def test_C1_a_user_deleted_beside_a_server_takes_nothing_of_an_upload_on_its_way
         assert not staged.exists()
 
 
+def test_C1_workspaces_of_a_deleted_user_are_gone_and_those_of_others_stay(data: Path, tmp_path: Path):
+    assert recto(data, "backup", str(tmp_path / "data"), "--data", "data").code == 0
+    folders = dict[str, Path]()
+    for user in ("ann", "bob"):
+        exported = lines(recto(tmp_path, "user", "export", user, "--data", "data").out)
+        folders[user] = (
+            tmp_path / "data" / "workspaces" / next(str(one["id"]) for one in exported if one["type"] == "thread")
+        )
+        folders[user].mkdir(parents=True)
+        (folders[user] / "plan.txt").write_text("secret")
+    assert recto(tmp_path, "user", "delete", "ann", "--yes", "--data", "data").code == 0
+    assert (folders["ann"].exists(), folders["bob"].exists()) == (False, True)
+
+
 # Keys
 
 
