@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from recto.cli.replay.evidence import Evidence, evidence, lines_in, quoted_lines
 from recto.cli.replay.measure import NONE, ReplayedSession, replay_session, saved, worst_point
+from recto.cli.replay.plot import plot_svg
 from recto.cli.replay.policies import POLICIES, PageChanges
 from recto.cli.replay.replay_settings import ReplaySettings
 from recto.cli.replay.simulate import PlayedCall, play
@@ -18,7 +20,7 @@ from recto.cli.replay.stretches import CallStretch, SessionCall, stretches_of
 from recto.cli.sessions.detect import read_session
 from recto.cli.sessions.session import Session, SessionCompaction
 from recto.conversation.json import dump
-from recto.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
+from recto.conversation.messages import AssistantMessage, Message, Opaque, Text, ToolCall, ToolMessage, UserMessage
 from recto.errors import NoPrice, NotAConversation
 from recto.models.ports import Usage
 from recto.models.prices import Price, Prices
@@ -287,4 +289,25 @@ def test_a_session_without_a_reply_has_no_call_to_play():
         replay_session(session_of(user()), "s", SETTINGS)
 
 
-# What people see
+def test_of_signed_thinking_the_words_are_counted_and_not_the_signature():
+    def thinks(data: str) -> Session:
+        thought = Opaque(provider="anthropic", model=None, place="block", name="thinking", data=data)
+        return session_of(user(), AssistantMessage(id="a", parts=(thought, Text(text="Well."))), user(), called("1"))
+
+    words = '{"type":"thinking","thinking":"one two three","signature":"SIGNATURE"}'
+    short = stretches_of(thinks(words.replace("SIGNATURE", "")), SETTINGS)[0].tokens
+    assert stretches_of(thinks(words.replace("SIGNATURE", "x9Q/" * 500)), SETTINGS)[0].tokens == short
+    assert stretches_of(thinks(words.replace("one two three", "")), SETTINGS)[0].tokens[1] < short[1]
+
+
+def test_the_picture_has_a_line_for_each_policy_and_a_point_for_each_call():
+    said = [user("word " * 100), called("1"), result("1"), called("2"), result("2"), called("3")]
+    one = replay_session(session_of(*said), "<a & b>", SETTINGS)
+    drawn = ElementTree.fromstring(plot_svg([one], SETTINGS))
+    space = "{http://www.w3.org/2000/svg}"
+    lines = drawn.findall(f"{space}polyline")
+    assert len(lines) == 2 * len(POLICIES)
+    assert {len((line.get("points") or "").split()) for line in lines} == {3}
+    words = [text.text or "" for text in drawn.iter(f"{space}text")]
+    assert all(any(word.startswith(policy) for word in words) for policy in POLICIES)
+    assert drawn.findtext(f"{space}title") == "<a & b>"
