@@ -112,6 +112,62 @@ def test_files_are_completed_and_sent_and_commands_are_completed(world: Chatting
         terminal.wait_for("There is no command /nothing.")
 
 
+def test_what_is_too_long_goes_along_as_a_file_and_what_cannot_be_sent_comes_back(world: Chatting) -> None:
+    world.will(Answer(text="I read it."), Answer(text="No matter."))
+    with world.chat("--agent", "chat", HOME="/proc") as terminal:
+        terminal.wait_for("chat on")
+        terminal.send("Sum up ")
+        terminal.paste("\n".join(f"a line of some length {number}" for number in range(600)))
+        terminal.wait_for("600 lines]")
+        terminal.press("enter")
+        terminal.wait_for("I read it.")
+        assert "[pasted-1.txt]" in terminal.text()
+        assert "pasted-1.txt" in world.model.requests[-1].body.decode()
+        terminal.paste("See @/proc/self/mem")
+        terminal.press("enter")
+        assert "\n› See @/proc/self/mem\n" in terminal.wait_for("/proc/self/mem cannot be read")
+        terminal.press("ctrl-u")
+        terminal.paste("@~nobody-there @a\x1b]2;evil\x07b")
+        terminal.press("enter")
+        terminal.wait_for("There is no file ~nobody-there, a\N{REPLACEMENT CHARACTER}]2;evil")
+        terminal.wait_for("No matter.")
+        assert b"\x1b]2;evil" not in terminal.received
+
+
+def test_rows_of_a_list_are_lines_however_long_and_keys_behind_a_list_go_into_the_input(world: Chatting) -> None:
+    world.will(Answer(text="Fine."))
+    with world.chat() as terminal:
+        terminal.wait_for("helper on")
+        terminal.say("Many words " * 12)
+        terminal.wait_for("Fine.")
+        for command, title in (("/rollback", "Go back"), ("/resume", "Go on with which"), ("/agents", "Who answers?")):
+            terminal.say(command)
+            terminal.wait_for(title)
+            terminal.wait_for("search:")
+            rows = terminal.lines()[terminal.row(title) + 1 : terminal.row("search:")]
+            assert rows
+            assert all(line.startswith(("❯ ", "  ")) for line in rows), rows
+            terminal.send("\r/help\r" if command == "/agents" else "\x1b")
+            terminal.wait_gone(title)
+        assert "Who answers?" not in terminal.wait_for("/quit ")
+
+
+def test_a_command_shows_its_output_while_it_works(world: Chatting) -> None:
+    command = "echo begun; while [ ! -e go ]; do sleep 0.05; done; echo ended"
+    world.will(Answer(calls=(Call(name="terminal-execute", arguments=dump({"command": command}).decode()),)))
+    with world.chat("--agent", "coder") as terminal:
+        terminal.wait_for("coder on")
+        terminal.say("Run it")
+        terminal.wait_for("y once")
+        terminal.send("y")
+        terminal.wait_for("\n    begun")
+        terminal.wait_for("running")
+        (world.folder / "go").touch()
+        terminal.wait_gone("running")
+        terminal.send(CTRL_O)
+        assert "begun" in terminal.wait_for("\n    ended\n    exit 0")
+
+
 @pytest.mark.parametrize(
     ("command", "shown"),
     [
