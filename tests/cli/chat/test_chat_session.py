@@ -1,5 +1,6 @@
 """How a terminal reads a thread that others write to as well."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Never
 
@@ -9,6 +10,7 @@ from recto.cli.chat.seen.block_views import Pen
 from recto.cli.chat.seen.chat_words import WORDS
 from recto.cli.chat.thread_api import ThreadApi
 from recto.conversation.json import Object
+from tests.api.virtual_time import run_virtually
 
 
 class ScriptedThread(ThreadApi):
@@ -17,9 +19,14 @@ class ScriptedThread(ThreadApi):
     def __init__(self, *pages: Sequence[Object]) -> None:
         super().__init__(no_server)
         self._pages = list(pages)
+        self.looks = 0
 
     async def messages(self, thread: str, since: str | None) -> Sequence[Object] | None:
         return self._pages.pop(0)
+
+    async def thread(self, thread: str) -> Object | None:
+        self.looks += 1
+        return None
 
 
 def no_server() -> Never:
@@ -34,3 +41,17 @@ async def test_a_question_is_missing_while_only_messages_of_the_run_before_are_i
     api = ScriptedThread([message("1", "assistant", "first")], [message("2", "user", "second")])
     session = ChatSession(api, Pen({}), "en", WORDS["en"], ChatSettings())
     assert [await session.read("second"), await session.read("second")] == [False, True]
+
+
+def test_a_thread_is_looked_at_once_something_was_said_in_it():
+    async def follow() -> tuple[int, int]:
+        api = ScriptedThread()
+        session = ChatSession(api, Pen({}), "en", WORDS["en"], ChatSettings(watch_seconds=1))
+        following = asyncio.create_task(session.follow())
+        await asyncio.sleep(60.5)
+        empty, session.talk.is_begun = api.looks, True
+        await asyncio.sleep(60)
+        following.cancel()
+        return empty, api.looks
+
+    assert run_virtually(follow())[0] == (0, 60)
