@@ -17,13 +17,14 @@ USER, CALL, QUESTION = "[data-testid=user]", "[data-testid=call]", "[data-testid
 
 @dataclass(frozen=True, kw_only=True)
 class Chat:
-    """A chat by its page, where one writes and sends, and what it shows; `again` asks for another answer."""
+    """A chat by its page, where one writes, sends and stops, and what it shows; `again` asks for another answer."""
 
     page: str
     input: str
     send: str
     messages: str
     again: Callable[[Page], None]
+    stop: str
 
     def say(self, page: Page, words: str) -> None:
         page.fill(self.input, words)
@@ -46,6 +47,8 @@ COPILOT = Chat(
     send="[data-testid=copilot-send-button]",
     messages=f"{COPILOT_USER}, {COPILOT_ANSWER}",
     again=answer_again,
+    # While a run is at work the button to send is the button to stop.
+    stop="[data-testid=copilot-send-button]",
 )
 ASSISTANT = Chat(
     page="assistant_ui",
@@ -53,6 +56,7 @@ ASSISTANT = Chat(
     send="button:text-is('Send')",
     messages=f"{USER}, [data-testid=assistant]",
     again=lambda page: page.click("text=Again"),
+    stop="text=Stop",
 )
 EACH_CHAT = pytest.mark.parametrize("chat", [COPILOT, ASSISTANT], ids=lambda chat: chat.page)
 
@@ -90,6 +94,21 @@ def test_P15_an_answer_is_given_again_and_takes_the_place_of_the_first(show: Pag
     page.reload()
     page.wait("text=onward")
     assert chat.shown(page) == ["hello", "but this", "go on", "onward"]
+
+
+@EACH_CHAT
+def test_P15_stop_ends_the_run_and_the_next_message_is_answered(show: PageMaker, server: Scripted, chat: Chat):
+    page = show(chat.page)
+    chat.say(page, "hold this")
+    page.wait("text=one two")
+    held = server.model.requests[-1]
+    page.click(chat.stop)
+    if chat is COPILOT:
+        assert held.wait_disconnected()
+    chat.say(page, "never mind")
+    page.wait("text=five six")
+    assert held.wait_disconnected()
+    assert chat.shown(page)[-2:] == ["never mind", PLAIN.text]
 
 
 def test_P15_tools_of_the_page_and_of_the_server_work_together(show: PageMaker, server: Scripted):

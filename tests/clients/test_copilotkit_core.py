@@ -12,7 +12,7 @@ from recto.testing.model_server import Answer
 from tests.api.scripted_server import ALICE, PLAIN, Scripted
 from tests.clients.agents import Row, rows, user
 from tests.clients.node import NodeProcess
-from tests.clients.scripts import call, model_page, script
+from tests.clients.scripts import LOST, call, model_page, script
 
 pytestmark = pytest.mark.full
 BASE = "/api/v1/copilotkit"
@@ -76,6 +76,12 @@ def test_P15_info_names_the_agents(make: CoreMaker):
     assert opened["errors"] == []
 
 
+def test_P15_info_refused_is_told_in_words(make: CoreMaker):
+    opened = make(token="nobody's").opened
+    assert opened["status"] == "error"
+    assert any("credential" in str(error["message"]).lower() for error in rows(opened["errors"]))
+
+
 def test_P15_turns_with_tools_of_both_sides(make: CoreMaker, server: Scripted):
     calls = (call("weather", '{"city": "Bonn"}', "call_0"), call("paint", '{"colour": "red"}', "call_1"))
     script(server, Answer(calls=calls), Answer(text="Done."), Answer(text="You are welcome."))
@@ -86,6 +92,13 @@ def test_P15_turns_with_tools_of_both_sides(make: CoreMaker, server: Scripted):
     assert sorted(model_page(server)[-2:]) == ["tool: Sunny in Bonn.", "tool: painted red"]
     seen = core.say("thanks")
     assert said(seen)[-2:] == ["user: thanks", "assistant: You are welcome."]
+    assert (seen["executed"], seen["errors"]) == ([], [])
+
+
+def test_P15_a_reply_that_was_lost_is_neither_shown_nor_carried_out(make: CoreMaker, server: Scripted):
+    script(server, LOST, Answer(text="Whole."))
+    seen = make().say("go")
+    assert said(seen) == ["user: go", "assistant: Whole."]
     assert (seen["executed"], seen["errors"]) == ([], [])
 
 

@@ -2,8 +2,9 @@
 
 import pytest
 
+from recto.ids import new_id
 from recto.testing.model_server import Answer, failure
-from tests.api.scripted_server import PLAIN, Scripted
+from tests.api.scripted_server import PLAIN, Scripted, page_messages
 from tests.clients.agents import Client, ClientMaker, Seen, function_of, result, tool, user
 from tests.clients.scripts import LOST, call, model_page, script
 
@@ -26,6 +27,18 @@ def test_P15_turn_after_turn_is_answered(make: ClientMaker, server: Scripted):
     spoken = ["user: first", "assistant: answer 1", "user: second", "assistant: answer 2", "user: third"]
     assert seen.said == [*spoken, "assistant: answer 3"]
     assert model_page(server) == spoken
+
+
+@pytest.mark.full
+def test_P15_a_system_message_first_is_read_in_a_thread_of_any_name(make: ClientMaker, server: Scripted):
+    name = f"room #7 / Bücher / {new_id()}"
+    client = make(threadId=name, messages=[{"id": "s", "role": "system", "content": "Answer in verse."}])
+    client.say("one")
+    seen = taken(client.say("two"))
+    assert [row["role"] for row in seen.messages] == ["system", "user", "assistant", "user", "assistant"]
+    assert {str(event["threadId"]) for event in seen.events if "threadId" in event} == {name}
+    assert "Answer in verse." in str(page_messages(server.model.requests[-1]))
+    assert model_page(server) == ["user: one", f"assistant: {PLAIN.text}", "user: two"]
 
 
 def test_P15_tools_of_both_sides_called_at_once_are_all_answered(make: ClientMaker, server: Scripted):

@@ -2,9 +2,11 @@
 
 import threading
 
+import pytest
+
 from recto.testing.model_server import Answer
 from tests.api.scripted_server import PLAIN, Scripted
-from tests.clients.agents import ClientMaker, function_of, result, tool, user
+from tests.clients.agents import ClientMaker, Row, function_of, result, tool, user
 from tests.clients.scripts import call, model_page, script
 
 ASK = tool("ask", question={"type": "string"})
@@ -37,6 +39,16 @@ def test_P15_a_stop_in_the_middle_of_a_call_leaves_nothing_to_carry_out(make: Cl
     assert model_page(server)[-1] == "user: never mind"
     again = make(threadId=client.thread).run()
     assert [function_of(one) for one in again.unanswered] == []
+
+
+@pytest.mark.full
+def test_P15_a_list_of_hundreds_of_messages_is_taken(make: ClientMaker, server: Scripted):
+    past: list[Row] = []
+    for number in range(200):
+        past += [user(f"question {number}"), {"id": f"a{number}", "role": "assistant", "content": "yes"}]
+    seen = make(messages=past).say("and now?")
+    assert (seen.failed, seen.said[-1]) == (None, f"assistant: {PLAIN.text}")
+    assert model_page(server) == ["user: and now?"]
 
 
 def test_P15_two_windows_of_one_thread_follow_each_other(make: ClientMaker, server: Scripted):
