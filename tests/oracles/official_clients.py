@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
+
+from pydantic import TypeAdapter
 
 from recto.conversation.json import Json, load
 from recto.models.ports import Usage
@@ -168,4 +171,50 @@ OFFICIAL: Mapping[WireName, Callable[[ModelServer], OfficialReply]] = {
     "openai-responses": ask_responses,
     "anthropic": ask_messages,
     "gemini": ask_gemini,
+}
+
+
+def send_chat(server: ModelServer, body: Mapping[str, object]) -> None:
+    """Send a body of chat completions."""
+    import openai
+
+    with openai.OpenAI(base_url=server.url, api_key="k", max_retries=0) as client:
+        list(cast("Callable[..., Iterable[object]]", client.chat.completions.create)(**body))
+
+
+def send_responses(server: ModelServer, body: Mapping[str, object]) -> None:
+    """Send a body of OpenAI Responses."""
+    import openai
+
+    with openai.OpenAI(base_url=server.url, api_key="k", max_retries=0) as client:
+        list(cast("Callable[..., Iterable[object]]", client.responses.create)(**body))
+
+
+def send_messages(server: ModelServer, body: Mapping[str, object]) -> None:
+    """Send a body of Anthropic messages."""
+    import anthropic
+
+    with anthropic.Anthropic(base_url=server.root, api_key="k", max_retries=0) as client:
+        list(cast("Callable[..., Iterable[object]]", client.messages.create)(**body))
+
+
+def send_gemini(server: ModelServer, body: Mapping[str, object]) -> None:
+    """Send a body of Gemini's, taken apart into what its client asks for."""
+    from google import genai
+    from google.genai import types
+
+    fields = {name: body[name] for name in ("systemInstruction", "tools", "toolConfig") if name in body}
+    settings = fields | cast("dict[str, object]", body["generationConfig"])
+    contents = TypeAdapter(list[types.Content]).validate_json(json.dumps(body["contents"]))
+    config = types.GenerateContentConfig.model_validate_json(json.dumps(settings))
+    options = types.HttpOptions(base_url=server.root, api_version="v1beta")
+    with genai.Client(api_key="k", http_options=options) as client:
+        list(client.models.generate_content_stream(model="m", contents=contents, config=config))  # pyright: ignore[reportUnknownMemberType] - it takes pictures of a package that is not here
+
+
+SEND: Mapping[WireName, Callable[[ModelServer, Mapping[str, object]], None]] = {
+    "openai": send_chat,
+    "openai-responses": send_responses,
+    "anthropic": send_messages,
+    "gemini": send_gemini,
 }

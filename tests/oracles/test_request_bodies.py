@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.json import Json
+from recto.conversation.json import Json, load
 from recto.conversation.messages import (
     AssistantMessage,
     Data,
@@ -28,6 +28,8 @@ from recto.page.assemble import Facts, assemble
 from recto.page.body import Page
 from recto.page.wire.base import Target, WireName
 from recto.page.wire.formats import WIRES
+from recto.testing.model_server import ModelServer, wire_at
+from tests.oracles.official_clients import SEND
 from tests.page.log_strategies import FOLD, OFFERS, logs
 from tests.page.oracles import breaches
 from tests.page.page_rules import parse
@@ -157,6 +159,32 @@ def without_state(message: Message) -> Message:
 @given(logs().map(lambda log: tuple(map(without_state, log))), st.sampled_from(tuple(WIRES)))
 def test_the_providers_types_accept_the_body_of_any_log(log: tuple[Message, ...], wire: WireName):
     assert breaches(parse(set_page(log, wire)), wire) == []
+
+
+# Gemini's own client writes these names as Python does; its API takes both.
+SPELLED = {"parameters_json_schema": "parametersJsonSchema", "mime_type": "mimeType", "file_uri": "fileUri"}
+
+
+def as_we_spell(value: Json) -> Json:
+    match value:
+        case dict():
+            return {SPELLED.get(name, name): as_we_spell(inner) for name, inner in value.items()}
+        case list():
+            return [as_we_spell(inner) for inner in value]
+        case _:
+            return value
+
+
+@EACH_WIRE
+def test_the_official_client_sends_the_same_json(wire: WireName):
+    # The client of Gemini wants something to be said.
+    bodies = [parse(set_page(log, wire, **STREAM[wire])) for log in RICH.values() if log or wire != "gemini"]
+    with ModelServer() as server:
+        for body in bodies:
+            SEND[wire](server, body)
+        requests = server.requests
+    assert [wire_at(request.path) for request in requests] == [wire] * len(bodies)
+    assert [as_we_spell(load(request.body)) for request in requests] == bodies
 
 
 BROKEN: dict[str, tuple[WireName, dict[str, object], list[str]]] = {
