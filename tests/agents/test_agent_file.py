@@ -203,6 +203,8 @@ def test_S1_history_all_is_legal_and_means_no_limit(tmp_path: Path):
         ("workspace: ../none", 2, 'workspace is "../none"; there is no such folder. Make it first'),
         ("mode: careful", 2, "mode is \"careful\"; it is 'ask', 'edits' or 'full'"),
         ("limits:\n  stepz: 1", 3, "there is no setting stepz in limits; did you mean steps? Known: bad_arguments, "),
+        # Beyond the calendar.
+        ("limits: {seconds: 1000000000000}", 2, "limits.seconds is 1000000000000; it is 31536000 or less."),
         ("name: other", 2, "name is \"other\"; the folder's name decides, and it is 'it'. Take the line out or "),
         ("model: gpt", 2, 'model is "gpt"; it is demo, openai:NAME, openai-responses:NAME, anthropic:NAME, '),
         ("locale: no", 2, "locale is \"no\"; it is 'zh' or 'en'."),

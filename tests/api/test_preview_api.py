@@ -194,6 +194,18 @@ async def test_P11_a_form_that_is_answered_does_not_act_in_a_preview(server: InP
     assert "1990-05-15" in str(seen["page"])
 
 
+@pytest.mark.full
+async def test_S4_a_skill_that_is_asked_for_is_in_the_preview_and_not_in_the_thread(server: InProcess):
+    thread = new_id()
+    props: Json = {"agent": "vibe", "skill": "bazi", "timezone": "Asia/Shanghai"}
+    for body in ({"messages": [says("帮我算个八字")], "forwardedProps": props}, {"messages": [says("继续")]}):
+        for _ in range(2):
+            seen = (await look(server, thread, body)).json
+            assert cast("Mapping[str, Json]", seen["manifest"])["skill"] == "bazi"
+        raw = (await look(server, thread, body, raw=True)).body
+        assert timeless(raw) == timeless(await send_it(server, thread, body))
+
+
 async def test_P6_a_preview_beside_a_run_at_work_says_that_it_may_be_another_page(server: InProcess):
     thread = new_id()
     server.answers.append(Answer(hang=True))

@@ -69,6 +69,8 @@ def test_P3_a_first_message_is_a_turn_with_its_response_id_and_the_time_it_was_a
         # other words
         ((user("u1", "hi"), says("a1")), user("u1", "ho"), as_turn(user("u1", "ho"), "new-1")),
         pytest.param((user("u1"), says("a1")), user("a1"), as_turn(user("a1"), "new-1"), id="the id of a reply"),
+        pytest.param((), user("u" * 255), as_turn(user("u" * 255)), id="as long as an index can hold"),
+        pytest.param((), user("u" * 256), as_turn(user("u" * 256), "new-1"), id="longer than an index can hold"),
         # the words of an older turn
         ((user("u1"), says("a1"), user("u2"), says("a2")), user("u1"), as_turn(user("u1"), "new-1")),
         # the same words after a rollback

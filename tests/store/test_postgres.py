@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from secrets import token_hex
 
 import pytest
 from sqlalchemy import Connection, select, text
@@ -10,13 +12,15 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.util import await_only
 
 from recto.config.run_settings import PostgresSettings
+from recto.conversation.messages import UserMessage
 from recto.errors import StoreBusy, StoreDown
 from recto.store.database.postgres import PostgresDatabase
+from recto.store.ports import RunChange
 from recto.store.schema import RUNS
 from recto.store.store import Store, open_store
 from recto.testing.postgres import PostgresServer, postgres_server
 from tests.store.suite import StoreSuite
-from tests.store.suite.samples import NODE, admit, at, begin, claim_names, events
+from tests.store.suite.samples import NODE, admit, at, begin, claim_names, events, said
 from tests.waiting import settle
 
 pytestmark = pytest.mark.full
@@ -33,6 +37,15 @@ async def store(postgres_url: str) -> AsyncIterator[Store]:
 
 class TestPostgresStore(StoreSuite):
     """The suite, on a server."""
+
+
+async def test_X4_a_message_keeps_the_id_of_its_client_that_no_index_can_hold(store: Store):
+    # Random, as an index compresses what repeats.
+    long = replace(said("m1"), client_id=token_hex(6_000))
+    await store.record(await begin(store, "r1"), RunChange(entries=(long,)), at(1))
+    (entry,) = await store.log_after("thread-1")
+    assert isinstance(entry, UserMessage)
+    assert (entry.id, entry.client_id) == (long.id, long.client_id)
 
 
 async def test_a_claim_passes_over_a_run_that_another_process_is_claiming(store: Store, postgres_url: str):

@@ -163,11 +163,13 @@ async def test_a_dead_writer_fails_everybody_and_turns_the_light_red(tmp_path: P
     await database.close()
 
 
-async def test_a_file_that_is_no_database_is_an_error(tmp_path: Path):
+async def test_a_file_that_is_no_database_or_cannot_be_opened_is_an_error(tmp_path: Path):
     (tmp_path / "recto.db").write_bytes(b"Dear diary, " * 1000)
     async with asyncio.timeout(PATIENCE):
         with pytest.raises(StoreDown, match="not a database"):
             await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
+        with pytest.raises(StoreDown, match="unable to open database file"):
+            await open_store(f"sqlite:///{tmp_path / 'missing' / 'recto.db'}")
 
 
 # The file

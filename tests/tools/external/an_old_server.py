@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 tools: list[dict[str, object]] = [{"name": "hello", "description": "Say hello.", "inputSchema": {"type": "object"}}]
 WRONG: dict[str, object] = {
@@ -9,6 +10,12 @@ WRONG: dict[str, object] = {
     "description": "No object.",
     "inputSchema": {"type": "object", "properties": {"a b": {}}},
 }
+
+
+def mark(word: str) -> None:
+    """Write down what came, where a file for it is named."""
+    for path in sys.argv[1:]:
+        Path(path).write_text(word, encoding="utf-8")
 
 
 def say(message: dict[str, object]) -> None:
@@ -34,6 +41,7 @@ for line in sys.stdin:
     print('{"jsonrpc": "2.0", "neither": 1}', flush=True)
     asked = json.loads(line)
     if "id" not in asked or asked.get("params", {}).get("arguments") == {"answer": "never"}:
+        mark(asked["method"])
         continue
     found = answer(asked["method"], asked.get("params", {}))
     if found is None:
