@@ -22,5 +22,8 @@ export default defineConfig({
   test: {
     environment: "happy-dom",
     include: ["tests/**/*.test.{ts,tsx}"],
+    // Limits for a busy machine; nothing waits longer than it has to.
+    testTimeout: 30_000,
+    expect: { poll: { timeout: 10_000 } },
   },
 });

@@ -3,6 +3,8 @@
 import { render, type ComponentChild } from "preact";
 import { afterEach, vi } from "vitest";
 
+/** A limit only: the first drawing waits for modules that are loaded when somebody opens their view. */
+const PATIENCE = { timeout: 10_000 };
 const places: HTMLElement[] = [];
 
 afterEach(() => {
@@ -11,6 +13,7 @@ afterEach(() => {
     place.remove();
   }
   vi.unstubAllGlobals();
+  vi.useRealTimers();
 });
 
 export function draw(view: ComponentChild): HTMLElement {
@@ -27,7 +30,7 @@ export async function find<Found extends Element = HTMLElement>(place: ParentNod
     const found = place.querySelector<Found>(where);
     if (!found) throw new Error(`${where} is not drawn: ${place.textContent}`);
     return found;
-  });
+  }, PATIENCE);
 }
 
 /** The names of all buttons, as a screen reader says them. */
@@ -41,7 +44,7 @@ export async function press(place: ParentNode, name: string): Promise<void> {
     const found = [...place.querySelectorAll("button")].find((one) => nameOf(one).startsWith(name));
     if (!found || found.disabled) throw new Error(`No button ${name} among ${buttons(place).join(", ")}`);
     return found;
-  });
+  }, PATIENCE);
   button.click();
 }
 
