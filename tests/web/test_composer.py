@@ -143,6 +143,23 @@ def test_P9_files_are_dropped_anywhere_on_the_conversation(open_page: PageOpener
     assert page.texts(".file-chip .file-name") == ["a.txt", "b.txt"]
 
 
+def test_P9_a_picture_is_pasted(open_page: PageOpener):
+    page = open_page()
+    page.wait("role=button[name='Attach files']")
+    page.run(
+        """await page.evaluate((data) => {
+          const given = new DataTransfer();
+          const bytes = Uint8Array.from(atob(data), (one) => one.charCodeAt(0));
+          given.items.add(new File([bytes], 'pasted.png', {type: 'image/png'}));
+          const event = new ClipboardEvent('paste', {clipboardData: given, bubbles: true, cancelable: true});
+          document.querySelector('#write').dispatchEvent(event);
+        }, args.data)""",
+        data=base64.b64encode(PNG).decode(),
+    )
+    page.wait("role=button[name='Remove pasted.png']")
+    page.wait_until("document.querySelector('.upload img').naturalWidth === 1")
+
+
 def test_P9_progress_is_told_and_an_upload_can_be_cancelled(open_page: PageOpener, server: Scripted, tmp_path: Path):
     page = open_page()
     page.wait("role=button[name='Attach files']")

@@ -107,6 +107,22 @@ def test_the_language_is_the_browsers_until_another_is_chosen(open_page: PageOpe
     page.wait("role=button[name='New conversation']")
 
 
+def test_colours_are_the_systems_until_others_are_chosen(open_page: PageOpener):
+    page = open_page(theme="dark")
+    page.wait(WRITE)
+    dark = background(page)
+    page.run("await page.getByLabel('Colours').selectOption('light')")
+    light = background(page)
+    assert light != dark
+    page.reload()
+    page.wait(WRITE)
+    assert background(page) == light
+
+
+def background(page: WebPage) -> str:
+    return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+
 def test_keys_lead_everywhere_and_are_listed_under_the_question_mark(open_page: PageOpener):
     page = open_page()
     page.wait(WRITE)
