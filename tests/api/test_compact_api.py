@@ -1,15 +1,17 @@
 """Compaction on request over HTTP (R13, P17): a run that writes a summary and nothing else."""
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 from typing import cast
 
 import pytest
 
 from recto.conversation.json import Json, dump
-from recto.conversation.log import Compacted
+from recto.conversation.log import Compacted, view
 from recto.ids import new_id
 from recto.testing.client import RUNS, HttpReply, SentEvent, ask
 from recto.testing.model_server import Answer, Call, failure
@@ -118,6 +120,52 @@ async def test_R13_three_tries_that_fail_change_nothing_and_the_run_says_so(serv
     assert (row["status"], row["calls"]) == ("failed", 3)
     await compact(server, thread, SUMMARY)
     assert isinstance((await server.log(thread))[-1], Compacted)
+
+
+async def test_P8_R13_a_run_that_compacts_is_cancelled_as_any_and_changes_nothing(server: InProcess):
+    thread, gate = await talk(server, LONG, "And now?"), Event()
+    before = await server.log(thread)
+    reading = asyncio.create_task(compact(server, thread, Answer(text="SUMMARY", hold=gate), runId="tidy"))
+    made = await asyncio.to_thread(server.model.wait_requests, 3)
+    assert await asyncio.to_thread(made[2].wait_held)
+    await server.send("POST", f"{RUNS}/tidy/cancel")
+    events = await reading
+    gate.set()
+    assert events[-1].event["outcome"] == {"type": "cancelled"}
+    assert await server.log(thread) == before
+
+
+async def test_R12_R13_a_rollback_past_a_summary_has_it_no_longer_and_an_undo_has_it_again(server: InProcess):
+    thread = await talk(server, LONG, "And now?")
+    await compact(server, thread, SUMMARY)
+    await server.run("Go on.", thread=thread)
+    users = [entry.id for entry in view(await server.log(thread)).messages if entry.role == "user"]
+    await server.send("POST", f"{THREADS}/{thread}/rollback", {"messageId": users[1]})
+    await server.run("Otherwise.", thread=thread)
+    await server.send("POST", f"{THREADS}/{thread}/undo")
+    await server.run("Go on again.", thread=thread)
+    pages = [str(page) for page in server.pages[-3:]]
+    assert [("SUMMARY" in page, "words words" in page) for page in pages] == [
+        (True, False),
+        (False, True),
+        (True, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        ({"runId": ""}, "runId exceeds length limit"),
+        ({"runId": "x" * 129}, "runId exceeds length limit"),
+        ({"runId": 7}, "body.runId: must be a string, is a number"),
+        ([], "body: must be a JSON object"),
+    ],
+)
+async def test_P2_R13_a_run_id_that_is_none_is_refused(server: InProcess, body: Json, detail: str):
+    thread = await talk(server, "Hi")
+    reply = await server.send("POST", f"{THREADS}/{thread}/compact", body)
+    assert (reply.status, reply.json["detail"]) == (422, detail)
+    assert len(server.pages) == 1
 
 
 async def test_P11_a_call_that_waits_for_the_client_still_does(server: InProcess):

@@ -21,6 +21,7 @@ from recto.testing.client import RUNS
 from tests.api.local_api import local_api
 from tests.api.raw_connection import RawConnection, RawServer
 from tests.api.virtual_time import at, run_virtually
+from tests.costs import standstill_limit
 from tests.waiting import settle, wait_until
 
 HEAD = b"POST / HTTP/1.1\r\nhost: localhost\r\n"
@@ -30,8 +31,6 @@ GET = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 HALF = HEAD + b"content-length: 99\r\n\r\n{"
 REFUSED = re.compile(rb"HTTP/1.1 (\d{3}) .*?\r\n\r\n(.*)", re.DOTALL)
 LARGE = b"x" * 5_000_000
-# CPU seconds for which a body may keep the event loop from everybody else.
-STANDSTILL = 0.25
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -204,7 +203,7 @@ async def test_P2_P16_bodies_of_many_parts_keep_the_loop_from_nobody(
             await settle(1)
             longest = max(longest, time.thread_time() - before)
         assert {one.result().status for one in sent} == {status}
-    assert longest < STANDSTILL
+    assert longest < standstill_limit()
 
 
 # How many

@@ -9,7 +9,7 @@ from recto.conversation.json import Json, dump
 from recto.testing.client import ask
 from recto.testing.model_server import Answer, Call
 from tests.api.scripted_server import Scripted, page_messages, scripted_server
-from tests.costs import MEBIBYTE, STANDSTILL, Costs, costs_of
+from tests.costs import MEBIBYTE, Costs, costs_of, standstill_limit
 
 pytestmark = pytest.mark.full
 
@@ -57,7 +57,7 @@ def test_P11_costly_patterns_of_three_and_fourteen_kilobytes_are_refused_at_once
             )
 
     costs = costs_of(server, attack)
-    assert costs.standstill < STANDSTILL
+    assert costs.standstill < standstill_limit()
     assert costs.kept < KEPT
 
 
@@ -71,7 +71,7 @@ def test_P11_schemas_within_the_limits_stop_nobody_and_are_kept_within_their_byt
             assert server.post(ask("go on", tools=tools)).status == 202
 
     costs = costs_of(server, attack)
-    assert costs.standstill < STANDSTILL
+    assert costs.standstill < standstill_limit()
     assert costs.kept < 128 * MEBIBYTE
 
 
@@ -93,7 +93,7 @@ def test_P11_arguments_that_are_costly_to_check_stop_nobody(server: Scripted, sc
         assert call(server, schema, arguments) in ("done", "waiting")
 
     costs = costs_of(server, attack)
-    assert costs.standstill < STANDSTILL
+    assert costs.standstill < standstill_limit()
     assert costs.kept < 128 * MEBIBYTE
 
 
@@ -110,7 +110,7 @@ def test_P11_a_reply_of_three_thousand_calls_stops_nobody_and_the_rest_is_told_t
         server.reader(str(reply.json["taskId"])).wait()
         threads.append(reply.json["threadId"])
 
-    assert costs_of(server, attack).standstill < STANDSTILL
+    assert costs_of(server, attack).standstill < standstill_limit()
     if name == "act":
         assert len(server.rows(f"/threads/{threads[-1]}", "pendingCalls")) == 128
         return
@@ -153,7 +153,7 @@ def costs_of_replies(server: Scripted, *answers: Answer, outcome: str = "done") 
 def test_P7_a_model_that_never_stops_talking_is_stopped_and_what_it_said_is_paid_for(server: Scripted, field: str):
     endless = Answer(body=chunk({field: "words " * 10_000}) * 500)
     costs = costs_of_replies(server, endless, outcome="length")
-    assert costs.standstill < STANDSTILL
+    assert costs.standstill < standstill_limit()
     assert costs.kept < KEPT
     run, _ = reply(server, endless)
     (call,) = server.rows(f"/runs/{run}/calls", "calls")
@@ -168,7 +168,7 @@ def test_P11_a_call_whose_arguments_never_end_is_not_run_and_the_model_is_told(s
     endless = fragment('{"timezone":"', "current_time") + fragment("x" * 20_000) * 500
     costs = costs_of_replies(server, Answer(body=endless), Answer(text="Well."))
     assert b"was cut off while you were writing it" in server.model.requests[before + 1].body
-    assert costs.standstill < STANDSTILL
+    assert costs.standstill < standstill_limit()
     assert costs.kept < KEPT
 
 
@@ -177,13 +177,13 @@ def test_P11_a_provider_that_names_the_tool_with_every_fragment_stops_nobody(ser
     end = chunk({}, "tool_calls") + b"data: [DONE]\n\n"
     pieces = fragment('{"timezone":"', "current_time") + fragment(piece, "current_time") * 20_000
     whole = Answer(body=pieces + fragment('"}', "current_time") + end)
-    assert costs_of_replies(server, whole, Answer(text="Well.")).standstill < STANDSTILL
+    assert costs_of_replies(server, whole, Answer(text="Well.")).standstill < standstill_limit()
 
 
 def test_P7_thoughts_and_words_in_turn_stop_nobody(server: Scripted):
     both = (chunk({"reasoning_content": "x"}) + chunk({"content": "y"})) * 20_000
     whole = Answer(body=both + chunk({}, "stop") + b"data: [DONE]\n\n")
-    assert costs_of_replies(server, whole).standstill < STANDSTILL
+    assert costs_of_replies(server, whole).standstill < standstill_limit()
 
 
 def test_P11_the_same_calls_in_every_reply_cost_no_more_than_others(server: Scripted):
@@ -191,4 +191,4 @@ def test_P11_the_same_calls_in_every_reply_cost_no_more_than_others(server: Scri
         Answer(calls=tuple(Call(name="current_time", id=f"c{turn}-{number}") for number in range(128)))
         for turn in range(8)
     ]
-    assert costs_of_replies(server, *replies, Answer(text="Well.")).standstill < STANDSTILL
+    assert costs_of_replies(server, *replies, Answer(text="Well.")).standstill < standstill_limit()

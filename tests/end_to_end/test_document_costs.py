@@ -9,7 +9,7 @@ import pytest
 
 from recto.conversation.json import Json
 from tests.api.forms import file
-from tests.costs import MEBIBYTE, STANDSTILL, costs_of
+from tests.costs import MEBIBYTE, costs_of, standstill_limit
 from tests.end_to_end.files import FileWorld, Talk, Turn, part, reading, words
 from tests.files.parsing import hostile
 
@@ -70,7 +70,7 @@ def test_D7_files_of_blanks_in_every_page_cost_little_also_for_several_at_once(w
     # Thirty-two documents, and four uploads on their way.
     assert costs.peak < 2 * SERVER_BYTES
     assert costs.child < CHILD_BYTES
-    assert costs.standstill < STANDSTILL
+    assert costs.standstill < standstill_limit()
 
 
 def packed_pdf(mebibytes: int) -> bytes:
@@ -113,4 +113,4 @@ def test_D7_no_document_costs_more_than_a_server_and_its_child_may_take(world: F
     costs = costs_of(world, send)
     assert costs.peak < SERVER_BYTES
     assert costs.child < CHILD_BYTES
-    assert costs.standstill < STANDSTILL
+    assert costs.standstill < standstill_limit()

@@ -20,6 +20,7 @@ from tests.files.heads import BINARY, PNG
 from tests.flow.in_process import STREAM, InProcess, events_of, in_process
 
 ATTACHMENTS, THREADS = "/api/v1/agent/attachments", "/api/v1/agent/threads"
+MACROS = "application/vnd.ms-excel.sheet.macroEnabled.12"
 PICK: Json = {"name": "pick", "description": "Pick one.", "parameters": {"type": "object"}}
 Row = Mapping[str, Json]
 
@@ -93,7 +94,9 @@ async def test_D6_a_workbook_with_macros_is_read_as_any_workbook(server: InProce
         for one in old.infolist():
             new.writestr(one.filename, old.read(one).replace(old_type, new_type))
         new.writestr("xl/vbaProject.bin", b"Attribute VB_Name" + bytes(100))
-    uploaded = await upload(server, file("book.xlsm", made.getvalue()), file("book.xlsx", plain), file("x.xlsm", b"x"))
+    uploaded = await upload(
+        server, file("book.xlsm", made.getvalue(), MACROS), file("book.xlsx", plain), file("x.xlsm", b"x")
+    )
     assert uploaded[2]["code"] == "mismatch"
     macros, without = await read(server, *uploaded[:2])
     assert macros == without

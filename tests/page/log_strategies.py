@@ -156,15 +156,15 @@ def repeats(draw: st.DrawFn) -> list[Message]:
 
 
 @st.composite
-def logs(draw: st.DrawFn, *, most: int = 12) -> tuple[Message, ...]:
-    """Any log. Times go up and down and are missing, and so do ids; an id that is there is there once."""
+def logs(draw: st.DrawFn, *, most: int = 12, repeats_ids: bool = False) -> tuple[Message, ...]:
+    """Any log. Times go up and down and are missing, and so do ids; an id is there once, unless it `repeats_ids`."""
     one = any_message.map(lambda message: [message])
     first = draw(st.lists(users, max_size=1))
     pieces = draw(st.lists(st.one_of(one, rounds(), repeats()), max_size=most))
     minutes = st.none() | st.integers(0, 30)
     messages = [*first, *(message for piece in pieces for message in piece)][:most]
     return tuple(
-        stamped(message, place if draw(st.integers(0, 4)) else None, draw(minutes))
+        stamped(message, (place % 2 if repeats_ids else place) if draw(st.integers(0, 4)) else None, draw(minutes))
         for place, message in enumerate(messages)
     )
 

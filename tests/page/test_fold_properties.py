@@ -17,7 +17,7 @@ from tests.page.page_rules import fresh
 
 COUNTER = WordCounter()
 nows = st.one_of(st.none(), st.integers(0, 60).map(lambda minute: START + timedelta(minutes=minute)))
-anything = given(log=logs(), settings=fold_settings(), now=nows)
+anything = given(log=logs(repeats_ids=True), settings=fold_settings(), now=nows)
 
 Log = tuple[Message, ...]
 
@@ -101,7 +101,9 @@ def test_R1_a_log_that_grew_message_by_message_folds_like_one_never_seen(
     assert fold(log, settings, now) == fold(fresh(log), settings, now)
 
 
-@given(log=logs(), tail=logs(most=4), settings=fold_settings(), cut=st.integers(0, 20))
+@given(
+    log=logs(repeats_ids=True), tail=logs(most=4, repeats_ids=True), settings=fold_settings(), cut=st.integers(0, 20)
+)
 def test_R1_a_log_whose_end_was_replaced_folds_like_one_never_seen(
     log: Log, tail: Log, settings: FoldSettings, cut: int
 ):
@@ -112,7 +114,7 @@ def test_R1_a_log_whose_end_was_replaced_folds_like_one_never_seen(
     assert fold(log, settings, None) == fold(fresh(log), settings, None)
 
 
-@given(log=logs(), other=any_message, settings=fold_settings(), place=st.integers(0, 20))
+@given(log=logs(repeats_ids=True), other=any_message, settings=fold_settings(), place=st.integers(0, 20))
 def test_R1_a_log_with_another_message_in_its_middle_folds_like_one_never_seen(
     log: Log, other: Message, settings: FoldSettings, place: int
 ):
@@ -122,7 +124,7 @@ def test_R1_a_log_with_another_message_in_its_middle_folds_like_one_never_seen(
     assert fold(log, settings, None) == fold(fresh(log), settings, None)
 
 
-@given(log=logs(), one=fold_settings(), other=fold_settings())
+@given(log=logs(repeats_ids=True), one=fold_settings(), other=fold_settings())
 def test_R1_folding_with_other_settings_in_between_changes_nothing(log: Log, one: FoldSettings, other: FoldSettings):
     first = fold(log, one, None)
     fold(log, other, None)

@@ -12,6 +12,7 @@ from recto.conversation.input.run_input import ContextItem
 from recto.conversation.input_files import (
     InputFile,
     arguments_for,
+    file_prefixes,
     input_files,
 )
 from recto.conversation.json import Json
@@ -127,6 +128,15 @@ def test_F3_only_the_openings_of_our_tags_change(text: str):
 
 
 # Ids
+
+
+@given(logs(repeats_ids=True))
+def test_F4_each_turn_has_file_ids_of_its_own_that_stay_as_the_log_grows(log: tuple[Message, ...]):
+    whole = file_prefixes(log)
+    assert len(set(whole.values())) == len(whole) == sum(isinstance(message, UserMessage) for message in log)
+    for end in whole:
+        grown = file_prefixes(log[:end])
+        assert grown == {place: whole[place] for place in grown}
 
 
 @given(logs(), st.integers(0, 3))

@@ -182,7 +182,7 @@ def test_R10_silent_messages_of_others_stay():
 # Whatever the log
 
 
-@given(log=logs())
+@given(log=logs(repeats_ids=True))
 def test_R10_after_repair_every_call_is_followed_at_once_by_exactly_its_results(log: Log):
     sent = [message for message in recto.repair(log).messages if message.role not in ("reasoning", "activity")]
     place = 0
@@ -197,7 +197,7 @@ def test_R10_after_repair_every_call_is_followed_at_once_by_exactly_its_results(
         place += 1 + len(expected)
 
 
-@given(log=logs(), ids=st.lists(st.sampled_from("abcdef"), unique=True), data=st.data())
+@given(log=logs(repeats_ids=True), ids=st.lists(st.sampled_from("abcdef"), unique=True), data=st.data())
 def test_R10_whichever_tool_was_faster_the_page_is_the_same(log: Log, ids: list[str], data: st.DataObject):
     ask, answers = asks(*ids), [result(id, f"of {id}") for id in ids]
     came = data.draw(st.permutations(answers))
@@ -210,7 +210,7 @@ def test_R10_whichever_tool_was_faster_the_page_is_the_same(log: Log, ids: list[
     assert ours == {len(log) + 1 + place: ORDERED for place in swapped}
 
 
-@given(log=logs())
+@given(log=logs(repeats_ids=True))
 def test_R10_no_words_of_people_or_models_are_lost(log: Log):
     shown = recto.repair(log).messages
     kept_roles = ("user", "system", "developer", "reasoning", "activity")
@@ -224,7 +224,7 @@ def spoken(log: Log) -> list[str]:
     return [part.text for part in parts if isinstance(part, Text) and part.text.strip()]
 
 
-@given(log=logs())
+@given(log=logs(repeats_ids=True))
 def test_R10_a_result_right_behind_its_only_call_stays(log: Log):
     ask = AssistantMessage(parts=(ToolCall(id="only", name="ls", arguments="{}"),))
     pair = (ask, result("only"))
@@ -232,14 +232,14 @@ def test_R10_a_result_right_behind_its_only_call_stays(log: Log):
     assert shown[-2:] == pair
 
 
-@given(log=logs())
+@given(log=logs(repeats_ids=True))
 def test_R10_repairing_what_was_repaired_changes_nothing(log: Log):
     shown = recto.repair(log).messages
     again = recto.repair(shown)
     assert again == Draft(messages=shown, origins=range(len(shown)), notes={})
 
 
-@given(log=logs())
+@given(log=logs(repeats_ids=True))
 def test_R10_places_and_notes_account_for_every_message(log: Log):
     draft = recto.repair(log)
     dropped = {place for place, note in draft.notes.items() if note.decision == "dropped"}
@@ -251,7 +251,7 @@ def test_R10_places_and_notes_account_for_every_message(log: Log):
         assert (message.id, message.time, message.role) == (log[origin].id, log[origin].time, log[origin].role)
 
 
-@given(log=logs(), tail=logs(most=4), other=any_message, cut=st.integers(0, 20))
+@given(log=logs(repeats_ids=True), tail=logs(most=4, repeats_ids=True), other=any_message, cut=st.integers(0, 20))
 def test_R10_a_log_that_grew_or_changed_is_repaired_like_one_never_seen(log: Log, tail: Log, other: Message, cut: int):
     for length in range(len(log) + 1):
         recto.repair(log[:length])

@@ -114,6 +114,11 @@ UNREADABLE: list[tuple[str, object, str]] = [
         of_assistant(tool_calls=[CALL_JSON, CALL_JSON | {"type": "custom"}]),
         "messages[0].tool_calls[1].type: 'custom' is not supported; only function calls are",
     ),
+    (
+        "openai",
+        of_assistant(tool_calls=[CALL_JSON | {"function": {"name": "n", "arguments": {}}}]),
+        "messages[0].tool_calls[0].function.arguments: must be a string, is an object",
+    ),
     ("openai", of_assistant(reasoning_details=nested(300)), TOO_DEEP),
     (RESPONSES, 7, "input: must be an array, is a number"),
     (RESPONSES, [{"role": "tool"}], "input[0].role: 'tool' is no role of OpenAI Responses"),
