@@ -24,10 +24,14 @@ const part = (words: string, more: Partial<Part> = {}): Part => ({
   ...more,
 });
 const manifest = { tokens: 1, parts: [part("Hello there")] };
-const details = { id: "t", title: "T", agent: "helper", updated: "1", activeRun: null, queued: [], interrupts: [], pendingCalls: [] };
+const details = {
+  ...{ id: "t", title: "T", agent: "helper", updated: "1", activeRun: null },
+  ...{ queued: [], interrupts: [], pendingCalls: [] },
+};
+const agent = { name: "helper", default: true, locale: "en", variantOf: null, skills: [], forms: [], starters: [] };
 const SERVER: Record<string, unknown> = {
   "GET /agent/me": { user: "alice" },
-  "GET /agent/agents": { agents: [{ name: "helper", default: true, locale: "en", variantOf: null, skills: [], forms: [], starters: [] }] },
+  "GET /agent/agents": { agents: [agent] },
   "GET /agent/threads": { threads: [], next: null },
   "GET /agent/threads/t": details,
   "GET /agent/threads/t/messages": { messages: [], next: null, activeRun: null },
@@ -126,12 +130,17 @@ test("X1: thousands of parts are drawn a hundred at a time, also those of one de
 });
 
 test("X1: a preview of a new thread is there again after a reload, with the words in the box", async () => {
-  const asked = serve(SERVER);
-  enter(await find<HTMLInputElement>(await open("#/"), "#write"), "The first words of all");
+  const words = "The first words of all";
+  const preview = { next: "call_model", notes: [], model: "m", agent: "helper", tokens: 1, bytes: 1 };
+  const name = "POST /agent/threads/*/preview";
+  const asked = serve({ ...SERVER, [name]: { ...preview, manifest: { tokens: 1, parts: [part(words)] } } });
+  enter(await find<HTMLInputElement>(await open("#/"), "#write"), words);
+  expect(asked(name)).toEqual([]);
 
   const page = await open("#/preview");
-  expect((await find<HTMLTextAreaElement>(page, "#write")).value).toBe("The first words of all");
-  expect((await find(page, ".inspector-about")).textContent).toContain("The first words of all");
+  expect((await find<HTMLTextAreaElement>(page, "#write")).value).toBe(words);
+  expect((await find(page, ".part")).textContent).toContain(words);
+  expect(asked(name).at(-1)?.body).toMatchObject({ messages: [{ role: "user", content: words }] });
   expect(asked("POST /agent/runs")).toEqual([]);
 });
 

@@ -67,14 +67,18 @@ interface Asked {
   readonly body: unknown;
 }
 
-/** Answer requests by "METHOD /path" below /api/v1; every other one is a 404. Return the requests by that name. */
+/**
+ * Answer requests by "METHOD /path" below /api/v1, where * is any name; every other one is a 404.
+ * Return the requests of such a name.
+ */
 export function serve(answers: Readonly<Record<string, unknown>>): (name: string) => Asked[] {
   const all: (Asked & { readonly name: string })[] = [];
   vi.stubGlobal("fetch", (url: string, init: RequestInit = {}) => {
-    const name = `${init.method ?? "GET"} ${url.split("?")[0]?.replace("/api/v1", "") ?? ""}`;
-    all.push({ name, url, body: init.body ? JSON.parse(String(init.body)) : null });
+    const path = `${init.method ?? "GET"} ${url.split("?")[0]?.replace("/api/v1", "") ?? ""}`;
+    const name = path in answers ? path : path.replace(/threads\/[^/]+/, "threads/*");
     const answer = answers[name];
-    if (answer === undefined) return Promise.resolve(Response.json({ detail: `No ${name}` }, { status: 404 }));
+    all.push({ name, url, body: init.body ? JSON.parse(String(init.body)) : null });
+    if (answer === undefined) return Promise.resolve(Response.json({ detail: `No ${path}` }, { status: 404 }));
     return Promise.resolve(typeof answer === "string" ? new Response(answer) : Response.json(answer));
   });
   return (name) => all.filter((one) => one.name === name);
