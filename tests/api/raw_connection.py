@@ -36,6 +36,11 @@ class RawConnection:
         self.writer.write(request)
         return (await self.reader.readline()).startswith(b"HTTP/1.1 200")
 
+    def stop_reading(self) -> None:
+        """Leave in the socket whatever comes."""
+        assert isinstance(self.writer.transport, asyncio.Transport)
+        self.writer.transport.pause_reading()
+
     async def push(self, piece: bytes, times: int) -> int:
         """Send a piece again and again until the server closes; return how often it was taken."""
         for count in range(times):
@@ -76,6 +81,11 @@ class RawServer:
         # What the test has not read stays in the socket.
         self._clients.append(RawConnection(*await asyncio.open_connection(sock=ours, limit=1_024)))
         return self._clients[-1]
+
+    @property
+    def open_connections(self) -> int:
+        """How many connections are not closed."""
+        return len(self._state.connections)
 
     @property
     def at_work(self) -> int:

@@ -38,7 +38,8 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
     request = Request(scope, receive)
     with suppress(ClientDisconnect):
         await request.body()
-        await PlainTextResponse(LARGE if request.url.path == "/large" else b"ok")(scope, receive, send)
+        body = LARGE[: int(request.url.path[1:] or 2)]
+        await PlainTextResponse(body)(scope, receive, send)
 
 
 async def refusal(connection: RawConnection) -> tuple[int, str]:
@@ -134,7 +135,7 @@ def test_P7_P9_a_reader_that_takes_nothing_of_an_answer_is_left_and_a_slow_one_i
     async def read(*seconds: float) -> int:
         async with RawServer(app) as server:
             one, size = await server.dial(), 0
-            one.writer.write(GET.replace(b"/", b"/large", 1))
+            one.writer.write(GET.replace(b"/", b"/5000000", 1))
             for second in seconds:
                 await at(second)
                 size += len(await one.reader.read(1_000_000))
@@ -142,6 +143,19 @@ def test_P7_P9_a_reader_that_takes_nothing_of_an_answer_is_left_and_a_slow_one_i
 
     assert run_virtually(read(*range(59, 1_200, 59)))[0] > len(LARGE)
     assert run_virtually(read(121))[0] < len(LARGE)
+
+
+def test_P7_P9_no_answer_keeps_a_connection_open_whose_reader_takes_nothing():
+    async def take_nothing(size: int) -> int:
+        async with RawServer(app) as server:
+            one = await server.dial()
+            one.stop_reading()
+            one.writer.write(GET.replace(b"/", b"/%d" % size, 1))
+            await at(1_000)
+            return server.open_connections
+
+    # A socket holds about 220 kB: little of an answer may be left, or much.
+    assert [run_virtually(take_nothing(size))[0] for size in range(200_000, 300_000, 20_000)] == [0] * 5
 
 
 @pytest.mark.parametrize(
