@@ -16,7 +16,7 @@ from recto.conversation.input_files import (
     input_files,
 )
 from recto.conversation.json import Json
-from recto.conversation.messages import File, FileKind, Key, Message, UserMessage
+from recto.conversation.messages import AssistantMessage, File, FileKind, Key, Message, UserMessage
 from recto.page.prompt.quote import ParsedDocument, join_documents, quote_message
 from recto.page.prompt.reminder import OUR_TAGS, Dataset, Locale, escape, neutralise, reminder, with_reminder
 from tests.page.counters import CharacterCounter
@@ -130,8 +130,8 @@ def test_F3_only_the_openings_of_our_tags_change(text: str):
 # Ids
 
 
-@given(logs(repeats_ids=True))
-def test_F4_each_turn_has_file_ids_of_its_own_that_stay_as_the_log_grows(log: tuple[Message, ...]):
+@given(st.lists(st.sampled_from([kind(id=id) for id in ("", "1", "a") for kind in (UserMessage, AssistantMessage)])))
+def test_F4_each_turn_has_file_ids_of_its_own_that_stay_as_the_log_grows(log: list[Message]):
     whole = file_prefixes(log)
     assert len(set(whole.values())) == len(whole) == sum(isinstance(message, UserMessage) for message in log)
     for end in whole:

@@ -116,7 +116,7 @@ UNREADABLE: list[tuple[str, object, str]] = [
     ),
     (
         "openai",
-        of_assistant(tool_calls=[CALL_JSON | {"function": {"name": "n", "arguments": {}}}]),
+        of_assistant(tool_calls=[CALL_JSON | {"function": {"name": "n", "arguments": dict[str, str]()}}]),
         "messages[0].tool_calls[0].function.arguments: must be a string, is an object",
     ),
     ("openai", of_assistant(reasoning_details=nested(300)), TOO_DEEP),
