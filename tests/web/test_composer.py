@@ -157,7 +157,8 @@ def test_P9_a_picture_is_pasted(open_page: PageOpener):
         data=base64.b64encode(PNG).decode(),
     )
     page.wait("role=button[name='Remove pasted.png']")
-    page.wait_until("document.querySelector('.upload img').naturalWidth === 1")
+    width = "img.decode().then(() => img.naturalWidth)"
+    assert page.run(f"return await page.locator('.upload img').evaluate((img) => {width})") == 1
 
 
 def test_P9_progress_is_told_and_an_upload_can_be_cancelled(open_page: PageOpener, server: Scripted, tmp_path: Path):
