@@ -153,7 +153,7 @@ def test_rows_of_a_list_are_lines_however_long_and_keys_behind_a_list_go_into_th
 
 
 def test_a_command_shows_its_output_while_it_works(world: Chatting) -> None:
-    command = "echo begun; while [ ! -e go ]; do sleep 0.05; done; echo ended"
+    command = "mkfifo go; echo begun; read line < go; echo ended"
     world.will(Answer(calls=(Call(name="terminal-execute", arguments=dump({"command": command}).decode()),)))
     with world.chat("--agent", "coder") as terminal:
         terminal.wait_for("coder on")
@@ -162,7 +162,7 @@ def test_a_command_shows_its_output_while_it_works(world: Chatting) -> None:
         terminal.send("y")
         terminal.wait_for("\n    begun")
         terminal.wait_for("running")
-        (world.folder / "go").touch()
+        (world.folder / "go").write_text("on\n", encoding="utf-8")
         terminal.wait_gone("running")
         terminal.send(CTRL_O)
         assert "begun" in terminal.wait_for("\n    ended\n    exit 0")

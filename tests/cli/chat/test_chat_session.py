@@ -10,7 +10,7 @@ from recto.cli.chat.seen.block_views import Pen
 from recto.cli.chat.seen.chat_words import WORDS
 from recto.cli.chat.thread_api import ThreadApi
 from recto.conversation.json import Object
-from tests.api.virtual_time import run_virtually
+from tests.api.virtual_time import at, run_virtually
 
 
 class ScriptedThread(ThreadApi):
@@ -48,9 +48,9 @@ def test_a_thread_is_looked_at_once_something_was_said_in_it():
         api = ScriptedThread()
         session = ChatSession(api, Pen({}), "en", WORDS["en"], ChatSettings(watch_seconds=1))
         following = asyncio.create_task(session.follow())
-        await asyncio.sleep(60.5)
+        await at(60.5)
         empty, session.talk.is_begun = api.looks, True
-        await asyncio.sleep(60)
+        await at(120.5)
         following.cancel()
         return empty, api.looks
 
