@@ -135,7 +135,7 @@ PROVIDERS: Json = {"type": "document", "source": {"type": "file", "value": "file
     ("bad", "why"),
     [
         (PROVIDERS, NOT_SIGNED),
-        (inline("a.txt", "no base64!"), "a.txt: its data is no base64"),
+        (inline("a.txt", "no base 64!!"), "a.txt: its data is no base64"),
         (inline("a.txt", b""), "a.txt: it is empty"),
         (inline("a.txt", PNG), "a.txt: its name ends in .txt, but its bytes are"),
         (inline("a.png", b"text"), "a.png: its name ends in .png, but its bytes are text"),
@@ -145,7 +145,7 @@ async def test_P2_a_file_that_may_not_be_named_or_is_not_what_it_says_is_refused
     server: InProcess, bad: Json, why: str
 ):
     thread = new_id()
-    reply = await say(server, thread, bad, inline("good.txt", b"This one is good."))
+    reply = await say(server, thread, inline("good.txt", b"This one is good."), bad)
     assert (reply.status, str(reply.json["detail"])[: len(why)]) == (422, why)
     assert (await server.send("GET", ATTACHMENTS)).json["attachments"] == []
     assert (await server.send("GET", f"{THREADS}/{thread}")).status == 404
