@@ -20,8 +20,7 @@ from typing import cast
 from zipfile import ZipFile
 
 from goal import Goal
-from peer import HERE, PeerMissing
-from peer import _environment as environment_of  # pyright: ignore[reportPrivateUsage] - a peer is installed one way
+from peer import HERE, PeerMissing, environment_of
 
 from recto.config.file_settings import DocumentSettings, ParseLimits, PoolSettings
 from recto.conversation.attachment import Attachment
