@@ -1,16 +1,21 @@
 """What a store promises of reading: what was written comes back as it was, to its owner only."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
+from recto.conversation.json import dump
 from recto.conversation.log import RolledBack
 from recto.errors import NotFound, WireError
 from recto.store.ports import RunChange, RunEnding
 from recto.store.store import Store
+from recto.store.threads.history import HistoryQuery
 from recto.store.threads.message_pages import MessagesQuery
-from tests.store.suite.samples import NODE, admit, at, begin, events, said
+from tests.store.suite.samples import NODE, admission, admit, at, begin, events, lease_of, said
 from tests.store.suite.stored_entries import every_kind_of_entry
+
+ROUNDS, READERS = 15, 4
 
 
 class ReadingSuite:
@@ -99,3 +104,26 @@ class ReadingSuite:
             await store.messages_page("ann", asked)
         with pytest.raises(NotFound):
             await store.messages_page("bob", asked)
+
+    async def test_P13_a_message_is_in_history_once_while_its_run_enters_the_log(self, store: Store):
+        async def write() -> None:
+            for number in range(ROUNDS):
+                words = {"id": f"m{number}", "role": "user", "content": "Hello"}
+                sent = dump({"threadId": "t", "runId": "r", "messages": [words]})
+                await store.admit(admission(f"r{number}", input=sent))
+                admitted.append(f"m{number}")
+                (run,) = await store.claim(NODE, at(0), limit=1)
+                await store.record(lease_of(run), RunChange(entries=[said(f"m{number}")], entered=True), at(0))
+                await store.record(lease_of(run), RunChange(ending=RunEnding(outcome="success")), at(0))
+
+        async def read() -> None:
+            while not writing.done():
+                before = len(admitted)
+                day = await store.history("ann", HistoryQuery())
+                shown = [*(one.id for one in day.messages), *(one.message.id for one in day.queued)]
+                assert shown == [f"m{number}" for number in range(len(shown))]
+                assert len(shown) >= before
+
+        admitted: list[str] = []
+        writing = asyncio.create_task(write())
+        await asyncio.gather(writing, *[read() for _ in range(READERS)])
