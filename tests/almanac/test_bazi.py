@@ -13,7 +13,7 @@ from recto.conversation.json import Json
 from recto.errors import ToolError
 
 STEMS, BRANCHES = "甲乙丙丁戊己庚辛壬癸", "子丑寅卯辰巳午未申酉戌亥"
-MOMENTS = st.datetimes(min_value=datetime(1600, 1, 2), max_value=datetime(2200, 12, 30)).map(
+MOMENTS = st.datetimes(min_value=datetime(1700, 1, 2), max_value=datetime(2200, 12, 30)).map(
     lambda moment: moment.replace(microsecond=0)
 )
 

@@ -18,7 +18,7 @@ from recto.agents.shipped.vibe.almanac.bazi.pillars import Pillar, Pillars, pill
 from recto.agents.shipped.vibe.almanac.birth.birth import read_birth
 from recto.conversation.json import Json
 
-MOMENTS = st.datetimes(min_value=datetime(1600, 1, 2), max_value=datetime(2200, 12, 30))
+MOMENTS = st.datetimes(min_value=datetime(1700, 1, 2), max_value=datetime(2200, 12, 30))
 
 
 def chart(day: str, hour: str = "", **more: Json) -> BaziChart:

@@ -67,7 +67,8 @@ def _degrees(info: Mapping[str, Json], name: str, limit: int) -> float | None:
 Gender = Literal["male", "female"]
 LateZi = Literal["next_day", "same_day"]
 
-FIRST_YEAR, LAST_YEAR = 1600, 2200
+# In some years before, the calendar's month changes on another day than the solar term it follows.
+FIRST_YEAR, LAST_YEAR = 1700, 2200
 # Without a time the day goes by its middle, which is never more than half a day wrong.
 NOON = time(12)
 GENDERS: Mapping[str, Gender] = {
