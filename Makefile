@@ -40,8 +40,8 @@ test: .venv/.dev tests/clients/stock/node_modules/.made $(WEB) ## Run the tests 
 unit: .venv/.dev ## Run the tests of the pure packages (while working)
 	@$(PYTEST) -m "not full" -n auto --dist loadfile $(PURE)
 
-full: .venv/.dev $(CLIENTS) $(WEB) ## Run the full tier: browsers, crashes, PostgreSQL, S3, SDKs
-	@echo "full tier" && HYPOTHESIS_PROFILE=full $(PYTEST) -m full -n auto --dist loadgroup
+full: .venv/.dev $(CLIENTS) $(WEB) ## Run the full tier: browsers, crashes, PostgreSQL, S3, SDKs, more examples
+	@echo "full tier" && HYPOTHESIS_PROFILE=full TEST_CPU_SECONDS=60 $(PYTEST) -m "full or hypothesis" -n auto --dist loadgroup
 
 check: .venv/.dev node_modules/.made web/node_modules/.made ## Lint, check formatting, types and the house rules
 	@echo "ruff check" && .venv/bin/ruff check --quiet .
