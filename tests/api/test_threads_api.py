@@ -98,7 +98,10 @@ async def test_P17_a_list_goes_on_with_its_cursor(api: LocalApi):
     second = await api.ask("GET", f"{THREADS}?limit=1&cursor={first.json['next']}")
     assert [ids(first), ids(second), second.json["next"]] == [[TWO], [ONE], None]
     assert ids(await api.ask("GET", f"{THREADS}?search=ABOUT%201")) == [ONE]
-    for query in ("cursor=xyz", "limit=101", "search=%00"):
+
+
+async def test_P17_a_list_that_is_asked_for_wrongly_is_refused(api: LocalApi):
+    for query in ("cursor=xyz", "limit=0", "limit=101", "limit=x", "search=%00", f"search={'x' * 201}"):
         assert_problem(await api.ask("GET", f"{THREADS}?{query}"), 422, query.partition("=")[0])
 
 
