@@ -129,6 +129,11 @@ def test_F1_time_is_told_in_the_requests_zone(zone: tzinfo, local: str):
     assert time_section(moment, zone) == f"# Current time\n{local}"
 
 
+def test_F1_every_weekday_is_told_in_english():
+    days = [time_section(NOON + timedelta(days=day)).rpartition(" ")[2] for day in range(7)]
+    assert days == ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"]
+
+
 def test_F1_a_time_without_a_zone_is_refused():
     with pytest.raises(ValueError, match=r"no zone: 2026-05-14 12:00:00\. Give it one\."):
         time_section(NOON.replace(tzinfo=None))
