@@ -71,6 +71,23 @@ ZH = """\
 技能目录：
 - bazi: 看八字 命盘。 | 触发词：八字、命盘 | 场景：basic_reading（基础解读）、career
 - tarot: 抽塔罗牌。"""
+EN_WITH_CORE = """\
+Activate a skill. From then on you answer as its expert, with its procedure, the user's data and its tools. When the \
+user wants what one of the skills does, call this first, then answer.
+
+Examples:
+- The user wants what tarot does -> skill=tarot
+- The user only greets or chats -> no call, answer directly
+
+Edge cases:
+- Several skills fit: take the more specific one.
+- No skill fits: do not call, answer yourself.
+- Already in that skill: do not call again, just go on; only another of its scenarios is worth a call.
+- The user is done, or has left the topic: skill=core leaves the current skill.
+- scenario is one that the skill lists; leave it out when in doubt.
+
+Skills:
+- tarot: Draws cards. | scenarios: love (About love), work (About work)"""
 MANY = [
     skill(f"skill-{number:03}", f"Does the {number}. thing. " * 12, triggers=("go", "run it"), scenarios=("one", "two"))
     for number in range(200)
@@ -93,9 +110,7 @@ def test_S3_the_offer_has_examples_edge_cases_and_the_directory():
 
 def test_S3_within_a_skill_the_offer_has_core_which_leaves_it():
     made = offer([skill("tarot", "Draws cards.", scenarios=("love", "work"))], with_core=True)
-    assert "\n- The user wants what tarot does -> skill=tarot\n- The user only greets or chats" in made.description
-    assert "\n- The user is done, or has left the topic: skill=core leaves the current skill.\n" in made.description
-    assert lines_of(made) == ["- tarot: Draws cards. | scenarios: love (About love), work (About work)"]
+    assert made.description == EN_WITH_CORE
     assert '"enum":["tarot","core"]' in made.parameters
     assert '"One of the scenarios the skill lists; leave it out when in doubt."' in made.parameters
 
