@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from recto.cli.server_settings import load_settings
+from recto.config.run_settings import DispatchSettings
 from recto.config.setting import Setting, make_tree, settings_of, values_of
 from recto.config.settings import Limits, ServerSettings
 from recto.errors import SettingsError
@@ -128,3 +129,9 @@ def test_C2_a_number_that_is_none_is_refused_by_its_name(value: str):
     for one in KINDS.values():
         with pytest.raises(SettingsError, match=f"^Setting RECTO_{one.name.upper()} is {value!r}; "):
             load_settings({}, {f"RECTO_{one.name.upper()}": value}, None)
+
+
+@pytest.mark.parametrize(("slots", "share", "of_user"), [(200, 0, 50), (4, 0, 1), (3, 0, 1), (0, 0, 1), (8, 5, 5)])
+def test_P6_a_user_has_a_quarter_of_the_runs_at_work_unless_told(slots: int, share: int, of_user: int):
+    assert DispatchSettings(slots=slots, share=share).slots_of_user == of_user
+    assert DispatchSettings().share == 0
