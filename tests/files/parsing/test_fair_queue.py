@@ -1,9 +1,11 @@
 """Whose document is next (D7): owners in turn, none with all places, and no queue without end."""
 
 import asyncio
+import os
 
 import pytest
 
+from recto.config.file_settings import PoolSettings
 from recto.errors import FileRefused
 from recto.files.parsing.pool.fair_queue import FairQueue
 from tests.files.loop_clock import LoopClock
@@ -75,6 +77,27 @@ async def test_D7_an_owner_has_no_more_places_than_allowed_and_holds_up_nobody()
     await row.end("a2")
     assert row.begun == ["a1", "a2", "b1", "a3"]
     await row.end("a1", "a3", "a4")
+
+
+@pytest.mark.parametrize(
+    ("settings", "places", "of_user"),
+    [
+        (PoolSettings(children=1), 1, 1),
+        (PoolSettings(children=2), 2, 1),
+        (PoolSettings(children=9), 9, 8),
+        (PoolSettings(children=4, of_user=2), 4, 2),
+    ],
+)
+def test_D7_an_owner_has_all_children_but_one_unless_told(settings: PoolSettings, places: int, of_user: int):
+    assert (settings.places, settings.places_of_user) == (places, of_user)
+
+
+@pytest.mark.parametrize(("processors", "places"), [(None, 2), (1, 2), (3, 3), (64, 4)])
+def test_D7_by_itself_there_are_as_many_children_as_processors_from_two_to_four(
+    monkeypatch: pytest.MonkeyPatch, processors: int | None, places: int
+):
+    monkeypatch.setattr(os, "cpu_count", lambda: processors)
+    assert (PoolSettings().places, PoolSettings().places_of_user) == (places, places - 1)
 
 
 async def test_D7_a_flood_of_one_owner_is_refused_to_that_owner_and_to_nobody_else():
