@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recto.config.zones import find_zone, machine_zone
+from recto.config.zones import find_zone, machine_zone, zone_of_server
 
 SUMMER, WINTER = datetime(2026, 7, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -51,3 +51,13 @@ def test_P1_a_copied_zone_has_no_name_and_yet_its_summer_time(tmp_path: Path):
     zone = machine_zone({}, tmp_path)
     offsets = [moment.astimezone(zone).utcoffset() for moment in (SUMMER, WINTER)]
     assert offsets == [timedelta(hours=2), timedelta(hours=1)]
+
+
+@pytest.mark.parametrize(
+    ("told", "zone"), [(None, "Asia/Kathmandu"), ("", "Asia/Kathmandu"), ("Asia/Tokyo", "Asia/Tokyo")]
+)
+def test_P1_a_server_has_the_zone_it_was_told_else_the_machine_s(
+    monkeypatch: pytest.MonkeyPatch, told: str | None, zone: str
+):
+    monkeypatch.setenv("TZ", "Asia/Kathmandu")
+    assert str(zone_of_server(told)) == zone

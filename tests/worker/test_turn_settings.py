@@ -50,6 +50,12 @@ async def test_P1_the_zone_of_the_request_wins_then_the_agents_then_the_servers(
         assert offsets == [timedelta(hours=hours) for hours in (5.5, 9, 14)]
 
 
+async def test_P1_without_a_word_the_zone_of_a_turn_is_the_machine_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TZ", "Asia/Kathmandu")
+    async with in_process(tmp_path, monkeypatch) as server:
+        assert offset(await say(server, ask("hi"))) == timedelta(hours=5, minutes=45)
+
+
 async def test_C4_an_agent_says_which_model_is_asked_and_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async with in_process(tmp_path, monkeypatch, settings=SETTINGS) as server:
         await server.run("hi", Answer(calls=(Call(name="note", arguments='{"text": "x"}', id="c1"),)))
@@ -75,3 +81,18 @@ async def test_F1_a_turn_that_goes_on_keeps_its_time_zone_and_its_datasets(
             result = {"id": new_id(), "role": "tool", "toolCallId": f"c{number}", "content": "x"}
             messages = [*cast("list[Json]", body["messages"]), result]
             assert await say(server, {**body, "runId": new_id(), "messages": messages}, **other) == first
+
+
+async def test_S11_a_run_that_brings_an_answer_goes_on_in_the_voice_of_its_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with in_process(tmp_path, monkeypatch, settings="voices: {warm: Be warm., direct: Be direct.}") as server:
+        body = {**ask("Go."), "tools": [PICK]}
+        server.answers.append(Answer(calls=(Call(name="pick", id="c0"),)))
+        await say(server, body, voice_mode="direct")
+        result = {"id": new_id(), "role": "tool", "toolCallId": "c0", "content": "x"}
+        messages = [*cast("list[Json]", body["messages"]), result]
+        await say(server, {**body, "runId": new_id(), "messages": messages})
+        await say(server, ask("And?"))
+        tones = [("Be warm." in str(page), "Be direct." in str(page)) for page in server.pages]
+        assert tones == [(False, True), (False, True), (True, False)]
