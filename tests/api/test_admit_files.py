@@ -142,6 +142,33 @@ async def test_P9_a_file_that_was_taken_for_another_agent_is_refused_for_this_on
     assert await names(api) == ["dot.png"]
 
 
+@pytest.mark.parametrize("is_inline", [False, True], ids=["by its url", "inline"])
+@pytest.mark.parametrize(
+    ("allowed", "why"),
+    [
+        (FileInput(), "this agent takes no files; name one that does with `agent`"),
+        (FileInput(is_on=True, documents=False), "this agent takes no documents; it takes images"),
+        (FileInput(is_on=True, max_bytes=20), "it has 21 bytes; this agent takes files of up to 20"),
+    ],
+    ids=["no files", "no documents", "too large"],
+)
+async def test_P9_an_upload_is_held_to_what_this_agent_takes_at_admission_too(
+    api: LocalApi, allowed: FileInput, why: str, is_inline: bool
+):
+    one = await earlier(api, "a.txt", b"x" * 21)
+    with pytest.raises(Refused) as refused:
+        await attached(api, inline("a.txt", b"x" * 21) if is_inline else linked(api, one), allowed=allowed)
+    assert (str(refused.value), await names(api)) == (f"a.txt: {why}", ["a.txt"])
+
+
+async def test_P9_files_are_counted_once_each_and_held_to_the_most_of_this_agent(api: LocalApi):
+    two = FileInput(is_on=True, max_files=2)
+    a, b, c = [linked(api, await earlier(api, name, name.encode())) for name in ("a.txt", "b.txt", "c.txt")]
+    assert len((await attached(api, a, b, a, b, allowed=two)).found) == 2
+    with pytest.raises(Refused, match=r"the message has 3 files; this agent takes up to 2 in one"):
+        await attached(api, a, b, c, allowed=two)
+
+
 async def test_P9_what_there_is_no_room_for_takes_the_earlier_ones_with_it(api: LocalApi):
     files = Attachments(api.storage, api.store, FileSettings(user_bytes=5), clock=lambda: NOW, new_id=new_id)
     api.app.state.backend = replace(api.backend, files=files)
