@@ -1,5 +1,6 @@
 """What whoever runs a server sees over HTTP: metrics, prices, version, the description; and what retention leaves."""
 
+import logging
 import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ from recto.testing.client import RUNS, ask, read_events, request, run, start
 from recto.testing.model_server import Answer, Call, ModelServer, Request, failure
 from recto.testing.process import ServerProcess
 from tests.api.local_api import local_api
+from tests.flow.in_process import in_process
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.full
@@ -179,6 +181,25 @@ def assert_saved(found: Mapping[tuple[str, Labels], float], savings: Row, saved:
     assert rule == {**known, "calls": 2, "tokens": saved, "saved": saved * 500, **cost}
     assert broken == {"agent": "reader", "cause": "fold_step", "breaks": 2, "tokens": again, **cost}
     assert savings["currency"] == "EUR"
+
+
+async def test_R11_each_fold_and_each_read_that_is_left_alone_is_in_the_log_of_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    folds = "fold: {reads: {tools: [read_page], path_args: [path], keep: 2}}"
+    paths = ("", "a.md", "b.md", "a.md", "a.md")
+    calls = [Call(name="read_page", arguments=f'{{"path": "{path}"}}', id=f"c{n}") for n, path in enumerate(paths)]
+    caplog.set_level(logging.DEBUG, "recto.page")
+    async with in_process(tmp_path, monkeypatch, settings=folds, tools=TOOLS) as server:
+        events = await server.run("read it", *[Answer(calls=(call,)) for call in calls])
+        last = (await server.send("GET", f"{RUNS}/{events[0].event['runId']}/calls/6")).json
+    lines = [one for one in caplog.records if one.name == "recto.page"]
+    debug = [one.getMessage() for one in lines if one.levelno == logging.DEBUG]
+    info = [one.getMessage().partition(" tokens, ")[2] for one in lines if one.levelno == logging.INFO]
+    left_alone = "left alone c0: the arguments of its call name no file"
+    assert debug == [*[left_alone] * 4, "folded read_page a.md: 1", left_alone]
+    assert saved_of(last) > 0
+    assert info == [*["0 results folded, 0 tokens saved"] * 5, f"1 results folded, {saved_of(last)} tokens saved"]
 
 
 def test_P7_after_its_days_a_run_is_told_as_a_snapshot_and_its_end(tmp_path: Path):
