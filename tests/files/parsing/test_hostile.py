@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from pathlib import Path
 
 import pytest
@@ -12,9 +12,11 @@ import pytest_asyncio
 from recto.config.file_settings import ParseLimits, PoolSettings
 from recto.errors import FileRefused
 from recto.files.parsing.pool.parser_pool import Parsers
+from recto.files.parsing.ports import Frame, Task
 from tests.files.parsing import hostile
-from tests.files.parsing.a_pool import children, text_from
+from tests.files.parsing.a_pool import children, in_pieces, text_from
 from tests.files.parsing.hostile import DEEP, DOCUMENTS
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
 
@@ -100,6 +102,26 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 @pytest.mark.parametrize("name", BOMBS)
 async def test_D7_a_bomb_costs_one_text(parsers: Parsers, name: str):
     await expect_text_or_reason(parsers, name, BOMBS[name]())
+
+
+async def test_D7_while_documents_of_one_user_take_long_those_of_another_are_read():
+    pool, begun, go = Parsers(PoolSettings(children=2, slow_seconds=3_600)), list[Frame](), asyncio.Event()
+
+    async def read_slowly() -> None:
+        task = Task(format="txt", name="long.txt", limits=HARSH)
+        async with aclosing(pool.parse("a", task, in_pieces(b"long"))) as frames:
+            begun.append(await anext(frames))
+            await go.wait()
+
+    slow = [asyncio.create_task(read_slowly()) for _ in range(3)]
+    await wait_until(lambda: begun)
+    others = asyncio.gather(*[text_from(pool, "good.txt", GOOD.encode(), owner="b") for _ in range(3)])
+    await wait_until(others.done)
+    assert (await others, len(begun)) == ([GOOD] * 3, 1)
+    go.set()
+    await asyncio.gather(*slow)
+    await pool.close()
+    assert len(begun) == 3
 
 
 PICTURE = '<img src="{0}/a.png"><iframe src="file:///etc/passwd"></iframe>'
