@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from http.client import HTTPConnection, IncompleteRead
@@ -15,7 +16,7 @@ import pytest
 from recto.conversation.json import Json, dump
 from recto.testing.answer_bytes import render
 from recto.testing.client import bearer
-from recto.testing.model_server import Answer, Call, failure
+from recto.testing.model_server import Answer, Call, Request, failure
 from tests.api.relaying_server import (
     CHAT,
     JSON,
@@ -27,6 +28,7 @@ from tests.api.relaying_server import (
     message_reads,
     reads,
     relaying_server,
+    reply_to,
     user,
     whole_chat,
     whole_message,
@@ -36,6 +38,7 @@ from tests.waiting import wait_for
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 WIRES = {CHAT: "openai", MESSAGES: "anthropic"}
+TALKS = 20
 LOOK = Answer(text="I look.", calls=(Call(name="look", arguments='{"at": 1}'),))
 STREAMED = {CHAT: {"model": "m", "stream": True}, MESSAGES: {"model": "m", "max_tokens": 9, "stream": True}}
 
@@ -266,6 +269,48 @@ def test_X3_a_client_that_leaves_ends_the_call_of_the_model(gateway: Relaying):
 
     run = cast("Mapping[str, Json]", wait_for(ended, "the end of the run"))
     assert (run["status"], run["error"]) == ("cancelled", "broken off")
+
+
+@pytest.mark.full
+def test_X3_the_openai_sdk_raises_where_a_stream_breaks_off(gateway: Relaying):
+    # It takes seconds to import.
+    import openai
+
+    gateway.answers.append(Answer(text="a b c d", cut_at=300))
+    with openai.OpenAI(base_url=f"{gateway.url}/v1", api_key=ALICE, max_retries=0) as client:
+        stream = client.chat.completions.create(model="m", messages=[{"role": "user", "content": "hi"}], stream=True)
+        with pytest.raises(openai.APIError, match="the connection broke"):
+            list(stream)
+
+
+def test_X3_twenty_conversations_at_once_each_get_their_own_words(gateway: Relaying):
+    asked, have_all_asked = list[str](), threading.Event()
+
+    def echo(made: Request) -> Answer:
+        """Answer what was said last, once everybody has said something."""
+        said = cast("list[Mapping[str, Json]]", made.page["messages"])
+        asked.append(str(said[-1]["content"]))
+        if len(asked) == TALKS:
+            have_all_asked.set()
+        return replace(reply_to(made, f"You said {asked[-1]}."), hold=have_all_asked)
+
+    def talk(number: int) -> None:
+        """Say words in two turns that nobody else says; every other one under another name."""
+        key, path = (ALICE, BOB)[number % 2], (CHAT, MESSAGES)[number // 2 % 2]
+        said = [user(f"first-{number}")]
+        for turn in ("first", "second"):
+            reply = gateway.post(path, {**STREAMED[path], "stream": False, "messages": said}, key)
+            words = f"You said {turn}-{number}."
+            assert reply.body == (whole_chat(words) if path == CHAT else whole_message(words))
+            said += [{"role": "assistant", "content": words}, user(f"second-{number}")]
+
+    gateway.scripts.append(echo)
+    with ThreadPoolExecutor(TALKS) as pool:
+        list(pool.map(talk, range(TALKS)))
+    for place, key in enumerate((ALICE, BOB)):
+        titles = [str(row["title"]) for row in rows_of(gateway, key)]
+        own = sorted(title for title in titles if title.startswith("first-"))
+        assert own == sorted(f"first-{number}" for number in range(place, TALKS, 2))
 
 
 def rows_of(gateway: Relaying, key: str) -> list[Mapping[str, Json]]:
