@@ -1,4 +1,4 @@
-"""The whole server under five hundred random requests, stops and kills, against a small model of what it promises.
+"""The whole server under hundreds of random requests, stops and kills, against a small model of what it promises.
 
 One real server over HTTP on one data folder. Each example has two users of its own, a few threads both try to use, and
 forks of them. What the users are told, what is exported and what the model receives has to fit together all the time.
@@ -39,11 +39,12 @@ from tests.end_to_end.naive_log import (
 from tests.end_to_end.two_users import PATH, THREADS, Known, TwoUsers
 from tests.end_to_end.world import WORD, Row, World
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.hypothesis]
 
-# Real compactions, of those that were asked for.
-COMPACTED = 3
-STEPS, EXAMPLES, STEPS_EACH = 500, 12, 50
+# An example takes seconds: a part of those that a profile asks for (12 in the full tier, 100 in `make fuzz`).
+EXAMPLES, STEPS_EACH = max(12, settings().max_examples // 20), 50
+# What they do at least: steps, and real compactions, of those that were asked for.
+STEPS, COMPACTED = EXAMPLES * 500 // 12, EXAMPLES // 4
 MOST_FORKS = 4
 CLIENT_TOOL: Json = {"name": "ask_me", "description": "Ask the user.", "parameters": {"type": "object"}}
 
@@ -450,8 +451,6 @@ def test_X4_P4_P5_P6_whatever_happens_in_whatever_order_the_server_keeps_its_pro
     how = settings(
         max_examples=EXAMPLES,
         stateful_step_count=STEPS_EACH,
-        deadline=None,
-        derandomize=True,
         phases=[Phase.generate],
         suppress_health_check=[HealthCheck.too_slow],
     )
