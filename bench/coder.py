@@ -64,7 +64,7 @@ def main() -> None:
     options = parser.parse_args(namespace=Options())
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}.", flush=True)
     with scratch(None) as folder:
-        place, rounds = Path(folder), 7 if options.quick else 21
+        place, rounds = Path(folder), 2 if options.quick else 21
         goals = [*measure_search(place / "project", rounds), *measure_snapshots(place, rounds)]
         goals += measure_files(place / "files", rounds)
     print("\n".join(map(str, goals)))

@@ -99,7 +99,7 @@ class Options(argparse.Namespace):
 def main() -> None:
     """Measure, print, and write the figures down where asked."""
     options = _options()
-    rounds = Rounds(cold=7, warm=50, cold_long=3) if options.quick else Rounds(cold=21, warm=100, cold_long=9)
+    rounds = Rounds(cold=2, warm=5, cold_long=1) if options.quick else Rounds(cold=21, warm=100, cold_long=9)
     print(_machine(), flush=True)
     rows = converse(MESSAGES)
     cold_run(converse(MESSAGES, seed=8))  # loads the vocabulary and the code
