@@ -78,7 +78,7 @@ class RawServer:
         for one in (ours, theirs):
             one.setblocking(False)
         await asyncio.get_running_loop().connect_accepted_socket(self._connection, theirs)
-        # What the test has not read stays in the socket.
+        # The socket keeps everything that the test has not read.
         self._clients.append(RawConnection(*await asyncio.open_connection(sock=ours, limit=1_024)))
         return self._clients[-1]
 

@@ -1,4 +1,4 @@
-"""What a connection may cost before anybody is known: heads, silence, bodies, how many there are."""
+"""Limits of a connection before its user is known: heads, silence, bodies, number of connections."""
 
 import asyncio
 import gc

@@ -120,7 +120,7 @@ async def test_P11_a_preview_of_a_thread_that_waits_says_so_and_a_result_is_in_t
 
 
 async def result_of(server: InProcess, thread: str, words: str) -> Json:
-    """What a client answers to the call that waits."""
+    """Return a client's result of the call that waits."""
     pending = (await server.send("GET", f"{THREADS}/{thread}")).json["pendingCalls"]
     (call,) = cast("list[Mapping[str, Json]]", pending)
     return {"id": "t1", "role": "tool", "toolCallId": call["id"], "content": words}

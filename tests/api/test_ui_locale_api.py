@@ -63,7 +63,7 @@ async def test_P14_a_run_whose_events_are_gone_is_told_with_its_cards(api: Local
     card = cast("dict[str, dict[str, Json]]", found[2]["value"])
     assert (card["messageId"], card["uiSchema"]["locale"]) == ("t", "en-US")
     assert [line for line in lines if line.startswith("id: ")] == [f"id: {number}" for number in (2, 3, 4, 5)]
-    # Who joins it is told the same (P7).
+    # A late subscriber receives the same (P7).
     joined = (await api.ask("GET", f"{events}&join=1")).body.decode()
     assert re.findall(r'data: {"type":"(\w+)"', joined) == [event["type"] for event in found]
 

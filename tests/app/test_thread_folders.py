@@ -18,7 +18,7 @@ def test_R15_settings_the_database_and_stored_files_are_hidden_in_the_folder_of_
     )
     hidden = {"data", "own.toml", "var/recto.db", "var/recto.db-wal", "var/recto.db-shm", "var/files"}
     assert {*make_workspaces(settings).of("t1").hidden} == hidden
-    # What lies in the data folder is hidden once.
+    # A database inside the data folder is hidden with the folder.
     url = f"sqlite:///{tmp_path}/data/recto.db"
     inside = ServerSettings(data=tmp_path / "data", workspace=tmp_path, database_url=url)
     assert make_workspaces(inside).of("t1").hidden == ("data",)

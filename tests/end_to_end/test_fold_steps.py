@@ -68,7 +68,7 @@ def test_X2_R11_steps_are_kept_in_the_log_told_with_their_call_and_known_to_the_
         assert [len(step.results) for step in steps] == [1, 1, 1]
         shown = [[text == GONE for text in results_of(one.page)] for one in harness.model.requests]
         assert shown[-1] == [True, True, True, False, False]
-        # What is folded in a page is folded in all that follow.
+        # A result that one page folds stays folded in all later pages.
         assert all(now[: len(before)] >= before for before, now in pairwise(shown))
         calls = rows(harness, f"runs/{body['runId']}/calls", "calls")
         last = request(harness.url, "GET", f"/api/v1/agent/runs/{body['runId']}/calls/{len(calls)}")

@@ -57,7 +57,7 @@ async def fetch(server: InProcess, url: Json) -> HttpReply:
 
 
 async def read(server: InProcess, *uploaded: Row) -> list[str]:
-    """What read_files answers of uploads, in their order."""
+    """Return the answers of read_files for uploads, in their order."""
     thread = new_id()
     assert (await say(server, thread, *map(part, uploaded))).status == 200
     ids = [ref.id for ref in await server.backend.store.file_refs(thread)]

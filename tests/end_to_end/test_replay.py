@@ -145,7 +145,7 @@ def unanswered_in(log: Sequence[Entry]) -> int:
 
 
 def assert_recorded(log: Sequence[Entry], results: Mapping[str, tuple[str, bool]]) -> None:
-    """What is stored is what was recorded."""
+    """Assert that every recorded result is stored."""
     stored = {entry.tool_call_id: "".join(texts_of(entry)) for entry in log if isinstance(entry, ToolMessage)}
     assert stored.keys() == results.keys()
     assert all(stored[id].startswith(text) for id, (text, _) in results.items())

@@ -43,7 +43,7 @@ pytestmark = [pytest.mark.full, pytest.mark.hypothesis]
 
 # An example takes seconds: a part of those that a profile asks for (12 in the full tier, 100 in `make fuzz`).
 EXAMPLES, STEPS_EACH = max(12, settings().max_examples // 20), 50
-# What they do at least: steps, and real compactions, of those that were asked for.
+# The fewest steps, and real compactions among the requested ones, that the examples must reach.
 STEPS, COMPACTED = EXAMPLES * 500 // 12, EXAMPLES // 4
 MOST_FORKS = 4
 CLIENT_TOOL: Json = {"name": "ask_me", "description": "Ask the user.", "parameters": {"type": "object"}}

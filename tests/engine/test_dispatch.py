@@ -177,7 +177,7 @@ async def test_a_run_of_one_user_does_not_wait_for_the_fifty_that_another_has_wa
         bob, cy = [(await dispatcher.admit(an_admission(owner=owner))).run for owner in ("bob", "cy")]
         await wait_until(lambda: bob.id in workers.begun)
         assert cy.id not in workers.begun
-        # Of what comes free, others have the next.
+        # The next free slots go to other users.
         workers.signals[workers.begun[0]].cancelled.set()
         await wait_until(lambda: len(workers.begun) == 5)
         assert workers.begun[4] == cy.id
