@@ -37,6 +37,7 @@ ADDRESS = "http://127.0.0.1:8787"
 PORT = " --port 8787"
 SECONDS = 120
 MOST_WORDS = 900
+CONCEPTS = 12
 TOO_LARGE = "RunAgentInput payload exceeds size limit"
 FENCE = re.compile(
     r"^(?P<fence>```+|~~~+)(?P<language>[\w-]*)[^\n]*\n(?P<text>.*?)^(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL
@@ -104,16 +105,12 @@ def test_the_index_of_decisions_has_each_of_them_in_order():
     assert [read(f"docs/decisions/{name}").startswith(f"# {number}. ") for number, name in shown] == [True] * len(shown)
 
 
-def test_every_word_of_the_glossary_is_used_in_the_code():
-    words = [
-        word
-        for row in re.findall(r"^\| (\*\*.*?) \|", read("docs/glossary.md"), re.MULTILINE)
-        for word in row.split(", ")
-    ]
+def test_the_concepts_are_twelve_words_that_the_code_uses():
+    concepts = re.findall(r"^## (.*)$", read("docs/concepts.md"), re.MULTILINE)
     code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")).lower()
-    unused = [word for word in words if not re.search(rf"(?<![a-z]){word.strip('*').split()[0].lower()}", code)]
-    assert unused == []
-    assert len(words) == len(set(words))
+    words = [word for concept in concepts for word in concept.lower().split()]
+    assert [word for word in words if not re.search(rf"(?<![a-z]){word}", code)] == []
+    assert len(concepts) == len(set(concepts)) == CONCEPTS
 
 
 def test_the_page_of_the_server_has_every_route():
