@@ -262,6 +262,12 @@ def test_X2_the_manifest_says_what_a_step_saves_and_costs():
     assert (unlisted.freed, unlisted.saves, unlisted.costs) == (999, 0, 0)
 
 
+def test_X2_results_folded_by_one_step_share_its_reason_as_one_object():
+    first, *others = assemble(facts((*talk(*[command(n, LONG) for n in range(3)]), *poems(300), LATER)))[1].receipts
+    assert len(others) == 2
+    assert all(receipt.reason is first.reason for receipt in others)
+
+
 def test_X2_arguments_of_edits_are_never_folded():
     quoted = " ".join(["needle"] * 400)
     messages = talk(edit(0, old=quoted, text=LONG), poems(60))

@@ -6,7 +6,7 @@ Arguments of calls are never folded: models were seen to copy a marker into file
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from recto.conversation.log import FoldStep
@@ -40,11 +40,21 @@ class CostFold(NamedTuple):
 
 def fold_by_cost(messages: Sequence[Message], key: FoldKey, state: CacheState) -> CostFold:
     """Fold what the steps in force have folded, and what the next one does."""
-    steps = {name: step for step in state.steps for name in step.results}
-    planned = None if state.is_settled else plan_step(messages, key, steps.keys(), state.prices, cold=state.cold)
+    reasons = _reasons(state.steps)
+    planned = None if state.is_settled else plan_step(messages, key, reasons.keys(), state.prices, cold=state.cold)
     step = _as_marker(planned, state) if planned else None
-    steps |= dict.fromkeys(step.results, step) if step else {}
-    return CostFold(_apply(messages, key, steps), step)
+    reasons |= _reasons([step]) if step else {}
+    return CostFold(_apply(messages, key, reasons), step)
+
+
+def _reasons(steps: Iterable[FoldStep]) -> dict[str, str]:
+    """Return why each result is folded. A step may fold hundreds: its reason is formatted once for all of them."""
+    reasons = dict[str, str]()
+    for step in steps:
+        now = WHY_NOW.get(step.cause, COLD).format(rewritten=step.rewritten, cause=step.cause.replace("_", " "))
+        reason = REASON.format(others=len(step.results) - 1, freed=step.freed, now=now)
+        reasons |= dict.fromkeys(step.results, reason)
+    return reasons
 
 
 def _as_marker(planned: PlannedStep, state: CacheState) -> FoldStep:
@@ -67,27 +77,25 @@ def prices_of(freed: int, rewritten: int, prices: CachePrices) -> tuple[int, int
     return round(freed * prices.read * NANOS_A_TOKEN), round(rewritten * (prices.write - prices.read) * NANOS_A_TOKEN)
 
 
-def _apply(messages: Sequence[Message], key: FoldKey, steps: Mapping[str, FoldStep]) -> Folded:
+def _apply(messages: Sequence[Message], key: FoldKey, reasons: Mapping[str, str]) -> Folded:
     shown, notes = list(messages), dict[int, Note]()
     placeholder = (key.settings.cost or CostSettings()).placeholder
     counts = Tally[tuple[str, str | None]]()
-    for result in sorted(find_activity(messages, key).results, reverse=True) if steps else ():
+    for result in sorted(find_activity(messages, key).results, reverse=True) if reasons else ():
         path = result.files[0] if result.files else None
         counts.update([(result.tool, file) for file in result.files or (None,)])
-        step = steps.get(label(result.message))
-        if step is None:
+        reason = reasons.get(label(result.message))
+        if reason is None:
             continue
         stands = with_placeholder(result.message, placeholder, key)
         recall = Recall(result.tool, path, counts[result.tool, path])
         shown[result.place] = stands.message
-        notes[result.place] = _note(result, step, stands.tokens, recall)
+        notes[result.place] = _note(result, reason, stands.tokens, recall)
     draft = Draft(messages=tuple(shown), origins=range(len(shown)), notes=notes)
     return Folded(draft=draft, left_alone=())
 
 
-def _note(result: SeenResult, step: FoldStep, tokens: tuple[int, int], recall: Recall) -> Note:
-    now = WHY_NOW.get(step.cause, COLD).format(rewritten=step.rewritten, cause=step.cause.replace("_", " "))
-    reason = REASON.format(others=len(step.results) - 1, freed=step.freed, now=now)
+def _note(result: SeenResult, reason: str, tokens: tuple[int, int], recall: Recall) -> Note:
     receipt = Receipt(
         rule=RULE,
         message=label(result.message),
