@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -101,7 +101,7 @@ def difference(before: SentPage, after: SentPage) -> Difference:
 def _rows(before: SentPage, after: SentPage) -> Iterator[DifferenceRow]:
     """A row for each part: the later page in its order, and what it has no more behind what it stood behind."""
     old, new = before.manifest, after.manifest
-    places, keys = {key: place for place, key in enumerate(_keys(old))}, list(_keys(new))
+    places, keys = _places_by_key(old), list(_places_by_key(new))
     went, came = what_became(old, new), what_became(new, old)
     gone = _gone(places, set(keys))
     newest = -1
@@ -125,13 +125,18 @@ def _rows(before: SentPage, after: SentPage) -> Iterator[DifferenceRow]:
         yield from leave(place)
 
 
-def _keys(manifest: Manifest) -> Iterator[_Key]:
-    """What each part goes by: kind and source, and which of those it is. The envelope is there twice."""
-    seen = Counter[tuple[str, str]]()
-    for part in manifest.parts:
-        name = (part.kind, part.source)
-        yield (*name, seen[name])
-        seen[name] += 1
+def _places_by_key(manifest: Manifest, sources: Set[str] | None = None) -> dict[_Key, int]:
+    """Return the places of parts by kind, source and a count, in page order: the envelope is there twice.
+
+    With `sources`, only parts with one of these sources are included.
+    """
+    places, counts = dict[_Key, int](), Counter[tuple[str, str]]()
+    for place, part in enumerate(manifest.parts):
+        if sources is None or part.source in sources:
+            name = (part.kind, part.source)
+            places[*name, counts[name]] = place
+            counts[name] += 1
+    return places
 
 
 def _gone(places: dict[_Key, int], stays: set[_Key]) -> dict[int, list[int]]:
@@ -181,12 +186,14 @@ def _joined(rows: Iterable[DifferenceRow]) -> Iterator[DifferenceRow]:
 
 def tokens_again(before: SentPage, after: SentPage, broken: Break) -> int:
     """Tokens behind a break that the earlier page had as they are."""
-    places = {key: place for place, key in enumerate(_keys(before.manifest))}
-    keys, start = list(_keys(after.manifest)), after.place_at(broken.bytes_kept)
-    # How a page ends is never in a cache.
-    had = [(at, places[keys[at]]) for at in range(start, len(keys) - 1) if keys[at] in places]
-    same = [at for at, place in had if after.bytes_at(at) == before.bytes_at(place)]
-    return sum(after.manifest.parts[at].tokens_after for at in same)
+    parts, start = after.manifest.parts, after.place_at(broken.bytes_kept)
+    # Most breaks are near the end of a page: parts that only stand before the break need no key.
+    # The end of a page is never in a cache.
+    sources = {part.source for part in parts[start:-1]}
+    places = _places_by_key(before.manifest, sources)
+    behind = [(key, at) for key, at in _places_by_key(after.manifest, sources).items() if start <= at < len(parts) - 1]
+    had = [(at, places[key]) for key, at in behind if key in places]
+    return sum(parts[at].tokens_after for at, place in had if after.bytes_at(at) == before.bytes_at(place))
 
 
 def _part_row(page: SentPage, place: int) -> Json:

@@ -53,8 +53,8 @@ class SentPage:
 
     def bytes_at(self, place: int) -> bytes:
         """The bytes of the part at a place; none where it was left out."""
-        span = self.manifest.spans[place]
-        return self.body[span[0] : span[1]] if span else b""
+        end = self._ends[place]
+        return self.body[end - self.manifest.sizes[place] : end]
 
     def place_at(self, offset: int) -> int:
         """The place of the part that a byte belongs to; behind all parts where there is no such byte."""
@@ -67,8 +67,10 @@ class SentPage:
 
 @dataclass(frozen=True, kw_only=True)
 class AnsweredPage:
-    """A page that a model answered, as it is kept for the next one: its segments are those that messages keep."""
+    """A page that a model answered, and the call that sent it. Its segments are those that messages keep."""
 
+    run: str
+    number: int
     page: Page
     manifest: Manifest
     model: str

@@ -201,6 +201,10 @@ class Store(UserRecords, RelayedRecords):
         """The model calls of a run, in order, without their pages."""
         return await self._database.read(partial(calls.summaries_of, run=run))
 
+    async def has_call(self, run: str, number: int) -> bool:
+        """Return whether a model call is stored. Cleaning deletes old ones."""
+        return await self._database.read(partial(calls.is_stored, run=run, number=number), few=True)
+
     async def look_at_call(self, run: str, number: int) -> calls.CallSeen:
         """One model call with its page, checked against what was sent. Damage is named, not raised."""
         return await self._database.read(partial(calls.look_at, run=run, number=number))

@@ -12,6 +12,7 @@ from recto.conversation.messages import AssistantMessage, ReasoningMessage, Text
 from recto.errors import Conflict, NotFound
 from recto.store.ports import CallBegun, CallEnded, RunChange, RunEnding
 from recto.store.store import Store
+from recto.store.threads.cleaning import Retention
 from recto.store.threads.history import HistoryDay, HistoryQuery
 from tests.store.suite.calls import body_of, call, segment
 from tests.store.suite.samples import PLENTY, admission, admit, at, begin, said
@@ -183,6 +184,14 @@ class LookingSuite:
         found = [await store.answered_call(first.run, number) for number in (1, 3)]
         assert found == [(first.run, 1)] * 2
         assert await store.answered_call("unknown", 1) is None
+
+    async def test_cleaning_deletes_the_calls_that_a_store_says_it_has(self, store: Store):
+        lease = await begin(store, "r1")
+        await store.record(lease, RunChange(call=call(1, "ab"), ending=RunEnding(outcome="done")), at(1))
+        asked = ((lease.run, 1), (lease.run, 2), ("unknown", 1))
+        assert [await store.has_call(*one) for one in asked] == [True, False, False]
+        await store.clean(Retention(calls_before=at(9)))
+        assert not await store.has_call(lease.run, 1)
 
     async def test_the_calls_of_a_thread_are_found_newest_first_and_for_its_owner_alone(self, store: Store):
         first = await begin(store, "r1")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, or_, select
 
 from recto.conversation.json import Json, load_object
 from recto.errors import Conflict, NotFound, WireError
@@ -16,10 +16,11 @@ from recto.page.manifest import read_manifest
 from recto.page.prefix import SentPage
 from recto.store.ports import StoredCall
 from recto.store.schema import CALLS, RUNS, SEGMENTS, moment
-from recto.store.statement import in_pieces
+from recto.store.statement import Statement, in_pieces
 
 HASH_SIZE = 32
 REPLY = "reply"
+HAS_CALL = Statement(select(CALLS.c.number).where(CALLS.c.run == bindparam("of"), CALLS.c.number == bindparam("place")))
 # Stands before what is stored as it is. What is compressed begins otherwise.
 AS_IT_IS = b"\0"
 # Below so many bytes, starting the compressor costs more than the bytes it saves.
@@ -116,6 +117,11 @@ def _saved(stored: Mapping[str, Json]) -> int | None:
         return read_manifest(stored).tokens_saved
     except WireError:
         return None
+
+
+def is_stored(connection: Connection, run: str, number: int) -> bool:
+    """Return whether a call is stored. Its segments are as long as it is."""
+    return bool(HAS_CALL.rows(connection, {"of": run, "place": number}))
 
 
 def look_at(connection: Connection, run: str, number: int) -> CallSeen:

@@ -20,7 +20,7 @@ from recto.models.deltas import cut_short
 from recto.models.faults import delay
 from recto.models.ports import CallStarted, Delta, ReplyEnd, TextDelta, Usage, Used
 from recto.page.assemble import assemble
-from recto.page.body import Page
+from recto.page.body import Page, Segment
 from recto.page.facts import Facts
 from recto.page.manifest import Manifest
 from recto.page.prefix import AnsweredPage
@@ -76,7 +76,13 @@ async def call_model(run: LoadedRun) -> None:
 async def _answer(run: LoadedRun, call: _Call) -> None:
     try:
         await _listen(run, call)
-        answered = AnsweredPage(page=call.page, manifest=replace(call.manifest), model=run.inputs.model.name)
+        answered = AnsweredPage(
+            run=run.state.row.id,
+            number=call.number,
+            page=call.page,
+            manifest=replace(call.manifest),
+            model=run.inputs.model.name,
+        )
         call.savings = await call_savings(run, call.number, call.facts, answered)
     except ModelError as error:
         await _give_up(run, call, error)
@@ -140,7 +146,7 @@ async def begin_call(run: LoadedRun, page: Page, manifest: Manifest, purpose: Pu
         if old.sha256 != new.sha256:
             break
         shared += 1
-    known = {segment.sha256 for segment in before}
+    stored = {segment.sha256 for segment in before or await _answered_segments(run)}
     call = CallBegun(
         number=state.count_call(),
         purpose=purpose,
@@ -148,7 +154,7 @@ async def begin_call(run: LoadedRun, page: Page, manifest: Manifest, purpose: Pu
         digest=page.digest,
         shared=shared,
         hashes=b"".join([segment.sha256 for segment in page.segments[shared:]]),
-        segments=[segment for segment in page.segments[shared:] if segment.sha256 not in known],
+        segments=[segment for segment in page.segments[shared:] if segment.sha256 not in stored],
         manifest=dump(manifest.stored()),
         started=run.runtime.clock(),
     )
@@ -160,6 +166,17 @@ async def begin_call(run: LoadedRun, page: Page, manifest: Manifest, purpose: Pu
     run.inputs.note_sent(run.inputs.model.name)
     run.runtime.reached("call_begun")
     return call.number
+
+
+async def _answered_segments(run: LoadedRun) -> Sequence[Segment]:
+    """Return the segments of the last answered page of the thread if the store still has them.
+
+    Cleaning deletes old calls and the segments that no call needs, but not while a run of the thread is open.
+    """
+    answered = run.inputs.answered
+    if answered is None or not await run.runtime.store.has_call(answered.run, answered.number):
+        return ()
+    return answered.page.segments
 
 
 def _step_of(run: LoadedRun, manifest: Manifest, purpose: Purpose) -> tuple[FoldStep, ...]:
