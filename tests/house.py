@@ -66,11 +66,11 @@ PAGE_PACKAGES: dict[str, str | None] = {"orjson": None, "splintr": "page/text/to
 IMPURE_CALLS = frozenset({"open", "print", "input", "eval", "exec", "compile", "breakpoint", "__import__"})
 CLOCK_CALLS = frozenset({"now", "utcnow", "today"})
 
-FILE_LINES = {"src": 450, "tests": 500}
+FILE_LINES = {"src": 500, "tests": 500}
 FOLDER_MODULES = 15
-FUNCTION_LINES = 40
+FUNCTION_LINES = 60
 PARAMETERS = 6
-NESTING = 3
+NESTING = 4
 
 Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -257,17 +257,6 @@ def crowded(modules: Sequence[Module]) -> Iterator[str]:
     for folder, number in found.items():
         if number > FOLDER_MODULES and folder.name != "versions":
             yield f"{folder}: {number} modules, the limit is {FOLDER_MODULES}. Give it corners, or join slices."
-
-
-def unlisted(modules: Sequence[Module]) -> Iterator[str]:
-    """Modules that the docstring of their folder does not list as "- `name`: ...", and those it lists in vain."""
-    for package in (module for module in modules if module.is_package and module.name != LIBRARY):
-        folder = package.path.parent
-        inside = {one.path.parent if one.is_package else one.path for one in modules if one is not package}
-        names = {path.stem for path in inside if path.parent == folder}
-        listed = set(re.findall(r"^- `(\w+)`: \S", ast.get_docstring(package.tree) or "", re.MULTILINE))
-        for name in sorted(names ^ listed):
-            yield f"{package.where}: {name} is {'not listed' if name in names else 'listed, and is not there'}."
 
 
 def defined_twice(modules: Sequence[Module]) -> dict[str, list[str]]:

@@ -1,6 +1,6 @@
-"""Recto sets the page a model is shown from a log that is never edited, and says of every part why it is there.
+"""Recto: builds the page for each model call from an append-only log, with a manifest that explains every part.
 
-The names of the library. Each is loaded when somebody asks for it: every module below imports this file.
+These are the names of the library. Each is loaded on first use, because every module of the package imports this file.
 """
 
 from __future__ import annotations

@@ -1,14 +1,6 @@
-"""A client of the server, for Python programs: turns of a conversation, with tools, files and decisions of its own.
+"""The Python client of the server. Uses HTTP only and imports no server code.
 
-Written once, as coroutines that know no event loop: see `transports`. It speaks HTTP and knows nothing of the server.
-
-- `server_address`: where the server is, and the credential for it
-- `transports`: how requests go out: over blocking sockets, or on an event loop
-- `exchange`: requests until they are answered, and events of a run, however often a connection is lost
-- `sent_files`: files on their way to the server
-- `local_tools`: functions of the program that the model may call
-- `chat_turn`: a turn: what was asked, what is heard of it, and what this side does for it
-- `chat_client`: `Client` and `AsyncClient`
+The protocol is written once, as coroutines independent of an event loop; see `transports`.
 """
 
 from recto.client.chat_client import AsyncClient, Client

@@ -1,6 +1,1 @@
-"""The gateway (X3): requests of other agents, on the paths that their SDKs know.
-
-- `passed_headers`: which headers go on, to a provider and back
-- `relayed_answer`: an answer of a provider, passed back as it comes
-- `routes`: who asks with which key, and where it goes
-"""
+"""Gateway routes (X3): the paths of the provider APIs, for other agents."""

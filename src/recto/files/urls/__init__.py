@@ -1,6 +1,1 @@
-"""Signed urls: who has one may read that file for a while.
-
-- `signing_keys`: the keys, given by a setting or kept in the data folder
-- `signing`: urls of this server
-- `presign`: urls of an S3 storage
-"""
+"""Signed urls, which grant read access to a file for a limited time."""

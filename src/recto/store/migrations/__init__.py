@@ -1,4 +1,1 @@
-"""How the tables came to be what they are, one step a file. A step that was released is never edited.
-
-- `env`: where Alembic begins
-"""
+"""Schema migrations, one module per step. A released step is never edited."""
