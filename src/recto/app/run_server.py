@@ -70,8 +70,8 @@ from recto.tools.workspace.workspaces import sweep_workspaces
 from recto.tracing.otlp import open_tracer
 from recto.tracing.spans import Tracer
 from recto.worker.context.thread_files import FileServices
+from recto.worker.gateway.gateway_memory import GatewayMemory
 from recto.worker.gateway.relay import Gateway, GatewayParts
-from recto.worker.gateway.remembered import RememberedItems
 from recto.worker.log_cache import LogCache
 from recto.worker.loop import work
 from recto.worker.model.suggest import suggest
@@ -331,7 +331,7 @@ def _gateway(plan: Plan, runtime: Runtime) -> Gateway:
         GatewayParts(
             store=runtime.store,
             upstreams=plan.upstreams,
-            items=runtime.relayed,
+            memory=runtime.relayed,
             settings=settings.gateway,
             prices=runtime.prices,
             telemetry=runtime.telemetry,
@@ -374,7 +374,7 @@ def _runtime(plan: Plan, store: Store, services: FileServices, tools: LiveTools)
         tools_tried=partial(tools.tried, seconds=settings.external.wait_seconds),
         prices=load_prices(settings.prices),
         log_cache=LogCache(store, settings.log_cache),
-        relayed=RememberedItems(settings.gateway.memory_bytes),
+        relayed=GatewayMemory.within(settings.gateway.memory_bytes),
         quoting=asyncio.Semaphore(settings.work.quotes_at_once),
         telemetry=Telemetry(CollectorRegistry()),
         tracer=plan.tracer,

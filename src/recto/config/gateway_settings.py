@@ -41,8 +41,9 @@ class GatewaySettings:
         name="gateway_first_byte_seconds",
     )
     memory_bytes: int = setting(
-        64 * 2**20,
-        "Bytes of messages that the gateway keeps in memory, so that a conversation that grows is not read anew.",
+        128 * 2**20,
+        "Bytes of messages and pages that the gateway keeps in memory, so that a request that continues a "
+        "conversation costs only its new messages.",
         COUNT_OR_ZERO,
         name="gateway_memory_bytes",
     )

@@ -24,7 +24,7 @@ from recto.tools.workspace.snapshots import Snapshots
 from recto.tools.workspace.workspaces import Workspaces
 from recto.tracing.spans import NO_TRACER, Tracer
 from recto.worker.context.thread_files import FileServices
-from recto.worker.gateway.remembered import RememberedItems
+from recto.worker.gateway.gateway_memory import GatewayMemory
 from recto.worker.log_cache import LogCache
 
 # Places in a run where a process that dies loses the most. Whoever watches may stop it there.
@@ -95,7 +95,7 @@ class Runtime:
     quoting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WorkSettings.quotes_at_once))
     setting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     schemas: Schemas = field(default_factory=Schemas)
-    relayed: RememberedItems = field(default_factory=RememberedItems)
+    relayed: GatewayMemory = field(default_factory=GatewayMemory)
     tools_tried: Callable[[str], Awaitable[None]] = field(default=wait_for_none)
 
     async def forget_gone(self) -> int:

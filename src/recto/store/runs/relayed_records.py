@@ -30,4 +30,4 @@ class RelayedRecords:
 
     async def end_relayed(self, run: str, call: CallEnded, ending: RunEnding) -> None:
         """Write down how such a request went."""
-        await self._database.write(partial(relayed.end, run=run, call=call, ending=ending))
+        await self._database.write(partial(relayed.end, run=run, call=call, ending=ending), size=len(call.usage or b""))

@@ -28,6 +28,7 @@ from recto.page.fold.cost_settings import USUAL_PRICES, CachePrices, CostSetting
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.rules import RULES, rules_in
 from recto.page.manifest import Manifest
+from recto.page.prefix import AnsweredPage, SentPage
 from recto.page.request.rewrite import RewriteRules, pass_on, rewrite
 from recto.page.request.sent_request import SentRequest, first_words, heads_of, messages_in, parse_request
 from recto.page.wire.base import Wire
@@ -35,7 +36,9 @@ from recto.page.wire.formats import wire_named
 from recto.store.ports import Admission, CallBegun, RelayedCall, SeenPath, SeenRequest
 from recto.store.store import Store
 from recto.telemetry import Telemetry
-from recto.worker.gateway.remembered import ItemKey, RememberedItems
+from recto.worker.gateway.gateway_memory import GatewayMemory
+from recto.worker.gateway.remembered import ItemKey
+from recto.worker.model.call_savings import stored_answered_page
 
 # Whose threads relayed requests are, where those of runs have an agent.
 AGENT = GATEWAY
@@ -72,7 +75,7 @@ class GatewayParts:
 
     store: Store
     upstreams: Mapping[ProviderSdk, Upstream]
-    items: RememberedItems
+    memory: GatewayMemory
     settings: GatewaySettings
     prices: Prices
     telemetry: Telemetry
@@ -172,6 +175,16 @@ class Gateway:
             return FIRST_CALL
         return MODEL_CHANGED if last.model != taken.model else why_old(last.asked, taken.now, cost.cache_minutes)
 
+    def keep_answered(self, relayed: RelayedRequest, model: str) -> None:
+        """Keep the page of an answered request in memory: the next one of its conversation is compared with it."""
+        page = AnsweredPage(run=relayed.run, number=CALL, page=relayed.page, manifest=relayed.manifest, model=model)
+        self.parts.memory.pages.add(page, self.parts.clock())
+
+    async def answered_before(self, relayed: RelayedRequest) -> SentPage | None:
+        """Return the last answered page of the conversation, from memory or else from the store."""
+        page = self.parts.memory.pages.pop(relayed.before, self.parts.clock())
+        return page.sent if page else await stored_answered_page(self.parts.store, relayed.before, CALL)
+
     async def aclose(self) -> None:
         """Close every connection to providers."""
         for upstream in self.parts.upstreams.values():
@@ -191,14 +204,14 @@ class Gateway:
         for place, (item, head, at) in enumerate(zip(taken.request.items, taken.heads, taken.times(), strict=True)):
             # Instructions leave what a conversation goes by as it is, so nothing tells two of them apart.
             key = ItemKey(taken.owner, head) if head != before and not item.is_instruction else None
-            messages = self.parts.items.find(key) if key else None
+            messages = self.parts.memory.items.find(key) if key else None
             if messages is None:
                 try:
                     messages = messages_in(item, place, taken.wire, head, at)
                 except WireError as error:
                     return found, str(error)
                 if key:
-                    self.parts.items.keep(key, len(item.text), messages)
+                    self.parts.memory.items.keep(key, len(item.text), messages)
             found.append(messages)
             before = head
         return found, ""

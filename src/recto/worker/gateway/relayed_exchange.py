@@ -27,7 +27,6 @@ from recto.page.text.tokens import OFFLINE
 from recto.store.ports import CallEnded, RunEnding
 from recto.worker.account import Account, charge, report_usage, seconds_between
 from recto.worker.gateway.relay import AGENT, CALL, Gateway, RelayedRequest
-from recto.worker.model.call_savings import stored_answered_page
 
 LOGGER = logging.getLogger("recto.gateway")
 STREAM, JSON = "text/event-stream", "application/json"
@@ -213,6 +212,9 @@ class RelayedExchange:
         if relayed:
             call = replace(call, savings=await self._savings(relayed, model) if outcome == DONE else ())
             parts.telemetry.page.saved(AGENT, call.savings, parts.prices.currency)
+            # The store finds only calls with usage as answered ones: others left nothing in the provider's cache.
+            if outcome == DONE and usage:
+                self._gateway.keep_answered(relayed, model)
             await parts.store.end_relayed(relayed.run, call, RunEnding(outcome=outcome, error=error))
         elif usage:
             await parts.store.spend(self._owner, call)
@@ -220,7 +222,7 @@ class RelayedExchange:
     async def _savings(self, relayed: RelayedRequest, model: str) -> tuple[Saving, ...]:
         """What folding saved in a call that was answered, and whether its page broke the cache of the one before."""
         is_gone = relayed.cold in (FIRST_CALL, GAP)
-        before = None if is_gone else await stored_answered_page(self._gateway.parts.store, relayed.before, CALL)
+        before = None if is_gone else await self._gateway.answered_before(relayed)
         after = SentPage(body=relayed.page.body, manifest=relayed.manifest, model=model, purpose="reply")
         return savings_of(before, after, relayed.prices)
 
