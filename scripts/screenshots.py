@@ -1,14 +1,19 @@
-"""Make pictures of the page: its main views in both languages and colours, and on a phone, by a real browser.
+"""Take screenshots of the web page in a real browser.
 
-Usage: python scripts/screenshots.py [FOLDER]. Without a folder, the two of the README are made again.
+Usage: python scripts/screenshots.py [FOLDER]. Without FOLDER, it retakes the two pictures of the README in
+docs/pictures: a question about a document, and the inspector's page of it. With FOLDER, it takes the main views in
+both languages and themes, and on a phone.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -16,23 +21,49 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from recto.testing.client import TOKEN  # noqa: E402 - the tests' browser is beside this folder
+from recto.testing.model_server import Answer, Call, ModelServer, Request  # noqa: E402
 from recto.testing.process import ServerProcess  # noqa: E402
 from tests.clients.node import NodeProcess  # noqa: E402
 from tests.web.page import WRITE, WebPage  # noqa: E402
 
 PICTURES = ROOT / "docs/pictures"
-DESKTOP, PHONE, SMALL = (1280, 860), (390, 780), (1120, 700)
+DESKTOP, PHONE, README = (1280, 860), (390, 780), (1120, 800)
 LOCALES, THEMES = ("en-US", "zh-CN"), ("light", "dark")
-BOX = f"{WRITE}:enabled"
-WORDS: Mapping[str, Mapping[str, str]] = {
+INPUT = f"{WRITE}:enabled"
+TEXTS: Mapping[str, Mapping[str, str]] = {
     "en-US": {"sum": "What is 12*7, and what time is it?", "skill": "Read my bazi, please.", "vibe": "vibe-en"},
     "zh-CN": {"sum": "12*7 是多少？现在几点？", "skill": "帮我看看八字。", "vibe": "vibe"},
 }
+FILE_ID = re.compile(r"<id>(.*?)</id>")
+LEASE = """\
+# Office lease, Canal Street 12
+
+## 1. Rent
+The rent is 4,200 euros a month, payable on the first working day.
+
+## 2. Term
+The lease runs from 1 April 2024 to 31 March 2029.
+
+## 3. Early end
+The tenant may end the lease on 31 March 2028, with six months' notice in writing.
+
+## 4. Compensation
+A tenant who ends the lease early pays two months' rent.
+"""
+QUESTIONS = (
+    "When can we leave the office, and what does it cost?",
+    "What do we save compared with staying to the end?",
+)
+ANSWERS = (
+    "You can leave on **31 March 2028**, with six months' notice in writing (section 3). "
+    "Leaving early costs two months' rent, 8,400 euros (section 4).\n\nSource: office-lease.md",
+    "You save twelve months' rent less the compensation: **42,000 euros**.\n\nSource: office-lease.md",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shot:
-    """One picture: how the browser is, and what is done before it is taken."""
+    """One screenshot: the browser's settings, and the steps before the picture is taken."""
 
     name: str
     locale: str
@@ -42,36 +73,60 @@ class Shot:
 
 
 def main() -> None:
-    """Take them all, or the two of the README."""
+    """Take all screenshots, or those of the README."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else None
-    shots = list(all_shots() if folder else readme_shots())
     (folder or PICTURES).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="recto-screenshots-") as data, NodeProcess("web_page.mjs") as browser:
         browser.ask("start")
-        with ServerProcess.serve(Path(data), {"RECTO_MODEL": "demo"}) as server:
-            for shot in shots:
-                take(browser, server.url, shot, (folder or PICTURES) / f"{shot.name}.png")
-                sys.stdout.write(f"{shot.name}.png\n")
+        if folder:
+            with ServerProcess.serve(Path(data), {"RECTO_MODEL": "demo"}) as server:
+                take_all(browser, server.url, all_shots(), folder)
+            return
+        with ModelServer(answer) as model:
+            settings = {"RECTO_MODEL": "compatible:scripted", "RECTO_MODEL_URL": model.url}
+            with ServerProcess.serve(Path(data), settings) as server:
+                take_all(browser, server.url, readme_shots(Path(data)), PICTURES)
 
 
-def take(browser: NodeProcess, url: str, shot: Shot, path: Path) -> None:
-    """One of them, in a browser of its own."""
-    page = WebPage(browser, url, token=TOKEN, locale=shot.locale, theme=shot.theme, size=shot.size)
-    page.wait(BOX)
-    shot.prepare(page, shot.locale)
-    page.run("await page.waitForTimeout(300)")
-    page.screenshot(path)
-    page.shut()
+def take_all(browser: NodeProcess, url: str, shots: Iterable[Shot], folder: Path) -> None:
+    """Take screenshots, each in a browser context of its own."""
+    for shot in shots:
+        page = WebPage(browser, url, token=TOKEN, locale=shot.locale, theme=shot.theme, size=shot.size)
+        page.wait(INPUT)
+        shot.prepare(page, shot.locale)
+        page.run("await page.waitForTimeout(300)")
+        page.screenshot(folder / f"{shot.name}.png")
+        page.shut()
+        sys.stdout.write(f"{shot.name}.png\n")
 
 
-def readme_shots() -> Iterator[Shot]:
-    """A conversation, and what the model saw in it."""
-    yield Shot(name="page-chat", locale="en-US", theme="light", size=SMALL, prepare=told)
-    yield Shot(name="page-inspector", locale="en-US", theme="light", size=SMALL, prepare=reasoned)
+def readme_shots(data: Path) -> Iterator[Shot]:
+    """Yield the two screenshots of the README."""
+    lease = data / "office-lease.md"
+    lease.write_text(LEASE, encoding="utf-8")
+    views = {"page-chat": partial(ask_about, lease), "page-inspector": partial(inspect_question, lease)}
+    for name, prepare in views.items():
+        yield Shot(name=name, locale="en-US", theme="light", size=README, prepare=prepare)
+
+
+def answer(request: Request) -> Answer:
+    """Answer as a model would: read the file, calculate, and cite the source."""
+    second = QUESTIONS[1] in request.body.decode()
+    match request.page["messages"]:
+        case [*_, {"role": "tool"}]:
+            return Answer(text=ANSWERS[second], usage=None)
+        case _ if second:
+            return use("calculator", {"expression": "12 * 4200 - 2 * 4200"})
+        case messages:
+            return use("read_files", {"ids": FILE_ID.findall(json.dumps(messages))[:1]})
+
+
+def use(tool: str, arguments: Mapping[str, object]) -> Answer:
+    return Answer(calls=(Call(name=tool, arguments=json.dumps(arguments), id=f"call_{tool}"),), usage=None)
 
 
 def all_shots() -> Iterator[Shot]:
-    """Each view in both languages and colours, then on a phone."""
+    """Yield each view in both languages and themes, then on a phone."""
     views = {"empty": empty, "chat": asked, "skill": activated, "inspector": inspected, "profile": profile}
     for (name, prepare), locale, theme in product(views.items(), LOCALES, THEMES):
         yield Shot(name=f"{name}-{locale[:2]}-{theme}", locale=locale, theme=theme, size=DESKTOP, prepare=prepare)
@@ -80,56 +135,60 @@ def all_shots() -> Iterator[Shot]:
 
 
 def empty(_page: WebPage, _locale: str) -> None:
-    """Nothing was said yet."""
+    """Leave the new conversation as it is."""
 
 
 def asked(page: WebPage, locale: str) -> None:
-    """A question that takes two tools."""
-    page.say(WORDS[locale]["sum"])
+    """Ask a question that takes two tools."""
+    page.say(TEXTS[locale]["sum"])
     page.wait(".markdown >> text=84")
 
 
 def activated(page: WebPage, locale: str) -> None:
-    """A skill is taken up and asks with a form."""
-    choose(page, WORDS[locale]["vibe"])
-    page.say(WORDS[locale]["skill"])
+    """Activate a skill that asks with a form."""
+    choose(page, TEXTS[locale]["vibe"])
+    page.say(TEXTS[locale]["skill"])
     page.wait("form >> input")
 
 
 def choose(page: WebPage, agent: str) -> None:
-    """Whom a new conversation is had with."""
+    """Choose the agent of a new conversation."""
     page.run("await page.locator(args.where).check()", where=f"input[type=radio][value='{agent}']")
 
 
 def inspected(page: WebPage, locale: str) -> None:
-    """What the model saw."""
+    """Open the inspector."""
     asked(page, locale)
     page.run("await page.locator('main').focus()")
     page.key("i")
     page.wait(".beside li")
 
 
-def told(page: WebPage, locale: str) -> None:
-    """A skill that had all it needs, with its card."""
-    choose(page, WORDS[locale]["vibe"])
-    page.say("Draw three tarot cards for the month ahead.")
-    page.wait(".ui-text.title")
-    page.wait("role=button[name='What the model saw']")
+def ask_about(file: Path, page: WebPage, _locale: str) -> None:
+    """Ask two questions about a document."""
+    choose(page, "docs")
+    page.choose_files("input[type=file]", file)
+    page.wait(f".upload >> text={file.name}")
+    page.wait(".upload-bar", state="hidden")
+    for question, text in zip(QUESTIONS, ANSWERS, strict=True):
+        page.say(question)
+        page.wait(f".markdown >> text={text.split('**')[1]}")
+        page.wait(INPUT)
+    page.wait("text=42,000 euros")
 
 
-def reasoned(page: WebPage, locale: str) -> None:
-    """The parts of a page, and why each is there."""
-    told(page, locale)
+def inspect_question(file: Path, page: WebPage, locale: str) -> None:
+    """Open the inspector for the last answer, at the list of parts."""
+    ask_about(file, page, locale)
     page.run("await page.locator('main').focus()")
     page.key("i")
-    page.wait(".beside li")
-    page.evaluate(
-        "[...document.querySelectorAll('.beside h2')].find((one) => /part/i.test(one.innerText)).scrollIntoView()"
-    )
+    page.wait(".beside .decisions")
+    page.evaluate("[...document.querySelectorAll('.beside li')].at(-1).scrollIntoView({block: 'end'})")
+    page.run("await page.mouse.move(0, 0)")
 
 
 def profile(page: WebPage, _locale: str) -> None:
-    """What is kept of one."""
+    """Open the profile."""
     page.go("#/profile")
     page.wait("main h1")
 
