@@ -81,9 +81,7 @@ def explained() -> str:
         turn.answer()
         command = [sys.executable, "-m", "recto", "explain", turn.run, "--data", data]
         colours = {"FORCE_COLOR": "1", "COLUMNS": str(WIDTH)}
-        done = subprocess.run(  # noqa: S603 - our own command
-            command, env={**os.environ, **colours}, capture_output=True, text=True, check=True
-        )
+        done = subprocess.run(command, env={**os.environ, **colours}, capture_output=True, text=True, check=True)
     head, _, rest = done.stdout.partition("\n\n")
     composition, room, parts = rest.split("\n\n")[1:4]
     return "\n\n".join((f"$ recto explain RUN\n{head}", composition, room, parts))

@@ -22,7 +22,7 @@ def write_types(description: Path, types: Path) -> None:
     # As `npm run types` in web/ does, which has its paths from there.
     tool = WEB / "node_modules" / ".bin" / "openapi-typescript"
     command = [*NODE, str(tool), str(description), "--output", str(types)]
-    done = subprocess.run(command, cwd=WEB, capture_output=True, text=True, check=False)  # noqa: S603 - our own words
+    done = subprocess.run(command, cwd=WEB, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"The types were not written:\n{done.stdout}{done.stderr}")
 

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from recto.testing.model_server import Answer, ModelServer
-from tests.house import ROOT
+from tests.layers import ROOT
 
 sys.path.insert(0, str(ROOT / "bench"))
 from bench.table import BENCHES, ROWS, Written

@@ -13,7 +13,7 @@ import pytest
 
 from recto.cli.server_settings import load_settings
 from recto.testing.process import ServerProcess, free_port
-from tests.house import ROOT
+from tests.layers import ROOT
 
 pytestmark = pytest.mark.full
 

@@ -20,7 +20,7 @@ from recto.conversation.input import input_rules as refuse
 from recto.testing.client import TOKEN
 from recto.testing.process import ServerProcess
 from recto.worker.finish import INTERNAL, WHY
-from tests.house import ROOT
+from tests.layers import ROOT
 
 READMES = ("README.md", "README.zh-CN.md")
 GUIDES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))

@@ -21,7 +21,7 @@ from recto.testing.client import RUNS, TOKEN, SentEvent, request, run
 from recto.testing.model_server import Answer, ModelServer
 from recto.testing.process import ServerProcess
 from recto.tools.load_tools import tools_of_folder
-from tests.house import ROOT
+from tests.layers import ROOT
 from tests.test_docs import blocks, read
 
 # Settings that need no words beside their name.

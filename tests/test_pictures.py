@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import ROOT
+from tests.layers import ROOT
 
 # What differs from run to run: ids, times, counts, and how many blanks they leave.
 CHANGING = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f-]+)?|[\d,.:TZ-]+|\s+")

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache
 
-from tests.house import ROOT
+from tests.layers import ROOT
 
 TEST = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
 NUMBER = re.compile(r"(?<=_)[PSFDRXC]\d+(?=_)")

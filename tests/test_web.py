@@ -14,7 +14,7 @@ import pytest
 
 from recto.api.web_page import BUILT
 from scripts.web_types import NODE, SCHEMA, WEB, write_types
-from tests.house import ROOT
+from tests.layers import ROOT
 
 FILE_LINES = 300
 # Of all its files together, in bytes.
