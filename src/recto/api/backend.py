@@ -1,4 +1,4 @@
-"""Who asks, what became of their credential, and what the routes lead to. Nothing here decides."""
+"""Users, authentication results, and the backend that the routes call."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from recto.errors import Conflict, WireError
 from recto.files.attachments import Attachments
 from recto.files.urls.signing import Signer
 from recto.models.prices import Prices, load_prices
-from recto.store.ports import Admission, Admitted, StoredRun
+from recto.store.ports import Admission, AdmissionResult, StoredRun
 from recto.tools.client_schema import Schemas
 from recto.tools.commands.terminal import Terminal
 from recto.tools.mark import ProfileCheck
@@ -41,17 +41,14 @@ if TYPE_CHECKING:
     from recto.store.store import Store
     from recto.worker.gateway.relay import Gateway
 
-# Whoever comes with the token of a server on this machine.
+# Name of the user with the server's local token.
 LOCAL = "local"
 NAME_LENGTH = 255
 
 
 @dataclass(frozen=True, kw_only=True)
 class User:
-    """Who asks. One that may not write may only look at what is theirs.
-
-    A caller of the gateway is known by a provider's key alone (X3), and goes by its hash.
-    """
+    """The user of a request. Callers of the gateway are known by the hash of a provider key alone (X3)."""
 
     name: str
     can_write: bool = True
@@ -60,7 +57,7 @@ class User:
 
 @dataclass(frozen=True, kw_only=True)
 class Denied:
-    """A credential that opens nothing: `reason` is for the audit log, `told` for whoever sent it. It is in neither."""
+    """A rejected credential. `reason` is logged, `detail` is sent to the client; neither contains the credential."""
 
     reason: str
     detail: str
@@ -68,7 +65,7 @@ class Denied:
 
 @dataclass(frozen=True, kw_only=True)
 class Delayed:
-    """Whether a credential is good cannot be found out at present; ask again in `retry` seconds."""
+    """A credential that cannot be verified at present. The client may retry after `retry` seconds."""
 
     detail: str
     retry: float
@@ -78,51 +75,45 @@ AuthResult: TypeAlias = User | Denied | Delayed
 
 
 def is_name(text: str) -> bool:
-    """Whether a user may be called that. What cannot be printed could make two names look like one."""
+    """Return True if the text is a valid user name. Unprintable characters could make two names look alike."""
     return 0 < len(text) <= NAME_LENGTH and text.isprintable() and text == text.strip()
 
 
 async def forget_nothing() -> int:
-    """For where nothing is kept in memory."""
+    """Do nothing, for servers without caches."""
     return 0
 
 
 async def no_preview(_row: StoredRun, _asked: RunInput, _refs: Sequence[FileRef]) -> Preview:
-    """For where no pages are set."""
+    """Raise Conflict, for servers without pages."""
     raise Conflict("This server sets no pages, so it has no previews.")
 
 
 def usual_outbound() -> Outbound:
-    """What fetches files from public addresses only."""
+    """Return a client that fetches files from public addresses only."""
     from recto.files.fetch.outbound import Outbound  # here: few servers ever fetch one, and its client is large
 
     return Outbound()
 
 
 def none_unavailable(_agent: str) -> tuple[str, ...]:
-    """For where no tools live elsewhere."""
+    """Return no tools, for servers without external tools."""
     return ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Backend:
-    """What the routes lead to. `cancel` tells a run at work here that it is to end, `problem` why none is begun.
+    """Everything the routes call.
 
-    `forget_gone` has nothing left in memory of who was deleted.
+    `admit` stores a run, `cancel` ends an active run of this process, `problem` explains why no runs start,
+    `forget_gone` clears caches after a deletion. `agent` is the default agent, `chat_agent` that of `/chat`.
 
-    `agent` is the one a thread gets that names none, `chat_agent` the one it gets on `/chat`; `tool_names` are those of
-    each agent's own tools, `offered` those its models are offered, also where a client may answer for them, `forms`
-    what these take, `confirmed` those a person has to agree to, with their schemas, `profile_checks` what they have to
-    say of a profile that a client changes. `operators` are the users who may look at how the whole server does.
-    `uploading` counts the uploads at work in this process, `streams` the readers of events; `outbound` gives what
-    fetches files of other addresses; `schemas` judges the tools of requests; `profile_bytes` is how much may be kept of
-    a user, `state_bytes` how long the state of a thread may be; `suggestions` asks models what users could say next.
-    Large bodies that come at once wait for `body_turns`, so that others get theirs in between. `model_urls` are the
-    addresses of models, by their names, `windows` the tokens they take, `prices` what these cost. `preview` sets the
-    page of a run that is not stored. `has_spans`: those of runs are recorded, below that of whoever asked for one.
-    `unavailable_tools` names the places elsewhere whose tools an agent cannot use at present.
-    `snapshots` has the files of workspaces as they were. `gateway` relays requests of other agents, and `calls` counts
-    them.
+    By agent: `tool_names` are its own tools; `offered` all tools its models see, including those a client may answer;
+    `forms` the parameters of the latter; `confirmed` the tools that need approval, with their schemas; `profile_checks`
+    validate a profile; `unavailable_tools` lists unreachable tool servers.
+
+    `body_turns` serialises large bodies, so that other requests get time in between. `model_urls`, `windows` (tokens)
+    and `prices` describe the models. `has_spans` is true if runs are traced.
     """
 
     store: Store
@@ -132,7 +123,7 @@ class Backend:
     agent: str
     chat_agent: str
     agents: Mapping[str, Agent]
-    admit: Callable[[Admission], Awaitable[Admitted]]
+    admit: Callable[[Admission], Awaitable[AdmissionResult]]
     cancel: Callable[[str], None]
     problem: Callable[[], str | None]
     clock: Callable[[], datetime]
@@ -170,29 +161,29 @@ class Backend:
 
 
 def backend_of(request: HTTPConnection) -> Backend:
-    """The backend of the application that got a request."""
+    """Return the backend of a request's application."""
     backend: Backend = request.app.state.backend
     return backend
 
 
 def user_of(request: Request) -> User:
-    """Who sent a request. Whoever comes this far was let in by name."""
+    """Return the user that the gate admitted."""
     user: User = request.state.user
     return user
 
 
 def is_operator(request: Request) -> bool:
-    """Whether a request comes from somebody who may look at how the whole server does."""
+    """Return True if the caller may read server-wide metrics."""
     return user_of(request).name in backend_of(request).operators
 
 
 def agent_named(backend: Backend, name: str, where: str) -> Agent:
-    """An agent by the name that a request has for it in a field."""
+    """Return the agent that a request names in the field `where`."""
     if name not in backend.agents:
         raise WireError(where=where, problem=f"there is no agent {name[:64]!r}; known: {', '.join(backend.agents)}")
     return backend.agents[name]
 
 
 def json_answer(value: Mapping[str, object], status: int = 200) -> Response:
-    """A value as the body of an answer."""
+    """Return a JSON response."""
     return Response(dump(value), status, media_type="application/json")

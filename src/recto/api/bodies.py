@@ -1,4 +1,4 @@
-"""Request bodies: read within their limit and their time, checked, made into values."""
+"""Request bodies: read within size and time limits, validated and parsed."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from recto.conversation.json import Json, dump, load, load_object, parts_of
 from recto.errors import TooLarge, WireError
 
 MAX_BYTES = 262_144
-# Bodies of no more take no time worth mentioning.
+# Smaller bodies take negligible time.
 SMALL = 16_384
-# Between two larger ones there is time for what else waits.
+# Pause between two larger bodies for other work.
 PAUSE_SECONDS = 0.02
 TOO_SLOW = "The body took longer than {seconds:g} seconds. Send it again, faster."
-# What is nested deeper cannot be written again, so the same input could not be told from another (P4).
+# Deeper values cannot be encoded again, so P4 could not compare them.
 MAX_DEPTH = 128
-# PostgreSQL has no text with this character; JSON can only write it escaped.
+# PostgreSQL text cannot contain this character; JSON contains it only in escaped form.
 NUL, NUL_ESCAPE = "\0", b"\\u0000"
-# A way down into JSON, from its end: the last step and the way before it.
+# A path into JSON, from its end: the last step and the path before it.
 _Trail: TypeAlias = "tuple[_Trail, str | int] | None"
 
 
 async def read_body(request: Request, most: int = MAX_BYTES, what: str = "RunAgentInput payload") -> bytes:
-    """The whole body. One byte too many ends it, whatever its headers said; so does a sender that is too slow."""
+    """Return the body. Rejects a body that is too large or arrives too slowly."""
     backend = backend_of(request)
     seconds = backend.bodies.seconds
     try:
@@ -55,7 +55,7 @@ async def _within(request: Request, most: int, what: str) -> bytes:
     unpacked, pieces, sent, size = Unpacked(coding_of(request.headers)), list[bytes](), 0, 0
     async for piece in request.stream():
         sent += len(piece)
-        # As it was sent, and unpacked: neither may have more.
+        # The limit applies to the sent bytes and to the unpacked bytes.
         found = unpacked.feed(piece, most + 1 - size) if sent <= most else b""
         size += len(found)
         if max(sent, size) > most:
@@ -66,7 +66,7 @@ async def _within(request: Request, most: int, what: str) -> bytes:
 
 
 async def read_object(request: Request, empty: bytes = b"") -> Mapping[str, Json]:
-    """The object that a whole body holds; `empty` is what one without a byte stands for."""
+    """Parse the body as an object; `empty` replaces an empty body."""
     found = load_object(await read_body(request, what="Request body") or empty)
     if found is None:
         raise WireError(where="body", problem="must be a JSON object")
@@ -75,9 +75,9 @@ async def read_object(request: Request, empty: bytes = b"") -> Mapping[str, Json
 
 @dataclass(frozen=True, kw_only=True)
 class SentRun:
-    """A request to have a run made, parsed once. `digest` is the same for equal JSON, whatever the order of its names.
+    """A parsed request to start a run. `digest` is equal for equal JSON in any key order.
 
-    `kept` is what is stored of it: all but the client's copies of what others said. `body` are its bytes.
+    `kept` is the stored form, without the client's copies of assistant messages. `body` is its bytes.
     """
 
     input: RunInput
@@ -87,20 +87,20 @@ class SentRun:
 
 
 def parse_run(body: bytes) -> SentRun:
-    """The run that a body asks for, if it keeps the rules (P2). Else it is refused in words that say what and where."""
+    """Parse and validate a run request (P2)."""
     try:
         value = load(body)
     except ValueError as error:
         raise WireError(where="body", problem=f"is no JSON: {error}") from error
     if isinstance(value, dict) and NOTES in value:
-        # They are ours to make.
+        # Only the server writes notes.
         value = {name: field for name, field in value.items() if name != NOTES}
         body = dump(value)
     return check_run(value, body)
 
 
 def check_run(value: Json, body: bytes, *, noted_digest: bytes | None = None) -> SentRun:
-    """The run that a value asks for, which is written as `body`. One with notes of ours has a digest of its own."""
+    """Validate the run request `value`, encoded as `body`. A request with server notes passes its own digest."""
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _is_deep(value):
         raise WireError(where="body", problem=f"is nested more than {MAX_DEPTH} deep; make it flatter")
     if NUL_ESCAPE in body and (field := _field_with_nul(value)) is not None:
@@ -112,12 +112,12 @@ def check_run(value: Json, body: bytes, *, noted_digest: bytes | None = None) ->
 
 
 def digest_of(value: object) -> bytes:
-    """The same for equal JSON, whatever the order of its names."""
+    """Return a digest that is equal for equal JSON in any key order."""
     return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).digest()
 
 
 def _is_deep(value: Json) -> bool:
-    """Whether there is anything nested deeper than may be. Without recursion, as that is what it guards."""
+    """Return True if the value exceeds the maximum depth. Not recursive, because it guards recursion."""
     level: list[Json] = [value]
     for _ in range(MAX_DEPTH):
         level = [part for item in level for part in parts_of(item)]
@@ -125,7 +125,7 @@ def _is_deep(value: Json) -> bool:
 
 
 def _field_with_nul(value: Json) -> str | None:
-    """The first field with a NUL in its text or its name. Without recursion: JSON may be deeper than the stack."""
+    """Return the first field with a NUL in its text or name. Not recursive: JSON may be deeper than the stack."""
     waiting: list[tuple[_Trail, Json]] = [(None, value)]
     while waiting:
         trail, item = waiting.pop()
@@ -144,7 +144,6 @@ def _field_with_nul(value: Json) -> str | None:
 
 
 def _place_text(trail: _Trail) -> str:
-    """A place in a body, in words: only the one that is asked for is written out."""
     steps = list[str]()
     while trail is not None:
         before, step = trail

@@ -1,4 +1,4 @@
-"""Content codings: bodies that come packed are unpacked within a limit, answers are packed for who asks for it."""
+"""Content codings: unpack request bodies within a limit, and pack responses on request."""
 
 from __future__ import annotations
 
@@ -15,29 +15,27 @@ from recto.errors import WireError
 PLAIN = frozenset({"", "identity"})
 GZIP, DEFLATE = frozenset({"gzip", "x-gzip"}), "deflate"
 TAKEN = "gzip, deflate"
-# How zlib is told the format: gzip, its own, or none around the data, which many senders mean by deflate.
+# Window bits of zlib: gzip, zlib, or raw data, which many senders call deflate.
 GZIP_BITS, ZLIB_BITS, RAW_BITS = 31, 15, -15
-# Of the first byte: how a stream of zlib begins, and no encoder's bare data.
+# Low bits of the first byte of a zlib stream. Raw data of encoders never begins like this.
 METHOD_BITS, METHOD = 0x0F, 8
 SMALLEST_ANSWER, LEVEL = 1_024, 6
 NO_GZIP = re.compile(r"gzip\s*;\s*q\s*=\s*0(\.0*)?\s*(,|$)", re.IGNORECASE)
 
 
 def coding_of(headers: Headers) -> str:
-    """How a body is packed; empty where it is not."""
+    """Return the coding of a body; empty for none."""
     coding = ", ".join(headers.getlist("content-encoding")).strip().lower()
     return "" if coding in PLAIN else coding
 
 
 def is_taken(coding: str) -> bool:
-    """Whether we can unpack it."""
+    """Return True if the coding is supported."""
     return not coding or coding in GZIP or coding == DEFLATE
 
 
 class Unpacked:
-    """A body as it is unpacked, piece by piece. One that is not packed is passed on. What is wrong is told at its end:
-    whether it is too large is asked before.
-    """
+    """Incremental decoder of a body. It reports errors at the end, so that the size check comes first."""
 
     def __init__(self, coding: str) -> None:
         self._coding = coding
@@ -45,7 +43,7 @@ class Unpacked:
         self._stream = zlib.decompressobj(GZIP_BITS) if coding in GZIP else None
 
     def feed(self, piece: bytes, most: int) -> bytes:
-        """What a piece holds, `most` bytes of it and not one more."""
+        """Return at most `most` unpacked bytes of a piece."""
         if not self._coding or not piece:
             return piece
         if self._problem:
@@ -62,7 +60,7 @@ class Unpacked:
         return found
 
     def end(self) -> None:
-        """Refuse a body that could not be unpacked, or stops before its end."""
+        """Reject a body that is invalid or incomplete."""
         if self._coding and not self._problem and (self._stream is None or not self._stream.eof):
             self._problem = f"ends before its {self._coding} does; send all of it"
         if self._problem:
@@ -70,14 +68,16 @@ class Unpacked:
 
 
 def takes_gzip(headers: Headers) -> bool:
-    """Whether who asks takes an answer that is packed."""
+    """Return True if the client accepts gzip."""
     accepted = headers.get("accept-encoding", "")
     return "gzip" in accepted and not NO_GZIP.search(accepted)
 
 
 def packed(scope: Scope, answer: Response) -> ASGIApp:
-    """An answer, packed where that is wanted. Not streams of events, which go out as they come, and not what has a
-    tag, which names its bytes as they are: files, and the web page, which comes packed.
+    """Return the response, packed if the client accepts it.
+
+    Event streams are sent as they arrive. Responses with an ETag identify exact bytes: files, and the web page, which
+    is packed already.
     """
     is_small = not isinstance(answer, StreamingResponse) and len(answer.body) < SMALLEST_ANSWER
     if is_small or "etag" in answer.headers:

@@ -1,6 +1,6 @@
-"""Connections and what each may cost before its request is known: bytes and seconds of a head, silence, how many.
+"""Limits of connections before their requests are known: bytes and seconds of headers, silence, and count.
 
-Beyond the limits one that has no request at work gives way to a newer one, so silence locks nobody out.
+At the limit the longest idle connection is closed for a new one, so silent clients lock nobody out.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from recto.api.problems import CODES, problem
 from recto.config.access_settings import ConnectionLimits
 
 LOGGER = logging.getLogger("recto.connections")
-# Requests sent ahead while one is answered. Browsers send none.
+# Pipelined requests. Browsers send none.
 MOST_AHEAD = 32
-# What is offered to whoever handles a request, beside the usual way: the body from the socket, so much at a time.
+# ASGI extension that reads a body directly from the socket, and the size of its pieces.
 DIRECT, DIRECT_BYTES = "recto.body", 2**20
 BAD, SLOW, LARGE, FULL = 400, 408, 431, 503
 
 
 class Connections:
-    """All connections of a server, and which of them have no request at work, in the order they came to have none."""
+    """All connections of a server, and the idle ones in the order in which they became idle."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
@@ -49,7 +49,7 @@ class Connections:
         self._lines = RareLines(LOGGER)
 
     def add(self, connection: Connection) -> bool:
-        """Count one more. False where there are too many, and none gives way."""
+        """Register a connection. Returns False if the limit is reached and no connection is idle."""
         peer = connection.client[0] if connection.client else ""
         address = neighbourhood(peer)
         self._addresses[connection] = address
@@ -69,7 +69,7 @@ class Connections:
             return False
 
     def _make_room(self, idle: Iterable[Connection]) -> bool:
-        """End the connection that had nothing to do for longest."""
+        """Abort the connection that has been idle for longest."""
         oldest = next(iter(idle), None)
         if oldest is None:
             return False
@@ -79,14 +79,14 @@ class Connections:
         return True
 
     def rest(self, connection: Connection) -> None:
-        """Take note that it has no request at work."""
+        """Mark the connection as idle."""
         address = self._addresses.get(connection)
         if address is not None:
             self._idle[connection] = None
             self._idle_of.setdefault(address, {})[connection] = None
 
     def work(self, connection: Connection) -> None:
-        """Take note that it has a request at work, and gives way to nobody."""
+        """Mark the connection as busy; it is not closed for others."""
         if self._idle.pop(connection, self) is None:
             address = self._addresses[connection]
             del self._idle_of[address][connection]
@@ -94,7 +94,7 @@ class Connections:
                 del self._idle_of[address]
 
     def remove(self, connection: Connection) -> None:
-        """Forget one that is gone. Twice is once."""
+        """Remove a closed connection. Idempotent."""
         self.work(connection)
         address = self._addresses.pop(connection, None)
         if address is not None:
@@ -103,28 +103,28 @@ class Connections:
                 del self._counts[address]
 
     def log(self, connection: Connection, what: str) -> None:
-        """Say in the log what became of a connection."""
+        """Log an event of a connection."""
         self._lines.log(f"a connection {what}", f", from {connection.client[0] if connection.client else '-'}")
 
 
 class Connection(HttpToolsProtocol):
-    """A connection that is closed when it costs more than it may."""
+    """A connection that is closed when it exceeds its limits."""
 
     table: ClassVar[Connections]
 
-    # How many bytes came in a row that made no head whole, no body longer and no request complete.
+    # Consecutive bytes that completed no headers, no part of a body and no request.
     _pending = 0
     _head = 0
-    # How many bytes of the body at hand came, and how many it has, where that was told.
+    # Received and declared bytes of the current body.
     _came = _length = 0
     _refusal: tuple[int, str] | None = None
     _waiting: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Begin to wait for a head, if there may be one more connection."""
+        """Start the timeout of the headers, if the limit allows another connection."""
         super().connection_made(transport)
-        # Whatever the client has not taken is waited for before more is written.
+        # The client has to read everything before more is written.
         transport.set_write_buffer_limits(high=0)
         if self.table.add(self):
             self._wait(self.table.limits.header_seconds, self._end_silence)
@@ -132,7 +132,7 @@ class Connection(HttpToolsProtocol):
             self._refuse(FULL, "came while there were too many")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
+        """Remove it."""
         self._stop_waiting()
         self._unset_keepalive_if_required()
         self.resume_writing()
@@ -140,7 +140,7 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on, as long as what comes leads to something."""
+        """Parse the data and check the limits."""
         self._pending += len(data)
         super().data_received(data)
         if self.transport.is_closing():
@@ -151,17 +151,17 @@ class Connection(HttpToolsProtocol):
             self._wait(self.table.limits.header_seconds, self._end_silence)
 
     def on_message_begin(self) -> None:
-        """A head begins."""
+        """Start counting the headers."""
         super().on_message_begin()
         self._head = 0
 
     def on_url(self, url: bytes) -> None:
-        """A part of the address."""
+        """Count a part of the url."""
         super().on_url(url)
         self._count(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header; or behind a body in chunks, a trailer."""
+        """Count a header or trailer."""
         super().on_header(name, value)
         self._count(len(name) + len(value))
 
@@ -173,7 +173,7 @@ class Connection(HttpToolsProtocol):
             self._stop_reading(LARGE, "sent more headers than a request may have")
 
     def on_headers_complete(self) -> None:
-        """A request begins."""
+        """Start a request."""
         if len(self.pipeline) >= MOST_AHEAD:
             self._stop_reading(BAD, "sent too many requests ahead")
         self._pending = self._came = 0
@@ -185,18 +185,18 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """A piece of a body."""
+        """Count a piece of a body."""
         self._pending = 0
         self._came += len(body)
         super().on_body(body)
 
     async def _read_directly(self, scope: HTTPScope) -> AsyncGenerator[bytes]:
-        """What is still to come of a long body, straight from the socket.
+        """Yield the rest of a long body directly from the socket.
 
-        The usual way copies each piece four times, and has four for one of these: twice the work for a large file.
-        A client who leaves is not told of here: whoever reads on in the usual way hears of it.
+        The usual way copies each piece four times, in pieces a quarter of the size, and takes twice the time for a
+        large file. A disconnect is not reported here; the usual way reports it on the next read.
         """
-        # All of it may have come, and with it the head of a request that was sent ahead.
+        # The whole body may have arrived, followed by a pipelined request.
         if scope is not self.scope or self._came == self._length or self.transport.is_closing():
             return
         self.flow.pause_reading()
@@ -210,17 +210,17 @@ class Connection(HttpToolsProtocol):
                     return
                 self._came += len(piece)
                 yield piece
-        # The parser before still waits for the body.
+        # The previous parser still waits for the body.
         self.parser = _new_parser(self)
         self.on_message_complete()
 
     def on_message_complete(self) -> None:
-        """All of a request has come."""
+        """Finish a request."""
         self._pending = 0
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """All of an answer was written."""
+        """Finish a response."""
         super().on_response_complete()
         if self.transport.is_closing():
             self._close()
@@ -228,31 +228,31 @@ class Connection(HttpToolsProtocol):
             self.table.rest(self)
 
     def timeout_keep_alive_handler(self) -> None:
-        """No other request came in time."""
+        """Close a connection without a next request."""
         self._close()
 
     def pause_writing(self) -> None:
-        """More was written than is taken."""
+        """Watch a client that does not read."""
         super().pause_writing()
         if self._unread is None:
             self._watch(self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """It is taken."""
+        """Stop watching the client."""
         super().resume_writing()
         if self._unread is not None:
             self._unread.cancel()
             self._unread = None
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - as uvicorn has it
-        """Refuse what the parser could not read, or was told not to."""
+        """Reject a request that cannot be parsed or exceeds a limit."""
         self._refuse(*(self._refusal or (BAD, "sent what is no HTTP")))
 
     def _is_at_work(self) -> bool:
         return bool(self.pipeline) or (self.cycle is not None and not self.cycle.response_complete)  # pyright: ignore[reportUnnecessaryComparison] - None before the first request
 
     def _stop_reading(self, status: int, what: str) -> None:
-        """Have the parser give up."""
+        """Make the parser fail."""
         self._refusal = (status, what)
         raise ValueError(what)
 
@@ -265,7 +265,7 @@ class Connection(HttpToolsProtocol):
             self._close()
 
     def _refuse(self, status: int, what: str) -> None:
-        """Answer with a problem, unless another answer is under way, and close."""
+        """Send a problem, unless another response is in progress, and close."""
         self.table.log(self, what)
         if self._is_at_work() and (self.pipeline or self.cycle.response_started):
             self.transport.abort()
@@ -278,7 +278,7 @@ class Connection(HttpToolsProtocol):
         self._close()
 
     def _close(self) -> None:
-        """Close it once the client has taken all that was written. Until then it is watched like any answer."""
+        """Close once the client has read everything. Until then it is watched as during a response."""
         self._stop_waiting()
         self.transport.close()
 
@@ -310,21 +310,21 @@ async def _received(loop: asyncio.AbstractEventLoop, source: socket.socket, most
     try:
         return await loop.sock_recv(source, most)
     except OSError:
-        # However the connection was lost.
+        # The connection was lost in some way.
         return b""
 
 
 def _new_parser(connection: Connection) -> HttpRequestParser:
-    """As uvicorn makes one."""
+    """Return a parser configured as in uvicorn."""
     parser = HttpRequestParser(connection)
     parser.set_dangerous_leniencies(lenient_data_after_close=True)
     return parser
 
 
 async def body_of(request: Request) -> AsyncGenerator[bytes]:
-    """The body of a request as it comes, in large pieces where it is long. Close it, or the connection stays open."""
+    """Yield the body of a request, in large pieces if it is long. Close the generator, or the connection stays open."""
     stream = request.stream()
-    # Only who is asked for the first piece tells the client to go on, where it waits to be told.
+    # The first read makes the server send "100 Continue".
     yield await anext(stream, b"")
     read: Callable[[], AsyncGenerator[bytes]] | None = request.scope.get("extensions", {}).get(DIRECT, {}).get("read")
     if read is not None:
@@ -336,7 +336,7 @@ async def body_of(request: Request) -> AsyncGenerator[bytes]:
 
 
 def limited(limits: ConnectionLimits) -> type[Connection]:
-    """The connections of one server."""
+    """Return the connection class of one server."""
 
     class Limited(Connection):
         table = Connections(limits)

@@ -1,4 +1,4 @@
-"""The API's description as OpenAPI, made of its routes when it is asked for. Tells nothing of anybody."""
+"""OpenAPI description, generated from the routes on request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ numbered 1, 2, 3 ...; `Last-Event-ID` goes on from any of them."""
 SCHEME = "bearer"
 PLACE, REFUSAL = "#/components/schemas/{model}", "#/components/responses/{}"
 STREAM_STATUS = 200
-# What a stream is made of, and what it may look like, for the description. What is told once more has no number.
+# The items of a stream, and an example. A repeated event has no number.
 STREAM_ITEM: dict[str, Json] = {
     "type": "object",
     "properties": {"id": {"type": "string"}, "data": {"type": "string", "contentMediaType": JSON_MEDIA}},
@@ -34,7 +34,7 @@ STREAM_EXAMPLE = 'id: 1\ndata: {"type":"RUN_STARTED","threadId":"...","runId":"r
 
 
 def describe(routes: Sequence[Route]) -> dict[str, Json]:
-    """What describes an application of these routes."""
+    """Return the OpenAPI description of the routes."""
     paths: dict[str, dict[str, Json]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
@@ -92,14 +92,14 @@ def _answers(route: Route) -> dict[str, Json]:
 
 
 def _refused(route: Route) -> list[int]:
-    """The statuses a route may refuse with."""
+    """Return the statuses of a route's problems."""
     common = {400, 408, 421, 429, 431, 503} | (set[int]() if route.is_open else {401, 403})
     of_bodies = {415} if route.method != "GET" else set[int]()
     return sorted({*route.refusals, *common, *of_bodies})
 
 
 def _refusals(routes: Sequence[Route]) -> dict[str, Json]:
-    """The refusals of all routes, each described once."""
+    """Return the problems of all routes, one per status."""
     return {_code(status): _refusal(status) for status in sorted({one for route in routes for one in _refused(route)})}
 
 
@@ -122,24 +122,24 @@ def _body(route: Route) -> dict[str, Json]:
 
 
 def _schema(shape: type[object]) -> Json:
-    """Where the shape of a body is described: once, whatever has it."""
+    """Return a reference to the shape of a body."""
     return {"$ref": PLACE.format(model=shape.__name__)}
 
 
 def _shapes(routes: Sequence[Route]) -> dict[str, Json]:
-    """The shapes of all bodies with their parts, each under its name."""
+    """Return the shapes of all bodies and their parts by name."""
     shapes = [shape for route in routes for shape in (route.body, route.answer) if shape]
     found: dict[str, Json] = {}
     for shape in dict.fromkeys([Problem, *shapes]):
         schema = cast("dict[str, Json]", TypeAdapter(shape).json_schema(ref_template=PLACE))
         parts = cast("Mapping[str, Json]", schema.pop("$defs", {}))
-        # A shape that is part of itself stands among its parts already.
+        # A recursive shape is in its own `$defs`.
         found |= {name: _without_null(part) for name, part in {shape.__name__: schema, **parts}.items()}
     return dict(sorted(found.items()))
 
 
 def _without_null(schema: Json) -> Json:
-    """A field that is null where it is left out is described by its type alone."""
+    """Return the schema without null defaults."""
     match schema:
         case dict():
             kept = {name: inner for name, inner in schema.items() if (name, inner) != ("default", None)}
@@ -151,7 +151,7 @@ def _without_null(schema: Json) -> Json:
 
 
 def _problem(status: int) -> Json:
-    """A refusal of this status; what really was wrong stands in its words."""
+    """Return an example problem with this status."""
     phrase = HTTPStatus(status).phrase
     words = f"What was wrong, and what to do: {phrase}."
     problem = {"type": "about:blank", "title": phrase, "status": status, "detail": words, "message": words}

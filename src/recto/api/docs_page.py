@@ -1,4 +1,4 @@
-"""The API's description, as OpenAPI and as a page for people. Static words, no scripts."""
+"""The API description as OpenAPI and as an HTML page without scripts."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ Paths: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Json]]]
 
 
 async def get_description(request: Request) -> Response:
-    """The API, as OpenAPI."""
+    """Return the API description as OpenAPI."""
     return Response(dump(request.app.state.describe()), media_type="application/json")
 
 
 async def get_docs(request: Request) -> Response:
-    """The API, for people."""
+    """Return the API description as a page."""
     page = _page(request.app.state.describe())
     return HTMLResponse(page, headers={"content-security-policy": content_policy()})
 
 
 def content_policy(*, script: str = "") -> str:
-    """What a page of ours may load: nothing but our style, and the one script that is in it."""
+    """Return the content security policy of a page: the style, and one inline script."""
     return POLICY.format(style=_digest(STYLE)) + (f"; script-src '{_digest(script)}'" if script else "")
 
 
@@ -100,7 +100,7 @@ def _answer(status: str, answer: Mapping[str, Json]) -> str:
 
 
 def _refusals(description: Mapping[str, Json]) -> str:
-    """What refusals look like, once for all routes."""
+    """Return the section of problems, once for all routes."""
     components = cast("Mapping[str, Mapping[str, Mapping[str, Json]]]", description["components"])
     shown = [
         f"<details><summary>{escape(str(one['description']))}</summary>{_answer('', one)}</details>"

@@ -1,6 +1,4 @@
-"""What is at `/` where the web page is not built: what this is, how to have the page, how to ask without it, where to
-read on. Static words: it tells nothing of this server.
-"""
+"""Static page at `/` if the web page is not built: how to build it, how to call the API, where to read on."""
 
 from __future__ import annotations
 
@@ -12,13 +10,13 @@ from starlette.responses import HTMLResponse, Response
 from recto.api.docs_page import STYLE, content_policy
 from recto.api.route import CHAT
 
-# Words alone: whoever writes others into it, or sends it twice, has no id to change.
+# Plain text: a request that is edited or sent twice needs no new id.
 CURL = f"""\
 curl -N http://127.0.0.1:8787{CHAT} \\
   -H "Authorization: Bearer TOKEN" -H "Content-Type: application/json" \\
   -d '{{"message": "I need career advice."}}'"""
-# The token behind the # never leaves the browser. One that a shell could take for more than a word is not shown:
-# whoever made the link might not be us.
+# The token after the # never leaves the browser. A token with characters that are special to a shell is not shown,
+# because a stranger may have made the link.
 SCRIPT = """\
 const line = document.getElementById("line"), token = new URLSearchParams(location.hash.slice(1)).get("token");
 const put = (old, now) => { line.textContent = line.textContent.replace(old, () => now); };
@@ -45,5 +43,5 @@ again.</p>
 
 
 async def get_home(_request: Request) -> Response:
-    """What a browser is shown in place of the web page."""
+    """Serve the page that replaces the web page."""
     return HTMLResponse(PAGE, headers={"content-security-policy": content_policy(script=SCRIPT)})

@@ -1,4 +1,4 @@
-"""Listening: one uvicorn that stops in the order that loses nothing: runs, then their readers, then the rest."""
+"""The uvicorn server and its shutdown order: runs, then streams, then the rest."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from recto.config.access_settings import ConnectionLimits
 from recto.errors import RectoError
 
 LOGGER = logging.getLogger("recto.connections")
-# Streams are ended before it begins, so what is left are answers being written.
+# Streams end before shutdown begins; only responses in progress are left.
 CLOSING_SECONDS = 2
-# What the system holds of an answer that is not on its way yet, beside what it needs to send.
+# Bytes of a response that the socket buffers beyond those in flight.
 UNSENT_BYTES = 131_072
-# Files that are not connections of clients: the database, models, uploads, children. Half of all, where there are few.
+# Open files other than client connections (database, models, uploads, children). Half of all if the limit is low.
 OTHER_FILES = 1_024
-# Lines of uvicorn that anybody can have written as often as they like; we have our own of these things.
+# Log lines of uvicorn that any client can trigger without limit; Recto logs these itself.
 REPEATED = (
     *("Invalid HTTP request", "Unsupported upgrade request", "No supported WebSocket library"),
     "ASGI callable returned without completing response",
@@ -33,16 +33,16 @@ REPEATED = (
 
 
 def configure(api: Api, host: str, port: int, limits: ConnectionLimits) -> uvicorn.Config:
-    """How uvicorn is to serve. Only proxies that are named may say whom a request came from."""
+    """Return the uvicorn configuration. Only the configured proxies may set the client address."""
     return uvicorn.Config(
         api,
         host=host,
         port=port,
         http=limited(limits),
-        # Nobody here speaks it, and a connection that did would have no limits.
+        # WebSocket connections would bypass the limits.
         ws="none",
         timeout_keep_alive=limits.keep_alive_seconds,
-        # Its lines go where ours go, in the same form.
+        # Use Recto's logging.
         log_config=None,
         log_level="warning",
         access_log=False,
@@ -63,17 +63,17 @@ def listen(
     *,
     stop: threading.Event | None = None,
 ) -> None:
-    """Serve until told to stop. `announce` is told the url once requests are answered, in a thread of its own.
+    """Serve until stopped. Calls `announce` with the url once the server accepts requests, in a thread of its own.
 
-    A program that has other things to do listens in a thread, and says when to `stop`: signals are its own.
+    With `stop`, the caller runs the server in a thread and handles signals itself.
     """
     config = configure(api, host, port, with_files_for(limits or ConnectionLimits()))
     logging.getLogger("uvicorn.error").addFilter(_is_news)
     server = _Server(config, api, announce, stop)
     if stop is None:
-        # Once it has stopped, uvicorn raises the signal that stopped it again: by then all is done, and done well.
+        # After shutdown uvicorn raises the signal again; the shutdown was complete.
         signal.signal(signal.SIGTERM, _have_stopped)
-    # Where it cannot start, it has said why and would leave with a code of its own.
+    # uvicorn has logged the reason and would exit with its own code.
     with suppress(KeyboardInterrupt, SystemExit):
         server.run()
     failure: Exception | None = getattr(api.state, "failure", None)
@@ -86,9 +86,9 @@ def listen(
 
 
 def with_files_for(limits: ConnectionLimits) -> ConnectionLimits:
-    """As many connections as this process may open files for: without one nobody could come in, nor any file be read.
+    """Return the limits with no more connections than this process may open files for.
 
-    What the system allows and has not given us yet is taken.
+    Raises the process's soft limit as far as the system allows.
     """
     try:
         import resource  # not on Windows, which has no such limit
@@ -107,17 +107,17 @@ def with_files_for(limits: ConnectionLimits) -> ConnectionLimits:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """What keeps us from starting is told in one line; the way through the code there helps nobody."""
+    """Return False for tracebacks of startup failures, which are reported in one line, and for repeated lines."""
     line = record.getMessage()
     return not ("Traceback" in line or "Application startup failed" in line or line.startswith(REPEATED))
 
 
 def _have_stopped(_signal: int, _frame: FrameType | None) -> None:
-    """There is nothing left to stop."""
+    """Ignore the signal."""
 
 
 def _hold_little(listening: socket.socket) -> None:
-    """All connections inherit it. Windows has no such limit."""
+    """Limit unsent bytes; all connections inherit the option. Windows does not have it."""
     if hasattr(socket, "TCP_NOTSENT_LOWAT"):
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
 

@@ -1,4 +1,4 @@
-"""Parameters of paths, queries and headers: declared beside their handler, read once they are right, else refused."""
+"""Parameters of paths, queries and headers, declared in the handler's signature."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from recto.errors import NotFound, WireError, WrongParameters
 
 Handler: TypeAlias = Callable[..., Awaitable[Response]]
 ParameterPlace: TypeAlias = Literal["path", "query", "header"]
-# In which order they are read, told and described.
+# The order of validation and description.
 PLACES: tuple[ParameterPlace, ...] = get_args(ParameterPlace)
 DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """Where a parameter stands, what it is for, and its limits; `alias` is its name there, where it has another."""
+    """Declaration of a parameter: its place, description and limits. `alias` is its external name."""
 
     place: ParameterPlace
     description: str
@@ -39,7 +39,7 @@ class Parameter:
 
 
 def in_path(description: str, *, ge: int | None = None, le: int | None = None) -> Parameter:
-    """A part of the path."""
+    """Declare a path parameter."""
     return Parameter(place="path", description=description, ge=ge, le=le)
 
 
@@ -51,12 +51,12 @@ def in_query(
     le: int | None = None,
     max_length: int | None = None,
 ) -> Parameter:
-    """A part of the query."""
+    """Declare a query parameter."""
     return Parameter(place="query", description=description, alias=alias, ge=ge, le=le, max_length=max_length)
 
 
 def in_header(description: str) -> Parameter:
-    """A header, called as the parameter is."""
+    """Declare a header parameter. The header's name is the argument's."""
     return Parameter(place="header", description=description)
 
 
@@ -66,7 +66,7 @@ PageLimit = Annotated[int, in_query("How many at most.", ge=1, le=100)]
 
 @dataclass(frozen=True, kw_only=True)
 class HandlerParameter:
-    """A parameter of a handler: its name there, the `name` clients know it by, its type and what it is without one."""
+    """A parameter of a handler. `name` is its external name."""
 
     argument: str
     name: str
@@ -76,11 +76,11 @@ class HandlerParameter:
 
     @property
     def is_required(self) -> bool:
-        """Whether there is no answer without it."""
+        """True if the parameter has no default."""
         return self.default is inspect.Parameter.empty
 
     def text(self, request: Request) -> str | None:
-        """What was sent of it."""
+        """Return the parameter's text in the request."""
         match self.declared.place:
             case "path":
                 return request.path_params[self.name]
@@ -90,11 +90,11 @@ class HandlerParameter:
                 return request.headers.get(self.name)
 
     def value(self, text: str) -> object:
-        """What a text stands for. Raises pydantic's ValidationError."""
+        """Return the value of a text. Raises pydantic's ValidationError."""
         return text if self._is_any_text else self._adapter.validate_python(text)
 
     def schema(self) -> Json:
-        """Its description as JSON Schema."""
+        """Return the parameter's JSON Schema."""
         return self._adapter.json_schema()
 
     @cached_property
@@ -103,7 +103,7 @@ class HandlerParameter:
 
     @cached_property
     def _adapter(self) -> TypeAdapter[object]:
-        # Made when it is first asked for: most servers read and describe few of them.
+        # Built on first use: most servers need few of them.
         declared = self.declared
         field = Field(
             default=... if self.is_required else self.default,
@@ -118,7 +118,7 @@ class HandlerParameter:
 
 
 def parameters_of(handler: Handler) -> tuple[HandlerParameter, ...]:
-    """What a handler takes beside the request."""
+    """Return the declared parameters of a handler."""
     found = inspect.signature(handler, eval_str=True).parameters.values()
     declared = [_declared(one) for one in found if get_origin(one.annotation) is Annotated]
     return tuple(sorted(declared, key=lambda one: PLACES.index(one.declared.place)))
@@ -133,7 +133,7 @@ def _declared(found: inspect.Parameter) -> HandlerParameter:
 
 
 def read_parameters(request: Request, parameters: Sequence[HandlerParameter]) -> Mapping[str, object]:
-    """What a request gives for them, by their names in the handler. All that are wrong are refused at once."""
+    """Return the values of a request's parameters by argument name. Reports all invalid ones together."""
     values, wrong = dict[str, object](), list[tuple[str, str]]()
     for one in parameters:
         text = one.text(request)
@@ -150,16 +150,16 @@ def read_parameters(request: Request, parameters: Sequence[HandlerParameter]) ->
 
 
 def stored_id(id: str, what: str) -> str:
-    """The id of a thing as it is stored. What is no UUID is no thing's."""
+    """Return an id in its stored form. Raises NotFound if it is not a UUID."""
     if not UUID.fullmatch(id):
         raise NotFound(what=what, id=id)
     return id.lower()
 
 
 def day_of(text: str, where: str) -> date:
-    """A day."""
+    """Parse a day."""
     try:
-        # Python reads other forms too, such as 20260514.
+        # Python also parses other forms, such as 20260514.
         return date.fromisoformat(text if DATE.fullmatch(text) else "")
     except ValueError as error:
         problem = f"must be a day as YYYY-MM-DD, such as 2026-05-14; is {text[:64]!r}"
@@ -167,7 +167,7 @@ def day_of(text: str, where: str) -> date:
 
 
 def zone_of(name: str, where: str) -> tzinfo:
-    """A time zone by its name."""
+    """Parse the name of a time zone."""
     try:
         return find_zone(name)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Refusals as `application/problem+json`: one form for all of them. What was wrong, and what to do about it."""
+"""Error responses as `application/problem+json`, and the mapping of errors to statuses."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ STATUS: Mapping[type[RectoError], tuple[int, str]] = {
     StoreDown: (503, "store_down"),
     StorageDown: (503, "storage_down"),
 }
-# What is wrong with a database or a storage names hosts and folders: that is for the log.
+# Details of a failing database or storage name hosts and folders; they are logged only.
 DOWN: Mapping[type[RectoError], str] = {
     StoreDown: "The server cannot use its database at present. Nothing stored is lost; try again in a moment.",
     StorageDown: "The server cannot use its storage at present. Nothing stored is lost; try again in a moment.",
@@ -53,7 +53,7 @@ CODES = {404: "not_found", 400: "bad_request", 408: "too_slow", 431: "too_large"
 def problem(
     status: int, code: str, detail: str, *, errors: Sequence[Mapping[str, str]] = (), retry: float | None = None
 ) -> Response:
-    """A refusal. `errors` names the fields that are wrong; `retry` the seconds after which to try again."""
+    """Return a problem. `errors` lists invalid fields; `retry` is the time to wait in seconds."""
     body: Problem = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
@@ -70,9 +70,9 @@ def problem(
 
 
 def problem_media(accept: str) -> str:
-    """What a refusal is called for a client that accepts this: it is JSON in any case.
+    """Return the media type of a problem for a client with this Accept header. The body is JSON in any case.
 
-    Clients of AG-UI accept event streams alone, and read a refusal only where it is called JSON.
+    AG-UI clients accept only event streams, and read a problem only as plain JSON.
     """
     kinds = {kind.partition(";")[0].strip().lower() for kind in accept.split(",")} - {""}
     if PROBLEM_MEDIA in kinds or not kinds:
@@ -82,17 +82,17 @@ def problem_media(accept: str) -> str:
 
 
 def refuse_user(request: Request, what: str) -> Response:
-    """What users who are no operators get where only operators may do something."""
+    """Reject a user who is not an operator."""
     audit(request, "not_an_operator", status=403)
     detail = f"Only an operator of this server may {what}. Operators are named in RECTO_OPERATORS."
     return problem(403, "not_an_operator", detail)
 
 
 def refuse(request: Request, error: Exception) -> Response:
-    """What an error of ours looks like to a client."""
+    """Return the problem of an error."""
     match error:
         case NotFound():
-            # It may be somebody else's: who looks for what is not theirs is written down, and told nothing.
+            # The resource may belong to another user: the audit log records the attempt.
             audit(request, f"no_{error.what.replace(' ', '_')}", status=404)
             return problem(404, "not_found", str(error))
         case Refused():
@@ -107,7 +107,7 @@ def refuse(request: Request, error: Exception) -> Response:
             errors = [{"field": name, "problem": problem} for name, problem in error.wrong]
             return problem(422, "invalid_input", str(error), errors=errors)
         case StoreDown() | StorageDown():
-            # Of a database the engine tells, whoever asks for what.
+            # The engine logs database failures itself.
             level = logging.INFO if isinstance(error, StoreDown) else logging.WARNING
             LOGGER.log(level, "refused %s: %s", request.method, error)
             return problem(*STATUS[type(error)], DOWN[type(error)])
@@ -120,18 +120,18 @@ def refuse(request: Request, error: Exception) -> Response:
 
 
 def refuse_http(error: HTTPException) -> Response:
-    """What an address nobody answers looks like; or what a route says of the connection itself."""
+    """Return the problem of an unknown path, or of the status a route raised."""
     status = error.status_code
     detail = NO_ADDRESS if status == HTTPStatus.NOT_FOUND else error.detail
     answer = problem(status, CODES.get(status, "http"), detail)
     if status == HTTPStatus.REQUEST_TIMEOUT:
-        # What is left of the body is not read.
+        # The rest of the body stays unread.
         answer.headers["connection"] = "close"
     return answer
 
 
 def tell_methods(method: str, methods: Iterable[str]) -> Response:
-    """The methods an address has: told to who asks for them, and to who used another."""
+    """Return the allowed methods, for OPTIONS and for a wrong method."""
     allowed = ", ".join(sorted({"OPTIONS", *methods}))
     if method == "OPTIONS":
         return Response(status_code=204, headers={"allow": allowed})

@@ -1,6 +1,6 @@
-"""A route: what it takes, what it answers, with an example of each. Refuses to handle anything.
+"""Routes: method, path, handler, and the types and examples that describe them.
 
-An answer is described by the type its handler writes it as, so that a row of another shape does not pass pyright.
+The type of an answer is the type its handler returns, so pyright rejects a row of another shape.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from recto.api.parameters import Handler
 JSON_MEDIA, MERGE_MEDIA = "application/json", "application/merge-patch+json"
 FORM_MEDIA, STREAM_MEDIA = "multipart/form-data", "text/event-stream"
 PROBLEM_MEDIA = "application/problem+json"
-# Where whoever only wants to talk asks.
+# The endpoint for plain chat clients.
 CHAT = "/api/v1/chat"
-# What examples of bodies name.
+# Values in examples.
 TASK = "01990b1e-6f3a-7c5e-8a57-1f0c2b9d4e11"
 THREAD = "550e8400-e29b-41d4-a716-446655440000"
 TIME = "2026-05-14T12:00:00.000Z"
@@ -27,11 +27,11 @@ TIME = "2026-05-14T12:00:00.000Z"
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """One method of one path. `refusals` are the statuses it may refuse with, beside those any route may.
+    """One method of one path. `refusals` are its error statuses beyond those of every route.
 
-    `body` is what it takes, as `media` or one of `more_media`, and whether it needs one; `answer` what it gives with
-    `status`; `streams` says that it can answer with events, `text` is the media type of an answer that is neither. One
-    that `is_open` needs no credentials.
+    `body` is the request body, sent as `media` or one of `more_media`; `answer` the response body with `status`. A
+    route that `streams` can respond with events; `text` is the media type of a response that is neither. A route that
+    `is_open` needs no credentials.
     """
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -52,7 +52,7 @@ class Route:
 
 
 class Problem(TypedDict):
-    """A refusal, as `application/problem+json`. `message` is `detail` again, where most clients look for it."""
+    """An error as `application/problem+json`. `message` repeats `detail`, because most clients read it there."""
 
     type: str
     title: str

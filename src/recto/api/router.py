@@ -1,4 +1,4 @@
-"""The application: finds who answers a request, by its path and its method. Knows nothing of what any route does."""
+"""The ASGI application: routing by path and method."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from recto.api.problems import refuse, refuse_http, tell_methods
 from recto.api.route import Route
 from recto.errors import RectoError
 
-# A part of a path that may be anything.
+# A path parameter.
 NAME = re.compile(r"{(\w+)}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MethodHandler:
-    """A handler, and what it takes beside the request."""
+    """A handler and its parameters."""
 
     handler: Handler
     parameters: tuple[HandlerParameter, ...]
@@ -35,14 +35,14 @@ class MethodHandler:
 
 @dataclass(frozen=True, kw_only=True)
 class RoutedPath:
-    """A path, with a pattern where parts of it may be anything, and who answers each of its methods."""
+    """A path pattern and the handlers of its methods."""
 
     pattern: re.Pattern[str]
     methods: dict[str, MethodHandler]
 
 
 class Api:
-    """Routes behind a gate. `state` is what lives as long as it does, between the begin and end of `lifespan`."""
+    """Routes behind a gate. `state` lives for the duration of `lifespan`."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Api:
         self._entrance = gate(self._answer)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request, or the whole life of the server."""
+        """Handle one request, or the lifespan of the server."""
         scope["app"] = self
         await (self._live(receive, send) if scope["type"] == "lifespan" else self._entrance(scope, receive, send))
 
@@ -71,7 +71,7 @@ class Api:
         answering = MethodHandler(handler=route.handler, parameters=parameters_of(route.handler))
         methods[route.method] = answering
         if route.method == "GET" and (route.is_open or route.answer):
-            # Whoever only looks whether something is there asks for no more than this.
+            # Clients use HEAD to check that a resource exists.
             methods["HEAD"] = answering
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -86,7 +86,7 @@ class Api:
         await packed(scope, told)(scope, receive, send)
 
     async def ask(self, request: Request) -> Response:
-        """What the route of a request answers. Where there is none, or it refuses, that is raised."""
+        """Return the response of the matching route. Raises if there is none, or if the route rejects the request."""
         path = _path(request.scope)
         found = self._find(path)
         if found is None:
@@ -100,7 +100,7 @@ class Api:
         return await answering.handler(request, **read_parameters(request, answering.parameters))
 
     def _find(self, path: str) -> tuple[RoutedPath, Mapping[str, str]] | None:
-        """What is known by a path, and what those parts of it are that may be anything."""
+        """Return the path's handlers and its path parameters."""
         fixed = self._fixed.get(path)
         if fixed is not None:
             return fixed, {}
@@ -110,7 +110,7 @@ class Api:
         return None
 
     def _elsewhere(self, request: Request, path: str) -> Response:
-        """Where there is nothing: on to the address that differs by the slash at its end, if there is one."""
+        """Redirect to the path with or without a trailing slash, if that one exists."""
         other = path.rstrip("/") if path.endswith("/") else f"{path}/"
         if self._find(other) is None:
             raise HTTPException(404)
@@ -131,7 +131,7 @@ class Api:
 
 
 def _path(scope: Scope) -> str:
-    """The path as it was sent: %2F is part of a name there, and no slash."""
+    """Return the path as sent, where %2F is part of a name and not a slash."""
     raw: bytes = scope.get("raw_path") or b""
     if b"%" not in raw:
         path: str = scope["path"]

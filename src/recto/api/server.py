@@ -1,4 +1,4 @@
-"""The HTTP surface: all routes, and nothing that decides. What they need they are given."""
+"""All routes of the server, and the application made of them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ROUTES = (
 )
 
 
-# For people: the web page, and what describes the others. They are not described themselves.
+# For people: the web page and the API description. They are not part of the description.
 PAGES = (
     Route(method="GET", path=HOME, handler=get_web_page, tag="", is_open=True),
     Route(method="GET", path=ICON, handler=get_icon, tag="", is_open=True),
@@ -62,7 +62,7 @@ PAGES = (
 )
 
 
-# Where nothing but the gateway is served: that, how it does, and a look at what went through it.
+# Routes of a gateway-only server: the gateway, its operations, and reading its conversations.
 LOOKS = tuple([route for route in (*threads.ROUTES, *calls.ROUTES, *savings_route.ROUTES) if route.method == "GET"])
 GATEWAY_ONLY = (*gateway.ROUTES, *operations.ROUTES, *health.ROUTES, *LOOKS)
 
@@ -74,7 +74,7 @@ def make_api(
     *,
     gateway_only: bool = False,
 ) -> Api:
-    """The application. Its `state.backend` is set by whoever starts it."""
+    """Return the application. The caller sets `state.backend`."""
     gate = partial(Gate, authenticator=authenticator, rules=rules)
     served = GATEWAY_ONLY if gateway_only else (*ROUTES, *gateway.ROUTES, *PAGES)
     api = Api(served, gate=gate, lifespan=lifespan)

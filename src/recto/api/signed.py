@@ -1,4 +1,4 @@
-"""Urls of files as clients get them in history and events: signed when they are told, never stored."""
+"""Urls of files in history and events. They are signed when they are sent, never stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from recto.conversation.snapshots.agui_messages import RenderContext
 
 
 def signs(backend: Backend) -> UrlSigner:
-    """Signs a url for an attachment, by its id and name, that is good as long as one in an answer is."""
+    """Return a signer of attachment urls, by id and name, with the lifetime of urls in responses."""
 
     def signed(attachment: str, name: str) -> str:
         expires = backend.clock() + timedelta(seconds=backend.uploads.url_seconds)
@@ -24,7 +24,7 @@ def signs(backend: Backend) -> UrlSigner:
 
 
 def urls_of(backend: Backend, refs: Iterable[FileRef]) -> FileUrlSigner:
-    """The url of a file of a thread; None for one that was deleted."""
+    """Return a signer of a thread's file urls. It returns None for a deleted file."""
     there, signed = {ref.attachment for ref in refs if ref.is_there}, signs(backend)
 
     def url_of(file: File) -> str | None:
@@ -35,7 +35,7 @@ def urls_of(backend: Backend, refs: Iterable[FileRef]) -> FileUrlSigner:
 
 
 async def render_context(backend: Backend, thread: str, agent: str | None) -> RenderContext:
-    """How the messages of a thread are told, in which this agent answers."""
+    """Return the render context of a thread's messages for the given agent."""
     refs, known = await backend.store.file_refs(thread), backend.agents.get(agent or "")
     return RenderContext(
         url_of=urls_of(backend, refs),

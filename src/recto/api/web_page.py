@@ -1,4 +1,4 @@
-"""The web page: the files it was built into, in this package, for everybody. No path of a request leads to a file."""
+"""The built web page, served from this package to everybody. Request paths never become file paths."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from recto.api.home_page import get_home
 from recto.api.parameters import in_path
 from recto.api.problems import problem
 
-# Where `make web` builds it. It holds no Python.
+# Output of `make web`. It contains no Python.
 BUILT = Path(__file__).resolve().parent.parent / "web"
 HOME, ICON, ASSETS = "/", "/icon.svg", "/assets/"
-# Scripts and styles are files of our own; nothing inline, nothing from elsewhere, no frame.
+# Own scripts and styles only: nothing inline, nothing external, no frame.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
     "connect-src 'self'; media-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-# The name of an asset has a digest of what is in it.
+# Names of assets contain a digest of their content.
 FOREVER, ASK_AGAIN = "public, max-age=31536000, immutable", "no-cache"
 MEDIA = {
     ".css": "text/css; charset=utf-8",
@@ -43,7 +43,7 @@ AssetName = Annotated[str, in_path("The file's name, as the page has it.")]
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltFile:
-    """A file of the page: its bytes, the same packed (None where that saves nothing), and what is said of them."""
+    """A file of the page. `packed` is None if gzip saves nothing."""
 
     content: bytes
     packed: bytes | None
@@ -52,14 +52,14 @@ class BuiltFile:
 
 
 class WebPage:
-    """The page in a folder, read whole when it is first asked for. While it is not built, each request looks again."""
+    """The files of the page, read on first use. Until it is built, each request checks again."""
 
     def __init__(self, folder: Path = BUILT) -> None:
         self._folder = folder
         self._files: Mapping[str, BuiltFile] = {}
 
     def find(self, path: str) -> BuiltFile | None:
-        """The file at a path of the server."""
+        """Return the file at a path of the server."""
         if not self._files and (self._folder / "index.html").is_file():
             self._files = dict(_read(self._folder))
         return self._files.get(path)
@@ -85,18 +85,18 @@ def _built(file: Path, headers: Mapping[str, str]) -> BuiltFile:
 
 
 async def get_web_page(request: Request) -> Response:
-    """The page; where it is not built, words that say so."""
+    """Serve the page, or the home page if it is not built."""
     file = _web_page(request).find(HOME)
     return _respond(request, file) if file else await get_home(request)
 
 
 async def get_icon(request: Request) -> Response:
-    """The page's icon."""
+    """Serve the page's icon."""
     return _found(request, ICON)
 
 
 async def get_asset(request: Request, name: AssetName) -> Response:
-    """A script, a style or another part of the page."""
+    """Serve a script, style or other part of the page."""
     return _found(request, f"{ASSETS}{name}")
 
 
@@ -112,7 +112,7 @@ def _web_page(request: Request) -> WebPage:
 
 def _respond(request: Request, file: BuiltFile) -> Response:
     packed = file.packed if takes_gzip(request.headers) else None
-    # A tag names certain bytes, so what is packed has another.
+    # An ETag names exact bytes, so the packed form has its own.
     coding = {} if packed is None else {"content-encoding": "gzip"}
     tag = f'"{file.digest}"' if packed is None else f'"{file.digest}-gzip"'
     headers = {**file.headers, **coding, "etag": tag}

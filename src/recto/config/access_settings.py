@@ -1,4 +1,4 @@
-"""Settings of who comes in and how: credentials, browsers, connections, bodies of requests."""
+"""Settings of access: credentials, browsers, connections, request bodies."""
 
 from __future__ import annotations
 
@@ -22,75 +22,72 @@ NETWORKS = Range(check=_check_networks)
 
 @dataclass(frozen=True, kw_only=True)
 class AuthSettings:
-    """Credentials a server takes. At most one of the three ways to check a JWT."""
+    """Accepted credentials. At most one of the three JWT settings may be set."""
 
     token: str | None = setting(
         None,
-        "The local token; by default one is made in the data folder. See [auth](auth.md).",
+        "The local token. By default Recto generates one in the data folder. See [auth](auth.md).",
         SECRET,
         secrecy="whole",
     )
     api_keys: str | None = setting(
-        None, "API keys, as `user:key,user:key`, with `:read` after one that may only look.", secrecy="pairs"
+        None, "API keys, as `user:key,user:key`. Append `:read` to a read-only key.", secrecy="pairs"
     )
-    jwt_secret: str | None = setting(None, "The secret that JWTs are signed with.", SECRET, secrecy="whole")
-    jwt_public_key: str | None = setting(None, "The public key JWTs are checked with, as PEM.", secrecy="whole")
-    jwt_jwks_url: str | None = setting(None, "Where the keys are fetched that JWTs are checked with.", secrecy="url")
-    jwt_audience: str | None = setting(None, "The audience a JWT has to name.")
-    jwt_issuer: str | None = setting(None, "The issuer a JWT has to name.")
-    jwt_cache_seconds: float = setting(600.0, "How long keys that were fetched are used.", SECONDS)
+    jwt_secret: str | None = setting(None, "The secret that signs JWTs.", SECRET, secrecy="whole")
+    jwt_public_key: str | None = setting(None, "The public key that verifies JWTs, as PEM.", secrecy="whole")
+    jwt_jwks_url: str | None = setting(None, "URL of the JWK set that verifies JWTs.", secrecy="url")
+    jwt_audience: str | None = setting(None, "Required audience of a JWT.")
+    jwt_issuer: str | None = setting(None, "Required issuer of a JWT.")
+    jwt_cache_seconds: float = setting(600.0, "Seconds that fetched keys are cached.", SECONDS)
 
     @property
     def has_accounts(self) -> bool:
-        """Whether there are users beside the local one."""
+        """True if there are users besides the local one."""
         return bool(self.api_keys) or self.has_jwt
 
     @property
     def has_jwt(self) -> bool:
-        """Whether JWTs are taken."""
+        """True if JWTs are accepted."""
         return bool(self.jwt_secret or self.jwt_public_key or self.jwt_jwks_url)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GateSettings:
-    """Addresses and how often: where clients find this server, which pages of others may use it, requests a minute."""
+    """The public address, CORS, and the request rate."""
 
-    public_url: str | None = setting(None, "The address clients use, where it is another than the one listened on.")
-    cors_origins: str = setting("", "Origins, by commas, whose pages may use this server.")
-    cors_headers: str = setting("", "Headers of their own, by commas, that those pages may send.")
+    public_url: str | None = setting(None, "The address clients use, if it differs from the listening address.")
+    cors_origins: str = setting("", "Comma-separated origins whose pages may use this server.")
+    cors_headers: str = setting("", "Comma-separated custom headers that those pages may send.")
     cors_credentials: bool = setting(
         False,
-        "Whether those pages may send cookies along (`credentials: include`). None means anything here.",
+        "Allow those pages to send cookies (`credentials: include`). Recto itself uses no cookies.",
     )
     user_requests: int = setting(
-        6_000, "Requests of one user a minute; beyond it 429 with `Retry-After`; 0 is no limit.", COUNT_OR_ZERO
+        6_000, "Requests per user per minute; more receive 429 with `Retry-After`; 0 sets no limit.", COUNT_OR_ZERO
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectionLimits:
-    """What connections may cost. `proxies` may have any number of them.
-
-    A head (the request's first line and its headers) has bytes, fields and seconds.
-    """
+    """Limits of connections. Addresses in `proxies` are not limited by `address_connections`."""
 
     header_bytes: int = setting(65_536, "Bytes of a request's first line and headers.", Range(least=8_192))
-    header_fields: int = setting(100, "Headers of a request.", Range(least=16))
-    header_seconds: float = setting(10.0, "Seconds until the headers of a request are whole.", SECONDS)
+    header_fields: int = setting(100, "Headers per request.", Range(least=16))
+    header_seconds: float = setting(10.0, "Seconds until all headers of a request have arrived.", SECONDS)
     keep_alive_seconds: int = setting(5, "Seconds between two requests of a connection.", COUNT)
     unread_seconds: float = setting(
         60.0,
-        "After how long a connection is ended that takes nothing of its answer; "
-        "a stream may be read on with `Last-Event-ID`.",
+        "Seconds without the client reading any of its response before the server closes the connection. Clients "
+        "can resume a stream with `Last-Event-ID`.",
         SECONDS,
     )
-    address_connections: int = setting(1_024, "Connections of one address (of IPv6, one network of 64 bits).", COUNT)
+    address_connections: int = setting(1_024, "Connections per address (for IPv6, per /64 network).", COUNT)
     connections: int = setting(
-        8_192, "Connections in all. See [operations](operations.md#what-one-client-can-cost).", COUNT
+        8_192, "Connections in total. See [operations](operations.md#what-one-client-can-cost).", COUNT
     )
     proxies: str = setting(
         "",
-        "Addresses and networks, by commas, whose `X-Forwarded-For` is believed, and who may have more than "
+        "Comma-separated addresses and networks whose `X-Forwarded-For` is trusted and that may exceed "
         "`address_connections`.",
         NETWORKS,
     )
@@ -98,31 +95,31 @@ class ConnectionLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class BodyLimits:
-    """What a body of JSON may cost."""
+    """Limits of JSON bodies."""
 
-    seconds: float = setting(60.0, "Seconds until all of a JSON body has come.", SECONDS, name="body_seconds")
+    seconds: float = setting(60.0, "Seconds until a JSON body has arrived.", SECONDS, name="body_seconds")
     chat_bytes: int = setting(2**20, "Bytes of the body of `POST /api/v1/chat`.", Range(least=262_144))
     agui_bytes: int = setting(
         32 * 2**20,
-        "Bytes of the body of `POST /api/v1/agent/ag-ui`: all that a client shows, with the bytes of its files.",
+        "Bytes of the body of `POST /api/v1/agent/ag-ui`, including the client's whole history and inline files.",
         Range(least=262_144),
     )
     queued_bytes: int = setting(
         2**20,
-        "Bytes of the requests that wait in a thread which are read to tell their messages, in `queued` and in "
-        "history; the messages of later ones are told once these are fewer.",
+        "Bytes of a thread's waiting requests that are read to show their messages in `queued` and in history. "
+        "Later messages appear once the queue shrinks.",
         COUNT_OR_ZERO,
     )
     snapshot_bytes: int = setting(
         2**25,
-        "Bytes of a thread's messages that one `MESSAGES_SNAPSHOT` tells; of a larger thread the newest turns.",
+        "Bytes of messages in one `MESSAGES_SNAPSHOT`. A larger thread is cut to its newest turns.",
         Range(least=65_536),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamLimits:
-    """Readers of events."""
+    """Limits of event streams."""
 
-    streams: int = setting(1_000, "Event streams open at once; beyond it 503; 0 is no limit.", COUNT_OR_ZERO)
-    user_streams: int = setting(200, "Event streams of one user; beyond it 429; 0 is no limit.", COUNT_OR_ZERO)
+    streams: int = setting(1_000, "Open event streams; more receive 503; 0 sets no limit.", COUNT_OR_ZERO)
+    user_streams: int = setting(200, "Open event streams per user; more receive 429; 0 sets no limit.", COUNT_OR_ZERO)

@@ -1,4 +1,4 @@
-"""Values that people wrote, checked as a table: every fault with its line, what is wrong and what is allowed."""
+"""Validation of settings that people write: every fault has its line, the value and the allowed range."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from recto.config.yaml_values import Values, YamlPath
 
 SHOWN = 100
-# Stands for every name that people may choose, at the end of a place.
+# Placeholder for user-chosen names at the end of a path.
 ANY = "*"
-# What is allowed, by the kind of error; names in braces are bounds.
+# Allowed values by pydantic error type; names in braces are bounds.
 ALLOWED: Mapping[str, str] = {
     "string_type": "it is text; put it in quotes",
     "int_type": "it is a whole number",
@@ -55,14 +55,14 @@ def _full(value: str) -> str:
 
 Count = Annotated[int, Field(ge=1)]
 CountOrZero = Annotated[int, Field(ge=0)]
-# A year: more is a mistake, and a time beyond the calendar.
+# A year. Larger values are mistakes, and overflow the calendar.
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 Zone = Annotated[str, AfterValidator(_zone)]
 Word = Annotated[str, AfterValidator(_full)]
 
 
 class Table(BaseModel):
-    """Settings that come from outside: an unknown name or another type is refused."""
+    """Settings from outside. Unknown names and other types are rejected."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -72,9 +72,10 @@ Root = TypeVar("Root", bound=Table)
 
 @dataclass(frozen=True, kw_only=True)
 class TableForm(Generic[Root]):
-    """What values are checked as. `tables` has the table at each place below `root`, so that who gives an unknown name
-    hears of the known ones; `mixed` says what is allowed where a value may be of more than one type. Below `free`
-    names nobody looks: nothing, too, may mean something there.
+    """Schema of a file's settings. `tables` maps each path below `root` to its table, to suggest names for an unknown
+    one.
+
+    `mixed` states the allowed values where several types are allowed. Below the `free` names, null is a legal value.
     """
 
     root: type[Root]
@@ -84,7 +85,7 @@ class TableForm(Generic[Root]):
 
 
 def check(found: Values, form: TableForm[Root]) -> tuple[Root, tuple[Fault, ...]]:
-    """The table, and every fault in it. What is wrong has its default."""
+    """Return the table and all faults. Invalid values get their defaults."""
     empty = [place for place in found.lines if _is_empty(found.values, place, form.free)]
     faults = [Fault(line=found.lines[place], text=NO_VALUE.format(name=dotted(place))) for place in empty]
     try:
@@ -108,7 +109,7 @@ def _is_empty(values: Mapping[str, Json], place: YamlPath, free: Collection[str]
                 value = value[step]
             case list(), int() if step < len(value):
                 value = value[step]
-            # A name that stands there twice has the value of the first, and the lines of both.
+            # A duplicate name has the value of its first occurrence and the lines of both.
             case _:
                 return False
     return value is None
@@ -143,30 +144,30 @@ def _table_at(place: tuple[str, ...], form: TableForm[Root]) -> type[Table]:
 
 
 def nearest(name: str, known: Collection[str]) -> str:
-    """What was perhaps meant, and what is known: the end of a sentence."""
+    """Return the end of a sentence that suggests and lists known names."""
     near = get_close_matches(name.lower(), known, n=1)
     mean = f"; did you mean {near[0]}?" if near else ";"
     return f"{mean} Known: {', '.join(sorted(known)) or 'none'}"
 
 
 def value_fault(found: Values, place: YamlPath, value: object, allowed: str) -> Fault:
-    """The fault of a value: where it is, what it is, and what is allowed."""
+    """Return the fault of a value: its path, the value and the allowed range."""
     return Fault(line=line_of(found, place), text=f"{dotted(place)} is {short(dump(value).decode())}; {allowed}.")
 
 
 def line_of(found: Values, place: YamlPath) -> int:
-    """The line of a value, or of the nearest thing around it that has one."""
+    """Return the line of a value, or of the nearest enclosing value that has one."""
     while place not in found.lines and len(place) > 1:
         place = place[:-1]
     return found.lines.get(place, 1)
 
 
 def dotted(place: YamlPath) -> str:
-    """A place as people write it."""
+    """Return a path in dotted form."""
     return ".".join(map(str, place))
 
 
 def short(text: str) -> str:
-    """A text as one line that is not long."""
+    """Return the text on one line, shortened."""
     line = " ".join(text.split())
     return line if len(line) <= SHOWN else f"{line[:SHOWN]} ..."

@@ -1,4 +1,4 @@
-"""Settings of files: uploads, reading of documents, fetching from elsewhere, pictures in pages."""
+"""Settings of files: uploads, document parsing, outbound fetches, pictures in pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recto.config.access_settings import NETWORKS
 from recto.config.setting import COUNT, COUNT_OR_ZERO, DAYS, SECONDS, Range, setting
 
 MEBIBYTE, GIBIBYTE = 2**20, 2**30
-# More children than this do not read faster: documents are read one page at a time as they are asked for.
+# More children do not read faster: a document is read page by page on demand.
 MOST_CHILDREN = 4
 BUBBLEWRAP = "bwrap"
 _LANGUAGES = re.compile(r"[A-Za-z0-9_]+(\+[A-Za-z0-9_]+)*")
@@ -25,83 +25,80 @@ def _check_languages(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class FileSettings:
-    """What a user may have."""
+    """Quotas of a user."""
 
-    upload_bytes: int = setting(GIBIBYTE, "Bytes of one file; 0 is no limit.", COUNT_OR_ZERO)
-    user_bytes: int = setting(10 * GIBIBYTE, "Bytes of all files of one user; 0 is no limit.", COUNT_OR_ZERO)
-    user_files: int = setting(100_000, "Files of one user; 0 is no limit.", COUNT_OR_ZERO)
+    upload_bytes: int = setting(GIBIBYTE, "Bytes per file; 0 sets no limit.", COUNT_OR_ZERO)
+    user_bytes: int = setting(10 * GIBIBYTE, "Bytes of all files of a user; 0 sets no limit.", COUNT_OR_ZERO)
+    user_files: int = setting(100_000, "Files per user; 0 sets no limit.", COUNT_OR_ZERO)
     unused_hours: float = setting(
-        24.0, "How long a file is kept that no thread names; 0 is for ever.", Range(least=0, most=876_000)
+        24.0, "Hours to keep a file that no thread references; 0 keeps it forever.", Range(least=0, most=876_000)
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class UploadRules(FileSettings):
-    """How files may come, and what a user may have.
+    """Limits of uploads and quotas of a user.
 
-    `seconds` are of silence; all that is no file may take as many together, a whole form `form_seconds`. A user has a
-    limit of forms at once: who sends slowly keeps nobody else out.
+    `seconds` limits silence and the total time of all form fields; `form_seconds` limits a whole form.
     """
 
-    at_once: int = setting(100, "Uploads at once.", COUNT, name="uploads")
-    of_user: int = setting(50, "Uploads of one user at once.", COUNT, name="user_uploads")
-    files: int = setting(20, "Files in one upload.", COUNT, name="upload_files")
-    seconds: float = setting(60.0, "Silence after which an upload is given up.", SECONDS, name="upload_seconds")
+    at_once: int = setting(100, "Concurrent uploads.", COUNT, name="uploads")
+    of_user: int = setting(50, "Concurrent uploads per user.", COUNT, name="user_uploads")
+    files: int = setting(20, "Files per upload.", COUNT, name="upload_files")
+    seconds: float = setting(
+        60.0, "Seconds of silence before the server aborts an upload.", SECONDS, name="upload_seconds"
+    )
     form_seconds: float = 3_600.0
     url_seconds: float = setting(
-        86_400.0, "How long the url of a file in an answer holds.", Range(least=60, most=604_800)
+        86_400.0, "Seconds that a file URL in a response stays valid.", Range(least=60, most=604_800)
     )
     redirects: bool = setting(
-        True, "Whether a reader of a file in a bucket is sent on to it. See [files](files.md#where-files-are-kept)."
+        True, "Redirect readers of a file in a bucket to the bucket. See [files](files.md#where-files-are-kept)."
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ParseLimits:
-    """What one document may cost.
+    """Limits of parsing one document.
 
-    `seconds` count while the child works, not while it waits for its turn. `ocr_seconds` are more of them, once a scan
-    of it is being read.
+    `seconds` counts only while the child works. `ocr_seconds` is added once a scan is being recognised.
     """
 
-    seconds: float = setting(60.0, "Seconds one document may take to be read.", SECONDS, name="parse_seconds")
-    # What a parser needs before it has read anything; with less no document could be.
+    seconds: float = setting(60.0, "Seconds to parse one document.", SECONDS, name="parse_seconds")
+    # The minimum a parser needs before it reads anything.
     memory_bytes: int = setting(
         512 * MEBIBYTE,
-        "Bytes of memory reading one document may take.",
+        "Bytes of memory for parsing one document.",
         Range(least=256 * MEBIBYTE),
         name="parse_memory_bytes",
     )
-    file_bytes: int = setting(100 * MEBIBYTE, "Bytes of a file that is read.", COUNT, name="parse_bytes")
+    file_bytes: int = setting(100 * MEBIBYTE, "Bytes of a file that is parsed.", COUNT, name="parse_bytes")
     pages: int = setting(
-        5_000, "Pages that are read of a document; the text says where it ends.", COUNT, name="parse_pages"
+        5_000, "Pages parsed per document; the text states where it was cut.", COUNT, name="parse_pages"
     )
-    characters: int = setting(100_000_000, "Characters that are read of a document.", COUNT, name="parse_characters")
-    ocr_pages: int = setting(50, "Scanned pages that are read of a document.", COUNT_OR_ZERO)
-    ocr_seconds: float = setting(240.0, "Seconds the scans of a document may take.", SECONDS)
+    characters: int = setting(100_000_000, "Characters parsed per document.", COUNT, name="parse_characters")
+    ocr_pages: int = setting(50, "Scanned pages recognised per document.", COUNT_OR_ZERO)
+    ocr_seconds: float = setting(240.0, "Seconds of text recognition per document.", SECONDS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentSettings:
-    """How documents are read and for how long they are kept.
-
-    A document that cannot be read is not tried again for `failures_seconds`.
-    """
+    """Document parsing and its cache. A document that failed is not parsed again for `failures_seconds`."""
 
     limits: ParseLimits = ParseLimits()
     ocr: str = setting(
         "chi_sim+eng",
-        "Languages scans are read in, where tesseract is installed; empty: they are not.",
+        "Languages of text recognition, if tesseract is installed; empty disables it.",
         Range(check=_check_languages),
     )
     kept_bytes: int = setting(
         5 * GIBIBYTE,
-        "Bytes of the texts of documents that are kept; 0 is no limit.",
+        "Bytes of cached document texts; 0 sets no limit.",
         COUNT_OR_ZERO,
         name="parsed_bytes",
     )
     kept_days: float = setting(
-        30.0, "How long such texts are kept after the last reading; 0 is for ever.", DAYS, name="parsed_days"
+        30.0, "Days to keep a cached text after its last use; 0 keeps it forever.", DAYS, name="parsed_days"
     )
     failures_seconds: float = 600
     open_documents: int = 64
@@ -109,26 +106,26 @@ class DocumentSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class PoolSettings:
-    """Processes that read documents.
+    """Parser processes.
 
-    `of_user` are the most that one user's documents have at a time; with 0 it is by the number of children. Up to
-    `waiting_bytes` of documents wait in `folder`; without one, in that for temporary files. A child is replaced after
-    some `documents`; of those idle for long only one stays.
+    `of_user` limits the concurrent documents of a user; 0 derives it from the number of children. Up to `waiting_bytes`
+    of documents wait in `folder` (by default the temporary folder). A child is replaced after `documents` documents;
+    only one idle child stays.
     """
 
     children: int = setting(
         0,
-        "Processes that read documents; 0: as many as there are processors, 2 to 4.",
+        "Parser processes; 0 selects the number of processors, within 2 to 4.",
         Range(least=0, most=64),
         name="parse_children",
     )
     of_user: int = 0
-    waiting: int = setting(100, "Documents that may wait to be read.", COUNT, name="parse_waiting")
+    waiting: int = setting(100, "Documents that may wait for a parser.", COUNT, name="parse_waiting")
     waiting_bytes: int = 1_024 * MEBIBYTE
     slow_seconds: float = setting(
         5.0,
-        "After how long a document is read beside the others, in up to as many processes again: slow ones hold up "
-        "nobody.",
+        "Seconds after which a document moves to one of as many extra processes, so that slow documents delay no "
+        "others.",
         SECONDS,
         name="parse_slow_seconds",
     )
@@ -140,32 +137,29 @@ class PoolSettings:
 
     @property
     def places(self) -> int:
-        """How many documents are parsed at a time."""
+        """Number of documents parsed at a time."""
         return self.children or min(MOST_CHILDREN, max(2, os.cpu_count() or 1))
 
     @property
     def places_of_user(self) -> int:
-        """How many of them may be one user's."""
+        """Number of documents of one user parsed at a time."""
         return self.of_user or max(1, self.places - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutboundSettings:
-    """What it may cost to fetch files from other addresses, where an agent's `urls` allow it.
-
-    `connect_seconds` are until connected, `idle_seconds` of silence.
-    """
+    """Limits of fetching files from urls that an agent's `urls` allow. `idle_seconds` limits silence."""
 
     at_once: int = setting(16, "Files fetched at once.", COUNT, name="fetches")
-    of_user: int = setting(4, "Files fetched for one user at once.", COUNT, name="user_fetches")
+    of_user: int = setting(4, "Files fetched at once per user.", COUNT, name="user_fetches")
     seconds: float = setting(20.0, "Seconds to fetch one file.", SECONDS, name="fetch_seconds")
     connect_seconds: float = 5.0
     idle_seconds: float = 10.0
-    file_bytes: int = setting(50 * MEBIBYTE, "Bytes of a file that is fetched.", COUNT, name="fetch_bytes")
-    redirects: int = setting(5, "Redirects on the way to one.", Range(least=0, most=20), name="fetch_redirects")
+    file_bytes: int = setting(50 * MEBIBYTE, "Bytes of a fetched file.", COUNT, name="fetch_bytes")
+    redirects: int = setting(5, "Redirects followed per fetch.", Range(least=0, most=20), name="fetch_redirects")
     networks: str = setting(
         "",
-        "Networks such as `10.0.0.0/8`, by commas, that may be fetched from though they are not public.",
+        "Comma-separated private networks, such as `10.0.0.0/8`, that may be fetched from.",
         NETWORKS,
         name="fetch_networks",
     )
@@ -175,18 +169,17 @@ class OutboundSettings:
 class PictureSettings:
     """Pictures in pages.
 
-    `kept` is how much of them stays in memory between runs. `by_url`: providers can reach our urls, so none is read.
+    `kept` is the memory for pictures between runs. With `by_url`, providers fetch our urls and no picture is loaded.
     """
 
     image_urls: bool | None = setting(
         None,
-        "Whether pictures go to the model by url or as bytes; by default by url where `public_url` names another "
-        "machine.",
+        "Send pictures to the model as URLs instead of bytes. By default true if `public_url` names another machine.",
     )
-    count: int = setting(20, "Pictures in a page.", COUNT_OR_ZERO, name="page_images")
-    each: int = setting(5_000_000, "Characters in base64 of a picture that goes as bytes.", COUNT, name="image_bytes")
+    count: int = setting(20, "Pictures per page.", COUNT_OR_ZERO, name="page_images")
+    each: int = setting(5_000_000, "Base64 characters per picture sent as bytes.", COUNT, name="image_bytes")
     page: int = setting(
-        20_000_000, "Characters in base64 of all of a page that go as bytes.", COUNT, name="page_image_bytes"
+        20_000_000, "Base64 characters of all pictures of a page sent as bytes.", COUNT, name="page_image_bytes"
     )
     kept: int = 64_000_000
     by_url: bool = False

@@ -1,4 +1,4 @@
-"""A Markdown file with settings between two lines of `---`. Refuses what is no text, too long or never closed."""
+"""Markdown files with settings between two lines of `---`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BOM = "\ufeff"
 
 @dataclass(frozen=True, kw_only=True)
 class MarkdownFile:
-    """A file: its settings, what follows them, and the line they end on."""
+    """Settings, body, and the line where the settings end."""
 
     settings: Values = Values()
     body: str = ""
@@ -24,7 +24,7 @@ class MarkdownFile:
 
 
 def read_document(raw: bytes) -> MarkdownFile:
-    """The settings and the body. All that is wrong is among the faults of the settings."""
+    """Return the settings and the body. All faults are in the settings."""
     if len(raw) > LONGEST:
         return _broken(1, f"it has more than {LONGEST} bytes. Shorten it.")
     try:
@@ -42,7 +42,7 @@ def read_document(raw: bytes) -> MarkdownFile:
 
 
 def plain_text(raw: bytes) -> str:
-    """A text without a byte order mark; `\\n` ends its lines. UnicodeDecodeError where it is no UTF-8."""
+    """Return the text without byte order mark, with `\\n` line ends. Raises UnicodeDecodeError if it is not UTF-8."""
     return raw.decode("utf-8").removeprefix(BOM).replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a file somebody wrote, and where. Refuses to be raised: all problems of it are told together."""
+"""Problems in files that users write. They are collected and reported together, never raised."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from recto.conversation.json import Json
 
 @dataclass(frozen=True, kw_only=True)
 class FileProblem:
-    """A text about a line of a file, counted from 1; without a line it is about the whole. Warnings are such too."""
+    """A problem or warning in a line of a file, counted from 1, or in the whole file."""
 
     file: Path
     line: int | None
@@ -21,13 +21,13 @@ class FileProblem:
         return f"{where}: {self.text}"
 
     def row(self) -> dict[str, Json]:
-        """The problem as JSON."""
+        """Return the problem as JSON."""
         return {"file": str(self.file), "line": self.line, "text": self.text}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """A text about a line of a text, counted from 1, before anybody has said what file it is in."""
+    """A problem in a line of a text, counted from 1. The file is not known yet."""
 
     line: int
     text: str

@@ -1,4 +1,4 @@
-"""Settings of runs: how models are called, how runs are worked on, what of them waits, is kept and is cleaned away."""
+"""Settings of runs: model calls, tools, dispatch, storage and cleanup."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from recto.config.setting import COUNT, COUNT_OR_ZERO, DAYS, SECONDS, SECONDS_OR
 from recto.conversation.messages import ToolCalling
 from recto.errors import SettingsError
 
-# What a person has to agree to: all that changes files or runs commands; commands alone; nothing.
+# Actions that need approval: edits and commands, commands, none.
 Mode: TypeAlias = Literal["ask", "edits", "full"]
 Synchronous: TypeAlias = Literal["NORMAL", "FULL"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timeouts:
-    """How long a model may take."""
+    """Timeouts of model calls."""
 
-    connect: float = setting(10.0, "Seconds until a model is connected.", SECONDS, name="model_connect_seconds")
+    connect: float = setting(10.0, "Seconds to connect to a model.", SECONDS, name="model_connect_seconds")
     first_byte: float = setting(
-        120.0, "Seconds beside that until a model's reply begins.", SECONDS, name="model_first_byte_seconds"
+        120.0, "Further seconds until a model's reply begins.", SECONDS, name="model_first_byte_seconds"
     )
     between_bytes: float = setting(
-        60.0, "Seconds between two pieces of a model's reply.", SECONDS, name="model_between_seconds"
+        60.0, "Seconds between two chunks of a model's reply.", SECONDS, name="model_between_seconds"
     )
 
     def __post_init__(self) -> None:
@@ -34,14 +34,14 @@ class Timeouts:
 
 @dataclass(frozen=True, kw_only=True)
 class BackoffSettings:
-    """How long to wait before a failed model call is made again. `cap` is the longest wait of our own."""
+    """Pauses between attempts of a model call. `cap` is the longest pause without a `Retry-After`."""
 
     base: float = setting(
-        0.5, "The first pause before a failed model call is made again.", SECONDS_OR_ZERO, name="retry_seconds"
+        0.5, "Seconds before the first retry of a failed model call.", SECONDS_OR_ZERO, name="retry_seconds"
     )
     cap: float = 20.0
     retry_after_cap: float = setting(
-        60.0, "The longest pause a model may ask for.", SECONDS_OR_ZERO, name="retry_after_seconds"
+        60.0, "Longest `Retry-After` of a model that Recto waits for.", SECONDS_OR_ZERO, name="retry_after_seconds"
     )
 
     def __post_init__(self) -> None:
@@ -52,226 +52,224 @@ class BackoffSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkSettings:
-    """What models take, and what is kept for runs."""
+    """Model capabilities and quotas of runs."""
 
-    window: int = setting(128_000, "Tokens the model can take.", COUNT)
+    window: int = setting(128_000, "Tokens of the model's context window.", COUNT)
     vision: bool | None = setting(
         None,
-        "Whether the models see pictures; by default those of OpenAI, Anthropic and Google do and others do not. "
-        "An agent's own `vision` wins.",
+        "Send pictures to the models. By default true for models of OpenAI, Anthropic and Google. An agent's own "
+        "`vision` takes precedence.",
     )
     tool_calling: ToolCalling | None = setting(
         None,
-        "How tools are offered by agents that do not say it: `native`, `prompt` (in words) or `auto` (natively, and "
-        "calls in words are [understood](models.md#small-and-local-models)); by default `auto` with `compatible:` "
-        "models and `native` with others.",
+        "How agents that do not configure it offer tools: `native`, `prompt` (as text) or `auto` (native, and "
+        "calls written as text are [parsed](models.md#small-and-local-models)). By default `auto` for "
+        "`compatible:` models and `native` for others.",
     )
-    quotes_at_once: int = setting(2, "How many quotes of documents (mode `always`) are put together at a time.", COUNT)
-    workspace_bytes: int = setting(2**30, "Bytes the workspace of one thread may hold; 0 is no limit.", COUNT_OR_ZERO)
+    quotes_at_once: int = setting(2, "Document quotes (mode `always`) composed at once.", COUNT)
+    workspace_bytes: int = setting(2**30, "Bytes of a thread's workspace; 0 sets no limit.", COUNT_OR_ZERO)
     profile_bytes: int = setting(
         262_144,
-        "Bytes of all that is kept of one user in their [profile](profiles.md), what skills keep included.",
+        "Bytes of a user's [profile](profiles.md), including skill data.",
         Range(least=1_000),
     )
     state_bytes: int = setting(
-        65_536, "Bytes of the state that a thread shares with its clients; beyond it 422.", Range(least=1_000)
+        65_536, "Bytes of the state that a thread shares with its clients; more receive 422.", Range(least=1_000)
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchSettings:
-    """What a [search](coder.md#search) in a workspace may take, and how much of it is shown."""
+    """Limits of a [search](coder.md#search) in a workspace."""
 
     results: int = setting(
         100,
-        "Lines a [search](coder.md#search) shows that does not say how many.",
+        "Default number of lines that a [search](coder.md#search) returns.",
         COUNT,
         name="search_results",
     )
-    counted: int = setting(10_000, "Matching lines that a search counts; it stops there.", COUNT, name="search_counted")
+    counted: int = setting(10_000, "Matching lines after which a search stops counting.", COUNT, name="search_counted")
     line_characters: int = setting(
-        300, "Characters that a search shows of one line, around the match.", Range(least=40), name="search_characters"
+        300, "Characters of a line that a search returns, around the match.", Range(least=40), name="search_characters"
     )
     file_bytes: int = setting(
-        16 * 2**20, "Bytes of a file that is searched; larger ones are passed over.", COUNT, name="search_file_bytes"
+        16 * 2**20, "Bytes of a searched file; larger files are skipped.", COUNT, name="search_file_bytes"
     )
-    seconds: float = setting(30.0, "Seconds a search may take.", SECONDS, name="search_seconds")
+    seconds: float = setting(30.0, "Seconds per search.", SECONDS, name="search_seconds")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileToolSettings:
-    """What one [read or edit](coder.md#files) of the coder may take, and how much of it is shown."""
+    """Limits of a [read or edit](coder.md#files) of the coder."""
 
-    read_files: int = setting(50, "Paths that one [read](coder.md#files) may name.", COUNT, name="read_files_at_once")
+    read_files: int = setting(50, "Paths per [read](coder.md#files).", COUNT, name="read_files_at_once")
     line_characters: int = setting(
-        2_000, "Characters that a read or a diff shows of one line.", COUNT, name="read_line_characters"
+        2_000, "Characters of a line in a read or a diff.", COUNT, name="read_line_characters"
     )
-    listing_entries: int = setting(300, "Entries that the listing of a folder shows.", COUNT)
-    edits: int = setting(100, "Edits that one call may make in a file.", COUNT, name="edits_at_once")
-    edit_bytes: int = setting(2**25, "Bytes of a file that is edited; larger ones are not.", COUNT)
+    listing_entries: int = setting(300, "Entries of a folder listing.", COUNT)
+    edits: int = setting(100, "Edits of a file per call.", COUNT, name="edits_at_once")
+    edit_bytes: int = setting(2**25, "Bytes of an edited file; larger files are rejected.", COUNT)
     symbol_bytes: int = setting(
-        262_144, "Bytes of a source that is read with its symbols; larger ones are without.", COUNT_OR_ZERO
+        262_144, "Bytes of a source file whose symbols are listed; larger files are read without.", COUNT_OR_ZERO
     )
-    symbol_seconds: float = setting(2.0, "Seconds that finding the symbols of a source may take.", SECONDS)
+    symbol_seconds: float = setting(2.0, "Seconds to find the symbols of a source file.", SECONDS)
     symbol_memory_bytes: int = setting(2**30, "Bytes of memory for the process that finds symbols.", Range(least=2**27))
 
 
 @dataclass(frozen=True, kw_only=True)
 class SnapshotSettings:
-    """What is kept of files, so that they can be [put back](threads.md#files-put-back) as they were."""
+    """Limits of the file snapshots that [restore](threads.md#files-put-back) a workspace."""
 
     kept: int = setting(
         50,
-        "Turns of a thread whose files can be [put back](threads.md#files-put-back), and up to ten more; 0 keeps none.",
+        "Turns of a thread whose files can be [restored](threads.md#files-put-back), plus up to ten; 0 disables it.",
         COUNT_OR_ZERO,
         name="kept_turns",
     )
     files: int = setting(
-        50_000, "Files of a workspace that are kept for that; where there are more, none is.", COUNT, name="kept_files"
+        50_000, "Files per workspace snapshot; a workspace with more is not saved.", COUNT, name="kept_files"
     )
     file_bytes: int = setting(
-        10 * 2**20, "Bytes of a file that is kept for that; larger ones are not.", COUNT, name="kept_file_bytes"
+        10 * 2**20, "Bytes of a file in a snapshot; larger files are not saved.", COUNT, name="kept_file_bytes"
     )
     thread_bytes: int = setting(
-        2**30, "Bytes kept for that of one thread, compressed; beyond it files are not.", COUNT, name="kept_bytes"
+        2**30, "Compressed bytes of a thread's snapshots; beyond it no files are saved.", COUNT, name="kept_bytes"
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TraceSettings:
-    """Where spans of runs go, and what is in them."""
+    """Export of spans."""
 
     endpoint: str | None = setting(
         None,
-        "Where [spans](telemetry.md#spans) of runs are sent: the address of a collector that speaks OTLP over HTTP, "
-        "such as `http://127.0.0.1:4318`, with `recto[otel]` installed. `OTEL_EXPORTER_OTLP_ENDPOINT` is heeded too.",
+        "Collector for [spans](telemetry.md#spans) of runs, OTLP over HTTP, such as `http://127.0.0.1:4318`, with "
+        "`recto[otel]` installed. `OTEL_EXPORTER_OTLP_ENDPOINT` works too.",
         name="otlp_endpoint",
         secrecy="url",
     )
     content: bool = setting(
         False,
-        "Whether spans have what users, models and tools said. Whoever reads spans reads it too.",
+        "Include the content of messages and tool calls in spans. Everyone who reads the spans can read it.",
         name="trace_content",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class DispatchSettings:
-    """How many runs are worked on at once, and how long stopping may take.
+    """Dispatch of runs to workers, and shutdown.
 
-    `grace` is for running steps to finish; what is left after it is broken off and handed back. `look` is how often the
-    queue is looked at unasked, `pause` how long a run rests that the store could not be written for, and the longest
-    between two tries to hand one back or to renew. `share` and `lease` are what a server claims runs with.
+    After `grace` seconds the dispatcher cancels running steps and releases their runs. `look` is the polling interval
+    of the queue. `pause` is the pause of a run after a failed store write, and the longest pause between attempts to
+    release or renew. `share` limits a user's concurrent runs; `lease` is the lease of a claim.
     """
 
-    slots: int = setting(200, "Runs worked on at once; others wait.", COUNT_OR_ZERO, name="runs")
+    slots: int = setting(200, "Concurrent runs; others wait.", COUNT_OR_ZERO, name="runs")
     share: int = setting(
         0,
-        "Runs of one user worked on at once (0: a quarter of `runs`); next is the oldest of whoever has the fewest at "
-        "work.",
+        "Concurrent runs per user (0: a quarter of `runs`). The oldest run of the user with the fewest active "
+        "runs is next.",
         COUNT_OR_ZERO,
         name="user_slots",
     )
     lease: float = setting(
         10.0,
-        "How long a worker that gives no sign of life keeps its runs; it gives one three times in it. Another server "
-        "goes on with the runs of one that was killed after that time.",
+        "Seconds without a sign of life before a worker loses its runs; workers renew three times per lease. "
+        "Another server then continues the runs.",
         SECONDS,
         name="lease_seconds",
     )
     grace: float = setting(
-        7.0, "How long running steps may take to finish when the server stops.", SECONDS_OR_ZERO, name="grace_seconds"
+        7.0, "Seconds that running steps may take to finish at shutdown.", SECONDS_OR_ZERO, name="grace_seconds"
     )
     look: float = 1.0
     pause: float = 1.0
 
     @property
     def slots_of_user(self) -> int:
-        """How many runs of one user are worked on at once."""
+        """Number of concurrent runs of one user."""
         return self.share or max(1, self.slots // 4)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """What may wait and what one user may have. 0 sets no limit."""
+    """Limits of waiting runs and of one user. 0 sets no limit."""
 
-    thread_queue: int = setting(50, "Runs that may wait for one thread; 0 is no limit.", COUNT_OR_ZERO)
-    queue: int = setting(10_000, "Runs that may wait in the whole server; 0 is no limit.", COUNT_OR_ZERO)
-    user_runs: int = setting(200, "Runs of one user at work or waiting; beyond it 429; 0 is no limit.", COUNT_OR_ZERO)
-    user_tokens: int = setting(0, "Tokens of one user a day (UTC); beyond it 429; 0 is no limit.", COUNT_OR_ZERO)
+    thread_queue: int = setting(50, "Runs that may wait per thread; 0 sets no limit.", COUNT_OR_ZERO)
+    queue: int = setting(10_000, "Runs that may wait on the whole server; 0 sets no limit.", COUNT_OR_ZERO)
+    user_runs: int = setting(200, "Active or waiting runs per user; more receive 429; 0 sets no limit.", COUNT_OR_ZERO)
+    user_tokens: int = setting(0, "Tokens per user per day (UTC); more receive 429; 0 sets no limit.", COUNT_OR_ZERO)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SuggestionSettings:
-    """What [suggestions](copilotkit.md#suggestions) may cost. `pause` is how long one waits for its client to leave."""
+    """Limits of [suggestions](copilotkit.md#suggestions). `pause` gives a client time to cancel."""
 
     is_on: bool = setting(
-        True, "Whether [suggestions](copilotkit.md#suggestions) are made for CopilotKit's chat.", name="suggestions"
+        True, "Generate [suggestions](copilotkit.md#suggestions) for CopilotKit's chat.", name="suggestions"
     )
     per_minute: int = setting(
         20,
-        "Suggestions of one user a minute that the model is asked for; 0 is no limit.",
+        "Suggestions per user per minute that call the model; 0 sets no limit.",
         COUNT_OR_ZERO,
         name="user_suggestions",
     )
     at_once: int = setting(
         2,
-        "Suggestions of one user that are made at a time; a newer one ends the oldest.",
+        "Concurrent suggestions per user; a newer one cancels the oldest.",
         COUNT,
         name="suggestions_at_once",
     )
     input_tokens: int = setting(
         4_000,
-        "Tokens of the history, the context and the instruction that a suggestion is asked for with.",
+        "Tokens of history, context and instruction in a suggestion request.",
         Range(least=200),
         name="suggestion_input_tokens",
     )
     output_tokens: int = setting(
-        1_000, "Tokens the model may write for one suggestion.", COUNT, name="suggestion_output_tokens"
+        1_000, "Tokens the model may generate per suggestion.", COUNT, name="suggestion_output_tokens"
     )
-    seconds: float = setting(20.0, "Seconds a suggestion may take.", SECONDS, name="suggestion_seconds")
+    seconds: float = setting(20.0, "Seconds per suggestion.", SECONDS, name="suggestion_seconds")
     pause: float = setting(
         0.2,
-        "Seconds before the model is asked: of the many that a page asks for as it loads, most are given up by then.",
+        "Seconds to wait before calling the model; a loading page requests many suggestions and cancels most of them.",
         SECONDS_OR_ZERO,
         name="suggestion_pause_seconds",
     )
 
 
-# For whoever admits runs without a server.
+# For callers that admit runs without a server.
 UNBOUNDED = Bounds(thread_queue=0, queue=0, user_runs=0, user_tokens=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecorderSettings:
-    """How deltas are committed. A model that says more than `most` characters meanwhile has to wait for it."""
+    """Buffering of deltas. A model that writes more than `most` characters before a commit waits for it."""
 
     interval: float = setting(
         0.04,
-        "How long deltas are gathered before they are committed; the first goes at once.",
+        "Seconds that deltas are buffered before a commit; the first is committed at once.",
         SECONDS_OR_ZERO,
         name="event_seconds",
     )
-    characters: int = setting(
-        8_192, "How many characters of deltas are gathered before they are committed.", COUNT, name="event_characters"
-    )
+    characters: int = setting(8_192, "Characters of deltas buffered before a commit.", COUNT, name="event_characters")
     most: int = 262_144
 
 
 @dataclass(frozen=True, kw_only=True)
 class HubSettings:
-    """How readers get events.
+    """Delivery of events to readers.
 
-    `tail` is how many of a run's newest events stay in memory, `page` how many are read at once; `look` is how often
-    the store is asked for runs that another process works on.
+    `tail` is the number of a run's newest events in memory, `page` the number read at once, `look` the polling interval
+    for runs of other processes.
     """
 
     heartbeat: float = setting(
-        15.0, "After how much silence a stream gets a comment.", SECONDS, name="heartbeat_seconds"
+        15.0, "Seconds of silence before a stream receives a comment.", SECONDS, name="heartbeat_seconds"
     )
     bytes: int = setting(
         65_536,
-        "How much of a run's events is read at once for a reader, and waits for a slow one.",
+        "Bytes of a run's events read at once for a reader and buffered for a slow one.",
         COUNT,
         name="stream_bytes",
     )
@@ -282,66 +280,66 @@ class HubSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class LogCacheSettings:
-    """Threads kept in memory for their next run. Logs of fewer than `long` entries are always read whole."""
+    """Threads cached for their next run. Logs shorter than `long` entries are always read whole."""
 
-    threads: int = setting(256, "Threads kept in memory for their next run.", COUNT, name="log_cache_threads")
+    threads: int = setting(256, "Threads cached for their next run.", COUNT, name="log_cache_threads")
     entries: int = setting(
         1_000_000,
-        "Entries of those threads all together; their bytes are what bounds them.",
+        "Entries of all cached threads; bytes are the effective limit.",
         COUNT,
         name="log_cache_entries",
     )
     bytes: int = setting(
-        128 * 2**20, "Bytes of those threads all together, with what pages remember.", COUNT, name="log_cache_bytes"
+        128 * 2**20, "Bytes of all cached threads, including their page caches.", COUNT, name="log_cache_bytes"
     )
     long: int = 256
 
 
 @dataclass(frozen=True, kw_only=True)
 class SchemaLimits:
-    """What the [tools a client brings](clients.md#tools-of-the-client) with one run may be. Beyond it 422."""
+    """Limits of [client tools](clients.md#tools-of-the-client) per run."""
 
     client_tools: int = setting(
-        128, "[Tools a client brings](clients.md#tools-of-the-client) with one run; beyond it 422.", COUNT_OR_ZERO
+        128, "[Client tools](clients.md#tools-of-the-client) per run; more receive 422.", COUNT_OR_ZERO
     )
-    schema_bytes: int = setting(262_144, "Bytes of the schemas of a client's tools together.", COUNT)
-    schema_depth: int = setting(64, "Levels of each schema of a client's tools.", Range(least=1, most=128))
-    pattern_bytes: int = setting(4 * 2**20, "Bytes all patterns of a client's tools compile to.", COUNT_OR_ZERO)
-    schema_cache_bytes: int = setting(64 * 2**20, "Memory for compiled schemas of clients' tools.", COUNT)
+    schema_bytes: int = setting(262_144, "Bytes of all schemas of a client's tools.", COUNT)
+    schema_depth: int = setting(64, "Nesting depth of a client tool's schema.", Range(least=1, most=128))
+    pattern_bytes: int = setting(4 * 2**20, "Compiled bytes of all patterns of a client's tools.", COUNT_OR_ZERO)
+    schema_cache_bytes: int = setting(64 * 2**20, "Bytes of the cache of compiled client schemas.", COUNT)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExternalSettings:
-    """What [tools that live elsewhere](external-tools.md) may cost."""
+    """Limits of [external tools](external-tools.md)."""
 
     start_seconds: float = setting(
         30.0,
-        "Seconds until a server of [tools elsewhere](external-tools.md) is up and has said which it has.",
+        "Seconds until a server of [external tools](external-tools.md) has started and listed its tools.",
         SECONDS,
         name="external_start_seconds",
     )
     wait_seconds: float = setting(
         5.0,
-        "How long a run waits for such a server that is being reached; then it goes on without its tools.",
+        "Seconds a run waits for a connecting server before it continues without its tools.",
         SECONDS_OR_ZERO,
         name="external_wait_seconds",
     )
     retry_seconds: float = setting(
-        60.0, "The longest pause before one that was lost is tried again.", SECONDS, name="external_retry_seconds"
+        60.0, "Longest pause before the next attempt to reconnect.", SECONDS, name="external_retry_seconds"
     )
-    tools: int = setting(128, "Tools that are taken of one server.", COUNT, name="external_tools")
+    tools: int = setting(128, "Tools per server.", COUNT, name="external_tools")
     description_characters: int = setting(
-        2_000, "Characters of the description of such a tool.", COUNT, name="external_description_characters"
+        2_000, "Characters of an external tool's description.", COUNT, name="external_description_characters"
     )
     message_bytes: int = setting(
-        32 * 2**20, "Bytes of one message or answer of theirs.", Range(least=1_000), name="external_message_bytes"
+        32 * 2**20, "Bytes of one message or response of a server.", Range(least=1_000), name="external_message_bytes"
     )
     file_bytes: int = setting(
-        4 * 2**20, "Bytes of pictures and sounds in one result of theirs.", COUNT_OR_ZERO, name="external_file_bytes"
+        4 * 2**20, "Bytes of images and audio in one result.", COUNT_OR_ZERO, name="external_file_bytes"
     )
     scratch_bytes: int = setting(
         512 * 2**20,
-        "Bytes that one started here may write to its temporary folder, and to its home; they are memory.",
+        "Bytes a local server may write to its temporary folder, and to its home; both are in memory.",
         COUNT,
         name="external_scratch_bytes",
     )
@@ -349,73 +347,69 @@ class ExternalSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class CommandSettings:
-    """What [commands](coder.md#commands) of agents may cost, and what their [sandbox](coder.md#the-sandbox) has."""
+    """Limits of [commands](coder.md#commands) and their [sandbox](coder.md#the-sandbox)."""
 
     seconds: float = setting(
         600.0,
-        "Seconds a [command](coder.md#commands) may take, within the `tool_seconds` of its agent.",
+        "Seconds per [command](coder.md#commands), within the agent's `tool_seconds`.",
         SECONDS,
         name="command_seconds",
     )
     memory_bytes: int = setting(
-        2 * 2**30, "Bytes in memory that a command may have, with all it starts.", COUNT, name="command_memory_bytes"
+        2 * 2**30, "Bytes of memory of a command and its child processes.", COUNT, name="command_memory_bytes"
     )
-    processes: int = setting(
-        256, "Processes that a command may have at a time.", Range(least=8), name="command_processes"
-    )
+    processes: int = setting(256, "Processes per command.", Range(least=8), name="command_processes")
     file_bytes: int = setting(
-        2**30, "Bytes of one file that a command writes.", Range(least=4_096), name="command_file_bytes"
+        2**30, "Bytes of one file written by a command.", Range(least=4_096), name="command_file_bytes"
     )
-    open_files: int = setting(
-        1_024, "Files that each process of a command may have open.", Range(least=16), name="command_open_files"
-    )
+    open_files: int = setting(1_024, "Open files per process of a command.", Range(least=16), name="command_open_files")
     scratch_bytes: int = setting(
         512 * 2**20,
-        "Bytes that a command may write to its own `/tmp`, and to its shared memory; they are memory.",
+        "Bytes a command may write to its own `/tmp`, and to its shared memory; both are in memory.",
         Range(least=4_096),
         name="command_scratch_bytes",
     )
     output_bytes: int = setting(
-        64 * 2**20, "Bytes that a command may print; then it is ended.", Range(least=1_000), name="command_output_bytes"
+        64 * 2**20, "Bytes of output after which Recto ends a command.", Range(least=1_000), name="command_output_bytes"
     )
     outputs: int = setting(
-        20, "Files of whole outputs that are kept in a workspace; older ones go.", COUNT, name="command_outputs"
+        20, "Full output files kept in a workspace; older ones are deleted.", COUNT, name="command_outputs"
     )
-    at_once: int = setting(16, "Commands that run at a time, beside jobs; others wait.", COUNT, name="commands_at_once")
-    thread_jobs: int = setting(4, "[Jobs](coder.md#jobs) of one thread that run at a time.", COUNT_OR_ZERO)
-    jobs: int = setting(32, "Jobs of all threads that run at a time.", COUNT_OR_ZERO)
-    job_seconds: float = setting(3_600.0, "Seconds a job may take.", SECONDS)
+    at_once: int = setting(16, "Concurrent commands, not counting jobs; others wait.", COUNT, name="commands_at_once")
+    thread_jobs: int = setting(4, "Concurrent [jobs](coder.md#jobs) per thread.", COUNT_OR_ZERO)
+    jobs: int = setting(32, "Concurrent jobs in total.", COUNT_OR_ZERO)
+    job_seconds: float = setting(3_600.0, "Seconds per job.", SECONDS)
     network: bool = setting(
         False,
-        "Whether commands in the [sandbox](coder.md#the-sandbox) have the network that the server has.",
+        "Give commands in the [sandbox](coder.md#the-sandbox) the server's network.",
         name="sandbox_network",
     )
     readable: str = setting(
         "",
-        "Folders outside `/usr` that commands in the sandbox may read besides, with commas between them, such as "
-        "`/opt/node`; programs in a `bin` there are found.",
+        "Comma-separated folders outside `/usr` that commands in the sandbox may also read, such as `/opt/node`. "
+        "Programs in their `bin` are on the path.",
         name="sandbox_readable",
     )
     environment: str = setting(
         "",
-        "Names of variables of the server's environment that commands get, with commas between them.",
+        "Comma-separated environment variables that commands inherit from the server.",
         name="sandbox_environment",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SqliteSettings:
-    """How SQLite is used: `group` writes are committed at once, `readers` read at a time."""
+    """SQLite: up to `group` writes share a commit; `readers` is the number of read connections."""
 
     synchronous: Synchronous = setting(
-        "NORMAL", "Of database and files: `NORMAL` survives the death of the process, `FULL` a power cut too."
+        "NORMAL",
+        "Durability of database and files: `NORMAL` survives a crash of the process, `FULL` also a power failure.",
     )
-    waiting: int = setting(
-        10_000, "Writes that may wait for SQLite; more are refused with 503.", COUNT, name="waiting_writes"
-    )
+    waiting: int = setting(10_000, "Writes that may wait for SQLite; more receive 503.", COUNT, name="waiting_writes")
     near_bytes: int = setting(
         65_536,
-        "Writes to SQLite of fewer bytes are made on the event loop, larger ones by a thread; 0: all, for slow disks.",
+        "Bytes below which SQLite writes run on the event loop instead of a thread; 0 always uses the thread, for "
+        "slow disks.",
         COUNT_OR_ZERO,
         name="near_write_bytes",
     )
@@ -425,19 +419,19 @@ class SqliteSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class PostgresSettings:
-    """How PostgreSQL is used: how many connections, and how long to wait for one."""
+    """PostgreSQL connections and the wait for one."""
 
     connections: int = setting(
-        10, "Connections to PostgreSQL at most, beside one for leases.", COUNT, name="database_connections"
+        10, "Connections to PostgreSQL, plus one for leases.", COUNT, name="database_connections"
     )
     wait_seconds: float = 30
 
 
 @dataclass(frozen=True, kw_only=True)
 class CleaningSettings:
-    """What is cleaned away, and when."""
+    """Retention and cleanup interval."""
 
-    event_days: float = setting(30.0, "How long events of ended runs are kept; 0 is for ever.", DAYS)
-    call_days: float = setting(0.0, "How long model calls are kept; 0 is for ever.", DAYS)
-    thread_days: float = setting(0.0, "How long untouched threads are kept; 0 is for ever.", DAYS)
-    cleaning_seconds: float = setting(3_600.0, "How often it is looked what is too old.", SECONDS)
+    event_days: float = setting(30.0, "Days to keep events of finished runs; 0 keeps them forever.", DAYS)
+    call_days: float = setting(0.0, "Days to keep model calls; 0 keeps them forever.", DAYS)
+    thread_days: float = setting(0.0, "Days to keep unchanged threads; 0 keeps them forever.", DAYS)
+    cleaning_seconds: float = setting(3_600.0, "Seconds between two cleanups.", SECONDS)

@@ -1,8 +1,7 @@
-"""What a setting is: one field of a dataclass, with its default, a sentence about it and what it may be.
+"""Fields of settings dataclasses: default, description and allowed range.
 
-Dataclasses of settings are the branches of one tree; what is nested in a branch belongs to it. What a setting is called
-in the environment, in `recto.toml` and on the command line is its name: the field's, unless it gives another, for a
-name has to be one in the whole tree. A field that is no `setting` is for programs alone.
+Settings dataclasses form one tree. The name of a setting in the environment, in `recto.toml` and on the command line is
+the field's, unless the field gives another; names are unique in the tree. A field without `setting` is internal.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from types import NoneType
 from typing import Literal, TypeAlias, TypeVar, cast, get_args, get_type_hints
 
-# What of it nobody may read: all of it; what stands after a colon, in each of several; and the password in a url too.
+# The hidden part of a secret: all of it, the part after the colon of each pair, or the password of a url.
 Secrecy: TypeAlias = Literal["whole", "pairs", "url"]
 TreeT = TypeVar("TreeT")
 ValueT = TypeVar("ValueT")
@@ -21,9 +20,9 @@ _KEY = "setting"
 
 @dataclass(frozen=True, kw_only=True)
 class Range:
-    """What a value may be: a number from `least`, or `above`, to `most`; text of so many characters at least.
+    """Allowed values: a number from `least`, or above `above`, to `most`; or text of at least `characters` characters.
 
-    `check` returns the text it is given, or raises ValueError with what is allowed.
+    `check` returns its text, or raises ValueError with the allowed values.
     """
 
     least: int | None = None
@@ -43,7 +42,7 @@ class Range:
 
 COUNT = Range(least=1)
 COUNT_OR_ZERO = Range(least=0)
-# A year: more is a mistake, and a time beyond the calendar.
+# A year. Larger values are mistakes, and overflow the calendar.
 SECONDS = Range(above=0, most=31_536_000)
 SECONDS_OR_ZERO = Range(least=0)
 # A century, for the same reason.
@@ -54,7 +53,7 @@ SECRET = Range(characters=16)
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """One setting of a tree: its name, its type without None, its default, a sentence about it, what it may be."""
+    """One setting of a tree. `kind` is its type without None."""
 
     name: str
     kind: object
@@ -65,20 +64,20 @@ class Setting:
 
     @property
     def is_number(self) -> bool:
-        """Whether it has to have bounds."""
+        """True if the setting needs bounds."""
         return self.kind is int or self.kind is float
 
 
 def setting(
     default: ValueT, doc: str, range: Range | None = None, *, name: str = "", secrecy: Secrecy | None = None
 ) -> ValueT:
-    """A field that is a setting. A secret is not in the text of its branch."""
+    """Return a dataclass field that is a setting. Secrets are excluded from the repr."""
     about = (name, doc, range, secrecy)
     return field(default=default, metadata={_KEY: about}, repr=secrecy is None)
 
 
 def settings_of(tree: type) -> Iterator[Setting]:
-    """Every setting of a tree, in its order; those of a branch where it stands."""
+    """Yield every setting of a tree in order, including those of its branches."""
     hints = get_type_hints(tree)
     for one in fields(tree):
         kind = hints[one.name]
@@ -97,13 +96,12 @@ def settings_of(tree: type) -> Iterator[Setting]:
 
 
 def _without_none(kind: object) -> object:
-    """The type of a value that was given: nobody can give None."""
     given = [part for part in get_args(kind) if part is not NoneType]
     return given[0] if NoneType in get_args(kind) else kind
 
 
 def values_of(tree: object) -> dict[str, object]:
-    """The value of each setting in a tree, by its name."""
+    """Return the value of each setting in a tree by name."""
     found: dict[str, object] = {}
     for one in fields(cast("type", tree)):
         value: object = getattr(tree, one.name)
@@ -115,7 +113,7 @@ def values_of(tree: object) -> dict[str, object]:
 
 
 def make_tree(tree: type[TreeT], values: Mapping[str, object], **others: object) -> TreeT:
-    """A tree of the values given by name, the defaults of the rest, and what `others` gives for its fields."""
+    """Return a tree of the given values and defaults; `others` sets fields that are no settings."""
     hints = get_type_hints(tree)
     made: dict[str, object] = dict(others)
     for one in fields(cast("type", tree)):

@@ -1,4 +1,4 @@
-"""Settings of the server (C2), one tree: components take its branches. And the limits of a run."""
+"""Settings of the server (C2) as one tree, and the limits of a run."""
 
 from __future__ import annotations
 
@@ -44,85 +44,84 @@ def _check_zone(name: str) -> str:
 
 
 class Limits(Table):
-    """What a run may use."""
+    """Limits of a run."""
 
-    steps: Count = Field(default=50, description="Replies of the model in one run.")
+    steps: Count = Field(default=50, description="Model replies per run.")
     calls: Count = Field(
-        default=128, description="Tool calls of one reply that are run; the model is told that more were not."
+        default=128, description="Tool calls executed per model reply. Recto reports the rest to the model as not run."
     )
     reply_characters: Count = Field(
         default=1_000_000,
-        description="Characters of one reply, thoughts and arguments of calls too; one that has more ends there, with "
+        description="Characters of one reply, including thoughts and tool arguments. A longer reply ends there with "
         "finish `length`.",
     )
-    seconds: Seconds = Field(default=1_800, description="Seconds of one run.")
-    tool_seconds: Seconds = Field(default=120, description="Seconds of one tool call.")
-    tool_characters: Annotated[int, Field(ge=200)] = Field(default=50_000, description="Characters of a tool's result.")
-    failures: Count = Field(default=4, description="Failures of the model in a row, before a run ends.")
+    seconds: Seconds = Field(default=1_800, description="Seconds per run.")
+    tool_seconds: Seconds = Field(default=120, description="Seconds per tool call.")
+    tool_characters: Annotated[int, Field(ge=200)] = Field(default=50_000, description="Characters of a tool result.")
+    failures: Count = Field(default=4, description="Consecutive model failures before the run ends.")
     bad_arguments: CountOrZero = Field(
-        default=3, description="Replies in a row whose calls no tool could take, before a run ends."
+        default=3, description="Consecutive replies with only invalid tool calls before the run ends."
     )
     unusable_replies: CountOrZero = Field(
         default=2,
-        description="How often a reply is asked for again that makes up a tool's result, or has a call that cannot be "
-        "read; then the run ends.",
+        description="Retries of a reply that invents a tool result or contains an unreadable call.",
     )
     claims: Count = Field(
         default=20,
-        description="How often a run may be taken up before it is given up as one that brings its worker down.",
+        description="Times a worker may claim a run before Recto gives it up as one that crashes workers.",
     )
-    compactions: Count = Field(default=3, description="Failed compactions in a row, before a run goes on without.")
+    compactions: Count = Field(
+        default=3, description="Consecutive failed compactions before a run continues without one."
+    )
     client_seconds: Seconds = Field(
-        default=86_400, description="How long a client may take to answer a call of its own tool."
+        default=86_400, description="Seconds a client may take to answer a call of its own tool."
     )
-    confirm_seconds: Seconds = Field(
-        default=86_400, description="How long a person may take to agree to a call of a tool that asks for it."
-    )
+    confirm_seconds: Seconds = Field(default=86_400, description="Seconds a person may take to approve a tool call.")
 
     def with_given(self, other: Limits) -> Limits:
-        """These, but those that were given of the other in their place."""
+        """Return these limits, overridden by the values that were set explicitly in the other."""
         return self.model_copy(update=given(other))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings:
-    """Everything a server can be told."""
+    """All settings of a server."""
 
     host: str = setting("127.0.0.1", "Address to listen on.")
-    port: int = setting(8787, "Port; 0 takes any that is free.", Range(least=0, most=65_535))
+    port: int = setting(8787, "Port; 0 selects any free port.", Range(least=0, most=65_535))
     data: Path = setting(Path("recto-data"), "Folder for the database.")
     agents: Path | None = setting(
         None,
-        "Folder with a folder for each agent of yours; by default `agents` in the current folder, if there are agents "
-        "in it. `none` uses no folder.",
+        "Folder that contains one folder per agent of yours. By default `agents` in the current folder, if it "
+        "contains agents. `none` uses no folder.",
     )
     workspace: Path | None = setting(
         None,
-        "The [folder](coder.md#the-workspace) that agents work in; by default each thread has one of its own. "
-        "An agent's own `workspace` wins.",
+        "The [folder](coder.md#the-workspace) that agents work in. By default each thread has its own. An agent's "
+        "own `workspace` takes precedence.",
     )
     mode: Mode | None = setting(
         None,
-        "What [a person has to agree to](coder.md#modes): `ask` (edits and commands), `edits` (commands) or `full` "
-        "(nothing); by default `full` in a thread's own folder and `ask` in one that was given. An agent's own `mode` "
-        "wins.",
+        "Which actions [need approval](coder.md#modes): `ask` (edits and commands), `edits` (commands) or `full` "
+        "(none). By default `full` in a thread's own folder and `ask` in a configured one. An agent's own `mode` "
+        "takes precedence.",
     )
-    agent: str | None = setting(None, "The agent that [answers](#which-agent-answers) where nobody is named.", NAME)
+    agent: str | None = setting(None, "The default [agent](#which-agent-answers).", NAME)
     model: str = setting("demo", "The [model](#models) of agents that name none.", NAME)
     timezone: str | None = setting(
         None,
-        "Whose days and hours count in a turn whose request and agent name none, such as `Asia/Shanghai`; by default "
-        "the machine's (`TZ`, `/etc/localtime`, `/etc/timezone`, else how far its clock is from UTC).",
+        "Time zone of turns whose request and agent name none, such as `Asia/Shanghai`. By default the machine's "
+        "(`TZ`, `/etc/localtime`, `/etc/timezone`, else its clock's offset from UTC).",
         Range(check=_check_zone),
     )
-    prices: Path | None = setting(None, "A file of prices in place of the one that comes along.")
+    prices: Path | None = setting(None, "A price file that replaces the built-in one.")
     operators: str = setting(
         "local",
-        "The users, by name, who may read `/metrics`, give [tiers](profiles.md#tiers), and see at their model calls "
-        "where these went and what a provider said of a fault.",
+        "Comma-separated names of users who may read `/metrics`, assign [tiers](profiles.md#tiers), and see the "
+        "endpoint and the provider's error of their model calls.",
     )
-    log_level: Literal["debug", "info", "warning", "error"] = setting("warning", "What the log has at least.")
-    log_format: Literal["text", "json"] = setting("text", "Lines of text, or `json` with one object a line.")
+    log_level: Literal["debug", "info", "warning", "error"] = setting("warning", "Minimum level of log lines.")
+    log_format: Literal["text", "json"] = setting("text", "`text`, or `json` with one object per line.")
     auth: AuthSettings = AuthSettings()
     gate: GateSettings = GateSettings()
     connections: ConnectionLimits = ConnectionLimits()
@@ -147,8 +146,8 @@ class ServerSettings:
     commands: CommandSettings = CommandSettings()
     database_url: str | None = setting(
         None,
-        "`sqlite:///PATH` (by default in the data folder) or `postgresql://USER:PASSWORD@HOST/DATABASE` (`postgres://` "
-        "is the same), with `recto[postgres]` installed.",
+        "`sqlite:///PATH` (by default in the data folder) or `postgresql://USER:PASSWORD@HOST/DATABASE` (or "
+        "`postgres://`), with `recto[postgres]` installed.",
         secrecy="url",
     )
     sqlite: SqliteSettings = SqliteSettings()
@@ -156,13 +155,13 @@ class ServerSettings:
     cleaning: CleaningSettings = CleaningSettings()
     storage_url: str | None = setting(
         None,
-        "Where files are kept: by default a folder in the data folder, or `file:///FOLDER`, or "
+        "File storage: by default a folder in the data folder, or `file:///FOLDER`, or "
         "`s3://BUCKET/PREFIX?endpoint=URL&region=REGION`. See [files](files.md#where-files-are-kept).",
         secrecy="url",
     )
     signing_keys: str | None = setting(
         None,
-        "Keys that sign urls of files, as `id:secret,id:secret`; by default one is made in the data folder.",
+        "Keys that sign file URLs, as `id:secret,id:secret`. By default Recto generates one in the data folder.",
         secrecy="pairs",
     )
     uploads: UploadRules = UploadRules()
@@ -171,49 +170,49 @@ class ServerSettings:
     outbound: OutboundSettings = OutboundSettings()
     pictures: PictureSettings = PictureSettings()
     limits: Limits = Limits()
-    # The folder `agents` that nobody named: its agents are used, or there are none in it; None where it is not there.
+    # State of the default folder `agents`: its agents are used, it has none, or (None) it does not exist.
     agents_here: Literal["used", "empty"] | None = None
-    # Agents that name a model have this one too: when one is tried.
+    # True if agents that name a model use this model instead, as when trying one out.
     has_one_model: bool = False
-    # What it was read from, where that is there.
+    # The file these settings were read from, if it exists.
     config_file: Path = Path("recto.toml")
 
     @property
     def run_agent(self) -> str:
-        """Who answers a run that names nobody, in a thread where nobody has answered (C4)."""
+        """Agent of a run that names none, in a thread without an agent (C4)."""
         return self.agent or "chat"
 
     @property
     def chat_agent(self) -> str:
-        """The same, of what is said on `/chat`."""
+        """Agent of a run on `/chat` that names none."""
         return self.agent or "vibe"
 
     @property
     def files_folder(self) -> Path:
-        """Where files are kept that are not in a storage of their own."""
+        """Folder of files when no external storage is set."""
         return self.data / "files"
 
     @property
     def parsed_folder(self) -> Path:
-        """Where the texts of documents are kept that were read before."""
+        """Folder of cached document texts."""
         return self.data / "parsed"
 
     @property
     def workspaces_folder(self) -> Path:
-        """Where each thread has a folder to work in."""
+        """Folder of the threads' workspaces."""
         return self.data / "workspaces"
 
     @property
     def snapshots_folder(self) -> Path:
-        """Where files of workspaces are kept as they were."""
+        """Folder of workspace snapshots."""
         return self.data / "snapshots"
 
     @property
     def placeholders_folder(self) -> Path:
-        """Where it is noted what stands in workspaces only while commands run."""
+        """Folder of records about placeholders that exist in workspaces only while commands run."""
         return self.data / "placeholders"
 
 
 def given(table: BaseModel) -> dict[str, object]:
-    """What was given of a table, without what has its default."""
+    """Return the values that were set explicitly."""
     return {name: getattr(table, name) for name in table.model_fields_set}

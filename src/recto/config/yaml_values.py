@@ -1,6 +1,6 @@
-"""YAML as plain values, each with its line. Refuses aliases, tags, names given twice and words that only look true.
+"""YAML reader that returns plain values with their lines. It rejects aliases, tags and duplicate names.
 
-The words of YAML 1.2 are taken: `true` and `false` are no text, but `yes`, `on` and dates are.
+Words follow YAML 1.2: `true` and `false` are booleans; `yes`, `on` and dates are text.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ WORDS: Mapping[str, Json] = {
 END_OF_LINE = re.compile("\n")
 WHOLE = re.compile(r"[-+]?[0-9]+")
 DECIMAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-# What one of the two parsers of YAML takes and the other does not, or takes for something else.
+# Syntax that the two YAML parsers treat differently.
 TAKEN_OTHERWISE = re.compile("[\t?!\ufeff]|[|>]#")
 QUOTES = "text with `: `, ` #` or a sign at its start goes in quotes"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Values:
-    """The values of a YAML text: `lines` has the line of each value by its place, `names` of each name.
+    """Values of a YAML text. `lines` maps the path of each value to its line, `names` that of each name.
 
-    `unread` are places of values that have a fault, and so stand for nothing.
+    `unread` lists the paths of invalid values.
     """
 
     values: Mapping[str, Json] = field(default_factory=dict[str, Json])
@@ -54,8 +54,8 @@ class Values:
 # An agent in two languages reads most of its files twice.
 @lru_cache(maxsize=256)
 def read_yaml(text: str, *, first_line: int) -> Values:
-    """The values of a mapping in YAML. Its lines are counted from `first_line`; `\\n` alone ends one."""
-    # Once for what is refused and for the values: the parser is what takes the time.
+    """Return the values of a YAML mapping. Lines count from `first_line`; only `\\n` ends a line."""
+    # One pass serves checks and values: parsing dominates the time.
     events: list[yaml.Event] = []
     lines = lines_of(text, first_line)
     faults = tuple(_refused(text, lines, events))
@@ -75,8 +75,8 @@ def read_yaml(text: str, *, first_line: int) -> Values:
 
 
 def _refused(text: str, lines: LineEnds, events: list[yaml.Event]) -> Iterator[Fault]:
-    """What is no YAML, or more of it than is taken. Events are gathered; no value is built yet, so none can grow."""
-    # It has not begun to read before all of the text is known to be printable.
+    """Yield faults and collect events. No value is built yet, so none can grow."""
+    # The parser checks that all text is printable before it starts.
     place = 0
     try:
         for event, place in parse(text):
@@ -92,26 +92,26 @@ def _refused(text: str, lines: LineEnds, events: list[yaml.Event]) -> Iterator[F
         yield Fault(line=lines.at(mark.index if mark else place), text=f"it is no YAML: {problem}; {QUOTES}.")
     except _TooMuch as error:
         yield Fault(line=lines.at(place), text=str(error))
-    # An escape beyond the last character, or a number of a version that is none.
+    # An escape beyond the last character, or an invalid version number.
     except (ValueError, OverflowError):
         yield Fault(line=lines.at(place), text="it is no YAML: an escape or a number is too large.")
 
 
 class _Parser(Protocol):
-    """What is used of a loader, whose own types are not known."""
+    """The used methods of a PyYAML loader, which is untyped."""
 
     def check_event(self) -> bool: ...
     def get_event(self) -> yaml.Event: ...
 
 
 class _TooMuch(Exception):
-    """More levels than anybody needs, or more than one document."""
+    """Too many levels or documents."""
 
 
 def parse(text: str) -> Iterator[tuple[yaml.Event, int]]:
-    """Events and their places, by the parser in C for what both take alike: it is ten times as fast.
+    """Return events with their positions. The C parser, ten times as fast, reads what both parsers treat alike.
 
-    What is wrong is told by the other.
+    The Python parser reports the errors.
     """
     if not TAKEN_OTHERWISE.search(text):
         with suppress(yaml.YAMLError, ValueError, OverflowError, _TooMuch):
@@ -142,7 +142,7 @@ def _refusal(event: yaml.Event) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Reading:
-    """Events become values; where they stood, and what was wrong, is kept."""
+    """Builder of values from events; it records lines and faults."""
 
     where: LineEnds
     events: Iterator[yaml.Event]
@@ -169,12 +169,11 @@ class _Reading:
         return found
 
     def _next(self) -> yaml.Event | None:
-        """What comes next in a collection; None at its end."""
+        """Return the next event of a collection; None at its end."""
         event = next(self.events)
         return None if isinstance(event, yaml.CollectionEndEvent) else event
 
     def _skip(self, event: yaml.Event) -> None:
-        """Pass by a value."""
         depth = int(isinstance(event, yaml.CollectionStartEvent))
         while depth:
             event = next(self.events)
@@ -207,7 +206,7 @@ class _Reading:
 
 
 def scalar(event: yaml.ScalarEvent) -> Json:
-    """A word, a number or a text. A number that is too large for one raises OverflowError."""
+    """Return the value of a plain or quoted scalar. Raises OverflowError for a number that is too large."""
     text = scrub(cast("str", event.value))
     if event.style:
         return text
@@ -223,16 +222,16 @@ def scalar(event: yaml.ScalarEvent) -> Json:
 
 @dataclass(frozen=True, kw_only=True)
 class LineEnds:
-    """Where lines end, and the number of the first. YAML itself takes more characters for ends than editors do."""
+    """Line ends of a text, and the number of its first line. YAML knows more line ends than editors do."""
 
     ends: Sequence[int]
     first: int
 
     def at(self, index: int) -> int:
-        """The line of a character."""
+        """Return the line of a character."""
         return self.first + bisect_left(self.ends, index)
 
 
 def lines_of(text: str, first: int) -> LineEnds:
-    """Where the lines of a text end."""
+    """Return the line ends of a text."""
     return LineEnds(ends=tuple([end.start() for end in END_OF_LINE.finditer(text)]), first=first)

@@ -1,4 +1,4 @@
-"""Time zones by name, and the one this machine is in. Refuses names that mean another zone on each machine."""
+"""Time zones by name, and the machine's zone. Names that differ between machines are rejected."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-# Names that some systems have for whatever their own zone is, or for none.
+# Names that some systems use for their local zone, or for no zone.
 NO_ZONES = ("localtime", "factory", "posixrules")
 ETC, DATA = Path("/etc"), "zoneinfo/"
 
 
 def find_zone(name: str) -> ZoneInfo:
-    """A zone by its IANA name. ValueError where there is none."""
+    """Return a zone by its IANA name. Raises ValueError for unknown names."""
     try:
         if not name or name.lower() in NO_ZONES:
             raise ValueError(name)
         return ZoneInfo(name)
-    # A folder such as "Asia" is an OSError, a path that leads out of the data a ValueError, anything else a KeyError.
+    # A folder such as "Asia" raises OSError, a path outside the data ValueError, anything else KeyError.
     except (KeyError, ValueError, OSError) as error:
         raise ValueError(f"{name[:64]!r} is no time zone; name one such as Asia/Shanghai") from error
 
 
 def zone_of_server(name: str | None) -> tzinfo:
-    """The zone a server was told by name; else the machine's."""
+    """Return the configured zone, else the machine's."""
     return find_zone(name) if name else machine_zone(os.environ)
 
 
 def machine_zone(environment: Mapping[str, str], etc: Path = ETC) -> tzinfo:
-    """The zone this machine is in: by name, else by its rules, else by how far its clock is from UTC now."""
+    """Return the machine's zone: by name, else by its rules, else by its clock's current offset from UTC."""
     for name in _names(environment, etc):
         try:
             return find_zone(name)
@@ -46,7 +46,7 @@ def machine_zone(environment: Mapping[str, str], etc: Path = ETC) -> tzinfo:
 
 
 def _names(environment: Mapping[str, str], etc: Path) -> Iterator[str]:
-    """What may be the name of the machine's zone. Where TZ is said, nothing else counts."""
+    """Yield candidate names of the machine's zone. A set TZ overrides all others."""
     if (name := environment.get("TZ")) is not None:
         yield name.removeprefix(":").rpartition(DATA)[2]
         return

@@ -1,4 +1,4 @@
-"""Log lines of refused access: who, what, from where, and why. Never a secret, never a second line for one refusal."""
+"""Log lines of rejected requests: user, path, address and reason. Never a secret; one line per rejection."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from recto.api.backend import User
 
 LOGGER = logging.getLogger("recto.audit")
 NOBODY = "nobody"
-# Where one begins, also one that was taken for a part of the path because its mark came in code, once or more.
+# Start of the query, also where it is percent-encoded (repeatedly) and so became part of the path.
 QUERY = re.compile(r"\?|%(?:25)*3f", re.IGNORECASE)
 PATH_CHARACTERS, METHOD_CHARACTERS, PEER_CHARACTERS = 256, 16, 64
-# Kinds of lines kept at a time; what there is beside them is one more.
+# Kinds of lines tracked at a time; all others share one kind.
 MOST_KINDS = 100
 OTHERS = "(other things)"
 
 
 def audit(request: HTTPConnection, what: str, *, status: int) -> None:
-    """Log a refusal. `what` is a code of ours, such as `foreign_thread`; the query is left out."""
+    """Log a rejected request. `what` is a code, such as `foreign_thread`; the query is omitted."""
     scope = request.scope
     user: User | None = scope.get("state", {}).get("user")
     LOGGER.warning(
@@ -38,24 +38,24 @@ def audit(request: HTTPConnection, what: str, *, status: int) -> None:
 
 
 def peer_of(request: HTTPConnection) -> str:
-    """The address a request came from. A proxy that is believed may have written anything there."""
+    """Return the client's address. A trusted proxy may set any text."""
     return request.client.host[:PEER_CHARACTERS] if request.client else "-"
 
 
 def _plain(text: str) -> str:
-    """Text that ends no line and is no field of another: everything unusual is written as in a url."""
+    """Percent-encode everything that could end a line or fake a field."""
     return quote(text, safe="/-._~:@+=", errors="replace")
 
 
 class RareLines:
-    """Lines of one logger, each kind once a minute; how many more there were is said at its end."""
+    """Rate-limited log lines: each kind once a minute, followed by the number of suppressed lines."""
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
         self._more = dict[str, int]()
 
     def log(self, what: str, details: str = "") -> None:
-        """Log it now, with details; or count it, if it was logged within the minute."""
+        """Log the line, or count it if its kind was logged within the minute."""
         kind = what if what in self._more or len(self._more) < MOST_KINDS else OTHERS
         if kind in self._more:
             self._more[kind] += 1

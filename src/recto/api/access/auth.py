@@ -1,4 +1,4 @@
-"""Credentials (C3): the local token, API keys, JWTs. Every one becomes one user, or none."""
+"""Credentials (C3): the local token, API keys and JWTs. Each maps to one user."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ TOKEN_BYTES = 32
 MOST_FILE_BYTES = 4_096
 PRIVATE = 0o600
 OTHERS = 0o077
-# Who comes with a provider's key goes by this and its hash. No user has a name that begins so.
+# Prefix and hash length of the user name of a provider key. No other user name has this prefix.
 CALLER, CALLER_CHARACTERS = "key:", 32
-# A link in its place would have us read or change a file elsewhere. Windows has no such thing.
+# Following a link could read or change a file elsewhere. Windows has no such flag.
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApiKey:
-    """A key of one user. Only its hash is kept: an object that is shown shows no secret."""
+    """A key of one user. Only its hash is stored, so a repr shows no secret."""
 
     user: User
     digest: bytes = field(repr=False)
 
 
 class Authenticator:
-    """Knows who comes with which credential. What its settings get wrong is raised at once, as SettingsError."""
+    """Maps credentials to users. Invalid settings raise SettingsError on creation."""
 
     def __init__(
         self,
@@ -72,12 +72,12 @@ class Authenticator:
         )
 
     def recognise(self, headers: Sequence[str]) -> User | None:
-        """Whose token or key comes with these headers: a digest, compared. JWTs are not looked at."""
+        """Return the user of a token or key, by its digest. JWTs are not checked."""
         credential = _bearer(headers)
         return _find_user(self._keys, credential) if credential is not None else None
 
     async def admit(self, headers: Sequence[str]) -> AuthResult:
-        """Who comes with these `Authorization` headers. Only one is understood."""
+        """Authenticate the `Authorization` headers. More than one is rejected."""
         if not headers:
             return self._missing
         credential = _bearer(headers)
@@ -86,7 +86,7 @@ class Authenticator:
         user = _find_user(self._keys, credential)
         if user is not None:
             return user
-        # What has no dots was no JWT but a key or the token, mistyped: it is told so.
+        # A credential without dots is a mistyped key or token, not a JWT.
         if self._jwt is None or "." not in credential:
             return _caller(credential) if self._takes_callers else self.wrong
         found = await self._jwt.read(credential)
@@ -94,12 +94,12 @@ class Authenticator:
 
 
 def _caller(key: str) -> User:
-    """Who comes with a key that is none of ours, where those of providers are passed on."""
+    """Return the user of a provider key, if the gateway forwards them."""
     return User(name=f"{CALLER}{_digest(key).hex()[:CALLER_CHARACTERS]}", can_write=False, is_caller=True)
 
 
 def check_binding(host: str, has_accounts: bool) -> None:
-    """Raise where others could reach the server and nobody could tell them apart."""
+    """Raise SettingsError if others can reach the server and no accounts are configured."""
     if has_accounts or is_loopback(host):
         return
     allowed = (
@@ -131,7 +131,7 @@ def _jwt(
         return None
     from recto.api.access.jwt import ClaimRules, JwtReader
 
-    # Two credentials of one name would be one user, though nobody said that they are one person.
+    # A name shared by two credentials would merge two people into one user.
     reserved = frozenset({LOCAL, *[key.user.name for key in keys]})
     rules = ClaimRules(audience=settings.jwt_audience, issuer=settings.jwt_issuer, reserved=reserved)
     return JwtReader(source, rules, clock)
@@ -145,7 +145,7 @@ def _source(settings: AuthSettings, ticks: Callable[[], float]) -> KeySource | N
     if ways == (None, None, None):
         return None
     try:
-        # Here: who takes no JWTs does not wait for cryptography, nor give it ten megabytes.
+        # Imported here: cryptography costs time and ten megabytes of memory.
         from recto.api.access.jwks import JwksKeys
         from recto.api.access.jwt import FixedKey, public_key, secret_key
     except ModuleNotFoundError as error:
@@ -173,7 +173,7 @@ def _how(settings: AuthSettings) -> str:
 
 
 def _make_key(user: User, secret: str, *, setting: str) -> ApiKey:
-    """A key. One that is short, or that no header could carry, raises SettingsError."""
+    """Return an API key. Raises SettingsError if it is too short or does not fit into a header."""
     if not KEY.fullmatch(secret):
         allowed = f"a token or key has at least {LEAST_CHARACTERS} characters, visible ones of ASCII"
         raise SettingsError(name=setting, value=NOT_SHOWN, allowed=allowed)
@@ -181,7 +181,7 @@ def _make_key(user: User, secret: str, *, setting: str) -> ApiKey:
 
 
 def _parse_keys(text: str) -> tuple[ApiKey, ...]:
-    """The keys a setting names. One user may have several; no key may have several users."""
+    """Return the keys of a setting. A user may have several keys."""
     return tuple(_parse_key(entry.strip(), number) for number, entry in enumerate(text.split(","), 1)) if text else ()
 
 
@@ -210,7 +210,7 @@ def _wrong_entry(number: int, problem: str) -> SettingsError:
 
 
 def _check_distinct(keys: Sequence[ApiKey]) -> None:
-    """Raise where one secret would stand for two users, or for two rights of one."""
+    """Raise SettingsError if two entries share a secret."""
     owners: Mapping[bytes, User] = {key.digest: key.user for key in keys}
     if len(owners) < len(keys):
         allowed = "the same key stands there twice, or is RECTO_TOKEN too. Give each its own"
@@ -218,7 +218,7 @@ def _check_distinct(keys: Sequence[ApiKey]) -> None:
 
 
 def _find_user(keys: Sequence[ApiKey], secret: str) -> User | None:
-    """Whose key it is. Takes as long for a wrong one as for a right one."""
+    """Return the user of a key, in constant time."""
     digest, found = _digest(secret), None
     for key in keys:
         if compare_digest(key.digest, digest):
@@ -231,7 +231,7 @@ def _digest(secret: str) -> bytes:
 
 
 def local_token(folder: Path, given: str | None) -> str:
-    """The token given, else that in the folder's file, else a new one that is written there."""
+    """Return the given token, else the one in the folder's file, else a new one, which is saved there."""
     if given is not None:
         return given
     file = folder / FILE_NAME
@@ -247,7 +247,7 @@ def local_token(folder: Path, given: str | None) -> str:
 
 
 def _write_token(file: Path, token: str) -> None:
-    # Whole or not at all, and never readable by others, not even for a moment.
+    # Written atomically, and never readable by others.
     draft = file.with_name(f"{file.name}.new")
     draft.unlink(missing_ok=True)
     number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, PRIVATE)

@@ -1,4 +1,4 @@
-"""Headers for browsers: which origins may ask (CORS), what keeps an answer from doing harm. A handler's own stay."""
+"""Response headers for browsers: CORS and security. Headers that a handler sets take precedence."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Field: TypeAlias = tuple[bytes, bytes]
 SETTING = "RECTO_CORS_ORIGINS"
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?")
 METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
-# Those of our own clients, and what CopilotKit sends along where an app has a key of its makers.
+# Headers of Recto's clients, and the one CopilotKit sends if an app has a CopilotCloud key.
 ALLOWED = ("Authorization", "Content-Type", "Last-Event-ID", "X-CopilotCloud-Public-Api-Key")
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 EXPOSED = b"Retry-After, recto-task-id"
 VARY: Field = (b"vary", b"Origin")
 NO_CONTENT = 204
-# How long a browser need not ask again.
+# Lifetime of a preflight response.
 ASKED_SECONDS = "600"
 ALWAYS: tuple[Field, ...] = (
     (b"x-content-type-options", b"nosniff"),
@@ -33,16 +33,16 @@ ALWAYS: tuple[Field, ...] = (
     (b"cache-control", b"no-store"),
 )
 SAME_ORIGIN: Field = (b"cross-origin-resource-policy", b"same-origin")
-# A year, as is usual; a browser takes it only from an answer over https.
+# The usual year; browsers apply it only to https responses.
 ONLY_HTTPS: Field = (b"strict-transport-security", b"max-age=31536000")
-# Data is no page: if a browser shows it all the same, it loads nothing and stands in no frame.
+# A browser that displays data anyway loads nothing and allows no frame.
 NO_PAGE: Field = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 HTML = b"text/html"
 PROBLEM: Field = (b"content-type", PROBLEM_MEDIA.encode())
 
 
 def parse_origins(text: str) -> frozenset[str]:
-    """The origins a setting names, by commas, each as a browser writes it."""
+    """Parse the comma-separated origins of the setting, each as a browser writes it."""
     names = [name.strip() for name in text.split(",")] if text.strip() else []
     for name in names:
         if name == "*":
@@ -55,7 +55,7 @@ def parse_origins(text: str) -> frozenset[str]:
 
 
 def parse_headers(text: str) -> tuple[str, ...]:
-    """The headers a setting names, by commas, that pages may send beside those every server takes."""
+    """Parse the comma-separated additional request headers of the setting."""
     names = tuple(name.strip() for name in text.split(",")) if text.strip() else ()
     for name in names:
         if name == "*" or not HEADER_NAME.fullmatch(name):
@@ -65,9 +65,9 @@ def parse_headers(text: str) -> tuple[str, ...]:
 
 
 class Cors:
-    """What is told to browsers, made once for each origin: `headers` more may be sent, and cookies with `credentials`.
+    """CORS headers, built once per origin. `headers` are additional request headers; `credentials` allows cookies.
 
-    No cookie means anything here; a page that sends some all the same gets no answer unless it is told that it may.
+    Recto uses no cookies, but browsers hide the response from a page that sends some without permission.
     """
 
     def __init__(self, origins: frozenset[str], headers: Sequence[str] = (), *, credentials: bool = False) -> None:
@@ -77,15 +77,15 @@ class Cors:
         self._allowed = ", ".join((*ALLOWED, *headers))
 
     def allows(self, origin: str) -> bool:
-        """Whether pages of an origin may use this server."""
+        """Return True if pages of the origin may use this server."""
         return origin in self._fields
 
     def fields(self, headers: Headers) -> Sequence[Field]:
-        """What an answer has to say beside its own headers."""
+        """Return the CORS headers of a response."""
         return self._fields.get(headers.get("origin", ""), self._others)
 
     def preflight(self) -> Response:
-        """What a page may send. That it is a page of ours is said by the fields of every answer."""
+        """Return the response to a preflight request. The headers of every response allow the origin."""
         allowed = {
             "access-control-allow-methods": METHODS,
             "access-control-allow-headers": self._allowed,
@@ -104,12 +104,12 @@ def _fields(origin: str, *, credentials: bool) -> tuple[Field, ...]:
 
 
 def is_preflight(method: str, headers: Headers) -> bool:
-    """Whether a browser asks what a page may send."""
+    """Return True for a CORS preflight request."""
     return method == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
 
 
 class Stamp:
-    """The headers of one server, made once."""
+    """The security headers of one server, built once."""
 
     def __init__(self, *, is_https: bool, is_shared: bool) -> None:
         common = (*ALWAYS, *([ONLY_HTTPS] if is_https else []), *([] if is_shared else [SAME_ORIGIN]))
@@ -117,11 +117,11 @@ class Stamp:
         self._data = (*common, NO_PAGE)
 
     def around(self, send: Send, more: Sequence[Field] = (), accept: str = "") -> Stamped:
-        """A `send` that adds them to the answer, and `more` beside what is there. `accept` is what the client takes."""
+        """Return a `send` that adds the headers and `more` to a response. `accept` is the client's Accept header."""
         return Stamped(self, send, more, accept)
 
     def fields(self, given: Iterable[Field], more: Sequence[Field]) -> list[Field]:
-        """All headers of an answer that has these of its own."""
+        """Return all headers of a response."""
         fields = list(given)
         own = dict(fields)
         ours = self._page if own.get(b"content-type", b"").lower().startswith(HTML) else self._data
@@ -129,7 +129,7 @@ class Stamp:
 
 
 class Stamped:
-    """Sends one answer, with its headers stamped. Knows whether it has begun."""
+    """A `send` for one response that adds headers and records whether the response has begun."""
 
     __slots__ = ("_accept", "_more", "_send", "_stamp", "has_begun")
 
@@ -141,7 +141,7 @@ class Stamped:
         self.has_begun = False
 
     async def __call__(self, message: Message) -> None:
-        """Send a piece of it."""
+        """Send a message."""
         if message["type"] == "http.response.start":
             self.has_begun = True
             given = [self._as_accepted(field) for field in message.get("headers", ())]

@@ -1,7 +1,7 @@
-"""The gate of every request (C3): its host, the page it is from, how its body comes, its credential, and how often.
+"""The gate of every request (C3): host, origin, media type, credential and rate.
 
-Any page may post a form to 127.0.0.1, and any name may lead there. So a server on this machine looks at Host and
-Origin, which a browser writes itself; one that others can reach relies on the credential, which no page can guess.
+Any page may post a form to 127.0.0.1, and any name may resolve to it. A server on this machine therefore checks Host
+and Origin, which browsers set themselves. A reachable server relies on the credential, which no page can guess.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ LOOKS = frozenset({"GET", "HEAD", "OPTIONS"})
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 PUBLIC = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?(/[^?#]*)?")
 PORTS = {"http": ":80", "https": ":443"}
-# What whoever comes with a provider's key may look at: what went through the gateway.
+# Paths open to provider keys: conversations that went through the gateway.
 CALLER_PATHS = ("/api/v1/agent/threads", "/api/v1/agent/runs", "/api/v1/agent/savings")
-# Wrong credentials from one address in a minute; then none is looked at for a while.
+# Wrong credentials per address and minute before credentials from it are no longer checked.
 WRONG_PER_MINUTE = 60
 POLICY_VIOLATION = 1008
 
 
 @dataclass(frozen=True, kw_only=True)
 class GateRules(GateSettings):
-    """How strict a gate is. What means nothing raises SettingsError.
+    """Rules of a gate. Invalid values raise SettingsError.
 
-    Of `open_paths` and what begins with one of `open_prefixes`, everybody may GET; to `multipart_paths` forms may be
-    posted; `user_requests` are per minute, for each user and, where no credential is needed, each address.
+    Everybody may GET `open_paths` and paths that begin with one of `open_prefixes`. `multipart_paths` accept forms.
+    `user_requests` is the limit per minute of each user and, without credentials, of each address.
     """
 
     is_loopback: bool = True
@@ -64,13 +64,13 @@ class GateRules(GateSettings):
 
     @property
     def is_https(self) -> bool:
-        """Whether clients come over https, by way of a proxy."""
+        """True if clients connect over https, through a proxy."""
         return (self.public_url or "").lower().startswith("https:")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """Why a request goes no further: its status, the code in its body, and what the audit log calls it."""
+    """A rejected request: status, code of the body, and reason in the audit log."""
 
     status: int
     code: str
@@ -81,7 +81,7 @@ class Refusal:
 
 
 class Gate:
-    """Lets a request through under the name of its user, or answers it with a refusal. Bodies are not read."""
+    """Authenticates and checks requests by their headers, and passes them on or rejects them."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Gate:
         self._lines = RareLines(LOGGER)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Look at the headers; answer, or hand on."""
+        """Check the headers, then reject the request or pass it on."""
         if scope["type"] == "websocket":
             audit(HTTPConnection(scope), "websocket", status=403)
             await send({"type": "websocket.close", "code": POLICY_VIOLATION})
@@ -121,14 +121,14 @@ class Gate:
         try:
             await app(request.scope, receive, send)
         except ClientDisconnect:
-            # Nobody is there to be told.
+            # The client has disconnected.
             return
         except Exception as error:
             if send.has_begun and isinstance(error, RectoError):
-                # Too late to tell the client, which sees its answer break off. It may be that of every stream there is.
+                # Too late for a response: the client sees the stream break off. May happen to all streams at once.
                 self._lines.log(f"answers broke off: {error}")
                 return
-            # Said here, so that this answer has all the headers too. The error goes on to whoever logs it.
+            # Sent here so that the response has all headers. The error is raised again for logging.
             if not send.has_begun:
                 detail = "Something went wrong in the server. Its log says what: tell whoever runs it."
                 await _answer_of(request, Refusal(status=500, code="internal", detail=detail))(
@@ -152,7 +152,7 @@ class Gate:
         return answer
 
     def _bad_manners(self, request: HTTPConnection) -> Refusal | None:
-        """What is wrong with a request, whoever sends it."""
+        """Return the reason to reject a request of any user."""
         method, headers = request.scope["method"], request.headers
         hosts, origin = headers.getlist("host"), headers.get("origin")
         if self._rules.is_loopback and not self._is_host(hosts):
@@ -166,7 +166,7 @@ class Gate:
         return self._bad_body(request) if method in WRITES and _has_body(headers) else None
 
     def _bad_body(self, request: HTTPConnection) -> Refusal | None:
-        """What is wrong with the way a body comes."""
+        """Return the reason to reject a body by its headers."""
         kind = request.headers.get("content-type", "")
         taken = self._media(request.scope["method"], request.scope["path"])
         media, coding = kind.partition(";")[0].strip().lower(), coding_of(request.headers)
@@ -183,7 +183,7 @@ class Gate:
         return self._cors.is_on and is_preflight(request.scope["method"], request.headers)
 
     async def _not_admitted(self, request: HTTPConnection) -> Refusal | None:
-        """Find out who it is. What needs no credential is only counted, by address."""
+        """Authenticate the request. Requests without credentials are only counted by address."""
         state, credentials = request.scope.setdefault("state", {}), _credentials(request)
         peer, is_open = peer_of(request), self._is_open(request)
         if (is_open or not credentials) and (wait := self._strangers.take(neighbourhood(peer))):
@@ -192,7 +192,7 @@ class Gate:
             return None
         result: AuthResult
         if not self._wrong.is_empty and (wait := self._wrong.wait(neighbourhood(peer))):
-            # Others may share the address: whoever has a token or a key is not shut out by their guesses.
+            # Others may share the address: a valid token or key still works.
             known = self._authenticator.recognise(credentials)
             if known is None:
                 return _too_many("wrong credentials from this address", wait)
@@ -208,13 +208,14 @@ class Gate:
             case Delayed():
                 return Refusal(status=503, code="auth_unavailable", detail=result.detail, retry=result.retry)
             case Denied():
-                # A page can send requests without a credential in its visitor's name: they must not shut them out.
+                # Any page can send requests without credentials in its visitor's name; they must not lock the visitor
+                # out.
                 if credentials:
                     self._wrong.take(neighbourhood(peer))
                 return Refusal(status=401, code="unauthorized", detail=result.detail, reason=result.reason)
 
     async def _admitted(self, request: HTTPConnection, credentials: Sequence[str]) -> AuthResult:
-        """Who it is. A key that nothing ever went through the gateway with is a wrong one everywhere else."""
+        """Return the user. Outside the gateway, a provider key is valid only if its gateway history exists."""
         found = await self._authenticator.admit(credentials)
         if not isinstance(found, User) or not found.is_caller or request.scope["path"].startswith(GATEWAY):
             return found
@@ -227,7 +228,7 @@ class Gate:
         return found if listed.threads else self._authenticator.wrong
 
     def _may_not(self, request: HTTPConnection) -> Refusal | None:
-        """What a user may not do, or not so often."""
+        """Return the reason to reject a user: permission or rate."""
         user: User | None = request.scope["state"].get("user")
         if user is None:
             return None
@@ -262,7 +263,7 @@ class Gate:
 
 
 def _credentials(request: HTTPConnection) -> list[str]:
-    """What a request shows to be let in. On the gateway's paths a key may stand where Anthropic's SDKs write it."""
+    """Return the Authorization values. Gateway requests may also use Anthropic's x-api-key."""
     shown = request.headers.getlist("authorization")
     if not request.scope["path"].startswith(GATEWAY):
         return shown
@@ -286,7 +287,7 @@ def _too_many(what: str, wait: float) -> Refusal:
 
 
 def _public_hosts(url: str | None) -> frozenset[str]:
-    """What clients write into Host when they come by the public address: with the usual port, or without."""
+    """Return the Host values of the public address, with the default port and without."""
     if url is None:
         return frozenset()
     found = PUBLIC.fullmatch(url.lower())

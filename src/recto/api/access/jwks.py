@@ -1,6 +1,6 @@
-"""Keys of an issuer by their url (JWKS): fetched, kept for a while, fetched anew for an unknown id. Bounded in all.
+"""Keys of an issuer from its JWKS url, cached, and fetched again for an unknown id.
 
-A url that fails costs nobody their access: the keys it gave before stay, for a day at most.
+If the url fails, the previous keys stay valid for at most a day.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ MOST_BYTES = 256 * 1024
 MOST_KEYS = 64
 PIECE = 16 * 1024
 OK = 200
-# After so long without a word from the issuer, a key it took back meanwhile is the greater danger.
+# After a day without contact, the risk of using a revoked key is the greater one.
 KEEP_SECONDS = 86_400.0
 
 
 class JwksKeys:
-    """The keys behind a url. `ticks` is a monotonic clock."""
+    """The keys of a url. `ticks` is a monotonic clock."""
 
     def __init__(
         self, url: str, *, cache_seconds: float, ticks: Callable[[], float], fetch_seconds: float = FETCH_SECONDS
@@ -46,10 +46,10 @@ class JwksKeys:
         self._fetching = asyncio.Lock()
 
     async def find(self, id: str | None) -> Sequence[VerifyKey] | None:
-        """The keys that may go by an id. One nobody knows is asked for, though not again and again."""
+        """Return the keys that match an id. An unknown id triggers a fetch, at a limited rate."""
         if self._is_due(id):
             async with self._fetching:
-                # Whoever was here before us may have fetched it.
+                # Another request may have fetched them while this one waited.
                 if self._is_due(id):
                     await self._refresh()
         found = self._named(id)
@@ -79,7 +79,7 @@ class JwksKeys:
 
 
 def check_jwks_url(url: str) -> str:
-    """The url, if keys may be fetched there: over https, or from this machine."""
+    """Return the url if it is https or on this machine. Raises SettingsError otherwise."""
     try:
         address = urlsplit(url)
         host = address.hostname or ""
@@ -94,7 +94,7 @@ def check_jwks_url(url: str) -> str:
 
 
 def parse_jwks(body: bytes) -> tuple[VerifyKey, ...]:
-    """The keys of a set that we can use; others are passed over. What is no set, or has none, raises ValueError."""
+    """Return the supported keys of a set. Raises ValueError for an invalid set or one without any."""
     listed = (load_object(body) or {}).get("keys")
     rows = listed[:MOST_KEYS] if isinstance(listed, list) else []
     found = tuple(key for row in rows if isinstance(row, Mapping) and (key := _parse(row)))
@@ -106,7 +106,7 @@ def parse_jwks(body: bytes) -> tuple[VerifyKey, ...]:
 def _parse(row: Mapping[str, object]) -> VerifyKey | None:
     if row.get("use", "sig") != "sig":
         return None
-    # Only what is public of it: a set that gives a private key away gives us no more than its public half.
+    # Only public fields: if a set leaks a private key, only its public half is used.
     public = {name: row[name] for name in ("kty", "n", "e", "crv", "x", "y") if name in row}
     id = row.get("kid")
     try:
@@ -130,5 +130,5 @@ async def _fetch(url: str, limit: aiohttp.ClientTimeout) -> bytes:
 
 
 def _kind(error: Exception) -> str:
-    """What went wrong, without the url: it may have a password inside."""
+    """Describe an error without the url, which may contain a password."""
     return str(error) if type(error) is ValueError else type(error).__name__

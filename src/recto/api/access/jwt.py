@@ -1,4 +1,4 @@
-"""JWTs: which key may have signed one, whether it did, and whom its claims name. Refuses algorithms of other keys."""
+"""JWT verification: keys, signatures and claims. A key accepts one algorithm only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RSA_BITS = 2048
 PEM = "-----BEGIN "
 PEM_BYTES = 64 * 1024
 Algorithm: TypeAlias = Literal["HS256", "RS256", "ES256"]
-# Only the signature is checked there; the claims we read ourselves, by the clock we are given.
+# PyJWT checks the signature only; the claims are checked here, by the given clock.
 OPTIONS: Options = {
     "enforce_minimum_key_length": True,
     "verify_exp": False,
@@ -39,17 +39,17 @@ OPTIONS: Options = {
 }
 FORGED = Denied(reason="jwt_signature", detail="The JWT is not taken: it was not signed with a key this server knows.")
 BROKEN = Denied(reason="jwt_form", detail="The JWT is not taken: it cannot be read.")
-# Asked again no sooner than keys may be fetched again.
+# Keys are not fetched again any sooner.
 RETRY_SECONDS = 5.0
 UNKNOWN = Delayed(detail="The keys that JWTs are checked with cannot be fetched at present.", retry=RETRY_SECONDS)
-# Clocks of two machines differ a little: a token made just now may seem to come from the future.
+# Clocks of two machines differ: a new token may seem to come from the future.
 LEEWAY_SECONDS = 30.0
 READ_SCOPE, WRITE_SCOPE = "recto:read", "recto:write"
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyKey:
-    """A key and the one algorithm it is for; `id` is its `kid`, where it has one."""
+    """A key and its only algorithm. `id` is its `kid`, if any."""
 
     algorithm: Algorithm
     key: str | RSAPublicKey | EllipticCurvePublicKey = field(repr=False)
@@ -57,27 +57,27 @@ class VerifyKey:
 
 
 class KeySource(Protocol):
-    """Where keys come from."""
+    """A source of verification keys."""
 
     async def find(self, id: str | None) -> Sequence[VerifyKey] | None:
-        """The keys that may go by an id; None where that cannot be found out at present."""
+        """Return the keys that match an id; None if they cannot be fetched at present."""
         ...
 
 
 class FixedKey:
-    """The one key of a setting. Whatever a token calls its key, this is it."""
+    """The one configured key, whatever `kid` a token names."""
 
     def __init__(self, key: VerifyKey) -> None:
         self._keys = (key,)
 
     async def find(self, id: str | None) -> Sequence[VerifyKey]:  # noqa: ARG002 - the port has it
-        """The key."""
+        """Return the key."""
         return self._keys
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimRules:
-    """What claims have to say. `reserved` are names that other credentials stand for."""
+    """Required claims. `reserved` are the user names of other credentials."""
 
     audience: str | None = None
     issuer: str | None = None
@@ -85,7 +85,7 @@ class ClaimRules:
 
 
 class JwtReader:
-    """Reads JWTs signed with the keys of one source."""
+    """JWT reader with the keys of one source."""
 
     def __init__(self, keys: KeySource, rules: ClaimRules, clock: Callable[[], float]) -> None:
         self._keys = keys
@@ -93,7 +93,7 @@ class JwtReader:
         self._clock = clock
 
     async def read(self, token: str) -> AuthResult:
-        """Who sent it. The key is asked for its algorithm, never the token."""
+        """Return the user of a token. The key determines the algorithm, never the token."""
         if not SHAPE.fullmatch(token):
             return BROKEN
         header = _header(token)
@@ -111,7 +111,7 @@ class JwtReader:
 
 
 def _header(token: str) -> Mapping[str, object] | None:
-    """What a token says of its key: only a wish, until the signature is checked."""
+    """Return the unverified header of a token."""
     text = token.partition(".")[0]
     try:
         return load_object(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
@@ -127,7 +127,7 @@ def _claims(token: str, key: VerifyKey) -> Mapping[str, object] | None:
 
 
 def read_claims(claims: Mapping[str, object], rules: ClaimRules, now: float) -> User | Denied:
-    """The user the claims name, or why they name none. `now` is in seconds since 1970."""
+    """Return the user that the claims name, or the reason to reject them. `now` is in seconds since 1970."""
     problem = _wrong_time(claims, now) or _wrong_place(claims, rules)
     if problem:
         return problem
@@ -146,7 +146,7 @@ def _wrong_time(claims: Mapping[str, object], now: float) -> Denied | None:
     end = _number(claims.get("exp"))
     if end is None:
         return _denied("jwt_exp", "it has no exp, or one that is no number")
-    # Asked this way round a NaN is refused as well.
+    # The comparison also rejects NaN.
     if not end > now:
         return _denied("jwt_expired", "it has expired. Get a new one")
     for name in ("nbf", "iat"):
@@ -177,7 +177,7 @@ def _denied(reason: str, problem: str) -> Denied:
 
 
 def secret_key(secret: str) -> VerifyKey:
-    """The key of RECTO_JWT_SECRET."""
+    """Return the key of RECTO_JWT_SECRET."""
     if len(secret.encode()) < SECRET_BYTES or PEM in secret:
         allowed = f"it is a text of at least {SECRET_BYTES} bytes that only you and the issuer know, and no PEM"
         raise SettingsError(name="RECTO_JWT_SECRET", value=NOT_SHOWN, allowed=allowed)
@@ -185,8 +185,8 @@ def secret_key(secret: str) -> VerifyKey:
 
 
 def public_key(text: str) -> VerifyKey:
-    """The key of RECTO_JWT_PUBLIC_KEY: a PEM, or the path of one."""
-    # In an environment the lines of a PEM are often one, with the line ends spelled out.
+    """Return the key of RECTO_JWT_PUBLIC_KEY: a PEM, or the path of one."""
+    # Environment variables often contain a PEM as one line with escaped line ends.
     pem = text.replace("\\n", "\n").encode() if PEM in text else _read(text)
     try:
         found = key_of(load_pem_public_key(pem))
@@ -198,7 +198,7 @@ def public_key(text: str) -> VerifyKey:
 
 
 def key_of(key: object, id: str | None = None) -> VerifyKey | None:
-    """A public key with its algorithm; None for one we do not take."""
+    """Return a public key with its algorithm; None for unsupported keys."""
     match key:
         case RSAPublicKey() if key.key_size >= RSA_BITS:
             return VerifyKey(algorithm="RS256", key=key, id=id)

@@ -1,4 +1,4 @@
-"""How often somebody may come: so many times a minute, some at once. Refuses to remember more than so many names."""
+"""Rate limits per name: token buckets per minute, for a bounded number of names."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from ipaddress import IPv6Address, ip_address, ip_network
 
 MOST_NAMES = 10_000
 MINUTE = 60.0
-# Whoever has one address of IPv6 has all of its network.
+# The owner of an IPv6 address usually has the whole network.
 NETWORK_BITS = 64
 
 
 class Buckets:
-    """A bucket of visits for each name, filled evenly over the minute; no limit where `per_minute` is 0.
+    """A token bucket per name, refilled evenly over a minute; 0 `per_minute` sets no limit.
 
-    When there are too many names, the one not heard of for longest is forgotten: its bucket is full by then, or nearly.
+    Beyond `most_names` the least recent name is dropped: its bucket is full by then, or nearly.
     """
 
     def __init__(self, per_minute: int, ticks: Callable[[], float], *, most_names: int = MOST_NAMES) -> None:
@@ -26,16 +26,16 @@ class Buckets:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody was ever counted."""
+        """True if no request was counted yet."""
         return not self._buckets
 
     def wait(self, name: str) -> float:
-        """In how many seconds somebody may come again; 0 is now. Looking takes nothing."""
+        """Return the seconds until the next request is allowed; 0 means now. Counts nothing."""
         left = self._left(name, self._ticks())
         return 0.0 if left >= 1 or not self._per_minute else (1 - left) * MINUTE / self._per_minute
 
     def take(self, name: str) -> float:
-        """Count a visit, unless it is one too many: then in how many seconds it is not."""
+        """Count a request. Returns 0, or the seconds until it is allowed if it exceeds the limit."""
         if not self._per_minute:
             return 0.0
         now = self._ticks()
@@ -54,7 +54,7 @@ class Buckets:
 
 
 def neighbourhood(peer: str) -> str:
-    """What stands for an address in a bucket."""
+    """Return the bucket name of an address."""
     try:
         address = ip_address(peer)
     except ValueError:
@@ -66,7 +66,7 @@ def neighbourhood(peer: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a host."""
+    """Return True if only this machine can reach the host."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

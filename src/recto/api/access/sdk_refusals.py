@@ -1,6 +1,6 @@
-"""Refusals of the gateway (X3) in the form that the SDK which asks expects.
+"""Error responses of the gateway (X3) in the form of the caller's SDK.
 
-SDKs tell by the status whether to try again, and by `Retry-After` when.
+SDKs decide by the status whether to retry, and by `Retry-After` when.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from recto.conversation.json import dump, load_object
 from recto.models.choose import SDKS
 from recto.models.wire_protocol import ProviderSdk
 
-# What all paths of the gateway begin with.
+# The prefix of all gateway paths.
 GATEWAY = "/v1/"
-# What a refusal says beside its body.
+# Headers that an error response keeps.
 OF_REFUSALS = ("retry-after", "allow", "connection")
 
 
 def sdk_at(path: str, headers: Headers) -> ProviderSdk | None:
-    """Which SDK asks, by where it asks, else by what only it sends; None: it is none of the gateway's paths."""
+    """Return the SDK of a request, by its path, else by a header; None outside the gateway's paths."""
     if not path.startswith(GATEWAY):
         return None
     if exact := next((sdk for sdk in SDKS if path in (sdk.path, *sdk.also)), None):
@@ -30,7 +30,7 @@ def sdk_at(path: str, headers: Headers) -> ProviderSdk | None:
 
 
 def in_form_asked_for(answer: Response, path: str, headers: Headers) -> Response:
-    """An answer, or what an SDK would rather have where it is a refusal on the gateway's paths."""
+    """Return the response, with a problem on a gateway path converted to the SDK's form."""
     sdk = sdk_at(path, headers) if answer.media_type == PROBLEM_MEDIA else None
     if sdk is None:
         return answer
@@ -41,11 +41,11 @@ def in_form_asked_for(answer: Response, path: str, headers: Headers) -> Response
 
 
 def sdk_refusal(sdk: ProviderSdk, status: int, code: str, detail: str, *, retry: float | None = None) -> Response:
-    """A refusal. `retry` are the seconds after which to try again."""
+    """Return an error response. `retry` is the time to wait in seconds."""
     headers = {"retry-after": str(max(1, round(retry)))} if retry is not None else None
     return Response(dump(sdk.error(status, code, detail)), status, headers, media_type=JSON_MEDIA)
 
 
 def sdk_stream_fault(sdk: ProviderSdk, status: int, code: str, detail: str) -> bytes:
-    """The same as the last event of a stream that breaks off."""
+    """Return the error as the last event of a stream."""
     return sdk.fault_event % dump(sdk.error(status, code, detail))

@@ -1,4 +1,4 @@
-"""Routes of an agent as CopilotKit's chat asks: run, connect, stop, suggest. Each is thin: others do the work."""
+"""Agent routes of CopilotKit's chat: run, connect, stop, suggest."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ SUGGEST_BODY: Json = {
 
 
 class StopBody(BaseModel):
-    """The run to stop; without it, the one at work."""
+    """The run to stop; by default the active one."""
 
     run_id: str | None = Field(default=None, alias="runId", min_length=1)
 
 
 class StopShape(TypedDict):
-    """Whether a run was stopped; `message` says why none was."""
+    """The result of a stop request. `message` explains why no run was stopped."""
 
     stopped: bool
     message: NotRequired[str]
@@ -63,9 +63,9 @@ class StopShape(TypedDict):
 
 
 async def run_copilotkit_agent(request: Request, agent: AgentId) -> Response:
-    """Answer what is new in the messages of a chat, as `POST /api/v1/agent/ag-ui` does.
+    """Answer the new messages of a chat, as `POST /api/v1/agent/ag-ui` does.
 
-    A client that knows no route for suggestions wishes for them here: such a wish is not taken for a run.
+    Clients without a suggestion route request suggestions here; such a request starts no run.
     """
     answering, body = kit_agent(backend_of(request), agent), await read_list_body(request)
     wished = load_object(body) if SUGGEST.encode() in body else None
@@ -75,9 +75,9 @@ async def run_copilotkit_agent(request: Request, agent: AgentId) -> Response:
 
 
 async def connect_copilotkit_agent(request: Request, agent: AgentId) -> Response:
-    """A thread as it stands, told as a run; where one is at work on it, with that run to its end.
+    """Stream a thread as a run, followed by its active run if there is one.
 
-    Of a thread that is not there nothing is told. Nothing is stored, so asking twice changes nothing.
+    An unknown thread yields no events. Nothing is stored.
     """
     backend, owner = backend_of(request), user_of(request).name
     kit_agent(backend, agent)
@@ -109,12 +109,12 @@ async def _nothing() -> AsyncGenerator[Sequence[StoredEvent]]:
 
 
 async def stop_copilotkit_agent(request: Request, agent: AgentId, thread: ThreadName) -> Response:
-    """End the runs of a thread, or the one that is named, if it has not ended. What was written so far is kept."""
+    """Stop the named run of a thread, or all open ones. Output stays."""
     backend, owner = backend_of(request), user_of(request).name
     kit_agent(backend, agent)
     named = _named_run(await read_body(request, what="Request body"))
     open_runs = await backend.store.open_runs(owner, thread_of(owner, thread))
-    # Without a name all of them: one that waits would begin once the other has ended.
+    # Without a name all of them: a queued run would start once the active one ends.
     found = [run for run in open_runs if named in (None, run.name)]
     if found:
         for run in reversed(found):
@@ -139,16 +139,16 @@ def _named_run(body: bytes) -> str | None:
 
 
 async def suggest_by_copilotkit_agent(request: Request, agent: AgentId) -> Response:
-    """What the user could say next, as a call of the tool that `forwardedProps.toolChoice` names.
+    """Suggest what the user could say next, as a call of the tool named in `forwardedProps.toolChoice`.
 
-    One call of the model, with the words of the request. Nothing is stored: no thread, no run.
+    Makes one model call. Stores no thread and no run.
     """
     asked_of = kit_agent(backend_of(request), agent)
     return await suggestion(request, asked_of, _object(await read_list_body(request)))
 
 
 async def suggestion(request: Request, agent: Agent, wished: Json) -> Response:
-    """The stream of a suggestion. Where none are made it has none, and is no error."""
+    """Stream a suggestion. The stream is empty if suggestions are disabled."""
     backend, owner, asked = backend_of(request), user_of(request).name, read_suggestion(wished)
     await backend.schemas.admit((asked.tool,))
     if backend.suggestions.is_on:

@@ -1,4 +1,4 @@
-"""The route that CopilotKit asks first: which agents there are, and what this server can do for it."""
+"""The first route that CopilotKit calls: agents and features."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from recto.api.route import Route
 from recto.errors import NotFound
 
 BASE = "/api/v1/copilotkit"
-# The id of the agent that a chat talks to unless it is told another.
+# Id of a chat's default agent.
 DEFAULT = "default"
-# The version of CopilotKit's runtime whose routes these are.
+# The CopilotKit runtime version whose routes these are.
 VERSION = "1.75.0"
 ThreadName = Annotated[str, in_path("The thread, by its id or by what the client calls it.")]
 
 
 class TransportShape(TypedDict):
-    """How an agent's events come."""
+    """Delivery of an agent's events."""
 
     streaming: bool
     resumable: bool
 
 
 class CapabilitiesShape(TypedDict):
-    """What a client may rely on of an agent."""
+    """Capabilities of an agent."""
 
     transport: TransportShape
 
 
 class KitAgentShape(TypedDict):
-    """An agent as CopilotKit knows it."""
+    """An agent in CopilotKit's form."""
 
     name: str
     description: str
@@ -46,7 +46,7 @@ class KitAgentShape(TypedDict):
 
 
 class EndpointsShape(TypedDict):
-    """Which routes of threads there are."""
+    """The supported thread routes."""
 
     list: bool
     inspect: bool
@@ -55,14 +55,14 @@ class EndpointsShape(TypedDict):
 
 
 class SingleRouteShape(TypedDict):
-    """What goes by the single endpoint beside runs."""
+    """Features of the single endpoint beyond runs."""
 
     resourceOperations: bool
     threadEndpoints: EndpointsShape
 
 
 class InfoShape(TypedDict):
-    """All of it."""
+    """Agents and features of the server."""
 
     version: str
     agents: Mapping[str, KitAgentShape]
@@ -76,12 +76,12 @@ class InfoShape(TypedDict):
     telemetryDisabled: bool
 
 
-# Lists are asked for again where they may have changed; nothing tells of a change by itself.
+# Clients poll lists; changes are not pushed.
 ENDPOINTS: EndpointsShape = {"list": True, "inspect": True, "mutations": True, "realtimeMetadata": False}
 
 
 def kit_agent(backend: Backend, id: str) -> Agent:
-    """An agent by the id that CopilotKit has for it."""
+    """Return an agent by its CopilotKit id."""
     if id == DEFAULT:
         return backend.agents.get(backend.agent, CHAT)
     if id not in backend.agents:
@@ -90,7 +90,7 @@ def kit_agent(backend: Backend, id: str) -> Agent:
 
 
 async def get_copilotkit_info(request: Request) -> Response:
-    """What CopilotKit's client asks first. `default` is the agent that answers where nobody is named."""
+    """Return the agents and features for CopilotKit's client. `default` is the default agent."""
     return json_answer(_info(backend_of(request)))
 
 

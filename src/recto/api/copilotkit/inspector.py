@@ -1,4 +1,4 @@
-"""What CopilotKit's inspector looks at in a thread: its messages, the events of its newest runs, its state."""
+"""Routes of CopilotKit's inspector: messages, recent events and state of a thread."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from recto.conversation.snapshots.agui_messages import MessageRow, message_rows
 from recto.store.ports import StoredRun
 
 ONE = f"{BASE}/threads/{{thread}}"
-# Runs whose events are told, and how many events and bytes of them: an inspector shows all it gets.
+# Limits of a response in runs, events and bytes. The inspector renders everything it receives.
 MOST_RUNS, MOST_EVENTS, MOST_BYTES = 20, 5_000, 2**20
 
 
 class KitMessagesShape(TypedDict):
-    """Messages, oldest first; a call has `id`, `name` and `args`."""
+    """Messages, oldest first. A tool call has `id`, `name` and `args`."""
 
     messages: Sequence[Mapping[str, object]]
 
 
 class KitEventsShape(TypedDict):
-    """Events of AG-UI, oldest first."""
+    """AG-UI events, oldest first."""
 
     events: Sequence[Mapping[str, object]]
 
 
 class KitStateShape(TypedDict):
-    """The state that agent and page share; null where there is none."""
+    """The state that agent and page share; null if there is none."""
 
     state: object
 
 
 async def inspect_copilotkit_messages(request: Request, thread: ThreadName) -> Response:
-    """The messages of a thread, as CopilotKit's inspector shows them."""
+    """Return a thread's messages for CopilotKit's inspector."""
     backend, owner = backend_of(request), user_of(request).name
     row = await backend.store.get_thread(owner, await own_thread(request, thread))
     context = await render_context(backend, row.id, row.agent)
@@ -55,7 +55,7 @@ async def inspect_copilotkit_messages(request: Request, thread: ThreadName) -> R
 
 
 def inspected(row: MessageRow) -> Mapping[str, Json]:
-    """A message of AG-UI as the inspector has it."""
+    """Convert an AG-UI message to the inspector's form."""
     kept = {name: row[name] for name in ("id", "role", "content", "toolCallId") if name in row}
     calls = row.get("toolCalls")
     return {**kept, "toolCalls": [_call(call) for call in calls]} if isinstance(calls, list) and calls else kept
@@ -70,7 +70,7 @@ def _call(call: Json) -> Json:
 
 
 async def inspect_copilotkit_events(request: Request, thread: ThreadName) -> Response:
-    """The events of a thread's newest runs, as many as one answer holds."""
+    """Return the events of a thread's newest runs, up to the size of a response."""
     backend, owner = backend_of(request), user_of(request).name
     found = await backend.store.runs_of_thread(owner, await own_thread(request, thread), None, MOST_RUNS)
     told, left = list[bytes](), MOST_BYTES
@@ -85,12 +85,12 @@ async def inspect_copilotkit_events(request: Request, thread: ThreadName) -> Res
 async def _bodies(backend: Backend, run: StoredRun, most: int) -> Sequence[bytes]:
     render = event_renderer(backend, None).render
     events = await backend.store.events(run.id, 0, MOST_EVENTS, most)
-    # A view of the log that a reader was given stands for what the inspector has by `messages`.
+    # Snapshot markers are skipped; the inspector has the messages.
     return [render(event.body) for event in events if view_named(event.body) is None]
 
 
 async def inspect_copilotkit_state(request: Request, thread: ThreadName) -> Response:
-    """The state of a thread."""
+    """Return a thread's state."""
     store, owner = backend_of(request).store, user_of(request).name
     row = await store.get_thread(owner, await own_thread(request, thread))
     shared = await store.state(row.id)

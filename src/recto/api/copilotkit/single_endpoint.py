@@ -1,6 +1,6 @@
-"""CopilotKit's single endpoint: an envelope names the route that is meant, and that route answers.
+"""CopilotKit's single endpoint: an envelope names the route to call.
 
-Clients come here that are told to, and those that found `info` refused.
+Clients use it if configured to, or if they cannot reach `info`.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from recto.api.copilotkit.info import BASE, DEFAULT
 from recto.api.route import THREAD, Route
 from recto.conversation.json import Json, Object, dump, load_object
 
-# What is nested in an envelope is read from it, not as it was sent.
+# Headers of the envelope's body, which do not apply to the nested one.
 OF_SENT_BODY = (b"content-length", b"content-encoding", b"transfer-encoding")
 RESOURCES = "/threads"
-# An envelope beside what is in it.
+# Size of an envelope without its nested body.
 ENVELOPE_BYTES = 4_096
 
 
 class EnvelopeBody(BaseModel):
-    """Which route is meant: its name, what stands in its path, and its body."""
+    """The name of a route, its path parameters and its body."""
 
     method: Literal["info", "agent/run", "agent/connect", "agent/suggest", "agent/stop", "resource/request"]
     params: dict[str, str] | None = None
@@ -40,12 +40,12 @@ class EnvelopeBody(BaseModel):
 
 
 class EnvelopeAnswer(TypedDict):
-    """What the route answers that is meant."""
+    """The response of the named route."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Meant:
-    """The request that an envelope stands for; `target` is its path and query behind the base."""
+    """The request in an envelope. `target` is the path and query after the base path."""
 
     method: str
     target: str
@@ -53,7 +53,7 @@ class Meant:
 
 
 async def ask_copilotkit(request: Request) -> Response:
-    """All of CopilotKit's routes behind one address: an envelope says which of them is meant."""
+    """Call one of CopilotKit's routes by an envelope."""
     most = backend_of(request).bodies.agui_bytes + ENVELOPE_BYTES
     meant = read_envelope(await read_body(request, most, "Request body"))
     scope = _scope_of(request.scope, meant)
@@ -61,7 +61,7 @@ async def ask_copilotkit(request: Request) -> Response:
 
 
 def read_envelope(body: bytes) -> Meant:
-    """What an envelope stands for. One that stands for nothing is told what is wrong with it."""
+    """Parse an envelope. Raises HTTPException for an invalid one."""
     envelope = load_object(body)
     if envelope is None:
         raise _wrong("The body must be a JSON object with `method`.")
@@ -137,7 +137,7 @@ def _scope_of(scope: Scope, meant: Meant) -> Scope:
 
 
 def _given(body: bytes, receive: Receive) -> Receive:
-    """What a request hears: its body, then whatever the connection tells."""
+    """Return a `receive` that yields the body, then the messages of the connection."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def next_message() -> Message:

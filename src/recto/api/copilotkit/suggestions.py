@@ -1,6 +1,6 @@
-"""Suggestions under way in this process: how many and how often for each user. A newer one takes an older one's place.
+"""Suggestions in progress in this process, limited in number and rate per user. A new one replaces the oldest.
 
-A chat asks for ten as its page loads and gives up nine of them: each waits a moment before its model is asked.
+A loading chat requests ten and cancels nine of them, so each waits a moment before its model call.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _Said: TypeAlias = "asyncio.Queue[Event | None]"
 
 
 class Suggest(Protocol):
-    """Asks a model. Cancelling it ends the call."""
+    """A model call that emits events. Cancelling it ends the call."""
 
     async def __call__(
         self, owner: str, agent: Agent, asked: SuggestionInput, /, *, say: Callable[[Event], None]
@@ -34,7 +34,7 @@ class Suggest(Protocol):
 
 
 class Suggestions:
-    """Makes them, within limits. Without a way to make any there are none."""
+    """Generator of suggestions within limits. Without `make` it generates none."""
 
     def __init__(
         self,
@@ -49,22 +49,22 @@ class Suggestions:
 
     @property
     def is_on(self) -> bool:
-        """Whether any are made."""
+        """True if suggestions are generated."""
         return self._settings.is_on and self._make is not None
 
     def check_rate(self, user: str) -> None:
-        """Raise LimitReached where the model was asked as often as it may be."""
+        """Raise LimitReached if the user has reached the rate limit."""
         if wait := self._minute.wait(user):
             raise LimitReached(OFTEN.format(most=self._settings.per_minute), retry=wait)
 
     async def events(self, user: str, agent: Agent, asked: SuggestionInput) -> AsyncGenerator[Event]:
-        """What is heard of one while it is made. Closing this ends the call of the model."""
+        """Yield the events of a suggestion. Closing the generator cancels the model call."""
         if self._make is None or not self.is_on:
             return
         said: _Said = asyncio.Queue()
         make = partial(self._make, user, agent, asked, say=said.put_nowait)
         making = asyncio.create_task(self._work(make, user))
-        # Also where it is ended before it began.
+        # Also called if the task is cancelled before it starts.
         making.add_done_callback(lambda _: said.put_nowait(None))
         with self._counted(user, making):
             try:
@@ -72,18 +72,18 @@ class Suggestions:
                     yield event
             finally:
                 _end(making)
-                # What it took is written down before anybody is told that it is over.
+                # The usage is stored before the client learns of the end.
                 await asyncio.wait([making])
 
     def stop(self) -> None:
-        """End all of them: nobody waits for one while the server stops."""
+        """Cancel all suggestions at shutdown."""
         for task in [task for tasks in self._under_way.values() for task in tasks]:
             _end(task)
 
     async def _work(self, make: Callable[[], Awaitable[None]], user: str) -> None:
         try:
             await asyncio.sleep(self._settings.pause)
-            # Counted only now: those that were given up meanwhile cost nothing.
+            # Counted only now: suggestions cancelled before cost nothing.
             if not self._minute.take(user):
                 await make()
         except RectoError as error:
@@ -105,6 +105,6 @@ class Suggestions:
 
 
 def _end(task: asyncio.Task[None]) -> None:
-    """Cancel it, once: a second time would break off how it writes down what it took."""
+    """Cancel the task once. A second cancellation would interrupt storing its usage."""
     if not task.cancelling():
         task.cancel()

@@ -1,6 +1,6 @@
-"""Routes of threads as CopilotKit's list of them asks: list, rename, archive, delete.
+"""Thread routes of CopilotKit's thread list: list, rename, archive, delete.
 
-Somebody else's thread is not there. Nothing tells a client of changes; it asks again.
+Threads of other users do not exist here. Clients poll for changes.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from recto.store.threads.thread_rows import StoredThread, ThreadsQuery
 
 THREADS = f"{BASE}/threads"
 ONE = f"{THREADS}/{{thread}}"
-# However many are asked for: the rest is behind the cursor.
+# Maximum page size; the cursor leads to the rest.
 MOST_LISTED = 100
 
 
 class KitThreadShape(TypedDict):
-    """A thread. It belongs to a user, not to an organization."""
+    """A thread. Threads belong to a user, not to an organization."""
 
     id: str
     name: str | None
@@ -46,28 +46,28 @@ class KitThreadShape(TypedDict):
 
 
 class KitThreadsShape(TypedDict):
-    """Threads, newest activity first. `nextCursor` is that of the page that follows."""
+    """Threads by latest activity. `nextCursor` is the cursor of the next page."""
 
     threads: Sequence[KitThreadShape]
     nextCursor: str | None
 
 
 class KitArchivedShape(TypedDict):
-    """What was archived."""
+    """The archived thread."""
 
     threadId: str
     archived: bool
 
 
 class KitDeletedShape(TypedDict):
-    """What is gone."""
+    """The deleted thread."""
 
     threadId: str
     deleted: bool
 
 
 class KitThreadBody(BaseModel):
-    """A new name, or whether it is archived, or both."""
+    """A new name, a new archive state, or both."""
 
     name: str | None = Field(default=None, min_length=1, max_length=MOST)
     archived: bool | None = None
@@ -94,7 +94,7 @@ async def list_copilotkit_threads(
     limit: Annotated[int, in_query(f"How many; {MOST_LISTED} at most are told at once.", ge=1)] = 50,
     archived: Annotated[bool, in_query("Archived ones too.", alias="includeArchived")] = False,
 ) -> Response:
-    """Your threads with an agent, newest activity first."""
+    """List your threads with an agent by latest activity."""
     backend, owner = backend_of(request), user_of(request).name
     query = ThreadsQuery(
         cursor=cursor,
@@ -109,7 +109,7 @@ async def list_copilotkit_threads(
 
 
 async def change_copilotkit_thread(request: Request, thread: ThreadName) -> Response:
-    """Rename a thread, or bring it back from the archive."""
+    """Rename a thread, or change its archive state."""
     store, owner, body = backend_of(request).store, user_of(request).name, await read_object(request)
     archived = body.get("archived")
     if archived is not None and not isinstance(archived, bool):
@@ -125,7 +125,7 @@ async def change_copilotkit_thread(request: Request, thread: ThreadName) -> Resp
 
 
 async def archive_copilotkit_thread(request: Request, thread: ThreadName) -> Response:
-    """Archive a thread: it stays as it is, and lists leave it out that do not ask for it."""
+    """Archive a thread. Lists hide it by default."""
     owner = user_of(request).name
     await backend_of(request).store.archive(owner, await own_thread(request, thread), is_archived=True)
     answer: KitArchivedShape = {"threadId": thread, "archived": True}
@@ -133,7 +133,7 @@ async def archive_copilotkit_thread(request: Request, thread: ThreadName) -> Res
 
 
 async def delete_copilotkit_thread(request: Request, thread: ThreadName) -> Response:
-    """Delete a thread with all there is of it, for good."""
+    """Delete a thread and its data permanently."""
     owner = user_of(request).name
     await drop_thread(backend_of(request), owner, await own_thread(request, thread))
     answer: KitDeletedShape = {"threadId": thread, "deleted": True}

@@ -1,4 +1,4 @@
-"""Routes of attachments (P9): upload, list, look at, delete. Somebody else's attachment is not there."""
+"""Routes of attachments (P9): upload, list, read, delete. Attachments of other users do not exist here."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ UploadAgent = Annotated[str | None, in_query("The agent the files are for; else 
 
 
 class AttachmentShape(TypedDict):
-    """A file that was uploaded. Whoever has its `url` may read it until `expiresAt`."""
+    """An uploaded file. Everybody with its `url` may read it until `expiresAt`."""
 
     id: str
     name: str
@@ -45,7 +45,7 @@ class AttachmentShape(TypedDict):
 
 
 class RefusedFileShape(TypedDict):
-    """A file that was not taken, and why."""
+    """A rejected file and the reason."""
 
     name: str
     error: str
@@ -53,27 +53,27 @@ class RefusedFileShape(TypedDict):
 
 
 class UploadForm(BaseModel):
-    """Files, and before them the agent they are for. Every part with a filename is a file, whatever its name."""
+    """Files, preceded by the name of their agent. Every part with a filename is a file."""
 
     agent: str | None = None
     file: list[Annotated[str, Field(json_schema_extra={"format": "binary"})]]
 
 
 class UploadedShape(TypedDict):
-    """What became of each file, in the order they came."""
+    """The result for each file, in the order of the form."""
 
     attachments: Sequence[AttachmentShape | RefusedFileShape]
 
 
 class AttachmentsShape(TypedDict):
-    """Attachments, newest first. `next` is the cursor of the page that follows."""
+    """Attachments, newest first. `next` is the cursor of the next page."""
 
     attachments: Sequence[AttachmentShape]
     next: str | None
 
 
 class GoneShape(TypedDict):
-    """What was deleted."""
+    """The deleted item."""
 
     id: str
 
@@ -103,20 +103,20 @@ GONE_EXAMPLE: GoneShape = {"id": ATTACHMENT}
 
 
 async def upload_attachments(request: Request, agent: UploadAgent = None) -> Response:
-    """Upload files as a form: every part with a filename is one.
+    """Upload files as a form: every part with a filename is a file.
 
-    A text field `agent` before them, or `agent` in the query, names the agent they are for, which decides what is
-    taken. Each file has its own entry in the answer, in order; one that is refused says why, and the others are kept.
+    A text field `agent` before them, or `agent` in the query, names the agent whose file input decides what is
+    accepted. The response has one entry per file, in order. A rejected file has its reason; the others are stored.
     """
     backend = backend_of(request)
     try:
         check_length(request.headers.get("content-length"), backend.uploads)
         taken = await _take(request, agent)
     except ClientDisconnect:
-        # Nobody is there to be told.
+        # The client has disconnected.
         return Response(status_code=400)
     except asyncio.CancelledError:
-        # Nobody cancels a request but a server that stops.
+        # Only a stopping server cancels a request.
         return _closing(refuse_http(HTTPException(503, STOPPING)))
     except HTTPException as error:
         return _closing(refuse_http(error))
@@ -151,13 +151,13 @@ def _file_input(backend: Backend, name: str | None) -> FileInput:
 
 
 def _closing(answer: Response) -> Response:
-    """An answer that ends the connection: what is left of the form is not read."""
+    """Return the response with the connection closed, because the rest of the form stays unread."""
     answer.headers["connection"] = "close"
     return answer
 
 
 async def list_attachments(request: Request, cursor: Cursor = None, limit: PageLimit = 50) -> Response:
-    """Your attachments, newest first, each with a new url."""
+    """List your attachments, newest first, each with a new url."""
     backend = backend_of(request)
     found = await backend.store.list_attachments(user_of(request).name, cursor, limit)
     rows = [attachment_row(backend, attachment) for attachment in found.attachments]
@@ -166,7 +166,7 @@ async def list_attachments(request: Request, cursor: Cursor = None, limit: PageL
 
 
 async def get_attachment(request: Request, id: AttachmentId) -> Response:
-    """An attachment, with a new url."""
+    """Return an attachment with a new url."""
     backend = backend_of(request)
     return json_answer(
         attachment_row(backend, await backend.files.find(user_of(request).name, stored_id(id, "attachment")))
@@ -174,7 +174,7 @@ async def get_attachment(request: Request, id: AttachmentId) -> Response:
 
 
 async def delete_attachment(request: Request, id: AttachmentId) -> Response:
-    """Delete an attachment for good. Its urls end at once; threads that show it say that it is gone."""
+    """Delete an attachment permanently. Its urls stop working; threads show it as deleted."""
     known = stored_id(id, "attachment")
     await backend_of(request).files.delete(user_of(request).name, known)
     answer: GoneShape = {"id": known}
@@ -188,8 +188,8 @@ def _entry(backend: Backend, entry: UploadedFile) -> AttachmentShape | RefusedFi
 
 
 def attachment_row(backend: Backend, attachment: Attachment) -> AttachmentShape:
-    """An attachment as its owner sees it, with a url signed now."""
-    # A url tells whole seconds.
+    """Return an attachment for its owner, with a new url."""
+    # Urls contain whole seconds.
     expires = backend.clock().replace(microsecond=0) + timedelta(seconds=backend.uploads.url_seconds)
     return {
         "id": attachment.id,

@@ -1,4 +1,6 @@
-"""Routes of datasets: make, list, look at, change, delete. What is not shared with a user is not there for them."""
+"""Routes of datasets: create, list, read, change, delete. Datasets that are not shared with a user do not exist for
+them.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ DATASETS = "/api/v1/agent/datasets"
 ONE = f"{DATASETS}/{{id}}"
 NAME_CHARACTERS, DESCRIPTION_CHARACTERS = 200, 2_000
 USERS, USER_CHARACTERS = 1_000, 256
-# Of one user. Nobody finds their way in a list of more, and each may be shared with as many as above.
+# Per user. More would be unusable in a list, and each may be shared with up to USERS users.
 MOST_DATASETS = 1_000
 DatasetId = Annotated[str, in_path("The dataset's id, a UUID.")]
 DatasetName = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS)]
@@ -45,7 +47,7 @@ class DatasetBody(BaseModel):
 
 
 class DatasetChangeBody(BaseModel):
-    """What is to be different; what is left out stays."""
+    """The fields to change; missing fields stay unchanged."""
 
     name: DatasetName | None = None
     description: Description | None = None
@@ -53,7 +55,7 @@ class DatasetChangeBody(BaseModel):
 
 
 class DatasetShape(TypedDict):
-    """A dataset. Only its owner is told whom it is shared with."""
+    """A dataset. `sharedWith` is visible to its owner only."""
 
     id: str
     name: str
@@ -66,7 +68,7 @@ class DatasetShape(TypedDict):
 
 
 class DatasetsShape(TypedDict):
-    """Datasets you may use, newest first. `next` is the cursor of the page that follows."""
+    """Datasets you may use, newest first. `next` is the cursor of the next page."""
 
     datasets: Sequence[DatasetShape]
     next: str | None
@@ -88,7 +90,7 @@ DATASETS_EXAMPLE: DatasetsShape = {"datasets": [DATASET_EXAMPLE], "next": None}
 
 
 async def make_dataset(request: Request) -> Response:
-    """Make a dataset, for yourself and whom you share it with; `*` is everybody."""
+    """Create a dataset, for yourself and the users you share it with; `*` means everybody."""
     backend, user, body = backend_of(request), user_of(request).name, await read_object(request)
     now, description, users = backend.clock(), body.get("description"), body.get("sharedWith")
     dataset = StoredDataset(
@@ -104,7 +106,7 @@ async def make_dataset(request: Request) -> Response:
 
 
 async def list_datasets(request: Request, cursor: Cursor = None, limit: PageLimit = 50) -> Response:
-    """The datasets you may use, newest first: your own, and those shared with you."""
+    """List the datasets you may use, newest first: your own, and those shared with you."""
     user = user_of(request).name
     found = await backend_of(request).store.list_datasets(user, cursor, limit)
     rows = [dataset_row(dataset, user) for dataset in found.datasets]
@@ -113,13 +115,13 @@ async def list_datasets(request: Request, cursor: Cursor = None, limit: PageLimi
 
 
 async def get_dataset(request: Request, id: DatasetId) -> Response:
-    """A dataset you may use."""
+    """Return a dataset you may use."""
     user = user_of(request).name
     return json_answer(dataset_row(await backend_of(request).store.get_dataset(user, stored_id(id, "dataset")), user))
 
 
 async def change_dataset(request: Request, id: DatasetId) -> Response:
-    """Change a dataset of yours; what you leave out stays as it is."""
+    """Change a dataset of yours; missing fields stay unchanged."""
     backend, user, body = backend_of(request), user_of(request).name, await read_object(request)
     name, description, users = (body.get(field) for field in ("name", "description", "sharedWith"))
     change = DatasetChange(
@@ -132,7 +134,7 @@ async def change_dataset(request: Request, id: DatasetId) -> Response:
 
 
 async def delete_dataset(request: Request, id: DatasetId) -> Response:
-    """Delete a dataset of yours. Nobody may use it any more."""
+    """Delete a dataset of yours, for all users."""
     known = stored_id(id, "dataset")
     await backend_of(request).store.delete_dataset(user_of(request).name, known)
     answer: GoneShape = {"id": known}
@@ -157,7 +159,7 @@ def _description(value: Json) -> str:
 
 
 def _users(value: Json) -> tuple[str, ...]:
-    """Names of users, each once. Nobody is told whether there is such a user."""
+    """Return unique user names. It does not reveal whether they exist."""
     if not isinstance(value, list) or len(value) > USERS:
         raise WireError(where="sharedWith", problem=f"must be a list of up to {USERS:,} names of users, or of `*`")
     names = list(dict.fromkeys([one for one in value if isinstance(one, str)]))
@@ -172,7 +174,7 @@ def _is_user(name: str) -> bool:
 
 
 def dataset_row(dataset: StoredDataset, user: str) -> DatasetShape:
-    """A dataset as a user sees it. Only its owner is told whom it is shared with."""
+    """Return a dataset as a user sees it; only its owner sees `sharedWith`."""
     row: DatasetShape = {
         "id": dataset.id,
         "name": dataset.name,

@@ -1,4 +1,4 @@
-"""Forms with files (multipart/form-data), read as they come: part by part, in pieces. Refuses to hold a file."""
+"""Streaming parser of multipart/form-data: part by part, in pieces, never holding a whole file."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from starlette.exceptions import HTTPException
 
 from recto.errors import TooLarge, WireError
 
-# Bytes are handed on in pieces of at least this, where there are as many.
+# Minimum size of the pieces handed on, if available.
 PIECE = 65_536
-# Some senders write a little before a form or behind its end.
+# Some clients send a preamble or an epilogue.
 OUTSIDE_BYTES = 65_536
 HEADERS = 16
 BOUNDARY_BYTES = 200
@@ -37,10 +37,9 @@ STOPPING = "The server is stopping, and nothing of the form was kept. Send it ag
 
 @dataclass(frozen=True, kw_only=True)
 class FormLimits:
-    """What a form may have: parts, bytes in the headers of each, bytes in all (None: no limit), and seconds.
+    """Limits of a form: parts, bytes of each part's headers, total bytes (None: no limit), and seconds.
 
-    Within a file nothing may come for `seconds`; all that is no file may take as many together, the whole form
-    `form_seconds`.
+    A file may pause for `seconds`, all other parts together may take `seconds`, and the whole form `form_seconds`.
     """
 
     parts: int = 1_000
@@ -52,7 +51,7 @@ class FormLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class Heading:
-    """What a part says of itself. One without a `filename` is a field with a text."""
+    """Headers of a part. A part without `filename` is a text field."""
 
     name: str
     filename: str | None = None
@@ -67,7 +66,7 @@ _Found: TypeAlias = Heading | bytes | _End
 
 
 class MultipartForm:
-    """A form as it comes. No more is read of it than one piece of the stream beyond what was asked for."""
+    """A form that is read as it arrives, at most one chunk ahead of what was requested."""
 
     def __init__(self, stream: AsyncGenerator[bytes], content_type: str, limits: FormLimits) -> None:
         self._stream = stream
@@ -82,13 +81,13 @@ class MultipartForm:
         self._is_stopped = False
 
     def stop(self) -> None:
-        """Have whoever reads it be told that the server stops; at once, where they wait."""
+        """Make readers fail because the server stops; waiting ones fail at once."""
         self._is_stopped = True
         if self._waiting is not None and not self._waiting.expired():
             self._waiting.reschedule(self._clock())
 
     async def parts(self) -> AsyncGenerator[FormPart]:
-        """The parts in order. What was not read of one is passed over."""
+        """Yield the parts in order. Unread rest of a part is skipped."""
         count = 0
         while (found := await self._next()) is not None:
             if not isinstance(found, Heading):
@@ -100,7 +99,7 @@ class MultipartForm:
             yield FormPart(self, found)
 
     async def next_bytes(self) -> bytes | None:
-        """Some bytes of the part at hand; None where it ends."""
+        """Return bytes of the current part; None at its end."""
         found = await self._next() if self._is_in_part else None
         if isinstance(found, bytes):
             return found
@@ -129,12 +128,12 @@ class MultipartForm:
         return piece
 
     async def _wait(self) -> bytes:
-        """The next piece. What waiting for it takes is held against the file at hand, or else all that is no file."""
+        """Return the next chunk. The wait counts against the current file, or against all other parts."""
         begun, is_file = self._clock(), self._finds.is_in_file
         seconds = self._limits.seconds if is_file else self._rest_seconds
         try:
             async with asyncio.timeout_at(min(begun + seconds, self._end)) as self._waiting:
-                # Who has a piece ready every time is never waited for.
+                # A client that always has data ready would never time out.
                 piece = await anext(self._stream, b"") if begun < self._end and not self._is_stopped else None
         except TimeoutError:
             piece = None
@@ -146,7 +145,7 @@ class MultipartForm:
         return piece
 
     def _ended(self, *, is_file: bool) -> HTTPException:
-        """Why no more is waited for."""
+        """Return the reason to stop waiting."""
         if self._is_stopped:
             return HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING)
         if self._clock() >= self._end:
@@ -156,7 +155,7 @@ class MultipartForm:
 
 
 class FormPart:
-    """A part of a form. Its bytes are read once, before the next part is asked for. `taken` is how many were read."""
+    """A part of a form. Its bytes can be read once, before the next part. `taken` counts the bytes read."""
 
     def __init__(self, form: MultipartForm, heading: Heading) -> None:
         self._form = form
@@ -164,7 +163,7 @@ class FormPart:
         self.taken = 0
 
     async def pieces(self) -> AsyncGenerator[bytes]:
-        """Its bytes, in large pieces."""
+        """Yield the bytes in large pieces."""
         held, size = list[bytes](), 0
         while (piece := await self._next()) is not None:
             held.append(piece)
@@ -176,7 +175,7 @@ class FormPart:
             yield b"".join(held)
 
     async def text(self, most: int) -> str:
-        """A short text."""
+        """Return a short text."""
         read = bytearray()
         async for piece in self.pieces():
             read += piece
@@ -188,7 +187,7 @@ class FormPart:
         return decoded(bytes(read))
 
     async def skip(self, most: int | None) -> bool:
-        """Pass over what is left of it, as far as `most` bytes of the whole part. Whether its end was reached."""
+        """Skip the rest, up to `most` bytes of the whole part. Returns True at its end."""
         while most is None or self.taken <= most:
             if await self._next() is None:
                 return True
@@ -201,7 +200,7 @@ class FormPart:
 
 
 class _Finds:
-    """What a parser finds in the pieces of a body, in order; and where in the form the last one ended."""
+    """Parser events of a body in order, and the position in the form."""
 
     def __init__(self, boundary: bytes, header_bytes: int) -> None:
         self.waiting: deque[_Found] = deque()
@@ -270,7 +269,7 @@ class _Finds:
 
 
 def boundary_of(content_type: str) -> bytes:
-    """The boundary a content-type names."""
+    """Return the boundary of a content type."""
     boundary = dict(_parameters(content_type)).get("boundary", "").encode()
     if not 0 < len(boundary) <= BOUNDARY_BYTES:
         problem = f'names no boundary of up to {BOUNDARY_BYTES} bytes, as in `multipart/form-data; boundary="..."`'
@@ -279,7 +278,7 @@ def boundary_of(content_type: str) -> bytes:
 
 
 def heading_of(headers: Mapping[str, str]) -> Heading:
-    """What the headers of a part say, by their names in lower case. `filename*` is heard before `filename`."""
+    """Parse the headers of a part, given by lower-case names. `filename*` takes precedence over `filename`."""
     parameters = dict(_parameters(headers.get("content-disposition", "")))
     if "name" not in parameters:
         problem = "has a part without `Content-Disposition: form-data` and a name"
@@ -293,7 +292,7 @@ def heading_of(headers: Mapping[str, str]) -> Heading:
 
 
 def _parameters(header: str) -> Iterator[tuple[str, str]]:
-    """The parameters of a header, one behind the other: what cannot be read ends them."""
+    """Yield the parameters of a header up to the first invalid one."""
     place = header.find(";")
     while place >= 0 and (found := PARAMETER.match(header, place)):
         name, quoted, plain = found.groups()
@@ -302,7 +301,7 @@ def _parameters(header: str) -> Iterator[tuple[str, str]]:
 
 
 def _extended(value: str) -> str | None:
-    """A name as RFC 8187 writes it: `UTF-8''na%C3%AFve.txt`. None where it is not so written."""
+    """Decode a name as of RFC 8187, such as `UTF-8''na%C3%AFve.txt`. None if invalid."""
     charset, _, rest = value.partition("'")
     _, quote, encoded = rest.partition("'")
     if not quote or charset.lower() not in CHARSETS:
@@ -311,7 +310,7 @@ def _extended(value: str) -> str | None:
 
 
 def decoded(text: bytes) -> str:
-    """Text as most senders mean it; what is no UTF-8 has a letter for every byte."""
+    """Decode text as UTF-8, else as Latin-1."""
     try:
         return text.decode()
     except UnicodeDecodeError:

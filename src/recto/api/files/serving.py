@@ -1,4 +1,4 @@
-"""Files under their signed urls: whoever has one may read it, whole or in part. Refuses to let a browser run them."""
+"""Files under signed urls, whole or by range. Headers keep browsers from executing them."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from recto.errors import NotFound
 from recto.files.types.names import content_disposition
 from recto.files.urls.signing import FILES, expiry
 
-# How long the storage's own url holds that a reader is sent on to.
+# Lifetime of the storage url that a reader is redirected to.
 LINK_SECONDS = 60.0
 NO_FILE = (
     "There is no file under this url. Where it was, the url has expired or the file was deleted: ask for a new url."
 )
 RANGE = re.compile(r"bytes=[ \t]*([0-9]*)-([0-9]*)[ \t]*", re.IGNORECASE)
-# Numbers with more digits than any size has are not read.
+# Longer numbers exceed any size and are not parsed.
 DIGITS = 18
 TAG = re.compile(r'(?:W/)?("[^"]*")')
-# A browser's own viewer of PDFs does not open in a sandbox; what a PDF runs, it runs in a sandbox of its own.
+# Browsers' PDF viewers do not open in a sandbox; they run a PDF's scripts in their own.
 PDF, POLICY, SANDBOX = "application/pdf", "default-src 'none'", "default-src 'none'; sandbox"
 SAFE = {
     "accept-ranges": "bytes",
-    # Pages elsewhere may show a file they were given the url of.
+    # Other sites may embed a file whose url they have.
     "cross-origin-resource-policy": "cross-origin",
 }
 FileId = Annotated[str, in_path("The attachment's id.")]
@@ -53,19 +53,19 @@ class ByteRange:
 
 @dataclass(frozen=True, kw_only=True)
 class Whole:
-    """All bytes: no part is asked for, or none that can be told."""
+    """All bytes: no valid range was requested."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outside:
-    """A part is asked for that is not there."""
+    """A range beyond the end of the file."""
 
 
 RequestedRange: TypeAlias = ByteRange | Whole | Outside
 
 
 def wanted_range(header: str | None, size: int) -> RequestedRange:
-    """Which bytes a Range header asks for. Several ranges at once, other units and what cannot be read are all."""
+    """Return the bytes a Range header requests. Multiple ranges, other units and invalid headers mean all bytes."""
     found = RANGE.fullmatch(header) if header else None
     if not found or not (found[1] or found[2]):
         return Whole()
@@ -84,12 +84,12 @@ def _number(digits: str) -> int:
 
 
 def names_tag(header: str | None, tag: str) -> bool:
-    """Whether an If-None-Match header names a version, or any."""
+    """Return True if an If-None-Match header contains the tag, or `*`."""
     return header is not None and (header.strip() == "*" or tag in TAG.findall(header))
 
 
 async def get_file(request: Request, id: FileId, name: FileName) -> Response:
-    """A file, for whoever has its signed url; no credential is needed. Parts of it by `Range`."""
+    """Return a file by its signed url; no credential is needed. Supports `Range`."""
     del id, name  # They are read, with all else of the url, by who signed it.
     try:
         return await _serve(backend_of(request), request)
@@ -119,7 +119,7 @@ async def _signed_for(backend: Backend, request: Request) -> Attachment:
 
 
 def _seconds_left(backend: Backend, request: Request) -> int:
-    """How long the url of a request still holds."""
+    """Return the remaining lifetime of the request's url."""
     return max(0, expiry(request.query_params["signature"]) - int(backend.clock().timestamp()) - 1)
 
 
@@ -136,7 +136,7 @@ def _headers(attachment: Attachment, seconds: int) -> dict[str, str]:
 
 
 def _asked_for(request: Request, attachment: Attachment, tag: str) -> RequestedRange:
-    """The part that is asked for; all, where it was wanted of another version only."""
+    """Return the requested range; all bytes if If-Range names another version."""
     condition = request.headers.get("if-range")
     if condition is not None and condition.strip() != tag:
         return Whole()
@@ -157,13 +157,13 @@ async def _bytes(
         case ByteRange(start=start, end=end):
             status, more = 206, {"content-range": f"bytes {start}-{end - 1}/{size}"}
     pieces = backend.files.read(attachment, start, end)
-    # What keeps it from being read is told as long as nothing has been sent.
+    # The first read reports errors before the response starts.
     first = await anext(pieces, b"")
     return _FileResponse(first, pieces, status, {**headers, **more, "content-length": str(end - start)})
 
 
 class _FileResponse(StreamingResponse):
-    """A response that ends the reading it was made for, even if it never began."""
+    """A response that closes the reader, even if it is never sent."""
 
     def __init__(self, first: bytes, rest: AsyncGenerator[bytes], status: int, headers: Mapping[str, str]) -> None:
         super().__init__(_chained(first, rest), status, headers)

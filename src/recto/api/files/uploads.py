@@ -1,4 +1,4 @@
-"""Uploads: the files of a form, each taken or refused on its own. Refuses to keep any of a form that did not end."""
+"""Uploads: the files of a form, each stored or rejected on its own. An incomplete form stores none."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from recto.files.types.names import safe_name
 
 AGENT = "agent"
 TEXT_BYTES = 65_536
-# What is read of a refused file beyond the largest that is taken, to come to the next.
+# Bytes of a rejected file that are skipped beyond the largest allowed size, to reach the next file.
 BEYOND_BYTES = 16 * 2**20
-# What a form may have beside its files.
+# Bytes of a form beside its files.
 REST_BYTES = 2**20
 RETRY_SECONDS = 1.0
-# A storage that hangs does not keep the server from stopping.
+# A hanging storage does not delay shutdown any longer.
 STOP_SECONDS = 5.0
 NO_ROOM = "your other uploads under way take the room there is for it; send it again once they have ended"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RefusedFile:
-    """A file of a form that was not taken, and why."""
+    """A rejected file of a form."""
 
     name: str
     error: str
@@ -44,14 +44,14 @@ UploadedFile: TypeAlias = Attachment | RefusedFile
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """What became of the files of a form, in order. `is_whole` is False where it was not read to its end."""
+    """Results of a form's files, in order. `is_whole` is False if the form was not read to its end."""
 
     entries: Sequence[UploadedFile]
     is_whole: bool
 
 
 class UnderWay:
-    """The uploads at work in this process, and how many bytes of each user's are on their way into the storage."""
+    """Uploads in progress in this process, and the bytes of each user that are neither stored nor rejected yet."""
 
     def __init__(self) -> None:
         self._users: Counter[str] = Counter()
@@ -62,17 +62,17 @@ class UnderWay:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of uploads."""
         return len(self._forms)
 
     @property
     def bytes(self) -> int:
-        """How many bytes of theirs are neither stored nor refused yet."""
+        """Number of bytes neither stored nor rejected yet."""
         return self._bytes.total()
 
     @contextmanager
     def one_more(self, owner: str, rules: UploadRules, form: MultipartForm) -> Generator[None]:
-        """Count one while it lasts. More than may be at once raise LimitReached."""
+        """Count an upload for its duration. Raises LimitReached at the limit."""
         if self._users[owner] >= rules.of_user or self.count >= rules.at_once:
             most = min(rules.of_user, rules.at_once)
             problem = f"{most} uploads are under way already, as many as there may be. Try again in a moment."
@@ -90,9 +90,9 @@ class UnderWay:
 
     @contextmanager
     def reserving(self, owner: str) -> Generator[Callable[[int], int]]:
-        """Count the bytes of a file as they come, until it is stored or refused.
+        """Reserve the bytes of a file as they arrive, until it is stored or rejected.
 
-        What is yielded takes how many came, and tells how many of the owner's are on their way in all.
+        Yields a function that adds bytes and returns the owner's reserved total.
         """
         size = 0
 
@@ -108,7 +108,7 @@ class UnderWay:
             self._bytes = _less(self._bytes, owner, size)
 
     async def stop(self) -> None:
-        """End every upload, those that come later too, and wait until nothing is left of them."""
+        """End all uploads, including later ones, and wait for them."""
         self._is_stopped = True
         for form in self._forms:
             form.stop()
@@ -120,15 +120,15 @@ class UnderWay:
 
 
 def _less(counts: Counter[str], name: str, less: int) -> Counter[str]:
-    """Counts with one lowered. Who has none is not kept."""
+    """Return the counts with one lowered. Zero counts are removed."""
     return counts - Counter({name: less})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Intake:
-    """Takes the files of one form. `agent` is the one named in its query; `input_of` tells what an agent takes.
+    """Storage of one form's files. `agent` is the one named in the query; `input_of` returns an agent's file input.
 
-    `used` tells how many bytes its owner has stored.
+    `used` returns the owner's stored bytes.
     """
 
     files: Attachments
@@ -140,7 +140,7 @@ class Intake:
     input_of: Callable[[str | None], FileInput]
 
     async def take(self, form: MultipartForm) -> Taken:
-        """Take what can be taken. Where the form cannot be read to its end, whoever's fault it is, nothing is kept."""
+        """Store the acceptable files. If the form cannot be read to its end, store none."""
         entries = list[UploadedFile]()
         try:
             return await self._take_all(form, entries)
@@ -176,11 +176,11 @@ class Intake:
             return RefusedFile(name=safe_name(name), error=str(refused), code=refused.code)
 
     async def _room(self) -> int | None:
-        """How many bytes more its owner may store; None: any number."""
+        """Return the bytes the owner may still store; None for no limit."""
         return max(0, self.rules.user_bytes - await self.used()) if self.rules.user_bytes else None
 
     def _reach(self, allowed: FileInput) -> int | None:
-        """How many bytes of a part are read, whatever becomes of it."""
+        """Return the bytes read of a part at most."""
         limits = [limit for limit in (self.rules.upload_bytes, allowed.max_bytes) if limit]
         return min(limits) + BEYOND_BYTES if limits else None
 
@@ -191,9 +191,9 @@ class Intake:
 
 
 async def _reserved(part: FormPart, reserve: Callable[[int], int], room: int | None) -> AsyncGenerator[bytes]:
-    """The bytes of a file, as long as there is room for them beside all else that its owner sends at the time."""
+    """Yield the bytes of a file while the owner's concurrent uploads fit into the quota."""
     async for piece in part.pieces():
-        # One that is too large by itself is refused as such by whoever takes it.
+        # A file that is too large by itself is rejected by the storage with its own reason.
         if room is not None and reserve(len(piece)) > room >= part.taken:
             raise FileRefused(NO_ROOM, code="quota")
         yield piece
@@ -203,12 +203,12 @@ async def _delete(files: Attachments, attachment: Attachment) -> None:
     try:
         await files.delete(attachment.owner, attachment.id)
     except NotFound:
-        # Its owner deleted it, or everything they had, in the meantime.
+        # Deleted by its owner in the meantime.
         return
 
 
 async def _agent_in(part: FormPart, agent: str | None, *, has_files: bool) -> str | None:
-    """The agent a field names; other fields are passed over."""
+    """Return the agent named by a field. Other fields are ignored."""
     text = await part.text(TEXT_BYTES)
     if part.heading.name != AGENT:
         return agent
@@ -221,21 +221,21 @@ async def _agent_in(part: FormPart, agent: str | None, *, has_files: bool) -> st
 
 
 def form_limits(rules: UploadRules) -> FormLimits:
-    """What a form may have."""
+    """Return the limits of a form."""
     return FormLimits(all_bytes=_form_bytes(rules), seconds=rules.seconds, form_seconds=rules.form_seconds)
 
 
 def _form_bytes(rules: UploadRules) -> int | None:
-    """The most that is read of a form; None where a file may have any size."""
+    """Return the maximum bytes of a form; None without a file size limit."""
     return rules.files * rules.upload_bytes + BEYOND_BYTES + REST_BYTES if rules.upload_bytes else None
 
 
 def check_length(length: str | None, rules: UploadRules) -> None:
-    """Refuse a form whose length alone shows that not all of it can be taken. One that is not told is counted later."""
+    """Reject a form whose Content-Length exceeds the limit. Without one, the limit applies while reading."""
     most = _form_bytes(rules)
     if not length or not length.isascii() or not length.isdigit() or most is None:
         return
-    # A number with more digits is larger, and need not be read.
+    # A number with more digits is larger; it is not parsed.
     if len(length) > len(str(most)) or int(length) > most:
         most_files = f"{rules.files} files of up to {rules.upload_bytes:,} bytes"
         raise TooLarge(f"A form takes {most_files}; this one cannot be of such. Send fewer, or smaller ones.")

@@ -1,4 +1,4 @@
-"""The answer of a provider to a request that was relayed: passed back as it comes, until the client is gone."""
+"""Responses of the gateway, relayed as they arrive."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ UNREACHABLE, TIMED_OUT = 502, 504
 
 
 class OpenCalls(OpenStreams):
-    """Requests that are being relayed: so many at once in all and of one user or key."""
+    """Limits of concurrent requests through the gateway, in total and per user or key."""
 
     of_user = "You have {most} requests under way through this gateway, which is the limit. Wait for one to end."
     of_server = "This gateway has {most} requests under way, which is the limit. Try again in a moment."
 
 
 class RelayedAnswer(Response):
-    """Sends a request on and its answer back. `held` is given up at the end."""
+    """A response that sends a request to the provider and relays the result. `held` is released at the end."""
 
     def __init__(self, exchange: RelayedExchange, sdk: ProviderSdk, held: ExitStack) -> None:
-        # Not the way of all responses: what it is, is known when the provider has answered.
+        # Skips Response.__init__: status and headers are unknown until the provider responds.
         self.status_code, self.body, self.background, self.raw_headers = 200, b"", None, []
         self._exchange = exchange
         self._sdk: ProviderSdk = sdk
@@ -38,9 +38,10 @@ class RelayedAnswer(Response):
         self._is_sent = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Relay it. A client that leaves ends the request to the provider too.
+        """Relay the request. A client that disconnects also cancels the request to the provider.
 
-        Who has heard the end of it may ask again at once: by then it is written down, and counts no more.
+        The last chunk is sent after the exchange is stored and released, so that the client may send its next request
+        at once.
         """
         try:
             with self._held:
@@ -50,7 +51,7 @@ class RelayedAnswer(Response):
                 await write(send, {"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _relay_and_finish(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Whatever ends it early: it is over, and written down as such.
+        # Recorded as abandoned if anything ends it early.
         is_left = True
         try:
             is_left = not await until_left(receive, self._relay(scope, receive, send))

@@ -1,7 +1,7 @@
-"""Routes of the gateway (X3): the paths that SDKs of providers know, for agents that are pointed here.
+"""Routes of the gateway (X3).
 
-A known user goes on with the server's key, anybody else with the key they brought, where the settings allow it; the
-credential that a user came with goes to no provider.
+Requests of known users are sent with the server's key. Others use their own provider key if the settings allow it. A
+user's credential is never sent to a provider.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from recto.worker.gateway.relayed_exchange import RelayedExchange
 
 MODELS = "/v1/models"
 AUTHORIZATION, API_KEY = "authorization", "x-api-key"
-# Names of models may have an owner before a slash. Nothing that a server could read as another path or a query.
+# Model names may have an owner before a slash. Nothing else that a server could read as a path or a query.
 MODEL = re.compile(r"[\w.:@+~-]+(/[\w.:@+~-]+)*", re.ASCII)
 UNCOMPRESSED = {"accept-encoding": "identity"}
 NO_SERVER_KEY = (
@@ -49,11 +49,11 @@ SdkHandler: TypeAlias = Callable[[Request, ProviderSdk, Gateway], Awaitable[Resp
 
 
 class NoKeyToSend(RectoError):
-    """There is no key that a request could go on with."""
+    """No key is available to send with a request."""
 
 
 def _answering_sdks(handler: SdkHandler) -> Handler:
-    """A handler that knows which SDK asks."""
+    """Wrap a handler with the detection of the SDK."""
 
     async def handle(request: Request) -> Response:
         sdk, gateway = sdk_at(request.scope["path"], request.headers), backend_of(request).gateway
@@ -72,7 +72,7 @@ def _answering_sdks(handler: SdkHandler) -> Handler:
 
 
 async def _relay(request: Request, sdk: ProviderSdk, gateway: Gateway) -> Response:
-    """A request with messages: repaired, folded, stored, sent on."""
+    """Relay a request with messages: repair, fold, store and send it."""
     owner, upstream = user_of(request).name, gateway.parts.upstreams[sdk]
     key = _key_for(request, upstream, gateway)
     with backend_of(request).calls.hold(owner) as held:
@@ -86,7 +86,7 @@ async def _relay(request: Request, sdk: ProviderSdk, gateway: Gateway) -> Respon
 
 
 async def _pass_on(request: Request, sdk: ProviderSdk, gateway: Gateway) -> Response:
-    """A request that is not looked into: it goes to the provider as it is, and only the tokens it took are kept."""
+    """Forward a request unchanged, and record only its tokens."""
     owner, upstream = user_of(request).name, gateway.parts.upstreams[sdk]
     key = _key_for(request, upstream, gateway)
     await _check_tokens(request, owner)
@@ -108,7 +108,7 @@ async def _check_tokens(request: Request, owner: str) -> None:
 
 
 def _key_for(request: Request, upstream: Upstream, gateway: Gateway) -> tuple[str, str] | None:
-    """The key that goes along, as the caller sent it; None: the server's own, if it has one."""
+    """Return the caller's own key as sent; None for the server's key."""
     if user_of(request).is_caller:
         name = AUTHORIZATION if AUTHORIZATION in request.headers else API_KEY
         return name, request.headers[name]
@@ -120,7 +120,9 @@ def _key_for(request: Request, upstream: Upstream, gateway: Gateway) -> tuple[st
 
 
 def _sent_on(request: Request, sdk: ProviderSdk, key: tuple[str, str] | None) -> UpstreamRequest:
-    """A request to the provider, but for its body. A user's credential that stands in its query raises WireError."""
+    """Return the request to the provider without its body. Raises WireError if the query contains the user's
+    credential.
+    """
     credential = None if key else _shown(request)
     query = request.scope["query_string"].decode("latin-1")
     if credential and credential in unquote(query):
@@ -136,12 +138,11 @@ def _sent_on(request: Request, sdk: ProviderSdk, key: tuple[str, str] | None) ->
 
 
 def _shown(request: Request) -> str:
-    """The credential that a user came with."""
     return (request.headers.get(AUTHORIZATION) or request.headers[API_KEY]).split()[-1]
 
 
 def _path(request: Request) -> str:
-    """Where it goes: the path of its route, never as it was written. A name that leads elsewhere raises WireError."""
+    """Return the provider path of the route, never the path as written. Raises WireError for an invalid model name."""
     name: str | None = request.path_params.get("name")
     if name is None:
         return str(request.scope["path"])

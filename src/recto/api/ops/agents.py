@@ -1,4 +1,4 @@
-"""Routes of agents: which there are."""
+"""Routes of agents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from recto.skills.skill import Skill
 
 
 class SkillShape(TypedDict):
-    """A skill of an agent. A run names one in `forwardedProps.skill`; people are shown its `title`."""
+    """A skill of an agent. A run selects it by name in `forwardedProps.skill`; `title` is its display name."""
 
     name: str
     title: str
@@ -27,7 +27,7 @@ class SkillShape(TypedDict):
 
 
 class FormShape(TypedDict):
-    """A tool that a client may answer for: its answer is an object that follows `parameters`, a JSON Schema."""
+    """A tool that a client may answer with an object that follows `parameters`, a JSON Schema."""
 
     name: str
     description: str
@@ -35,7 +35,7 @@ class FormShape(TypedDict):
 
 
 class FileInputShape(TypedDict):
-    """What files an agent takes. `endings` are taken as documents besides; `maxBytes` null: what the server takes."""
+    """File types an agent accepts. `endings` lists further document types; `maxBytes` null means the server's limit."""
 
     documents: bool
     images: bool
@@ -47,11 +47,11 @@ class FileInputShape(TypedDict):
 
 
 class AgentShape(TypedDict):
-    """An agent, as whoever may talk to it sees it. `starters` are things to say in an empty thread.
+    """An agent as its users see it. `starters` are suggested first messages.
 
-    `variantOf` is the agent that it is in another language. `clientTools` are those of its tools a client may answer
-    for, `forms` what each takes. `unavailable` names servers elsewhere whose tools it cannot use at present.
-    `fileInput` is null where it takes no files, `profileSchema` where it keeps no profile of its users.
+    `variantOf` names the agent of which it is a translation. `clientTools` lists the tools a client may answer, `forms`
+    their parameters. `unavailable` lists unreachable external tool servers. `fileInput` is null if the agent accepts no
+    files, `profileSchema` if it keeps no profile.
     """
 
     name: str
@@ -118,7 +118,7 @@ EXAMPLE: AgentShape = {
 
 
 async def get_agents(request: Request) -> Response:
-    """The agents there are. A run names one in `forwardedProps.agent`; else its thread's answers, or the default."""
+    """List the agents. A run selects one in `forwardedProps.agent`, else its thread's agent or the default answers."""
     backend = backend_of(request)
     answer: AgentsShape = {"agents": [_row(backend, agent) for agent in backend.agents.values()]}
     return json_answer(answer)

@@ -1,4 +1,4 @@
-"""Routes that say whether the server is well. They need no credentials and tell nothing of anybody."""
+"""Health checks. They need no credentials and reveal nothing about users."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ NOT_READY = "No run can be admitted or worked on at present. The server's log sa
 
 
 class HealthShape(TypedDict):
-    """How the server is."""
+    """Health of the server."""
 
     status: str
 
 
 async def get_health(_request: Request) -> Response:
-    """The process answers."""
+    """Respond if the process is alive."""
     return json_answer({"status": "ok"})
 
 
 async def get_readiness(request: Request) -> Response:
-    """Whether runs can be admitted and worked on, and files be taken in."""
+    """Check that the server can admit runs, execute them and accept files."""
     backend = backend_of(request)
     reason = None
     try:
@@ -37,14 +37,14 @@ async def get_readiness(request: Request) -> Response:
         await backend.files.probe()
     except (StoreError, StorageDown) as error:
         reason = str(error)
-    # After the probe: it is what finds out that a full disk has room again.
+    # After the probe, which notices that a full disk has space again.
     reason = reason or backend.problem()
     _log_change(request, reason)
     return problem(503, "not_ready", NOT_READY) if reason else json_answer({"status": "ready"})
 
 
 def _log_change(request: Request, reason: str | None) -> None:
-    """Why, in the log: it may name hosts and files. Said when it changes, not to everybody who looks."""
+    """Log the reason when it changes. It may name hosts and files, so the response does not contain it."""
     state = request.app.state
     if reason and reason != getattr(state, "logged_reason", None):
         LOGGER.warning("The server is not ready: %s", reason)

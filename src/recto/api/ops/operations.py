@@ -1,4 +1,4 @@
-"""Routes for whoever runs the server: its version, its metrics. They tell nothing of any user."""
+"""Routes for operators: version and metrics. They reveal nothing about users."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROTOCOLS = ("1.0", "0.0")
 
 
 class VersionShape(TypedDict):
-    """What answers here."""
+    """Name and version of the server."""
 
     name: str
     version: str
@@ -26,13 +26,13 @@ class VersionShape(TypedDict):
 
 
 async def get_version(_request: Request) -> Response:
-    """Which version of Recto this is, and the versions of AG-UI it speaks."""
+    """Return the version of Recto and the supported AG-UI versions."""
     answer: VersionShape = {"name": NAME, "version": version(NAME), "protocols": list(PROTOCOLS)}
     return json_answer(answer)
 
 
 async def get_metrics(request: Request) -> Response:
-    """Counters for Prometheus: runs, model calls, tokens, prices, tokens saved by folding, waiting, errors by kind."""
+    """Return Prometheus metrics: runs, model calls, tokens, prices, tokens saved by folding, queues, errors by kind."""
     if not is_operator(request):
         return refuse_user(request, "see its metrics")
     return Response(backend_of(request).metrics(), media_type=CONTENT_TYPE_LATEST)

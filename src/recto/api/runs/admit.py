@@ -1,4 +1,4 @@
-"""Admission of a run, top to bottom: options, thread, files and tools are checked; it is stored, or refused whole."""
+"""Admission of a run: options, thread, files and tools are validated, then the run is stored or rejected as a whole."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from recto.conversation.log import View
 from recto.conversation.messages import Source, UserMessage, words_of
 from recto.errors import NotFound, RectoError, Refused, WireError
 from recto.skills.skill import CORE
-from recto.store.ports import Admission, FoundThread, StoredRun
+from recto.store.ports import Admission, AdmissionThread, StoredRun
 
-# How much of a name that nobody knows is shown.
+# Maximum characters of an unknown name in a message.
 SHOWN = 64
 
 
 class TaskAccepted(TypedDict):
-    """A run that is stored and will be worked on."""
+    """A stored run."""
 
     taskId: str
     threadId: str
@@ -47,20 +47,20 @@ ACCEPTED: TaskAccepted = {"taskId": TASK, "threadId": THREAD, "runId": "run-001"
 
 
 async def admit_run(request: Request, sent: SentRun, *, streams: bool, fallback: str) -> Response:
-    """Store the run that was sent, or refuse it; answer with its events, or with what it goes by.
+    """Store a run or reject it. Respond with its events or its ids.
 
-    `fallback` is the agent that answers where neither the run nor its thread names one, in the language asked in.
+    `fallback` is the agent if neither the run nor its thread names one, in the language of the message.
     """
     backend, owner, asked = backend_of(request), user_of(request).name, sent.input
     fallback = in_language(request, asked, fallback)
     render = event_renderer(backend, asked.protocol, asked.sent_thread)
     if _has_files(asked) and (again := await backend.store.again(owner, asked.run, sent.digest)):
-        # It was taken before (P4): its files are not looked for, nor stored, once more.
+        # A repeated request (P4): its files are not checked or stored again.
         return _known(backend, again.run, render, streams=streams)
     try:
         agent, signed = await check_admission(backend, owner, asked, fallback)
     except (WireError, Refused):
-        # The same: what was there then may be gone.
+        # A repeated request: files or agents may be gone by now.
         again = await backend.store.again(owner, asked.run, sent.digest)
         if again is None:
             raise
@@ -77,7 +77,7 @@ async def admit_run(request: Request, sent: SentRun, *, streams: bool, fallback:
 
 
 def in_language(request: Request, asked: RunInput, name: str) -> str:
-    """The agent of a name as it is for a new thread, where it is there in several languages (C4)."""
+    """Return the language variant of an agent for a new thread (C4)."""
     words = " ".join(words_of(one) for one in asked.messages if isinstance(one, UserMessage))
     return choose_agent(backend_of(request).agents, name, words, request.headers.get("accept-language", ""))
 
@@ -85,7 +85,7 @@ def in_language(request: Request, asked: RunInput, name: str) -> str:
 async def check_admission(
     backend: Backend, owner: str, asked: RunInput, fallback: str
 ) -> tuple[Agent, Mapping[Source, Attachment]]:
-    """Refuse what asks for something that is not there. Returns who would answer, and the files that were signed."""
+    """Validate a run. Returns its agent and the attachments of its signed urls."""
     _check_state(backend, asked)
     _check_names(backend, asked.options)
     await _check_datasets(backend, owner, asked.options)
@@ -102,7 +102,7 @@ async def check_admission(
 
 
 def _traced(request: Request, attached: Attached) -> Attached:
-    """The request with the span of whoever sent it, where spans are recorded: the run may be another process's."""
+    """Attach the caller's trace context, if spans are recorded, so that another process can continue the trace."""
     sender = known_traceparent(request.headers.get(TRACEPARENT)) if backend_of(request).has_spans else None
     if sender is None:
         return attached
@@ -122,7 +122,7 @@ def _known(backend: Backend, run: StoredRun, render: EventRenderer, *, streams: 
 
 
 def _check_state(backend: Backend, asked: RunInput) -> None:
-    """The state that is shared with a thread stands in its log and in events as a whole."""
+    """Limit the shared state, which the log and events contain as a whole."""
     size = len(dump(asked.state)) if asked.state is not None else 0
     if size > backend.state_bytes:
         problem = f"has {size} bytes; up to {backend.state_bytes} are taken. Keep in it what tools and clients share"
@@ -130,7 +130,6 @@ def _check_state(backend: Backend, asked: RunInput) -> None:
 
 
 def _check_names(backend: Backend, options: RunOptions) -> None:
-    """The time zone and the agent that are named must be there."""
     if options.timezone is not None:
         zone_of(options.timezone, "forwardedProps.timezone")
     if options.agent is not None:
@@ -138,7 +137,7 @@ def _check_names(backend: Backend, options: RunOptions) -> None:
 
 
 async def _check_datasets(backend: Backend, owner: str, options: RunOptions) -> None:
-    """A dataset that is not there and one that is not for this user are told alike (F10)."""
+    """Reject missing datasets and those of other users with the same error (F10)."""
     named = tuple(id.lower() for id in options.datasets)
     usable = {one.id for one in await backend.store.usable_datasets(owner, named)} if named else ()
     for place, id in enumerate(options.datasets):
@@ -147,8 +146,8 @@ async def _check_datasets(backend: Backend, owner: str, options: RunOptions) -> 
             raise WireError(where=f"forwardedProps.datasets[{place}]", problem=problem)
 
 
-async def _thread_of(backend: Backend, owner: str, asked: RunInput) -> FoundThread | None:
-    """The thread, looked up once, if it matters here whose it is, who answers in it or in which skill; else None."""
+async def _thread_of(backend: Backend, owner: str, asked: RunInput) -> AdmissionThread | None:
+    """Return the thread if its owner, agent or skill matters for this request; else None."""
     options = asked.options
     of_agent = options.agent is None and (bool(asked.tools) or _has_skill_options(options))
     of_skill = options.scenario is not None and options.skill is None
@@ -158,14 +157,14 @@ async def _thread_of(backend: Backend, owner: str, asked: RunInput) -> FoundThre
 
 
 def _has_skill_options(options: RunOptions) -> bool:
-    """Whether anything is asked for that only the agent knows to be there."""
+    """Return True if an option depends on the agent."""
     return options.skill not in (None, CORE) or options.scenario is not None or options.voice_mode is not None
 
 
 def _check_skill_options(agent: Agent, options: RunOptions, active: str | None) -> None:
-    """Refuse a skill, a scenario or a voice that the agent does not have. Who has no voices is asked for none.
+    """Reject an unknown skill, scenario or voice. An agent without voices ignores them.
 
-    A scenario is one of the skill that is asked for, or of the `active` one.
+    A scenario belongs to the requested skill, or to the `active` one.
     """
     if options.skill is not None:
         _check_known(options.skill, (*agent.skills, CORE), "skill")
@@ -182,10 +181,10 @@ def _check_known(name: str, known: Collection[str], what: str) -> None:
         raise WireError(where=f"forwardedProps.{what}", problem=problem)
 
 
-def _check_owner(asked: RunInput, thread: FoundThread | None) -> None:
-    """Files are looked at, and fetched, only for a thread of one's own, or one that is not there yet (P5).
+def _check_owner(asked: RunInput, thread: AdmissionThread | None) -> None:
+    """Raise NotFound for files in another user's thread (P5), and for answers to interrupts of a missing thread.
 
-    What waits for an answer is in a thread that is there.
+    Files are checked and fetched only in one's own threads or new ones.
     """
     is_missing = not thread.is_own if thread else bool(asked.resume)
     if (_has_files(asked) or asked.resume) and is_missing:
@@ -193,9 +192,8 @@ def _check_owner(asked: RunInput, thread: FoundThread | None) -> None:
 
 
 def _check_tools(found: RunInput, own: Collection[str]) -> None:
-    """Refuse two tools of one name, be it the agent's own: a call of it would mean either.
-
-    But for those a person has to agree to: by that name, clients ask them.
+    """Reject duplicate tool names, including the agent's own. Tools that need approval are exempt: clients ask by that
+    name.
     """
     known: set[str] = set()
     for place, tool in enumerate(found.tools):
@@ -209,7 +207,7 @@ def _check_tools(found: RunInput, own: Collection[str]) -> None:
 
 
 async def _check_changes(backend: Backend, asked: RunInput, schemas: Mapping[str, str]) -> None:
-    """Refuse arguments that a person gives a call and its tool cannot take: nothing of the request counts then."""
+    """Reject changed arguments that do not fit the schema of the tool. The whole request is rejected."""
     changed = {place: item for place, item in enumerate(asked.resume) if item.decision.arguments is not None}
     if not changed:
         return
@@ -217,17 +215,17 @@ async def _check_changes(backend: Backend, asked: RunInput, schemas: Mapping[str
     for place, item in changed.items():
         found = known.get(item.interrupt)
         schema = schemas.get(found.call.name) if found else None
-        # Whether it waits at all is asked when the run is stored.
+        # The store checks whether the call still waits.
         if schema is not None and item.decision.arguments is not None:
             [advice] = await backend.schemas.check([(item.decision.arguments, schema)])
             if advice is not None:
-                # What follows is for models: a person changes what they sent.
+                # The rest of the text addresses models.
                 problem = advice.partition("Call the tool again")[0].strip()
                 raise WireError(where=f"resume[{place}].payload.arguments", problem=f"cannot be used. {problem}")
 
 
 def admission_of(backend: Backend, owner: str, attached: Attached) -> Admission:
-    """A request as a run to be admitted now, with the ids it will go by."""
+    """Return the admission of a request, with new ids and the current time."""
     response_id, asked = backend.new_id(), attached.input
     return Admission(
         id=backend.new_id(),
@@ -247,7 +245,7 @@ def admission_of(backend: Backend, owner: str, attached: Attached) -> Admission:
 
 async def _stream_run(backend: Backend, admission: Admission, render: EventRenderer) -> Response:
     with backend.streams.hold(admission.owner) as held:
-        listener = held.enter_context(backend.hub.listening(admission.id))
+        listener = held.enter_context(backend.hub.open_listener(admission.id))
         admitted = await backend.admit(admission)
         if admitted.is_new:
             return stream_new(backend.hub, held.pop_all(), listener, admitted.run, render)
@@ -255,5 +253,5 @@ async def _stream_run(backend: Backend, admission: Admission, render: EventRende
 
 
 def admitted_row(run: StoredRun) -> TaskAccepted:
-    """The answer to an admitted run (P1)."""
+    """Return the response to an admitted run (P1)."""
     return {"taskId": run.id, "threadId": run.thread, "runId": run.name, "created": time_text(run.created)}

@@ -1,7 +1,7 @@
-"""The files of a run's request: each found or taken in, and held to what the agent takes, before the run is admitted.
+"""Files of a run's request: found or stored, and checked against the agent's file input before admission.
 
-A url is turned into the attachment it was signed for; bytes that came along, or that an agent lets be fetched from
-elsewhere, become one (P10). What is stored of the request names attachments only.
+Signed urls become their attachments. Inline bytes and allowed foreign urls are stored as attachments (P10). The stored
+request contains attachments only.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ NOT_AN_IMAGE = "it was sent as an image, and what came is a file of another kind
 
 @dataclass(frozen=True, kw_only=True)
 class Attached:
-    """A request as it is stored, with no signature and no bytes of files in it, and the attachments it names.
+    """A request in its stored form, without signatures and file bytes, and its attachments.
 
-    `input` is what `stored_input` makes of `body`; `made` are those attachments that were not there before.
+    `input` is parsed from `body`; `made` lists newly created attachments.
     """
 
     body: bytes
@@ -46,7 +46,7 @@ class Attached:
     made: tuple[str, ...] = ()
 
     def refs(self, response_id: str) -> tuple[FileRef, ...]:
-        """The file ids of the turn (F4). What a client's tools brought goes by its own id: it is kept as long."""
+        """Return the file ids of the turn (F4). Files of client tool results go by their attachment ids."""
         users = [message for message in self.input.messages if isinstance(message, UserMessage)]
         shown = [ref for user in users for ref in refs_of(user, response_id, self.found)]
         results = [message for message in self.input.messages if isinstance(message, ToolMessage)]
@@ -54,13 +54,13 @@ class Attached:
         return (*shown, *[ref_to(one, id) for id, one in self.found.items() if Key(key=id) in brought])
 
     async def drop(self, backend: Backend, owner: str) -> None:
-        """Delete what this request made, as it was refused. What another run names by now stays."""
+        """Delete the new attachments of a rejected request, unless another run uses them by now."""
         await _drop(backend, owner, self.made)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arrived:
-    """What came of the files that were fetched, and why not all of it may stay."""
+    """Fetched files, and the error if any failed."""
 
     taken: Mapping[Source, Attachment]
     problem: BaseException | None = None
@@ -69,7 +69,7 @@ class Arrived:
 async def signed_of(
     backend: Backend, owner: str, run_input: RunInput, allowed: FileInput
 ) -> Mapping[Source, Attachment]:
-    """The attachments that urls were signed for. A url that was not, and leads nowhere else, refuses the request."""
+    """Return the attachments of signed urls. Raises Refused for a url that is neither signed nor allowed."""
     found: dict[Source, Attachment] = {}
     for where, file in files_in(run_input.messages):
         if isinstance(file.source, Data):
@@ -82,7 +82,7 @@ async def signed_of(
 
 
 async def _signed(backend: Backend, owner: str, file: File) -> Attachment | None:
-    """The attachment a url was signed for. Somebody else's is as good as none."""
+    """Return the attachment of a signed url; None if it belongs to another user."""
     id = backend.signer.read_url(_url(file), backend.clock())
     try:
         return await backend.files.find(owner, id or "")
@@ -91,27 +91,27 @@ async def _signed(backend: Backend, owner: str, file: File) -> Attachment | None
 
 
 def _is_foreign(backend: Backend, file: File, allowed: FileInput) -> bool:
-    """Whether a file that was not signed here may be looked for elsewhere. At this server it is not."""
+    """Return True if a file is to be fetched from another server."""
     if not isinstance(file.source, Url) or not allowed.is_on or not allowed.urls:
         return False
     try:
         return not is_same_server(read_url(file.source.url), read_url(_own_url(backend)))
     except FileRefused:
-        # What is wrong with it is told when it is its turn.
+        # The error is reported when the file is fetched.
         return True
 
 
 async def attach(
     backend: Backend, owner: str, sent: SentRun, allowed: FileInput, *, signed: Mapping[Source, Attachment]
 ) -> Attached:
-    """Take in every file of a request that is not `signed`. One that may not come refuses the whole, and nothing new is
-    left.
+    """Store every file of a request that is not in `signed`. One unacceptable file rejects the request and leaves
+    nothing behind.
     """
     files = list(files_in(sent.input.messages))
     if not files:
         return _attached(sent, {})
     foreign = [(where, file) for where, file in files if isinstance(file.source, Url) and file.source not in signed]
-    # Before anything is taken in: what is refused here leaves nothing behind.
+    # Before anything is stored: a rejection here leaves nothing behind.
     _check_foreign(backend, foreign, allowed)
     _check_count(sent.input, signed, allowed)
     _check_allowed(files, signed, allowed)
@@ -125,7 +125,7 @@ async def attach(
         if arrived.problem:
             raise arrived.problem
         found = {**signed, **taken}
-        # Bytes that were taken in before may have come for another agent; two urls may lead to one file.
+        # Stored bytes may have been uploaded for another agent; two urls may lead to one file.
         _check_allowed(files, found, allowed)
         return _attached(sent, found, _made(taken))
     except BaseException:
@@ -143,7 +143,7 @@ def _attached(sent: SentRun, found: Mapping[Source, Attachment], made: tuple[str
 
 
 def _check_foreign(backend: Backend, files: Sequence[tuple[str, File]], allowed: FileInput) -> None:
-    """Refuse urls that lead where nothing is fetched from, before anything is."""
+    """Reject urls that may not be fetched, before any is fetched."""
     for where, file in files:
         try:
             check_url(_url(file), allowed.urls, _own_url(backend))
@@ -152,7 +152,7 @@ def _check_foreign(backend: Backend, files: Sequence[tuple[str, File]], allowed:
 
 
 def _check_count(run_input: RunInput, found: Mapping[Source, Attachment], allowed: FileInput) -> None:
-    """Two urls of one file are one file."""
+    """Reject too many files. Two urls of one file count once."""
     for place, message in enumerate(run_input.messages):
         sources = [file.source for file in clean_files(message)] if isinstance(message, UserMessage) else []
         count = len({found[source].id if source in found else source for source in sources})
@@ -175,7 +175,7 @@ async def _taken_in(backend: Backend, owner: str, file: File, where: str, allowe
 
 
 async def _fetch_files(backend: Backend, owner: str, files: Sequence[tuple[str, File]], allowed: FileInput) -> Arrived:
-    """Fetch files, several at once, each url once. All have ended when this returns, so that nothing comes later."""
+    """Fetch files concurrently, each url once. All fetches have ended on return."""
     if not files:
         return Arrived(taken={})
     first = {file.source: (where, file) for where, file in reversed(files)}
@@ -190,7 +190,7 @@ async def _fetch_files(backend: Backend, owner: str, files: Sequence[tuple[str, 
     results = dict(zip(first, came, strict=True))
     taken = {source: one for source, one in results.items() if isinstance(one, Attachment)}
     problems = [_problem(where, file, results[file.source]) for where, file in files]
-    # That there was no room for one may come of another that holds its place and cannot be had: this one is named.
+    # A quota error may be caused by another file that failed; report that one first.
     ordered = sorted(filter(None, problems), key=lambda problem: isinstance(problem, LimitReached))
     return Arrived(taken=taken, problem=ordered[0] if ordered else None)
 
@@ -222,7 +222,7 @@ async def _upload(backend: Backend, owner: str, file: File, got: Fetched, allowe
         allowed=allowed,
         declared=got.mime_type or file.mime_type,
         room=max(0, most - await backend.store.attachment_bytes(owner)) if most else None,
-        # The same message sent again continues its turn (P3), so it has to name the same attachment.
+        # The same message continues its turn (P3), so it must name the same attachment.
         once=True,
     )
 
@@ -232,7 +232,7 @@ def _refusal(file: File, where: str, error: FileRefused) -> Refused:
 
 
 def _made(taken: Mapping[Source, Attachment]) -> tuple[str, ...]:
-    """Of the attachments that were taken in, those that were not there before."""
+    """Return the new ones of the stored attachments."""
     return tuple(sorted({one.id for one in taken.values() if one.is_new}))
 
 
@@ -245,5 +245,5 @@ def _url(file: File) -> str:
 
 
 def _own_url(backend: Backend) -> str:
-    """Where this server is reached: what stands before the files in every url it signs."""
+    """Return the server's address, the prefix of every url it signs."""
     return backend.signer.url("own", "own", backend.clock()).partition(FILES)[0]

@@ -1,6 +1,6 @@
-"""Routes for AG-UI clients as they are (P15): the whole list of what one shows in, the events of a run out.
+"""Routes for standard AG-UI clients (P15): the client's whole message list in, the events of a run out.
 
-What may be new of the list is admitted as any run is; where nothing is, the answer is the thread as it stands.
+New messages start a run. A list without any returns a snapshot of the thread.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from recto.conversation.messages import Message, ToolMessage, UserMessage
 from recto.errors import NotFound, Refused, TooLarge, WireError
 
 AG_UI = "/api/v1/agent/ag-ui"
-# Objects and arrays of a body: each is made, though only what may be new is read.
+# Limit of objects and arrays of a body: all are parsed, although only new messages are used.
 MOST_PARTS = 1_000_000
 MANY_PARTS = f"Request body has more than {MOST_PARTS:,} objects and arrays. Send fewer of the messages before."
-# A body with more is read in a thread: others do not wait for its files to be hashed.
+# Larger bodies are parsed in a thread, because hashing their files takes time.
 LARGE = 2**20
-# Parts of one message that are left out of it; one with more is refused.
+# Unusable parts that are left out per message before the request is rejected.
 MOST_LEFT_OUT = 10
 LEFT_OUT = "An attachment of the user's could not be used. Tell them so"
 LONG_TEXT = "RunAgentInput payload exceeds size limit"
@@ -55,7 +55,7 @@ EXAMPLE: Json = {
 
 
 class ListBody(BaseModel):
-    """AG-UI's RunAgentInput as its clients send it: with all they show of the thread."""
+    """AG-UI's RunAgentInput as clients send it, with the whole message list."""
 
     thread_id: str = Field(
         alias="threadId", min_length=1, max_length=MAX_NAME, description="Any name; events name the thread by it."
@@ -63,7 +63,7 @@ class ListBody(BaseModel):
     run_id: str = Field(alias="runId", min_length=1, max_length=128)
     parent_run_id: str | None = Field(default=None, alias="parentRunId")
     state: object = None
-    # Only what may be new of it is looked at.
+    # Only new messages are validated.
     messages: list[MessageShape | object]
     tools: list[ToolShape] | None = []
     context: list[ContextShape] | None = []
@@ -73,29 +73,28 @@ class ListBody(BaseModel):
 
 
 async def answer(request: Request) -> Response:
-    """Answer what is new in a client's list of messages, with the events of the run.
+    """Answer the new messages of a client's list. Streams the events of the run.
 
-    Messages are compared with the thread by their ids. What the thread has behind the latest one listed is rolled
-    back, so that a message that was edited or is to be answered again is. A list with nothing new, or an empty one, is
-    answered with a snapshot of the thread. A run at work in the thread ends for the new one, unless `multitask` says
-    otherwise.
+    Messages are compared with the thread by id. Messages of the thread after the latest known one are rolled back, so
+    that an edited or regenerated message is answered again. A list without new messages returns a snapshot. An active
+    run of the thread is cancelled, unless `multitask` says otherwise.
     """
     return await admit_client_list(request, await read_list_body(request), None)
 
 
 async def answer_by(request: Request, agent: AnsweringAgent) -> Response:
-    """The same, by this agent."""
+    """Answer the new messages of a client's list with this agent."""
     agent_named(backend_of(request), agent, "agent")
     return await admit_client_list(request, await read_list_body(request), agent)
 
 
 async def read_list_body(request: Request) -> bytes:
-    """The body of a request with a whole list."""
+    """Read the body of a request with a message list."""
     return await read_body(request, backend_of(request).bodies.agui_bytes)
 
 
 async def admit_client_list(request: Request, body: bytes, agent: str | None) -> Response:
-    """Admit what is new in a list, for an agent if one is named, and answer with the events of its run."""
+    """Admit the new messages of a list and stream the events of the run."""
     owner, is_large = user_of(request).name, len(body) > LARGE
     asked = await asyncio.to_thread(_asked, owner, body, agent) if is_large else _asked(owner, body, agent)
     if not asked.new.ends_with_user and not await _has_new(request, asked):
@@ -121,7 +120,7 @@ def _without_part(value: Object, error: WireError | Refused) -> tuple[Object, st
 
 
 def _with_notes(value: Object, left_out: Sequence[str]) -> Object:
-    """The request, in whose context the model reads what of it could not be used."""
+    """Return the request with notes in its context that tell the model about unusable parts."""
     context = value.get("context")
     if not left_out or not isinstance(context, list | None):
         return value
@@ -134,7 +133,7 @@ def _checked(whole: Object, asked: _Asked) -> SentRun:
 
 
 class _Asked(NamedTuple):
-    """A request with what may be new of its list, in a thread of ours; `sent_thread` if it goes by another name."""
+    """A request reduced to its new messages. `sent_thread` is the client's thread name, if it differs from the id."""
 
     value: Object
     new: NewInList
@@ -165,7 +164,7 @@ def _asked(owner: str, body: bytes, agent: str | None) -> _Asked:
 
 
 def _props(props: Json, agent: str | None) -> Json:
-    """The options of the run. Who sends a new message here does not wait for what they no longer read."""
+    """Return the options of the run. `interrupt` is the default: the client no longer reads the previous run."""
     if props is not None and not isinstance(props, dict):
         return props
     return {"multitask": INTERRUPT, **(props or {}), **({"agent": agent} if agent else {})}
@@ -185,7 +184,7 @@ def _data_of(part: Json) -> str:
 
 
 async def _has_new(request: Request, asked: _Asked) -> bool:
-    """Whether a list that does not end with the user's words has anything to be answered: a result, words before."""
+    """Return True if a list that does not end with a user message has anything to answer."""
     if asked.value.get("resume"):
         return True
     backend, thread = backend_of(request), str(asked.value["threadId"])
@@ -204,7 +203,7 @@ async def _has_new(request: Request, asked: _Asked) -> bool:
 
 
 def _outline(asked: _Asked) -> RunInput:
-    """What may be new, by its ids alone: nothing else is judged before it is known to be taken."""
+    """Return the new messages by id only. They are validated once they are known to be used."""
     messages = list[Message]()
     for message in asked.new.messages:
         id, call = str(message.get("id")), str(message.get(agui.spelled(message, "toolCallId")))
@@ -216,7 +215,7 @@ def _outline(asked: _Asked) -> RunInput:
 
 
 async def _snapshot(request: Request, asked: _Asked) -> Response:
-    """The thread as it stands. Nothing of the request is kept."""
+    """Return a snapshot of the thread. The request is not stored."""
     value, run = asked.value, agui.spelled(asked.value, "runId")
     try:
         return await snapshot_stream(
@@ -231,7 +230,7 @@ async def _snapshot(request: Request, asked: _Asked) -> Response:
 
 
 def _as_sent(error: WireError | Refused, places: Sequence[int]) -> WireError | Refused:
-    """A problem with the place that its message has in the list that was sent."""
+    """Return a problem with the position of its message in the sent list."""
     found = IN_MESSAGE.match(error.where)
     if found is None or int(found[1]) >= len(places):
         return error

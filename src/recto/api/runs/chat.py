@@ -1,4 +1,4 @@
-"""The route of chat (P16): one message in, the events of its run out. Refuses to read the history a client has."""
+"""The chat route (P16): one message in, the events of its run out. It ignores the client's history."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from recto.conversation.input.input_rules import UUID
 from recto.conversation.json import Json, Object, as_list, as_object, dump, kind_of, load, objects
 from recto.errors import Refused, TooLarge, WireError
 
-# Objects and arrays of a body: each is made, though only the last message of a user is read.
+# Limit of objects and arrays of a body: all are parsed, although only the last user message is used.
 MOST_PARTS = 65_536
 MANY_PARTS = f"Request body has more than {MOST_PARTS:,} objects and arrays. Send fewer of the messages before."
-# Those of a request that a run is asked for by name.
+# Request fields that become options of the run.
 OPTIONS = ("skill", "voice_mode", "timezone")
 NO_WORDS = "there is none; send the user's words as `message`, or as the last user message of `messages`"
 LONG_MESSAGE = f"The parts of the message exceed {MAX_BYTES:,} bytes. Upload files, and name the urls they get."
 TOO_DEEP = "is nested too deep to be stored; make it flatter"
-# What the run calls what the user says, and the options beside it.
+# Field names of the run that correspond to those of the request.
 CONTENT, PROPS = "messages[0].content", "forwardedProps."
 MESSAGES = (
     "A list of what was said, each with `role` and `content`. It is looked at only where there is no `message`, for "
@@ -36,14 +36,14 @@ EXAMPLE: Json = {"message": "Read my bazi: I was born on 1990-05-15 at 14:30 in 
 
 @dataclass(frozen=True, kw_only=True)
 class ChatMessage:
-    """What the user says now, as words or as parts of AG-UI, and the field of the request it is in."""
+    """The user's message as text or AG-UI parts, and its field in the request."""
 
     content: str | Sequence[Object]
     where: str
 
 
 class ChatBody(BaseModel):
-    """What the user says, and in which conversation. Unknown fields are ignored."""
+    """The user's message and its conversation. Unknown fields are ignored."""
 
     message: str | None = Field(default=None, description="The user's words.")
     messages: object = Field(default=None, description=MESSAGES)
@@ -58,13 +58,13 @@ class ChatBody(BaseModel):
 
 
 async def chat(request: Request) -> Response:
-    """Say something in a conversation, or begin one: the answer is the events of the run.
+    """Send a message to a conversation, or start one. Streams the events of the run.
 
-    The past is in the server's log; `messages` is only looked at for what the user said last. Each request is a run of
-    its own, so one whose answer was lost is not to be sent again blindly: `POST /api/v1/agent/runs` has ids for that.
+    The server ignores the history in `messages`; it reads only the last user message. Each request is a new run, so do
+    not repeat one blindly after a lost response: `POST /api/v1/agent/runs` has ids for that.
     """
     backend = backend_of(request)
-    # Clients send all that was ever said; what the run is given of it keeps the limits of any run.
+    # Clients send the whole history; the run's own part stays within the usual limits.
     body = await read_body(request, backend.bodies.chat_bytes, "Request body")
     if body.count(b"{") + body.count(b"[") > MOST_PARTS:
         raise TooLarge(MANY_PARTS)
@@ -89,7 +89,7 @@ async def chat(request: Request) -> Response:
 
 
 def _said(asked: Object) -> ChatMessage:
-    """What the user says now."""
+    """Return the user's message."""
     said = ChatMessage(content=_text(asked, "message", "message"), where="message")
     if _is_empty(said.content) and (listed := asked.get("messages")) is not None:
         said = _last_of_user(as_list(listed, "messages")) or said
@@ -99,7 +99,7 @@ def _said(asked: Object) -> ChatMessage:
 
 
 def _last_of_user(messages: Sequence[Json]) -> ChatMessage | None:
-    """What the last message of a user says. What stands before it is not looked at."""
+    """Return the last user message. Earlier ones are not validated."""
     for place in range(len(messages) - 1, -1, -1):
         message = messages[place]
         if not isinstance(message, dict):
@@ -110,7 +110,7 @@ def _last_of_user(messages: Sequence[Json]) -> ChatMessage | None:
 
 
 def _content(message: Object, where: str) -> ChatMessage:
-    """What a message says: a string, or parts, as they are; whether they are good ones is asked of the run."""
+    """Return the content of a message. Its parts are validated with the run."""
     content = message.get("content")
     if content is None or isinstance(content, str):
         return ChatMessage(content=content or "", where=where)
@@ -131,7 +131,7 @@ def _is_empty(content: str | Sequence[Object]) -> bool:
 
 
 def _as_sent(where: str, said: ChatMessage) -> str:
-    """The name that a field of the run has in the request it was made of."""
+    """Return the request field of a field of the run."""
     if where == "messages":
         return said.where
     return said.where + where.removeprefix(CONTENT) if where.startswith(CONTENT) else where.removeprefix(PROPS)
@@ -146,7 +146,7 @@ def _thread(asked: Object) -> str | None:
 
 
 def _text(item: Mapping[str, Json], name: str, where: str) -> str:
-    """A string; what is absent or null is empty."""
+    """Return a string; empty if it is missing or null."""
     found = item.get(name)
     if found is None or isinstance(found, str):
         return found or ""

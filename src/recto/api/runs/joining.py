@@ -1,4 +1,4 @@
-"""Joining: a thread as it is, told as events of a run, then what the run at work says. Nothing of it is stored."""
+"""Streams that join a thread: its current state as events of a run, followed by the active run. Nothing is stored."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ NEWEST = "1.0"
 
 
 def event_renderer(backend: Backend, protocol: str | None, thread_name: str | None = None) -> EventRenderer:
-    """How a client is told the events that are stored: in its version of the protocol, file ids as urls (F8).
+    """Return the renderer of stored events for a client's protocol version, with file ids as urls (F8).
 
-    `thread_name` is what it calls the thread, where that is not its id.
+    `thread_name` is the client's name of the thread, if it differs from its id.
     """
     url_of = signs(backend)
 
@@ -60,9 +60,9 @@ def event_renderer(backend: Backend, protocol: str | None, thread_name: str | No
 async def join_stream(
     request: Request, run: StoredRun, *, thread_name: str | None = None, protocol: str | None = None
 ) -> Response:
-    """The conversation so far and what is open in it, then the events of the run as they come, to its end.
+    """Stream the conversation with its open messages, then the run's events to its end.
 
-    The first event with a number is the one to go on from: what comes before it makes sense as a whole only.
+    Clients resume from the first numbered event; those before it only make sense as a whole.
     """
     backend = backend_of(request)
     with backend.streams.hold(run.owner) as held:
@@ -77,7 +77,7 @@ async def join_stream(
 async def snapshot_stream(
     request: Request, thread: str, run_id: str, *, thread_name: str | None = None, protocol: str | None = None
 ) -> Response:
-    """A thread as it is, told as a run of this id that begins and ends with it. Somebody else's thread: NotFound."""
+    """Stream a thread as a run of this id that starts and ends at once. Raises NotFound for other users' threads."""
     backend, owner = backend_of(request), user_of(request).name
     with backend.streams.hold(owner) as held:
         row = await backend.store.get_thread(owner, thread)
@@ -102,7 +102,7 @@ async def _once(bodies: Sequence[bytes], last: int = 0) -> AsyncGenerator[Sequen
 
 
 def _numbered(bodies: Sequence[bytes], last: int) -> list[StoredEvent]:
-    """Only the last has a number: a reader who lost the connection before it begins anew."""
+    """Number only the last event: a reader that disconnects before it starts over."""
     *before, end = bodies
     return [*[StoredEvent(number=0, body=body) for body in before], StoredEvent(number=last, body=end)]
 
@@ -116,7 +116,7 @@ async def _joined(backend: Backend, found: RunSoFar) -> AsyncGenerator[Sequence[
     async with aclosing(backend.hub.follow(run.id, found.last, last=None)) as tail:
         async for some in tail:
             if some and not found.has_input:
-                # What it was asked has come into the log since; no event tells it.
+                # The run's input has entered the log since; no event announces it.
                 found = await backend.store.run_so_far(run)
                 yield _numbered(await _so_far(backend, found), found.last)
                 continue
@@ -126,14 +126,14 @@ async def _joined(backend: Backend, found: RunSoFar) -> AsyncGenerator[Sequence[
 async def _so_far(backend: Backend, found: RunSoFar) -> Sequence[bytes]:
     context = await render_context(backend, found.run.thread, found.run.agent)
     bodies = [event.body for event in found.events]
-    # A long thread takes a while to write out.
+    # Encoding a long thread takes a while.
     return await asyncio.to_thread(join_events, found.log, bodies, context)
 
 
 async def ended_events(backend: Backend, run: StoredRun) -> Sequence[bytes]:
-    """What is told of a run whose events are kept no longer."""
+    """Return events for a run whose own events were deleted."""
     known = load_object(run.usage) if run.usage else None
-    # Events have no place for a price.
+    # Events have no field for a price.
     usage = {name: count for name, count in known.items() if isinstance(count, int)} if known else None
     ended = EndedRun(
         thread=run.thread,

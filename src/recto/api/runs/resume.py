@@ -1,4 +1,4 @@
-"""The route that answers the interrupts of a run: for clients that send no RunAgentInput of their own for it."""
+"""The route that answers interrupts of a run, for clients that do not send a RunAgentInput for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from recto.conversation.json import Json, as_list, dump, load_object
 from recto.errors import WireError
 from recto.store.ports import StoredRun
 
-# What of a run was for that run alone, and of its `forwardedProps`.
+# Fields that apply to the previous run only, and those of its `forwardedProps`.
 OF_RUN = ("state", TRACEPARENT, NOTES)
 ONCE = ("skill", "scenario", "multitask")
 EXAMPLE: Json = {
@@ -35,15 +35,15 @@ EXAMPLE: Json = {
 
 
 class ResumeBody(BaseModel):
-    """Answers to interrupts: some of those that wait, or all."""
+    """Answers to some or all of the waiting interrupts."""
 
     resume: list[ResumeShape] = Field(min_length=1)
 
 
 async def resume_run(request: Request, id: RunId) -> Response:
-    """Answer interrupts of a run: the run that goes on is answered with, as by `POST /api/v1/agent/runs`.
+    """Answer interrupts of a run. Responds with the continuation run, as `POST /api/v1/agent/runs` does.
 
-    The same answers again are the same run. It has the tools, the context and the options of the run before.
+    Repeated answers return the same run. It inherits the tools, context and options of the previous run.
     """
     run, body = await find_run(request, id), await read_object(request)
     if not as_list(body.get("resume"), "resume"):
@@ -55,7 +55,7 @@ async def resume_run(request: Request, id: RunId) -> Response:
 
 
 def _going_on(run: StoredRun, resume: Json) -> Mapping[str, Json]:
-    """The request for a run that goes on with another. Its id is made of what it answers, so that it is made once."""
+    """Return the request of the continuation run. Its id derives from the answers, so repeats are equal."""
     before = load_object(run.input) or {}
     props = before.get("forwardedProps", before.get("forwarded_props"))
     kept = {name: value for name, value in props.items() if name not in ONCE} if isinstance(props, dict) else {}

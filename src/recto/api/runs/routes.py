@@ -1,4 +1,4 @@
-"""Routes of runs: start one, look at how it does, read its events, end it. Somebody else's run is not there."""
+"""Routes of runs: start, status, events, cancel. Runs of other users do not exist here."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from recto.errors import NotFound, WireError
 from recto.store.ports import Cancel, StoredRun
 
 RUNS = "/api/v1/agent/runs"
-# Python refuses to read a number of thousands of digits; no event has one of more than a few.
+# Event numbers are short; Python rejects numbers of thousands of digits.
 MAX_DIGITS = 18
 RunId = Annotated[str, in_path("The run's id: `taskId`, or the `runId` it was started with.")]
 RunStatus: TypeAlias = Literal["queued", "running", "finished", "waiting", "cancelled", "failed"]
-# How a run that has ended is shown to clients, by its outcome.
+# Status of a finished run by its outcome.
 STATUSES: Mapping[str, RunStatus] = {
     "done": "finished",
     "length": "finished",
@@ -50,7 +50,7 @@ RUN_BODY: Json = {
 
 
 class MessageShape(BaseModel):
-    """A message of AG-UI. Which other fields it has depends on its role."""
+    """An AG-UI message. Further fields depend on its role."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -59,7 +59,7 @@ class MessageShape(BaseModel):
 
 
 class ToolShape(BaseModel):
-    """A tool the client answers itself."""
+    """A tool that the client executes."""
 
     name: str
     description: str | None = ""
@@ -67,14 +67,14 @@ class ToolShape(BaseModel):
 
 
 class ContextShape(BaseModel):
-    """Something the model should know for this turn."""
+    """Information for the model in this turn."""
 
     description: str
     value: str
 
 
 class ResumePayload(BaseModel):
-    """What a person says to a call: whether it may be made, with which arguments, and words for the model."""
+    """A person's decision about a call: approval, changed arguments, and a message for the model."""
 
     approved: bool
     message: str | None = None
@@ -82,7 +82,7 @@ class ResumePayload(BaseModel):
 
 
 class ResumeShape(BaseModel):
-    """The answer to one interrupt. `cancelled` denies."""
+    """The answer to an interrupt. `cancelled` denies the call."""
 
     interrupt_id: str = Field(alias="interruptId")
     status: Literal["resolved", "cancelled"]
@@ -90,7 +90,7 @@ class ResumeShape(BaseModel):
 
 
 class RunBody(BaseModel):
-    """AG-UI's RunAgentInput. Unknown fields are ignored; snake_case is taken too.
+    """AG-UI's RunAgentInput. Unknown fields are ignored; snake_case is accepted.
 
     With `resume`, which answers interrupts of the thread, `messages` may be empty.
     """
@@ -107,7 +107,7 @@ class RunBody(BaseModel):
 
 
 class RunShape(TaskAccepted):
-    """A run and how it does."""
+    """A run and its status."""
 
     agent: str
     status: RunStatus
@@ -137,8 +137,8 @@ RUN_EXAMPLE: RunShape = {
 async def start_run(request: Request) -> Response:
     """Start a run: 202 once it is stored, or its events with `Accept: text/event-stream`.
 
-    The same request again answers with the same run. `forwardedProps` may name `agent`, `timezone`, `multitask`
-    (`enqueue`, `reject` or `interrupt`), `skill`, `scenario`, `voice_mode` and `datasets`.
+    A repeated request returns the same run. `forwardedProps` may name `agent`, `timezone`, `multitask` (`enqueue`,
+    `reject` or `interrupt`), `skill`, `scenario`, `voice_mode` and `datasets`.
     """
     streams = wants_stream(request.headers.get("accept", ""))
     sent = parse_run(await read_body(request))
@@ -146,7 +146,7 @@ async def start_run(request: Request) -> Response:
 
 
 async def get_run(request: Request, id: RunId) -> Response:
-    """How a run is doing: its status, what it used, why it failed."""
+    """Return a run's status, usage and error."""
     return json_answer(run_row(await find_run(request, id)))
 
 
@@ -159,7 +159,7 @@ async def get_events(
     protocol: Annotated[str | None, in_query("`1.0`, or an older one.", alias="protocolVersion")] = None,
     join: Annotated[bool, in_query("Begin with the conversation so far, unless you have an event's number.")] = False,
 ) -> Response:
-    """A run's events from any number on, while it runs or later; or from now on, behind the conversation so far."""
+    """Stream a run's events after a number, during the run or later; or join it after the conversation so far."""
     number = _parse_after(last_event_id or after or "0")
     run = await find_run(request, id)
     _check_after(number, run)
@@ -176,26 +176,26 @@ async def get_events(
 
 
 def _parse_after(text: str) -> int:
-    """The number of the last event a reader has."""
+    """Parse the number of the last event a reader has."""
     if not text.isascii() or not text.isdigit() or len(text) > MAX_DIGITS:
         raise WireError(where="Last-Event-ID", problem=f"must be the number of an event, is {text[:64]!r}")
     return min(int(text), 2**31 - 1)
 
 
 def _check_after(after: int, run: StoredRun) -> None:
-    """Refuse a number that a run still under way has not come to: whoever waited for it would miss what comes now."""
+    """Reject a number that an active run has not reached, because its reader would miss the next events."""
     if run.status != "ended" and after > run.last_event:
         problem = f"is {after}, but the newest event of this run is number {run.last_event}"
         raise WireError(where="Last-Event-ID", problem=problem)
 
 
 async def cancel_run(request: Request, id: RunId) -> Response:
-    """End a run; what it wrote so far is kept. Asking twice, or after its end, changes nothing."""
+    """Cancel a run; its output stays. Idempotent."""
     return json_answer(run_row(await end_run(backend_of(request), await find_run(request, id))))
 
 
 async def end_run(backend: Backend, run: StoredRun) -> StoredRun:
-    """End a run for its user. One that has ended stays as it is."""
+    """Cancel a run for its user. A finished run stays unchanged."""
     ended = RunFinished(thread=run.thread, run=run.name, outcome="cancelled")
     events = [*encode_event(RunStarted(thread=run.thread, run=run.name)), *encode_event(ended)]
     cancel = Cancel(reason="cancelled by its user", now=backend.clock(), events=events)
@@ -205,14 +205,14 @@ async def end_run(backend: Backend, run: StoredRun) -> StoredRun:
 
 
 async def find_run(request: Request, id: str) -> StoredRun:
-    """A run of whoever asks. Somebody else's is not there."""
+    """Return a run of the caller. Raises NotFound for other users' runs."""
     if NUL in id:
         raise NotFound(what="run", id=id)
     return await backend_of(request).store.find_run(user_of(request).name, id)
 
 
 def run_row(run: StoredRun) -> RunShape:
-    """A run as clients see it (P8)."""
+    """Return a run as clients see it (P8)."""
     ended = STATUSES.get(run.outcome or "", "failed")
     return {
         **admitted_row(run),

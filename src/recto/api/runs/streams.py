@@ -1,4 +1,4 @@
-"""Runs as server-sent events: ready bytes, `\\n` line ends, a number on each. Ends when the run does."""
+"""Server-sent events of runs, encoded as bytes with `\\n` line ends and numbers. A stream ends with its run."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from recto.store.ports import StoredEvent, StoredRun
 
 WEIGHT = re.compile(r"q\s*=\s*([01](?:\.\d{0,3})?)")
 HEADERS = (
-    # Exactly this: with a charset some clients do not take it for a stream.
+    # Without a charset: some clients reject others.
     (b"content-type", STREAM_MEDIA.encode()),
     (b"cache-control", b"no-cache"),
     (b"x-accel-buffering", b"no"),
 )
 HEARTBEAT = b":\n\n"
-# The most that is handed over at once: what a reader does not take waits in the server.
+# Maximum size of a write; unread data stays in the server.
 PIECE_BYTES = 65_536
 RETRY_SECONDS = 5.0
 OF_USER = (
@@ -40,14 +40,14 @@ OF_SERVER = "This server has {most} event streams open, which is the limit. Try 
 
 @dataclass(frozen=True, kw_only=True)
 class EventRenderer:
-    """How a client is told the events that are stored: each by its bytes, or by the log's view that it stands for."""
+    """Rendering of stored events for a client: by their bytes, or by the log view that a snapshot marker names."""
 
     render: Callable[[bytes], bytes]
     view: Callable[[StoredRun, ViewSnapshot], Awaitable[bytes]]
 
 
 class OpenStreams:
-    """The streams of this process: so many at once in all and of one user; 0 is no limit."""
+    """Limits of concurrent streams of this process, in total and per user; 0 sets no limit."""
 
     of_user = OF_USER
     of_server = OF_SERVER
@@ -59,14 +59,14 @@ class OpenStreams:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of open streams."""
         return self._users.total()
 
     @contextmanager
     def hold(self, user: str) -> Generator[ExitStack]:
-        """Count one more, in what it holds while it lasts; whoever makes the stream takes that over.
+        """Count a stream until the yielded stack is closed; the stream takes it over.
 
-        One too many of a user raises LimitReached, of the server ServerFull.
+        Raises LimitReached at the user's limit, ServerFull at the server's.
         """
         if self._most_of_user and self._users[user] >= self._most_of_user:
             raise LimitReached(self.of_user.format(most=self._most_of_user), retry=RETRY_SECONDS)
@@ -83,23 +83,23 @@ class OpenStreams:
 
 
 def stream(hub: Hub, run: StoredRun, after: int, render: EventRenderer, held: ExitStack) -> EventStream:
-    """The events of a run behind a number, as they come. `held` is closed at the end, as in all of these."""
+    """Stream the events of a run after a number. The stream closes `held` at its end."""
     last = run.last_event if run.status == "ended" else None
     return EventStream(hub.follow(run.id, after, last=last), render, run, held)
 
 
 def stream_new(hub: Hub, held: ExitStack, listener: Listener, run: StoredRun, render: EventRenderer) -> EventStream:
-    """The events of a run that was just admitted, to who listens since before that."""
-    return EventStream(hub.hear(listener, 0, is_new=True), render, run, held)
+    """Stream the events of a newly admitted run from a listener registered before."""
+    return EventStream(hub.follow_listener(listener, 0, is_new=True), render, run, held)
 
 
 def stream_again(
     run: StoredRun, bodies: Sequence[bytes], after: int, render: EventRenderer, held: ExitStack
 ) -> EventStream:
-    """A run whose own events are kept no longer, told by what the log has of it. The last has the number it had."""
+    """Stream substitute events for a run whose own events were deleted. The last one keeps its number."""
 
     async def once() -> AsyncGenerator[Sequence[StoredEvent]]:
-        # A run that was over before it began had fewer events than there are to tell now.
+        # A run that ended before it started has fewer event numbers than substitutes.
         kept = bodies if run.last_event >= len(bodies) else (bodies[0], bodies[-1])
         first = run.last_event - len(kept) + 1
         numbered = enumerate(kept, start=first)
@@ -109,7 +109,7 @@ def stream_again(
 
 
 def wants_stream(accept: str) -> bool:
-    """Whether a client would have events: it accepts them, and JSON no more than them."""
+    """Return True if the client accepts events and does not prefer JSON."""
     kinds = accept.lower()
     if STREAM_MEDIA not in kinds:
         return False
@@ -118,16 +118,16 @@ def wants_stream(accept: str) -> bool:
 
 
 def _weight(kind: str) -> tuple[str, float]:
-    """A media type of an Accept header, and how much it is wanted. What is no number is no less than 1."""
+    """Return a media type of an Accept header and its weight. An invalid weight counts as 1."""
     media, *parameters = (part.strip() for part in kind.split(";"))
     found = [WEIGHT.fullmatch(parameter) for parameter in parameters]
     return media, next((float(one[1]) for one in found if one), 1.0)
 
 
 class EventStream(Response):
-    """A response that sends events as they come, until the last or until the client is gone. `run` is whose they are.
+    """A response that sends events until the last one or until the client disconnects. `run` is their run.
 
-    It gives up what is held for it, even if it never began.
+    It releases `held` even if it is never sent.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class EventStream(Response):
         run: StoredRun | None,
         held: ExitStack,
     ) -> None:
-        # Not the way of all responses: its headers are bytes already, and it has no body to be measured.
+        # Skips Response.__init__: the headers are encoded already, and there is no body to measure.
         self.status_code, self.body, self.background = 200, b"", None
         self.raw_headers = [*HEADERS, *([(b"recto-task-id", run.id.encode())] if run else [])]
         self._run = run
@@ -146,7 +146,7 @@ class EventStream(Response):
         self._held = held
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as all responses
-        """Send them."""
+        """Send the events."""
         with self._held:
             await until_left(receive, self._send(send))
 
@@ -155,7 +155,7 @@ class EventStream(Response):
         is_over = False
         async with aclosing(self._events) as events:
             async for some in events:
-                # The end goes with the last event: one packet less, and one less that wakes the client.
+                # The last event and the end share a packet, which wakes the client once less.
                 is_over = bool(some) and ends_run(some[-1].body)
                 frame = _frame(await self._with_views(some), self._render.render) or HEARTBEAT
                 for start in range(0, len(frame), PIECE_BYTES):
@@ -176,9 +176,9 @@ class EventStream(Response):
 
 
 async def until_left(receive: Receive, work: Coroutine[None, None, None]) -> bool:
-    """Do some work for a client, for as long as it is there. Returns whether it stayed.
+    """Run `work` until the client disconnects. Returns False if it did.
 
-    One more task, in place of a group of tasks, looks out for a client that leaves.
+    One extra task watches for the disconnect, which is cheaper than a task group.
     """
     working = cast("asyncio.Task[None]", asyncio.current_task())
     has_left = False
@@ -202,11 +202,11 @@ async def until_left(receive: Receive, work: Coroutine[None, None, None]) -> boo
 
 
 async def write(send: Send, message: Message) -> None:
-    """Send one message to a client; one that is gone raises ClientDisconnect."""
+    """Send one message. Raises ClientDisconnect if the client is gone."""
     try:
         await send(message)
     except OSError as error:
-        # How newer servers say that nobody is there.
+        # Newer servers report a disconnect this way.
         raise ClientDisconnect from error
 
 
@@ -215,5 +215,5 @@ def _frame(events: Sequence[StoredEvent], render: Callable[[bytes], bytes]) -> b
 
 
 def _numbered(number: int) -> bytes:
-    """What has no number cannot be gone on from: whoever has nothing else begins anew."""
+    """An event without a number cannot be resumed from; the client starts over."""
     return b"id: %d\n" % number if number else b""

@@ -1,4 +1,4 @@
-"""Routes that look at model calls (X1): what was sent, why, what it cost, and that it still is what it was."""
+"""Routes of model calls (X1): page, manifest, cost and verification."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CallsForm = Annotated[Literal["har"] | None, in_query("`har`: all of them with t
 
 
 class CallRow(TypedDict):
-    """A model call. `price` is in thousand-millionths of a unit of currency."""
+    """A model call. `price` is in billionths of the currency."""
 
     n: int
     purpose: str
@@ -70,7 +70,7 @@ class CallsShape(TypedDict):
 
 
 class ThreadCallRow(CallRow):
-    """A model call of a thread. `run` is the task id of its run, `saved` the tokens that were kept out of its page."""
+    """A model call of a thread. `run` is the task id of its run, `saved` the tokens left out of its page."""
 
     run: str
     saved: int | None
@@ -83,7 +83,7 @@ class ThreadCallsShape(TypedDict):
 
 
 class PricesShape(TypedDict):
-    """What a million tokens of a prompt cost, read anew and from the provider's cache."""
+    """Prices of a million prompt tokens, uncached and cached."""
 
     currency: str
     input: float
@@ -91,8 +91,8 @@ class PricesShape(TypedDict):
 
 
 class RoomShape(TypedDict):
-    """The room that a page has, by the settings as they are now: the tokens that the model can take, those at which
-    what is old is summarised, and what they cost; null where the list of prices does not say.
+    """Limits of a page under the current settings: the model's window, the tokens at which compaction starts, and
+    prices (null if unknown).
     """
 
     window: int
@@ -101,7 +101,7 @@ class RoomShape(TypedDict):
 
 
 class CallShape(CallRow, RoomShape):
-    """A model call with its page as it was sent. `damaged` names what is no longer what was written."""
+    """A model call with its page as sent. `damaged` lists parts that no longer match their digest."""
 
     bytes: int | None
     verified: bool
@@ -111,7 +111,7 @@ class CallShape(CallRow, RoomShape):
 
 
 class PageShape(BaseModel):
-    """The body of a model call as it was sent. Its other fields are the provider's."""
+    """The body of a model call as sent. Other fields are the provider's."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -120,7 +120,7 @@ class PageShape(BaseModel):
 
 
 class HarLog(TypedDict):
-    """What a HAR file holds."""
+    """The content of a HAR file."""
 
     version: str
     creator: Mapping[str, object]
@@ -138,11 +138,11 @@ class CallsAnswer(RootModel[CallsShape | HarShape]):
 
 
 class CallAnswer(RootModel[CallShape | HarShape | PageShape]):
-    """A model call; with `raw` the page alone."""
+    """A model call; with `raw` the page only."""
 
 
 class ComparedCall(TypedDict):
-    """A call that is compared."""
+    """A compared call."""
 
     run: str
     n: int
@@ -154,9 +154,9 @@ class ComparedCall(TypedDict):
 
 
 class DifferenceShape(TypedDict):
-    """What is other in the later of two calls. `prefixBreak` is null where it begins with the whole of the earlier.
+    """The differences of two calls. `prefixBreak` is null if the later page begins with the whole earlier one.
 
-    `parts` are in the order of the later page: `same` ones counted, others with what they were and are.
+    `parts` follows the order of the later page: `same` parts are counted, others have their old and new form.
     """
 
     before: ComparedCall
@@ -230,7 +230,7 @@ DIFFERENCE_EXAMPLE: DifferenceShape = {
 
 
 async def list_calls(request: Request, id: RunId, form: CallsForm = None) -> Response:
-    """The model calls of a run, in order, without their pages, or all of them as a HAR file."""
+    """List the model calls of a run in order, without pages, or all of them as a HAR file."""
     run = await find_run(request, id)
     if form == "har":
         return StreamingResponse(_har(request, run), media_type=JSON)
@@ -238,7 +238,7 @@ async def list_calls(request: Request, id: RunId, form: CallsForm = None) -> Res
     rows = list[CallRow]()
     for call in found:
         rows.append(call_row(call, full=is_operator(request)))
-        # Manifests are large where pages are: others come in between.
+        # Manifests may be large: yield to other requests.
         await asyncio.sleep(0)
     answer: CallsShape = {"calls": rows}
     return json_answer(answer)
@@ -249,7 +249,7 @@ async def list_thread_calls(
     id: ThreadId,
     limit: Annotated[int, in_query("How many calls at most.", ge=1, le=MOST_CALLS)] = USUAL_CALLS,
 ) -> Response:
-    """The model calls of all runs of a thread, newest first, without their pages, and what was saved in each."""
+    """List the model calls of all runs of a thread, newest first, with the tokens saved in each."""
     store, thread = backend_of(request).store, await own_thread(request, id)
     found = await store.calls_of_thread(user_of(request).name, thread, limit)
     answer: ThreadCallsShape = {"calls": [_thread_call_row(call, full=is_operator(request)) for call in found]}
@@ -263,9 +263,9 @@ async def get_call(
     raw: Annotated[bool, in_query("The body alone, byte for byte as it was sent.")] = False,
     form: CallForm = None,
 ) -> Response:
-    """A model call: the page as it was sent, its manifest, and whether both are still what was written.
+    """Return a model call: its page as sent, its manifest, and whether both match their digests.
 
-    `as` gives it in a form that other programs take. The model's address in it is told to operators only.
+    `as` selects an export format. Only operators see the model's address in it.
     """
     run = await find_run(request, id)
     if form == "har":
@@ -278,22 +278,22 @@ async def get_call(
         return Response(page_of(seen), media_type=JSON)
     row = call_row(seen.summary, full=is_operator(request))
     room = room_row(backend_of(request), run.agent, row["model"], row["tokens"] or 0)
-    # Pages may be large: everybody else has their turn meanwhile.
+    # Pages may be large; other requests run meanwhile.
     return json_answer({**row, **room, **await asyncio.to_thread(_page_row, seen)})
 
 
 async def compare_calls(
     request: Request, id: RunId, n: CallNumber, other: OtherNumber, run: OtherRun = None
 ) -> Response:
-    """What is other in a later call: by part, the first byte that differs, why, and what of a prompt cache that costs.
+    """Compare two calls: by part, the first different byte, the cause, and the effect on the prompt cache.
 
-    Both are calls of yours; the later one may be of another run.
+    Both calls must be yours; the later one may be of another run.
     """
     first = await find_run(request, id)
     second = await find_run(request, run) if run is not None else first
     store = backend_of(request).store
     seen = await store.look_at_call(first.id, n), await store.look_at_call(second.id, other)
-    # Pages may be large: everybody else has their turn meanwhile.
+    # Pages may be large; other requests run meanwhile.
     found = await asyncio.to_thread(_compared, *seen)
     rows = _compared_row(first, seen[0]), _compared_row(second, seen[1])
     return json_answer({"before": rows[0], "after": rows[1], **found})
@@ -317,12 +317,12 @@ def _compared_row(run: StoredRun, seen: CallSeen) -> ComparedCall:
 
 
 async def _har(request: Request, run: StoredRun) -> AsyncGenerator[bytes]:
-    """The calls of a run one after the other: together they may be larger than memory."""
+    """Yield the calls of a run one by one, because together they may exceed memory."""
     store = backend_of(request).store
     yield har_beginning(version("recto"))
     comma = b""
     for call in await store.call_summaries(run.id):
-        # One that is deleted meanwhile is left out.
+        # Deleted in the meantime.
         with suppress(NotFound):
             yield comma + dump(har_entry(_made(request, run, await store.look_at_call(run.id, call.number))))
             comma = b","
@@ -346,7 +346,7 @@ def _made(request: Request, run: StoredRun, seen: CallSeen) -> MadeCall:
 
 
 def call_row(call: CallSummary, *, full: bool) -> CallRow:
-    """A call as clients see it. What a provider said of a fault may name addresses and settings: `full` has it."""
+    """Return a call as clients see it. Provider errors may name addresses and settings; only `full` contains them."""
     manifest = load_object(call.manifest) if call.manifest else None
     return {
         "n": call.number,
@@ -369,7 +369,7 @@ def _thread_call_row(call: ThreadCall, *, full: bool) -> ThreadCallRow:
 
 
 def room_row(backend: Backend, agent: str, model: str, tokens: int) -> Mapping[str, Json]:
-    """The room of a page of so many tokens, of an agent that may be gone meanwhile."""
+    """Return the limits of a page with `tokens` tokens. The agent may be deleted by now."""
     known = backend.agents.get(agent)
     window = backend.windows.get(model, WorkSettings.window)
     compact = known.compacting(window) if known else CompactSettings(window=window)
@@ -387,7 +387,7 @@ def _page_row(seen: CallSeen) -> Mapping[str, Json]:
 
 
 def _shown_manifest(seen: CallSeen) -> Mapping[str, Json] | None:
-    """A manifest with how each part begins, as far as its page is there."""
+    """Return a manifest with the first words of each part, if its page exists."""
     found = load_object(seen.summary.manifest) if seen.summary.manifest is not None else None
     if found is None:
         return None
@@ -396,7 +396,7 @@ def _shown_manifest(seen: CallSeen) -> Mapping[str, Json] | None:
 
 
 def parsed_page(body: bytes | None) -> Json:
-    """A page as JSON; None where it is none."""
+    """Parse a page as JSON; None if it is invalid."""
     try:
         return load(body) if body is not None else None
     except ValueError:

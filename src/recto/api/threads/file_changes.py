@@ -1,4 +1,4 @@
-"""Routes of the files a thread works on: what became of them since a turn, and putting them back as they were (R12)."""
+"""Routes of a thread's files: changes since a turn, and restoring them (R12)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from recto.conversation.input.agui import spelled
 from recto.conversation.json import Json, optional_text
 from recto.errors import Conflict, NotFound, WireError
 from recto.store.threads.thread_rows import StoredThread
-from recto.tools.blocking import in_thread
+from recto.tools.daemon_thread import run_in_thread
 from recto.tools.workspace.restore_files import RestoredFiles, Restoring, restore
 from recto.tools.workspace.snapshots import FolderState, Snapshots
 from recto.tools.workspace.workspaces import Workspace, is_at_work_in, lock_of
@@ -43,13 +43,13 @@ Since = Annotated[str, in_query("The id of a user message: changes since before 
 
 
 class FileChangesShape(TypedDict):
-    """Files that are not as they were before a turn, by path."""
+    """Files that changed since before a turn, by path."""
 
     changes: Sequence[FileChangeRow]
 
 
 class RestoreBody(BaseModel):
-    """Which files are put back: all or some `paths`, as they were before a turn, or as a `snapshot` has them."""
+    """The files to restore, all or `paths`, from before a turn or from a `snapshot`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -59,7 +59,7 @@ class RestoreBody(BaseModel):
 
 
 class RestoredShape(TypedDict):
-    """What was put back, and what was `left` because it could not be. `undo` is the snapshot that takes it back."""
+    """The restored files, and those `left` because they could not be restored. `undo` is the snapshot to undo it."""
 
     restored: Sequence[str]
     left: Sequence[str]
@@ -68,7 +68,7 @@ class RestoredShape(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class _Asked:
-    """What a body asks to be put back. No `paths`: all."""
+    """The parsed request. No `paths` means all files."""
 
     message: str | None
     snapshot: str | None
@@ -84,7 +84,7 @@ RESTORED_EXAMPLE: RestoredShape = {
 
 
 async def get_changes(request: Request, id: ThreadId, since: Since) -> Response:
-    """What became of the files since before a turn."""
+    """Return the file changes since before a turn."""
     backend = backend_of(request)
     thread = await backend.store.get_thread(user_of(request).name, await own_thread(request, id))
     rows = await changes_since(backend, thread, since)
@@ -95,7 +95,7 @@ async def get_changes(request: Request, id: ThreadId, since: Since) -> Response:
 
 
 async def restore_files(request: Request, id: ThreadId) -> Response:
-    """Put files back as they were before a turn, or take that back. Files that are new since are removed."""
+    """Restore files as before a turn, or undo a restore. Files created since are deleted."""
     backend, asked = backend_of(request), _asked(await read_object(request, b"{}"))
     owner = user_of(request).name
     thread = await backend.store.get_thread(owner, await own_thread(request, id))
@@ -105,19 +105,19 @@ async def restore_files(request: Request, id: ThreadId) -> Response:
         raise NotFound(what="snapshot of files", id=asked.message or asked.snapshot or "")
     snapshots, workspace = kept
     async with lock_of(workspace.folder):
-        # Asked once nobody else can begin to change files: a run keeps them first, and waits for that.
+        # Checked under the lock: a run takes a snapshot before it changes files, and waits for the lock.
         if await backend.store.open_runs(owner, thread.id):
             raise Conflict(AT_WORK)
         if is_at_work_in(workspace.folder) or (backend.terminal and backend.terminal.is_at_work_in(workspace.folder)):
             raise Conflict(IN_USE)
         work = partial(_restore, snapshots, workspace, thread.id, before, asked.paths)
-        undo, done = await in_thread(work, name=WORK)
+        undo, done = await run_in_thread(work, name=WORK)
     answer: RestoredShape = {"restored": done.restored, "left": done.left, "undo": undo}
     return json_answer(answer)
 
 
 def _asked(body: Mapping[str, Json]) -> _Asked:
-    """What a body asks for. A name that is not known may be one misspelled, and all files be put back for it."""
+    """Parse the request. An unknown name may be a typo that would restore all files, so it is rejected."""
     names = [spelled(body, name) for name in FIELDS]
     unknown = next((name for name in body if name not in names), None)
     if unknown is not None:
@@ -142,14 +142,14 @@ async def _wanted(backend: Backend, thread: StoredThread, asked: _Asked) -> Fold
         return await before_turn(backend, thread, asked.message)
     if backend.snapshots is None:
         return None
-    found = await in_thread(partial(backend.snapshots.of_undo, thread.id, asked.snapshot or ""), name=WORK)
+    found = await run_in_thread(partial(backend.snapshots.of_undo, thread.id, asked.snapshot or ""), name=WORK)
     return of_this_folder(backend, thread, found)
 
 
 def _restore(
     snapshots: Snapshots, workspace: Workspace, thread: str, before: FolderState, paths: Collection[str] | None
 ) -> tuple[str, RestoredFiles]:
-    """What is there now is kept first, so that it can be had again."""
+    """Restore after saving the current state for undo."""
     undo, now = snapshots.keep_undo(workspace, thread, before)
     content = partial(snapshots.content, thread)
     return undo, restore(workspace, Restoring(before=before, now=now, content=content, paths=paths))

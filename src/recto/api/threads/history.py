@@ -37,10 +37,10 @@ class HistoryFile(TypedDict):
 
 
 class HistoryMessageShape(TypedDict):
-    """A message: a user's with `url` and `files`, others with `uiSchema`.
+    """A message. User messages have `url` and `files`, others `uiSchema`.
 
-    `status` is there where something is to be said: `queued` of a user's whose run has not begun, which has no `seq`
-    yet but a `taskId` and a `runId`; of an assistant's that is not whole, that it was `interrupted`, or how it ended.
+    `status` is `queued` for a message whose run has not started (no `seq` yet, but `taskId` and `runId`), and
+    `interrupted` or the finish reason for an incomplete assistant message.
     """
 
     id: str
@@ -84,7 +84,7 @@ async def get_history(
     before: Annotated[str | None, in_query("Only days before this one, `YYYY-MM-DD`.")] = None,
     tz: Annotated[str | None, in_query("The zone whose days are meant, such as `Asia/Shanghai`.")] = None,
 ) -> Response:
-    """The newest day of a thread that has messages, and whether there are older ones."""
+    """Return the newest day of a thread with messages, and whether older ones exist."""
     if thread is not None and not UUID.fullmatch(thread):
         raise Refused(NO_UUID, where="threadId")
     backend, owner = backend_of(request), user_of(request).name
@@ -113,7 +113,7 @@ async def get_history(
 
 
 def queued_row(queued: Queued, url_of: FileUrlSigner) -> HistoryMessageShape:
-    """A user message that waits for its turn. It has no number yet."""
+    """Return a queued user message. It has no number yet."""
     row = history_row(queued.message, url_of) | {"status": QUEUED, "taskId": queued.task, "runId": queued.run}
     return cast("HistoryMessageShape", row)
 
@@ -124,7 +124,7 @@ def _with_status(row: dict[str, Json], statuses: Mapping[str, str]) -> HistoryMe
 
 
 async def _locale(backend: Backend, owner: str, found: HistoryDay) -> str:
-    """The language of the agent that answers in a thread. Users have no hints, so where only they spoke it is any."""
+    """Return the language of the thread's agent. User messages have no hints, so a thread of them needs none."""
     if found.thread is None or all(isinstance(message, UserMessage) for message in found.messages):
         return DEFAULT_LOCALE
     agent = backend.agents.get(await backend.store.thread_agent(owner, found.thread) or "")

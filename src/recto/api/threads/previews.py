@@ -1,4 +1,4 @@
-"""The route of previews (X1, P17): the page that a run's input would come to. Nothing is sent, and nothing stored."""
+"""The preview route (X1, P17): the page of a run's input. Nothing is sent or stored."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ NOT_STORED = "a preview stores nothing, so it takes files by the url of their up
 OTHER_THREAD = "is not the thread in the path; leave it out, or name the same"
 NO_AGENT = "The agent {name!r} of this thread is not there any more. Name another in forwardedProps.agent."
 AT_WORK = "A run is at work on this thread: what it says before the next one begins is not in this page."
-# What a request may leave out: nothing is stored under the one, and nothing has to be said.
+# Defaults of a request: nothing is stored under the id, and the message may be empty.
 NAME, SAYS_NOTHING = "preview", [{"id": "nothing", "role": "user", "content": ""}]
 
 
 class PreviewBody(RunBody):
-    """What a run would be started with. Without messages, the page is that of the thread as it stands."""
+    """The input of a run. Without messages, the page of the thread as it is."""
 
     thread_id: str = Field(default="", alias="threadId", description="As in the path, if it is named at all.")
     run_id: str = Field(default=NAME, alias="runId", min_length=1, max_length=128)
@@ -45,7 +45,7 @@ class PreviewBody(RunBody):
 
 
 class PreviewShape(RoomShape, TypedDict):
-    """A page as it would be sent. `next` is what a run would do first; `notes` say what may be other then."""
+    """The next page. `next` is the first step of the run; `notes` list what may differ then."""
 
     threadId: str
     agent: str
@@ -60,7 +60,7 @@ class PreviewShape(RoomShape, TypedDict):
 
 
 class PreviewAnswer(RootModel[PreviewShape | PageShape]):
-    """A preview; with `raw` the page alone."""
+    """A preview; with `raw` the page only."""
 
 
 EXAMPLE: PreviewShape = {
@@ -81,9 +81,9 @@ EXAMPLE: PreviewShape = {
 async def preview_thread(
     request: Request, id: ThreadId, raw: Annotated[bool, in_query("The body alone, byte for byte.")] = False
 ) -> Response:
-    """The page that this input would have sent next, with its manifest. Nothing is sent, and nothing stored.
+    """Return the page that this input would send next, with its manifest. Nothing is sent or stored.
 
-    A thread that is not there yet is taken for a new one. Files go by the urls of their uploads.
+    An unknown thread counts as a new one. Files must be uploaded first.
     """
     backend, owner = backend_of(request), user_of(request).name
     sent = _sent(await read_body(request), id)
@@ -105,7 +105,7 @@ async def preview_thread(
 
 
 def _sent(body: bytes, thread: str) -> SentRun:
-    """The input, held to the rules of a run's (P2). One that says nothing is held to all but that it says something."""
+    """Validate the input as a run's (P2). An input without messages is exempt from the rules about messages."""
     given = load_object(body)
     if given is None:
         raise WireError(where="body", problem="must be a JSON object")

@@ -1,4 +1,4 @@
-"""Routes of threads: list, look at, rename, delete, fork, and their runs. Somebody else's thread is not there."""
+"""Routes of threads: list, read, rename, delete, fork, and their runs. Threads of other users do not exist here."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TitleSearch = Annotated[
 
 
 class PendingCall(TypedDict):
-    """A call that waits for the client's result. `arguments` is what the model wrote. After `expiresAt` it is late."""
+    """A client tool call that waits for its result until `expiresAt`. `arguments` is the model's text."""
 
     id: str
     name: str
@@ -56,9 +56,9 @@ class PendingCall(TypedDict):
 
 
 class InterruptRow(TypedDict):
-    """A call that waits for a person to agree, until `expiresAt`. `arguments` is what the model wrote.
+    """A call that waits for approval until `expiresAt`. `arguments` is the model's text.
 
-    `runId` is the run that asked.
+    `runId` is the run that made it.
     """
 
     id: str
@@ -73,7 +73,7 @@ class InterruptRow(TypedDict):
 
 
 class ThreadRow(TypedDict):
-    """A thread. `activeRun` is the task id of the run at work on it."""
+    """A thread. `activeRun` is the task id of its active run."""
 
     id: str
     title: str | None
@@ -86,9 +86,9 @@ class ThreadRow(TypedDict):
 
 
 class ThreadShape(ThreadRow):
-    """A thread, what it waits for, whether a rollback can be undone, and the state it shares with its clients.
+    """A thread with its open calls, queued messages, shared state, and whether a rollback can be undone.
 
-    Tools in `agreed` ask nobody in it.
+    Tools in `agreed` need no approval in it.
     """
 
     agreed: Sequence[str]
@@ -100,14 +100,14 @@ class ThreadShape(ThreadRow):
 
 
 class ThreadsShape(TypedDict):
-    """Threads, newest activity first. `next` is the cursor of the page that follows."""
+    """Threads by latest activity. `next` is the cursor of the next page."""
 
     threads: Sequence[ThreadRow]
     next: str | None
 
 
 class RunOfThread(RunShape):
-    """A run, and whether it is the one at work."""
+    """A run, and whether it is active."""
 
     active: bool
 
@@ -120,21 +120,21 @@ class RunsShape(TypedDict):
 
 
 class ThreadBody(BaseModel):
-    """What is to be other: a new title, or the tools that ask nobody any more in this thread."""
+    """A new title, or the tools that need no approval any more in this thread."""
 
     title: str | None = Field(default=None, min_length=1, max_length=MOST)
     agreed: list[str] | None = Field(default=None, max_length=MOST_AGREED)
 
 
 class ForkBody(BaseModel):
-    """Where to fork: before this user message of the thread, else at its end."""
+    """The user message to fork before; by default the end of the thread."""
 
     before: str | None = None
     title: str | None = Field(default=None, min_length=1, max_length=MOST)
 
 
 class DeletedShape(TypedDict):
-    """What is gone, and the task ids of the runs that were stopped for it."""
+    """The deleted thread, and the task ids of its cancelled runs."""
 
     id: str
     stopped: Sequence[str]
@@ -179,7 +179,7 @@ DELETED_EXAMPLE: DeletedShape = {"id": THREAD, "stopped": [TASK]}
 async def list_threads(
     request: Request, cursor: Cursor = None, limit: PageLimit = 50, search: TitleSearch = None
 ) -> Response:
-    """Your threads, newest activity first."""
+    """List your threads by latest activity."""
     if search and NUL in search:
         raise WireError(where="search", problem="holds the character U+0000, which no title has; take it out")
     query = ThreadsQuery(cursor=cursor, limit=limit, search=search)
@@ -189,13 +189,13 @@ async def list_threads(
 
 
 async def get_thread(request: Request, id: ThreadId) -> Response:
-    """A thread, the run at work on it, messages that wait, calls that wait for you, and the shared state."""
+    """Return a thread, its active run, queued messages, open calls and shared state."""
     backend = backend_of(request)
     return await _answer(backend, await backend.store.get_thread(user_of(request).name, await own_thread(request, id)))
 
 
 async def change_thread(request: Request, id: ThreadId) -> Response:
-    """Give a thread a title, which nobody else changes again; or say which of its tools ask nobody any more in it."""
+    """Set the title of a thread, which is then never generated again, or its tools that need no approval."""
     backend, body = backend_of(request), await read_object(request, b"{}")
     title = given_title(body.get("title")) if "title" in body or "agreed" not in body else None
     agreed = _agreed(body["agreed"]) if "agreed" in body else None
@@ -216,7 +216,7 @@ def _agreed(names: Json) -> list[str]:
 
 
 async def delete_thread(request: Request, id: ThreadId) -> Response:
-    """Delete a thread with all there is of it, for good. Runs at work on it are stopped."""
+    """Delete a thread and its data permanently. Cancels its runs."""
     known = await own_thread(request, id)
     stopped = await drop_thread(backend_of(request), user_of(request).name, known)
     answer: DeletedShape = {"id": known, "stopped": [run.id for run in stopped]}
@@ -224,7 +224,7 @@ async def delete_thread(request: Request, id: ThreadId) -> Response:
 
 
 async def drop_thread(backend: Backend, owner: str, id: str) -> Sequence[Stopped]:
-    """Delete a thread, its workspace too, and end its runs and jobs. Returns those that had not ended."""
+    """Delete a thread and its workspace, and end its runs and jobs. Returns the cancelled runs."""
     stopped = await backend.store.delete_thread(owner, id)
     stop(backend, stopped)
     if backend.terminal:
@@ -237,7 +237,7 @@ async def drop_thread(backend: Backend, owner: str, id: str) -> Sequence[Stopped
 
 
 async def fork_thread(request: Request, id: ThreadId) -> Response:
-    """Make a new thread of what is seen of this one, up to a user message where one is named."""
+    """Create a new thread from the visible messages of this one, optionally up to a user message."""
     backend, body = backend_of(request), await read_object(request, b"{}")
     before, title = body.get("before"), body.get("title")
     if not (before is None or isinstance(before, str)):
@@ -257,7 +257,7 @@ async def fork_thread(request: Request, id: ThreadId) -> Response:
 
 
 async def get_runs_of_thread(request: Request, id: ThreadId, cursor: Cursor = None, limit: PageLimit = 50) -> Response:
-    """The runs of a thread, newest first; the one at work is marked."""
+    """List the runs of a thread, newest first; the active one is marked."""
     store = backend_of(request).store
     found = await store.runs_of_thread(user_of(request).name, await own_thread(request, id), cursor, limit)
     rows: list[RunOfThread] = [{**run_row(run), "active": run.status == "running"} for run in found.runs]
@@ -266,7 +266,7 @@ async def get_runs_of_thread(request: Request, id: ThreadId, cursor: Cursor = No
 
 
 def thread_row(thread: StoredThread) -> ThreadRow:
-    """A thread as clients see it."""
+    """Return a thread as clients see it."""
     return {
         "id": thread.id,
         "title": thread.title,
@@ -280,12 +280,12 @@ def thread_row(thread: StoredThread) -> ThreadRow:
 
 
 def stop(backend: Backend, stopped: Sequence[Stopped]) -> None:
-    """End what is at work on runs that are gone, and what their readers wait for."""
+    """Cancel deleted runs, and end the streams of their readers."""
     for run in stopped:
         backend.cancel(run.id)
         begin = () if run.last_event else encode_event(RunStarted(thread=run.thread, run=run.name))
         end = encode_event(RunFinished(thread=run.thread, run=run.name, outcome="cancelled"))
-        # Not stored: there is no run any more that could use the numbers again.
+        # Not stored: the run is deleted, so its event numbers are never reused.
         numbered = enumerate((*begin, *end), start=run.last_event + 1)
         backend.hub.publish(run.id, [StoredEvent(number=number, body=body) for number, body in numbered])
 
@@ -293,7 +293,7 @@ def stop(backend: Backend, stopped: Sequence[Stopped]) -> None:
 async def _answer(backend: Backend, thread: StoredThread, status: int = 200) -> Response:
     refs = await backend.store.file_refs(thread.id)
     url_of, queued = urls_of(backend, refs), await backend.store.queued(thread.id, backend.bodies.queued_bytes)
-    # While a run is at work, calls are its own to wait for or to answer.
+    # While a run is active, it handles its calls itself.
     seen = View(entries=tuple(await backend.store.turn(thread.id)) if thread.active is None else ())
     shared = await backend.store.state(thread.id)
     answer: ThreadShape = {
@@ -309,13 +309,13 @@ async def _answer(backend: Backend, thread: StoredThread, status: int = 200) -> 
 
 
 def _pending(backend: Backend, thread: StoredThread, refs: Sequence[FileRef], seen: View) -> Sequence[PendingCall]:
-    """The calls the next run may still bring results of."""
+    """Return the client calls whose results the next run accepts."""
     own = backend.tool_names.get(thread.agent or "", frozenset())
     end = _expiry(backend, thread, seen)
     if end is not None and backend.clock() > end:
         return ()
     expires = time_text(end) if end is not None else None
-    # As the client's tools get them in events: with urls in the place of file ids (F8).
+    # As in events: with urls instead of file ids (F8).
     files = RenderContext(url_of=urls_of(backend, refs), refs=refs, own_tools=own)
     return [
         {"id": call.id, "name": call.name, "arguments": files.arguments_of(call), "expiresAt": expires}
@@ -324,7 +324,7 @@ def _pending(backend: Backend, thread: StoredThread, refs: Sequence[FileRef], se
 
 
 def _interrupts(backend: Backend, thread: StoredThread, seen: View) -> Sequence[InterruptRow]:
-    """The calls that people may still agree to."""
+    """Return the calls that wait for approval."""
     agent, now = backend.agents.get(thread.agent or backend.agent), backend.clock()
     waiting = [one for one in interrupts_of(seen) if one.waits and not one.is_late(now)]
     return [
@@ -344,7 +344,7 @@ def _interrupts(backend: Backend, thread: StoredThread, seen: View) -> Sequence[
 
 
 def _expiry(backend: Backend, thread: StoredThread, seen: View) -> datetime | None:
-    """Until when results are taken; None where nobody knows the agent any more."""
+    """Return the time until which results are accepted; None if the agent no longer exists."""
     replies = [message.time for message in seen.messages if isinstance(message, AssistantMessage)]
     agent = backend.agents.get(thread.agent or backend.agent)
     if not (agent and replies and replies[-1]):

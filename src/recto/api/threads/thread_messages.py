@@ -1,4 +1,4 @@
-"""The route of a thread's messages in AG-UI form (P17): for clients that keep what they show themselves."""
+"""The route of a thread's messages in AG-UI form (P17), for clients that keep their own list."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ MOST = 1_000
 
 
 class MessagesShape(TypedDict):
-    """Messages of a thread, oldest first, as AG-UI has them; a reply that is not whole has a `status` besides.
+    """Messages of a thread in AG-UI form, oldest first. An incomplete reply also has a `status`.
 
-    With `details` rows have `timestamp` and `run`, the task id of the run that wrote or took them, where it is known;
-    those that say how they can be shown a `uiSchema`, and users' messages `files`, by the ids the model knows them by.
-    `next` is the `since` of the page that follows, `activeRun` the task id of the run at work on the thread.
+    With `details`, rows have `timestamp` and the task id of their `run`, user messages have `files` by model-facing id,
+    and some have a `uiSchema`. `next` is the `since` of the next page; `activeRun` is the task id of the active run.
     """
 
     threadId: str
@@ -62,14 +61,14 @@ async def get_messages(
     limit: Annotated[int, in_query("How many messages at most.", ge=1, le=MOST)] = MOST,
     details: Annotated[bool, in_query("With what AG-UI has no place for: times, runs, cards, ids of files.")] = False,
 ) -> Response:
-    """What is in view of a thread, or what follows a message of it. What a run at work says is in its events."""
+    """Return the visible messages of a thread, or those after an id. Output of an active run is in its events."""
     if since is not None and NUL in since:
         raise WireError(where="since", problem=NOT_SEEN.format(id=since[:64]))
     backend, known = backend_of(request), await own_thread(request, id)
     query = MessagesQuery(thread=known, since=since, limit=limit, most_bytes=backend.bodies.snapshot_bytes)
     page = await backend.store.messages_page(user_of(request).name, replace(query, with_runs=details))
     context = await render_context(backend, known, page.thread.agent)
-    # The page is bounded already; what was cut off here would be in none.
+    # The page is bounded already; cutting it again would lose messages.
     seen, whole = View(entries=page.entries), replace(context, most_bytes=None)
     telling = partial(detailed_rows, runs=page.runs) if details else message_rows
     rows = await asyncio.to_thread(telling, seen, whole)

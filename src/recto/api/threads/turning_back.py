@@ -1,6 +1,6 @@
-"""Routes that change what is seen of a thread (R12, R13): rollback, undo, compact. Nothing that is stored goes.
+"""Routes that change the view of a thread (R12, R13): rollback, undo, compact. The log keeps everything.
 
-All three are refused while a run of the thread is at work or waits for its turn.
+All three are rejected while a run of the thread is active or queued.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ CHANGES_TOLD = 1_000
 
 
 class RollbackBody(BaseModel):
-    """The user message to roll back to, by its id or by the one you sent it under."""
+    """The user message to roll back to, by its id or the client's id."""
 
     message_id: str = Field(alias="messageId", min_length=1)
 
 
 class CompactBody(BaseModel):
-    """What the run is to go by, else it gets a name; and the version of the protocol its events are to be in."""
+    """Optional id of the run, and the protocol version of its events."""
 
     run_id: str | None = Field(default=None, alias="runId", min_length=1, max_length=MAX_RUN_ID)
     protocol_version: str | None = Field(default=None, alias="protocolVersion")
 
 
 class RolledBackShape(TypedDict):
-    """What is to be edited and said again, and the skill that the thread is in now.
+    """The message to edit and send again, and the skill that is active now.
 
-    `changedFiles` are those of the workspace that are not as they were before that message, the first thousand by path:
-    they can be put back. None where nothing was kept of them.
+    `changedFiles` lists workspace files that differ from before the message, up to a thousand by path. They can be
+    restored. None if there is no snapshot.
     """
 
     threadId: str
@@ -67,7 +67,7 @@ class RolledBackShape(TypedDict):
 
 
 class UndoneShape(TypedDict):
-    """How many messages came back, the ids of the first thousand, and whether there is another rollback to undo."""
+    """Number and ids (up to a thousand) of the restored messages, and whether another rollback can be undone."""
 
     threadId: str
     count: int
@@ -98,7 +98,7 @@ UNDONE: UndoneShape = {
 
 
 async def roll_back_thread(request: Request, id: ThreadId) -> Response:
-    """Take a user message and all that follows out of view; its words come back to be edited. Undo brings it back."""
+    """Hide a user message and all that follows. Returns its text for editing. Undo restores it."""
     backend, body = backend_of(request), await read_object(request)
     message = optional_text(body, spelled(body, "messageId"), "body")
     if not message:
@@ -122,10 +122,10 @@ async def roll_back_thread(request: Request, id: ThreadId) -> Response:
 
 
 async def _changed_files(backend: Backend, done: ThreadRolledBack) -> Sequence[FileChangeRow] | None:
-    """What of the workspace could be put back as well. The rollback is made, whether or not that can be told."""
+    """Return the workspace files to restore. The rollback stands even if this fails."""
     try:
         changes = await changes_since(backend, done.thread, done.message.id)
-    # Too many files, a database that is busy: whatever it is, the words to edit are told.
+    # Any failure, such as a busy database: the text to edit is returned all the same.
     except Exception as error:
         expected = isinstance(error, OSError | RectoError)
         LOGGER.warning("What changed of thread %s's files is unknown: %s", done.thread.id, error, exc_info=not expected)
@@ -134,7 +134,7 @@ async def _changed_files(backend: Backend, done: ThreadRolledBack) -> Sequence[F
 
 
 async def undo_rollback(request: Request, id: ThreadId) -> Response:
-    """Take the last rollback back, a client's too. What was said since then is out of view."""
+    """Undo the last rollback, including a client's. Messages sent since then are hidden."""
     options = await _options(request, id)
     done = await backend_of(request).store.undo(user_of(request).name, options)
     answer: UndoneShape = {
@@ -149,9 +149,9 @@ async def undo_rollback(request: Request, id: ThreadId) -> Response:
 
 
 async def compact_thread(request: Request, id: ThreadId) -> Response:
-    """Have what is old of a thread summarised for the model, by a run that does nothing else.
+    """Summarise the old part of a thread for the model, in a run of its own.
 
-    202 once it is stored, or its events with `Accept: text/event-stream`. The same `runId` again is the same run.
+    202 once it is stored, or its events with `Accept: text/event-stream`. A repeated `runId` returns the same run.
     """
     backend, body = backend_of(request), await read_object(request, b"{}")
     thread = await own_thread(request, id)
@@ -169,7 +169,7 @@ async def _options(request: Request, id: str) -> TurnBackOptions:
 
 
 def _compacting(body: Mapping[str, Json], thread: str, new_id: str) -> Mapping[str, Json]:
-    """The request for a run that compacts a thread."""
+    """Return the request of a run that compacts a thread."""
     run, protocol = (optional_text(body, spelled(body, name), "body") for name in ("runId", "protocolVersion"))
     return {
         "threadId": thread,

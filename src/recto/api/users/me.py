@@ -1,4 +1,4 @@
-"""Routes of who one is, and of a user's own data: all of it to take away, all of it to delete."""
+"""Routes of the current user: identity, export and deletion of their data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEADERS = {"content-disposition": 'attachment; filename="recto-export.ndjson"', 
 
 
 class MeShape(TypedDict):
-    """Who you are. An `operator` may look at how the whole server does; limits go by the `tier`."""
+    """The current user. An `operator` may read server-wide data; `tier` selects limits."""
 
     user: str
     operator: bool
@@ -31,7 +31,7 @@ class MeShape(TypedDict):
 
 
 class UserDeletedShape(TypedDict):
-    """How much is gone."""
+    """The number of deleted items."""
 
     threads: int
     profiles: int
@@ -53,7 +53,7 @@ USER_DELETED_EXAMPLE: UserDeletedShape = {
 
 
 async def get_me(request: Request) -> Response:
-    """Who you are, by your credential."""
+    """Return the user of your credential."""
     name = user_of(request).name
     kept = await backend_of(request).store.whole_profile(name)
     answer: MeShape = {"user": name, "operator": is_operator(request), "tier": kept.tier}
@@ -61,7 +61,7 @@ async def get_me(request: Request) -> Response:
 
 
 async def export_me(request: Request) -> Response:
-    """All there is of you: a JSON object a line, each with its `type`."""
+    """Export all your data: one JSON object per line, each with its `type`."""
     lines = backend_of(request).store.export_user(user_of(request).name)
     return StreamingResponse(lines, headers=HEADERS, media_type=LINES)
 
@@ -70,7 +70,7 @@ async def delete_me(
     request: Request,
     confirm: Annotated[str | None, in_query("Your user name, to show that you mean it.")] = None,
 ) -> Response:
-    """Delete all there is of you, for good."""
+    """Delete all your data permanently."""
     backend, name = backend_of(request), user_of(request).name
     if confirm != name:
         raise WireError(where="confirm", problem=f"must be your user name, {name!r}: all there is of you is deleted")

@@ -1,4 +1,4 @@
-"""Routes of profiles: what is kept of a user, told and changed by themselves; their tier, given by operators."""
+"""Routes of user profiles and tiers."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from recto.store.users.profiles import ProfileChange, StoredProfile
 from recto.tools.schema_cost import size
 
 PROFILE, TIER = "/api/v1/profile", "/api/v1/users/{user}/tier"
-# How deep a body may be nested.
+# Maximum nesting depth of a body.
 DEEPEST = 32
-# The strings and numbers of a JSON text; whole numbers of so many digits may have more than 64 bits.
+# Strings and numbers of a JSON text. Integers with this many digits may exceed 64 bits.
 TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|-?[0-9][0-9.eE+-]*')
 MANY_DIGITS = re.compile(rb"[0-9]{19}")
 LEAST, MOST = -(2**63), 2**64 - 1
@@ -39,7 +39,7 @@ UserName = Annotated[str, in_path("The user's name.")]
 
 
 class ProfileShape(TypedDict):
-    """What is kept of you: the fields of your profile, and by its name what each skill keeps."""
+    """Your profile, and the data of each skill by name."""
 
     tier: str
     profile: Mapping[str, object]
@@ -48,9 +48,9 @@ class ProfileShape(TypedDict):
 
 
 class ProfileBody(BaseModel):
-    """A merge patch (RFC 7396): null forgets, objects are merged, all else is replaced; what is not named stays.
+    """A merge patch (RFC 7396): null deletes, objects are merged, other values replace. Missing names stay unchanged.
 
-    Every name but `skill_data` is a field of the profile.
+    Every name except `skill_data` is a field of the profile.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -61,13 +61,13 @@ class ProfileBody(BaseModel):
 
 
 class TierBody(BaseModel):
-    """What a user is to be."""
+    """The tier to assign."""
 
     tier: str = Field(pattern="^[a-z0-9_-]{1,32}$")
 
 
 class TierShape(TypedDict):
-    """What a user is."""
+    """A user's tier."""
 
     user: str
     tier: str
@@ -88,7 +88,7 @@ TIER_EXAMPLE: TierShape = {"user": "anna", "tier": "pro"}
 
 
 async def get_profile(request: Request, agent: SchemaAgent = None) -> Response:
-    """What is kept of you: your profile, what skills keep, your tier."""
+    """Return your profile, your skill data and your tier."""
     backend = backend_of(request)
     if agent is not None:
         agent_named(backend, agent, "agent")
@@ -96,7 +96,7 @@ async def get_profile(request: Request, agent: SchemaAgent = None) -> Response:
 
 
 async def change_profile(request: Request, agent: SchemaAgent = None) -> Response:
-    """Change your profile by a merge patch (RFC 7396); `skill_data` changes, or forgets, what skills keep of you."""
+    """Change your profile with a merge patch (RFC 7396); `skill_data` changes or deletes the data of skills."""
     backend = backend_of(request)
     if agent is not None:
         agent_named(backend, agent, "agent")
@@ -114,7 +114,7 @@ async def change_profile(request: Request, agent: SchemaAgent = None) -> Respons
 
 
 async def set_tier(request: Request, user: UserName) -> Response:
-    """Give a user a tier. Their runs have it from now on. For operators."""
+    """Assign a tier to a user, for all later runs. For operators."""
     backend = backend_of(request)
     if not is_operator(request):
         return refuse_user(request, "give users a tier")
@@ -126,7 +126,7 @@ async def set_tier(request: Request, user: UserName) -> Response:
 
 
 def _check_fields(backend: Backend, agent: str | None, fields: Mapping[str, Json]) -> None:
-    """Refuse what an agent could not use (S6)."""
+    """Reject fields that the agent could not use (S6)."""
     name = agent or backend.chat_agent
     schema = backend.agents[name].profile_schema if name in backend.agents else None
     wrong = check_profile(fields, schema) if schema else None
@@ -140,7 +140,7 @@ def _check_fields(backend: Backend, agent: str | None, fields: Mapping[str, Json
 
 
 async def _object(request: Request) -> Mapping[str, Json]:
-    """The object a body holds, of which nothing is too deep to be stored, and all is stored as it was sent."""
+    """Parse the body as an object that can be stored exactly as sent."""
     body = await read_body(request, what="Request body")
     try:
         value = load(body)
@@ -157,7 +157,7 @@ async def _object(request: Request) -> Mapping[str, Json]:
 
 
 def _check_token(token: bytes) -> None:
-    """Refuse a string with U+0000, and a whole number that JSON is read as a fraction for."""
+    """Reject a string with U+0000, and an integer that JSON would read as a float."""
     if token.startswith(b'"'):
         if NUL_ESCAPE in token and NUL in (text := str(load(token))):
             raise WireError(where="body", problem=HAS_NUL.format(text=text[:SHOWN]))

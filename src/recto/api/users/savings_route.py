@@ -1,4 +1,4 @@
-"""The route of savings: what folding saved a user, by rule and agent, and why the prefixes of their pages broke."""
+"""Route of folding savings."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ USUAL_DAYS = timedelta(days=29)
 
 
 class RuleSavings(TypedDict):
-    """What a rule of folding saved in `calls` of an agent: tokens, and their price in thousand-millionths.
+    """Savings of one fold rule in `calls` of an agent, in tokens and in billionths of the currency.
 
-    `saved` is what they would have cost, `cost` what was written to the provider's cache again for it; both are null
-    where no price is known. `ruleName` and `ruleLink` say which rule it is.
+    `saved` is the price of the saved tokens, `cost` the price of rewriting the provider's cache for it; both are null
+    without a known price. `ruleName` and `ruleLink` describe the rule.
     """
 
     agent: str
@@ -39,7 +39,7 @@ class RuleSavings(TypedDict):
 
 
 class PrefixBreaks(TypedDict):
-    """How often pages of an agent broke a cached prefix for a cause, the tokens sent again, and what that cost."""
+    """Prompt-cache prefix breaks of an agent by cause, with the tokens sent again and their price."""
 
     agent: str
     cause: str
@@ -49,7 +49,7 @@ class PrefixBreaks(TypedDict):
 
 
 class SavingsShape(TypedDict):
-    """What folding saved you from one day to another, in UTC. Prices are in thousand-millionths of the currency."""
+    """Your folding savings between two days (UTC). Prices are in billionths of the currency."""
 
     since: str
     until: str
@@ -84,7 +84,7 @@ async def get_savings(
     until: Annotated[str | None, in_query("The last day, YYYY-MM-DD; today where none is given.")] = None,
     agent: Annotated[str | None, in_query("Of this agent only.", max_length=64)] = None,
 ) -> Response:
-    """What folding saved you: tokens and price by rule and agent, and breaks of the prompt cache by their cause."""
+    """Return your folding savings by rule and agent, and the prompt-cache breaks by cause."""
     backend = backend_of(request)
     last = day_of(until, "until") if until is not None else backend.clock().astimezone(UTC).date()
     first = day_of(since, "since") if since is not None else max(last, date.min + USUAL_DAYS) - USUAL_DAYS
