@@ -22,7 +22,7 @@ from recto.page.difference import difference
 from recto.page.facts import Facts
 from recto.page.manifest import Manifest
 from recto.page.wire.base import Target
-from recto.store.ports import CallBegun, RunChange, StoredRun
+from recto.store.ports import CallStart, RunChange, StoredRun
 from recto.store.runs.calls import CallSeen, sent_page
 from recto.store.store import Store, open_store
 
@@ -78,7 +78,7 @@ async def _kept_calls(before: Sequence[Entry], after: Sequence[Entry], target: T
 
 
 async def _keep(store: Store, run: StoredRun, number: int, page: Page, manifest: Manifest) -> None:
-    call = CallBegun(
+    call = CallStart(
         number=number,
         purpose="reply",
         model="bench",
@@ -89,7 +89,7 @@ async def _keep(store: Store, run: StoredRun, number: int, page: Page, manifest:
         manifest=dump({"parts": manifest.rows(), "tokens": manifest.tokens.tokens, "skill": None}),
         started=datetime.now(UTC),
     )
-    await store.record(run.lease, RunChange(call=call), datetime.now(UTC))
+    await store.record(run.lease, RunChange(call_start=call), datetime.now(UTC))
 
 
 def _compare(before: CallSeen, after: CallSeen) -> float:

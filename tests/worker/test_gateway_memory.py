@@ -11,24 +11,33 @@ from prometheus_client import CollectorRegistry
 
 from recto.config.gateway_settings import GatewaySettings
 from recto.config.run_settings import Timeouts
-from recto.conversation.json import Json
+from recto.conversation.json import Json, dump
 from recto.ids import new_id
 from recto.models.choose import PROVIDERS
 from recto.models.prices import load_prices
 from recto.models.upstream import make_upstream
-from recto.page.body import Page, kept_part, segment
+from recto.page.body import Page, build_plain_part, build_segment
 from recto.page.manifest import Manifest
 from recto.page.prefix import AnsweredPage
+from recto.page.request.sent_request import SentRequest, count_shared, parse_request
 from recto.page.text.tokens import TokenCount
 from recto.store.database.database import Result, Transaction
 from recto.store.database.opening import migrate
 from recto.store.database.sqlite import SqliteDatabase
-from recto.store.ports import CallEnded, RunEnding
+from recto.store.ports import CallEnd, RunEnding
 from recto.store.store import Store
 from recto.telemetry import Telemetry
-from recto.worker.gateway.gateway_memory import PAGE_LIFE, PART_BYTES, AnsweredPages, GatewayMemory
+from recto.worker.gateway.gateway_memory import (
+    OWNER_REQUESTS,
+    PAGE_LIFE,
+    PART_BYTES,
+    AnsweredPages,
+    GatewayMemory,
+    ParsedRequest,
+    ParsedRequests,
+)
 from recto.worker.gateway.relay import Gateway, GatewayParts, RelayedRequest
-from tests.api.relaying_server import reads
+from tests.api.relaying_server import reads, user
 
 START = datetime(2026, 5, 14, 12, tzinfo=UTC)
 OPENAI_MODEL = "openai:m"
@@ -60,26 +69,27 @@ class Relay:
 
     async def answer(self, relayed: RelayedRequest) -> None:
         """Store that the request was answered, and keep its page."""
-        self.gateway.keep_answered(relayed, OPENAI_MODEL)
-        call = CallEnded(number=1, ended=self.now, usage=b"{}")
+        self.gateway.keep_page(relayed, OPENAI_MODEL)
+        call = CallEnd(number=1, ended=self.now, usage=b"{}")
         await self.gateway.parts.store.end_relayed(relayed.run, call, RunEnding(outcome="done"))
 
     async def page_before(self, relayed: RelayedRequest) -> tuple[bytes, int]:
         """Return the body of the answered page before a request, and how many reads finding it took."""
         reads = self.database.reads
-        page = await self.gateway.answered_before(relayed)
+        page = await self.gateway.find_page_before(relayed)
         assert page
         return page.body, self.database.reads - reads
 
 
 @asynccontextmanager
 async def a_relay(folder: Path, memory: int = MIB) -> AsyncGenerator[Relay]:
+    folder.mkdir(exist_ok=True)
     database = CountedReads(folder / "recto.db")
     await database.write(migrate)
     parts = GatewayParts(
         store=Store(database),
         upstreams={},
-        memory=GatewayMemory.within(memory),
+        memory=GatewayMemory.with_limit(memory),
         settings=GatewaySettings(),
         prices=load_prices(),
         telemetry=Telemetry(CollectorRegistry()),
@@ -98,6 +108,93 @@ async def two_requests(relay: Relay) -> tuple[RelayedRequest, RelayedRequest]:
     first = await relay.ask(messages[:-2])
     await relay.answer(first)
     return first, await relay.ask(messages)
+
+
+# Parsed requests
+
+
+def newest(relay: Relay, owner: str = "ann") -> SentRequest:
+    """Return the request of an owner that was parsed last."""
+    return relay.gateway.parts.memory.requests.find(owner, "openai")[-1].request
+
+
+async def test_X3_only_new_messages_of_a_conversation_are_parsed(tmp_path: Path):
+    async with a_relay(tmp_path) as relay:
+        messages = reads(4, 10)
+        await relay.ask(messages[:-2])
+        first = newest(relay)
+        relayed = await relay.ask(messages, temperature=1)
+        assert count_shared(newest(relay), first) == len(messages) - 2
+        assert relay.gateway.parts.memory.requests.find("ann", "openai")[0].request is newest(relay)
+        async with a_relay(tmp_path / "other", memory=0) as other:
+            assert (await other.ask(messages, temperature=1)).page.body == relayed.page.body
+
+
+async def test_X3_a_request_takes_nothing_from_another_owner_or_after_the_gateway_forgot(tmp_path: Path):
+    async with a_relay(tmp_path) as relay:
+        messages = reads(2, 10)
+        await relay.ask(messages)
+        first = newest(relay)
+        await relay.ask(messages, "bob")
+        assert count_shared(newest(relay, "bob"), first) == 0
+        relay.gateway.parts.memory.forget()
+        await relay.ask(messages)
+        assert count_shared(newest(relay), first) == 0
+
+
+async def test_X3_a_message_that_cannot_be_read_is_refused_as_long_as_it_is_there(tmp_path: Path):
+    async with a_relay(tmp_path) as relay:
+        messages: list[Json] = [*reads(2, 10), {"role": "wizard"}]
+        for more in range(3):
+            relayed = await relay.ask([*messages, *[user(f"{number}") for number in range(more)]])
+            (part,) = relayed.manifest.parts
+            assert "messages[5].role: 'wizard' is no role" in part.reason
+        relayed = await relay.ask([*messages[:-1], user("Then mend it.")])
+        assert len(relayed.manifest.parts) == len(messages) + 2
+
+
+def a_parsed_request(words: str, size: int, predecessors: Sequence[ParsedRequest] = ()) -> ParsedRequest:
+    """A request with a message for each word."""
+    body = dump({"messages": [user(word) for word in words.split()]})
+    return ParsedRequest(parse_request(body, [one.request for one in predecessors]), (), (), size)
+
+
+def add(requests: ParsedRequests, words: str, size: int = 1, owner: str = "ann") -> None:
+    requests.add(owner, "openai", a_parsed_request(words, size, requests.find(owner, "openai")))
+
+
+def texts(requests: ParsedRequests, owner: str = "ann") -> list[str]:
+    found = requests.find(owner, "openai")
+    contents = [
+        [str(item.value["content"]) for item in one.request.items if isinstance(item.value, dict)] for one in found
+    ]
+    return [" ".join(words) for words in contents]
+
+
+def test_X3_parsed_requests_of_all_owners_have_a_limit_in_bytes():
+    requests = ParsedRequests(100)
+    for owner, words in (("ann", "a"), ("bob", "b"), ("ann", "c")):
+        add(requests, words, 30, owner)
+    add(requests, "large", 51)
+    assert (texts(requests), texts(requests, "bob")) == (["a", "c"], ["b"])
+    add(requests, "d", 30)
+    assert (texts(requests), texts(requests, "bob")) == (["a", "c", "d"], [])
+    add(requests, "e", 30)
+    assert texts(requests) == ["c", "d", "e"]
+
+
+def test_X3_a_parsed_request_replaces_those_it_continues():
+    requests = ParsedRequests(100)
+    for words in ("system a b", "system x y", "system a B c d"):
+        add(requests, words, 40)
+    assert texts(requests) == ["system x y", "system a B c d"]
+
+
+def test_X3_of_an_owner_so_many_parsed_requests_are_kept():
+    requests = ParsedRequests(1_000)
+    for number in range(OWNER_REQUESTS + 2):
+        add(requests, str(number))
+    assert texts(requests) == [str(number) for number in range(2, OWNER_REQUESTS + 2)]
 
 
 # Answered pages
@@ -130,9 +227,11 @@ async def test_X3_a_gateway_that_forgets_reads_the_answered_page_from_the_store(
 
 def answered_page(run: str, size: int) -> AnsweredPage:
     """A page with one part."""
-    part = kept_part("envelope", "request", "as it came", 1)
+    part = build_plain_part("envelope", "request", "as it came", 1)
     manifest = Manifest(parts=(part,), sizes=[size], tokens=TokenCount(tokens=1, estimated=True))
-    return AnsweredPage(run=run, number=1, page=Page(segments=(segment(b"x" * size),)), manifest=manifest, model="m")
+    return AnsweredPage(
+        run=run, number=1, page=Page(segments=(build_segment(b"x" * size),)), manifest=manifest, model="m"
+    )
 
 
 def test_X3_answered_pages_have_a_limit_in_bytes_and_the_oldest_make_room():

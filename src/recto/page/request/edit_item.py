@@ -1,7 +1,7 @@
-"""A message of a request with what was folded or taken out of it; all else in it stays as its agent wrote it.
+"""Edits of request messages: folded or removed parts change, and everything else stays as sent.
 
-Knows formats by their fields alone: calls are `tool_calls` or blocks `tool_use`, results messages of the role `tool` or
-blocks `tool_result`.
+Formats are recognised by their fields: calls are `tool_calls` or `tool_use` blocks, results are messages of role `tool`
+or `tool_result` blocks.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ CALLS, CONTENT = "tool_calls", "content"
 
 
 class ItemChange(NamedTuple):
-    """A message that an item stands for, and as it is to be; None: it is not to be there."""
+    """A message of an item before and after the edit; `after` is None if it is removed."""
 
     before: Message
     after: Message | None
 
 
 def edit_item(value: Object, changes: Sequence[ItemChange]) -> Object:
-    """The item with its messages as they are to be."""
+    """Return the item with its messages changed."""
     match changes:
         case [ItemChange(AssistantMessage() as before, AssistantMessage() as after)]:
             return _with_calls(value, before, after)
@@ -45,7 +45,7 @@ def _with_calls(value: Object, before: AssistantMessage, after: AssistantMessage
 
 
 def _results(blocks: Sequence[Object], changes: Sequence[ItemChange]) -> list[Json]:
-    """The blocks of a user's turn: results each as it is to be, the rest where the user's own message stays."""
+    """Edit the blocks of a user turn: results one by one; other blocks stay if the user's own message stays."""
     results = iter([change for change in changes if isinstance(change.before, ToolMessage)])
     says_more = any(change.after for change in changes if not isinstance(change.before, ToolMessage))
     edited = list[Json]()
@@ -62,7 +62,7 @@ def _results(blocks: Sequence[Object], changes: Sequence[ItemChange]) -> list[Js
 
 
 def _words(content: Json, before: ToolMessage, after: ToolMessage) -> Json:
-    """What a result says now: the words that stand for it, or for some of its parts."""
+    """Return the new content of a result: the text that replaces it or some of its parts."""
     if isinstance(content, list) and len(content) == len(before.parts) == len(after.parts):
         parts = zip(content, before.parts, after.parts, strict=True)
         return [block if now is was else _said(block, now) for block, was, now in parts]

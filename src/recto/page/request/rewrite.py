@@ -1,4 +1,4 @@
-"""A request as it is sent on: repaired (R10) and folded, its other bytes as they came; and its manifest."""
+"""Rewriting of an agent's request: repaired (R10) and folded, with all other bytes as sent; and its manifest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recto.conversation.json import Object, dump
 from recto.conversation.log import FoldStep
 from recto.conversation.memo import keep_recent, remember_last
 from recto.conversation.messages import Message
-from recto.page.body import Page, Segment, kept_part, segment
+from recto.page.body import Page, Segment, build_plain_part, build_segment
 from recto.page.draft import Draft, then, unchanged
 from recto.page.fold.cache_state import CacheState
 from recto.page.fold.fold import fold
@@ -27,14 +27,14 @@ AS_IT_CAME = "as its agent wrote it"
 PASSED_ON = "passed on as it came, nothing folded: {why}"
 HALF_READ = "not repaired, and nothing folded that was not before: {why}"
 OTHER_ENDS = "repairing it would change who speaks first or last"
-# Envelopes are long, and the same in all requests of a conversation.
+# Envelopes are long and the same in all requests of a conversation.
 ENVELOPES = 256
-NOTHING = segment(b"")
+NOTHING = build_segment(b"")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RewriteRules:
-    """How requests are changed: without `fold` they are only repaired. Folding by cost goes by `state`."""
+    """Settings for rewriting: without `fold`, requests are only repaired. Folding by cost uses `state`."""
 
     fold: FoldSettings | None
     state: CacheState = CacheState()
@@ -43,19 +43,19 @@ class RewriteRules:
 
 
 def pass_on(request: SentRequest, why: str, counter: TokenCounter = OFFLINE) -> tuple[Page, Manifest]:
-    """The request as it came: nothing is changed where something cannot be read."""
+    """Return the request unchanged, for cases in which it cannot be read."""
     text = f"{request.before}{''.join([item.lead + item.text for item in request.items])}{request.after}"
-    part = kept_part("envelope", "request", PASSED_ON.format(why=why), count_text(text, counter))
-    return _page([(part, segment(text.encode()))])
+    part = build_plain_part("envelope", "request", PASSED_ON.format(why=why), count_text(text, counter))
+    return _page([(part, build_segment(text.encode()))])
 
 
 def rewrite(
     request: SentRequest, messages: Sequence[Sequence[Message]], rules: RewriteRules, doubt: str = ""
 ) -> tuple[Page, Manifest]:
-    """The request as it is sent on. `messages` are those that each of its items stands for.
+    """Return the request to send on. `messages` are those of each item.
 
-    On `doubt` they are those of its first items, the rest goes on as it came: what was folded before stays folded, so
-    that the cache holds, and nothing else is done.
+    With `doubt` they are those of the first items only. Then the rest passes unchanged, and only earlier folds stay in
+    force so that the cache holds.
     """
     flat = tuple([message for some in messages for message in some])
     items = [item for item, some in enumerate(messages) for _ in some]
@@ -78,7 +78,9 @@ def rewrite(
 
 
 def _same_ends(messages: Sequence[Message], repaired: Draft) -> bool:
-    """Whether who speaks first and last is who did. A model goes on with a reply at the end, so that stays whole."""
+    """Return True if the roles of the first and last message stay. A model continues a final reply, so that must stay
+    whole.
+    """
     if not repaired.notes:
         return True
     spoken, left = _spoken(messages), _spoken(repaired.messages)
@@ -89,7 +91,6 @@ def _same_ends(messages: Sequence[Message], repaired: Draft) -> bool:
 
 
 def _spoken(messages: Sequence[Message]) -> list[int]:
-    """Places of messages that are no instructions."""
     return [place for place, message in enumerate(messages) if message.role not in INSTRUCTIONS]
 
 
@@ -98,11 +99,14 @@ def _is_model(message: Message) -> bool:
 
 
 def _unread(request: SentRequest, start: int, counter: TokenCounter) -> list[tuple[Part, Segment]]:
-    """The items that nobody read, as they came."""
+    """Return the unread items as sent."""
     texts = [(f"messages[{at}]", item.lead + item.text) for at, item in enumerate(request.items) if at >= start]
     tokens = counter.count([text for _, text in texts])
     named = zip(texts, tokens, strict=True)
-    return [(kept_part("message", name, AS_IT_CAME, count), segment(text.encode())) for (name, text), count in named]
+    return [
+        (build_plain_part("message", name, AS_IT_CAME, count), build_segment(text.encode()))
+        for (name, text), count in named
+    ]
 
 
 def _fold(messages: tuple[Message, ...], rules: RewriteRules) -> tuple[Draft, FoldStep | None]:
@@ -117,7 +121,7 @@ def _fold(messages: tuple[Message, ...], rules: RewriteRules) -> tuple[Draft, Fo
 
 
 class _Written(NamedTuple):
-    """An item of the request as it is sent, by the first of its messages."""
+    """An item as sent, with the place of its first message."""
 
     origin: int
     part: Part
@@ -125,7 +129,9 @@ class _Written(NamedTuple):
 
 
 class _Talk(NamedTuple):
-    """A request with its messages one by one: `items` are the items they stand in, `draft` is what becomes of them."""
+    """A request with its messages one by one. `items` maps each message to its item, `draft` is the edited
+    conversation.
+    """
 
     request: SentRequest
     messages: Sequence[Sequence[Message]]
@@ -150,11 +156,11 @@ def _written(talk: _Talk) -> Iterator[_Written]:
         while at < len(origins) and items[origins[at]] == item:
             at += 1
         here = dict(zip(origins[begin:at], shown[begin:at], strict=True))
-        yield _Written(origin, _part(talk, item, here), segment((lead + _text(talk, item, here)).encode()))
+        yield _Written(origin, _part(talk, item, here), build_segment((lead + _text(talk, item, here)).encode()))
 
 
 def _text(talk: _Talk, item: int, here: Mapping[int, Message]) -> str:
-    """An item as it is sent, with those of its messages that are sent here."""
+    """Return the text of an item with the given messages of it."""
     sent, first = talk.request.items[item], talk.items.index(item)
     changes = [ItemChange(was, here.get(first + place)) for place, was in enumerate(talk.messages[item])]
     if all(change.after is change.before for change in changes):
@@ -163,14 +169,14 @@ def _text(talk: _Talk, item: int, here: Mapping[int, Message]) -> str:
 
 
 def _kept_item(message: Message, text: str, item: int, counter: TokenCounter) -> tuple[Part, Segment]:
-    """Most items are as they were in the request before."""
+    """Encode an unchanged item. Most items are the same as in the previous request."""
     tokens = tokens_of(message, counter)
     part = Part("message", f"messages[{item}]", message.role, tokens, tokens, "kept", None, AS_IT_CAME)
-    return part, segment(text.encode())
+    return part, build_segment(text.encode())
 
 
 def _note(origins: Iterable[int], notes: Mapping[int, Note]) -> Note | None:
-    """What was done to the messages of an item, as one note."""
+    """Merge the notes on the messages of an item."""
     found = [notes[origin] for origin in origins if origin in notes]
     if not found:
         return None
@@ -191,7 +197,7 @@ def _part(talk: _Talk, item: int, here: Mapping[int, Message]) -> Part:
 
 
 def _dropped(talk: _Talk) -> Iterator[_Written]:
-    """Messages that are not sent, each with why."""
+    """Yield the messages that are not sent, with their notes."""
     for origin, note in sorted(talk.draft.notes.items()):
         if note.decision == "dropped":
             message, name = talk.flat[origin], f"messages[{talk.items[origin]}]"
@@ -203,7 +209,7 @@ def _dropped(talk: _Talk) -> Iterator[_Written]:
 def _in_order(
     request: SentRequest, written: Sequence[_Written], gone: Sequence[_Written], counter: TokenCounter
 ) -> Iterator[tuple[Part, Segment]]:
-    """All parts as they stand in the request; one that was left out before the first that came after it."""
+    """Yield all parts in request order. A part left out precedes the next one sent."""
     yield _envelope(request.before, counter)
     left = list(gone)
     for one in written:
@@ -216,7 +222,7 @@ def _in_order(
 
 @keep_recent(ENVELOPES)
 def _envelope(text: str, counter: TokenCounter) -> tuple[Part, Segment]:
-    return kept_part("envelope", "envelope", AS_IT_CAME, count_text(text, counter)), segment(text.encode())
+    return build_plain_part("envelope", "envelope", AS_IT_CAME, count_text(text, counter)), build_segment(text.encode())
 
 
 def _page(parts: Sequence[tuple[Part, Segment]]) -> tuple[Page, Manifest]:

@@ -1,6 +1,6 @@
-"""A request of another agent as it was sent: JSON in which each message stands as it was written.
+"""A parsed request of another agent, with the exact text of each message.
 
-Nothing is written again that is not changed, so a request nobody changes goes on as the very bytes that came.
+Only changed messages are encoded again, so an unchanged request keeps its exact bytes.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
+from itertools import takewhile
 from json import JSONDecodeError, JSONDecoder
 from typing import NamedTuple, cast
 
@@ -19,7 +20,7 @@ from recto.errors import WireError
 from recto.page.wire.base import Wire
 
 MESSAGES = "messages"
-# Fields whose values are asked for; all others only go along.
+# Fields whose values are needed; all others are copied.
 ASKED = ("model", "stream")
 CACHE_MARK = "cache_control"
 INSTRUCTIONS = ("system", "developer")
@@ -30,7 +31,7 @@ TOO_DEEP = "is nested too deep to be read"
 
 
 class SentItem(NamedTuple):
-    """An element of `messages`: what stands before it, itself as it was written, and its value."""
+    """An element of `messages`: the text before it, its own text, and its value."""
 
     lead: str
     text: str
@@ -38,15 +39,16 @@ class SentItem(NamedTuple):
 
     @property
     def is_instruction(self) -> bool:
-        """Whether it is an agent's own word to its model, not part of what was said."""
+        """True for instructions to the model, which are not part of the conversation."""
         return isinstance(self.value, dict) and self.value.get("role") in INSTRUCTIONS
 
 
 @dataclass(frozen=True, kw_only=True)
 class SentRequest:
-    """A request: all up to its first message, its messages, all behind them. `fields` are those that were asked for.
+    """A request: the text up to its first message, its messages, and the text after them. `fields` are the parsed
+    fields.
 
-    One with `doubt` can be read in more than one way, and is never changed.
+    A request with `doubt` can be read in more than one way and is never changed.
     """
 
     before: str
@@ -57,23 +59,33 @@ class SentRequest:
 
     @property
     def model(self) -> str:
-        """The model it asks for; nothing where it names none."""
+        """The requested model, or an empty string."""
         name = self.fields.get("model")
         return name if isinstance(name, str) else ""
 
 
-def parse_request(body: bytes) -> SentRequest:
-    """The request that a body holds. What is no object with a list of messages raises a WireError."""
+def parse_request(body: bytes, predecessors: Sequence[SentRequest] = ()) -> SentRequest:
+    """Parse a body. Raise a WireError if it is no object with a list of messages.
+
+    Agents send the whole conversation with each request. Leading items that are byte for byte those of one
+    of the `predecessors` are taken from it; the result is the same without.
+    """
     try:
         text = body.decode()
-        return _parse(text)
+        return _parse(text, predecessors)
     except JSONDecodeError as error:
         raise WireError(where="body", problem=f"is no JSON: {error.msg} at character {error.pos}") from error
     except (ValueError, RecursionError) as error:
         raise WireError(where="body", problem=f"cannot be read as JSON: {error}") from error
 
 
-def _parse(text: str) -> SentRequest:
+def count_shared(request: SentRequest, predecessor: SentRequest) -> int:
+    """Return how many leading items a request took from its predecessor."""
+    pairs = zip(request.items, predecessor.items, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
+
+
+def _parse(text: str, predecessors: Sequence[SentRequest]) -> SentRequest:
     fields, found, doubt = dict[str, Json](), None, ""
     at = _skip(text, _expect(text, _skip(text, 0), "{"))
     is_first = True
@@ -86,7 +98,7 @@ def _parse(text: str) -> SentRequest:
         at = _skip(text, _expect(text, _skip(text, at), ":"))
         if name == MESSAGES and text[at : at + 1] == "[":
             doubt = f"`{MESSAGES}` stands in it twice" if found else ""
-            found = _items(text, at)
+            found = _items(text, at, predecessors)
             at = found.end
         else:
             value, at = _value(text, at)
@@ -102,7 +114,7 @@ def _parse(text: str) -> SentRequest:
 
 
 class _Items(NamedTuple):
-    """The elements of a list: where the first begins and the last ends, and where the list is over."""
+    """The elements of a list: the start of the first, the end of the last, and the end of the list."""
 
     items: tuple[SentItem, ...]
     start: int
@@ -110,18 +122,35 @@ class _Items(NamedTuple):
     end: int
 
 
-def _items(text: str, at: int) -> _Items:
-    items = list[SentItem]()
-    at = start = lead = _skip(text, at + 1)
-    if text[at : at + 1] == "]":
-        return _Items((), start, at, at + 1)
+def _items(text: str, at: int, predecessors: Sequence[SentRequest]) -> _Items:
+    start = _skip(text, at + 1)
+    if text[start : start + 1] == "]":
+        return _Items((), start, start, start + 1)
+    items = list(max([_find_shared_items(text, start, one.items) for one in predecessors], key=len, default=()))
+    end = start + sum([len(item.lead) + len(item.text) for item in items])
     while True:
-        value, end = _value(text, at)
-        items.append(SentItem(text[lead:at], text[at:end], value))
-        lead, at = end, _skip(text, end)
-        if text[at : at + 1] != ",":
-            return _Items(tuple(items), start, end, _expect(text, at, "]"))
-        at = _skip(text, at + 1)
+        at = _skip(text, end)
+        if items:
+            if text[at : at + 1] != ",":
+                return _Items(tuple(items), start, end, _expect(text, at, "]"))
+            at = _skip(text, at + 1)
+        value, behind = _value(text, at)
+        items.append(SentItem(text[end:at], text[at:behind], value))
+        end = behind
+
+
+def _find_shared_items(text: str, at: int, items: Sequence[SentItem]) -> Sequence[SentItem]:
+    """Return the leading items that a text repeats at a place.
+
+    Only objects and lists count: a text that begins with a number may go on with more of its digits.
+    """
+    for count, item in enumerate(items):
+        begin = at + len(item.lead)
+        is_closed = item.text.endswith(("}", "]"))
+        if not (is_closed and text.startswith(item.lead, at) and text.startswith(item.text, begin)):
+            return items[:count]
+        at = begin + len(item.text)
+    return items
 
 
 def _value(text: str, at: int) -> tuple[Json, int]:
@@ -139,14 +168,15 @@ def _expect(text: str, at: int, sign: str) -> int:
     return at + 1
 
 
-def heads_of(items: Sequence[SentItem], wire: Wire) -> tuple[str, ...]:
-    """What a conversation goes by up to each of its messages: the same words, the same name.
+def heads_of(items: Sequence[SentItem], wire: Wire, first: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return a name for the conversation up to each of its messages: equal messages give equal names.
 
-    Instructions are left out of it, as agents write the date and the like into theirs, and so are marks of where to
-    cache, which move with every request.
+    Instructions do not count, because agents write the date and the like into theirs. Cache marks do not count, because
+    they move with every request. `first` are the names of the first items, if an earlier request had them.
     """
-    head, heads = sha256(wire.name.encode()).hexdigest(), list[str]()
-    for place, item in enumerate(items):
+    heads = list(first)
+    head = heads[-1] if heads else sha256(wire.name.encode()).hexdigest()
+    for place, item in enumerate(items[len(heads) :], len(heads)):
         if not item.is_instruction:
             head = sha256(head.encode() + dump(_plain(item, place))).hexdigest()
         heads.append(head)
@@ -174,7 +204,7 @@ def _unmarked(value: Json) -> Json:
 
 
 def first_words(items: Sequence[SentItem]) -> str:
-    """What the user said first, for people to know the conversation by."""
+    """Return the first text of the user, as a title of the conversation."""
     contents = [
         item.value.get("content") for item in items if isinstance(item.value, Mapping) and not item.is_instruction
     ]
@@ -186,9 +216,9 @@ def first_words(items: Sequence[SentItem]) -> str:
 
 
 def messages_in(item: SentItem, place: int, wire: Wire, head: str, time: datetime) -> tuple[Message, ...]:
-    """The messages that an item stands for, seen first at a time. What cannot be read raises a WireError.
+    """Return the messages of an item, with the given time if they have none. Raise a WireError if it cannot be read.
 
-    Results go by the name the conversation has up to them: ids of calls may be used again.
+    Ids of results contain the name of the conversation, because call ids may be used again.
     """
     try:
         _doubled.decode(item.text)
@@ -208,12 +238,12 @@ def _check_names(pairs: Sequence[tuple[str, object]]) -> None:
         raise WireError(where=f"{MESSAGES}[0]", problem="has a name twice in one object")
 
 
-# Reads nothing: what stands twice in an item would be lost when it is written again.
+# A check only: a repeated field would be lost when the item is encoded again.
 _doubled = JSONDecoder(object_pairs_hook=_check_names)
 
 
 def _check_calls(messages: Sequence[Message]) -> None:
-    """Nobody can tell the results of two calls of one id apart."""
+    """Reject two calls with one id: their results cannot be told apart."""
     for message in messages:
         ids = [call.id for call in message.tool_calls] if isinstance(message, AssistantMessage) else []
         if len(ids) != len(set(ids)):

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from recto.conversation.messages import Message
 from recto.page.prefix import AnsweredPage
+from recto.page.request.sent_request import SentRequest, count_shared
 from recto.worker.gateway.remembered import RememberedItems
 
 # An older page may have been deleted from the store, with its thread or by cleaning.
 PAGE_LIFE = timedelta(hours=1)
 # About the memory of a part and its segment besides the bytes of the segment; folded parts take more.
 PART_BYTES = 640
+# Requests of an owner that a new one is compared with: conversations that an agent has at once.
+OWNER_REQUESTS = 16
 
 
 class AnsweredPages:
@@ -65,19 +70,82 @@ class _TimedPage(NamedTuple):
     size: int
 
 
+class ParsedRequest(NamedTuple):
+    """A parsed request: what its conversation goes by up to each item, and the messages of each, as far as readable.
+
+    `size` is about its memory in bytes.
+    """
+
+    request: SentRequest
+    heads: Sequence[str]
+    messages: Sequence[tuple[Message, ...]]
+    size: int
+
+    def continues(self, other: ParsedRequest) -> bool:
+        """Return whether the request took most items of another one. Agents mark or change the last ones."""
+        return 2 * count_shared(self.request, other.request) > len(other.request.items)
+
+
+class ParsedRequests:
+    """The requests of each owner and wire format that were parsed last, up to a limit in bytes.
+
+    A request replaces those it continues. Owners see only their own; the one who sent none for longest makes room.
+    """
+
+    def __init__(self, limit: int = 0) -> None:
+        self._limit = limit
+        self._size = 0
+        self._requests = OrderedDict[tuple[str, str], tuple[ParsedRequest, ...]]()
+
+    def find(self, owner: str, wire: str) -> tuple[ParsedRequest, ...]:
+        """Return the requests of an owner in a wire format, oldest first."""
+        return self._requests.get((owner, wire), ())
+
+    def add(self, owner: str, wire: str, request: ParsedRequest) -> None:
+        """Add a request. One that would take most of the limit is not kept: it would displace all others."""
+        if 2 * request.size > self._limit:
+            return
+        requests = self._requests.pop((owner, wire), ())
+        others = [one for one in requests if not request.continues(one)][-OWNER_REQUESTS + 1 :]
+        self._requests[owner, wire] = (*others, request)
+        self._size += request.size + _sum_sizes(others) - _sum_sizes(requests)
+        while self._size > self._limit:
+            self._remove_oldest()
+
+    def clear(self) -> None:
+        """Remove all requests."""
+        self._requests.clear()
+        self._size = 0
+
+    def _remove_oldest(self) -> None:
+        key, (oldest, *rest) = next(iter(self._requests.items()))
+        self._size -= oldest.size
+        if rest:
+            self._requests[key] = tuple(rest)
+        else:
+            del self._requests[key]
+
+
+def _sum_sizes(requests: Iterable[ParsedRequest]) -> int:
+    return sum([one.size for one in requests])
+
+
 @dataclass(frozen=True, kw_only=True)
 class GatewayMemory:
     """The caches of a gateway. Each has its own share of one limit in bytes."""
 
     items: RememberedItems = field(default_factory=RememberedItems)
+    requests: ParsedRequests = field(default_factory=ParsedRequests)
     pages: AnsweredPages = field(default_factory=AnsweredPages)
 
     @classmethod
-    def within(cls, limit: int) -> GatewayMemory:
+    def with_limit(cls, limit: int) -> GatewayMemory:
         """Return empty caches that take up to `limit` bytes together."""
-        return cls(items=RememberedItems(limit // 2), pages=AnsweredPages(limit // 2))
+        quarter = limit // 4
+        return cls(items=RememberedItems(2 * quarter), requests=ParsedRequests(quarter), pages=AnsweredPages(quarter))
 
     def forget(self) -> None:
         """Clear all caches."""
         self.items.forget()
+        self.requests.clear()
         self.pages.clear()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from recto.agents.agent import GATEWAY
 from recto.config.gateway_settings import GatewaySettings
@@ -30,14 +30,14 @@ from recto.page.fold.rules import RULES, rules_in
 from recto.page.manifest import Manifest
 from recto.page.prefix import AnsweredPage, SentPage
 from recto.page.request.rewrite import RewriteRules, pass_on, rewrite
-from recto.page.request.sent_request import SentRequest, first_words, heads_of, messages_in, parse_request
+from recto.page.request.sent_request import SentRequest, count_shared, first_words, heads_of, messages_in, parse_request
 from recto.page.wire.base import Wire
 from recto.page.wire.formats import wire_named
-from recto.store.ports import Admission, CallBegun, RelayedCall, SeenPath, SeenRequest
+from recto.store.ports import Admission, CallStart, RelayedCall, RelayedPath, SeenRequest
 from recto.store.store import Store
 from recto.telemetry import Telemetry
-from recto.worker.gateway.gateway_memory import GatewayMemory
-from recto.worker.gateway.remembered import ItemKey
+from recto.worker.gateway.gateway_memory import GatewayMemory, ParsedRequest
+from recto.worker.gateway.remembered import WEIGHT, ItemKey
 from recto.worker.model.call_savings import stored_answered_page
 
 # Whose threads relayed requests are, where those of runs have an agent.
@@ -50,6 +50,8 @@ LONG_BODY = 262_144
 KNOWN, KNOWN_LIFE = 1_024, timedelta(hours=1)
 BYTES_A_TOKEN = 4
 Result = TypeVar("Result")
+# The messages of each item of a request.
+_Messages: TypeAlias = Sequence[tuple[Message, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +96,7 @@ class _Taken:
     model: str
     request: SentRequest
     heads: tuple[str, ...]
-    path: SeenPath
+    path: RelayedPath
     now: datetime
 
     @property
@@ -112,10 +114,17 @@ class _Taken:
         return times[::-1]
 
 
+class _Start(NamedTuple):
+    """What the first items of a request have in common with an earlier one: their heads and their messages."""
+
+    heads: Sequence[str] = ()
+    messages: _Messages = ()
+
+
 class _Known(NamedTuple):
     """A conversation as it was left: what it grew by, the hashes of its last page, and when that was."""
 
-    path: SeenPath
+    path: RelayedPath
     hashes: frozenset[bytes]
     at: datetime
 
@@ -131,9 +140,11 @@ class Gateway:
     async def take(self, owner: str, upstream: Upstream, body: bytes) -> RelayedRequest:
         """Read a request, fold it and store it. What is no request raises a WireError."""
         parts, began = self.parts, time.perf_counter()
-        request = await _aside(body, lambda: parse_request(body))
         wire = wire_named(upstream.wire)
-        heads = heads_of(request.items, wire)
+        predecessors = parts.memory.requests.find(owner, wire.name)
+        request = await _aside(body, lambda: parse_request(body, [one.request for one in predecessors]))
+        start = _find_start(request, predecessors)
+        heads = heads_of(request.items, wire, start.heads)
         path, stored = await self._find(owner, heads)
         model = upstream.name_of(request.model)
         taken = _Taken(owner=owner, wire=wire, model=model, request=request, heads=heads, path=path, now=parts.clock())
@@ -145,7 +156,8 @@ class Gateway:
             cold=self._why_cold(taken),
             is_settled=taken.last is not None and taken.last.name == heads[-1],
         )
-        page, manifest = await _aside(body, lambda: self._set_page(taken, state))
+        page, manifest, messages = await _aside(body, lambda: self._set_page(taken, state, start))
+        parts.memory.requests.add(owner, wire.name, ParsedRequest(request, heads, messages, WEIGHT * len(body)))
         parts.telemetry.page.took(time.perf_counter() - began)
         parts.telemetry.page.record(manifest, AGENT)
         if manifest.step:
@@ -153,7 +165,7 @@ class Gateway:
         relayed = await self._store(taken, page, manifest, stored)
         return replace(relayed, prices=prices, cold=state.cold, before=taken.last.run if taken.last else "")
 
-    async def _find(self, owner: str, heads: tuple[str, ...]) -> tuple[SeenPath, frozenset[bytes]]:
+    async def _find(self, owner: str, heads: tuple[str, ...]) -> tuple[RelayedPath, frozenset[bytes]]:
         """What the conversation grew by, and what of its last page is stored, as far as this process knows.
 
         What is remembered of it counts where its thread is still as it was left; else the store is asked.
@@ -175,12 +187,12 @@ class Gateway:
             return FIRST_CALL
         return MODEL_CHANGED if last.model != taken.model else why_old(last.asked, taken.now, cost.cache_minutes)
 
-    def keep_answered(self, relayed: RelayedRequest, model: str) -> None:
+    def keep_page(self, relayed: RelayedRequest, model: str) -> None:
         """Keep the page of an answered request in memory: the next one of its conversation is compared with it."""
         page = AnsweredPage(run=relayed.run, number=CALL, page=relayed.page, manifest=relayed.manifest, model=model)
         self.parts.memory.pages.add(page, self.parts.clock())
 
-    async def answered_before(self, relayed: RelayedRequest) -> SentPage | None:
+    async def find_page_before(self, relayed: RelayedRequest) -> SentPage | None:
         """Return the last answered page of the conversation, from memory or else from the store."""
         page = self.parts.memory.pages.pop(relayed.before, self.parts.clock())
         return page.sent if page else await stored_answered_page(self.parts.store, relayed.before, CALL)
@@ -190,18 +202,21 @@ class Gateway:
         for upstream in self.parts.upstreams.values():
             await upstream.aclose()
 
-    def _set_page(self, taken: _Taken, state: CacheState) -> tuple[Page, Manifest]:
-        """The request as it is sent on. On doubt it is sent as it came."""
+    def _set_page(self, taken: _Taken, state: CacheState, start: _Start) -> tuple[Page, Manifest, _Messages]:
+        """Return the request as it is sent on, and its messages. On doubt it is sent as it came."""
         request = taken.request
         if request.doubt:
-            return pass_on(request, request.doubt)
-        messages, doubt = self._messages(taken)
-        return rewrite(request, messages, RewriteRules(fold=self._fold, state=state, now=taken.now), doubt)
+            return (*pass_on(request, request.doubt), ())
+        messages, doubt = self._messages(taken, start)
+        rules = RewriteRules(fold=self._fold, state=state, now=taken.now)
+        return (*rewrite(request, messages, rules, doubt), messages)
 
-    def _messages(self, taken: _Taken) -> tuple[list[tuple[Message, ...]], str]:
-        """The messages that each item stands for, up to one that cannot be read, and why that cannot."""
-        found, before = list[tuple[Message, ...]](), ""
-        for place, (item, head, at) in enumerate(zip(taken.request.items, taken.heads, taken.times(), strict=True)):
+    def _messages(self, taken: _Taken, start: _Start) -> tuple[_Messages, str]:
+        """Return the messages of each item, up to one that cannot be read, and why it cannot."""
+        found, first = list(start.messages), len(start.messages)
+        before = taken.heads[first - 1] if first else ""
+        rest = zip(taken.request.items[first:], taken.heads[first:], taken.times()[first:], strict=True)
+        for place, (item, head, at) in enumerate(rest, first):
             # Instructions leave what a conversation goes by as it is, so nothing tells two of them apart.
             key = ItemKey(taken.owner, head) if head != before and not item.is_instruction else None
             messages = self.parts.memory.items.find(key) if key else None
@@ -232,7 +247,7 @@ class Gateway:
         )
         known = stored if last and last.is_newest else frozenset[bytes]()
         hashes = [segment.sha256 for segment in page.segments]
-        call = CallBegun(
+        call = CallStart(
             number=CALL,
             purpose="reply",
             model=taken.model,
@@ -263,8 +278,15 @@ class Gateway:
         steps = (*path.steps, step) if step else path.steps
         while len(self._known) >= KNOWN:
             self._known.popitem(last=False)
-        seen = SeenPath(requests=(*before, newest), steps=steps)
+        seen = RelayedPath(requests=(*before, newest), steps=steps)
         self._known[taken.owner, name] = _Known(path=seen, hashes=hashes, at=taken.now)
+
+
+def _find_start(request: SentRequest, predecessors: Sequence[ParsedRequest]) -> _Start:
+    """Return the longest start that a request took from one of its predecessors."""
+    starts = [(count_shared(request, one.request), one) for one in predecessors]
+    count, nearest = max(starts, key=lambda start: start[0], default=(0, None))
+    return _Start(nearest.heads[:count], nearest.messages[:count]) if nearest else _Start()
 
 
 def fold_settings(settings: GatewaySettings) -> FoldSettings | None:

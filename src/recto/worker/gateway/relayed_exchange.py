@@ -24,7 +24,7 @@ from recto.page.fold.cache_state import FIRST_CALL, GAP
 from recto.page.prefix import SentPage
 from recto.page.savings import Saving, savings_of
 from recto.page.text.tokens import OFFLINE
-from recto.store.ports import CallEnded, RunEnding
+from recto.store.ports import CallEnd, RunEnding
 from recto.worker.account import Account, charge, report_usage, seconds_between
 from recto.worker.gateway.relay import AGENT, CALL, Gateway, RelayedRequest
 
@@ -200,7 +200,7 @@ class RelayedExchange:
         error = LEFT if is_left else str(problem) if problem else None
         is_estimated = usage is not None and (ended is None or ended.usage is None)
         row = {**spent.row(), **({"estimated": True} if is_estimated else {})} if usage else None
-        call = CallEnded(
+        call = CallEnd(
             number=CALL,
             ended=parts.clock(),
             first_token=self._first,
@@ -211,10 +211,10 @@ class RelayedExchange:
         )
         if relayed:
             call = replace(call, savings=await self._savings(relayed, model) if outcome == DONE else ())
-            parts.telemetry.page.saved(AGENT, call.savings, parts.prices.currency)
+            parts.telemetry.page.record_savings(AGENT, call.savings, parts.prices.currency)
             # The store finds only calls with usage as answered ones: others left nothing in the provider's cache.
             if outcome == DONE and usage:
-                self._gateway.keep_answered(relayed, model)
+                self._gateway.keep_page(relayed, model)
             await parts.store.end_relayed(relayed.run, call, RunEnding(outcome=outcome, error=error))
         elif usage:
             await parts.store.spend(self._owner, call)
@@ -222,7 +222,7 @@ class RelayedExchange:
     async def _savings(self, relayed: RelayedRequest, model: str) -> tuple[Saving, ...]:
         """What folding saved in a call that was answered, and whether its page broke the cache of the one before."""
         is_gone = relayed.cold in (FIRST_CALL, GAP)
-        before = None if is_gone else await self._gateway.answered_before(relayed)
+        before = None if is_gone else await self._gateway.find_page_before(relayed)
         after = SentPage(body=relayed.page.body, manifest=relayed.manifest, model=model, purpose="reply")
         return savings_of(before, after, relayed.prices)
 
@@ -247,7 +247,7 @@ class RelayedExchange:
             parts.telemetry.failed(UNKNOWN_MODEL, problem)
         else:
             parts.telemetry.broken_off(UNKNOWN_MODEL)
-        parts.telemetry.ended(AGENT, outcome, seconds_between(self._started, parts.clock()) or 0.0)
+        parts.telemetry.record_run_end(AGENT, outcome, seconds_between(self._started, parts.clock()) or 0.0)
 
 
 def _split(held: bytes) -> tuple[bytes, bytes]:
