@@ -20,13 +20,13 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from recto.conversation.json import Json, load, load_object
 from recto.conversation.log import Entry
 from recto.conversation.messages import AssistantMessage, Text, ToolMessage, UserMessage, texts_of
-from recto.store.log.entries import kind_of_entry
+from recto.store.log.entries import entry_kind
 from recto.store.ports import StoredCall
 from recto.store.schema import RUNS
 from recto.store.store import Store, open_store
-from recto.testing.client import Reader, SentEvent, start
 from recto.testing.model_server import Answer, Call, ModelServer, Request, Script
 from recto.testing.process import ServerProcess, free_port
+from tests.support.client import Reader, ReceivedEvent, start
 
 TOOLS = '''
 import asyncio
@@ -142,7 +142,7 @@ class Harness:
     def crash(self, point: str, times: int, **settings: object) -> ServerProcess:
         """A server that dies at a point."""
         arguments = [point, str(times), str(self.port), str(self.data), str(self.agents)]
-        return ServerProcess(["recto.testing.crashing", *arguments], self.environment(**settings))
+        return ServerProcess(["tests.support.crash_server", *arguments], self.environment(**settings))
 
     def killed(self, body: Mapping[str, Json], point: str, times: int = 1) -> Reader:
         """Send a run to a server that dies at a point. Return who reads the run from then on."""
@@ -183,7 +183,7 @@ def a_note_then_an_answer(request: Request) -> Answer:
 
 def story(log: Sequence[Entry]) -> list[tuple[str, str]]:
     """A log as kinds and words: what does not change from run to run."""
-    return [(kind_of_entry(entry), _words(entry)) for entry in log]
+    return [(entry_kind(entry), _words(entry)) for entry in log]
 
 
 def _words(entry: Entry) -> str:
@@ -199,7 +199,7 @@ def without_clock(body: bytes) -> Json:
     return load(CLOCK.sub("# Current time", body.decode().replace("\\n", "\n")).replace("\n", "\\n"))
 
 
-def stream_texts(events: Sequence[SentEvent]) -> dict[str, list[str]]:
+def stream_texts(events: Sequence[ReceivedEvent]) -> dict[str, list[str]]:
     """Messages put together from a stream as a client does it: text, calls, results; what was discarded is gone."""
     texts: dict[str, str] = {}
     parents: dict[str, str] = {}

@@ -15,10 +15,10 @@ from recto.app.run_server import serve
 from recto.cli.server_settings import load_settings
 from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.testing.client import request
 from recto.testing.model_server import Answer, Call, ModelServer, Request, failure
 from recto.testing.process import free_port
 from tests.end_to_end.harness import TOOLS
+from tests.support.client import request
 from tests.waiting import wait_for
 
 SECRET = "a secret that only this test and its server know"

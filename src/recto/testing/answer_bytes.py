@@ -1,4 +1,4 @@
-"""Bytes of a scripted answer: its events on each wire, its head, its framing."""
+"""Bytes of a scripted answer: its events in each wire format, its head, its framing."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ OK = 200
 
 
 class FakeWire(NamedTuple):
-    """Where a wire is spoken, and how: the body of an answer, one server-sent event each."""
+    """The path of a wire format, and the renderer of an answer as server-sent events."""
 
     path: str
     events: Callable[[Answer], tuple[bytes, ...]]
 
 
-# In a path {model} stands for any name.
+# In a path, {model} matches any name.
 FAKES: Mapping[WireName, FakeWire] = {
     OPENAI.name: FakeWire("/v1/chat/completions", chat_events),
     OPENAI_RESPONSES.name: FakeWire("/v1/responses", response_events),
@@ -40,7 +40,7 @@ DEFAULT = OPENAI.name
 
 
 def wire_at(path: str) -> WireName | None:
-    """The wire that is spoken at this path, whatever its query asks for beside."""
+    """Return the wire format served at a path, ignoring other query parameters."""
     plain = path.partition("?")[0]
     return next(
         (name for name, pattern in PATTERNS.items() if pattern.fullmatch(path) or pattern.fullmatch(plain)), None
@@ -48,26 +48,26 @@ def wire_at(path: str) -> WireName | None:
 
 
 def events(answer: Answer, wire: WireName = DEFAULT) -> tuple[bytes, ...]:
-    """The body of an answer, one server-sent event each."""
+    """Return the body of an answer as server-sent events."""
     return FAKES[wire].events(answer)
 
 
 def render(answer: Answer, wire: WireName = DEFAULT) -> bytes:
-    """The exact body of an answer, before its framing."""
+    """Return the exact body of an answer, without framing."""
     return b"".join(events(answer, wire))
 
 
 @lru_cache(maxsize=64)
 def whole(answer: Answer, wire: WireName) -> bytes:
-    """All that goes out, in one."""
+    """Return the complete response in one piece."""
     return b"".join(writes(answer, wire))
 
 
 def writes(answer: Answer, wire: WireName) -> Iterator[bytes]:
-    """What goes out, one write each: the head with the first piece of the body, its pieces, its end."""
+    """Yield each write: the head with the first piece of the body, further pieces, the end."""
     before = _head(answer, wire)
     chunked = answer.framing == "chunked"
-    # An empty chunk would be the end.
+    # An empty chunk would end the body.
     for piece in filter(None, _pieces(answer, wire)):
         yield before + (b"%x\r\n%s\r\n" % (len(piece), piece) if chunked else piece)
         before = b""

@@ -1,4 +1,4 @@
-"""Scripted answers as Anthropic messages stream them."""
+"""Scripted answers as Anthropic message streams."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from recto.conversation.json import Json, dump, load_object
 from recto.models.ports import Usage
 from recto.testing.model_answers import PIECES, Answer, Call, Fields, argument_pieces
 
-# What the provider calls the endings that a script names in the words of OpenAI, and its errors by their status.
+# Anthropic's stop reasons by OpenAI's, and its error types by status.
 FINISHES = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
 ERRORS = {
     400: "invalid_request_error",
@@ -25,7 +25,7 @@ OTHER_ERROR = "api_error"
 
 @lru_cache(maxsize=64)
 def message_events(answer: Answer) -> tuple[bytes, ...]:
-    """The body of an answer, one server-sent event each, with its name."""
+    """Return the body of an answer as named server-sent events."""
     if answer.body is not None:
         return (_failure(answer.status, answer.body),)
     usage = answer.usage or Usage()
@@ -43,7 +43,7 @@ def message_events(answer: Answer) -> tuple[bytes, ...]:
 
 
 def _blocks(answer: Answer) -> Iterator[tuple[Fields, list[Fields]]]:
-    """Each block as it begins, and what is added to it."""
+    """Yield each content block with its deltas."""
     if answer.reasoning:
         thoughts: list[Fields] = [
             {"type": "thinking_delta", "thinking": piece} for piece in PIECES.findall(answer.reasoning)
@@ -60,7 +60,7 @@ def _blocks(answer: Answer) -> Iterator[tuple[Fields, list[Fields]]]:
 
 
 def _inputs(call: Call) -> list[Fields]:
-    # A call without arguments streams nothing: its input stays the empty object it began with.
+    # A call without arguments streams nothing: its input stays the empty object of the block start.
     pieces = [] if call.arguments == "{}" else argument_pieces(call)
     return [{"type": "input_json_delta", "partial_json": piece} for piece in ("", *pieces)]
 
@@ -83,7 +83,7 @@ def _message(usage: Usage) -> Fields:
 
 
 def _failure(status: int, body: bytes) -> bytes:
-    """A refusal in the provider's form, where a script has it in OpenAI's; anything else as it is."""
+    """Return the error in Anthropic's format if the script has OpenAI's, else unchanged."""
     error = (load_object(body) or {}).get("error")
     if not isinstance(error, Mapping) or "code" not in error:
         return body

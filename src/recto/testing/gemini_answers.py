@@ -1,4 +1,4 @@
-"""Scripted answers as Gemini's generateContent streams them."""
+"""Scripted answers as Gemini generateContent streams."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from recto.conversation.json import Json, dump, load_object, verbatim
 from recto.models.ports import Usage
 from recto.testing.model_answers import PIECES, Answer, Fields
 
-# What the provider calls the endings that a script names in the words of OpenAI, and its errors by their status.
+# Gemini's finish reasons by OpenAI's, and its error statuses by HTTP status.
 FINISHES = {"stop": "STOP", "length": "MAX_TOKENS", "tool_calls": "STOP", "content_filter": "SAFETY"}
 STATUSES = {
     400: "INVALID_ARGUMENT",
@@ -26,7 +26,7 @@ OTHER_STATUS = "UNKNOWN"
 
 @lru_cache(maxsize=64)
 def content_events(answer: Answer) -> tuple[bytes, ...]:
-    """The body of an answer, one server-sent event each. Nothing says that the stream is over."""
+    """Return the body of an answer as server-sent events. The format has no end marker."""
     if answer.body is not None:
         return (_failure(answer.status, answer.body),)
     usage = answer.usage or Usage()
@@ -44,7 +44,7 @@ def content_events(answer: Answer) -> tuple[bytes, ...]:
 
 
 def signature(answer: Answer) -> str:
-    """What an answer is signed with: bytes, which are base64 on the wire."""
+    """Return the signature of an answer as base64."""
     return base64.b64encode(answer.signature.encode()).decode()
 
 
@@ -52,13 +52,13 @@ def _parts(answer: Answer) -> Iterator[Fields]:
     yield from ({"text": piece, "thought": True} for piece in PIECES.findall(answer.reasoning))
     yield from ({"text": piece} for piece in PIECES.findall(answer.text))
     for number, call in enumerate(answer.calls):
-        # The first of several is signed, and no other.
+        # Gemini signs only the first of several calls.
         signed = {"thoughtSignature": signature(answer)} if answer.reasoning and number == 0 else {}
         yield {"functionCall": {"id": call.id, "name": call.name, "args": verbatim(call.arguments)}} | signed
 
 
 def _ending(answer: Answer) -> list[Fields]:
-    """A reply without calls is signed at its end, in a part without words."""
+    """Return the last part. A reply without calls carries its signature there, without text."""
     is_signed = answer.reasoning and not answer.calls
     return [{"text": ""} | ({"thoughtSignature": signature(answer)} if is_signed else {})]
 
@@ -79,7 +79,7 @@ def _chunk(candidate: Fields, usage: Fields) -> bytes:
 
 
 def _failure(status: int, body: bytes) -> bytes:
-    """A refusal in the provider's form, where a script has it in OpenAI's; anything else as it is."""
+    """Return the error in Gemini's format if the script has OpenAI's, else unchanged."""
     error = (load_object(body) or {}).get("error")
     if not isinstance(error, Mapping) or "type" not in error:
         return body

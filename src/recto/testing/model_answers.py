@@ -1,4 +1,4 @@
-"""Answers of a scripted model server, as values: a reply or a fault."""
+"""Answers of a scripted model server: a reply or a fault."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Framing: TypeAlias = Literal["chunked", "length", "close"]
 
 
 class Flag(Protocol):
-    """What an answer can wait for: a threading.Event does."""
+    """A condition that an answer waits for, such as a threading.Event."""
 
     def is_set(self) -> bool: ...
 
@@ -36,11 +36,14 @@ class Call:
 class Answer:
     """One answer, with its faults.
 
-    `signature` signs the reasoning and `redacted` is reasoning nobody can read, where the wire has such. `fault` is a
-    type and a message: an error in the stream where its end would be. `body` stands in place of the rendered one (an
-    error, or no JSON). `cut_at` ends the connection after so many bytes of the body, `fragment` writes so many at a
-    time, `delay` waits between writes. `hold` is waited for before write `hold_after` (0 is before the first byte).
-    `hang` never answers. `framing` "close" has no end but the connection's.
+    - `signature`, `redacted`: the signature of the reasoning, and reasoning that only the provider can read
+    - `fault`: type and message of an error that ends the stream
+    - `body`: raw bytes in place of the rendered body
+    - `cut_at`: close the connection after this many bytes of the body
+    - `fragment`: write this many bytes at a time; `delay`: pause between writes, in seconds
+    - `hold`: wait for this flag before write number `hold_after` (0 is before the first byte)
+    - `hang`: never answer
+    - `framing`: "close" ends the body by closing the connection
     """
 
     text: str = ""
@@ -65,13 +68,13 @@ class Answer:
 
 
 def failure(status: int, message: str = "no", *, code: str | None = None, retry_after: str | None = None) -> Answer:
-    """An answer that refuses, as providers write it."""
+    """Return an error answer in OpenAI's format."""
     body = dump({"error": {"message": message, "type": "error", "code": code}})
     headers = (("Content-Type", "application/json"), *((("Retry-After", retry_after),) if retry_after else ()))
     return Answer(status=status, headers=headers, body=body)
 
 
 def argument_pieces(call: Call) -> list[str]:
-    """The arguments of a call, as they come."""
+    """Split the arguments of a call into stream pieces."""
     starts = range(0, len(call.arguments), ARGUMENT_PIECE)
     return [call.arguments[start : start + ARGUMENT_PIECE] for start in starts]

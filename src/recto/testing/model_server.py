@@ -1,7 +1,7 @@
-"""A model server for tests and benches: answers from a script on 127.0.0.1 and records every request as it came.
+"""A scripted model server on 127.0.0.1 for tests and benchmarks. It records every request.
 
-It speaks each provider's wire under its own path; a script is good for all of them.
-`python -m recto.testing.model_server --port 9000 --tokens 50` answers everybody with that many words.
+It serves each provider's wire format under its own path; one script works for all of them. `python -m
+recto.testing.model_server --port 9000 --tokens 50` answers every request with that many words.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ DEFAULT = Answer(text="Nothing more is scripted.")
 PATHS = " and ".join(fake.path for fake in FAKES.values())
 NOT_FOUND = failure(404, f"there is only POST {PATHS} here", code="not_found")
 CONTENT_LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)", re.IGNORECASE)
-# How often a gate is looked at, in seconds.
+# Poll interval of a gate, in seconds.
 LOOK = 0.002
 WAIT = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A request as it came. Header names are in lower case; `number` and `connection` count from 0."""
+    """A recorded request. Header names are lower case; `number` and `connection` count from 0."""
 
     number: int
     connection: int
@@ -46,20 +46,20 @@ class Request:
 
     @property
     def page(self) -> Mapping[str, Json]:
-        """The body as JSON; empty where it is no JSON object."""
+        """The body as JSON, or empty if it is not a JSON object."""
         return load_object(self.body) or {}
 
     @property
     def disconnected(self) -> bool:
-        """Whether the client went away before the answer was whole."""
+        """True if the client disconnected before the end of the answer."""
         return self.left_event.is_set()
 
     def wait_disconnected(self, timeout: float = WAIT) -> bool:
-        """Wait until the client has gone away; False when it does not."""
+        """Wait until the client disconnects. Return False on timeout."""
         return self.left_event.wait(timeout)
 
     def wait_held(self, timeout: float = WAIT) -> bool:
-        """Wait until the answer stands before its gate; False when it does not get there."""
+        """Wait until the answer waits at its gate. Return False on timeout."""
         return self.held_event.wait(timeout)
 
 
@@ -67,7 +67,7 @@ Script: TypeAlias = Sequence[Answer] | Callable[[Request], Answer]
 
 
 class ModelServer:
-    """Runs in a thread of its own while it is entered. `keep` False records nothing, for benches."""
+    """A server in its own thread, running while the context is entered. With `record=False` it keeps no requests."""
 
     def __init__(self, script: Script = (), *, port: int = 0, keep: bool = True) -> None:
         self._script = script
@@ -98,22 +98,22 @@ class ModelServer:
 
     @property
     def url(self) -> str:
-        """The base url, as an OpenAI client takes it."""
+        """The base URL for OpenAI clients."""
         return f"{self.root}/v1"
 
     @property
     def root(self) -> str:
-        """The base url, as an Anthropic client takes it."""
+        """The base URL for Anthropic clients."""
         return f"http://127.0.0.1:{self._port}"
 
     @property
     def requests(self) -> list[Request]:
-        """Every request so far, in the order they came."""
+        """All requests so far, in order of arrival."""
         with self._lock:
             return list(self._requests)
 
     def wait_requests(self, count: int, timeout: float = WAIT) -> list[Request]:
-        """Wait until so many have come; fewer are returned when they do not."""
+        """Wait until `count` requests have arrived. Return fewer on timeout."""
         pause = threading.Event()
         for _ in range(int(timeout / LOOK)):
             if len(self.requests) >= count:
@@ -122,7 +122,7 @@ class ModelServer:
         return self.requests
 
     def take(self, head: str, body: bytes, connection: _Connection) -> Request:
-        """Record a request. Called by connections."""
+        """Record a request."""
         first, *lines = head.split("\r\n")
         method, path, _ = first.split(" ", 2)
         headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
@@ -136,13 +136,13 @@ class ModelServer:
         return request
 
     def add_connection(self, connection: _Connection) -> int:
-        """Take note of a connection; its number."""
+        """Register a connection and return its number."""
         self.connections.add(connection)
         self._connected += 1
         return self._connected - 1
 
     def answer(self, request: Request) -> Answer:
-        """What the script has for a request."""
+        """Return the scripted answer to a request."""
         if request.method != "POST" or wire_at(request.path) is None:
             return NOT_FOUND
         if not callable(self._script):
@@ -169,12 +169,12 @@ class ModelServer:
             await self._stop.wait()
             for connection in tuple(self.connections):
                 connection.transport.abort()
-            # One turn of the loop, so that they notice.
+            # Let the connections handle the abort.
             await asyncio.sleep(0)
 
 
 class _Connection(asyncio.Protocol):
-    """One connection, one answer at a time; what comes early waits."""
+    """One connection, one answer at a time; further requests wait."""
 
     transport: asyncio.Transport
     number: int
@@ -201,7 +201,7 @@ class _Connection(asyncio.Protocol):
         self._next()
 
     def _next(self) -> None:
-        """Answer what has come whole, unless an answer is under way."""
+        """Answer the next complete request, unless an answer is in progress."""
         if self._request is not None or self.transport.is_closing():
             return
         head, found, rest = self._buffer.partition(b"\r\n\r\n")
@@ -243,7 +243,7 @@ class _Connection(asyncio.Protocol):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve until interrupted; the url is the first line printed."""
+    """Serve until interrupted. The first line of output is the URL."""
     parser = argparse.ArgumentParser(prog="python -m recto.testing.model_server", description=__doc__)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--tokens", type=int, default=50)

@@ -1,4 +1,4 @@
-"""Scripted answers as OpenAI chat completions stream them."""
+"""Scripted answers as OpenAI chat completion streams."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DONE = b"data: [DONE]\n\n"
 
 @lru_cache(maxsize=64)
 def chat_events(answer: Answer) -> tuple[bytes, ...]:
-    """The body of an answer, one server-sent event each."""
+    """Return the body of an answer as server-sent events."""
     if answer.body is not None:
         return (answer.body,)
     finish = answer.finish or ("tool_calls" if answer.calls else "stop")

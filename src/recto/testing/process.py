@@ -1,4 +1,4 @@
-"""A server as a process of its own: started, stopped, killed and paused like any other."""
+"""A server in its own process, which a test can start, stop, kill and pause."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from recto.testing.client import TOKEN
 from recto.testing.warm_process import WarmProcess, can_fork
 
 LISTENING = re.compile(r"listening on (http://[^\s#]+)")
 START_SECONDS = 60.0
+# The local token of every server that ServerProcess starts.
+TOKEN = "the-token-of-our-test-servers"  # noqa: S105 - opens only servers of tests
 
 
 def free_port() -> int:
@@ -30,7 +31,7 @@ def free_port() -> int:
 
 
 class NotStarted(RuntimeError):
-    """A server that never said where it listens: `code` is its exit code if it ended by itself."""
+    """A server exited or timed out before it listened; `code` is its exit code, if any."""
 
     def __init__(self, code: int | None, said: str) -> None:
         super().__init__(f"The server did not start (it ended with {code}): {said}")
@@ -38,9 +39,9 @@ class NotStarted(RuntimeError):
 
 
 class ServerProcess:
-    """`recto serve`, or another module with the same words on its first line, under a port of its own.
+    """`recto serve`, or another module that prints the same first line, on its own port.
 
-    Its local token is the one our client sends. With `token` None it is told none, and makes its own.
+    The server uses the token of our test client. With `token=None` it generates its own.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], *, token: str | None = TOKEN) -> None:

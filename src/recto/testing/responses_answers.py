@@ -1,4 +1,4 @@
-"""Scripted answers as OpenAI Responses stream them."""
+"""Scripted answers as OpenAI Responses streams."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from recto.conversation.json import dump
 from recto.models.ports import Usage
 from recto.testing.model_answers import PIECES, Answer, Call, argument_pieces
 
-# Why a reply is incomplete, by the endings that a script names in the words of chat completions.
+# Reasons of an incomplete response, by the finish reasons of chat completions.
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _Fields = Mapping[str, object]
 
 
 @lru_cache(maxsize=64)
 def response_events(answer: Answer) -> tuple[bytes, ...]:
-    """The body of an answer, one server-sent event each, with its name and number."""
+    """Return the body of an answer as named, numbered server-sent events."""
     if answer.body is not None:
         return (answer.body,)
     return tuple(
@@ -46,7 +46,7 @@ def _events(answer: Answer) -> Iterator[_Fields]:
 
 
 def _thoughts(answer: Answer) -> Iterator[tuple[_Fields, Sequence[_Fields], _Fields]]:
-    """What is thought as it begins, as it is told and as it is whole. What is redacted tells nothing."""
+    """Yield each reasoning item: its start, its events, the whole item. Redacted reasoning has no events."""
     thoughts = [(answer.reasoning, answer.signature)] if answer.reasoning else []
     thoughts += [("", answer.redacted)] if answer.redacted else []
     for number, (words, encrypted) in enumerate(thoughts):

@@ -1,4 +1,4 @@
-"""Processes forked from one that has imported the server: they start in a fifth of the time."""
+"""Processes forked from one that has imported the server. They start in a fifth of the time."""
 
 from __future__ import annotations
 

