@@ -9,11 +9,11 @@ import pytest
 from recto.conversation.json import Json, load_object
 from recto.files.storage.blobs import LABEL
 from recto.ids import new_id
-from recto.testing.client import RUNS, TOKEN, ask, read_events, request, run, start
 from recto.testing.model_server import Answer, ModelServer
 from recto.testing.process import ServerProcess
 from tests.api.forms import BOUNDARY, file, form_of
 from tests.cli.in_process import FAILED, WRONG_USE, recto, recto_process
+from tests.support.client import RUNS, TOKEN, ask, read_events, request, run, start
 
 pytestmark = pytest.mark.full
 

@@ -17,7 +17,7 @@ from recto.page.wire.base import Target
 from recto.page.wire.formats import SPEAKERS
 from recto.store.store import open_store
 from recto.store.users.profiles import ProfileChange
-from recto.tools.load_tools import tools_of_folder
+from recto.tools.load_tools import load_folder_tools
 from recto.tools.registry import Registry
 from tests.end_to_end.skilled import write_guide
 
@@ -96,7 +96,7 @@ def test_C1_tools_have_the_tokens_that_a_page_counts_for_them(model: str):
     write_guide(Path("agents"), more=f"model: {model}")
     code, out, _ = run("guide", "--agents", "agents", "--skill", "mend", "--json")
     tools, wire = (load_object(out) or {})["tools"], SPEAKERS[model.partition(":")[0]]
-    offers = Registry(tools_of_folder(Path("agents/guide"))).offers(["hello"])
+    offers = Registry(load_folder_tools(Path("agents/guide"))).offers(["hello"])
     facts = Facts(log=(), target=Target(wire=wire), tools=offers)
     counted = {part.source: part.tokens_after for part in assemble(facts)[1].parts if part.kind == "tool"}
     assert isinstance(tools, dict)

@@ -11,10 +11,10 @@ from rich.cells import cell_len
 
 from recto.conversation.json import Json, load_object
 from recto.ids import new_id
-from recto.testing.client import RUNS, ask, request, run
 from recto.testing.model_server import Answer, Call, ModelServer
 from recto.testing.process import ServerProcess
 from tests.cli.in_process import FAILED, WRONG_USE, Done, recto, recto_process
+from tests.support.client import RUNS, ask, request, run
 
 pytestmark = pytest.mark.full
 WIDTH = 80

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from tests.cli.in_process import Done, recto
-from tests.house import ROOT
+from tests.layers import ROOT
 from tests.long_session import EACH_SESSION, Known
 
 SESSION = ROOT / "examples" / "session.json"

@@ -12,7 +12,7 @@ import typer
 
 from recto.cli.main import COMMANDS, Listed, command_in
 from tests.cli.in_process import recto
-from tests.house import ROOT
+from tests.layers import ROOT
 
 LOADED = """
 import sys

@@ -10,10 +10,10 @@ import pytest
 from recto.cli.hello import language_of_terminal
 from recto.cli.server_settings import SETTINGS, load_settings
 from recto.config.settings import ServerSettings
-from recto.testing.client import Reader, ask, request, start
 from recto.testing.model_server import Answer, ModelServer
 from recto.testing.process import NotStarted, ServerProcess
 from tests.cli.in_process import FAILED, WRONG_USE, recto
+from tests.support.client import Reader, ask, request, start
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.full

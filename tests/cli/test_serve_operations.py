@@ -11,10 +11,10 @@ from recto.cli.server_settings import SETTINGS
 from recto.config.settings import Limits
 from recto.conversation.json import load_object
 from recto.models.choose import PROVIDERS
-from recto.testing.client import RUNS, ask, request, run
 from recto.testing.model_server import ModelServer, failure
 from recto.testing.process import ServerProcess, free_port
 from tests.cli.in_process import Done, recto
+from tests.support.client import RUNS, ask, request, run
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.full

@@ -8,11 +8,11 @@ import pytest
 
 from recto.conversation.json import load_object
 from recto.files.storage.blobs import LABEL, is_ours
-from recto.testing.client import request
 from recto.testing.process import NotStarted, ServerProcess, free_port
-from recto.testing.s3 import S3Server
 from tests.cli.in_process import FAILED, WRONG_USE, recto, recto_process
 from tests.cli.test_data_commands import upload
+from tests.support.client import request
+from tests.support.s3 import S3Server
 
 pytestmark = pytest.mark.full
 

@@ -10,9 +10,9 @@ from typing import Literal, TypeAlias, cast
 
 from recto.client import AsyncChatTurn, AsyncClient, ChatTurn, Client, Patience
 from recto.conversation.json import Json
-from recto.testing.client import TOKEN
 from recto.testing.model_server import Answer, ModelServer, Request
 from recto.testing.process import ServerProcess
+from tests.support.client import TOKEN
 
 Kind: TypeAlias = Literal["blocking", "loop"]
 KINDS: tuple[Kind, ...] = ("blocking", "loop")

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from recto.client import Client, Patience, RequestRefused, ServerUnreachable
-from recto.client.exchange import events_in
+from recto.client.exchange import parse_events
 from recto.errors import WireError
-from recto.testing.client import TOKEN, read_events, request
-from recto.testing.crashing import ANY
 from recto.testing.model_server import Answer, Call, ModelServer
 from recto.testing.process import ServerProcess, free_port
 from tests.client.faulty_way import Fault, answer, faulty_way
 from tests.client.talking import SOON, Kind, Talking, answer_of, events_of
+from tests.support.client import TOKEN, read_events, request
+from tests.support.crash_server import ANY
 
 # More than the head of an answer and any one event: each connection brings at least one.
 SOME, FEW = 1_200, 150
@@ -147,7 +147,9 @@ async def test_a_very_large_event_that_comes_in_small_pieces_is_read():
             return self._sent.read(1_024)
 
     large = b"x" * 2**24
-    heard = [sent async for sent in events_in(Pieces(b"id: 1\ndata: %b\n\n: beat\n\nid: 2\ndata: {}\n\ndata" % large))]
+    heard = [
+        sent async for sent in parse_events(Pieces(b"id: 1\ndata: %b\n\n: beat\n\nid: 2\ndata: {}\n\ndata" % large))
+    ]
     assert [(sent.number, sent.body) for sent in heard] == [(1, large), (2, b"{}")]
 
 
@@ -157,7 +159,7 @@ def test_X4_a_turn_goes_on_when_its_server_is_killed_and_started_again(tmp_path:
     answers = [first, second, second]
     with ModelServer(lambda _: answers.pop(0)) as model:
         settings = {"RECTO_MODEL": "compatible:x", "RECTO_MODEL_URL": model.url, "RECTO_AGENT": "chat"}
-        crashing = ["recto.testing.crashing", ANY, "6", str(port), str(tmp_path)]
+        crashing = ["tests.support.crash_server", ANY, "6", str(port), str(tmp_path)]
         turn = Client(url=f"http://127.0.0.1:{port}", token=TOKEN, patience=SOON).chat("Count.")
         with ServerProcess(crashing, settings) as server:
             events = turn.events()

@@ -22,10 +22,10 @@ from recto.client import (
     TurnFailed,
 )
 from recto.errors import SettingsError, ToolError
-from recto.testing.client import TOKEN, ask, read_events, request, start
 from recto.testing.model_server import Answer, Call, failure
 from tests.client.faulty_way import Fault, faulty_way
 from tests.client.talking import PAGE_BYTES, SOON, TURNS, Kind, Talking, answer_of, events_of, words_of
+from tests.support.client import TOKEN, ask, read_events, request, start
 
 LETTER = Answer(calls=(Call(name="send", arguments='{"to": "Bob"}'),))
 

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recto.testing.client import TOKEN
 from recto.testing.model_server import Answer, ModelServer, Request
 from recto.testing.process import ServerProcess
+from tests.support.client import TOKEN
 from tests.terminal.terminal import RECTO, Terminal
 
 AGENT = """---

@@ -5,11 +5,11 @@ import threading
 
 import pytest
 
-from recto.cli.chat.seen.live_run import said_in
+from recto.cli.chat.rendering.live_run import said_in
 from recto.cli.chat.thread_api import rows
-from recto.testing.client import TOKEN, request
 from recto.testing.model_server import Answer, Call, ModelServer
 from recto.testing.process import ServerProcess, free_port
+from tests.support.client import TOKEN, request
 from tests.terminal.chatting import Chatting
 from tests.terminal.terminal import RECTO, Terminal
 

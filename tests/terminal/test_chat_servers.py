@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from recto.testing.client import TOKEN
 from recto.testing.model_server import Answer, ModelServer
 from recto.testing.process import ServerProcess, free_port
+from tests.support.client import TOKEN
 from tests.terminal.chatting import wait_idle
 from tests.terminal.terminal import RECTO, Terminal
 

@@ -8,8 +8,8 @@ import pytest
 
 from recto.cli.chat.thread_api import rows
 from recto.conversation.json import Json, dump
-from recto.testing.client import request
 from recto.testing.model_server import Answer, Call
+from tests.support.client import request
 from tests.terminal.chatting import Chatting
 from tests.terminal.terminal import Terminal
 

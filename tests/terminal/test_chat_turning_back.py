@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from recto.testing.client import TOKEN
 from recto.testing.model_server import Answer, Call
+from tests.support.client import TOKEN
 from tests.terminal.chatting import Chatting, wait_idle
 from tests.terminal.terminal import RECTO, Terminal
 

@@ -1,4 +1,4 @@
-"""`recto agents`: check a folder of agents, explain or try one, or begin a new one."""
+"""`recto agents`: check, explain, try and create agents."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ def check(
     offline: options.Offline = False,
     as_json: options.CheckAsJson = False,
 ) -> None:
-    """Load every agent of a folder, tools included, and say what is wrong with which line of which file.
+    """Load every agent of a folder with its tools, and report problems by file and line.
 
-    Servers that agents have tools from (`mcp`, `openapi`) are tried too, with the secrets of this environment.
+    Also tries the MCP and OpenAPI servers that agents use, with the secrets of this environment.
 
-    Problems and warnings go to standard error, a line for each good agent to standard output. Exit codes: 0 all are
-    good, 1 there are problems (or warnings, with --strict), 2 wrong use.
+    Prints problems and warnings to standard error, and one line per valid agent to standard output. Exit codes: 0 no
+    problems, 1 problems (with --strict also warnings), 2 usage error.
     """
     try:
-        # What a tools.py prints while it is imported is no answer of ours.
+        # A tools.py may print while it is imported.
         with redirect_stdout(sys.stderr):
             tools = load_toolbox()
             loaded = load_folder(_of_agents(folder), Limits(), tools)
@@ -78,9 +78,9 @@ agents.command("try")(try_agent)
 
 @agents.command()
 def new(name: options.NewAgent, *, into: options.Into = AGENTS_HERE) -> None:
-    """Begin an agent: a folder with AGENT.md, which shows every setting, and tools.py, which has one tool.
+    """Create an agent: a folder with AGENT.md, which shows every setting, and tools.py with one tool.
 
-    Exit codes: 0 done, 1 failed, 2 wrong use.
+    Exit codes: 0 success, 1 failure, 2 usage error.
     """
     if not NAME.fullmatch(name):
         raise stop("agents new", f"{name!r} is no name: {NAME_RULE}.", WRONG_USE)
@@ -95,7 +95,7 @@ def new(name: options.NewAgent, *, into: options.Into = AGENTS_HERE) -> None:
     except OSError as error:
         raise stop("agents new", f"{folder} cannot be made ({error.strerror}).", FAILED) from error
     typer.echo(f"Made {folder} with {FILE} (who it is, and its settings) and {TOOLS_FILE} (what it can do). Next:")
-    # That folder is looked for where a command is typed.
+    # `recto serve` finds the folder `agents` in the current directory by itself.
     named, flag = ("", "") if into == AGENTS_HERE else (f" {into}", f" --agents {into}")
     typer.echo(f"  recto agents check{named}")
     typer.echo(f'  recto agents try {folder} "How many words are in this?"')
@@ -103,18 +103,18 @@ def new(name: options.NewAgent, *, into: options.Into = AGENTS_HERE) -> None:
 
 
 def load_toolbox() -> Toolbox:
-    """What tools there are, for loading agents. A folder's tools are imported once in the life of a toolbox."""
-    # Here: making an agent does not wait for what its tools would need.
-    from recto.tools.load_tools import tools_built_in, tools_of_folder, tools_of_packages
+    """Return the available tools for loading agents. The tools of a folder are imported once per toolbox."""
+    # Imported here: creating an agent does not need these.
+    from recto.tools.load_tools import load_folder_tools, load_package_tools, make_built_in_tools
     from recto.tools.registry import Registry
 
-    packages = tools_of_packages()
+    packages = load_package_tools()
 
     @cache
     def of_folder(folder: Path) -> Registry:
-        return Registry((*packages, *tools_of_folder(folder)))
+        return Registry((*packages, *load_folder_tools(folder)))
 
-    built_in = tuple([tool.name for tool in tools_built_in()])
+    built_in = tuple([tool.name for tool in make_built_in_tools()])
     return Toolbox(built_in=built_in, of_folder=of_folder, warnings_of=lambda folder: of_folder(folder).warnings)
 
 

@@ -1,4 +1,4 @@
-"""What all commands have in common: exit codes, errors as one line, groups of commands."""
+"""Shared by all commands: exit codes, one-line errors, command groups."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ FAILED, WRONG_USE = 1, 2
 
 @contextmanager
 def exit_codes(command: str, *misused: type[RectoError]) -> Generator[None]:
-    """Errors of ours end the command with a line on standard error: WRONG_USE for settings and `misused`, or FAILED."""
+    """Turn errors into one line on stderr and an exit code: WRONG_USE for settings and `misused`, else FAILED."""
     try:
         yield
     except (SettingsError, *misused) as error:
         raise stop(command, error, WRONG_USE) from error
     except BrokenPipeError:
-        # Whoever reads what we print has enough: no failure of ours.
+        # The reader of our output closed the pipe; not an error.
         raise
     except (RectoError, OSError) as error:
         raise stop(command, error, FAILED) from error
 
 
 def stop(command: str, problem: object, code: int) -> typer.Exit:
-    """The end of a command, once its problem is printed."""
+    """Print a problem; return the exception that exits the command."""
     typer.echo(f"recto {command}: {problem}", err=True)
     return typer.Exit(code)
 
 
 def group(name: str, help: str) -> typer.Typer:
-    """Commands under one name."""
+    """Return a command group."""
     return typer.Typer(
         name=name,
         help=help,

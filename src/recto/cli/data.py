@@ -1,4 +1,4 @@
-"""`recto backup`, `recto user` and `recto storage`: what is kept, copied, given out, deleted, and whose it is."""
+"""`recto backup`, `recto user` and `recto storage`: copy, export and delete stored data, and adopt a storage."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def backup(
     data: options.DataDir = None,
     config: options.ServerConfig = None,
 ) -> None:
-    """Copy database and files into a new folder, while the server runs or not. A server started on it goes on there.
+    """Copy database and files into a new folder; the server may be running. A server can start on the copy.
 
-    PostgreSQL is copied with its own pg_dump, a storage of its own with its tools. Exit codes: 0 done, 1 failed,
-    2 wrong use.
+    Use pg_dump for PostgreSQL, and the tools of the provider for an external storage. Exit codes: 0 success, 1 failure,
+    2 usage error.
     """
     from rich.console import Console
 
@@ -64,12 +64,12 @@ def backup(
     with exit_codes("backup"), Console(stderr=True).status("Copying") as status:
         settings = settings_of_server(data, config)
         source = _database(settings)
-        # Only for whoever copies: it holds what everybody said.
+        # The copy holds the data of all users: only its owner may read it.
         os.umask(OTHERS)
         target.mkdir(parents=True, exist_ok=True)
         copied = partial(_copied, status)
         own = settings.storage_url is None
-        # Files first, so that none is deleted before its turn; and again, for what came while the rest was copied.
+        # Copy files before the database, so that none is deleted before its turn; then copy the new ones.
         count = copy_files(settings.files_folder, target / settings.files_folder.name, copied) if own else 0
         backup_file(source, target / source.name)
         count += copy_files(settings.files_folder, target / settings.files_folder.name, copied) if own else 0
@@ -88,7 +88,7 @@ def export_user(
     data: options.DataDir = None,
     config: options.ServerConfig = None,
 ) -> None:
-    """Print everything that is kept of a user, one JSON object a line. Exit codes: 0 done, 1 failed, 2 wrong use."""
+    """Print all data of a user, one JSON object per line. Exit codes: 0 success, 1 failure, 2 usage error."""
     with exit_codes("user export"):
         count = asyncio.run(_export(settings_of_server(data, config), name))
     if not count:
@@ -104,7 +104,7 @@ def delete_user(
     data: options.DataDir = None,
     config: options.ServerConfig = None,
 ) -> None:
-    """Delete everything that is kept of a user, for ever. Exit codes: 0 done, 1 failed, 2 wrong use."""
+    """Delete all data of a user forever. Exit codes: 0 success, 1 failure, 2 usage error."""
     if not yes:
         typer.confirm(f"Delete every thread, run, call and file of {name!r}, for ever?", abort=True, err=True)
     with exit_codes("user delete"):
@@ -121,7 +121,7 @@ def set_tier(
     data: options.DataDir = None,
     config: options.ServerConfig = None,
 ) -> None:
-    """Give a user a tier, which their runs have from then on. Exit codes: 0 done, 1 failed, 2 wrong use."""
+    """Set the tier of a user for all later runs. Exit codes: 0 success, 1 failure, 2 usage error."""
     with exit_codes("user tier", WireError):
         asyncio.run(_set_tier(settings_of_server(data, config), name, tier))
     typer.echo(f"User {name!r} has the tier {tier!r}.")
@@ -151,7 +151,7 @@ async def _delete(settings: ServerSettings, name: str) -> UserDeleted:
     async with opened_store(settings) as store:
         storage = open_storage(settings.storage_url, settings.files_folder)
         owner = owner_of(_node(settings), is_shared=store.is_shared, is_in_data_folder=settings.storage_url is None)
-        # First: what a copy of a database knows may be another's files.
+        # Check first: a copied database may name files that belong to another server.
         await check_owner(storage, store, owner)
         gone = await store.delete_user(name)
         await sweep_workspaces(settings.workspaces_folder, store.known_threads)
@@ -161,14 +161,14 @@ async def _delete(settings: ServerSettings, name: str) -> UserDeleted:
 
 
 def _node(settings: ServerSettings) -> str:
-    """The name of a data folder that a server may be using; nothing where none ever did."""
+    """Return the node name of a data folder; empty if no server ever used it."""
     file = settings.data / "node"
     return file.read_text(encoding="utf-8").strip() if file.exists() else ""
 
 
 @asynccontextmanager
 async def opened_store(settings: ServerSettings, *, is_reader: bool = False) -> AsyncGenerator[Store]:
-    """The database a server with these settings has. One that is not there is not made; a reader changes nothing."""
+    """Open the existing database of a server. A reader cannot change it."""
     from recto.store.store import open_store  # here: no other command waits for the database's library
 
     is_server = settings.database_url and not settings.database_url.startswith(SQLITE)
@@ -181,7 +181,7 @@ async def opened_store(settings: ServerSettings, *, is_reader: bool = False) -> 
 
 
 def _database(settings: ServerSettings) -> Path:
-    """The file of a SQLite database that is there."""
+    """Return the existing SQLite file."""
     url = settings.database_url or ""
     if url and not url.startswith(SQLITE):
         raise SettingsError(name="database_url", value="(not shown)", allowed="copy a PostgreSQL with its own pg_dump")
@@ -192,20 +192,20 @@ def _database(settings: ServerSettings) -> Path:
 
 
 def settings_of_server(data: Path | None, config: Path | None) -> ServerSettings:
-    """The settings of a server whose data folder is named."""
+    """Load the settings of a server by data folder."""
     return load_settings({"data": data}, os.environ, config)
 
 
 @storage.callback()
 def _several() -> None:
-    """Say whose files a storage holds."""
+    """Manage the file storage."""
 
 
 @storage.command("adopt")
 def adopt_storage(*, data: options.DataDir = None, config: options.ServerConfig = None) -> None:
-    """Make the storage of files this data folder's, whosever it was. For when the one it belonged to is gone for good.
+    """Assign the file storage to this data folder, for use after its previous data folder is lost.
 
-    Exit codes: 0 done, 1 failed, 2 wrong use.
+    Exit codes: 0 success, 1 failure, 2 usage error.
     """
     with exit_codes("storage adopt"):
         settings = settings_of_server(data, config)

@@ -1,4 +1,4 @@
-"""Tools that live elsewhere, tried for a command: what was found, and what is wrong with which line."""
+"""External tools of agents, tried for a command."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from recto.tools.external.services import ToolSource
     from recto.tools.registry import Registry
 
-# Given by whoever puts the rooms together; a command without it tries nothing.
+# Passed in by the composition root; without it, external tools are not tried.
 TryTools: TypeAlias = Callable[
     [ServerSettings, "Mapping[str, Agent]", "Mapping[str, Registry]"], "Mapping[str, Sequence[ToolSource]]"
 ]
@@ -30,27 +30,27 @@ TryTools: TypeAlias = Callable[
 def tools_elsewhere(
     trying: TryTools | None, settings: ServerSettings, loaded: Loaded
 ) -> Mapping[str, Sequence[ToolSource]]:
-    """What agents find elsewhere, by their names. Nobody is asked where no agent has such tools."""
+    """Return the external tools of each agent, by name."""
     asking = {name: agent for name, agent in loaded.items() if agent.mcp or agent.openapi}
     if trying is None or not asking:
         return {}
-    # What is found goes into the answer; no line of the libraries below shows a secret.
+    # Problems are part of the answer; libraries must not log secrets.
     secrets = [value.strip() for name, value in os.environ.items() if name.startswith(SECRETS)]
     set_up_logs("error", "text", Secrets(secrets)).setLevel("ERROR")
     return trying(settings, asking, {name: own_tools(loaded, name) for name in asking})
 
 
 def own_tools(loaded: Loaded, name: str) -> Registry:
-    """The tools of an agent that live here."""
-    from recto.tools.load_tools import tools_built_in, tools_of_agent, tools_of_folder, tools_of_packages
+    """Return the local tools of an agent."""
+    from recto.tools.load_tools import load_folder_tools, load_package_tools, make_agent_tools, make_built_in_tools
     from recto.tools.registry import Registry
 
-    own = (*tools_of_packages(), *tools_of_folder(loaded.folders[name]))
-    return Registry((*tools_of_agent(loaded[name], Registry(tools_built_in())), *own))
+    own = (*load_package_tools(), *load_folder_tools(loaded.folders[name]))
+    return Registry((*make_agent_tools(loaded[name], Registry(make_built_in_tools())), *own))
 
 
 def with_tried(loaded: Loaded, found: Mapping[str, Sequence[ToolSource]]) -> Loaded:
-    """The agents, with what is wrong elsewhere: one that misses tools is no broken agent, but is told as a problem."""
+    """Add the problems of external tools. They do not make an agent invalid."""
     problems = [_told(source, source.found.problem) for source in _every(found) if source.found.problem]
     problems += [problem for name, sources in found.items() for problem in _unconfirmed(loaded, name, sources)]
     warnings = [_told(source, warning) for source in _every(found) for warning in source.found.warnings]
@@ -62,7 +62,7 @@ def with_tried(loaded: Loaded, found: Mapping[str, Sequence[ToolSource]]) -> Loa
 
 
 def _unconfirmed(loaded: Loaded, name: str, sources: Sequence[ToolSource]) -> Iterator[FileProblem]:
-    """Names of `confirm` that are told to live elsewhere, and do not: the tool they mean would act unasked."""
+    """Yield names in `confirm` that match no external tool: the tool meant would run without approval."""
     agent = loaded[name]
     if any(source.found.problem for source in sources):
         return

@@ -1,4 +1,4 @@
-"""`recto agents explain`: the system prompt an agent would have, and why. Changes nothing, and asks no model."""
+"""`recto agents explain`: the system prompt of an agent with the reason for each part. Calls no model."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ OF_SKILL = "scenarios are those of a skill. Name the skill with --skill"
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainRequest:
-    """What is to be explained."""
+    """Arguments of the command."""
 
     agent: str
     skill: str | None
@@ -60,10 +60,10 @@ class ExplainRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Explained:
-    """A system prompt as it would be, within its budget; the tools with their tokens; what was read of whom.
+    """A system prompt, its tools with token counts, and the data that was read.
 
-    Where tools are described in words (P11), the prompt has them and their tokens. `missing` says why tools of some
-    places elsewhere are not there.
+    With tool calling by prompt (P11), the prompt contains the tools. `missing` gives the problem of each external tool
+    source that failed.
     """
 
     agent: Agent
@@ -76,23 +76,23 @@ class Explained:
 
     @property
     def tokens(self) -> int:
-        """Those of the prompt."""
+        """Tokens of the prompt."""
         return OFFLINE.count((self.system.text,))[0]
 
     @property
     def tool_tokens(self) -> dict[str, int]:
-        """Those of each tool beside the prompt."""
+        """Tokens of each tool outside the prompt."""
         in_words = self.agent.tool_calling == "prompt"
         return {tool.part.source: 0 if in_words else tool.part.tokens_after for tool in self.tools}
 
     @property
     def tool_words(self) -> dict[str, str]:
-        """How what is said of each tool begins."""
+        """First words of each tool's description."""
         return {one.part.source: first_words(one.segment.data, one.part.kind) or "" for one in self.tools}
 
     @property
     def changes(self) -> tuple[Part, ...]:
-        """What is shorter than it might be."""
+        """Shortened parts."""
         return (*parts_taken(self.system), *[one.part for one in self.tools if one.part.decision == "cut"])
 
 
@@ -109,10 +109,10 @@ def explain(
     config: options.ServerConfig = None,
     as_json: options.ExplainAsJson = False,
 ) -> None:
-    """Print the system prompt an agent would have, and why: phase, skill, data, next step, cases, tools, tokens.
+    """Print the system prompt of an agent with the reasons: phase, skill, data, next step, cases, tools, tokens.
 
-    Without --skill it is that of a thread without one. With --user it is for what the server keeps of them; nothing is
-    changed. Exit codes: 0 done, 1 failed, 2 wrong use.
+    Without --skill, it is that of a thread without an active skill. With --user, it uses the stored data of that user.
+    Changes nothing. Exit codes: 0 success, 1 failure, 2 usage error.
     """
     asked = ExplainRequest(agent=name, skill=skill, scenario=scenario, user=user, voice=voice)
     with exit_codes("agents explain"):
@@ -154,7 +154,7 @@ async def _explained(settings: ServerSettings, asked: ExplainRequest, agent: Age
 
 
 def _agent(settings: ServerSettings, name: str, trying: TryTools | None) -> tuple[Agent, Registry, dict[str, str]]:
-    """An agent, its tools with those that are found elsewhere, and what is wrong where some are missing."""
+    """Return the agent, its tools including external ones, and problems of missing ones."""
     from recto.agents.folders import load_agents
     from recto.models.choose import with_defaults
     from recto.tools.registry import Registry

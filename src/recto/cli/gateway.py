@@ -1,4 +1,4 @@
-"""`recto gateway`: nothing but the gateway in the foreground, for agents that are pointed at it (X3)."""
+"""`recto gateway`: only the gateway, for agents that use it as their model API (X3)."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def gateway(
     gateway_fold: options.GatewayFold = None,
     config: options.ServerConfig = None,
 ) -> None:
-    """Relay requests of other agents to their model, repaired and folded, for OpenAI's and Anthropic's SDKs.
+    """Relay model requests of other agents, repaired and folded. Works with the OpenAI and Anthropic SDKs.
 
-    Where they go is said by OPENAI_BASE_URL, RECTO_MODEL_URL and ANTHROPIC_BASE_URL; by default it is OpenAI and
-    Anthropic. No agents are served, and no runs worked on. Exit codes: 0 done, 1 failed, 2 wrong use.
+    OPENAI_BASE_URL, RECTO_MODEL_URL and ANTHROPIC_BASE_URL set the targets; the defaults are OpenAI and Anthropic.
+    Serves no agents and works on no runs. Exit codes: 0 success, 1 failure, 2 usage error.
     """
     entry: ServerEntry = context.obj
     flags = {"host": host, "port": port, "data": data, "model": model}
     flags |= {"gateway_keys": gateway_keys, "gateway_fold": gateway_fold}
     with exit_codes("gateway"):
         settings = load_settings(flags, os.environ, config)
-        # Runs of the same data folder wait for a server that serves agents.
+        # Leave the runs of this data folder to a server with agents.
         settings = replace(settings, agents=None, dispatch=replace(settings.dispatch, slots=0))
         secrets = Secrets(secrets_of(settings, os.environ))
         set_up_logs(settings.log_level, settings.log_format, secrets)

@@ -1,4 +1,4 @@
-"""The first runs, over HTTP like any client's: what `recto serve --hello` shows, in the terminal's language."""
+"""First runs of `recto serve --hello`, made over HTTP and printed in the language of the terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHOWN = 100
 
 @dataclass(frozen=True, kw_only=True)
 class HelloWords:
-    """What is asked, and what is said around it."""
+    """Questions and texts in one language."""
 
     file: tuple[tuple[str, str], ...]
     about_chat: str
@@ -83,16 +83,16 @@ WORDS: Mapping[Literal["en", "zh"], HelloWords] = {
 
 
 def language_of_terminal(environment: Mapping[str, str]) -> Literal["en", "zh"]:
-    """That of the first variable that names one, as the C library looks for it; English unless it is Chinese."""
+    """Return the language of the first locale variable that is set; English unless it is Chinese."""
     named = next(filter(None, map(environment.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), "")
     return "zh" if named.lower().startswith("zh") else "en"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Greeting:
-    """A server that is up, and how it is greeted.
+    """A running server and how to greet its user.
 
-    `agent` is the one it was told to answer with, `data` its folder, `command` what is typed for `recto` here.
+    `agent` is the server's default agent if one is set, `command` the shell command that started recto.
     """
 
     url: str
@@ -104,10 +104,10 @@ class Greeting:
     command: str
 
     def say(self) -> None:
-        """Make the first runs, show them as they stream, then what to do next."""
+        """Run the example turns, print them as they stream, then the next steps."""
         from rich.console import Console  # here: only who is greeted waits for it
 
-        # What a model or a tool writes is shown as it is: brackets are no markup, long lines are not broken.
+        # Print model output as it is: no markup, no line breaking.
         console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
         words, run = WORDS[self.language], ""
         for heading, agent, question, turn in self._runs(words):
@@ -128,7 +128,7 @@ class Greeting:
         sys.stdout.flush()
 
     def _runs(self, words: HelloWords) -> Iterator[tuple[str, str, str, ChatTurn]]:
-        """What stands over each run, who answers, what is asked, and its turn."""
+        """Yield heading, agent, question and turn of each run."""
         if self.agent:
             yield words.about_other.format(agent=self.agent), self.agent, words.to_other, self._ask(words.to_other)
             return
@@ -139,13 +139,13 @@ class Greeting:
     def _ask(self, question: str, *files: tuple[str, bytes], agent: str | None = None) -> ChatTurn:
         from recto.client import Client, Patience
 
-        # A server that stops meanwhile is not waited for.
+        # If the server stops, do not retry.
         client = Client(url=self.url, token=self.token, agent=agent, patience=Patience(tries=0))
         return client.chat(question, files=files)
 
 
 def _show(console: Console, words: HelloWords, agent: str, events: Iterable[Mapping[str, Json]]) -> None:
-    """Print a run as it goes."""
+    """Print a run as it streams."""
     arguments, names = dict[Json, str](), dict[Json, str]()
     for event in events:
         match event:

@@ -1,4 +1,4 @@
-"""`recto keys`: the keys that sign urls of files."""
+"""`recto keys`: keys that sign file URLs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ keys = group("keys", "Change the keys that sign urls of files.")
 
 @keys.callback()
 def _several() -> None:
-    """Change the keys that sign urls of files."""
+    """Manage the keys that sign file URLs."""
 
 
 @keys.command("rotate")
 def rotate(*, data: options.DataDir = None, config: options.ServerConfig = None) -> None:
-    """Sign with a new key from the next start on. Urls of the key before stay good until the change after this one.
+    """Sign with a new key from the next start on. URLs signed with the previous key stay valid until the next rotation.
 
-    Exit codes: 0 done, 1 failed, 2 wrong use.
+    Exit codes: 0 success, 1 failure, 2 usage error.
     """
     from recto.files.urls.signing_keys import rotate_keys
 

@@ -1,4 +1,4 @@
-"""Log lines of the server: for people, or one JSON object a line. Secrets do not get out, lines cannot be forged."""
+"""Log output as text or JSON lines, without secrets and safe against forged lines."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from urllib.parse import quote
 from recto.conversation.json import dump, scrub
 
 HIDDEN = "(hidden)"
-# Anything shorter would be found in words that are none.
+# Shorter values would match ordinary words.
 SHORTEST_SECRET = 6
-# What every record has; anything else on it was given as `extra`.
+# Fields of every record; all others come from `extra`.
 KNOWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-# Characters that would end a line, or mean something to a terminal.
+# Characters that end a line or control a terminal.
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 UNDER = "    "
-# Greater numbers have no place in the JSON that is written here.
+# Larger integers do not fit the JSON encoder.
 LARGEST = 2**63
-# Of one text in a line; and of one word, where it is cut: as long as a credential can be.
+# Longest text in a line, and longest word at its cut: as long as a credential can be.
 MOST_CHARACTERS, WORD_CHARACTERS = 16_384, 8_192
 JWT_BEGINS = "eyJ"
 JWT_DOTS = 2
-# What stands before a name and its value in a url, as itself or in code, once or more.
+# Delimiters around a URL parameter, possibly percent-encoded several times.
 MARK, EQUALS = r"(?:[?&#]|%(?:25)*(?:3f|26|23))", r"(?:=|%(?:25)*3d)"
-# Credentials of others, unknown to us: what follows Bearer, a JWT, a signature or a token in a url, a password.
-# Each begins where no other match can be under way, so none looks at the same text again and again.
+# Unknown credentials: Bearer values, JWTs, signatures and tokens in URLs, passwords. Each pattern starts where no other
+# match can be in progress, so matching stays linear.
 SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"\b(bearer|basic) +[\w.~+/=-]{6,}", re.IGNORECASE), rf"\1 {HIDDEN}"),
     (re.compile(r"(?<![\w.-])[\w.-]{20,}+"), lambda found: _without_jwt(found[0])),
@@ -42,20 +42,20 @@ SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
 
 
 class Secrets:
-    """What no line may hold. More may become known while the server runs."""
+    """Values that must not appear in logs; more may be added while the server runs."""
 
     def __init__(self, known: Iterable[str] = ()) -> None:
         self._known: list[str] = []
         self.add(*known)
 
     def add(self, *more: str) -> None:
-        """Hide these too, from now on."""
+        """Hide these values too."""
         found = {*self._known, *[form for one in more if len(one) >= SHORTEST_SECRET for form in _forms(one)]}
-        # Longest first: one may be a part of another.
+        # Longest first: one secret may contain another.
         self._known = sorted(found, key=len, reverse=True)
 
     def hide(self, text: str) -> str:
-        """The text without them, and without what looks like somebody else's."""
+        """Return the text without known secrets and anything that looks like a credential."""
         for secret in self._known:
             text = text.replace(secret, HIDDEN)
         for shape, instead in SHAPES:
@@ -69,19 +69,19 @@ def _without_jwt(word: str) -> str:
 
 
 def _forms(secret: str) -> tuple[str, ...]:
-    """A secret as it is, and as it stands in JSON, in Python's own notation and in a url."""
+    """Return the secret and its forms in JSON, Python literals and URLs."""
     return secret, dump(secret)[1:-1].decode(), repr(secret)[1:-1], quote(secret, safe="")
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line: time, level, logger, message, and what else the record was given."""
+    """One JSON object per line: time, level, logger, message and `extra` fields."""
 
     def __init__(self, hide: Callable[[str], str]) -> None:
         super().__init__()
         self._hide = hide
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Format a record."""
         own = {
             "time": _time(record),
             "level": record.levelname.lower(),
@@ -91,7 +91,7 @@ class JsonFormatter(logging.Formatter):
         given = {name: self._shown(value) for name, value in vars(record).items() if name not in KNOWN}
         if record.exc_info:
             given["error"] = self._hide(self.formatException(record.exc_info))
-        # In this order for people; but no field that was given stands for one of ours.
+        # Standard fields first for readability; `extra` cannot override them.
         return dump(own | given | own).decode()
 
     def _shown(self, value: object) -> object:
@@ -100,14 +100,14 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """One line for people. What failed stands below it, set in, so that it cannot be taken for a line of its own."""
+    """One line of text. Tracebacks follow indented, so that they cannot pose as lines of their own."""
 
     def __init__(self, hide: Callable[[str], str]) -> None:
         super().__init__()
         self._hide = hide
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, and what is below it."""
+        """Format a record."""
         lines = [f"{_time(record)} {record.levelname} {record.name} {_escaped(self._hide(_message(record)))}"]
         if record.exc_info:
             trace = self._hide(self.formatException(record.exc_info))
@@ -118,7 +118,7 @@ class TextFormatter(logging.Formatter):
 def set_up_logs(
     level: str, form: Literal["text", "json"], secrets: Secrets, stream: TextIO | None = None
 ) -> logging.Handler:
-    """Have the lines of Recto and of the server below it written to a stream, from a level on."""
+    """Write the logs of Recto at a level, and warnings of all others, to a stream."""
     handler = logging.StreamHandler(stream or sys.stderr)
 
     def shown(text: str) -> str:
@@ -133,7 +133,7 @@ def set_up_logs(
 
 
 def _cut(text: str) -> str:
-    """The beginning of a text that is too long, in whole words: half a secret would not be known for one."""
+    """Truncate a long text between words: half a secret would not be recognised."""
     if len(text) <= MOST_CHARACTERS:
         return text
     end = max(text.rfind(space, 0, MOST_CHARACTERS) for space in " \n")
@@ -149,7 +149,7 @@ def _message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
     except (TypeError, ValueError):
-        # A message and arguments that do not fit each other. Left to the library, it would all be printed as it is.
+        # Message and arguments do not match. The logging module would print both unfiltered.
         return f"{record.msg} {record.args}"
 
 

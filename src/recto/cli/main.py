@@ -1,4 +1,4 @@
-"""The commands of `recto`. Only the one that is asked for is loaded: the others would take longer than it does."""
+"""The commands of `recto`. Loads only the requested one, to start fast."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 
 class Listed(NamedTuple):
-    """A command, or a group of them: what it is called, where it is, and its line in `recto --help`."""
+    """A command or group: its name, module and help line."""
 
     name: str
     module: str
@@ -70,16 +70,16 @@ def recto(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Sets the page a language model is shown from a log that is never edited, and says why each part is there."""
+    """Compose the prompt of a language model from an append-only log, and explain every part of it."""
 
 
 def command_in(arguments: Sequence[str]) -> str:
-    """The command that a command line asks for."""
+    """Return the command on the command line."""
     return next((word for word in arguments if not word.startswith("-")), "")
 
 
 def make_app(asked: str) -> typer.Typer:
-    """All commands by their names, and the one that is asked for whole."""
+    """Build the app with all commands; only `asked` is loaded."""
     app = typer.Typer(
         name="recto",
         no_args_is_help=True,
@@ -97,10 +97,10 @@ def make_app(asked: str) -> typer.Typer:
         if isinstance(found, typer.Typer):
             app.add_typer(found)
         else:
-            # One that reads its command line in a way of its own says so.
+            # A module may bring its own command class.
             app.command(cls=getattr(module, "CommandLine", None))(found)
     return app
 
 
 def _not_loaded() -> None:
-    """What is only listed."""
+    """Stand in for a command that is only listed."""

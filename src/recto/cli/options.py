@@ -1,4 +1,4 @@
-"""Options of the commands but `fold`: what each is called, what it takes, and the line of help about it."""
+"""Command-line options shared by the commands."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
 def _setting(name: str, metavar: str) -> object:
-    """The flag of a setting: its name, its sentence and its default are those of the setting."""
+    """Build the flag of a setting from its documentation and default."""
     one = next(one for one in settings_of(ServerSettings) if one.name == name)
     default = f"  [default: {one.default}]" if one.default is not None else ""
-    # In a terminal a link leads nowhere.
+    # Keep only the text of links.
     return typer.Option(f"--{name.replace('_', '-')}", metavar=metavar, help=LINK.sub(r"\1", one.doc) + default)
 
 

@@ -1,4 +1,4 @@
-"""`recto read`: documents as a model would get them, or as data. Writes to no file, and keeps nothing."""
+"""`recto read`: prints documents as a model would receive them, or as data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 STDIN, STDIN_NAME = "-", "standard input"
 NO_PAGES = "it has no pages, slides or sheets; leave --pages out"
 NO_SUCH_PAGE = "there is no {unit} {first} in what was read of it, which ends with {unit} {last}; name others"
-# Names longer than this would leave no room for the bar.
+# Longer names would leave no room for the bar.
 NAME_CHARACTERS = 40
 ShowProgress: TypeAlias = Callable[[Extent], None]
 Files = Annotated[list[str], typer.Argument(metavar="FILE", help="Documents; `-`: standard input.")]
@@ -60,7 +60,7 @@ InputName = Annotated[str, typer.Option(metavar="NAME", help="Name of standard i
 
 @dataclass(frozen=True, kw_only=True)
 class PrintOptions:
-    """Which part of each document is printed, and how. Without a last page or a limit it goes to the end."""
+    """Selection and format. `pages` without a last page, and no `limit`, mean up to the end."""
 
     as_json: bool = False
     pages: tuple[int, int | None] | None = None
@@ -70,7 +70,7 @@ class PrintOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOutcome:
-    """What became of one file: a document, or the problem with it."""
+    """A parsed document, or the problem with its file."""
 
     name: str
     document: ReadDocument | None = None
@@ -88,12 +88,12 @@ def read(
     seconds: MostSeconds = None,
     name: InputName = "",
 ) -> None:
-    """Print the text of documents as a model would get it: PDF, Word, Excel, PowerPoint, HTML, mail, books, text.
+    """Print the text of documents as a model would receive it: PDF, Word, Excel, PowerPoint, HTML, mail, books, text.
 
-    Of several files, each stands under its name. They are read in child processes, several at a time. A file that
-    cannot be read is told on standard error, and the others are printed.
+    Several files are printed under their names. They are parsed in child processes, several at a time. Unreadable files
+    are reported on standard error; the others are printed.
 
-    Exit codes: 0 done, 1 a file failed, 2 wrong use.
+    Exit codes: 0 success, 1 a file failed, 2 usage error.
     """
     try:
         wanted = PrintOptions(as_json=as_json, pages=_pages(pages), offset=offset, limit=limit)
@@ -101,7 +101,7 @@ def read(
     except SettingsError as error:
         raise stop("read", error, WRONG_USE) from error
     readings = [_in_manner(_reading(file, name), wanted, ocr, seconds) for file in files]
-    # Not every name of a file can be printed as it is.
+    # A file name may contain undecodable bytes.
     names = [(name or STDIN_NAME if file == STDIN else file).encode("utf-8", "replace").decode() for file in files]
     printer = Printer(wanted, len(files))
     with _ended_in_order():
@@ -134,7 +134,7 @@ def _check(files: Sequence[str], wanted: PrintOptions, ocr: str, name: str) -> N
 
 
 def _reading(file: str, name: str) -> Reading:
-    """What is to be read. A pipe is read here: later, nobody could stop waiting for it."""
+    """Return the input to parse. Pipes are read here, because a later read could not be cancelled."""
     from recto.files.documents.read_document import Reading
 
     most = Reading(source=b"").limits.file_bytes + 1
@@ -151,7 +151,7 @@ def _is_pipe(path: Path) -> bool:
     try:
         return stat.S_ISFIFO(path.stat().st_mode)
     except (OSError, ValueError):
-        # Why it cannot be had is told when it is read.
+        # Reading it reports the problem.
         return False
 
 
@@ -164,11 +164,11 @@ def _in_manner(reading: Reading, wanted: PrintOptions, ocr: str, seconds: float 
 
 @contextmanager
 def _ended_in_order() -> Generator[None]:
-    """Whoever is told to end (SIGTERM) removes what it made first; told twice, it ends at once."""
+    """Clean up on the first SIGTERM; exit at once on the second."""
 
     def end(number: int, _: FrameType | None) -> NoReturn:
         signal.signal(number, signal.SIG_DFL)
-        # An exception, and no task that is cancelled: it also ends waiting for a reader of standard output.
+        # An exception, not a cancelled task: it also interrupts blocking writes.
         raise SystemExit(128 + number)
 
     before = signal.signal(signal.SIGTERM, end)
@@ -188,12 +188,12 @@ async def _read_all(names: Sequence[str], readings: Sequence[Reading], printer: 
 
 
 async def _outcomes(names: Sequence[str], readings: Sequence[Reading], bars: Bars) -> AsyncGenerator[ReadOutcome]:
-    """What becomes of each file, in their order; several are read at a time."""
+    """Yield the outcome of each file in order; several are parsed at a time."""
     from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
 
     places = PoolSettings().places
     parsers = Parsers(PoolSettings(children=places, of_user=places))
-    # No more are opened than are read: of the others, not even the bytes are in memory.
+    # Open no more files than are parsed, to limit memory.
     turn = asyncio.Semaphore(places)
     tasks = [
         asyncio.create_task(_outcome(parsers, turn, bars, name, reading))
@@ -221,18 +221,18 @@ async def _outcome(parsing: Parsing, turn: asyncio.Semaphore, bars: Bars, name: 
 
 
 class Printer:
-    """Prints files one after another. One file is its text alone; of several, each stands in a block (D5)."""
+    """Prints documents in order. A single file is plain text; several are wrapped in blocks (D5)."""
 
     def __init__(self, wanted: PrintOptions, count: int) -> None:
         self.problems: list[str] = []
         self._wanted = wanted
         self._is_alone = count == 1
         self._is_first = True
-        # On one terminal, the text would run into the bars.
+        # The bars use the same terminal: hold the text until they are gone.
         self._held: list[bytes] | None = [] if sys.stdout.isatty() and sys.stderr.isatty() else None
 
     def add(self, outcome: ReadOutcome) -> None:
-        """Print a file, and remember its problem."""
+        """Print a file and record its problem."""
         elements, problem = _elements(outcome, self._wanted)
         if problem:
             self.problems.append(f"recto read: {outcome.name}: {problem}")
@@ -248,7 +248,7 @@ class Printer:
         self._is_first = False
 
     def end(self) -> None:
-        """Print what is left to be printed."""
+        """Print held output and problems."""
         if not self._wanted.as_json and not self._is_alone:
             self._write(b"\n")
         sys.stdout.buffer.write(b"".join(self._held or ()))
@@ -264,7 +264,7 @@ class Printer:
 
 
 def _elements(outcome: ReadOutcome, wanted: PrintOptions) -> tuple[tuple[Element, ...] | None, str]:
-    """What is printed of a file, or nothing, and what is wrong with it, or nothing."""
+    """Return the elements to print, if any, and a problem, if any."""
     document = outcome.document
     if document is None:
         return None, outcome.problem
@@ -295,7 +295,7 @@ def _row(outcome: ReadOutcome, elements: tuple[Element, ...] | None, problem: st
 
 
 class Bars:
-    """How far it is: files, and pages of those that are being read. Only a terminal shows them."""
+    """Progress bars on a terminal: files, and pages of the files being parsed."""
 
     def __init__(self, count: int) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -307,13 +307,13 @@ class Bars:
 
     @contextmanager
     def shown(self) -> Generator[None]:
-        """Show them meanwhile."""
+        """Show the bars in this context."""
         with self._progress:
             yield
 
     @contextmanager
     def file(self, name: str) -> Generator[ShowProgress]:
-        """A bar of a file, while it is read."""
+        """Show a bar for a file in this context."""
         bar = self._progress.add_task(name[-NAME_CHARACTERS:], total=None)
         try:
             yield lambda extent: self._progress.update(bar, completed=extent.pages, total=extent.page_count)

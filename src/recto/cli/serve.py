@@ -1,4 +1,4 @@
-"""`recto serve`: the server in the foreground, its settings, and starting it again when agents change."""
+"""`recto serve`: the server in the foreground, its settings check and reloading."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from recto.config.settings import ServerSettings
 from recto.errors import SettingsError
 
 HIDDEN = "(set, not shown)"
-# In an address: a password, or a name alone, which may be a key; what a query gives; what follows a #.
+# Parts of a URL to hide: password, user name (may be a key), query values, fragment.
 PARTS = (
     (re.compile(r"(://[^/:@]*:)[^/@]*@"), r"\1(hidden)@"),
     (re.compile(r"(://)[^/:@]+@"), r"\1(hidden)@"),
     (re.compile(r"([?&][^=&#]*=)[^&#]+"), r"\1(hidden)"),
     (re.compile(r"#.+"), "#(hidden)"),
 )
-# A server stops within ten seconds; one that does not is ended.
+# The server stops within ten seconds; kill it after this.
 STOP_SECONDS = 12
-# How often one that ended by itself is looked for, in milliseconds.
+# Milliseconds between checks for an exited server.
 LOOK = 300
 
 
@@ -53,17 +53,17 @@ def serve(
     check: options.CheckOnly = False,
     reload: options.Reload = False,
 ) -> None:
-    """Serve agents over HTTP. Without settings it answers on this machine, with a built-in demo model.
+    """Serve agents over HTTP. Without settings, the server listens on this machine and uses a built-in demo model.
 
-    Stops on Ctrl-C within ten seconds; what was running goes on at the next start. Exit codes: 0 done, 1 failed,
-    2 wrong use.
+    Stops on Ctrl-C within ten seconds; unfinished runs continue at the next start. Exit codes: 0 success, 1 failure, 2
+    usage error.
     """
     entry: ServerEntry = context.obj
     flags = {"host": host, "port": port, "data": data, "agents": agents, "workspace": workspace, "mode": mode}
     with exit_codes("serve"):
         settings = load_settings(flags, os.environ, config)
         secrets = Secrets(secrets_of(settings, os.environ))
-        # Who checks wants to hear what is wrong, however quiet the server is to be.
+        # --check must print warnings even if the server would not log them.
         level = "warning" if check and settings.log_level == "error" else settings.log_level
         set_up_logs(level, settings.log_format, secrets)
         if check:
@@ -76,9 +76,9 @@ def serve(
 
 def _announcing(settings: ServerSettings, secrets: Secrets, *, hello: bool) -> Announce:
     def announce(url: str, token: str | None) -> None:
-        # One that was made just now is told here, and nowhere else.
+        # A generated token is shown only here.
         secrets.add(token or "")
-        # One that was given is known to whoever gave it.
+        # Do not print a configured token.
         made = token if settings.auth.token is None else None
         address = f"{url}/#token={quote(made)}" if made else f"{url}/"
         try:
@@ -88,14 +88,14 @@ def _announcing(settings: ServerSettings, secrets: Secrets, *, hello: bool) -> A
             elif hello:
                 typer.echo("--hello needs the local token; set RECTO_TOKEN to have one beside API keys or JWT.")
         except BrokenPipeError:
-            # Whoever reads along may leave, as `head` does; the server stays, and is not to stumble over it at its end.
+            # The reader of our output, such as `head`, may exit; the server continues.
             sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
 
     return announce
 
 
 def _greet(settings: ServerSettings, url: str, address: str, made: str | None) -> None:
-    """Say where the server is; and its token, if it was made."""
+    """Print the address of the server, and a generated token."""
     typer.echo(f"Recto is listening on {url} (model {settings.model}, data in {settings.data}). Stop it with Ctrl-C.")
     if made:
         typer.echo(f"Its token is {made}. Open {address}, or send it as Authorization: Bearer.")
@@ -118,13 +118,13 @@ def _say_hello(settings: ServerSettings, url: str, address: str, token: str) -> 
 
 
 def _command() -> str:
-    """What is typed for `recto` where it was started: after `make run` it is on no path."""
+    """Return the command that started recto: after `make run` it is not in PATH."""
     started = sys.argv[0]
     return "recto" if which("recto") or Path(started).name != "recto" else started
 
 
 def _about_agents(settings: ServerSettings) -> Iterator[str]:
-    """What is said of a folder that nobody named."""
+    """Describe an agents folder that was found without being named."""
     if settings.agents_here == "used":
         yield f"Agents of the folder {settings.agents} are used too; --agents none leaves them out."
     elif settings.agents_here == "empty":
@@ -132,7 +132,7 @@ def _about_agents(settings: ServerSettings) -> Iterator[str]:
 
 
 def _print_settings(settings: ServerSettings, found: Mapping[str, str]) -> None:
-    """The settings in force, as they stand in a file; then what else was found."""
+    """Print the effective settings as in a file, then the findings."""
     for name, value in values_of(settings).items():
         typer.echo(f"{name} = {_shown(name, value)}")
     for name, value in settings.limits:
@@ -148,7 +148,7 @@ def _print_settings(settings: ServerSettings, found: Mapping[str, str]) -> None:
 
 
 def _settings_of_models() -> tuple[Sequence[str], Sequence[str]]:
-    """Settings beside those of the server: the keys of model providers, and their addresses."""
+    """Return the settings for keys and addresses of model providers."""
     from recto.models.choose import PROVIDERS  # here: other commands need no client of theirs
 
     keys = dict.fromkeys(provider.key_setting for provider in PROVIDERS)
@@ -169,7 +169,7 @@ def _shown(name: str, value: object) -> str:
 
 
 def secrets_of(settings: ServerSettings, environment: Mapping[str, str]) -> list[str]:
-    """Whatever was set that nobody may read, and the passwords in addresses."""
+    """Return all secret settings and passwords in URLs."""
     found = [word for name, value in values_of(settings).items() for word in _words(SETTINGS[name].secrecy, value)]
     keys, urls = _settings_of_models()
     of_models = [environment.get(name) for name in keys]
@@ -179,7 +179,7 @@ def secrets_of(settings: ServerSettings, environment: Mapping[str, str]) -> list
 
 
 def _words(secrecy: Secrecy | None, value: object) -> Iterable[str]:
-    """What nobody may read of a setting."""
+    """Return the secret parts of a setting."""
     text = str(value) if value else ""
     match secrecy:
         case None:
@@ -208,7 +208,7 @@ def _watched(settings: ServerSettings, config: Path | None) -> list[Path]:
 
 
 def _serve_again_and_again(files: list[Path]) -> None:
-    """Serve in a process of its own, and start it anew when an agent or the settings change. It ends when we do."""
+    """Serve in a child process and restart it when an agent or the settings change."""
     from watchfiles import PythonFilter, watch  # here: only who works on agents waits for it
 
     ending = threading.Event()
@@ -231,11 +231,11 @@ def _serve_again_and_again(files: list[Path]) -> None:
 
 
 def _start_child() -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "recto", *[word for word in sys.argv[1:] if word != "--reload"]])  # noqa: S603 - our own command again
+    return subprocess.Popen([sys.executable, "-m", "recto", *[word for word in sys.argv[1:] if word != "--reload"]])  # noqa: S603 - our own command
 
 
 def _end_child(child: subprocess.Popen[bytes]) -> None:
-    # Not SIGINT: where Ctrl-C was pressed it has had one, and a second would break off what it finishes.
+    # SIGTERM, not SIGINT: after Ctrl-C the child already has one, and a second would abort its shutdown.
     child.terminate()
     try:
         child.wait(STOP_SECONDS)

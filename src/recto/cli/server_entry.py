@@ -1,4 +1,4 @@
-"""What a command is given that needs a server: how one is served, checked, and its tools elsewhere tried."""
+"""Entry points of the server, passed to the commands by the composition root."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from recto.cli.elsewhere import TryTools
     from recto.config.settings import ServerSettings
 
-# Called with the url once the server answers, and the token of this machine's own user, if there is one.
+# Called with the URL once the server answers, and the local token if there is one.
 Announce: TypeAlias = Callable[[str, str | None], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerEntry:
-    """Serve, or nothing but relay; or say what would be served; or try tools that live elsewhere.
+    """Functions to serve, relay, check settings and try external tools.
 
-    With an event, it is served in a thread until that is set.
+    With an event, `serve` runs in a thread until the event is set.
     """
 
     serve: Callable[[ServerSettings, Announce, Event | None], None]
@@ -32,6 +32,6 @@ class ServerEntry:
 
 
 def tools_tried(context: typer.Context) -> TryTools | None:
-    """What tries tools that live elsewhere, of what a command was given."""
+    """Return the function that tries external tools, if the command has one."""
     entry: ServerEntry | None = context.obj
     return entry.try_tools if entry else None

@@ -1,4 +1,4 @@
-"""Settings of the server in force (C2): command line over environment over `recto.toml` over defaults."""
+"""Effective server settings (C2): command line over environment over `recto.toml` over defaults."""
 
 from __future__ import annotations
 
@@ -18,28 +18,27 @@ from recto.errors import SettingsError, raise_all
 
 PREFIX = "RECTO_"
 FILE = "recto.toml"
-# Read elsewhere, by whoever needs them; here so that no known name is called unknown.
-# RECTO_URL is for clients: whoever exports it may still start a server.
-# Secrets have names of people's own choice.
+# Read by other modules; listed so that they are not reported as unknown. RECTO_URL is for clients and may be exported
+# when a server starts. Users choose the names of secrets.
 SECRETS = f"{PREFIX}SECRET_"
 OTHERS = frozenset({"RECTO_MODEL_URL", "RECTO_MODEL_KEY", "RECTO_URL"})
-# Also of a name we do not know: it may be a secret under a name that is nearly right.
+# Also hidden for unknown names: they may be misspelt secrets.
 HIDDEN = "(not shown)"
-# Tables of the file that other commands read.
+# Tables of the file for other commands.
 OTHER_TABLES = ("fold", "chat")
-# Used without being named, and the name that says not to.
+# Default folder of agents, and the value that disables it.
 AGENTS_HERE, NO_AGENTS = Path("agents"), Path("none")
-# How alike two names are of which one is perhaps meant: 1 is the same.
+# Similarity for suggestions; 1 means equal.
 NEAR = 0.7
 BaseModelT = TypeVar("BaseModelT", bound=BaseModel)
 
 
-# Every setting of the server by its name, in the order of the tree.
+# Settings of the server by name, in tree order.
 SETTINGS: Mapping[str, Setting] = {one.name: one for one in settings_of(ServerSettings)}
 
 
 def _field(one: Setting) -> tuple[object, object]:
-    """The type and default of a setting, as pydantic has them."""
+    """Return the type and default of a setting for pydantic."""
     bounds = one.range
     if bounds is None:
         return one.kind, one.default
@@ -50,7 +49,7 @@ def _field(one: Setting) -> tuple[object, object]:
 
 
 def _table() -> type[BaseModel]:
-    """What the `[server]` table of a file, the environment or the command line may say."""
+    """Build the model of the `[server]` table; environment and command line use it too."""
     fields = {name: _field(one) for name, one in SETTINGS.items()}
     form = ConfigDict(extra="forbid", frozen=True)
     return create_model("ServerTable", __config__=form, **fields)  # pyright: ignore[reportCallIssue, reportArgumentType, reportUnknownVariableType] - named by the tree
@@ -61,7 +60,7 @@ _File: type[BaseModel] = create_model("_File", server=(_ServerTable, _ServerTabl
 
 
 def load_settings(flags: Mapping[str, object], environment: Mapping[str, str], file: Path | None) -> ServerSettings:
-    """The settings in force. Every unknown name and every value that means nothing is told in one SettingsError."""
+    """Return the effective settings. Raise one SettingsError for all unknown names and invalid values."""
     wrong = list[SettingsError]()
     in_file = _read(file)
     wrong += _unknown_tables(in_file)
@@ -80,7 +79,7 @@ def load_settings(flags: Mapping[str, object], environment: Mapping[str, str], f
 
 
 def _with_agents(settings: ServerSettings) -> ServerSettings:
-    """The settings with the agents of the current folder, where none are named and there are some."""
+    """Use the folder `agents` of the current directory if none is configured and it has agents."""
     if settings.agents is not None:
         return replace(settings, agents=None) if settings.agents == NO_AGENTS else settings
     if any(not file.parent.name.startswith((".", "_")) for file in AGENTS_HERE.glob("*/AGENT.md")):
@@ -99,7 +98,7 @@ def _read(file: Path | None) -> dict[str, object]:
 
 
 def _unknown_tables(found: Mapping[str, object]) -> Iterator[SettingsError]:
-    """What stands outside of every table we know: a table whose name is wrong, or a setting that belongs in one."""
+    """Report unknown tables, and settings outside their table."""
     known = (*_File.model_fields, *OTHER_TABLES)
     for name in (name for name in found if name not in known):
         allowed = f"put it under [server] in {FILE}" if name in SETTINGS else _no_such(name, known, "table")
@@ -119,8 +118,8 @@ def _from_environment(environment: Mapping[str, str], wrong: list[SettingsError]
 
 
 def _no_such(name: str, known: Collection[str], what: str = "setting") -> str:
-    """What is said of a name that nobody knows. All that are known would be a page of them."""
-    # Without what all of them begin with: by that they would all be alike.
+    """Describe an unknown name, with similar names only: all of them would fill a page."""
+    # Compare without the common prefix, which would make all names similar.
     plain = {one.removeprefix(PREFIX).lower(): one for one in known}
     near = get_close_matches(name.removeprefix(PREFIX).lower(), plain, n=2, cutoff=NEAR)
     mean = f"; did you mean {' or '.join(plain[one] for one in near)}?" if near else "."
@@ -130,7 +129,7 @@ def _no_such(name: str, known: Collection[str], what: str = "setting") -> str:
 def _checked(
     kind: type[BaseModelT], values: Mapping[str, object], prefix: str, wrong: list[SettingsError]
 ) -> BaseModelT:
-    """The table. All that is wrong with it is added to `wrong`, and then the table has its defaults."""
+    """Validate a table. On errors, add them to `wrong` and return the defaults."""
     try:
         return kind.model_validate(values)
     except ValidationError as error:
@@ -146,7 +145,7 @@ def _error(details: ErrorDetails, prefix: str) -> SettingsError:
         known = Limits.model_fields if place[0] == "limits" else SETTINGS
         return SettingsError(name=name, value=HIDDEN, allowed=_no_such(place[-1], tuple(known)))
     found = SETTINGS.get(place[-1])
-    # Only its first letter is made small: there are names in it.
+    # Lower only the first letter; the text may contain names.
     text = details["msg"].removeprefix("Value error, ")
     value = HIDDEN if found and found.secrecy else details["input"]
     return SettingsError(name=name, value=value, allowed=text[:1].lower() + text[1:])

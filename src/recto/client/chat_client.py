@@ -1,4 +1,4 @@
-"""`Client` and `AsyncClient`: one conversation with an agent, of a program that blocks or of one on an event loop."""
+"""The blocking and asyncio clients: one conversation with an agent."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from recto.client.chat_turn import Approve, AsyncChatTurn, ChatTurn, TurnRequest, TurnSoFar
+from recto.client.chat_turn import Approve, AsyncChatTurn, ChatTurn, TurnRequest, TurnState
 from recto.client.exchange import Exchange, Patience
-from recto.client.local_tools import LocalFunction, local_tools
-from recto.client.sent_files import FileToSend
+from recto.client.file_upload import FileToSend
+from recto.client.local_tools import LocalFunction, build_local_tools
 from recto.client.server_address import find_server
 from recto.client.transports import BlockingTransport, LoopTransport, Transport
 from recto.conversation.json import Json
 from recto.ids import new_id
 
-TurnT = TypeVar("TurnT", bound=TurnSoFar)
+TurnT = TypeVar("TurnT", bound=TurnState)
 
 
 @dataclass(kw_only=True)
 class Conversation(Generic[TurnT]):
-    """A conversation with an agent. Each turn goes on in `thread`, a new one unless named.
+    """A conversation with an agent. Every turn continues `thread`; without one, a new thread starts.
 
-    Server and credential are found where none are named (see `server_address`). `tools` are typed functions that the
-    model may call here; `approve` is asked before calls that a person has to agree to; `context` is what the model is
-    told with each turn, by descriptions; `props` are more `forwardedProps`, such as `timezone` or `voice_mode`.
+    Without `url` or `token`, the client looks for a server (see `server_address`). The model may call the typed
+    functions in `tools`. `approve` decides on calls that need approval. `context` adds named facts to every turn.
+    `props` adds `forwardedProps`, such as `timezone` or `voice_mode`.
     """
 
     url: str | None = None
@@ -43,48 +43,48 @@ class Conversation(Generic[TurnT]):
         self.url = server.url
         self._exchange = Exchange(self._transport(server.url), server, self.patience)
 
-    def chat(self, words: str, *, files: Sequence[FileToSend] = (), skill: str | None = None) -> TurnT:
-        """Say something. Files are sent first; `skill` names the one to go on in, `core` none."""
-        return self._turn(self._asked(words, files, {"skill": skill} if skill else {}))
+    def chat(self, text: str, *, files: Sequence[FileToSend] = (), skill: str | None = None) -> TurnT:
+        """Send a message, uploading `files` first. `skill` selects the skill to use; `core` selects none."""
+        return self._turn(self._build_request(text, files, {"skill": skill} if skill else {}))
 
     def resume(self) -> TurnT:
-        """Go on with what the thread does or waits for: its run at work, calls of `tools`, what is to be approved."""
-        return self._turn(self._asked(None, (), {}))
+        """Continue the thread: follow its active run, or answer pending calls of `tools` and approvals."""
+        return self._turn(self._build_request(None, (), {}))
 
-    def _asked(self, words: str | None, files: Sequence[FileToSend], props: Mapping[str, Json]) -> TurnRequest:
+    def _build_request(self, text: str | None, files: Sequence[FileToSend], props: Mapping[str, Json]) -> TurnRequest:
         agent = {"agent": self.agent} if self.agent else {}
         return TurnRequest(
             thread=self.thread,
-            words=words,
+            text=text,
             files=files,
             props={**self.props, **agent, **props},
             context=self.context,
-            tools=local_tools(self.tools),
+            tools=build_local_tools(self.tools),
             approve=self.approve,
         )
 
     def _transport(self, url: str) -> Transport:
         raise NotImplementedError
 
-    def _turn(self, asked: TurnRequest) -> TurnT:
+    def _turn(self, request: TurnRequest) -> TurnT:
         raise NotImplementedError
 
 
 class Client(Conversation[ChatTurn]):
-    """A conversation, for programs that block."""
+    """Blocking client."""
 
     def _transport(self, url: str) -> Transport:
         return BlockingTransport(url, self.patience.silence)
 
-    def _turn(self, asked: TurnRequest) -> ChatTurn:
-        return ChatTurn(self._exchange, asked)
+    def _turn(self, request: TurnRequest) -> ChatTurn:
+        return ChatTurn(self._exchange, request)
 
 
 class AsyncClient(Conversation[AsyncChatTurn]):
-    """A conversation, for programs on an event loop."""
+    """asyncio client."""
 
     def _transport(self, url: str) -> Transport:
         return LoopTransport(url, self.patience.silence)
 
-    def _turn(self, asked: TurnRequest) -> AsyncChatTurn:
-        return AsyncChatTurn(self._exchange, asked)
+    def _turn(self, request: TurnRequest) -> AsyncChatTurn:
+        return AsyncChatTurn(self._exchange, request)

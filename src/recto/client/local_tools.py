@@ -1,4 +1,4 @@
-"""Functions of the program that the model may call (P11): offered with each run, called here, answered to the model."""
+"""Local Python functions as tools for the model (P11)."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ LocalFunction: TypeAlias = Callable[..., object]
 
 @dataclass(frozen=True, kw_only=True)
 class LocalTool:
-    """A function, and what the model is told of it."""
+    """A function with the signature shown to the model."""
 
     function: LocalFunction
     signature: FunctionSignature
 
     @property
-    def offer(self) -> Mapping[str, Json]:
-        """The tool as a run offers it."""
+    def definition(self) -> Mapping[str, Json]:
+        """Tool definition to send with a run."""
         parameters = load(self.signature.arguments.schema)
         name, description = self.function.__name__, self.signature.description
         return {"name": name, "description": description, "parameters": parameters}
 
-    async def answer(self, transport: Transport, arguments: str) -> Mapping[str, Json]:
-        """The fields of a result: `content`, or what went wrong as `error`, which the model reads too."""
+    async def call(self, transport: Transport, arguments: str) -> Mapping[str, Json]:
+        """Call the function and return result fields: `content`, or `error` for the model to read."""
         values = self.signature.arguments.read(arguments)
         if isinstance(values, str):
             return {"content": "", "error": values}
-        from recto.tools.signature import answer_text
+        from recto.tools.signature import format_answer
 
         try:
-            return {"content": answer_text(await transport.call(self.function, **values))}
+            return {"content": format_answer(await transport.call(self.function, **values))}
         except ToolError as error:
             return {"content": "", "error": str(error)}
-        # Somebody else's code: whatever it raises the model is told, and may go on without.
+        # User code may raise anything; report it to the model.
         except Exception as error:
             LOGGER.exception("Tool %s failed.", self.function.__name__)
             return {"content": "", "error": f"{type(error).__name__}: {error}"}
 
 
-def local_tools(functions: Iterable[LocalFunction]) -> Mapping[str, LocalTool]:
-    """Typed functions as tools, by their names. Raises SettingsError for one that no model could call."""
+def build_local_tools(functions: Iterable[LocalFunction]) -> Mapping[str, LocalTool]:
+    """Return the functions as tools, by name. Raise SettingsError for a signature the model cannot call."""
     found = tuple(functions)
     if not found:
         return {}
-    from recto.tools.signature import signature_of  # here: programs without tools need no schemas
+    from recto.tools.signature import read_signature  # here: programs without tools need no schemas
 
-    return {one.__name__: LocalTool(function=one, signature=signature_of(one)) for one in found}
+    return {one.__name__: LocalTool(function=one, signature=read_signature(one)) for one in found}

@@ -1,7 +1,7 @@
-"""How requests go out: over blocking sockets, or on an event loop.
+"""HTTP transports: blocking sockets or asyncio.
 
-All that waits for something is here. What is written over a `Transport` is coroutines that await nothing else, so over
-blocking sockets they never wait, and `finished` runs them without an event loop.
+Coroutines written against `Transport` await nothing else. Over blocking sockets they never suspend, so `finished` runs
+them without an event loop.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, kw_only=True)
 class ClientRequest:
-    """A request: its path behind the server's address, its headers by names in small letters."""
+    """A request. `path` is relative to the server URL; header names are lower case."""
 
     method: str = "GET"
     path: str
@@ -36,81 +36,79 @@ class ClientRequest:
 
 
 class ServerReply(Protocol):
-    """The head of an answer; its body is read from it, once. Header names are in small letters."""
+    """Head of a response; its body can be read once. Header names are lower case."""
 
     status: int
     headers: Mapping[str, str]
 
     async def read(self) -> bytes:
-        """Some of the body, as it comes; nothing at its end. Raises ServerUnreachable where the connection is lost."""
+        """Return the next bytes of the body, empty at the end. Raise ServerUnreachable if the connection is lost."""
         ...
 
 
 class Transport(Protocol):
-    """What waits: for an answer, for time to pass, for a function of the program."""
+    """All operations that wait."""
 
     def send(self, request: ClientRequest) -> AbstractAsyncContextManager[ServerReply]:
-        """The answer to a request. Raises ServerUnreachable where none comes."""
+        """Send a request and return the response. Raise ServerUnreachable without one."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Wait for `seconds`."""
         ...
 
     async def call(self, function: Callable[..., object], *args: object, **values: object) -> object:
-        """What a function of the program returns or raises; it may be a coroutine function."""
+        """Call a function or coroutine function of the user and return its result."""
         ...
 
 
-def finished(coroutine: Coroutine[object, None, Value]) -> Value:
-    """What a coroutine over blocking sockets returns or raises."""
+def run_blocking(coroutine: Coroutine[object, None, Value]) -> Value:
+    """Run a coroutine that never suspends, and return its result."""
     try:
         coroutine.send(None)
-    except StopIteration as ended:
-        return cast("Value", ended.value)
+    except StopIteration as stop:
+        return cast("Value", stop.value)
     raise RuntimeError("it waits for something other than its transport")
 
 
-def drained(values: AsyncGenerator[Value]) -> Iterator[Value]:
-    """The values of a generator over blocking sockets. Whoever stops in the middle may go on later."""
+def iterate_blocking(values: AsyncGenerator[Value]) -> Iterator[Value]:
+    """Iterate over an async generator that never suspends. A caller may stop and continue later."""
     while True:
         try:
-            value = finished(cast("Coroutine[object, None, Value]", anext(values)))
+            value = run_blocking(cast("Coroutine[object, None, Value]", anext(values)))
         except StopAsyncIteration:
             return
         yield value
 
 
 class BlockingTransport:
-    """Over the sockets of the standard library, one connection a request, in the thread of whoever calls."""
+    """Blocking transport of the standard library: one connection per request, in the caller's thread."""
 
     def __init__(self, url: str, silence: float) -> None:
         self._url, self._silence = url, silence
 
     @asynccontextmanager
     async def send(self, request: ClientRequest) -> AsyncGenerator[ServerReply]:
-        """As `Transport` has it."""
         parts = urlsplit(self._url)
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         connection = kind(parts.hostname or "", parts.port, timeout=self._silence)
         try:
-            with _losing(self._url, OSError, http.client.HTTPException):
+            with _map_errors(self._url, OSError, http.client.HTTPException):
                 connection.request(request.method, parts.path + request.path, request.body, dict(request.headers))
                 answer = connection.getresponse()
-            # Where the server closes first, the socket is the answer's alone.
+            # If the server closes first, only the response owns the socket.
             with closing(answer):
                 yield _BlockingReply(self._url, answer)
         finally:
             connection.close()
 
     async def sleep(self, seconds: float) -> None:
-        """As `Transport` has it."""
         time.sleep(seconds)
 
     async def call(self, function: Callable[..., object], *args: object, **values: object) -> object:
-        """As `Transport` has it. A coroutine gets an event loop of its own."""
+        """Call a function; run a coroutine in a new event loop."""
         answer = function(*args, **values)
-        return asyncio.run(_awaited(answer)) if inspect.isawaitable(answer) else answer
+        return asyncio.run(_await(answer)) if inspect.isawaitable(answer) else answer
 
 
 class _BlockingReply:
@@ -120,26 +118,25 @@ class _BlockingReply:
         self.headers: Mapping[str, str] = {name.lower(): value for name, value in answer.getheaders()}
 
     async def read(self) -> bytes:
-        with _losing(self._url, OSError, http.client.HTTPException):
+        with _map_errors(self._url, OSError, http.client.HTTPException):
             return self._answer.read1(READ_BYTES)
 
 
 class LoopTransport:
-    """On the event loop that runs, one connection a request. Functions that block have threads of their own."""
+    """asyncio transport: one connection per request. Blocking functions run in threads."""
 
     def __init__(self, url: str, silence: float) -> None:
         self._url, self._silence = url, silence
 
     @asynccontextmanager
     async def send(self, request: ClientRequest) -> AsyncGenerator[ServerReply]:
-        """As `Transport` has it."""
         import aiohttp  # here: programs that block need no event loop's library
 
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._silence, sock_read=self._silence)
         losses = (aiohttp.ClientError, OSError, TimeoutError)
         try:
             async with aiohttp.ClientSession(timeout=timeout, auto_decompress=False) as session:
-                with _losing(self._url, *losses):
+                with _map_errors(self._url, *losses):
                     answer = await session.request(
                         request.method,
                         self._url + request.path,
@@ -150,17 +147,15 @@ class LoopTransport:
                 async with answer:
                     yield _LoopReply(self._url, answer, losses)
         finally:
-            # The socket is closed in the loop's next round, and this may be its last.
+            # aiohttp closes the socket in the next iteration of the loop; this may be the last one.
             await asyncio.sleep(0)
 
     async def sleep(self, seconds: float) -> None:
-        """As `Transport` has it."""
         await asyncio.sleep(seconds)
 
     async def call(self, function: Callable[..., object], *args: object, **values: object) -> object:
-        """As `Transport` has it."""
         if inspect.iscoroutinefunction(function):
-            return await _awaited(function(*args, **values))
+            return await _await(function(*args, **values))
         return await asyncio.to_thread(function, *args, **values)
 
 
@@ -171,18 +166,18 @@ class _LoopReply:
         self.headers: Mapping[str, str] = {name.lower(): value for name, value in answer.headers.items()}
 
     async def read(self) -> bytes:
-        with _losing(self._url, *self._losses):
+        with _map_errors(self._url, *self._losses):
             return await self._answer.content.readany()
 
 
 @contextmanager
-def _losing(url: str, *losses: type[Exception]) -> Generator[None]:
-    """The errors of a library that mean a lost connection, as ours."""
+def _map_errors(url: str, *losses: type[Exception]) -> Generator[None]:
+    """Raise `losses`, the library's errors for a lost connection, as ServerUnreachable."""
     try:
         yield
     except losses as error:
         raise ServerUnreachable(url=url, problem=str(error) or type(error).__name__) from error
 
 
-async def _awaited(answer: object) -> object:
+async def _await(answer: object) -> object:
     return await cast("Coroutine[object, object, object]", answer)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from recto.cli.chat.seen.block_views import Pen, arguments_view
-from recto.cli.chat.seen.chat_words import WORDS
+from recto.cli.chat.rendering.block_views import Pen, arguments_view
+from recto.cli.chat.rendering.chat_words import WORDS
 from recto.conversation.json import Json
 
 LONG = "\n".join(f"line {number}" for number in range(203))

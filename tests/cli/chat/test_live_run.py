@@ -5,9 +5,9 @@ import re
 import pytest
 
 from recto.cli.chat.one_answer import waiting_lines
-from recto.cli.chat.seen.block_views import Pen, block_view, call_view, clean, diff_counts, telling
-from recto.cli.chat.seen.chat_words import WORDS
-from recto.cli.chat.seen.live_run import (
+from recto.cli.chat.rendering.block_views import Pen, block_view, call_view, clean, diff_counts, telling
+from recto.cli.chat.rendering.chat_words import WORDS
+from recto.cli.chat.rendering.live_run import (
     MOST_CALLS,
     Block,
     CallDone,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recto.cli.chat.seen.markdown_blocks import MOST_CHARACTERS, MOST_LINES, Chunk, Tail, take_all, take_whole
+from recto.cli.chat.rendering.markdown_blocks import MOST_CHARACTERS, MOST_LINES, Chunk, Tail, take_all, take_whole
 
 ANSWER = """# Title
 Some words

@@ -7,10 +7,10 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from recto.cli.chat.chat_settings import ChatSettings, load_chat_settings
-from recto.cli.chat.completing import ChatCompleter
-from recto.cli.chat.seen.chat_words import WORDS
+from recto.cli.chat.completion import ChatCompleter
+from recto.cli.chat.prompt_input import Pastes, TypedCommand, TypedMessage, is_double, matching, path_begun, read_typed
+from recto.cli.chat.rendering.chat_words import WORDS
 from recto.cli.chat.slash_commands import MOST_CALLS, cost_line, read_named
-from recto.cli.chat.typed import Pastes, TypedCommand, TypedMessage, is_double, matching, path_begun, read_typed
 from recto.conversation.json import Object
 from recto.errors import FileRefused, SettingsError
 

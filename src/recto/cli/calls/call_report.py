@@ -1,6 +1,6 @@
-"""What people are shown of a page: what it is made of, how much room it has, what was folded and why, what changed.
+"""Terminal reports on a page: composition, size, savings and changes.
 
-Whoever asks has rows of JSON, as the server answers them and as `recto explain --json` prints them.
+Input are JSON rows, as the API returns them and `recto explain --json` prints them.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from recto.conversation.json import Json, Object, as_object, objects
 from recto.page.manifest import Manifest, Part, read_manifest
 from recto.page.named_rules import NAMED_RULES, link_of
 
-# How many parts that were kept as they are stand in one line, from which number on; and how many folded ones are told.
+# Groups of more unchanged parts share a line; most folded parts to list.
 FEW, MANY = 3, 12
 BAR_WIDTH = 76
 KEPT = "kept"
-# The end of an id tells messages apart; all of it would fill the line.
+# Last characters of an id, enough to tell messages apart.
 ID_CHARACTERS = 8
-# What is offered is a tool, too.
+# `tool` already names tool definitions.
 ROLES = {"tool": "result"}
 STYLES: Mapping[str, str] = {"folded": "cyan", "cut": "yellow", "repaired": "yellow", "dropped": "red"}
 SIGNS = {"added": "+", "gone": "-", "changed": "~", "same": "="}
-# The colour of each kind, and its letter where there are no colours.
+# Colour of each kind, and its letter for terminals without colours.
 KINDS: Mapping[str, tuple[str, str]] = {
     "envelope": ("bright_black", "e"),
     "tool": ("magenta", "t"),
@@ -52,7 +52,7 @@ LONG = ("Part", "Why", "Why, and how it begins", "Left out", "Model")
 
 @dataclass(frozen=True, kw_only=True)
 class ShownPage:
-    """A page as its row tells of it: its manifest, how each part begins, and its size in bytes."""
+    """A page: its manifest, the first words of each part, and its size in bytes."""
 
     manifest: Manifest
     words: Sequence[str]
@@ -60,7 +60,7 @@ class ShownPage:
 
 
 def shown_page(row: Object) -> ShownPage:
-    """The page of a row with its parts, tokens, skill and bytes."""
+    """Read the page of a row."""
     words = [str(part.get("words") or "") for _, part in objects(row.get("parts"), "parts")]
     size = row.get("bytes")
     return ShownPage(manifest=read_manifest(row), words=words, size=size if isinstance(size, int) else 0)
@@ -68,7 +68,7 @@ def shown_page(row: Object) -> ShownPage:
 
 @dataclass(frozen=True, kw_only=True)
 class PartLine:
-    """A part, or several that follow each other and were kept as they are."""
+    """A part, or a group of adjacent unchanged parts."""
 
     number: str
     what: str
@@ -80,11 +80,8 @@ class PartLine:
     words: str = ""
 
 
-# What a page is made of
-
-
 def composition(manifest: Manifest) -> Mapping[str, int]:
-    """The tokens of a page by what they are for, in the order they first stand in it."""
+    """Sum the tokens of a page by kind, in order of appearance."""
     found: dict[str, int] = {}
     for part in manifest.parts:
         found[kind_of(part)] = found.get(kind_of(part), 0) + part.tokens_after
@@ -92,13 +89,13 @@ def composition(manifest: Manifest) -> Mapping[str, int]:
 
 
 def kind_of(part: Part) -> str:
-    """What a part is, in a word or two."""
+    """Return the kind of a part; for messages, their role."""
     return ROLES.get(part.role, part.role) if part.kind == "message" and part.role else part.kind
 
 
 @dataclass(frozen=True, kw_only=True)
 class KindMark:
-    """Cells of a bar: blocks in the colours of kinds; where there are none, the letters of these."""
+    """Cells of a bar, in the colours or letters of their kinds."""
 
     cells: Sequence[tuple[str, int]]
 
@@ -116,7 +113,7 @@ class KindMark:
 
 
 def composition_view(manifest: Manifest, words: CallWords) -> RenderableType:
-    """One bar of all kinds, and a table that tells which is which, how many tokens and what share."""
+    """Render a bar and a table of the kinds, with tokens and shares."""
     kinds = composition(manifest)
     total = sum(kinds.values()) or 1
     table = table_of(words, "", "Part", "Tokens", "Share")
@@ -127,7 +124,7 @@ def composition_view(manifest: Manifest, words: CallWords) -> RenderableType:
 
 
 def bar_cells(kinds: Mapping[str, int], width: int = BAR_WIDTH) -> Sequence[tuple[str, int]]:
-    """How many cells of a bar each kind has: at least one, and all of them together are the bar."""
+    """Divide a bar among kinds, with at least one cell each."""
     total, ends, cells, done = sum(kinds.values()), 0, list[tuple[str, int]](), 0
     for left, (kind, tokens) in zip(range(len(kinds) - 1, -1, -1), kinds.items(), strict=True):
         ends += tokens
@@ -138,15 +135,12 @@ def bar_cells(kinds: Mapping[str, int], width: int = BAR_WIDTH) -> Sequence[tupl
 
 
 def percent(share: float) -> str:
-    """A share in whole percent; what is there at all is never shown as nothing."""
+    """Format a share in whole percent; a non-zero share is never shown as 0."""
     return "<1 %" if 0 < share < 1 / PERCENT else f"{PERCENT * share:.0f} %"
 
 
-# How much room it has, and what was saved
-
-
 def room_lines(row: Object, words: CallWords) -> Iterator[str]:
-    """How full the window is, and when what is old is summarised; nothing where the row does not tell."""
+    """Yield lines on the context window and compaction, if the row has them."""
     match row:
         case {"tokens": int(tokens), "window": int(window), "compactAt": int(full)}:
             yield words.window.format(tokens=tokens, window=window, share=percent(tokens / window))
@@ -157,7 +151,7 @@ def room_lines(row: Object, words: CallWords) -> Iterator[str]:
 
 
 def saved_lines(row: Object, manifest: Manifest, words: CallWords) -> Iterator[str]:
-    """What folding, cutting and leaving out saves on a call, in tokens and in money."""
+    """Yield lines on tokens and money saved per call."""
     saved = manifest.tokens_saved
     if not saved:
         yield words.nothing_smaller
@@ -172,16 +166,13 @@ def saved_lines(row: Object, manifest: Manifest, words: CallWords) -> Iterator[s
 
 
 def money(amount: float) -> str:
-    """An amount with as many digits as tell something."""
+    """Format an amount with two significant digits."""
     digits = 2 if amount >= 1 or amount == 0 else 1 - floor(log10(amount))
     return f"{amount:,.{digits}f}"
 
 
-# Part by part
-
-
 def part_lines(page: ShownPage, words: CallWords, *, every: bool) -> Iterator[PartLine]:
-    """The parts that are in the page; `every` has each in a line of its own."""
+    """Yield the parts of a page; `every` disables grouping."""
     manifest = page.manifest
     shown = [
         (place, part) for place, (part, size) in enumerate(zip(manifest.parts, manifest.sizes, strict=True)) if size
@@ -221,7 +212,7 @@ def _line(place: int, page: ShownPage, words: CallWords) -> PartLine:
 
 
 def smaller_lines(page: ShownPage, words: CallWords) -> Sequence[PartLine]:
-    """The parts that something was saved of, those that saved most first."""
+    """Return the parts that were made smaller, largest saving first."""
     parts = page.manifest.parts
     saved = [place for place, part in enumerate(parts) if part.decision != "injected" and _saved(part) > 0]
     return [_line(place, page, words) for place in sorted(saved, key=lambda place: -_saved(parts[place]))]
@@ -232,7 +223,7 @@ def _saved(part: Part) -> int:
 
 
 def smaller_view(page: ShownPage, words: CallWords) -> RenderableType:
-    """What was folded, cut or left out and why, as far as it is most of it."""
+    """Render what was folded, cut or left out, limited to the largest savings."""
     lines = smaller_lines(page, words)
     table = parts_table([*lines[:MANY]], words)
     rest = lines[MANY:]
@@ -241,7 +232,7 @@ def smaller_view(page: ShownPage, words: CallWords) -> RenderableType:
 
 
 def name_of(part: Part, words: CallWords) -> str:
-    """A part by its kind and what tells it from others of that kind."""
+    """Return the display name of a part."""
     if part.upto is not None:
         return words.messages.format(count=part.count)
     kind = words.kinds.get(kind_of(part), kind_of(part))
@@ -251,7 +242,7 @@ def name_of(part: Part, words: CallWords) -> str:
 
 
 def parts_table(lines: Sequence[PartLine], words: CallWords) -> Table:
-    """Parts with their tokens, before they were made smaller where they were."""
+    """Render parts with their tokens, before and after."""
     table = table_of(words, "#", "Part", "Was", "Tokens", "Decision", "Why, and how it begins")
     for line in lines:
         was = f"{line.before:,}" if line.before != line.after else ""
@@ -264,7 +255,7 @@ def parts_table(lines: Sequence[PartLine], words: CallWords) -> Table:
 
 
 def left_out(manifest: Manifest, words: CallWords) -> RenderableType:
-    """What was left out of the page, and why."""
+    """Render the parts that were left out, with reasons."""
     parts = [part for part, size in zip(manifest.parts, manifest.sizes, strict=True) if not size]
     if not parts:
         return Text(words.nothing_left_out)
@@ -276,17 +267,14 @@ def left_out(manifest: Manifest, words: CallWords) -> RenderableType:
 
 
 def rule_lines(manifest: Manifest, words: CallWords, *, every: bool) -> Sequence[str]:
-    """Where rules are told of: the page, or, with `every`, the place of each rule that decided something here."""
+    """Return a link to the documentation of the rules; with `every`, one for each rule used."""
     rules = dict.fromkeys(part.rule for part in manifest.parts if part.rule) if every else {}
     told = [f"{rule} {NAMED_RULES[rule].name}: {link_of(rule)}" for rule in rules if rule in NAMED_RULES]
     return told or [words.rules]
 
 
-# What changed
-
-
 def changes(found: Object, title: str, words: CallWords) -> RenderableType:
-    """What is other than in the call before, by the row of their difference."""
+    """Render the difference from the previous call."""
     table = table_of(words, "", "Part", "Tokens")
     table.add_column(title, overflow="fold")
     for _, row in objects(found.get("parts"), "parts"):
@@ -331,7 +319,7 @@ def _instead(row: Object, words: CallWords) -> str:
 
 
 def break_line(found: Object, words: CallWords) -> str:
-    """Whether a provider's cache can use the whole page before, and if not, why and what that costs."""
+    """Describe whether the previous page is still a cacheable prefix, and if not, the cause and cost."""
     match found:
         case {
             "prefixBreak": {"cause": str(cause), "source": str(source), "bytesKept": int(kept), "tokensAgain": again}
@@ -343,7 +331,7 @@ def break_line(found: Object, words: CallWords) -> str:
 
 
 def _place(found: Object, source: str, words: CallWords) -> str:
-    """The part of the earlier page that a break falls into."""
+    """Return the name of the part in which a prefix break occurs."""
     match found:
         case {"firstDifference": {"before": {"kind": str(kind), "source": str(id), "role": role}}}:
             part = {
@@ -361,7 +349,7 @@ def _place(found: Object, source: str, words: CallWords) -> str:
 
 
 def table_of(words: CallWords, *names: str) -> Table:
-    """A table without lines; columns of words may be broken, others keep their width."""
+    """Return a table without borders; only text columns wrap."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in names:
         side = "right" if name in NUMBERS else "left"

@@ -1,4 +1,4 @@
-"""The words around a model call in the terminal, in English and in Chinese; Chinese ones are those of the web page."""
+"""Texts of call reports in English and Chinese; the Chinese ones match the web page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from recto.page.named_rules import PAGE, why
 
 Language: TypeAlias = Literal["en", "zh"]
-# What a rule writes into a manifest is English. These are what it says of parts that people ask about.
+# Rules write English reasons into the manifest. These are translated.
 REASONS: Sequence[tuple[re.Pattern[str], str]] = [
     (re.compile(f"^{pattern}$"), words)
     for pattern, words in (
@@ -37,7 +37,7 @@ REASONS: Sequence[tuple[re.Pattern[str], str]] = [
 
 @dataclass(frozen=True, kw_only=True)
 class CallWords:
-    """All of it in one language. Braces are filled in where it is said."""
+    """Texts in one language, with placeholders in braces."""
 
     kinds: Mapping[str, str]
     decisions: Mapping[str, str]
@@ -85,7 +85,7 @@ class CallWords:
     reasons: Sequence[tuple[re.Pattern[str], str]] = ()
 
     def why(self, rule: str | None, reason: str) -> str:
-        """A reason for people: what its rule is called, then what that came to."""
+        """Return a reason with the name of its rule."""
         if not self.reasons:
             return why(rule, reason)
         told = "；".join(self._reason(one) for one in reason.split("; "))

@@ -1,4 +1,4 @@
-"""`recto explain`: what a model call was sent, and why. Reads what a server keeps, while it runs or not."""
+"""`recto explain`: the request of a model call and the reason for each part. Reads the database of a server."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ AsHar = Annotated[bool, typer.Option("--har", help="Print the call as a HAR file
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainedCall:
-    """A call of a run, its page, the room it has, and what is other than in the call before it, where there is one."""
+    """A call, its page, the available room, and the difference from the previous call, if any."""
 
     run: StoredRun
     calls: Sequence[CallSummary]
@@ -72,10 +72,10 @@ def explain(
     data: options.DataDir = None,
     config: options.ServerConfig = None,
 ) -> None:
-    """Show what a model call was sent and why: each part, its tokens and rule, and what changed since the last one.
+    """Show the request of a model call: each part with its tokens and rule, and the changes since the previous call.
 
-    Reads the database of a server, while it runs or not, and changes nothing. Exit codes: 0 done, 1 failed, 2 wrong
-    use.
+    Reads the database of a server, which may be running, and changes nothing. Exit codes: 0 success, 1 failure, 2 usage
+    error.
     """
     with exit_codes("explain"):
         if as_json + curl + har > 1:
@@ -99,7 +99,7 @@ def _write(data: bytes) -> None:
 
 
 async def explain_call(settings: ServerSettings, id: str, number: int | None, user: str | None) -> ExplainedCall:
-    """A call of a run, the last reply where none is named, from the database of a server with these settings."""
+    """Load a call of a run, by default its last reply."""
     from recto.store.runs.calls import sent_page  # here: no other command waits for the database's library
 
     async with opened_store(settings, is_reader=True) as store:
@@ -117,7 +117,7 @@ async def explain_call(settings: ServerSettings, id: str, number: int | None, us
 
 
 def _room(settings: ServerSettings, name: str, model: str, tokens: int) -> Object:
-    """The room of a page by the settings as they are now; of an agent that is gone, by those of the server."""
+    """Return window and prices under the current settings: those of the agent, or of the server if it is gone."""
     from recto.agents.folders import load_agents
     from recto.models.prices import load_prices, prices_row
 
@@ -145,7 +145,7 @@ def _last_reply(calls: Sequence[CallSummary]) -> int | None:
 
 
 def call_row(found: ExplainedCall) -> dict[str, Json]:
-    """All of it as JSON."""
+    """Return the call as JSON."""
     call, manifest = found.seen.summary, found.page.manifest
     before = {"run": found.before[0], "n": found.before[1]} if found.before else None
     return {

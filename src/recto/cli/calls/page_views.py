@@ -1,4 +1,4 @@
-"""Two views of a page for people: the next one of a conversation, and that of a call that was made."""
+"""Reports on a page: the next one of a thread, and that of a past call."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from recto.cli.calls.call_words import CallWords
 from recto.conversation.json import Object, as_list, as_object
 
 BLANK = Text()
-# `price` of a call is told in these parts of a unit of currency.
+# Fraction of a currency unit in which `price` is counted.
 PRICE_PARTS = 1_000_000_000
 
 
 def with_manifest(row: Object) -> Object:
-    """The answer of a server with what its manifest tells beside the rest, as the views take it."""
+    """Merge the manifest into an API answer, as the reports expect."""
     return {**row, **as_object(row.get("manifest"), "manifest")}
 
 
 def context_view(row: Object, words: CallWords) -> RenderableType:
-    """The next page of a conversation: what it is made of, its room, what was folded and why, and what that saves."""
+    """Render the next page of a thread: composition, room, folded parts and savings."""
     page = shown_page(row)
     return Group(
         Text(words.next_page.format(agent=row["agent"], model=row["model"]), style="bold"),
@@ -49,9 +49,9 @@ def context_view(row: Object, words: CallWords) -> RenderableType:
 
 
 def call_view(row: Object, words: CallWords, calls: Table | None = None, *, every: bool = False) -> RenderableType:
-    """A call that was made: the same of its page, every part of it, and what is other than in the one before it.
+    """Render a past call: its page with every part, and the difference from the previous call.
 
-    The row is what `recto explain --json` prints. `every` has a line for each part, also for those that were kept.
+    The row is what `recto explain --json` prints. `every` disables grouping of unchanged parts.
     """
     page = shown_page(row)
     return Group(
@@ -69,7 +69,7 @@ def call_view(row: Object, words: CallWords, calls: Table | None = None, *, ever
 
 
 def calls_table(rows: Sequence[tuple[int, Object]], shown: int, words: CallWords) -> Table:
-    """Calls by the numbers they go by, with a mark at the one that is shown."""
+    """Render a table of calls with a mark at the displayed one."""
     table = table_of(words, "", "Call", "For", "Model", "Tokens", "Ended")
     for number, row in rows:
         tokens, purpose = row.get("tokens"), str(row["purpose"])
@@ -89,7 +89,7 @@ def _page_lines(row: Object, page: ShownPage, words: CallWords) -> Iterator[Rend
 
 
 def _notes(row: Object, words: CallWords) -> Iterator[str]:
-    """What may be other when it is sent. That there is nothing to answer yet is no news to who is asked for words."""
+    """Return notes on the preview. The note that there is nothing to answer yet is omitted."""
     notes = [str(note) for note in as_list(row.get("notes", ()), "notes")]
     return (words.notes.get(note, note) for note in (notes[:-1] if row.get("next") == "finished" else notes))
 
@@ -116,7 +116,7 @@ def _first_lines(row: Object, page: ShownPage, words: CallWords) -> Iterator[str
 
 
 def _usage(row: Object, words: CallWords) -> str:
-    """What the provider said of the call: tokens in, of these from its cache, and out."""
+    """Describe the provider's usage."""
     counts = as_object(row.get("usage") or {}, "usage")
     return words.comma.join(text.format(count=counts[name]) for name, text in words.usage.items() if name in counts)
 

@@ -1,4 +1,4 @@
-"""What `/context` and `/explain N` of the terminal show: the views of a thread's pages, asked of a server."""
+"""The `/context` and `/explain N` reports of the terminal."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from recto.cli.calls.page_views import call_view, calls_table, context_view, wit
 from recto.conversation.json import Object, objects
 from recto.errors import RequestRefused
 
-# Asks a server: a path behind the address of its API, and a body where something is sent. It may be refused.
+# Sends an API request: path and optional body. Raises RequestRefused.
 Ask: TypeAlias = Callable[[str, Object | None], Awaitable[Object]]
 NOT_FOUND = 404
-# As many calls as a server tells of at once, and as many as are listed beside the one that is shown.
+# Largest page size of the API, and number of calls to list.
 MOST_CALLS, LISTED = 500, 10
 
 
 async def look_at_context(ask: Ask, thread: str, agent: str | None, language: Language) -> RenderableType:
-    """The next page of a thread as it stands; of one that nothing was said in, the page of its agent."""
+    """Report on the next page of a thread; a new thread has the page of its agent."""
     props = {"forwardedProps": {"agent": agent}} if agent else {}
     return context_view(with_manifest(await ask(f"/threads/{thread}/preview", props)), WORDS[language])
 
 
 async def look_at_call(ask: Ask, thread: str, number: int, language: Language) -> RenderableType:
-    """A call of a thread, counted from the newest, which is 1, and what is other than in the one before it."""
+    """Report on a call, counted from the newest (1), and its difference from the previous one."""
     words = WORDS[language]
     calls = await _calls(ask, thread)
     if not calls:
@@ -44,7 +44,7 @@ async def look_at_call(ask: Ask, thread: str, number: int, language: Language) -
 
 
 async def _calls(ask: Ask, thread: str) -> Sequence[Object]:
-    """The calls of a thread, newest first; none where there is no such thread yet."""
+    """Return the calls of a thread, newest first; empty for an unknown thread."""
     try:
         found = await ask(f"/threads/{thread}/calls?limit={MOST_CALLS}", None)
     except RequestRefused as error:
@@ -55,7 +55,7 @@ async def _calls(ask: Ask, thread: str) -> Sequence[Object]:
 
 
 async def _explained(ask: Ask, calls: Sequence[Object], place: int) -> Object:
-    """A call as `recto explain --json` has it, but for its number and that of the one before it."""
+    """Return a call as in `recto explain --json`, with call numbers counted from the newest."""
     run, n, purpose = (calls[place][name] for name in ("run", "n", "purpose"))
     seen, of_run = await ask(f"/runs/{run}/calls/{n}", None), await ask(f"/runs/{run}", None)
     row = {**with_manifest(seen), "run": run, "agent": of_run["agent"], "n": place + 1, "calls": len(calls)}

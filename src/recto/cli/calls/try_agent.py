@@ -1,4 +1,4 @@
-"""`recto agents try`: one turn with an agent, on a server of its own whose data is thrown away."""
+"""`recto agents try`: one turn with an agent, on a temporary server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WAITS = "It waits for a person to agree to a call. With --agree the call is made
 
 @dataclass(frozen=True, kw_only=True)
 class TriedTurn:
-    """What came of the turn: the runs it took, what was heard of each reply, the answer, and what went wrong."""
+    """Result of the turn: run ids, events per reply, answer and problem."""
 
     runs: Sequence[str] = ()
     heard: Sequence[Sequence[Mapping[str, Json]]] = ()
@@ -49,7 +49,7 @@ class TriedTurn:
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What is said, and what came of it, once it has ended."""
+    """The message to send, and the result once the turn has ended."""
 
     words: str
     skill: str | None
@@ -57,7 +57,7 @@ class Trial:
     ended: list[TriedTurn] = field(default_factory=list[TriedTurn])
 
     def say(self, url: str, token: str | None) -> None:
-        """Say it to the server that listens there, which then stops."""
+        """Send the message to the server, then stop the server."""
         from recto.client import Client
 
         turn = Client(url=url, token=token, approve=_agree if self.agree else None).chat(self.words, skill=self.skill)
@@ -83,10 +83,10 @@ def try_agent(
     skill: options.SkillName = None,
     agree: options.AgreeToAll = False,
 ) -> None:
-    """Say something to an agent, and print of each model call its page and why, its calls and results; and the answer.
+    """Send a message to an agent. Print the page, reasons, tool calls and results of each model call, and the answer.
 
-    A server is started for it, with the settings of this environment and of recto.toml, and with a data folder that is
-    deleted at the end. Exit codes: 0 done, 1 the agent or the turn failed, 2 wrong use.
+    Starts a server with the settings of this environment and recto.toml, and a temporary data folder. Exit codes: 0
+    success, 1 the agent or the turn failed, 2 usage error.
     """
     entry: ServerEntry = context.obj
     trial = Trial(words=words, skill=skill, agree=agree)
@@ -104,7 +104,7 @@ def try_agent(
 
 
 def _settings(folder: Path, made: Path, model: str | None) -> ServerSettings:
-    """Those of the server that is meant, but for where it keeps things and who may come in."""
+    """Return the user's settings with temporary storage and access."""
     if not any((folder / name).exists() for name in ("AGENT.md", "tools.py", "skills")):
         raise SettingsError(name="FOLDER", value=str(folder), allowed=NO_AGENT)
     name, agents = folder.resolve().name, made / "agents"
@@ -122,7 +122,7 @@ def _agree(_: CallToApprove) -> bool:
 
 
 def _by_reply(events: Sequence[Mapping[str, Json]]) -> Iterator[Sequence[Mapping[str, Json]]]:
-    """What was heard of each reply of the model: its calls, and their results, up to the next."""
+    """Yield the tool events of each reply."""
     told = [event for event in events if str(event["type"]).startswith(("TOOL_CALL", "TEXT_MESSAGE_START"))]
     reply = list[Mapping[str, Json]]()
     for event in told:
@@ -134,7 +134,7 @@ def _by_reply(events: Sequence[Mapping[str, Json]]) -> Iterator[Sequence[Mapping
 
 
 async def _pages(settings: ServerSettings, turn: TriedTurn) -> list[ExplainedCall]:
-    """The model calls of the turn, as the throw-away database has them."""
+    """Return the model calls of the turn from the temporary database."""
     from recto.cli.calls.explain_run import REPLY, explain_call
 
     found: list[ExplainedCall] = []
@@ -170,7 +170,7 @@ def _print(turn: TriedTurn, pages: Sequence[ExplainedCall]) -> None:
 
 
 def _lines(events: Sequence[Mapping[str, Json]]) -> Iterator[str]:
-    """Calls with their arguments, and results."""
+    """Describe tool calls and results."""
     names, arguments = dict[str, str](), dict[str, str]()
     for event in events:
         id = str(event.get("toolCallId"))

@@ -1,4 +1,4 @@
-"""Calls that wait for a person: each is shown with its diff or command, and decided by a key."""
+"""Approval dialog: shows pending tool calls and asks for a decision."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rich.console import Group
 from rich.text import Text
 
 from recto.cli.chat.chat_session import ChatSession
+from recto.cli.chat.rendering.block_views import arguments_view, clean
 from recto.cli.chat.screen import Screen
-from recto.cli.chat.seen.block_views import arguments_view, clean
 from recto.client.chat_turn import Approval
 from recto.conversation.json import Object, load_object, parts_of
 from recto.errors import RectoError, RequestRefused
@@ -20,61 +20,61 @@ ONCE, ALWAYS, DENY, EDIT = "y", "a", "n", "e"
 
 
 class Approvals:
-    """What waits in a thread, asked about one by one. What somebody else decided meanwhile is asked no more."""
+    """Asks about pending calls one by one; stops when another client decides."""
 
     def __init__(self, session: ChatSession, screen: Screen) -> None:
         self._session, self._screen = session, screen
-        self._asked: tuple[str, ...] = ()
-        self._asking: asyncio.Task[None] | None = None
+        self._ids: tuple[str, ...] = ()
+        self._task: asyncio.Task[None] | None = None
 
-    def notice(self, waiting: Sequence[Object]) -> None:
-        """Ask about what waits now, unless that is asked, or was put aside."""
+    def ask(self, waiting: Sequence[Object]) -> None:
+        """Ask about the pending calls, unless the user was asked about them already."""
         ids = tuple([str(row["id"]) for row in waiting])
-        if ids == self._asked:
+        if ids == self._ids:
             return
         self.stop()
-        self._asked = ids
+        self._ids = ids
         if waiting:
-            self._asking = asyncio.get_running_loop().create_task(self._decide(waiting))
+            self._task = asyncio.get_running_loop().create_task(self._decide(waiting))
 
-    def again(self) -> None:
-        """Ask about what was put aside."""
-        if not (self._asking and not self._asking.done()):
-            self._asked = ()
-            self.notice(self._session.interrupts())
+    def ask_again(self) -> None:
+        """Ask again about postponed calls."""
+        if not (self._task and not self._task.done()):
+            self._ids = ()
+            self.ask(self._session.interrupts())
 
     def stop(self) -> None:
-        """Ask no more."""
-        if self._asking:
-            self._asking.cancel()
-        self._asked = ()
+        """Stop asking."""
+        if self._task:
+            self._task.cancel()
+        self._ids = ()
 
     async def _decide(self, waiting: Sequence[Object]) -> None:
-        """All of them, then the run goes on. One that is put aside leaves all of them waiting."""
+        """Ask about all calls, then resume the run. Postponing one call leaves all of them pending."""
         session, answers = self._session, list[Object]()
         for row in waiting:
-            if row["tool"] in parts_of(session.talk.row.get("agreed")):
-                answers.append(_answer(row, Approval()))
+            if row["tool"] in parts_of(session.chat_thread.row.get("agreed")):
+                answers.append(_build_answer(row, Approval()))
                 continue
             self._show(row)
             approval = await self._ask(row)
             if approval is None:
-                session.tell(session.words.aside.format(count=len(waiting)), "yellow")
+                session.notify(session.words.aside.format(count=len(waiting)), "yellow")
                 return
-            answers.append(_answer(row, approval))
+            answers.append(_build_answer(row, approval))
         try:
             await session.decide(answers)
         except RequestRefused as error:
-            session.tell(str(error), "red")
-            # What it says may be put right: arguments that no tool takes; or somebody was quicker.
-            self._asked = ()
+            session.notify(str(error), "red")
+            # The user may fix invalid arguments, or another client was faster.
+            self._ids = ()
         except RectoError as error:
-            session.tell(str(error), "red")
+            session.notify(str(error), "red")
 
     def _show(self, row: Object) -> None:
         words, tool = self._session.words, str(row["tool"])
         title = Text(clean(f"? {words.ask.format(tool=tool)}"), style="bold yellow")
-        self._session.tell(Group(title, arguments_view(load_object(str(row["arguments"])) or {}, words)))
+        self._session.notify(Group(title, arguments_view(load_object(str(row["arguments"])) or {}, words)))
 
     async def _ask(self, row: Object) -> Approval | None:
         words, tool = self._session.words, str(row["tool"])
@@ -86,27 +86,27 @@ class Approvals:
                     return Approval()
                 case "a":
                     if await self._screen.ask_key(words.sure_always.format(tool=tool), ALWAYS) == ALWAYS:
-                        await self._always(tool)
+                        await self._approve_always(tool)
                         return Approval()
                 case "n":
-                    said = await self._screen.ask_words(words.deny_words, "")
-                    if said is not None:
-                        return Approval(approved=False, message=said.strip() or None)
+                    text = await self._screen.ask_words(words.deny_words, "")
+                    if text is not None:
+                        return Approval(approved=False, message=text.strip() or None)
                 case "e":
-                    if changed := await self._changed(row):
+                    if changed := await self._edit_arguments(row):
                         return changed
                 case _:
                     return None
 
-    async def _always(self, tool: str) -> None:
-        """Once and for all; where that is not kept, once."""
+    async def _approve_always(self, tool: str) -> None:
+        """Save the permanent approval; if that fails, approve once."""
         try:
-            await self._session.always(tool)
+            await self._session.approve_always(tool)
         except (RectoError, OSError) as error:
-            self._session.tell(str(error), "red")
+            self._session.notify(str(error), "red")
 
-    async def _changed(self, row: Object) -> Approval | None:
-        """The call with other arguments; None where they stay as they are."""
+    async def _edit_arguments(self, row: Object) -> Approval | None:
+        """Let the user edit the arguments; return None if they cancel."""
         words = self._session.words
         text = json.dumps(load_object(str(row["arguments"])) or {}, ensure_ascii=False, indent=2)
         while True:
@@ -116,9 +116,9 @@ class Approvals:
             arguments = load_object(edited)
             if arguments is not None:
                 return Approval(arguments=arguments)
-            self._session.tell(words.not_json, "red")
+            self._session.notify(words.not_json, "red")
             text = edited
 
 
-def _answer(row: Object, approval: Approval) -> Object:
+def _build_answer(row: Object, approval: Approval) -> Object:
     return {"interruptId": row["id"], "status": "resolved", "payload": approval.payload()}

@@ -1,4 +1,4 @@
-"""`recto chat`: an agent in the terminal, of a server elsewhere or of this folder."""
+"""`recto chat`: an agent in the terminal, on a remote server or a local one."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import typer
 from typer.core import TyperCommand
 
 from recto.cli.chat.chat_settings import CHOOSE, load_chat_settings
-from recto.cli.chat.local_server import FindServer, FolderOptions, FolderServer, ServerFound
-from recto.cli.chat.seen.chat_words import WORDS
+from recto.cli.chat.local_server import FindServer, FolderOptions, FolderServer, ServerLocation
+from recto.cli.chat.rendering.chat_words import WORDS
 from recto.cli.command import FAILED, WRONG_USE, exit_codes, stop
 from recto.cli.hello import language_of_terminal
 from recto.client.server_address import DATA, URL, find_server
@@ -59,14 +59,14 @@ EventsAsJson = Annotated[
 
 
 class CommandLine(TyperCommand):
-    """A command line on which `--resume` may stand alone, which typer has no way to say."""
+    """Command that accepts `--resume` without a value, which typer does not support."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # pyright: ignore[reportIncompatibleMethodOverride] - typer's context is the one there is
-        """The arguments, with what `--resume` stands for without a thread."""
-        return super().parse_args(ctx, list(_with_choice(args)))
+        """Insert the placeholder value after a bare `--resume`."""
+        return super().parse_args(ctx, list(_insert_choice(args)))
 
 
-def _with_choice(args: Sequence[str]) -> Iterator[str]:
+def _insert_choice(args: Sequence[str]) -> Iterator[str]:
     for word, follows in pairwise([*args, "-"]):
         yield word
         if word == "--resume" and follows.startswith("-"):
@@ -87,49 +87,49 @@ def chat(
     config: ConfigFile = None,
     as_json: EventsAsJson = False,
 ) -> None:
-    """Talk to an agent in the terminal; with a question, or with input that is piped in, have one answer printed.
+    """Chat with an agent in the terminal. A QUESTION or piped input prints one answer and exits.
 
-    Without --server it is the server that holds the data folder; where none does, one is started in this process.
-    Exit codes: 0 done, 1 failed, 2 wrong use.
+    Without --server, recto chat connects to the server of the data folder, or starts one in this process. Exit codes: 0
+    success, 1 failure, 2 usage error.
     """
     options = FolderOptions(data=data, agents=agents, workspace=workspace, mode=mode, config=config)
-    with exit_codes("chat"), _ctrl_c_fails():
-        settings, asked = load_chat_settings(config), None
+    with exit_codes("chat"), _exit_on_ctrl_c():
+        settings, question_input = load_chat_settings(config), None
         if question is not None or as_json or not sys.stdin.isatty():
             from recto.cli.chat.one_answer import one_question  # here: who sits at a terminal needs none of it
 
-            asked = one_question(question, agent, resume, settings, as_json=as_json)
+            question_input = one_question(question, agent, resume, settings, as_json=as_json)
         elif not sys.stdout.isatty():
             raise stop("chat", WORDS[language_of_terminal(os.environ)].no_terminal, WRONG_USE)
         folder = FolderServer(options, context.obj, os.environ)
-        # The command line decides before the environment, also of what was not named there.
+        # A command-line option also overrides environment variables of other settings.
         url = server or (None if data else os.environ.get(URL))
-        find = partial(_named, url, folder.data) if url else folder.find
+        find = partial(_connect_by_url, url, folder.data) if url else folder.find
         try:
-            if asked:
-                raise typer.Exit(_answer(find, asked))
+            if question_input:
+                raise typer.Exit(_answer(find, question_input))
             from recto.cli.chat.chat_terminal import ChatTerminal
 
-            asyncio.run(ChatTerminal(find, settings, os.environ).talk(agent, resume))
+            asyncio.run(ChatTerminal(find, settings, os.environ).run(agent, resume))
         finally:
             folder.stop()
 
 
 @contextmanager
-def _ctrl_c_fails() -> Generator[None]:
-    """Ctrl-C before there is a run to end, or a screen to leave."""
+def _exit_on_ctrl_c() -> Generator[None]:
+    """Exit on Ctrl-C while no run or screen handles it."""
     try:
         yield
     except KeyboardInterrupt:
         raise typer.Exit(FAILED) from None
 
 
-def _named(url: str, data: Path) -> ServerFound:
-    return ServerFound(address=find_server(url, None, {**os.environ, DATA: str(data)}), how="named")
+def _connect_by_url(url: str, data: Path) -> ServerLocation:
+    return ServerLocation(address=find_server(url, None, {**os.environ, DATA: str(data)}), how="named")
 
 
-def _answer(find: FindServer, asked: OneQuestion) -> int:
+def _answer(find: FindServer, question: OneQuestion) -> int:
     from recto.cli.chat.one_answer import answer_once
     from recto.cli.chat.thread_api import ThreadApi
 
-    return asyncio.run(answer_once(ThreadApi(find), asked, WORDS[language_of_terminal(os.environ)]))
+    return asyncio.run(answer_once(ThreadApi(find), question, WORDS[language_of_terminal(os.environ)]))

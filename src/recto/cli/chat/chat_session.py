@@ -1,6 +1,7 @@
-"""One conversation at the terminal: runs of its thread are followed, whoever began them, and shown once each.
+"""A conversation in the terminal: follows the runs of its thread and prints each once.
 
-What is said here, in another terminal or on a page goes the same way: the server has it, and this reads it.
+Messages from this terminal, another one or the web page take the same path: the server stores them and the session
+reads them.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from recto.cli.chat.chat_settings import ChatSettings
+from recto.cli.chat.rendering.block_views import Pen, block_view, call_line, clean, markdown, starts_apart
+from recto.cli.chat.rendering.chat_words import ChatWords
+from recto.cli.chat.rendering.live_run import Block, LiveRun, take_event, take_messages
 from recto.cli.chat.screen import Screen
-from recto.cli.chat.seen.block_views import Pen, block_view, call_line, clean, markdown, starts_apart
-from recto.cli.chat.seen.chat_words import ChatWords
-from recto.cli.chat.seen.live_run import Block, LiveRun, take_event, take_messages
 from recto.cli.chat.thread_api import ThreadApi, rows
 from recto.conversation.json import Json, Object, parts_of
 from recto.errors import RectoError
@@ -36,22 +37,21 @@ OUTPUT_LINES = 5
 
 @dataclass(kw_only=True)
 class ChatThread:
-    """What is talked about: the thread, who answers, and how far it was read."""
+    """State of the open thread: agent, skill, read position and pending messages."""
 
     thread: str = field(default_factory=new_id)
-    # Whom the next message asks for, and who answers where nobody is asked for.
-    asked: str | None = None
+    # Agent requested for the next message, and the agent that answers without a request.
+    requested_agent: str | None = None
     agent: str = ""
-    # Whether anything was said in it: of one that is new the server knows nothing.
-    is_begun: bool = False
+    # False for a new thread: the server does not know it yet.
+    is_started: bool = False
     skill: str | None = None
-    # The skill that the next message asks for.
     next_skill: str | None = None
-    # The newest message that was read, the runs whose events were, and those of which they will be.
-    last: str | None = None
-    followed: set[str] = field(default_factory=set[str])
-    expected: set[str] = field(default_factory=set[str])
-    # What was said and has not begun, by the runs that answer it.
+    # Last message read; runs whose events were read; own runs whose events are still to come.
+    last_message: str | None = None
+    followed_runs: set[str] = field(default_factory=set[str])
+    expected_runs: set[str] = field(default_factory=set[str])
+    # Unsent text of runs that have not started, by run.
     pending: dict[str, str] = field(default_factory=dict[str, str])
     model: str = ""
     tokens: int | None = None
@@ -59,46 +59,46 @@ class ChatThread:
 
 
 class ChatSession:
-    """The conversation, and what is shown of it."""
+    """Conversation state and its output."""
 
-    def __init__(self, api: ThreadApi, pen: Pen, language: Language, words: ChatWords, settings: ChatSettings) -> None:
-        self.api, self.pen, self.words, self.settings = api, pen, words, settings
+    def __init__(
+        self, api: ThreadApi, renderer: Pen, language: Language, words: ChatWords, settings: ChatSettings
+    ) -> None:
+        self.api, self.renderer, self.words, self.settings = api, renderer, words, settings
         self.language: Language = language
         self.screen: Screen | None = None
-        self.talk = ChatThread()
+        self.chat_thread = ChatThread()
         self.live = LiveRun()
-        self.at_work: str | None = None
-        self._began = 0.0
-        self._is_ending = False
-        self._before: Block | None = None
-        # Tokens that models take, by their names.
+        self.active_run: str | None = None
+        self._run_started_at = 0.0
+        self._is_cancelling = False
+        self._previous_block: Block | None = None
+        # Context windows by model.
         self._windows: dict[str, int] = {}
         self._runs: asyncio.Queue[str] = asyncio.Queue()
-        # What is followed, and whose turn it is with the thread: to follow it, or to enter another.
-        self._following: asyncio.Task[None] | None = None
-        self._turn = asyncio.Lock()
-        # Who answers in a new thread where nobody is asked for.
+        # The task that follows a run, and a lock held by whoever uses the thread: following it or entering another one.
+        self._follow_task: asyncio.Task[None] | None = None
+        self._thread_lock = asyncio.Lock()
+        # Agent of new threads without a requested agent.
         self.default_agent = ""
-        # Set once the server answers; and what is on its way to it.
+        # Set once the server answers; messages on their way to it.
         self.ready = asyncio.Event()
         self.sending: list[str] = []
-        # Is told what waits for a person.
+        # Receives the calls that wait for approval.
         self.approvals: Callable[[Sequence[Object]], None] | None = None
 
-    # Showing
-
     def show(self, *blocks: Block) -> None:
-        """Print blocks, for good."""
+        """Print blocks."""
         for block in blocks:
-            gap = "\n" if starts_apart(block, self._before) else ""
-            self._print(gap + self.pen.draw(block_view(block, self.words), self.width))
-            self._before = block
+            gap = "\n" if starts_apart(block, self._previous_block) else ""
+            self._print(gap + self.renderer.draw(block_view(block, self.words), self.width))
+            self._previous_block = block
 
-    def tell(self, what: RenderableType | str, style: str = "dim") -> None:
-        """Print something that is not of the conversation."""
-        view = Text(clean(what), style=style) if isinstance(what, str) else what
-        self._print("\n" + self.pen.draw(view, self.width))
-        self._before = None
+    def notify(self, content: RenderableType | str, style: str = "dim") -> None:
+        """Print text that is not part of the conversation."""
+        view = Text(clean(content), style=style) if isinstance(content, str) else content
+        self._print("\n" + self.renderer.draw(view, self.width))
+        self._previous_block = None
 
     def _print(self, text: str) -> None:
         if self.screen:
@@ -106,23 +106,23 @@ class ChatSession:
 
     @property
     def width(self) -> int:
-        """Columns of the terminal."""
+        """Terminal width in columns."""
         return self.screen.size[0] if self.screen else 80
 
     def touch(self) -> None:
-        """Have the screen drawn again."""
+        """Redraw the screen."""
         if self.screen:
             self.screen.touch()
 
     @property
     def is_busy(self) -> bool:
-        """Whether something moves."""
-        return self.at_work is not None
+        """True while a run is active."""
+        return self.active_run is not None
 
     def live_text(self, width: int, height: int) -> str:
-        """What is at work: the unfinished end of the answer, calls, what waits for its turn."""
-        drawn = "".join([self.pen.draw(view, width) for view in self._live_views()])
-        return "\n".join(drawn.rstrip("\n").splitlines()[-height:])
+        """Render the unfinished answer, running calls and queued messages."""
+        text = "".join([self.renderer.draw(view, width) for view in self._live_views()])
+        return "\n".join(text.rstrip("\n").splitlines()[-height:])
 
     def _live_views(self) -> list[RenderableType]:
         run, now = self.live, time.monotonic()
@@ -131,273 +131,268 @@ class ChatSession:
             views += [Text(""), Padding(Text(clean(run.thought.shown.strip()), style="dim italic"), (0, 0, 0, 2))]
         if run.words.text.strip():
             views += [*([] if run.words.joins else [Text("")]), markdown(run.words.shown)]
-        if self.at_work:
+        if self.active_run:
             mark = SPINNER[int(now * 10) % len(SPINNER)]
             for call in run.at_work:
                 views.append(call_line(call, mark, now - call.started if call.started else None))
                 views += [Text(f"    {line}", style="dim") for line in clean(call.output).splitlines()[-OUTPUT_LINES:]]
-            views += [Text(""), self._spinner(mark, now)]
-        for words in (*self.talk.pending.values(), *self.sending):
+            views += [Text(""), self._spinner_line(mark, now)]
+        for words in (*self.chat_thread.pending.values(), *self.sending):
             line = " ".join(words.split())
             views.append(
                 Text(f"› {clean(line)}  ({self.words.queued})", style="dim", no_wrap=True, overflow="ellipsis")
             )
         return views
 
-    def _spinner(self, mark: str, now: float) -> Text:
-        doing = self.words.cancelling if self._is_ending else clean(self.live.progress) or self.words.thinking
-        if self.live.at_work and not self._is_ending:
-            doing = self.words.running
+    def _spinner_line(self, mark: str, now: float) -> Text:
+        label = self.words.cancelling if self._is_cancelling else clean(self.live.progress) or self.words.thinking
+        if self.live.at_work and not self._is_cancelling:
+            label = self.words.running
         tokens = f" · ~{self.live.tokens:,} tokens" if self.live.tokens else ""
-        return Text(f"{mark} {doing} {now - self._began:.0f} s{tokens} · Ctrl-C", style="cyan")
+        return Text(f"{mark} {label} {now - self._run_started_at:.0f} s{tokens} · Ctrl-C", style="cyan")
 
     def status_text(self, width: int) -> str:
-        """One line: who answers, in what skill, with which model, how long the page is, how many messages wait.
-
-        While nobody answers, it says that.
-        """
+        """Render the status line: agent, skill, model, page size and queued messages, or the lost connection."""
         if self.api.is_lost:
-            return self.pen.draw(Text(self.words.lost, style="red", no_wrap=True), width).rstrip("\n")
-        talk = self.talk
-        parts = [talk.asked or talk.agent, talk.next_skill or talk.skill or "", talk.model]
-        parts += [self._fill(talk.tokens)] if talk.tokens is not None else []
-        parts += [f"{len(talk.pending)} {self.words.queued}"] if talk.pending else []
-        said = clean(" · ".join([part for part in parts if part]))
-        line = Text(said, style="dim", no_wrap=True, overflow="ellipsis")
-        return self.pen.draw(line, width).rstrip("\n")
+            return self.renderer.draw(Text(self.words.lost, style="red", no_wrap=True), width).rstrip("\n")
+        thread = self.chat_thread
+        parts = [thread.requested_agent or thread.agent, thread.next_skill or thread.skill or "", thread.model]
+        parts += [self._format_page_size(thread.tokens)] if thread.tokens is not None else []
+        parts += [f"{len(thread.pending)} {self.words.queued}"] if thread.pending else []
+        text = clean(" · ".join([part for part in parts if part]))
+        line = Text(text, style="dim", no_wrap=True, overflow="ellipsis")
+        return self.renderer.draw(line, width).rstrip("\n")
 
-    def _fill(self, tokens: int) -> str:
-        window = self._windows.get(self.talk.model)
+    def _format_page_size(self, tokens: int) -> str:
+        window = self._windows.get(self.chat_thread.model)
         return f"{tokens:,} tokens" + (f" ({tokens / window:.0%})" if window else "")
 
-    # Talking
-
-    async def say(self, words: str, content: Json) -> None:
-        """Say something. It is shown when its turn has come."""
-        talk = self.talk
-        skill: dict[str, Json] = {"skill": talk.next_skill} if talk.next_skill else {}
-        run = await self.api.say(talk.thread, content, {**self.props(), **skill})
-        talk.next_skill = None
+    async def send(self, words: str, content: Json) -> None:
+        """Send a message. It is printed when its run starts."""
+        thread = self.chat_thread
+        skill: dict[str, Json] = {"skill": thread.next_skill} if thread.next_skill else {}
+        run = await self.api.say(thread.thread, content, {**self.props(), **skill})
+        thread.next_skill = None
         if self.expect(run):
-            talk.pending[run] = words
+            thread.pending[run] = words
 
     def props(self) -> dict[str, Json]:
-        """What each run of this session says besides."""
-        return {"agent": self.talk.asked} if self.talk.asked else {}
+        """Forwarded properties of every run of this session."""
+        return {"agent": self.chat_thread.requested_agent} if self.chat_thread.requested_agent else {}
 
     async def decide(self, answers: Sequence[Object]) -> None:
-        """Answer what waits for a person, and follow the run that goes on."""
-        self.expect(await self.api.decide(self.talk.thread, answers, self.props()))
+        """Submit decisions on pending calls and follow the resumed run."""
+        self.expect(await self.api.decide(self.chat_thread.thread, answers, self.props()))
 
-    async def always(self, tool: str) -> None:
-        """Have a tool ask no more in this thread."""
-        agreed = [*[str(name) for name in parts_of(self.talk.row.get("agreed"))], tool]
-        self.talk.row = await self.api.agree(self.talk.thread, agreed)
-        self.tell(self.words.always.format(tool=tool))
+    async def approve_always(self, tool: str) -> None:
+        """Approve all later calls of a tool in this thread."""
+        agreed = [*[str(name) for name in parts_of(self.chat_thread.row.get("agreed"))], tool]
+        self.chat_thread.row = await self.api.agree(self.chat_thread.thread, agreed)
+        self.notify(self.words.always.format(tool=tool))
 
     def expect(self, run: str) -> bool:
-        """Follow a run when its turn has come. It may have been found at work already."""
-        if run == self.at_work or run in self.talk.followed:
+        """Queue a run to be followed; return False if that already happened."""
+        if run == self.active_run or run in self.chat_thread.followed_runs:
             return False
-        self.talk.is_begun = True
-        self.talk.expected.add(run)
+        self.chat_thread.is_started = True
+        self.chat_thread.expected_runs.add(run)
         self._runs.put_nowait(run)
         self.touch()
         return True
 
     @property
-    def is_ending(self) -> bool:
-        """Whether the run at work was asked to end."""
-        return self._is_ending
+    def is_cancelling(self) -> bool:
+        """True after a request to cancel the active run."""
+        return self._is_cancelling
 
-    async def end_run(self) -> None:
-        """End the run at work."""
-        if self.at_work and not self._is_ending:
-            self._is_ending = True
+    async def cancel_run(self) -> None:
+        """Cancel the active run."""
+        if self.active_run and not self._is_cancelling:
+            self._is_cancelling = True
             self.touch()
-            await self.api.cancel(self.at_work)
-
-    # Reading
+            await self.api.cancel(self.active_run)
 
     async def follow(self) -> None:
-        """Follow the thread for as long as the screen is there."""
+        """Follow the thread until the task is cancelled."""
         problem = ""
         while True:
             try:
-                async with self._turn:
+                async with self._thread_lock:
                     await self._follow_until_left()
                 problem = ""
             except RectoError as error:
                 if str(error) != problem:
-                    self.tell(self.words.unreachable.format(problem=error), "red")
+                    self.notify(self.words.unreachable.format(problem=error), "red")
                 problem = str(error)
                 await asyncio.sleep(self.settings.watch_seconds)
 
     async def _follow_until_left(self) -> None:
-        """Follow the next run, if there is one, until it is over or another thread is entered."""
-        following = self._following = asyncio.create_task(self._follow_next())
+        """Follow the next run until it is over or the user enters another thread."""
+        task = self._follow_task = asyncio.create_task(self._follow_next())
         try:
-            await asyncio.wait([following])
+            await asyncio.wait([task])
         finally:
-            following.cancel()
-        if not following.cancelled():
-            following.result()
+            task.cancel()
+        if not task.cancelled():
+            task.result()
 
     async def _follow_next(self) -> None:
         if run := await self._next_run():
             await self._follow_run(run)
 
     async def _next_run(self) -> str | None:
-        """The run to follow next: the one at work, whoever began it, before those of ours that wait."""
+        """Return the run to follow: an active run of any client before queued runs of our own."""
         own: str | None = None
         with contextlib.suppress(TimeoutError):
             own = await asyncio.wait_for(self._runs.get(), self.settings.watch_seconds)
-        active = await self.look() if self.talk.is_begun else None
-        if active and active not in self.talk.followed and active != own:
+        active = await self.refresh() if self.chat_thread.is_started else None
+        if active and active not in self.chat_thread.followed_runs and active != own:
             if own:
                 self._runs.put_nowait(own)
             return active
-        return own if own not in self.talk.followed else None
+        return own if own not in self.chat_thread.followed_runs else None
 
-    async def look(self) -> str | None:
-        """Look at the thread, and read what others said in it; the run at work on it."""
-        talk = self.talk
-        row = await self.api.thread(talk.thread)
+    async def refresh(self) -> str | None:
+        """Fetch the thread, print new messages and return the active run."""
+        thread = self.chat_thread
+        row = await self.api.thread(thread.thread)
         if row is None:
             return None
-        self._tell_new_server()
-        is_other = row.get("updated") != talk.row.get("updated")
-        talk.row = row
-        talk.agent, talk.skill = str(row["agent"] or "") or talk.agent, str(row["skill"] or "") or None
-        self._notice(is_read=False)
+        self._notify_new_server()
+        is_updated = row.get("updated") != thread.row.get("updated")
+        thread.row = row
+        thread.agent, thread.skill = str(row["agent"] or "") or thread.agent, str(row["skill"] or "") or None
+        self._ask_approvals(is_read=False)
         active = row.get("activeRun")
-        if is_other and not isinstance(active, str):
-            await self.read()
-        self._notice(is_read=True)
+        if is_updated and not isinstance(active, str):
+            await self.print_new_messages()
+        self._ask_approvals(is_read=True)
         self.touch()
         return active if isinstance(active, str) else None
 
-    def _notice(self, *, is_read: bool) -> None:
-        """Ask about what waits, once what led to it was shown; what waits no more is asked about no more at once."""
+    def _ask_approvals(self, *, is_read: bool) -> None:
+        """Ask about pending calls once the preceding messages are printed; withdraw obsolete questions at once."""
         waiting = self.interrupts()
-        is_shown = is_read and not self.talk.expected
-        if self.approvals and self.at_work is None and (is_shown or not waiting):
+        is_printed = is_read and not self.chat_thread.expected_runs
+        if self.approvals and self.active_run is None and (is_printed or not waiting):
             self.approvals(waiting)
 
-    def _tell_new_server(self) -> None:
+    def _notify_new_server(self) -> None:
         if self.api.is_new and self.api.found:
             how = self.words.taken_over if self.api.found.how == "started" else self.words.joined
-            self.tell(how.format(data=self.api.found.data), "yellow")
+            self.notify(how.format(data=self.api.found.data), "yellow")
         self.api.is_new = False
 
     async def _follow_run(self, run: str) -> None:
-        self.at_work, self._began, self._is_ending, is_asked = run, time.monotonic(), False, True
+        self.active_run, self._run_started_at, self._is_cancelling, has_question = run, time.monotonic(), False, True
         self.touch()
         try:
             async for event in self.api.events(run):
                 if event.get("type") == "RUN_STARTED":
-                    is_asked = await self.read(run)
-                    self.talk.pending.pop(run, None)
-                elif not is_asked:
-                    # It may begin a moment before what it answers is in the log.
-                    is_asked = True
-                    await self.read(run)
+                    has_question = await self.print_new_messages(run)
+                    self.chat_thread.pending.pop(run, None)
+                elif not has_question:
+                    # A run may start a moment before its question reaches the log.
+                    has_question = True
+                    await self.print_new_messages(run)
                 self.live, blocks = take_event(self.live, event, time.monotonic())
                 self.show(*blocks)
                 self.touch()
         finally:
-            self.talk.followed.add(run)
-            self.talk.expected.discard(run)
-            self.talk.pending.pop(run, None)
-            self.at_work, self._is_ending = None, False
+            self.chat_thread.followed_runs.add(run)
+            self.chat_thread.expected_runs.discard(run)
+            self.chat_thread.pending.pop(run, None)
+            self.active_run, self._is_cancelling = None, False
             self.touch()
-        await self.look()
-        await self._learn()
+        await self.refresh()
+        await self._fetch_newest_call()
 
-    async def read(self, run: str | None = None, *, again: bool = False) -> bool:
-        """Read what was said since, and show what no events have shown. Of a run whose events come: its question.
+    async def print_new_messages(self, run: str | None = None, *, again: bool = False) -> bool:
+        """Print messages that were not printed from events; for a run followed by events, only its question.
 
-        `again`: what events have shown is shown too. Return whether there was something, of `run` where one is given.
+        With `again`, also print messages that events have shown. Return True if there were messages, of `run` if given.
         """
-        talk = self.talk
-        messages = await self.api.messages(talk.thread, talk.last)
+        thread = self.chat_thread
+        messages = await self.api.messages(thread.thread, thread.last_message)
         if messages is None:
-            if talk.last is None:
+            if thread.last_message is None:
                 return False
-            talk.last, self.live = None, LiveRun()
-            self.tell(self.words.elsewhere)
-            await self.read_all()
+            thread.last_message, self.live = None, LiveRun()
+            self.notify(self.words.elsewhere)
+            await self.print_history()
             return True
-        # What runs of ours said whose events come yet is told by these.
-        messages = [*takewhile(lambda one: one.get("run") == run or one.get("run") not in talk.expected, messages)]
-        new = [one for one in messages if again or one.get("run") not in talk.followed]
-        own = [one for one in new if run is None or one.get("run") != run or one.get("role") == "user"]
-        self.live, blocks = take_messages(self.live, own)
+        # Stop at messages of own runs: their events will print them.
+        messages = [
+            *takewhile(lambda one: one.get("run") == run or one.get("run") not in thread.expected_runs, messages)
+        ]
+        new = [one for one in messages if again or one.get("run") not in thread.followed_runs]
+        printable = [one for one in new if run is None or one.get("run") != run or one.get("role") == "user"]
+        self.live, blocks = take_messages(self.live, printable)
         self.show(*blocks)
-        talk.last = str(messages[-1]["id"]) if messages else talk.last
-        # Messages of the run before may come first: its question may still be on its way into the log.
+        thread.last_message = str(messages[-1]["id"]) if messages else thread.last_message
+        # Messages of the previous run may arrive before the question of this one.
         return any(run is None or one.get("run") == run for one in messages)
 
-    async def read_all(self) -> None:
-        """Show what was said in a thread so far; what is beyond a screen is folded away."""
-        talk = self.talk
-        row = await self.api.thread(talk.thread)
+    async def print_history(self) -> None:
+        """Print the history of a thread, limited to the last lines."""
+        thread = self.chat_thread
+        row = await self.api.thread(thread.thread)
         active = row.get("activeRun") if row else None
-        messages = await self.api.messages(talk.thread, None) or ()
+        messages = await self.api.messages(thread.thread, None) or ()
         settled = [one for one in messages if active is None or one.get("run") != active]
         self.live, blocks = take_messages(LiveRun(), settled)
-        drawn = [self.pen.draw(block_view(block, self.words), self.width) for block in blocks]
-        kept, lines = len(drawn), 0
-        while kept and lines < self.settings.history_lines:
-            kept -= 1
-            lines += drawn[kept].count("\n") + 1
-        if kept:
-            self.tell(f"… {self.words.folded.format(count=kept)}")
-        self.show(*blocks[kept:])
-        talk.last = str(settled[-1]["id"]) if settled else None
-        talk.row = {}
+        texts = [self.renderer.draw(block_view(block, self.words), self.width) for block in blocks]
+        first, lines = len(texts), 0
+        while first and lines < self.settings.history_lines:
+            first -= 1
+            lines += texts[first].count("\n") + 1
+        if first:
+            self.notify(f"… {self.words.folded.format(count=first)}")
+        self.show(*blocks[first:])
+        thread.last_message = str(settled[-1]["id"]) if settled else None
+        thread.row = {}
 
-    async def _learn(self) -> None:
-        """What the newest call was: its model, and how long its page."""
-        found = await self.api.newest_call(self.talk.thread)
-        if found:
-            tokens, model = found.get("tokens"), str(found.get("model") or "")
-            self.talk.model, self.talk.tokens = model, tokens if isinstance(tokens, int) else None
+    async def _fetch_newest_call(self) -> None:
+        """Fetch the model and page size of the newest call."""
+        call = await self.api.newest_call(self.chat_thread.thread)
+        if call:
+            tokens, model = call.get("tokens"), str(call.get("model") or "")
+            self.chat_thread.model, self.chat_thread.tokens = model, tokens if isinstance(tokens, int) else None
             if model not in self._windows:
-                self._windows[model] = await self.api.window(found)
+                self._windows[model] = await self.api.window(call)
         self.touch()
 
-    async def enter(self, thread: str | None, asked: str | None, *, quiet: bool = False) -> None:
-        """Talk in another thread from now on; in a new one where none is named. `quiet`: what was said is known.
+    async def open_thread(self, thread: str | None, agent: str | None, *, quiet: bool = False) -> None:
+        """Switch to another thread, or a new one. With `quiet`, do not print its history.
 
-        A run of the old one works on; here it is left.
+        A run of the previous thread continues on the server.
         """
-        if self._following:
-            self._following.cancel()
-        async with self._turn:
-            await self._enter(thread, asked, quiet=quiet)
+        if self._follow_task:
+            self._follow_task.cancel()
+        async with self._thread_lock:
+            await self._open_thread(thread, agent, quiet=quiet)
 
-    async def _enter(self, thread: str | None, asked: str | None, *, quiet: bool) -> None:
-        self.talk = ChatThread(
-            thread=thread or new_id(), asked=asked, agent=self.default_agent, is_begun=thread is not None
+    async def _open_thread(self, thread: str | None, agent: str | None, *, quiet: bool) -> None:
+        self.chat_thread = ChatThread(
+            thread=thread or new_id(), requested_agent=agent, agent=self.default_agent, is_started=thread is not None
         )
-        self.live, self._before = LiveRun(), None
+        self.live, self._previous_block = LiveRun(), None
         while not self._runs.empty():
             self._runs.get_nowait()
         if thread is None:
             return
         if quiet:
-            await self.skip()
+            await self.mark_read()
         else:
-            await self.read_all()
-        await self.look()
-        await self._learn()
+            await self.print_history()
+        await self.refresh()
+        await self._fetch_newest_call()
 
-    async def skip(self) -> None:
-        """Take all that is in view for read."""
-        messages = await self.api.messages(self.talk.thread, None)
-        self.talk.last = str(messages[-1]["id"]) if messages else None
+    async def mark_read(self) -> None:
+        """Mark all messages as read."""
+        messages = await self.api.messages(self.chat_thread.thread, None)
+        self.chat_thread.last_message = str(messages[-1]["id"]) if messages else None
 
     def interrupts(self) -> Sequence[Object]:
-        """The calls that wait for a person."""
-        return rows(self.talk.row, "interrupts")
+        """Calls that wait for approval."""
+        return rows(self.chat_thread.row, "interrupts")

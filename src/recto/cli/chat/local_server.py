@@ -1,7 +1,7 @@
-"""The server of a data folder: the one that holds it is joined, else one is started in this process.
+"""The server of a data folder: connect to the one that holds the folder, or start one in this process.
 
-Whoever serves may leave: those who had joined find nobody, and the first of them serves. The log is the folder's, so
-nothing is lost by it.
+If the serving process exits, the first of the connected ones takes over. The log belongs to the folder, so nothing is
+lost.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from recto.client.server_address import DATA, DEFAULT_DATA, ServerAddress, find_server
 from recto.errors import RectoError, ServerUnreachable, SettingsError
-from recto.store.database.folder import ADDRESS, PRIVATE, address_in, is_held, make_folder
+from recto.store.database.folder import ADDRESS, PRIVATE_FILE, is_locked, make_folder, read_address
 
 if TYPE_CHECKING:
     from recto.cli.server_entry import ServerEntry
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 LOG = "chat.log"
 FILE = "recto.toml"
-# How long a server that holds the folder may take to say where it is, and how often it is looked for.
+# Longest wait for the address of a server that holds the folder, and the polling interval.
 JOIN_SECONDS, LOOK_SECONDS = 30.0, 0.05
 STOP_SECONDS = 12.0
-# What a server listens on that listens everywhere, and where it is found on this machine.
+# Wildcard addresses, and the loopback address to connect to.
 EVERYWHERE = {"http://0.0.0.0:": "http://127.0.0.1:", "http://[::]:": "http://[::1]:"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class FolderOptions:
-    """What the command line says of a server of this machine."""
+    """Command-line options for a server on this machine."""
 
     data: Path | None = None
     agents: Path | None = None
@@ -44,8 +44,8 @@ class FolderOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServerFound:
-    """A server that answers: where, and how it came about."""
+class ServerLocation:
+    """Address of a server and how it was found."""
 
     address: ServerAddress
     how: Literal["named", "joined", "started"]
@@ -53,56 +53,56 @@ class ServerFound:
 
 
 class FolderServer:
-    """The server of a folder, whoever serves it at the time."""
+    """The server of a folder, whichever process runs it."""
 
     def __init__(self, options: FolderOptions, entry: ServerEntry, environment: Mapping[str, str]) -> None:
         self._options, self._entry, self._environment = options, entry, environment
-        self._serving: Serving | None = None
-        self.data = data_folder(options, environment)
+        self._thread: ServerThread | None = None
+        self.data = find_data_folder(options, environment)
 
-    def find(self) -> ServerFound:
-        """Join the server that holds the folder; else start one. It blocks until one answers."""
+    def find(self) -> ServerLocation:
+        """Connect to the server that holds the folder, or start one. Block until it answers."""
         until = time.monotonic() + JOIN_SECONDS
         while time.monotonic() < until:
-            if is_held(self.data):
-                if url := address_in(self.data):
-                    return ServerFound(address=self._known(_here(url)), how="joined", data=self.data)
+            if is_locked(self.data):
+                if url := read_address(self.data):
+                    return ServerLocation(address=self._find_address(_use_loopback(url)), how="joined", data=self.data)
                 time.sleep(LOOK_SECONDS)
-            elif started := self._start():
-                return started
+            elif location := self._start():
+                return location
         problem = f"something holds the folder {self.data} and does not say where it listens"
         raise ServerUnreachable(url=str(self.data / ADDRESS), problem=problem)
 
     def stop(self) -> None:
-        """End what was started here."""
-        if self._serving:
-            self._serving.stop()
+        """Stop the server if this process started it."""
+        if self._thread:
+            self._thread.stop()
 
-    def _start(self) -> ServerFound | None:
-        """A server in this process; None where another process was quicker."""
+    def _start(self) -> ServerLocation | None:
+        """Start a server in this process; return None if another process was faster."""
         from recto.cli.server_settings import load_settings  # here: who joins one needs no settings
 
         options = self._options
         flags = {name: value for name, value in vars(options).items() if name != "config"}
         settings = load_settings(flags, self._environment, options.config)
         here = settings.workspace or Path.cwd()
-        serving = Serving(replace(settings, host="127.0.0.1", port=0, workspace=here), self._entry)
+        thread = ServerThread(replace(settings, host="127.0.0.1", port=0, workspace=here), self._entry)
         try:
-            url, token = serving.start()
+            url, token = thread.start()
         except SettingsError:
-            if is_held(self.data):
+            if is_locked(self.data):
                 return None
             raise
-        self._serving = serving
-        known = self._known(url)
-        return ServerFound(address=replace(known, token=token or known.token), how="started", data=self.data)
+        self._thread = thread
+        address = self._find_address(url)
+        return ServerLocation(address=replace(address, token=token or address.token), how="started", data=self.data)
 
-    def _known(self, url: str) -> ServerAddress:
+    def _find_address(self, url: str) -> ServerAddress:
         return find_server(url, None, {**self._environment, DATA: str(self.data)})
 
 
-class Serving:
-    """A server in a thread of this process. What it logs goes into a file of its folder, never onto the screen."""
+class ServerThread:
+    """A server in a thread of this process. It logs to a file in the data folder, never to the screen."""
 
     def __init__(self, settings: ServerSettings, entry: ServerEntry) -> None:
         self._settings, self._entry = settings, entry
@@ -113,7 +113,7 @@ class Serving:
         self._problem: Exception | None = None
 
     def start(self) -> tuple[str, str | None]:
-        """Its url and the token of this machine's own user, once it answers. Raises what keeps it from starting."""
+        """Start the server and return its URL and local token. Raise the error that prevented the start."""
         _log_to_file(self._settings)
         self._thread.start()
         self._ready.wait()
@@ -122,7 +122,7 @@ class Serving:
         return self._address
 
     def stop(self) -> None:
-        """End it, in the order that loses nothing."""
+        """Shut the server down in order."""
         self._stop.set()
         self._thread.join(STOP_SECONDS)
 
@@ -139,20 +139,20 @@ class Serving:
         self._ready.set()
 
 
-def data_folder(options: FolderOptions, environment: Mapping[str, str]) -> Path:
-    """The data folder, as a server finds it (C2): without reading all of its settings, which takes its time."""
-    if named := options.data or environment.get(DATA):
-        return Path(named)
+def find_data_folder(options: FolderOptions, environment: Mapping[str, str]) -> Path:
+    """Return the data folder as a server would find it (C2), without reading all settings, which is slow."""
+    if folder := options.data or environment.get(DATA):
+        return Path(folder)
     try:
         table = tomllib.loads((options.config or Path(FILE)).read_text(encoding="utf-8")).get("server", {})
         return Path(str(table.get("data", DEFAULT_DATA)))
     except (OSError, ValueError, AttributeError):
-        # Who serves reads it again, and says what is wrong with it.
+        # The server reads the file again and reports the error.
         return Path(DEFAULT_DATA)
 
 
-def _here(url: str) -> str:
-    """Where a server is found on this machine that may listen everywhere."""
+def _use_loopback(url: str) -> str:
+    """Replace wildcard addresses by loopback ones."""
     for everywhere, here in EVERYWHERE.items():
         url = url.replace(everywhere, here)
     return url
@@ -163,9 +163,9 @@ def _log_to_file(settings: ServerSettings) -> None:
     from recto.cli.serve import secrets_of
 
     make_folder(settings.data)
-    (settings.data / LOG).touch(PRIVATE)
+    (settings.data / LOG).touch(PRIVATE_FILE)
     stream = (settings.data / LOG).open("a", encoding="utf-8")
     set_up_logs(settings.log_level, settings.log_format, Secrets(secrets_of(settings, os.environ)), stream)
 
 
-FindServer = Callable[[], ServerFound]
+FindServer = Callable[[], ServerLocation]

@@ -1,4 +1,4 @@
-"""`recto chat "question"`: one answer, and the end. The answer goes to standard output, all else to standard error."""
+"""`recto chat "question"`: prints one answer and exits. The answer goes to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -15,28 +15,25 @@ from types import FrameType
 from typing import TextIO
 
 from recto.cli.chat.chat_settings import CHOOSE, ChatSettings
-from recto.cli.chat.seen.block_views import Pen, block_view, clean, starts_apart, telling
-from recto.cli.chat.seen.chat_words import ChatWords
-from recto.cli.chat.seen.live_run import Block, LiveRun, Said, ShownCall, Thought, Words, take_event
+from recto.cli.chat.rendering.block_views import Pen, block_view, clean, starts_apart, telling
+from recto.cli.chat.rendering.chat_words import ChatWords
+from recto.cli.chat.rendering.live_run import Block, LiveRun, Said, ShownCall, Thought, Words, take_event
 from recto.cli.chat.thread_api import ThreadApi, rows
 from recto.cli.command import FAILED
-from recto.client.sent_files import FileToSend
+from recto.client.file_upload import FileToSend
 from recto.conversation.json import Json, Object, dump
 from recto.errors import RectoError, SettingsError
 from recto.ids import new_id
 
 DONE = 0
-# What piped input is called where it goes along as a file.
+# File names for piped input that is sent as a file.
 FILE, TEXT_FILE = "stdin", "stdin.txt"
 NAME_THREAD = "name the thread that the question is for; without a question, one can be chosen from a list"
 
 
 @dataclass(frozen=True, kw_only=True)
 class OneQuestion:
-    """What is asked, of whom, and in which thread: a new one unless one is `resumed`.
-
-    `as_json`: the events are printed, not the answer.
-    """
+    """A question and its thread: `resumed`, or a new one. With `as_json`, print events instead of the answer."""
 
     words: str
     files: Sequence[FileToSend] = ()
@@ -49,7 +46,7 @@ class OneQuestion:
 def one_question(
     words: str | None, agent: str | None, thread: str | None, settings: ChatSettings, *, as_json: bool
 ) -> OneQuestion:
-    """What was said on the command line, with what is piped in. Raises SettingsError where that is nothing."""
+    """Build the question from the command line and piped input. Raise SettingsError if both are empty."""
     if thread == CHOOSE:
         raise SettingsError(name="--resume", value="", allowed=NAME_THREAD)
     said, files = question_of(words, read_piped(settings), settings)
@@ -57,9 +54,9 @@ def one_question(
 
 
 def question_of(words: str | None, piped: bytes, settings: ChatSettings) -> tuple[str, Sequence[FileToSend]]:
-    """What is asked with piped input: text stands behind the question; what is long or no text goes along as a file.
+    """Combine question and piped input: short text follows the question, long text and binary data become a file.
 
-    Raises SettingsError where there is nothing, or too much.
+    Raise SettingsError if both are empty, or the input is too large.
     """
     if len(piped) > settings.piped_bytes:
         raise SettingsError(name="stdin", value=f"{len(piped):,} bytes or more", allowed=_too_much(settings))
@@ -79,7 +76,7 @@ def _too_much(settings: ChatSettings) -> str:
 
 
 def _text_in(data: bytes) -> str | None:
-    """The text that bytes are; None where they are none."""
+    """Decode text; return None for binary data."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -88,20 +85,20 @@ def _text_in(data: bytes) -> str | None:
 
 
 def read_piped(settings: ChatSettings) -> bytes:
-    """What comes in by a pipe or from a file; nothing from a keyboard. No more of it than shows that it is too much."""
+    """Read piped input, none from a terminal; at most one byte more than the limit."""
     if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         return b""
     return sys.stdin.buffer.read(settings.piped_bytes + 1)
 
 
 async def answer_once(api: ThreadApi, question: OneQuestion, words: ChatWords) -> int:
-    """Ask, print the answer as it comes, and say how it ended: the exit code."""
+    """Ask, print the answer as it streams, and return the exit code."""
     await api.check(question.agent, question.resumed)
     parts = await api.send(question.files, question.agent) if question.files else ()
     said: Sequence[Json] = [{"type": "text", "text": question.words}] if question.words else []
     props: dict[str, Json] = {"agent": question.agent} if question.agent else {}
     printed = EventLines() if question.as_json else PrintedAnswer(words)
-    # The server may begin the run before its answer arrives here: Ctrl-C ends the run from the first byte on.
+    # The server may start the run before its response arrives: handle Ctrl-C from the first byte on.
     run = asyncio.ensure_future(api.say(question.thread, [*said, *parts] if parts else question.words, props))
     try:
         with _ctrl_c_ends(api, run, words):
@@ -123,13 +120,13 @@ async def _print(api: ThreadApi, run: str, printed: EventLines | PrintedAnswer) 
             async for event in events:
                 printed.take(event)
     except BrokenPipeError:
-        # Nobody reads any more: what is not read need not be paid for.
+        # Nobody reads the output any more; stop paying for it.
         await api.cancel(run)
         raise
 
 
 def waiting_lines(waiting: Sequence[Object], thread: str, words: ChatWords) -> Generator[str]:
-    """What waits for a person, and how to go on."""
+    """Yield the pending calls, and how to resume."""
     for row in waiting:
         call = ShownCall(id=str(row["id"]), name=str(row["tool"]), arguments=str(row["arguments"]))
         yield f"{words.ask.format(tool=clean(call.name))}: {telling(call)}"
@@ -139,7 +136,7 @@ def waiting_lines(waiting: Sequence[Object], thread: str, words: ChatWords) -> G
 
 @contextmanager
 def _ctrl_c_ends(api: ThreadApi, run: asyncio.Future[str], words: ChatWords) -> Generator[None]:
-    """End the run at the first Ctrl-C, once it has an id; its reader receives the end. Leave at the second one."""
+    """Cancel the run on the first Ctrl-C, once its id is known; exit on the second."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     ending = list[asyncio.Task[None]]()
 
@@ -170,7 +167,7 @@ def _ctrl_c_ends(api: ThreadApi, run: asyncio.Future[str], words: ChatWords) -> 
 
 
 class EventLines:
-    """The events of the run, each a line of JSON."""
+    """Output of `--json`: one event per line."""
 
     def __init__(self) -> None:
         self.is_whole = False
@@ -182,11 +179,11 @@ class EventLines:
         sys.stdout.flush()
 
     def end(self) -> None:
-        """Nothing is left to be printed."""
+        """Do nothing: every line is complete."""
 
 
 class PrintedAnswer:
-    """The words as they come: drawn for a terminal, block by block; for anything else as the model wrote them."""
+    """Output of the answer: rendered blocks in a terminal, the raw text elsewhere."""
 
     def __init__(self, words: ChatWords) -> None:
         self._words, self._pen = words, Pen(os.environ)
@@ -197,7 +194,7 @@ class PrintedAnswer:
         self.is_whole = False
 
     def take(self, event: Object) -> None:
-        """Print what is new by an event."""
+        """Print what an event adds."""
         self.is_whole = _is_whole(event)
         match event:
             case {"type": "TEXT_MESSAGE_START"} if self._last and not self._is_drawn:
@@ -211,7 +208,7 @@ class PrintedAnswer:
             self._show(block)
 
     def end(self) -> None:
-        """What was written ends with its line."""
+        """End the last line."""
         if self._last not in ("", "\n"):
             self._write("\n")
 
@@ -221,7 +218,7 @@ class PrintedAnswer:
         sys.stdout.flush()
 
     def _show(self, block: Block) -> None:
-        """Show a block that is settled: words where they are drawn, all else beside them; thoughts are left out."""
+        """Print a finished block: text to stdout if rendered, other blocks to stderr; thoughts are skipped."""
         if isinstance(block, Thought | Said) or (isinstance(block, Words) and not self._is_drawn):
             return
         gap = "\n" if self._is_drawn and self._before and starts_apart(block, self._before) else ""
@@ -242,7 +239,7 @@ class PrintedAnswer:
 
 
 def _is_whole(event: Object) -> bool:
-    """Whether an event is the end of a whole answer."""
+    """Return True for the end event of a complete answer."""
     match event:
         case {"type": "RUN_FINISHED", "outcome": {"type": "success"}, "result": {"finish": "length" | "refused"}}:
             return False

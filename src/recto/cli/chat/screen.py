@@ -1,6 +1,6 @@
-"""The screen: one application of prompt_toolkit that is not full screen. What is settled is printed above it, once.
+"""The terminal screen: a prompt_toolkit application below the scrolling output.
 
-It knows keys and places; what they mean is its owner's, which awaits answers to what it asks.
+The screen handles keys and layout; its owner handles their meaning through `Handlers`.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from prompt_toolkit.output import ColorDepth
 from rich.cells import cell_len, set_cell_size
 
 from recto.cli.chat.chat_settings import ChatSettings
-from recto.cli.chat.seen.chat_words import ChatWords
-from recto.cli.chat.seen.held_output import HeldOutput
-from recto.cli.chat.typed import Pastes, is_double
+from recto.cli.chat.prompt_input import Pastes, is_double
+from recto.cli.chat.rendering.chat_words import ChatWords
+from recto.cli.chat.rendering.held_output import HeldOutput
 from recto.errors import RectoError
 
-# How long the rest of a key's sequence may take: behind that, Esc is Esc.
+# Time to wait for the rest of an escape sequence.
 ESCAPE_SECONDS = 0.05
 TICK_SECONDS = 0.1
 MOST_INPUT_LINES, MOST_COMPLETIONS = 10, 8
@@ -52,7 +52,7 @@ MOST_INPUT_LINES, MOST_COMPLETIONS = 10, 8
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """Something to choose: what it stands for, and how it looks."""
+    """Choice in a list."""
 
     value: str
     text: str
@@ -63,7 +63,7 @@ Load = Callable[[str], Awaitable[Sequence[Row]]]
 
 @dataclass(kw_only=True)
 class Asking:
-    """What is asked at present. The answer is given to whoever waits for it; None: they leave it."""
+    """Open question. `answer` is None if the user cancels."""
 
     title: str
     keys: str = ""
@@ -71,19 +71,19 @@ class Asking:
     load: Load | None = None
     place: int = 0
     words: bool = False
-    # What was in the input when it was asked: it comes back behind it.
+    # Input text to restore afterwards.
     kept: str = ""
     answer: asyncio.Future[str | None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     @property
     def has_rows(self) -> bool:
-        """Whether one of several is chosen."""
+        """True for a choice from a list."""
         return self.load is not None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Handlers:
-    """What keys mean, and what is shown around the input. `live` is given width and height."""
+    """Callbacks of the screen. `live` receives width and height."""
 
     submit: Callable[[str, Pastes], None]
     interrupt: Callable[[], bool]
@@ -95,12 +95,12 @@ class Handlers:
 
 
 def within(text: str, cells: int) -> str:
-    """A line that is cut where it has more columns."""
+    """Truncate a line to a width in cells."""
     return text if cell_len(text) <= cells else set_cell_size(text, cells - 1) + "…"
 
 
 class Screen:
-    """Input, what is at work above it, a line of status below; and what is asked meanwhile."""
+    """Input, live output above it, a status line below, and questions."""
 
     def __init__(
         self, words: ChatWords, settings: ChatSettings, handlers: Handlers, completer: Completer, history: History
@@ -108,7 +108,7 @@ class Screen:
         self._words, self._settings, self._on = words, settings, handlers
         self._pastes = Pastes()
         self._question: Asking | None = None
-        # One question at a time; and one that waits until nobody types, or Tab takes it.
+        # One question at a time. An offered one waits until the user stops typing or presses Tab.
         self._asks = asyncio.Lock()
         self._offered: asyncio.Event | None = None
         self._pressed = 0.0
@@ -124,7 +124,7 @@ class Screen:
             on_text_changed=lambda _: self._search(),
         )
         self._output = cast("HeldOutput", HeldOutput.from_pty(sys.stdout, term=os.environ.get("TERM")))
-        # Asking where the cursor is would put the answer among what is typed, over a slow line.
+        # The answer to a cursor position request would mix with typed input over a slow connection.
         self._output.enable_cpr = False
         self.app: Application[None] = Application(
             layout=Layout(self._layout(), focused_element=self.buffer),
@@ -137,10 +137,8 @@ class Screen:
         self.app.key_processor.before_key_press += self._note_press
         self.app.ttimeoutlen = self.app.timeoutlen = ESCAPE_SECONDS
 
-    # What its owner does with it
-
     async def run(self) -> None:
-        """Show it until somebody leaves."""
+        """Run until the user leaves."""
         painting = asyncio.create_task(self._paint())
         try:
             await self.app.run_async(handle_sigint=False)
@@ -151,25 +149,25 @@ class Screen:
             self._print_now()
 
     def leave(self) -> None:
-        """End it."""
+        """Exit the application."""
         if self.app.is_running and not self.app.is_done:
             self.app.exit()
 
     def print(self, text: str) -> None:
-        """Print something above, for good."""
+        """Print text above the input."""
         self._to_print.append(text)
         self.touch()
 
     def touch(self) -> None:
-        """Something has changed: draw it with the next frame."""
+        """Redraw with the next frame."""
         self._dirty.set()
 
     def put(self, text: str) -> None:
-        """Have this in the input."""
+        """Set the input text."""
         self.buffer.set_document(type(self.buffer.document)(text), bypass_readonly=True)
 
     def put_back(self, text: str) -> None:
-        """Have what was not sent in the input again, unless something else is; it can be had with Up."""
+        """Restore text that was not sent, if the input is empty; otherwise it is in the history."""
         if self._question is None and not self.buffer.text:
             self.put(text)
 
@@ -180,16 +178,16 @@ class Screen:
         return found.columns, found.rows
 
     async def choose(self, title: str, load: Load) -> str | None:
-        """One of several, which are loaded again for what is searched."""
+        """Ask for one of several rows; `load` filters them by a search text."""
         rows = await load("")
         return await self._ask(Asking(title=title, rows=rows, load=load))
 
     async def ask_key(self, title: str, keys: str) -> str | None:
-        """One of some keys. It waits for quiet and an empty input, or for Tab: what is typed meanwhile is no answer."""
+        """Ask for one of `keys`. Waits for quiet and an empty input, or Tab, so that typed text is no answer."""
         return await self._ask(Asking(title=title, keys=keys))
 
     async def ask_words(self, title: str, begun: str) -> str | None:
-        """Words, typed into the input."""
+        """Ask for text, with an initial value."""
         return await self._ask(Asking(title=title, words=True), begun)
 
     async def _ask(self, question: Asking, begun: str = "") -> str | None:
@@ -206,14 +204,14 @@ class Screen:
                 self._take_down(question)
 
     def _take_down(self, question: Asking) -> None:
-        """What is typed from now on goes into the input as it was."""
+        """Restore the input."""
         if self._question is question:
             self._question = None
             self.put(question.kept)
             self.touch()
 
     async def _quiet(self) -> None:
-        """Wait until nobody is typing: a key that was meant for a message decides nothing."""
+        """Wait until the user stops typing, so that a key meant for a message decides nothing."""
         offered = self._offered = asyncio.Event()
         seconds, began = self._settings.quiet_ms / 1000, time.monotonic()
         self.touch()
@@ -231,10 +229,8 @@ class Screen:
     def _note_press(self, _: object) -> None:
         self._pressed = time.monotonic()
 
-    # Painting
-
     async def _paint(self) -> None:
-        """Draw what has changed, so often a second at the most."""
+        """Redraw after changes, at a limited rate."""
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._dirty.wait(), TICK_SECONDS if self._on.is_busy() else None)
@@ -256,8 +252,6 @@ class Screen:
             self.app.renderer.erase(leave_alternate_screen=False)
             self._output.write_raw(text)
             self.app.renderer.render(self.app, self.app.layout)
-
-    # Layout
 
     def _layout(self) -> HSplit:
         typing = Condition(lambda: self._question is None or self._question.words or self._question.has_rows)
@@ -301,7 +295,7 @@ class Screen:
             return [("bold", self._words.offered)]
         if not asked.has_rows:
             return [("bold", asked.title)]
-        shown = self._settings.listed
+        shown = self._settings.list_rows
         first = max(0, min(asked.place - shown // 2, len(asked.rows) - shown))
         lines: StyleAndTextTuples = [("bold", f"{asked.title}  "), ("fg:ansibrightblack", self._words.choose_keys)]
         for place, row in list(enumerate(asked.rows))[first : first + shown]:
@@ -312,7 +306,7 @@ class Screen:
         return lines
 
     def _below(self) -> AnyFormattedText:
-        """What may complete the word at the cursor."""
+        """Render the completion menu."""
         state = self.buffer.complete_state
         if state is None:
             return ""
@@ -324,8 +318,6 @@ class Screen:
             end = "\n" if lines else ""
             lines += [(style, f"{end}  {one.display_text}"), ("fg:ansibrightblack", f"  {one.display_meta_text}")]
         return lines
-
-    # Keys
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
@@ -431,7 +423,7 @@ class Screen:
         self.buffer.insert_text(shown)
 
     def _search(self) -> None:
-        """Load what is chosen from again, for what is typed now."""
+        """Load the rows of a list for the typed search text."""
         asked = self._question
         if asked is None or asked.load is None:
             return

@@ -1,4 +1,4 @@
-"""What is typed at the prompt and done: messages with their files, and the commands."""
+"""Messages and /commands typed at the prompt."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rich.cells import cell_len, set_cell_size
 
 from recto.cli.chat.approvals import Approvals
 from recto.cli.chat.chat_session import ChatSession
+from recto.cli.chat.prompt_input import TypedCommand, TypedMessage
+from recto.cli.chat.rendering.chat_words import ChatWords
+from recto.cli.chat.rendering.live_run import said_in
 from recto.cli.chat.screen import Load, Row, Screen, within
-from recto.cli.chat.seen.chat_words import ChatWords
-from recto.cli.chat.seen.live_run import said_in
 from recto.cli.chat.thread_api import ApiRequest, rows
-from recto.cli.chat.typed import TypedCommand, TypedMessage
 from recto.conversation.json import Json, Object, parse_time
 from recto.errors import FileRefused, RectoError
 
@@ -26,7 +26,7 @@ FILES_NAMED = 5
 
 
 class SlashCommands:
-    """Commands of a session, by their names."""
+    """The /commands by name."""
 
     def __init__(self, session: ChatSession, screen: Screen, approvals: Approvals) -> None:
         self._session, self._screen, self._approvals = session, screen, approvals
@@ -50,15 +50,15 @@ class SlashCommands:
         }
 
     async def run(self, command: TypedCommand) -> None:
-        """Do what a command asks for."""
+        """Run a command."""
         known = self._by_name.get(command.name)
         if known is None:
-            self._session.tell(self._words.unknown_command.format(name=command.name), "yellow")
+            self._session.notify(self._words.unknown_command.format(name=command.name), "yellow")
             return
         await known(command.rest)
 
     async def say(self, message: TypedMessage) -> None:
-        """Say something, with the files that are named in it."""
+        """Send a message with the files it names."""
         try:
             await self._send(message)
         except (RectoError, OSError):
@@ -66,16 +66,14 @@ class SlashCommands:
             raise
 
     async def _send(self, message: TypedMessage) -> None:
-        session, talk = self._session, self._session.talk
+        session, talk = self._session, self._session.chat_thread
         named = {path: read_named(path) for path in message.paths}
         if missing := [path for path, file in named.items() if file is None]:
-            session.tell(self._words.no_file.format(path=", ".join(missing)), "yellow")
+            session.notify(self._words.no_file.format(path=", ".join(missing)), "yellow")
         files = [*message.pasted, *filter(None, named.values())]
-        parts = await session.api.send(files, talk.asked or talk.agent) if files else ()
+        parts = await session.api.send(files, talk.requested_agent or talk.agent) if files else ()
         content: Json = [{"type": "text", "text": message.words}, *parts] if parts else message.words
-        await session.say(message.words, content)
-
-    # Who answers, and how
+        await session.send(message.words, content)
 
     async def _agents(self, name: str) -> None:
         agents = await self._session.api.agents()
@@ -84,16 +82,16 @@ class SlashCommands:
         ]
         chosen = name or await self._screen.choose(self._words.choose_agent, _among(found))
         if chosen:
-            self._session.talk.asked = chosen
-            self._session.tell(self._words.now_agent.format(agent=chosen))
+            self._session.chat_thread.requested_agent = chosen
+            self._session.notify(self._words.now_agent.format(agent=chosen))
 
     async def _skills(self, name: str) -> None:
-        talk = self._session.talk
-        agent = talk.asked or talk.agent
+        talk = self._session.chat_thread
+        agent = talk.requested_agent or talk.agent
         known = [one for one in await self._session.api.agents() if one["name"] == agent]
         skills = rows(known[0], "skills") if known else ()
         if not skills:
-            self._session.tell(self._words.no_skills.format(agent=agent))
+            self._session.notify(self._words.no_skills.format(agent=agent))
             return
         found = [
             Row(value=str(one["name"]), text=_columns(str(one["title"]), str(one["description"]))) for one in skills
@@ -102,62 +100,58 @@ class SlashCommands:
         chosen = name or await self._screen.choose(self._words.choose_skill, _among([*found, none]))
         if chosen:
             talk.next_skill = chosen
-            self._session.tell(self._words.now_skill.format(skill=chosen))
+            self._session.notify(self._words.now_skill.format(skill=chosen))
 
     async def _model(self, _: str) -> None:
         session = self._session
-        page = await session.api.of_thread(session.talk.thread, "preview", {"forwardedProps": session.props()})
-        self._session.tell(self._words.model_is.format(agent=page["agent"], model=page["model"]))
-
-    # What the model is shown
+        page = await session.api.of_thread(session.chat_thread.thread, "preview", {"forwardedProps": session.props()})
+        self._session.notify(self._words.model_is.format(agent=page["agent"], model=page["model"]))
 
     async def _context(self, _: str) -> None:
         from recto.cli.calls.thread_views import look_at_context  # here: who does not look needs none of it
 
-        session, talk = self._session, self._session.talk
-        session.tell(await look_at_context(self._ask, talk.thread, talk.asked, session.language))
+        session, talk = self._session, self._session.chat_thread
+        session.notify(await look_at_context(self._ask, talk.thread, talk.requested_agent, session.language))
 
     async def _explain(self, number: str) -> None:
         from recto.cli.calls.thread_views import look_at_call
 
         session, n = self._session, int(number) if number.isdecimal() else 0 if number else 1
-        session.tell(await look_at_call(self._ask, session.talk.thread, n, session.language))
+        session.notify(await look_at_call(self._ask, session.chat_thread.thread, n, session.language))
 
     async def _ask(self, path: str, body: Object | None) -> Object:
         return await self._session.api.ask(ApiRequest(path=path, method="GET" if body is None else "POST", body=body))
 
     async def _compact(self, _: str) -> None:
-        accepted = await self._session.api.of_thread(self._session.talk.thread, "compact", {})
+        accepted = await self._session.api.of_thread(self._session.chat_thread.thread, "compact", {})
         self._session.expect(str(accepted["taskId"]))
 
     async def _cost(self, _: str) -> None:
         api = self._session.api
-        calls = await api.calls(self._session.talk.thread, MOST_CALLS)
+        calls = await api.calls(self._session.chat_thread.thread, MOST_CALLS)
         priced = next((call for call in calls if call.get("price")), None)
-        self._session.tell(cost_line(calls, await api.currency(priced) if priced else "", self._words), "")
+        self._session.notify(cost_line(calls, await api.currency(priced) if priced else "", self._words), "")
 
     async def _files(self, _: str) -> None:
         session = self._session
-        messages = await session.api.messages(session.talk.thread, None) or ()
+        messages = await session.api.messages(session.chat_thread.thread, None) or ()
         sent = [str(file["name"]) for message in messages if "files" in message for file in rows(message, "files")]
         first = next((str(message["id"]) for message in messages if message["role"] == "user"), None)
-        changed = await session.api.changed_files(session.talk.thread, first) if first else ()
+        changed = await session.api.changed_files(session.chat_thread.thread, first) if first else ()
         lines = [f"  {self._words.attached}  {name}" for name in dict.fromkeys(sent)]
         lines += [f"  {self._words.changed}  {row['path']} ({row['change']})" for row in changed]
-        session.tell("\n".join(lines) or self._words.no_files, "")
-
-    # Going back, and elsewhere
+        session.notify("\n".join(lines) or self._words.no_files, "")
 
     async def rollback(self, _: str = "") -> None:
-        """Go back to before a message of the user's: its words come back into the input."""
-        session, thread = self._session, self._session.talk.thread
-        if session.at_work:
-            session.tell(self._words.end_first, "yellow")
+        """Remove a user message and everything after it; put its text back into the input."""
+        session, thread = self._session, self._session.chat_thread.thread
+        if session.active_run:
+            session.notify(self._words.end_first, "yellow")
             return
         messages = await session.api.messages(thread, None) or ()
         said = [message for message in reversed(messages) if message["role"] == "user"]
         if not said:
-            session.tell(self._words.nothing_said)
+            session.notify(self._words.nothing_said)
             return
         found = [
             Row(value=str(one["id"]), text=_line(said_in(one.get("content")).words, session.width)) for one in said
@@ -166,15 +160,15 @@ class SlashCommands:
         if chosen is None:
             return
         answer = await session.api.of_thread(thread, "rollback", {"messageId": chosen})
-        await session.skip()
-        session.tell(self._words.rolled_back, "yellow")
+        await session.mark_read()
+        session.notify(self._words.rolled_back, "yellow")
         try:
             await self._put_back(thread, chosen, rows(answer, "changedFiles") if answer.get("changedFiles") else ())
         finally:
             self._screen.put(said_in(answer.get("content")).words)
 
     async def _put_back(self, thread: str, message: str, changed: Sequence[Object]) -> None:
-        """Ask whether files are to be as they were."""
+        """Offer to restore changed files."""
         names = [str(row["path"]) for row in changed]
         if not names:
             return
@@ -185,24 +179,24 @@ class SlashCommands:
         done = await self._session.api.of_thread(thread, "files/restore", {"messageId": message})
         for said, which in ((self._words.restored, "restored"), (self._words.left_files, "left")):
             if found := _names(done, which):
-                self._session.tell(said.format(names=", ".join(found)))
+                self._session.notify(said.format(names=", ".join(found)))
 
     async def _undo(self, _: str) -> None:
-        done = await self._session.api.of_thread(self._session.talk.thread, "undo", {})
-        self._session.tell(self._words.undone.format(count=done["count"]), "yellow")
-        await self._session.read(again=True)
+        done = await self._session.api.of_thread(self._session.chat_thread.thread, "undo", {})
+        self._session.notify(self._words.undone.format(count=done["count"]), "yellow")
+        await self._session.print_new_messages(again=True)
 
     async def _fork(self, _: str) -> None:
-        forked = await self._session.api.of_thread(self._session.talk.thread, "fork", {})
-        await self._session.enter(str(forked["id"]), self._session.talk.asked, quiet=True)
-        self._session.tell(self._words.forked.format(thread=forked["id"]))
+        forked = await self._session.api.of_thread(self._session.chat_thread.thread, "fork", {})
+        await self._session.open_thread(str(forked["id"]), self._session.chat_thread.requested_agent, quiet=True)
+        self._session.notify(self._words.forked.format(thread=forked["id"]))
 
     async def resume(self, thread: str = "", agent: str | None = None) -> None:
-        """Go on with another thread, one of a list unless it is named; with its own agent unless one is named."""
+        """Switch to a thread, chosen from a list unless given, with its own agent unless `agent` is given."""
         chosen = thread or await self._screen.choose(self._words.resume, self._threads)
         if chosen:
             self._approvals.stop()
-            await self._session.enter(chosen, agent)
+            await self._session.open_thread(chosen, agent)
 
     async def _threads(self, search: str) -> Sequence[Row]:
         found = await self._session.api.threads(search, THREADS_LISTED)
@@ -230,20 +224,20 @@ class SlashCommands:
         return hours.format(n=passed) if passed < 48 else days.format(n=passed // 24)  # noqa: PLR2004 - hours of two days
 
     async def _approve(self, _: str) -> None:
-        self._approvals.again()
+        self._approvals.ask_again()
 
     async def _new(self, _: str) -> None:
         self._approvals.stop()
-        await self._session.enter(None, self._session.talk.asked)
-        self._session.tell(self._words.new_thread)
+        await self._session.open_thread(None, self._session.chat_thread.requested_agent)
+        self._session.notify(self._words.new_thread)
 
     async def _help(self, _: str) -> None:
         lines = [f"  {name:<10} {help}" for name, help in self._words.commands.items()]
-        self._session.tell("\n".join([self._words.prompt_help, *lines]), "")
+        self._session.notify("\n".join([self._words.prompt_help, *lines]), "")
 
 
 def read_named(path: str) -> tuple[str, bytes] | None:
-    """A file that is named in a message; None where there is none. Raises FileRefused where it cannot be read."""
+    """Read a file named in a message; return None if it does not exist. Raise FileRefused if it is unreadable."""
     try:
         file = Path(path).expanduser()
     except RuntimeError:  # a home of nobody
@@ -266,12 +260,12 @@ def _columns(name: str, about: str) -> str:
 
 
 def _line(text: str, cells: int) -> str:
-    """A text in one line of so many columns at most."""
+    """Return the text in one line, truncated."""
     return within(" ".join(text.split()), cells)
 
 
 def cost_line(calls: Sequence[Object], currency: str, words: ChatWords) -> str:
-    """What calls came to; where there may be more of them than these, it says so."""
+    """Format the usage of calls; note if older calls are missing."""
     used = [usage for call in calls if isinstance(usage := call.get("usage"), Mapping)]
     price = _sum(calls, "price")
     line = words.cost.format(

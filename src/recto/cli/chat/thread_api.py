@@ -1,4 +1,4 @@
-"""What the terminal asks of a server: the public API, through the client of Python programs. It shows nothing."""
+"""Terminal client of the public API, built on the Python client."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-from recto.cli.chat.local_server import FindServer, ServerFound
-from recto.client.exchange import API, JSON, NO_RECTO, Exchange, Patience, RunFollowed
-from recto.client.sent_files import FileToSend, send_files
+from recto.cli.chat.local_server import FindServer, ServerLocation
+from recto.client.exchange import API, JSON, NOT_RECTO, Exchange, Patience, RunCursor
+from recto.client.file_upload import FileToSend, upload_files
 from recto.client.transports import ClientRequest, LoopTransport
 from recto.conversation.json import Json, Object, dump, objects
 from recto.errors import RequestRefused, ServerUnreachable, SettingsError, WireError
 from recto.ids import new_id
 
 NOT_FOUND, CONFLICT, UNKNOWN = 404, 409, 422
-# Of a server of this machine that is gone, the next is looked for soon.
+# Attempts on a lost local server before looking for its successor.
 LOCAL_TRIES = 2
-# So many calls back there is one that is an answer.
+# Newest calls to search for one that answers; the others are titles and summaries.
 NEWEST = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApiRequest:
-    """What is asked for, behind the address of the API."""
+    """A request, relative to the API root."""
 
     path: str
     method: str = "GET"
@@ -32,39 +32,38 @@ class ApiRequest:
 
 
 def _tell_nobody() -> None:
-    """For where nobody looks."""
+    """Do nothing."""
 
 
 class AgainTransport(LoopTransport):
-    """Tells when a request is about to be sent again: that is what it waits for."""
+    """Transport that reports each retry: the client sleeps only before one."""
 
     def __init__(self, url: str, silence: float, again: Callable[[], None]) -> None:
         super().__init__(url, silence)
         self._again = again
 
     async def sleep(self, seconds: float) -> None:
-        """As `Transport` has it."""
         self._again()
         await super().sleep(seconds)
 
 
 class ThreadApi:
-    """A server, as one conversation needs it. One that is gone is looked for again, and what was asked asked anew."""
+    """API of one server. A lost local server is looked up again and the request repeated."""
 
     def __init__(self, find: FindServer, tries: int = Patience.tries) -> None:
         self._find = find
         self._tries = tries
         self._exchange: Exchange | None = None
         self._connecting = asyncio.Lock()
-        self.found: ServerFound | None = None
-        # Set where another server took the place of one that was gone.
+        self.found: ServerLocation | None = None
+        # True after another server replaced a lost one.
         self.is_new = False
-        # Set while a server is asked again, since it does not answer; and who is told so.
+        # True during retries of a server that does not answer; `on_lost` is called then.
         self.is_lost = False
         self.on_lost: Callable[[], None] = _tell_nobody
 
     async def exchange(self) -> Exchange:
-        """The server that answers."""
+        """Return the connection, looking for a server first if there is none."""
         async with self._connecting:
             if self._exchange is None:
                 before, self.found = self.found, await asyncio.to_thread(self._find)
@@ -80,14 +79,14 @@ class ThreadApi:
         self.on_lost()
 
     def _lose(self, lost: Exchange, error: ServerUnreachable) -> None:
-        """Look for the server anew with the next request. One that was named is not where another is."""
+        """Look for the server again with the next request, unless the user gave its URL."""
         if self.found is None or self.found.how == "named":
             raise error
         if self._exchange is lost:
             self._exchange = None
 
     async def ask(self, request: ApiRequest) -> Object:
-        """An answer."""
+        """Send a request and return the answer."""
         headers = {"content-type": JSON} if request.body is not None else {}
         body = dump(request.body) if request.body is not None else None
         sent = ClientRequest(method=request.method, path=API + request.path, body=body, headers=headers)
@@ -101,9 +100,9 @@ class ThreadApi:
                 self._lose(exchange, error)
 
     async def events(self, run: str) -> AsyncGenerator[Object]:
-        """The events of a run from its first, over as many servers as it takes."""
-        following = RunFollowed(id=run, asking=ClientRequest(path=""))
-        following.is_known()
+        """Yield the events of a run from the first one, across server changes."""
+        following = RunCursor(id=run, request=ClientRequest(path=""))
+        following.request_rest()
         while not following.is_over:
             exchange = await self.exchange()
             try:
@@ -114,31 +113,31 @@ class ThreadApi:
                 self._lose(exchange, error)
 
     async def send(self, files: Sequence[FileToSend], agent: str | None) -> Sequence[Object]:
-        """Send files; the parts of a message that name them."""
-        return await send_files(await self.exchange(), files, agent)
+        """Upload files and return their message parts."""
+        return await upload_files(await self.exchange(), files, agent)
 
     async def say(self, thread: str, content: Json, props: Mapping[str, Json]) -> str:
-        """Say something; the task id of the run that answers, which may have to wait for its turn."""
+        """Send a message; return the id of the run, which may be queued."""
         message = {"id": new_id(), "role": "user", "content": content}
         return await self._start(thread, props, messages=[message])
 
     async def decide(self, thread: str, answers: Sequence[Object], props: Mapping[str, Json]) -> str:
-        """Answer what waits for a person; the run that goes on with it."""
+        """Submit decisions on pending calls; return the id of the resumed run."""
         return await self._start(thread, props, messages=[], resume=answers)
 
     async def _start(self, thread: str, props: Mapping[str, Json], **brought: Json) -> str:
         body = {"threadId": thread, "runId": new_id(), "protocolVersion": "1.0", "forwardedProps": props, **brought}
         answer = await self.ask(ApiRequest(path="/runs", method="POST", body=body))
         if not isinstance(run := answer.get("taskId"), str):
-            raise WireError(where="POST /runs", problem=NO_RECTO)
+            raise WireError(where="POST /runs", problem=NOT_RECTO)
         return run
 
     async def cancel(self, run: str) -> None:
-        """End a run. One that is over already is."""
+        """Cancel a run; no error if it is over."""
         await self.ask(ApiRequest(path=f"/runs/{run}/cancel", method="POST", body={}))
 
     async def thread(self, thread: str) -> Object | None:
-        """A thread, and what it waits for; None where nothing was said in it."""
+        """Return a thread; None if it does not exist yet."""
         try:
             return await self.ask(ApiRequest(path=f"/threads/{quote(thread, safe='')}"))
         except RequestRefused as error:
@@ -147,7 +146,7 @@ class ThreadApi:
             return None
 
     async def check(self, agent: str | None, thread: str | None) -> None:
-        """Raises SettingsError for an agent or a thread that was named and is not there."""
+        """Raise SettingsError if the given agent or thread does not exist."""
         names = [str(one.get("name")) for one in await self.agents()] if agent else []
         if agent and agent not in names:
             raise SettingsError(name="--agent", value=agent, allowed=f"there are {', '.join(names)}")
@@ -156,12 +155,12 @@ class ThreadApi:
             raise SettingsError(name="--resume", value=thread, allowed=allowed)
 
     async def threads(self, search: str, limit: int) -> Sequence[Object]:
-        """Threads, newest activity first."""
+        """Return threads, newest activity first."""
         query = urlencode({"limit": limit, **({"search": search} if search else {})})
         return rows(await self.ask(ApiRequest(path=f"/threads?{query}")), "threads")
 
     async def messages(self, thread: str, since: str | None) -> Sequence[Object] | None:
-        """What was said behind a message; None where that is not in view any more, or nothing was said at all."""
+        """Return the messages after `since`; None if that message or the thread does not exist."""
         found: list[Object] = []
         while True:
             query = urlencode({"details": 1, **({"since": since} if since else {})})
@@ -177,17 +176,17 @@ class ThreadApi:
             since = str(page["next"])
 
     async def of_thread(self, thread: str, what: str, body: Mapping[str, Json] | None = None) -> Object:
-        """Something else of a thread; with a body, something that is done to it."""
+        """Request a sub-resource of a thread: GET, or POST with a body."""
         return await self.ask(
             ApiRequest(path=f"/threads/{thread}/{what}", method="GET" if body is None else "POST", body=body)
         )
 
     async def agree(self, thread: str, tools: Sequence[str]) -> Object:
-        """Have these tools ask no more in a thread."""
+        """Replace the list of tools approved for a thread."""
         return await self.ask(ApiRequest(path=f"/threads/{thread}", method="PATCH", body={"agreed": tools}))
 
     async def changed_files(self, thread: str, since: str) -> Sequence[Object]:
-        """Files of the workspace that changed since before a message; none where nothing was kept of them."""
+        """Return workspace files changed since a message; empty without snapshots."""
         try:
             return rows(await self.of_thread(thread, f"files/changes?since={quote(since)}"), "changes")
         except RequestRefused as error:
@@ -196,21 +195,21 @@ class ThreadApi:
             return ()
 
     async def calls(self, thread: str, limit: int) -> Sequence[Object]:
-        """Model calls of a thread, newest first."""
+        """Return model calls of a thread, newest first."""
         return rows(await self.of_thread(thread, f"calls?limit={limit}"), "calls")
 
     async def newest_call(self, thread: str) -> Object | None:
-        """The newest call for an answer: titles and summaries have pages of their own."""
+        """Return the newest call for a reply."""
         found = await self.calls(thread, NEWEST)
         return next((call for call in found if call.get("purpose") == "reply"), None)
 
     async def window(self, call: Object) -> int:
-        """The tokens that the model of a call can take; 0 where nobody says so."""
+        """Return the context window of a call's model; 0 if unknown."""
         window = (await self.ask(ApiRequest(path=f"/runs/{call['run']}/calls/{call['n']}"))).get("window")
         return window if isinstance(window, int) else 0
 
     async def currency(self, call: Object) -> str:
-        """What the price of a call is in; empty where nobody says so any more."""
+        """Return the currency of a call's price; empty if unknown."""
         match await self.ask(ApiRequest(path=f"/runs/{call['run']}/calls/{call['n']}")):
             case {"prices": {"currency": str(currency)}}:
                 return currency
@@ -218,10 +217,10 @@ class ThreadApi:
                 return ""
 
     async def agents(self) -> Sequence[Object]:
-        """The agents there are."""
+        """Return the agents of the server."""
         return rows(await self.ask(ApiRequest(path="/agents")), "agents")
 
 
 def rows(answer: Object, name: str) -> list[Object]:
-    """A list of objects in an answer."""
+    """Return a list of objects from an answer."""
     return [row for _, row in objects(answer.get(name, ()), name)]

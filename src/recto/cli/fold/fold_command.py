@@ -1,4 +1,4 @@
-"""`recto fold`: what folding saves in a conversation. Reads a file and writes nothing to it."""
+"""`recto fold`: the savings of folding in a conversation. Never writes to the file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from recto.page.shown_parts import shown_rows
 
 
 def fold_command(rules: Sequence[FoldRule] = RULES) -> Callable[..., None]:
-    """The command, with the options of these rules among its own."""
+    """Return the command with the options of these rules."""
 
     def fold(
         file: fold_options.SessionSource,
@@ -41,9 +41,10 @@ def fold_command(rules: Sequence[FoldRule] = RULES) -> Callable[..., None]:
         verbose: fold_options.Verbose = 0,
         **given: object,
     ) -> None:
-        """Show what folding saves in a conversation: OpenAI-style JSON, or of pi, Claude Code, Codex or opencode.
+        """Show the savings of folding in a conversation: OpenAI-style JSON, or a session of pi, Claude Code, Codex or
+        opencode.
 
-        Reads the file and writes nothing to it. Exit codes: 0 done, 1 failed, 2 wrong use.
+        Never writes to the file. Exit codes: 0 success, 1 failure, 2 usage error.
         """
         _log_to_stderr(verbose)
         session, page, manifest = _assemble(file, now, FoldOptions(root=root, config=config, rules=rules, given=given))
@@ -57,7 +58,7 @@ def fold_command(rules: Sequence[FoldRule] = RULES) -> Callable[..., None]:
     own = list(signature(fold, eval_str=True).parameters.values())[:-1]
     place = 1 + [parameter.name for parameter in own].index("now")
     taken = Signature([*own[:place], *parameters(rules), *own[place:]])
-    # What a command takes is read from here.
+    # typer reads the parameters from here.
     setattr(fold, "__signature__", taken)  # noqa: B010 - the type of a function has no such field
     return fold
 
@@ -80,7 +81,7 @@ def _log_to_stderr(verbose: int) -> None:
 
 
 def _log_page(manifest: Manifest) -> None:
-    # Here: only who wants its lines waits for what counts them, too.
+    # Imported here: only --verbose needs it.
     from prometheus_client import CollectorRegistry
 
     from recto.telemetry import PageTelemetry

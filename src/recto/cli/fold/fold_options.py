@@ -1,4 +1,4 @@
-"""Settings of one `recto fold`: names of the session's own tools, a TOML file over them, the command line over all."""
+"""Settings of `recto fold`: tool names of the session, then a TOML file, then the command line."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Verbose = Annotated[
     int, typer.Option("--verbose", "-v", count=True, show_default=False, help="Log each page; twice: each file.")
 ]
 
-# What an option takes, by the setting that it gives: its type, its metavar, and what is added to its help.
+# Type, metavar and help suffix of an option, by the setting it changes.
 TYPES: Mapping[Sets, tuple[object, str | None, str]] = {
     "on": (bool, None, ""),
     "keep": (int | None, "N", "  [default: {rule.keep}]"),
@@ -48,7 +48,7 @@ TYPES: Mapping[Sets, tuple[object, str | None, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class FoldOptions:
-    """What the command line asks for. `given` are the `parameters` of the `rules`, by their names."""
+    """Values from the command line. `given` holds the `parameters` of the `rules`, by name."""
 
     root: str | None
     config: Path | None
@@ -57,7 +57,7 @@ class FoldOptions:
 
 
 def parameters(rules: Sequence[FoldRule]) -> list[Parameter]:
-    """The options of these rules, and the language of their placeholders, as parameters of a command."""
+    """Return the options of the rules, and the placeholder language, as command parameters."""
     locale = Parameter(LOCALE, Parameter.KEYWORD_ONLY, default="zh", annotation=InLocale)
     return [*[_parameter(rule, option) for rule in rules for option in rule.options], locale]
 
@@ -74,7 +74,7 @@ def _name(option: RuleOption) -> str:
 
 
 def fold_settings(session: Session, asked: FoldOptions) -> FoldSettings:
-    """Defaults, with the names this session's agent has for its tools, a file over them, the command line over all."""
+    """Merge defaults, the session's tool names, the file and the command line, in increasing precedence."""
     asked = replace(asked, rules=rules_in(str(asked.given[LOCALE]), asked.rules))
     rules = tuple([rule_for(rule, session.tools) for rule in asked.rules if rule.on])
     settings = FoldSettings(rules=rules, project=Project(root=session.root))
@@ -101,7 +101,7 @@ def _says(value: object) -> bool:
 
 
 def load_config(path: Path, rules: Sequence[FoldRule] = RULES) -> FoldTable:
-    """The `[fold]` table of a file; others belong to other commands. What is unreadable or unknown: SettingsError."""
+    """Read the `[fold]` table of a file. Raise SettingsError if it is unreadable or has unknown names."""
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
         return fold_table(rules).model_validate(found.get("fold", {}))

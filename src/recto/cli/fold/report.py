@@ -1,4 +1,4 @@
-"""What `recto fold` shows people: what was folded and why, by tool and file, and what that saved."""
+"""Report of `recto fold`: folded results by tool and file, with reasons and savings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOTHING = "Nothing to fold: no result is old enough to be stood for by a newer o
 
 @dataclass(frozen=True, kw_only=True)
 class ReportLine:
-    """Folds of one tool on one file, for one reason."""
+    """Folds of one tool on one file for one reason."""
 
     tool: str
     file: str
@@ -39,7 +39,7 @@ class ReportLine:
 
 @dataclass(frozen=True, kw_only=True)
 class Tokens:
-    """What a conversation costs before and after, what folding takes of that, and what the other steps leave out."""
+    """Tokens before and after; saved by folding, and left out by other steps."""
 
     before: int
     after: int
@@ -48,7 +48,7 @@ class Tokens:
 
 
 def tokens_of_messages(manifest: Manifest) -> Tokens:
-    """The tokens of the conversation; the envelope around it is not the reader's."""
+    """Count the tokens of the messages, without the request envelope."""
     messages = [part for part in manifest.parts if part.kind == "message"]
     before, after = sum(part.tokens_before for part in messages), sum(part.tokens_after for part in messages)
     folded = sum(receipt.tokens_before - receipt.tokens_after for receipt in manifest.receipts)
@@ -56,7 +56,7 @@ def tokens_of_messages(manifest: Manifest) -> Tokens:
 
 
 def report(session: Session, manifest: Manifest, *, every: bool, rules: Sequence[FoldRule] = RULES) -> RenderableType:
-    """The whole report; `every` lists each fold instead of each file."""
+    """Build the report; `every` lists each fold instead of each file."""
     receipts = list(manifest.receipts)
     table = _each(receipts) if every else _by_file(receipts, rules)
     body: RenderableType = table if receipts else Text(NOTHING)
@@ -74,7 +74,7 @@ def _first_lines(session: Session, manifest: Manifest) -> str:
 
 
 def lines(receipts: Sequence[Receipt], rules: Sequence[FoldRule] = RULES) -> Iterator[ReportLine]:
-    """Folds by tool and file, the one that saved most first within a tool."""
+    """Yield folds by tool and file, largest saving first within a tool."""
     names = {number: name for rule in rules for number, name in rule.numbers.items()}
     ordered = sorted(receipts, key=_subject)
     found = [_line(subject, list(group), names) for subject, group in groupby(ordered, key=_subject)]

@@ -1,4 +1,4 @@
-"""Evidence: of the lines that edits quote, those that still stand in the page then; and files that are read again."""
+"""Evidence metric: quoted lines of edits that are still in the page, and repeated reads."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from recto.page.fold.observations import read_paths
 from recto.page.fold.paths import Project
 from recto.page.fold.quotes import lines_of, read_edit, strings_in
 
-# How tools number the lines of a file: `12→`, `12` and a tab, `00012| `, `12: `.
+# Line number prefixes of tools: `12→`, `12` and a tab, `00012| `, `12: `.
 NUMBERED = re.compile(r"\d+(?:→|\t|\||:)")
 ANYWHERE = Project()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """How many lines were quoted that a result had shown, and how many of them still stood in the page."""
+    """Number of quoted lines that a result had shown, and of those still in the page."""
 
     quoted: int = 0
     kept: int = 0
@@ -35,7 +35,7 @@ class Evidence:
 
 
 def evidence(stretch: CallStretch, steps: Iterable[PageChanges], tools: AgentTools) -> Evidence:
-    """The lines quoted by the edits of a stretch, under a policy."""
+    """Measure the evidence of a stretch under a policy."""
     shown: list[Message] = []
     results, page = set[str](), Counter[str]()
     found = Evidence()
@@ -57,7 +57,7 @@ def evidence(stretch: CallStretch, steps: Iterable[PageChanges], tools: AgentToo
 def count_read_again(
     session: Session, played: Sequence[tuple[CallStretch, Sequence[PageChanges]]], tools: AgentTools
 ) -> int:
-    """How many folded reads are of a file that the session reads again later: so many calls it may cost at most."""
+    """Count folded reads of files that the session reads again later: the most extra calls folding may cost."""
     reads = _reads(session, tools)
     last = {path: place for place, paths in reads.items() for path in paths}
     folded = [
@@ -70,7 +70,7 @@ def count_read_again(
 
 
 def _reads(session: Session, tools: AgentTools) -> Mapping[int, tuple[str, ...]]:
-    """The files that results brought, by their places."""
+    """Return the files read by each result, by place."""
     project, calls = Project(root=session.root), dict[str, ToolCall]()
     found: dict[int, tuple[str, ...]] = {}
     for place, message in enumerate(session.messages):
@@ -85,7 +85,7 @@ def _reads(session: Session, tools: AgentTools) -> Mapping[int, tuple[str, ...]]
 
 
 def lines_in(message: Message) -> frozenset[str]:
-    """The lines that a message shows, without their indentation: of texts, of results without numbers, of arguments."""
+    """Return the stripped lines of a message: text, results with and without line numbers, arguments."""
     match message:
         case ToolMessage():
             lines = [line for text in texts_of(message) for line in lines_of(text)]
@@ -98,7 +98,7 @@ def lines_in(message: Message) -> frozenset[str]:
 
 
 def quoted_lines(message: Message, tools: AgentTools) -> frozenset[str]:
-    """The lines that the edits of a reply say are in a file: the text to be replaced, or the old lines of a patch."""
+    """Return the lines that a reply's edits expect in a file: replaced text, or old lines of a patch."""
     if not isinstance(message, AssistantMessage):
         return frozenset()
     return frozenset([line for call in message.tool_calls for line in _quoted(call, tools)])
@@ -107,5 +107,5 @@ def quoted_lines(message: Message, tools: AgentTools) -> frozenset[str]:
 def _quoted(call: ToolCall, tools: AgentTools) -> tuple[str, ...]:
     if call.name in tools.edits:
         return read_edit(call, tools.quote_args, (), ANYWHERE).lines
-    # Patches come by commands too.
+    # Patches may also be applied by commands.
     return read_edit(call, (), (), ANYWHERE).lines if call.name in tools.terminal else ()

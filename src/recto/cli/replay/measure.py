@@ -1,4 +1,4 @@
-"""What comes of a session under each policy: price, tokens, breaks, evidence, files read again, the worst point."""
+"""Results of a session under each policy: price, tokens, breaks, evidence, repeated reads, worst point."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ Done = Callable[[], None]
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyRun:
-    """A session under one policy: of each call the price and tokens of its page, and what is counted over all.
+    """Results under one policy: price and page size of each call, and totals.
 
-    `folds` counts results that were folded, `read_again` those among them of files that were read again later. At the
-    call `full_at` a page is larger than the window, in the session as if it had never been cut; None: at none.
+    `folds` counts folded results, `read_again` those of files that were read again later. `full_at` is the first call
+    whose page exceeds the window if the session is never compacted, or None.
     """
 
     prices: tuple[Decimal, ...]
@@ -48,15 +48,15 @@ class PolicyRun:
 
     @property
     def price(self) -> Decimal:
-        """What all pages cost."""
+        """Price of all pages."""
         return sum(self.prices, Decimal(0))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayedSession:
-    """A session under each policy. What was written, `replies`, costs the same under all.
+    """Results of a session by policy. The price of the output, `replies`, is the same under all of them.
 
-    `recorded` is the price of what the provider counted, where the file says so.
+    `recorded` is the price of the provider's own counts, if the file has them.
     """
 
     name: str
@@ -70,12 +70,12 @@ class ReplayedSession:
 
     @property
     def calls(self) -> int:
-        """How many calls were played."""
+        """Number of replayed calls."""
         return len(self.runs[NONE].prices)
 
 
 def replay_session(session: Session, name: str, settings: ReplaySettings, done: Done = lambda: None) -> ReplayedSession:
-    """Play a session under each policy, and under `none`; `done` is called after each of them."""
+    """Replay a session under `none` and each policy; call `done` after each."""
     stretches = stretches_of(session, settings)
     if not stretches:
         raise NotAConversation(source=name, problem=NO_CALLS)
@@ -161,24 +161,24 @@ def _notes(session: Session, *, is_cut: bool) -> tuple[str, ...]:
     if not is_cut:
         return (*session.notes, *((UNCUT,) if count else ()))
     times = "once" if count == 1 else f"{count} times"
-    # That the whole log is read is not what comes of it here.
+    # The note on ignored compactions is wrong here: --cut uses them.
     others = [note for note in session.notes if note not in ignored_note(count, "compaction")]
     return (CUT.format(times=times), *others)
 
 
 def saved(run: PolicyRun, base: PolicyRun) -> float:
-    """The share of the price that a policy saves; less than 0 where it costs more."""
+    """Return the share of the price that a policy saves; negative if it costs more."""
     return float(1 - run.price / base.price) if base.price else 0.0
 
 
 def worst_point(run: PolicyRun, base: PolicyRun) -> float:
-    """The largest loss up to any call, as a share of what it had cost until then without the policy."""
+    """Return the largest loss up to any call, relative to the base price until then."""
     both = zip(accumulate(run.prices), accumulate(base.prices), strict=True)
     return max([float(ours / theirs) - 1 for ours, theirs in both if theirs], default=0.0)
 
 
 def total(runs: Sequence[PolicyRun]) -> PolicyRun:
-    """Several sessions one after another. Its window is full at no call: that is said of each."""
+    """Add up runs of several sessions. `full_at` stays per session."""
     return PolicyRun(
         prices=tuple([price for run in runs for price in run.prices]),
         pages=tuple([page for run in runs for page in run.pages]),

@@ -1,6 +1,6 @@
-"""A picture of a replay, as SVG: what each policy had cost by each call, and how long its pages were.
+"""SVG plot of a replay: cumulative price and page size per call, by policy.
 
-It is written by hand and loads nothing; its colours are readable on a light and on a dark ground.
+The SVG is self-contained; its colours work on light and dark backgrounds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STYLE = """
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """One diagram: its title, the upper edge of its ground, and a line for each policy."""
+    """One chart: title, top edge and a line per policy."""
 
     title: str
     top: int
@@ -40,7 +40,7 @@ class Panel:
 
 
 def plot_svg(sessions: Sequence[ReplayedSession], settings: ReplaySettings) -> str:
-    """The picture; several sessions are drawn one after another."""
+    """Draw the sessions one after another."""
     runs = summed(sessions)
     price = {name: [float(sum_) for sum_ in accumulate(run.prices)] for name, run in runs.items()}
     panels = (
@@ -91,7 +91,7 @@ def _panel(panel: Panel) -> Iterator[str]:
 
 
 def _ticks(most: float) -> list[float]:
-    """Round values from 0 to the first that is not below `most`."""
+    """Return round values from 0 to the first one not below `most`."""
     rough = most / TICKS
     size = 10.0 ** floor(log10(rough))
     step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= rough)
@@ -103,7 +103,7 @@ def _label(value: float) -> str:
 
 
 def _thinned(line: Sequence[float], most: int) -> Iterator[tuple[int, float]]:
-    """The values with their places, no more than can be seen, and the last."""
+    """Yield at most about `most` values with their places, including the last."""
     step = max(1, ceil(len(line) / most))
     yield from ((place, line[place]) for place in range(0, len(line) - 1, step))
     if line:

@@ -1,6 +1,6 @@
-"""Policies of folding: for each call of a stretch, which messages stand otherwise in its page than in the one before.
+"""Folding policies: for each call of a stretch, the messages that change in the page.
 
-What stands in a page is the message itself until a policy puts another in its place, which then stays there.
+A page contains the original message until a policy replaces it; the replacement stays.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from recto.page.fold.folded_result import label, with_placeholder
 from recto.page.fold.plan_step import plan_step
 from recto.page.text.tokens import tokens_of
 
-# By place, what stands there from this call on.
+# New messages from this call on, by place.
 PageChanges: TypeAlias = Mapping[int, Message]
 NO_CHANGES: PageChanges = {}
 CLEARED, COLD = "[An old result, cleared]", "cold"
@@ -28,7 +28,7 @@ CLEARED, COLD = "[An old result, cleared]", "cold"
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyInputs:
-    """What policies go by beside the messages: settings, and the rules with the names of the session's tools."""
+    """Settings, and rules with the session's tool names."""
 
     settings: ReplaySettings
     fold: FoldSettings
@@ -38,12 +38,12 @@ Policy: TypeAlias = Callable[[CallStretch, PolicyInputs], Iterator[PageChanges]]
 
 
 def none(stretch: CallStretch, _: PolicyInputs) -> Iterator[PageChanges]:
-    """Everything as it is."""
+    """Change nothing."""
     return iter([NO_CHANGES for _ in stretch.calls])
 
 
 def eager(stretch: CallStretch, given: PolicyInputs) -> Iterator[PageChanges]:
-    """R2 to R9 on every call."""
+    """Apply R2 to R9 on every call."""
     shown: dict[int, Message] = {}
     for call in stretch.calls:
         folded = fold(stretch.messages[: call.place], settings=given.fold, counter=given.settings.counter)
@@ -55,7 +55,7 @@ def eager(stretch: CallStretch, given: PolicyInputs) -> Iterator[PageChanges]:
 
 
 def clear(stretch: CallStretch, given: PolicyInputs) -> Iterator[PageChanges]:
-    """Once a page is over a limit, all results but the newest few, in one step."""
+    """Once the page exceeds a limit, clear all results but the newest, in one step."""
     settings = given.settings
     waiting: list[int] = []
     seen, tokens = 0, stretch.before
@@ -78,7 +78,7 @@ def _cleared(message: Message) -> Message:
 
 
 def cost(stretch: CallStretch, given: PolicyInputs) -> Iterator[PageChanges]:
-    """Spent results, in steps that save more than they break (X2)."""
+    """Fold spent results in steps that save more than their prefix break costs (X2)."""
     key, listed = fold_key(given.fold, given.settings.counter), given.settings.prices
     placeholder = (given.fold.cost or CostSettings()).placeholder
     results = [(place, one) for place, one in enumerate(stretch.messages) if isinstance(one, ToolMessage)]

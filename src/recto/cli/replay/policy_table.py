@@ -1,6 +1,6 @@
-"""What `recto replay` shows people: a table of policies for a session, a row for each of several, and their sum.
+"""Reports of `recto replay`: policies of a session, or a row per session and their sum.
 
-The tables fit into 80 columns.
+Tables fit into 80 columns.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ from recto.cli.replay.replay_settings import ReplaySettings
 from recto.conversation.json import Json
 
 NEVER, NOTHING = "never", "-"
-# What the columns mean, for people.
 LEGEND = (
     "Saved and Worst (the largest loss up to any call) are against none. Kept: of the lines that edits quote, those "
     "that still stood in the page. Again: folded reads of files that were read again. Full at: the call whose page is "
     "over {window:,} tokens, had no session been cut. Prices of {as_of}; tokens are estimates, counted with {counter}."
 )
-# How wide tables are, and how much of that the name of a session has at least.
+# Table width, and the least width of a session name.
 COLUMNS, LEAST_NAME = 80, 12
 
 
 def replay_report(sessions: Sequence[ReplayedSession], settings: ReplaySettings) -> RenderableType:
-    """One session with its policies; or a row for each of several, and their sum."""
+    """Report on one session by policy, or on several with their sum."""
     if len(sessions) == 1:
         (session,) = sessions
         parts = [
@@ -123,7 +122,7 @@ def _figures(session: ReplayedSession, policies: Sequence[str]) -> list[str]:
 
 
 def summed(sessions: Sequence[ReplayedSession]) -> Mapping[str, PolicyRun]:
-    """All sessions together, by policy."""
+    """Sum all sessions by policy."""
     return {name: total([session.runs[name] for session in sessions]) for name in sessions[0].runs}
 
 
@@ -140,7 +139,7 @@ def _legend(settings: ReplaySettings) -> str:
 
 
 def replay_rows(sessions: Sequence[ReplayedSession], settings: ReplaySettings) -> dict[str, Json]:
-    """The same as JSON, whatever the number of sessions."""
+    """Return the results as JSON."""
     return {
         "currency": settings.prices.currency,
         "as_of": settings.prices.as_of.isoformat(),

@@ -1,4 +1,4 @@
-"""`recto replay`: what policies of folding would have cost in sessions of one's own. Writes nothing to them."""
+"""`recto replay`: the price of folding policies in recorded sessions. Never writes to the files."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def replay(
     as_json: FiguresAsJson = False,
     plot: Plot = None,
 ) -> None:
-    """Show what folding would have saved in sessions: of pi, Claude Code, Codex, opencode, or plain JSON.
+    """Show the savings of folding in recorded sessions: pi, Claude Code, Codex, opencode, or plain JSON.
 
-    Plays each session call by call under each policy, with the provider's prompt cache: `none` folds nothing, `eager`
-    by the rules on every call, `clear` all old results once a page is long, `cost` where it pays. Writes nothing to the
-    files. One that cannot be played is told on standard error, and the others are printed.
+    Replays each session call by call under each policy, with the provider's prompt cache: `none` folds nothing, `eager`
+    applies the rules on every call, `clear` clears old results once a page is long, `cost` folds where it pays. Never
+    writes to the files. Sessions that cannot be replayed are reported on standard error.
 
-    Exit codes: 0 done, 1 a file failed, 2 wrong use.
+    Exit codes: 0 success, 1 a file failed, 2 usage error.
     """
     with exit_codes("replay"):
         settings = ReplaySettings(
@@ -97,7 +97,7 @@ def _policies(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _files(files: Sequence[str]) -> list[str]:
-    """The files, and those in the folders, in the order of their names."""
+    """Expand folders to their session files, sorted by name."""
     found: list[str] = []
     for file in files:
         if not Path(file).is_dir():

@@ -1,4 +1,4 @@
-"""What a replay goes by: prices, policies, the provider's cache, the model's window."""
+"""Settings of a replay: prices, policies, prompt cache and context window."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from recto.page.text.tokens import OFFLINE, TokenCounter
 
 @dataclass(frozen=True, kw_only=True)
 class ReplaySettings:
-    """How sessions are played. `model`, where it is given, stands for all that they name.
+    """Parameters of a replay. `model` overrides the models named in sessions.
 
-    A prefix is in the cache for `cache_life` after the call that had it. `window` is that of the model. Over
-    `clear_over` tokens, the policy `clear` keeps the newest `clear_keep` results. With `cut`, a session begins anew
-    where its agent summarised it; else it is played as if that had never happened.
+    A prefix stays cached for `cache_life` after the call that used it. Above `clear_over` tokens, the policy `clear`
+    keeps the newest `clear_keep` results. With `cut`, a session restarts where its agent compacted it; without,
+    compactions are ignored.
     """
 
     prices: Prices

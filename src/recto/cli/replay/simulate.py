@@ -1,7 +1,6 @@
-"""What calls cost under a policy: how much of each page the provider has in its cache, and what breaks that.
+"""Simulation of the provider's prompt cache under a policy.
 
-A prefix is counted by whole messages. Refuses to guess what a provider's cache does besides: it is taken to hold the
-page before, and nothing else.
+A prefix is counted in whole messages. The cache is assumed to hold the previous page and nothing else.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from recto.page.text.tokens import OFFLINE, TokenCounter, tokens_of
 
 @dataclass(frozen=True, kw_only=True)
 class PlayedCall:
-    """The tokens of a page, how many of them are those the page before began with, and whether it went on from it."""
+    """Tokens of a page, cached tokens, and True if it does not extend the previous page."""
 
     input: int
     cached: int
@@ -24,7 +23,7 @@ class PlayedCall:
 
 
 def play(stretch: CallStretch, steps: Iterable[PageChanges], counter: TokenCounter = OFFLINE) -> Iterator[PlayedCall]:
-    """Each call of a stretch, with the changes that a policy makes before it."""
+    """Simulate each call of a stretch, with the changes of a policy."""
     shown: list[int] = []
     size = 0
     for call, changes in zip(stretch.calls, steps, strict=True):

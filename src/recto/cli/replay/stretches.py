@@ -1,8 +1,7 @@
-"""A session as its calls were made: whole, or in stretches, each of which begins anew where the agent summarised it.
+"""Sessions as sequences of calls: whole, or in stretches that restart at the agent's compactions.
 
-Each message is counted once. What stands before the conversation, system prompt and tools, is in no file: it is what
-the provider counted more than we did at the first call. Of signed thinking its words are counted: a signature is no
-text to the provider.
+Each message is counted once. System prompt and tools are not in session files: they are estimated as the difference
+from the provider's count at the first call. Thinking is counted without signatures, as providers do.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ BEGIN = SessionCompaction(place=0, kept=0, summary="")
 
 @dataclass(frozen=True, kw_only=True)
 class SessionCall:
-    """A call of the model: `place` is that of its reply, and what stands before it is its page.
+    """A model call. `place` is that of the reply; the messages before it are its page.
 
-    `number` counts the calls of the session from 1 on. It `is_cold` where nothing of the page before can be in the
-    provider's cache: it is the first of its stretch, the cache's life is over, or the model is another.
+    `number` counts the calls of the session from 1. `is_cold` is True if nothing can be cached: first call of a
+    stretch, expired cache, or another model.
     """
 
     place: int
@@ -37,9 +36,9 @@ class SessionCall:
 
 @dataclass(frozen=True, kw_only=True)
 class CallStretch:
-    """Calls whose pages grow out of each other. `tokens` are those of the messages, `before` of what precedes them.
+    """Calls whose pages extend each other. `tokens` counts each message, `before` what precedes them.
 
-    `origin` is the place in the session of the first message; a summary has none, and stands one place before.
+    `origin` is the session place of the first message; a summary has none and comes one place before.
     """
 
     messages: tuple[Message, ...]
@@ -50,7 +49,7 @@ class CallStretch:
 
 
 def stretches_of(session: Session, settings: ReplaySettings) -> tuple[CallStretch, ...]:
-    """The stretches of a session that have calls."""
+    """Return the stretches that have calls."""
     said = tuple([_unsigned(message) for message in session.messages])
     count_messages(said, settings.counter)
     before = _before(session, said, settings.counter)
@@ -70,7 +69,7 @@ def stretches_of(session: Session, settings: ReplaySettings) -> tuple[CallStretc
 
 
 def _unsigned(message: Message) -> Message:
-    """A message as the provider counts it."""
+    """Return a message as the provider counts it."""
     if not isinstance(message, AssistantMessage) or not any(isinstance(part, Opaque) for part in message.parts):
         return message
     parts = [_words_of_thought(part) if isinstance(part, Opaque) else part for part in message.parts]
@@ -98,7 +97,7 @@ def _before(session: Session, said: Sequence[Message], counter: TokenCounter) ->
 def _calls(
     session: Session, messages: Sequence[Message], begin: int, number: int, settings: ReplaySettings
 ) -> Iterator[SessionCall]:
-    """The calls from the message at `begin` on. A call is made at the newest time in its page."""
+    """Yield the calls from `begin` on. The time of a call is the newest one in its page."""
     newest: datetime | None = None
     asked: datetime | None = None
     model = ""

@@ -1,4 +1,4 @@
-"""Sessions of Claude Code. The format is its own and changes without notice: rows not known here are passed over."""
+"""Claude Code sessions. The format is private and changes without notice: unknown rows are skipped."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from recto.page.wire import anthropic
 
 USAGE = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 MODEL = "anthropic:{name}"
-# Rows people see and the model never did.
+# Rows shown to the user but never sent to the model.
 UNSEEN = ("isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Turn:
-    """The rows of one reply of the model; or one row of anything else."""
+    """The rows of one reply, or a single other row."""
 
     rows: tuple[SessionRow, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Conversation:
-    """The turns in order, how many compactions the log has, and how many messages are on other branches."""
+    """Turns in order, with the number of compactions and of messages on other branches."""
 
     turns: tuple[_Turn, ...]
     compactions: int
@@ -38,7 +38,7 @@ class _Conversation:
 
 
 def read(rows: Sequence[SessionRow]) -> Session:
-    """The conversation as the model had it, but whole: summaries of compactions stand for nothing here."""
+    """Read the conversation as the model received it, but ignore compactions."""
     found = _conversation(rows)
     told = [(turn, tuple(_messages(turn))) for turn in found.turns]
     spoken = [(turn, message) for turn, messages in told for message in messages]
@@ -55,7 +55,7 @@ def read(rows: Sequence[SessionRow]) -> Session:
 
 
 def _conversation(rows: Sequence[SessionRow]) -> _Conversation:
-    """The way to the newest message outside any sidechain; logs without a tree are read as they stand."""
+    """Follow the path to the newest message outside sidechains; logs without a tree are read in order."""
     main = _newest_versions(_without_sidechains(rows))
     path = _path(main)
     turns = tuple(_turns(path, main))
@@ -70,7 +70,7 @@ def _conversation(rows: Sequence[SessionRow]) -> _Conversation:
 
 
 def _without_sidechains(rows: Sequence[SessionRow]) -> Sequence[SessionRow]:
-    """The main conversation; of the log of a subagent, which is all sidechain, everything."""
+    """Return the main conversation; the log of a subagent consists of sidechain rows only."""
     main = [row for row in rows if not _is_sidechain(row.fields)]
     return main if any(_is_message(row.fields) for row in main) else rows
 
@@ -84,9 +84,9 @@ def _is_message(fields: Object) -> bool:
 
 
 def _newest_versions(rows: Sequence[SessionRow]) -> Sequence[SessionRow]:
-    """A row written again under its uuid has its newest content, but keeps its place and its parent.
+    """Replace each row by its newest version with the same uuid, keeping place and parent.
 
-    Compactions write rows they keep a second time, under the summary.
+    Compactions repeat the rows they keep, under the summary.
     """
     newest: dict[str, SessionRow] = {}
     for row in rows:
@@ -111,7 +111,7 @@ def _parents(by_uuid: Mapping[str, SessionRow]) -> Mapping[str, str | None]:
     for uuid, row in by_uuid.items():
         parent = _text(row.fields, "parentUuid") or _text(row.fields, "logicalParentUuid")
         if parent not in parents and (_is_boundary(row.fields) or _is_summary(row.fields)):
-            # A compaction cuts the log in two; where it does not say what came before, the row above it did.
+            # A compaction splits the log; without a parent, it continues the row above.
             parent = previous
         parents[uuid] = parent
         previous = uuid
@@ -162,7 +162,7 @@ def _reply_id(row: SessionRow) -> str | None:
 
 
 def _results(path: Sequence[SessionRow], rows: Sequence[SessionRow]) -> Mapping[str, SessionRow]:
-    """By call, the rows of results beside the path, where the path itself has no result for it."""
+    """Return results beside the path, by call, where the path has none."""
     answered = {call for row in path for call in _ids(row.fields, "tool_result", "tool_use_id")}
     beside: dict[str, SessionRow] = {}
     for row in rows:
@@ -174,7 +174,7 @@ def _results(path: Sequence[SessionRow], rows: Sequence[SessionRow]) -> Mapping[
 
 
 def _ids(fields: Object, kind: str, name: str) -> Sequence[str]:
-    """What the blocks of one kind in a row's message call themselves, or their call."""
+    """Return the ids of the blocks of one kind, or of their calls."""
     match fields.get("message"):
         case {"content": content} if isinstance(content, Sequence) and not isinstance(content, str):
             blocks = [block for block in content if isinstance(block, Mapping) and block.get("type") == kind]
@@ -198,7 +198,7 @@ def _messages(turn: _Turn) -> Iterator[Message]:
         case {"type": "user", "message": Mapping() as message}:
             yield from _said(message.get("content"), seen[0])
         case {"type": "attachment", "attachment": {"type": "queued_command", "prompt": prompt}}:
-            # Words typed while the model was at work; they never become a row of their own.
+            # Text typed while the model was running has no other row.
             yield from _said(prompt, seen[0])
         case _:
             return
@@ -210,7 +210,7 @@ def _reply(rows: Sequence[SessionRow]) -> AssistantMessage:
 
 
 def _calls_once(parts: Iterable[AssistantPart]) -> Iterator[AssistantPart]:
-    """The parts, without calls that a later row repeats: providers refuse the same id twice."""
+    """Drop calls that a later row repeats: providers reject duplicate ids."""
     seen: set[str] = set()
     for part in parts:
         if isinstance(part, ToolCall) and part.id in seen:
@@ -232,7 +232,7 @@ def _said(content: Json, row: SessionRow) -> Iterator[Message]:
     messages = _decoded("user", content, None, row)
     spoken = [message for message in messages if not isinstance(message, UserMessage) or message.parts]
     for index, message in enumerate(spoken):
-        # One row may hold several results; the first has the row's name, the others count on from it.
+        # A row may hold several results; the first takes the row's id, the others get a suffix.
         id = f"{_id(row)}.{index}" if index else _id(row)
         yield replace(message, id=id, time=_time(row))
 
@@ -246,7 +246,7 @@ def _decoded(role: str, content: Json, model: str | None, row: SessionRow) -> Se
 
 
 def _blocks(content: Json) -> Json:
-    """The blocks without those no provider takes back: empty texts and unsigned thinking."""
+    """Return the blocks that providers accept back: no empty texts, no unsigned thinking."""
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     if not isinstance(content, Sequence):
@@ -275,7 +275,7 @@ def _block(block: Json) -> Json:
 
 
 def _reported(turn: _Turn) -> Usage:
-    """What the provider counted. The rows of a reply repeat it; the last one is the final word."""
+    """Return the provider's counts. Every row of a reply repeats them; the last is final."""
     usages = [message.get("usage") for row in turn.rows if (message := _assistant(row)) is not None]
     usage = next((usage for usage in reversed(usages) if tokens(usage, *USAGE)), None)
     return Usage(
@@ -289,12 +289,12 @@ def _reported(turn: _Turn) -> Usage:
 def _model(turn: _Turn) -> str:
     replies = [message for row in turn.rows if (message := _assistant(row)) is not None]
     name = _text(replies[0], "model") if replies else None
-    # Replies that no model made have a name in brackets.
+    # Synthetic replies have a model name in brackets.
     return MODEL.format(name=name) if name and not name.startswith("<") else ""
 
 
 def _compactions(told: Sequence[tuple[_Turn, Sequence[Message]]]) -> Iterator[SessionCompaction]:
-    """Where the page was cut: at a boundary, or at the summary that follows it."""
+    """Yield compactions: at a boundary, or at the summary that follows it."""
     summaries: dict[int, str] = {}
     place = 0
     for turn, messages in told:

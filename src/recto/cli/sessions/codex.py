@@ -1,6 +1,6 @@
-"""Rollouts of Codex CLI: bare response items (the old form) and items in envelopes (the new one).
+"""Codex CLI rollouts: bare response items (old form) or items in envelopes (new form).
 
-Reasoning stays out: it is encrypted for the Responses API, and no other wire can carry it.
+Reasoning is dropped: it is encrypted for the Responses API and no other wire format can carry it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ ITEMS = frozenset(
         "web_search_call",
     }
 )
-# What Codex writes above the output of a command, one line for each of its two kinds of shell.
+# Header that Codex writes above the output of a command, for each of its two shells.
 EXIT_CODE = re.compile(
     r"Exit code: (?P<shell>-?\d+)\n"
     r"|(?:Chunk ID: [^\n]*\n)?Wall time: [^\n]*\nProcess exited with code (?P<exec>-?\d+)\n"
@@ -61,14 +61,14 @@ EXIT_CODE = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class CodexUsage:
-    """What a call of the model cost, and the total of the session after it."""
+    """Usage of a model call, and the session total after it."""
 
     usage: Usage
     total: int
 
 
 def read(rows: Sequence[SessionRow]) -> Session:
-    """The whole log. What one reply said, text and calls, is one message; compactions and rollbacks hide nothing."""
+    """Read the whole log. Text and calls of a reply form one message; compactions and rollbacks are ignored."""
     messages: list[Message] = []
     reported: dict[str, Usage] = {}
     models: dict[str, str] = {}
@@ -105,7 +105,7 @@ def read(rows: Sequence[SessionRow]) -> Session:
 def _attributed(
     used: CodexUsage, total: int, messages: Sequence[Message], reported: Mapping[str, Usage]
 ) -> dict[str, Usage]:
-    """The usage under the newest reply. Codex repeats it with every rate limit: the same total is the same call."""
+    """Assign usage to the newest reply. Codex repeats it with each rate limit event: equal totals are one call."""
     replies = (message.id for message in reversed(messages) if isinstance(message, AssistantMessage))
     newest = next(replies, None)
     if newest is None or newest in reported or used.total == total or not used.usage.input:
@@ -140,7 +140,7 @@ def _notes(rows: Sequence[SessionRow]) -> tuple[str, ...]:
 
 
 def _event(row: SessionRow) -> Message | CodexUsage | str | None:
-    """What a row says: a message, what a call cost, or the text that stands for all before it."""
+    """Decode a row: a message, usage, or the summary of a compaction."""
     match row.fields:
         case {"type": "response_item"}:
             place = f"{row.where}: payload"
@@ -161,7 +161,7 @@ def _usage(usage: Json) -> Usage:
 
 
 def _summary(payload: Object, where: str, row: SessionRow) -> str:
-    """The texts of what took the place of all before it; older rollouts have only the words of the summary."""
+    """Return the texts of the replacement history; older rollouts have only the summary."""
     items = payload.get("replacement_history")
     found = (
         [_message(item, place, row) for place, item in objects(items, f"{where}.replacement_history")] if items else []

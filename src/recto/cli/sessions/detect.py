@@ -1,4 +1,4 @@
-"""Which kind of conversation a file holds, told by its keys and never by its name."""
+"""Detection of session formats, by JSON keys and never by file name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SessionKind: TypeAlias = Literal["message", "conversation", "pi", "claude-code",
 
 
 def read_session(data: bytes, *, source: str) -> Session:
-    """The conversation in a file; `source` is what errors call it. What is none raises NotAConversation."""
+    """Read a conversation; errors name `source`. Raise NotAConversation for other data."""
     parsed = parse(data, source=source)
     try:
         session = _read(parsed, source)

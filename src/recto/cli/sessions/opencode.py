@@ -1,6 +1,6 @@
-"""Sessions of opencode, as `opencode export` and its server write them: messages with parts, calls with their results.
+"""opencode sessions, as `opencode export` and its server write them: messages with parts, calls with results.
 
-Thinking stays out: the file tells too little of whose it is to write it again.
+Thinking is dropped: the file does not name its model reliably enough to send it back.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from recto.conversation.messages import (
 from recto.models.ports import Usage
 from recto.page.fold.agent_tools import OPENCODE
 
-# What opencode says to the model for a part that has no words: it wants a summary, or the user ran a tool.
+# Texts that opencode sends for parts without text: a summary request, or a tool run by the user.
 WORDS = {"compaction": "What did we do so far?", "subtask": "The following tool was executed by the user"}
 INTERRUPTED = "[Tool execution was interrupted]"
-# Files of these types are in the words of their message already.
+# Files of these types are already part of the message text.
 IN_WORDS = ("text/plain", "application/x-directory")
 KINDS: tuple[FileKind, ...] = ("image", "audio", "video")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Row:
-    """A message of the file: its place, what is known of it, and its parts with theirs."""
+    """A message of the file with its place, fields and parts."""
 
     where: str
     info: Object
@@ -53,7 +53,7 @@ class _Row:
 
 @dataclass(frozen=True, kw_only=True)
 class _Step:
-    """What a row gives in one go: words of a user, or a reply with the results of its calls, and what it cost."""
+    """Messages from one step of a row, and their usage."""
 
     row: _Row
     messages: tuple[Message, ...]
@@ -61,7 +61,7 @@ class _Step:
 
 
 def read(exported: Object) -> Session:
-    """The whole log. A reply of several steps is a message for each; summaries hide nothing."""
+    """Read the whole log. Each step of a reply is a message; summaries are ignored."""
     rows = [_row(where, fields) for where, fields in objects(exported.get("messages"), "messages")]
     steps = [step for row in rows for step in _steps(row) if step.messages]
     compactions = tuple(_compactions(rows, steps))
@@ -192,7 +192,7 @@ def _model(info: Object) -> str:
 
 
 def _compactions(rows: Sequence[_Row], steps: Sequence[_Step]) -> Iterator[SessionCompaction]:
-    """The page is cut behind a summary, down to it and to what its request says is to be left as it is."""
+    """Yield compactions: after a summary, up to the tail that its request keeps."""
     tails = {
         row.id: part.get("tail_start_id") for row in rows for _, part in row.parts if part.get("type") == "compaction"
     }

@@ -1,6 +1,6 @@
-"""Sessions of the pi coding agent: linear logs (version 1) and trees of entries (versions 2 to 4).
+"""pi sessions: linear logs (version 1) and trees of entries (versions 2 to 4).
 
-A tree is read along one path, from the newest entry to the root. Says to the model what pi says, word for word.
+A tree is read along one path, from the newest entry to the root. Texts for the model match those of pi.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TRUNCATED = "\n\n[Output truncated. Full output: {path}]"
 
 
 def read(rows: Sequence[SessionRow]) -> Session:
-    """The messages on the path to the newest entry. Compactions on it hide nothing."""
+    """Read the messages on the path to the newest entry, ignoring compactions."""
     entries = [row for row in rows if _is_entry(row.fields)]
     path = _path(entries, rows)
     read_rows = [(row, message) for row in path if (message := _message(row)) is not None]
@@ -82,7 +82,7 @@ def _parent(fields: Object) -> str | None:
 
 
 def _leaf(rows: Sequence[SessionRow]) -> str | None:
-    """The newest entry of the main lane, or where that lane was moved to since."""
+    """Return the newest entry of the main lane, or the entry the lane was moved to."""
     leaf: Json = None
     for row in rows:
         match row.fields:
@@ -126,7 +126,7 @@ def _model(row: SessionRow) -> str:
 def _compactions(
     rows: Sequence[SessionRow], path: Sequence[SessionRow], read: Sequence[int]
 ) -> Iterator[SessionCompaction]:
-    """Where the page was cut; `read` are the numbers of the rows that messages come from."""
+    """Yield compactions; `read` are the row numbers of messages."""
     for row in path:
         match row.fields:
             case {"type": "compaction", "summary": str(summary)}:
@@ -244,7 +244,7 @@ def _assistant_parts(message: Object, where: str) -> Iterator[AssistantPart]:
 
 
 def _thinking(block: Object, message: Object, where: str) -> Iterator[Opaque]:
-    """Signed thinking, as its provider wrote it. Of other providers pi keeps too little to write it again."""
+    """Yield signed Anthropic thinking. For other providers, pi stores too little to send it back."""
     signature = optional_text(block, "thinkingSignature", where)
     if message.get("api") != "anthropic-messages" or not signature:
         return

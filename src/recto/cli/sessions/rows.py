@@ -1,6 +1,6 @@
-"""Bytes as JSON: one value, or a row per line. Knows no session format.
+"""JSON and JSON Lines parsing, independent of session formats.
 
-Forgives what real files have: byte order marks, UTF-16, halves of surrogate pairs, a last line still being written.
+Tolerates defects of real files: byte order marks, UTF-16, lone surrogates, an incomplete last line.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ TOO_DEEP = "it is nested more than 250 levels deep"
 
 @dataclass(frozen=True, kw_only=True)
 class SessionRow:
-    """The object on one line; lines are numbered from 1."""
+    """An object with its line number, from 1."""
 
     number: int
     fields: Object
 
     @property
     def where(self) -> str:
-        """Its place, for people."""
+        """Location for error messages."""
         return f"line {self.number}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class JsonLines:
-    """JSON Lines. `cut` is the number of a last line that was no JSON and is left out."""
+    """JSON Lines. `cut` is the number of an incomplete last line, which is dropped."""
 
     rows: tuple[SessionRow, ...]
     cut: int | None = None
 
 
 def parse(data: bytes, *, source: str) -> Json | JsonLines:
-    """The JSON in a file. Anything else raises NotAConversation."""
+    """Parse a file. Raise NotAConversation if it is not JSON."""
     text = _plain_text(data, source)
     lines = [(number, line) for number, line in enumerate(text.split(b"\n"), 1) if line.strip()]
     if not lines:
@@ -98,7 +98,7 @@ def _reason(error: ValueError) -> str:
 
 
 def _load(text: bytes) -> Json:
-    """The value of a JSON text; ValueError when it is none, or one that could not be written again."""
+    """Parse a JSON text. Raise ValueError if it is invalid or cannot be encoded again."""
     try:
         value = load(text)
     except ValueError as error:
@@ -111,7 +111,7 @@ def _load(text: bytes) -> Json:
 
 
 def _load_leniently(text: bytes, refusal: ValueError) -> Json:
-    # Tools in JavaScript write halves of surrogate pairs, tools in Python write NaN: neither spoils a conversation.
+    # JavaScript tools write lone surrogates and Python tools write NaN; accept both.
     try:
         decoded = text.decode("utf-8", "surrogatepass")
         return load(dump(json.loads(decoded, parse_int=_integer, parse_constant=lambda _: None)))
@@ -129,7 +129,7 @@ def _integer(digits: str) -> int | float:
 
 
 def lineage(leaf: str, parents: Mapping[str, str | None]) -> tuple[str, ...]:
-    """The ids from the root down to a leaf. A parent that is not there, or is met twice, ends the way up."""
+    """Return the ids from the root down to a leaf, stopping at missing or repeated parents."""
     return tuple(reversed(tuple(_upwards(leaf, parents))))
 
 
@@ -143,7 +143,7 @@ def _upwards(leaf: str, parents: Mapping[str, str | None]) -> Iterator[str]:
 
 
 def tokens(usage: Json, *names: str) -> int:
-    """The sum of the counts a provider reported under these names; what is absent counts nothing."""
+    """Add up the named token counts; missing ones are 0."""
     if not isinstance(usage, Mapping):
         return 0
     counts = (usage.get(name) for name in names)
@@ -151,7 +151,7 @@ def tokens(usage: Json, *names: str) -> int:
 
 
 def ignored_note(count: int, what: str) -> tuple[str, ...]:
-    """A line for people about rows that would have hidden a part of the log."""
+    """Return a note on ignored rows, such as compactions."""
     if not count:
         return ()
     subject = f"1 {what} is" if count == 1 else f"{count} {what}s are"
@@ -159,7 +159,7 @@ def ignored_note(count: int, what: str) -> tuple[str, ...]:
 
 
 def branch_note(count: int) -> tuple[str, ...]:
-    """A line for people about messages that are not on the way to the newest one."""
+    """Return a note on messages of other branches."""
     if not count:
         return ()
     subject = "1 message on another branch is" if count == 1 else f"{count} messages on other branches are"

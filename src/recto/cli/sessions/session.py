@@ -1,4 +1,4 @@
-"""A conversation read from a file, and what the file says about the agent that had it."""
+"""A conversation read from a file, with facts about its agent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SessionFormat: TypeAlias = Literal["openai", "pi", "claude-code", "codex", "open
 
 @dataclass(frozen=True, kw_only=True)
 class SessionCompaction:
-    """Where an agent cut its own page: from the message at `place` on, it was a summary and what follows `kept`."""
+    """A compaction: from the message at `place` on, the page is the summary and the messages after `kept`."""
 
     place: int
     kept: int
@@ -24,11 +24,10 @@ class SessionCompaction:
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """A conversation with its working folder, its tools and its provider's own counts.
+    """A conversation with its project root, tools and provider counts.
 
-    `reported` holds, by the id of an assistant's message, the tokens of the call that made it, and `models` the model,
-    as prices name it; `model` is that of calls which are not in there. `notes` are lines for people: what was left out,
-    and why.
+    `reported` has the usage of calls by assistant message id; `models` their models as named in price lists. `model`
+    applies to all other calls. `notes` tell the user about dropped content.
     """
 
     format: SessionFormat

@@ -1,4 +1,4 @@
-"""A session from a file or from standard input."""
+"""Reading of session files and standard input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STDIN, STDIN_NAME = "-", "standard input"
 
 
 def read_session_file(file: str) -> Session:
-    """The conversation in a file; `-` is standard input. What cannot be read raises NotAConversation."""
+    """Read a session file; `-` is standard input. Raise NotAConversation if it is unreadable."""
     name = STDIN_NAME if file == STDIN else file
     try:
         data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()

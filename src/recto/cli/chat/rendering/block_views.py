@@ -1,6 +1,6 @@
-"""How things look: blocks, calls and what waits, by rich, as text with the codes of a terminal. Pure but for the clock.
+"""Terminal rendering of blocks, calls and approvals with rich.
 
-Nothing that a model or a tool wrote means anything to the terminal: control characters are shown as such.
+Control characters from models and tools are replaced, so they cannot control the terminal.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from recto.cli.chat.seen.chat_words import ChatWords
-from recto.cli.chat.seen.live_run import (
+from recto.cli.chat.rendering.chat_words import ChatWords
+from recto.cli.chat.rendering.live_run import (
     Block,
     CallDone,
     Ended,
@@ -28,22 +28,22 @@ from recto.cli.chat.seen.live_run import (
 )
 from recto.conversation.json import Json, leading_object
 
-# Characters that would mean something to a terminal; a tab and a line's end may stay.
+# Control characters and Unicode line or direction controls, except tab and newline.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 BLANKS = re.compile(r" +((?:\x1b\[[\d;]*m)*)$")
-# The argument that says most of a call, the first of these that it has.
+# Arguments that describe a call best, in order.
 TELLING = ("filePath", "command", "pattern", "path", "query", "skill", "url", "expression", "name")
 OPEN_LINES, SAID_LINES = 200, 12
 
 
 class Pen:
-    """Draws for a terminal: so wide, with colours or without."""
+    """Renders to terminal text of a given width, with or without colours."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
 
     def draw(self, what: RenderableType, width: int) -> str:
-        """As text with the codes of a terminal."""
+        """Render `what` as terminal text."""
         file = StringIO()
         console = Console(
             file=file,
@@ -56,21 +56,21 @@ class Pen:
             emoji=False,
             _environ=self._environment,
         )
-        # In a group: texts that are printed as they are lose how they wrap.
+        # Direct printing of a Text ignores its wrapping; inside a group it does not.
         console.print(Group(what))
-        # Blanks up to the edge would be lines of their own in a window that gets narrower, and are copied along.
+        # Trailing spaces would wrap in a narrower window, and end up in copied text.
         lines = [BLANKS.sub(r"\1", line) for line in file.getvalue().split("\n")]
         return "\n".join(lines).strip("\n") + "\n"
 
 
 def clean(text: str) -> str:
-    """Without what would mean something to a terminal."""
+    """Replace control characters."""
     return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n").replace("\t", "    "))
 
 
 def markdown(text: str) -> RenderableType:
-    """Markdown, as it is shown."""
-    from recto.cli.chat.seen.answer_markdown import (
+    """Render Markdown."""
+    from recto.cli.chat.rendering.answer_markdown import (
         AnswerMarkdown,  # here: it takes its time, and the prompt is there first
     )
 
@@ -78,7 +78,7 @@ def markdown(text: str) -> RenderableType:
 
 
 def block_view(block: Block, words: ChatWords) -> RenderableType:
-    """A block that is settled."""
+    """Render a finished block."""
     match block:
         case Said():
             return _said(block, words)
@@ -107,7 +107,7 @@ def _said(said: Said, words: ChatWords) -> Text:
 
 
 def starts_apart(block: Block, before: Block | None) -> bool:
-    """Whether an empty line stands before a block."""
+    """Return True if an empty line separates the block from the previous one."""
     match block:
         case Words(joins=True) | Thought(joins=True):
             return False
@@ -118,8 +118,8 @@ def starts_apart(block: Block, before: Block | None) -> bool:
 
 
 def call_line(call: ShownCall, mark: str = "●", seconds: float | None = None) -> Text:
-    """A call as one line: what, on what, what came of it, how long it took."""
-    # Without colours the mark alone tells.
+    """Render a call in one line: tool, subject, result and duration."""
+    # Without colours, only the mark shows a failure.
     mark = "✗" if call.failed else mark
     line = Text(f"{mark} ", style="red" if call.failed else "green" if call.is_settled else "yellow")
     line.append(clean(call.name), style="bold")
@@ -141,7 +141,7 @@ def call_line(call: ShownCall, mark: str = "●", seconds: float | None = None) 
 
 
 def telling(call: ShownCall) -> str:
-    """What a call is about, in one line."""
+    """Summarise the arguments of a call in one line."""
     arguments = arguments_of(call)
     named = next((arguments[name] for name in TELLING if name in arguments), None)
     if named is None:
@@ -152,7 +152,7 @@ def telling(call: ShownCall) -> str:
 
 
 def diff_counts(result: str) -> tuple[int, int]:
-    """Lines that a diff adds and takes away."""
+    """Count added and removed lines of a diff."""
     if "\n@@ " not in result:
         return 0, 0
     lines = result[result.index("\n@@ ") :].splitlines()
@@ -160,7 +160,7 @@ def diff_counts(result: str) -> tuple[int, int]:
 
 
 def call_view(call: ShownCall, words: ChatWords) -> RenderableType:
-    """A call, opened: its arguments, what it shows while it works, its result."""
+    """Render a call in full: arguments, output, result."""
     parts: list[RenderableType] = [call_line(call)]
     if arguments := arguments_of(call):
         parts += [_heading(words.arguments), arguments_view(arguments, words)]
@@ -176,7 +176,7 @@ def _heading(name: str) -> RenderableType:
 
 
 def arguments_view(arguments: Mapping[str, Json], words: ChatWords) -> RenderableType:
-    """What a call is made with, all of it: a change of a file as a diff, a command as such, the rest by names."""
+    """Render all arguments: file changes as a diff, commands as code, the rest by name."""
     diff, rest = proposed_diff(arguments)
     if diff:
         return Group(_named(rest), diff_view(diff, words)) if rest else diff_view(diff, words)
@@ -201,9 +201,8 @@ def _json(value: Json) -> str:
 
 
 def proposed_diff(arguments: Mapping[str, Json]) -> tuple[Sequence[str], Mapping[str, Json]]:
-    """The lines an edit or a new file would take away and add; and what else the call is made with.
-
-    Of several edits, what else there is to one stands before its lines.
+    """Return the lines an edit would remove and add, and the remaining arguments. Several edits are separated by
+    theirs.
     """
     edits = arguments.get("edits")
     if not isinstance(edits, Sequence) or isinstance(edits, str):
@@ -228,7 +227,7 @@ def _edit_lines(edit: Mapping[str, Json]) -> tuple[Sequence[str], Mapping[str, J
 
 
 def diff_view(lines: Sequence[str], words: ChatWords) -> RenderableType:
-    """Lines of a diff in colour; of a long one, how many more there are."""
+    """Render a diff in colour, truncated if long."""
     text = Text()
     for line in lines[:OPEN_LINES]:
         style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
@@ -240,7 +239,7 @@ def diff_view(lines: Sequence[str], words: ChatWords) -> RenderableType:
 
 
 def result_view(result: str, words: ChatWords) -> RenderableType:
-    """A result: a diff in colour, a command's output as it was, the rest as text."""
+    """Render a result: a diff in colour, the output of a command, or text."""
     found = leading_object(result)
     if found and "exitCode" in found:
         printed = "\n".join([str(found[name]) for name in ("stdout", "stderr") if found.get(name)])

@@ -1,4 +1,4 @@
-"""What is written to the terminal, in whole frames."""
+"""Terminal output in whole frames."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 
 class HeldOutput(Vt100_Output):
-    """Writes to the terminal; while it is held, all in one piece at the end: nobody sees half of it."""
+    """Terminal output that can be buffered, so that no partial frame is visible."""
 
     _is_held = False
 
     def flush(self) -> None:
-        """Write what there is, unless it is held."""
+        """Flush, unless buffering."""
         if not self._is_held:
             super().flush()
 
     @contextlib.contextmanager
     def held(self) -> Generator[None]:
-        """Hold what is written."""
+        """Buffer all output in this context."""
         self._is_held = True
         try:
             yield

@@ -1,4 +1,4 @@
-"""What is seen of runs: a state, and how each event changes it. What is settled leaves it as blocks to print. Pure."""
+"""State of the active run and a pure update per event. Finished content becomes blocks to print."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from recto.cli.chat.seen.markdown_blocks import Tail, take_all, take_whole
+from recto.cli.chat.rendering.markdown_blocks import Tail, take_all, take_whole
 from recto.conversation.json import Json, Object, leading_object, load_object
 
-# What is kept of a call's output and result for who opens it: the newest of it.
+# Newest characters to keep of a call's output and result.
 MOST_OUTPUT, MOST_RESULT = 4_000, 40_000
-# How many calls can be opened.
+# Calls that can be opened.
 MOST_CALLS = 30
 PROGRESS = "-progress"
-# About as many characters are a token: what a spinner shows while nobody has counted.
+# Rough estimate for the spinner, until the provider has counted.
 CHARACTERS_A_TOKEN = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShownCall:
-    """A call of a tool: what is known of it by now. `output` is what it shows while it works."""
+    """A tool call as far as it was received. `output` is its progress output."""
 
     id: str
     name: str
@@ -34,19 +34,19 @@ class ShownCall:
 
     @property
     def seconds(self) -> float | None:
-        """How long it took, where that was seen."""
+        """Duration in seconds, if both ends were seen."""
         return self.ended - self.started if self.ended is not None and self.started else None
 
     @property
     def is_denied(self) -> bool:
-        """Whether a person would not have it made."""
+        """True if the user denied the call."""
         from recto.conversation.interrupts import DENIAL  # here: the prompt does not wait for all of a conversation
 
         return self.result.startswith(DENIAL.format(name=self.name))
 
     @property
     def failed(self) -> bool:
-        """Whether its result says so."""
+        """True if the result is an error, a denial or a non-zero exit code."""
         if self.result.startswith("Error:") or self.is_denied:
             return True
         code = (leading_object(self.result) or {}).get("exitCode")
@@ -55,7 +55,7 @@ class ShownCall:
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """What the user said, with the names of files that came along."""
+    """A user message with the names of its files."""
 
     words: str
     files: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Said:
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """A piece of an answer. One that `joins` goes on with the block before it."""
+    """A piece of an answer. With `joins`, it continues the previous block."""
 
     text: str
     joins: bool = False
@@ -71,7 +71,7 @@ class Words:
 
 @dataclass(frozen=True, kw_only=True)
 class Thought:
-    """A piece of what the model thought."""
+    """A piece of the model's reasoning."""
 
     text: str
     joins: bool = False
@@ -86,19 +86,19 @@ class CallDone:
 
 @dataclass(frozen=True, kw_only=True)
 class TakenBack:
-    """What was shown of a message does not count: it is said again."""
+    """The text of a message was discarded; a new attempt follows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunFailure:
-    """A run that failed, in the server's words."""
+    """Error message of a failed run."""
 
     message: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """A run that ended otherwise than with a whole answer."""
+    """End of a run without a complete answer."""
 
     how: Literal["cancelled", "length", "refused", "nothing_to_compact"]
 
@@ -113,7 +113,7 @@ ENDS: Mapping[str, Ended] = {
 
 @dataclass(frozen=True, kw_only=True)
 class LiveRun:
-    """What is seen of the run at work, and the newest calls. `shown` says that some of `message` is printed."""
+    """State of the active run and its newest calls. `shown` is True once a part of `message` was printed."""
 
     words: Tail = Tail()
     thought: Tail = Tail()
@@ -126,12 +126,12 @@ class LiveRun:
 
     @property
     def tokens(self) -> int:
-        """About how many were written so far."""
+        """Estimated tokens received so far."""
         return self.characters // CHARACTERS_A_TOKEN
 
     @property
     def at_work(self) -> Sequence[ShownCall]:
-        """The calls that have no result."""
+        """Calls without a result."""
         return [call for call in self.calls.values() if not call.is_settled]
 
 
@@ -139,10 +139,10 @@ RunStep: TypeAlias = tuple[LiveRun, tuple[Block, ...]]
 
 
 def take_event(run: LiveRun, event: Object, now: float) -> RunStep:
-    """The state behind an event, and what is settled by it."""
+    """Apply an event; return the new state and the finished blocks."""
     match event:
         case {"type": "RUN_STARTED"}:
-            # What waited for a person begins now.
+            # Calls that waited for approval start now.
             calls = {id: call if call.is_settled else replace(call, started=now) for id, call in run.calls.items()}
             return replace(run, words=Tail(), thought=Tail(), characters=0, progress="", usage={}, calls=calls), ()
         case {"type": "TEXT_MESSAGE_START", "messageId": str(id)}:
@@ -178,7 +178,7 @@ def _think(run: LiveRun, said: str) -> RunStep:
 
 
 def _settle(run: LiveRun) -> RunStep:
-    """No more comes of what is being said."""
+    """Finish the open text and reasoning."""
     thought = [Thought(text=chunk.text, joins=chunk.joins) for chunk in take_all(run.thought)]
     words = [Words(text=chunk.text, joins=chunk.joins) for chunk in take_all(run.words)]
     blocks = (*thought, *words)
@@ -225,7 +225,7 @@ def _take_call(run: LiveRun, event: Object, now: float) -> RunStep:
 
 
 def _take_progress(run: LiveRun, call: str, content: Object) -> LiveRun:
-    """How far something is: of a call with lines to show these, of anything else how much of it is done."""
+    """Apply progress: output lines of a call, or a progress line."""
     text = content.get("text")
     if call in run.calls and isinstance(text, str):
         return _with(run, replace(run.calls[call], output=text[-MOST_OUTPUT:]))
@@ -240,7 +240,7 @@ def _with(run: LiveRun, call: ShownCall) -> LiveRun:
 
 
 def result_text(content: Json) -> str:
-    """A result as text: what is no text in it is named."""
+    """Return a result as text, with placeholders for other parts."""
     if isinstance(content, str):
         return content[:MOST_RESULT]
     parts = content if isinstance(content, Sequence) else ()
@@ -253,7 +253,7 @@ def _part_text(part: Object) -> str:
 
 
 def take_messages(run: LiveRun, messages: Sequence[Object]) -> RunStep:
-    """What was said, as the thread tells it: the same blocks as its events made. Calls without a result wait."""
+    """Apply stored messages; they give the same blocks as their events."""
     blocks: list[Block] = []
     for message in messages:
         run, more = _take_message(run, message)
@@ -280,7 +280,7 @@ def _take_message(run: LiveRun, message: Object) -> RunStep:
 
 
 def calls_in(message: Object) -> Sequence[ShownCall]:
-    """The calls of an assistant's message."""
+    """Return the calls of an assistant message."""
     rows = message.get("toolCalls")
     found: list[ShownCall] = []
     for row in rows if isinstance(rows, Sequence) else ():
@@ -293,7 +293,7 @@ def calls_in(message: Object) -> Sequence[ShownCall]:
 
 
 def said_in(content: Json) -> Said:
-    """What a user said, and the names of the files that came along."""
+    """Return the text and file names of a user message."""
     if isinstance(content, str):
         return Said(words=content)
     parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, Sequence) else []
@@ -310,5 +310,5 @@ def _file_name(part: Object) -> str:
 
 
 def arguments_of(call: ShownCall) -> Object:
-    """What a call is made with; nothing where it is not whole yet."""
+    """Return the arguments of a call, empty while incomplete."""
     return load_object(call.arguments) or {}

@@ -1,6 +1,6 @@
-"""An answer that is being written, in blocks of Markdown: which are whole, and what is not yet. Pure.
+"""Splitting of streamed Markdown into complete blocks. Pure.
 
-Of a block that gets long, lines are let go before it is whole: what is kept stays short, however long the answer is.
+Long blocks are released in pieces, so the incomplete rest stays short.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ HEADING = re.compile(r"^ {0,3}#{1,6}(\s|$)")
 LIST_ITEM = re.compile(r"^ {0,3}([-*+]|\d{1,9}[.)])\s")
 INDENTED = re.compile(r"^(\t| {2,})\S")
 TABLE_RULE = re.compile(r"^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$")
-# Of a block that goes on: so many lines of it, or characters of one line, and what is there is let go.
+# Size of an incomplete block that triggers a release.
 MOST_LINES, MOST_CHARACTERS = 40, 4_000
 
 Kind: TypeAlias = Literal["fence", "table", "list", "heading", "paragraph"]
-# Lines that a piece of such a block begins with, as the block did.
+# Lines to repeat at the start of each piece.
 OPENING_LINES: Mapping[Kind, int] = {"fence": 1, "table": 2}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """Markdown that is whole by itself. One that `joins` goes on with the block before it."""
+    """Complete Markdown. With `joins`, it continues the previous chunk."""
 
     text: str
     joins: bool = False
@@ -33,7 +33,7 @@ class Chunk:
 
 @dataclass(frozen=True, kw_only=True)
 class Tail:
-    """What is not whole yet. `opening` is what its block began with, where the beginning was let go."""
+    """Incomplete Markdown. `opening` repeats the first lines of a block whose beginning was released."""
 
     text: str = ""
     opening: str = ""
@@ -41,16 +41,16 @@ class Tail:
 
     @property
     def shown(self) -> str:
-        """As it can be shown meanwhile."""
+        """Text to display meanwhile."""
         return self.opening + self.text
 
     def with_more(self, words: str) -> Tail:
-        """With what was said behind it."""
+        """Append text."""
         return Tail(text=self.text + words, opening=self.opening, joins=self.joins)
 
 
 def take_whole(tail: Tail) -> tuple[tuple[Chunk, ...], Tail]:
-    """The blocks at the beginning that are whole, and what is left."""
+    """Return the complete blocks at the beginning, and the rest."""
     chunks: list[Chunk] = []
     while True:
         found = _first(tail)
@@ -62,14 +62,14 @@ def take_whole(tail: Tail) -> tuple[tuple[Chunk, ...], Tail]:
 
 
 def take_all(tail: Tail) -> tuple[Chunk, ...]:
-    """Everything, once no more comes."""
+    """Return all blocks at the end of the text."""
     chunks, rest = take_whole(tail.with_more("\n"))
     text = _closed(rest.shown.lstrip("\n")) if rest.text.strip() else ""
     return (*chunks, Chunk(text=text, joins=rest.joins)) if text else chunks
 
 
 def _first(tail: Tail) -> tuple[Chunk, Tail] | None:
-    """The first block that is whole, or so long that its beginning is let go."""
+    """Return the first complete block, or the beginning of a long one."""
     if not tail.opening:
         tail = Tail(text=tail.text.lstrip("\n"), joins=tail.joins)
     lines = tail.text.splitlines(keepends=True)
@@ -98,7 +98,7 @@ def _kind(lines: list[str]) -> Kind:
 
 
 def _end(kind: Kind, lines: list[str], opening: str) -> int | None:
-    """How many of the lines are the block, where its end is among them."""
+    """Return the number of lines in the block, or None if its end is not among them."""
     match kind:
         case "heading":
             return 1
@@ -116,7 +116,7 @@ def _end(kind: Kind, lines: list[str], opening: str) -> int | None:
 
 def _closes(line: str, opening: re.Match[str] | None) -> bool:
     found = FENCE.match(line.rstrip("\n"))
-    # The same mark, at least as long; a shorter one is of the text.
+    # A closing fence has the same marker, at least as long.
     return bool(found and opening and not found[2].strip() and found[1].startswith(opening[1]))
 
 
@@ -132,17 +132,17 @@ def _ends_paragraph(line: str) -> bool:
 
 
 def _let_go(tail: Tail, kind: Kind, lines: list[str], whole: int) -> tuple[Chunk, Tail]:
-    """The lines of a long block that are there. What follows begins as the block did."""
+    """Release the complete lines of a long block; the rest repeats its opening."""
     opening, cut = _opening(tail, kind, lines), whole
     if kind == "list":
-        # Between two items of the list itself.
+        # Cut between two items.
         cut = next((at for at in range(whole - 1, 0, -1) if LIST_ITEM.match(lines[at])), whole)
     text = _closed(tail.opening + "".join(lines[:cut]))
     return Chunk(text=text, joins=tail.joins), Tail(text="".join(lines[cut:]), opening=opening, joins=True)
 
 
 def _let_go_within(tail: Tail, kind: Kind, lines: list[str]) -> tuple[Chunk, Tail]:
-    """What is there of a long line: up to a blank, but for code."""
+    """Release a part of a long line, up to the last space unless in code."""
     blank = -1 if kind == "fence" else max(tail.text.rfind(" "), tail.text.rfind("\n"))
     text, rest = (tail.text[: blank + 1], tail.text[blank + 1 :]) if blank >= 0 else (tail.text, "")
     chunk = Chunk(text=_closed(tail.opening + text), joins=tail.joins)
@@ -154,7 +154,7 @@ def _opening(tail: Tail, kind: Kind, lines: list[str]) -> str:
 
 
 def _closed(text: str) -> str:
-    """With the end of a fence that is open."""
+    """Close an open fence."""
     lines = text.splitlines()
     mark = FENCE.match(lines[0]) if lines else None
     if mark is None or (len(lines) > 1 and _closes(lines[-1], mark)):

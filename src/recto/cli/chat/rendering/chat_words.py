@@ -1,4 +1,4 @@
-"""What the terminal says to people, in English and in Chinese."""
+"""Texts of the terminal in English and Chinese."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ChatWords:
-    """All of it in one language. Braces are filled in where it is said."""
+    """Texts in one language, with placeholders in braces."""
 
     commands: Mapping[str, str]
     prompt_help: str

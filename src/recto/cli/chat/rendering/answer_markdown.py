@@ -1,4 +1,4 @@
-"""Markdown as answers have it: code without empty lines around it, so that a long block can be printed in pieces."""
+"""Markdown of answers. Code has no empty lines around it, so that a long block can be printed in pieces."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from rich.syntax import Syntax
 
 
 class PlainCode(CodeBlock):
-    """Code, set in by two columns."""
+    """Code block, indented by two columns."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """As it is shown."""
+        """Render the block."""
         code = Syntax(str(self.text).rstrip(), self.lexer_name, theme=self.theme, word_wrap=True)
         yield Padding(code, (0, 0, 0, 2))
 
 
 class AnswerMarkdown(Markdown):
-    """Markdown with that code."""
+    """Markdown with `PlainCode` blocks."""
 
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
