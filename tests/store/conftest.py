@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete
 from recto.store.database.postgres import PostgresDatabase
 from recto.store.schema import ATTACHMENTS, BLOBS, DATASETS, FILE_TOTALS, NOTES, PROFILES, SPENDING, THREADS
 from recto.store.store import open_store
-from recto.testing.postgres import PostgresServer, postgres_server
+from tests.support.postgres import PostgresServer, postgres_server
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.pool import StaticPool
 
 from recto.store.schema import METADATA
-from recto.store.statement import driver
+from recto.store.statement import get_driver
 
 
 @contextmanager
@@ -22,13 +22,13 @@ def tables() -> Generator[Connection]:
 
 def statements_of(connection: Connection, work: Callable[[], object]) -> list[str]:
     executed = list[str]()
-    driver(connection).set_trace_callback(executed.append)
+    get_driver(connection).set_trace_callback(executed.append)
     work()
-    driver(connection).set_trace_callback(None)
+    get_driver(connection).set_trace_callback(None)
     return executed
 
 
 def plan_of(connection: Connection, *works: Callable[[], object]) -> list[str]:
     """How SQLite looks up the rows that work asks for, step by step."""
     executed = [one for work in works for one in statements_of(connection, work)]
-    return [str(row[3]) for one in executed for row in driver(connection).execute(f"EXPLAIN QUERY PLAN {one}")]
+    return [str(row[3]) for one in executed for row in get_driver(connection).execute(f"EXPLAIN QUERY PLAN {one}")]

@@ -19,7 +19,7 @@ from recto.store.files import attachments
 from recto.store.files.attachments import AttachmentCursor
 from recto.store.runs.run_queue import admit
 from recto.store.schema import BLOBS, FILE_TOTALS
-from recto.store.statement import AT_ONCE
+from recto.store.statement import BATCH_SIZE
 from recto.store.store import Store, open_store
 from recto.store.threads.forks import ForkOptions, fork
 from tests.store.suite.attachments import NO_LIMIT, SIZE, add, attachment, is_there, with_files
@@ -73,9 +73,9 @@ def test_P9_whatever_comes_and_goes_there_is_a_blob_for_every_attachment_and_all
                 delete_from_both(connection, model, owner, int(which))
             elif step == "leave":
                 gone = [one for one in model.all if one.owner == owner]
-                assert attachments.delete_some_of(connection, owner) == (len(gone), tuple(model.remove(gone)))
+                assert attachments.delete_batch(connection, owner) == (len(gone), tuple(model.remove(gone)))
             else:
-                ids = [one.id for one in attachments.unused(connection, at(place), int(which), AttachmentCursor())]
+                ids = [one.id for one in attachments.find_unused(connection, at(place), int(which), AttachmentCursor())]
                 gone = [one for one in model.all if one.created < at(place)][: int(which)]
                 assert ids == [one.id for one in gone]
                 assert attachments.delete_if_unused(connection, ids) == (len(ids), tuple(model.remove(gone)))
@@ -85,7 +85,7 @@ def test_P9_whatever_comes_and_goes_there_is_a_blob_for_every_attachment_and_all
             assert {row.owner: (row.bytes, row.files) for row in totals} == model.totals()
         for owner in OWNERS:
             mine = [one for one in model.all if one.owner == owner]
-            assert attachments.list_of(connection, owner, None, 99).attachments == tuple(mine[::-1])
+            assert attachments.list_page(connection, owner, None, 99).attachments == tuple(mine[::-1])
 
 
 def add_to_both(connection: Connection, model: Model, new: Attachment) -> None:
@@ -110,7 +110,7 @@ def delete_from_both(connection: Connection, model: Model, owner: str, place: in
 
 async def test_P9_all_of_a_user_with_many_files_go_in_pieces(tmp_path: Path):
     store = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
-    many = 2 * AT_ONCE + 3
+    many = 2 * BATCH_SIZE + 3
     await asyncio.gather(*[add(store, content=str(number)) for number in range(many)])
     assert len(set((await store.delete_user("ann")).blobs)) == many
     assert await store.attachment_bytes("ann") == 0

@@ -15,7 +15,7 @@ from recto.store.database.postgres import PostgresDatabase
 from recto.store.database.sqlite import SqliteDatabase
 from recto.store.ports import RunChange, RunEnding
 from recto.store.schema import CALLS, EVENTS, FILE_REFS, LOG, RUNS, SEGMENTS, THREADS
-from recto.store.statement import driver
+from recto.store.statement import get_driver
 from recto.store.store import Store
 from recto.store.threads import cleaning
 from recto.store.threads.cleaning import Cleaned, Retention
@@ -37,9 +37,9 @@ class Measured(SqliteDatabase):
 
     async def write(self, work: Transaction[Result], *, size: int | None = None) -> Result:
         def measured(connection: Connection) -> Result:
-            before = driver(connection).total_changes
+            before = get_driver(connection).total_changes
             result = work(connection)
-            self.most, self.writes = max(self.most, driver(connection).total_changes - before), self.writes + 1
+            self.most, self.writes = max(self.most, get_driver(connection).total_changes - before), self.writes + 1
             return result
 
         return await super().write(measured, size=size)
@@ -69,11 +69,13 @@ async def talk_long(store: Store) -> None:
     lease = await begin(store, "long")
     page = "".join(chr(0x4E00 + number) for number in range(MANY))
     entries = [said(f"m{number}") for number in range(MANY)]
-    change = RunChange(events=[b"x"] * MANY, entries=entries, call=call(1, page), ending=RunEnding(outcome="done"))
+    change = RunChange(
+        events=[b"x"] * MANY, entries=entries, call_start=call(1, page), ending=RunEnding(outcome="done")
+    )
     await store.record(lease, change, at(1))
     for number in range(2 * RUNS_AT_ONCE):
         lease = await begin(store, f"r{number}")
-        change = RunChange(events=[b"x"] * 100, call=call(1, "ab"), ending=RunEnding(outcome="done"))
+        change = RunChange(events=[b"x"] * 100, call_start=call(1, "ab"), ending=RunEnding(outcome="done"))
         await store.record(lease, change, at(2))
 
 
@@ -152,7 +154,7 @@ async def test_a_run_that_has_come_is_noticed_where_its_id_sorts_before_all_othe
     # Of a machine whose clock is behind.
     await store.admit(replace(admission("r2"), id="00000000-0000-7000-8000-000000000000"))
     (begun,) = await store.claim(NODE, at(1), limit=1)
-    used = RunChange(call=call(1, "ab", new=""), ending=RunEnding(outcome="done"))
+    used = RunChange(call_start=call(1, "ab", new=""), ending=RunEnding(outcome="done"))
     await store.record(lease_of(begun), used, at(2))
     assert await database.write(partial(cleaning.delete_segments, thread="thread-1", unused=unused)) == 0
     assert [one.body for one in await store.calls(begun.id)] == [body_of("ab")]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from recto.conversation.log import Entry
 from recto.conversation.messages import Text, UserMessage
 from recto.errors import WireError
-from recto.store.log.entries import ENTRIES, VALUES, decode_entry, encode_entry, kind_of_entry
+from recto.store.log.entries import ENTRIES, VALUES, decode_entry, encode_entry, entry_kind
 from tests.page import entry_strategies, log_strategies
 from tests.store.suite.stored_entries import STORED
 
@@ -35,7 +35,7 @@ entries: st.SearchStrategy[Entry] = (messages | entry_strategies.any_marker).fil
 @given(entries)
 def test_every_entry_comes_back_as_it_was(entry: Entry):
     logged = replace(entry, id="m1", seq=3, time=TIME)
-    assert decoded(kind_of_entry(logged), encode_entry(logged)) == logged
+    assert decoded(entry_kind(logged), encode_entry(logged)) == logged
 
 
 def test_half_a_surrogate_pair_is_replaced_because_it_has_no_bytes():
@@ -45,7 +45,7 @@ def test_half_a_surrogate_pair_is_replaced_because_it_has_no_bytes():
 
 @pytest.mark.parametrize(("entry", "kind", "body"), STORED)
 def test_the_stored_bytes_of_each_kind_never_change(entry: Entry, kind: str, body: bytes):
-    assert (kind_of_entry(entry), encode_entry(entry)) == (kind, body)
+    assert (entry_kind(entry), encode_entry(entry)) == (kind, body)
     assert decoded(kind, body) == logged(entry)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from recto.store.database.opening import migrate
 from recto.store.database.sqlite import SqliteDatabase
-from recto.store.ports import Lease, Recorded
+from recto.store.ports import Lease, RecordResult
 from recto.store.runs.event_batch import FEW, EventBatch
 from recto.store.store import Store
 from tests.store.suite.samples import begin
@@ -14,7 +14,7 @@ from tests.waiting import settle
 
 
 async def say_one_by_one(batch: EventBatch, leases: list[Lease]) -> None:
-    words = list[asyncio.Future[Recorded]]()
+    words = list[asyncio.Future[RecordResult]]()
     for lease in leases:
         words.append(batch.add(lease, (b"word",)))
         # As many turns of the loop as a write takes.

@@ -15,7 +15,7 @@ import pytest
 from filelock import FileLock
 
 from recto.errors import SettingsError
-from recto.store.database.folder import DataFolder, address_in, is_held
+from recto.store.database.folder import DataFolder, is_locked, read_address
 from recto.store.store import open_store
 from tests.store.suite.samples import admit
 
@@ -52,8 +52,8 @@ def test_a_server_tells_its_address_while_it_holds_the_folder_and_no_older_one_i
     address = tmp_path / "address"
     address.write_text("http://127.0.0.1:1", encoding="ascii")
     folder = DataFolder(tmp_path)
-    assert address_in(tmp_path) is None
-    folder.tell_address("http://127.0.0.1:8787")
+    assert read_address(tmp_path) is None
+    folder.write_address("http://127.0.0.1:8787")
     assert address.read_text(encoding="ascii") == "http://127.0.0.1:8787"
     assert stat.S_IMODE(address.stat().st_mode) == 0o600
     folder.close()
@@ -66,9 +66,9 @@ def test_who_looks_whether_a_folder_is_held_keeps_nobody_from_it(tmp_path: Path)
     looking.acquire()
     threading.Timer(0.05, looking.release).start()
     folder = DataFolder(tmp_path)
-    assert is_held(tmp_path)
+    assert is_locked(tmp_path)
     folder.close()
-    assert not is_held(tmp_path)
+    assert not is_locked(tmp_path)
 
 
 def test_a_node_keeps_its_name_over_restarts_and_shares_it_with_nobody(tmp_path: Path):

@@ -21,13 +21,13 @@ def test_P9_attachments_are_found_by_an_index_and_never_sorted():
         one, _other = [attachments.add(connection, attachment(content=content), 9 * SIZE) for content in "ab"]
         plan = plan_of(
             connection,
-            partial(attachments.list_of, connection, "ann", None, 9),
-            partial(attachments.unused, connection, START, 9, AttachmentCursor(7, "x")),
-            partial(attachments.used, connection, "ann"),
+            partial(attachments.list_page, connection, "ann", None, 9),
+            partial(attachments.find_unused, connection, START, 9, AttachmentCursor(7, "x")),
+            partial(attachments.total_bytes, connection, "ann"),
             partial(attachments.delete_if_unused, connection, [one.id]),
             partial(attachments.rename_blob, connection, one.blob, "new"),
-            partial(attachments.delete_some_of, connection, "ann"),
-            partial(file_refs.refs_of, connection, "thread-1"),
+            partial(attachments.delete_batch, connection, "ann"),
+            partial(file_refs.list_refs, connection, "thread-1"),
         )
     assert "ix_attachments_owner_created_id" in str(plan)
     assert "ix_attachments_created_id (created>? AND created<?)" in str(plan)
@@ -39,11 +39,11 @@ def test_F10_a_user_of_a_dataset_is_found_among_many_by_an_index():
     many = tuple(f"user-{number}" for number in range(1_000))
     with tables() as connection:
         made = StoredDataset(id="d1", owner="ann", name="All", shared_with=many, created=START, updated=START)
-        datasets.make(connection, made)
+        datasets.create(connection, made)
         plan = plan_of(
             connection,
             partial(datasets.get, connection, "user-7", "d1"),
-            *[partial(datasets.usable, connection, user, ["d1"]) for user in ("user-7", "nobody")],
+            *[partial(datasets.find_usable, connection, user, ["d1"]) for user in ("user-7", "nobody")],
         )
         assert datasets.get(connection, "user-7", "d1").shared_with == ("user-7",)
     shares = [step for step in plan if "dataset_shares" in step]

@@ -15,13 +15,13 @@ from sqlalchemy import Boolean, Connection, Integer, LargeBinary, MetaData, Tabl
 
 from recto.errors import StoreDown
 from recto.store.database.database import Database
-from recto.store.database.opening import FOLDER, HEAD, migrate, version_of
+from recto.store.database.opening import FOLDER, HEAD, migrate, read_version
 from recto.store.database.postgres import PostgresDatabase
 from recto.store.database.sqlite import SqliteDatabase
 from recto.store.schema import METADATA
 from recto.store.store import Store
-from recto.testing.postgres import PostgresServer
 from tests.store.suite.samples import admission
+from tests.support.postgres import PostgresServer
 
 pytestmark = pytest.mark.full
 
@@ -53,7 +53,7 @@ async def test_from_every_older_version_rows_stay_and_the_tables_become_those_of
     before = await database.write(fill_tables)
     assert before
     await database.write(migrate)
-    assert await database.read(version_of) == HEAD
+    assert await database.read(read_version) == HEAD
     assert await database.read(differences) == []
     assert await database.read(without_row_ids) == {"events", "segments"}
     after = await database.read(all_rows)
@@ -92,7 +92,7 @@ async def test_a_newer_database_is_refused_and_untouched(database: Database):
     with pytest.raises(StoreDown, match=f"version 9999, newer than this Recto's {HEAD}"):
         await database.write(migrate)
     assert await database.read(all_rows) == before
-    assert await database.read(version_of) == "9999"
+    assert await database.read(read_version) == "9999"
     assert await database.read(differences) == []
 
 
@@ -108,7 +108,7 @@ async def test_two_servers_may_migrate_a_database_at_once(postgres: PostgresServ
     url = postgres.url(postgres.create_database()).replace("://", "+asyncpg://", 1)
     first, second = PostgresDatabase(url), PostgresDatabase(url)
     await asyncio.gather(first.write(migrate), second.write(migrate))
-    assert await first.read(version_of) == HEAD
+    assert await first.read(read_version) == HEAD
     assert await second.read(differences) == []
     await first.close()
     await second.close()
@@ -119,7 +119,7 @@ async def test_two_servers_may_migrate_a_database_at_once(postgres: PostgresServ
 
 async def bring_to(database: Database, beginning: str) -> None:
     await database.write(partial(migrate, revision=beginning))
-    assert await database.read(version_of) == beginning
+    assert await database.read(read_version) == beginning
 
 
 def differences(connection: Connection) -> list[object]:

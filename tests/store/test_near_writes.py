@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Connection, text
 
 from recto.config.run_settings import SqliteSettings
-from recto.store.database.sqlite import CHECKPOINT_BYTES, MOST_LOG_BYTES, PAGE_BYTES, SqliteDatabase
+from recto.store.database.sqlite import CHECKPOINT_BYTES, MAX_LOG_BYTES, PAGE_BYTES, SqliteDatabase
 from tests.store.test_sqlite import adding, commits, numbers
 from tests.waiting import settle, wait_until
 
@@ -102,7 +102,7 @@ async def test_the_log_grows_no_further_than_it_may_however_much_is_written(tmp_
         add = text("INSERT INTO pages VALUES (:data)")
         for _ in range(3_000):
             await database.write(lambda connection: connection.execute(add, {"data": data}), size=len(data))
-        assert log.stat().st_size < 2 * MOST_LOG_BYTES
+        assert log.stat().st_size < 2 * MAX_LOG_BYTES
 
 
 async def test_a_few_rows_are_read_on_the_loop_as_of_one_moment(tmp_path: Path):

@@ -18,9 +18,9 @@ from recto.store.database.postgres import PostgresDatabase
 from recto.store.ports import RunChange
 from recto.store.schema import RUNS
 from recto.store.store import Store, open_store
-from recto.testing.postgres import PostgresServer, postgres_server
 from tests.store.suite import StoreSuite
 from tests.store.suite.samples import NODE, admit, at, begin, claim_names, events, said
+from tests.support.postgres import PostgresServer, postgres_server
 from tests.waiting import settle
 
 pytestmark = pytest.mark.full

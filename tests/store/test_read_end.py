@@ -19,11 +19,11 @@ from recto.page.assemble import assemble
 from recto.page.facts import Facts, Turn
 from recto.page.text.tokens import OFFLINE, tokens_of
 from recto.page.wire.base import Target
-from recto.store.log.entries import MESSAGE_KINDS, encode_entry, kind_of_entry
-from recto.store.log.read_end import EndQuery, Uncounted, read_end
+from recto.store.log.entries import MESSAGE_KINDS, encode_entry, entry_kind
+from recto.store.log.read_end import EndQuery, MissingCounts, read_end
 from recto.store.log.read_log import log_after
 from recto.store.runs.record import ADD_ENTRY
-from recto.store.schema import FILE_REFS, THREADS, micros
+from recto.store.schema import FILE_REFS, THREADS, to_micros
 from tests.page.entry_strategies import askers, entry_logs, others, spoken, texts, users
 from tests.page.talk import asks, result, says, user
 from tests.store.tables import tables
@@ -63,7 +63,7 @@ def talks(draw: st.DrawFn) -> tuple[Entry, ...]:
     log: list[Entry] = []
     for entry in [entry for turn in draw(st.lists(turns(), min_size=4, max_size=12)) for entry in turn]:
         named = replace(entry, id=f"m{len(log)}")
-        said = [one.id for one in log if kind_of_entry(one) in MESSAGE_KINDS]
+        said = [one.id for one in log if entry_kind(one) in MESSAGE_KINDS]
         if isinstance(named, Compacted):
             named = replace(named, upto=draw(st.sampled_from(said)))
         if isinstance(named, RolledBack):
@@ -80,24 +80,24 @@ def stored(connection: Connection, log: Sequence[Entry], *, counted: bool = True
             "thread": thread,
             "seq": place,
             "id": entry.id,
-            "kind": kind_of_entry(entry),
+            "kind": entry_kind(entry),
             "run": None,
-            "time": micros(START + timedelta(minutes=place)),
+            "time": to_micros(START + timedelta(minutes=place)),
             "body": encode_entry(entry),
             "tokens": tokens_of(cast("Message", entry), OFFLINE)
-            if counted and kind_of_entry(entry) in MESSAGE_KINDS
+            if counted and entry_kind(entry) in MESSAGE_KINDS
             else None,
             "counter": OFFLINE.name if counted else None,
         }
         for place, entry in enumerate(log, start=1)
     ]
-    ADD_ENTRY.many(connection, rows)
+    ADD_ENTRY.run_many(connection, rows)
     return thread
 
 
 def end_of(connection: Connection, thread: str, history: int | None = None) -> tuple[Entry, ...] | None:
     found = read_end(connection, EndQuery(thread=thread, counter=OFFLINE.name, history=history))
-    assert not isinstance(found, Uncounted)
+    assert not isinstance(found, MissingCounts)
     return found.entries if found else None
 
 

@@ -1,4 +1,4 @@
-"""What the store is to the rest: values in and out, each method one transaction. No caller sees SQL."""
+"""Values and protocols of the store. Each method is one transaction; no caller sees SQL."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ Status: TypeAlias = Literal["queued", "running", "ended"]
 
 @dataclass(frozen=True, kw_only=True)
 class Admission:
-    """A run to be admitted. `id` is the server's, `name` the client's; `input` is the request as it is kept.
+    """A run to admit. `id` is the server's, `name` the client's; `input` is the request as stored.
 
-    `agent` is the one asked for; where none is, the thread's goes on, or a new thread gets `fallback`. `multitask` says
-    what becomes of a run that is active in the thread. `digest` tells the request as it was sent from others (P4);
-    `files` are the ids its files will be shown under. `parsed` is what `stored_input` makes of `input`, for whoever
-    begins with the run at once.
+    `agent` is the requested agent. Without one, a thread keeps its agent and a new thread gets `fallback`. `digest`
+    identifies the request as sent (P4). `files` maps the file ids of the run. `parsed` is the parsed `input`, for a
+    worker that starts the run at once.
     """
 
     id: str
@@ -48,13 +47,11 @@ class Admission:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRun:
-    """A run's row. `fence` rises with each claim, `losses` with each whose worker was lost before.
+    """A run's row. `fence` rises with each claim, `losses` with each claim that ends with a lost worker.
 
-    `entered` says that the input is in the log.
-
-    `cancel` is the reason it is to end; `usage` is a JSON object; `last_event` the number of its newest event;
-    `last_seq` that of the newest entry of its thread's log, `thread_created` when that thread was made. `tier` is what
-    its owner had when it was admitted.
+    `entered` is True once the input is in the log. `cancel` is the reason to end the run; `usage` is a JSON object;
+    `last_event` is the number of its newest event, `last_seq` that of the newest entry of its thread's log. `tier` is
+    the owner's tier at admission.
     """
 
     id: str
@@ -86,15 +83,15 @@ class StoredRun:
 
     @property
     def lease(self) -> Lease:
-        """The right to write for the run, for whoever claimed it as it is here."""
+        """Return the lease of this claim, which allows writes for the run."""
         return Lease(run=self.id, thread=self.thread, fence=self.fence)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Admitted:
-    """The run, and whether this request made it: the same request again finds the run it made before.
+class AdmissionResult:
+    """A run, and whether this request created it: a repeated request returns the existing run.
 
-    `interrupted` is the run that is to end for it.
+    `interrupted` is the run that ends because of it.
     """
 
     run: StoredRun
@@ -103,8 +100,8 @@ class Admitted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FoundThread:
-    """What admission asks of a thread that is there. Of somebody else's nothing is told."""
+class AdmissionThread:
+    """The parts of an existing thread that admission needs; nothing of another user's thread."""
 
     is_own: bool
     agent: str | None = None
@@ -113,9 +110,9 @@ class FoundThread:
 
 @dataclass(frozen=True, kw_only=True)
 class Claimant:
-    """Who claims: the node keeps its name over restarts, the boot does not. A lease holds until it is not renewed.
+    """A worker process. The node's name survives restarts, the boot's does not. `lease` is the duration of a claim.
 
-    `share` is how many runs of one user it works on at once; 0 sets no limit.
+    `share` limits a user's concurrent runs in this process; 0 sets no limit.
     """
 
     node: str
@@ -126,7 +123,7 @@ class Claimant:
 
 @dataclass(frozen=True, kw_only=True)
 class Lease:
-    """The right to write for a run. It ends when somebody else claims the run: their fence is higher."""
+    """The right to write for a run. A later claim has a higher fence and ends it."""
 
     run: str
     thread: str
@@ -135,7 +132,7 @@ class Lease:
 
 @dataclass(frozen=True, kw_only=True)
 class Cancel:
-    """A wish to end a run. `events` are what its readers get if nobody has begun it yet."""
+    """A request to end a run. `events` are its events if no worker has started it."""
 
     reason: str
     now: datetime
@@ -144,17 +141,17 @@ class Cancel:
 
 @dataclass(frozen=True, kw_only=True)
 class RunEnding:
-    """How a run ended, for good."""
+    """The outcome of a run."""
 
     outcome: str
     error: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class CallBegun:
-    """A model call about to be made: what the page was made of. `segments` are those the store may not have yet.
+class CallStart:
+    """A model call that is about to be made. `segments` are those that the store may not have.
 
-    `shared` counts the leading segments it has in common with the run's call before it; `hashes` are the rest.
+    `shared` is the number of leading segments shared with the run's previous call; `hashes` are those of the rest.
     """
 
     number: int
@@ -169,10 +166,10 @@ class CallBegun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CallEnded:
-    """How a model call went. `price` is in thousand-millionths of a unit of currency; None where nobody knows it.
+class CallEnd:
+    """The result of a model call. `price` is in billionths of a unit of currency; None if unknown.
 
-    `savings` are what folding saved in it, and whether its page broke the prefix.
+    `savings` are those of folding, and whether the page broke the prefix.
     """
 
     number: int
@@ -187,14 +184,14 @@ class CallEnded:
 
 @dataclass(frozen=True, kw_only=True)
 class RelayedCall:
-    """A request of another agent that is about to be sent on (X3), as a run of one call: `admission` is that run.
+    """A request of another agent to relay (X3), stored as the run `admission` with one call.
 
-    Its name is what its conversation goes by; the same request again has another one. `node` is who sends it on,
+    The run's name identifies the conversation; a repeated request gets another name. `node` is the relaying node,
     `title` is for a new thread.
     """
 
     admission: Admission
-    call: CallBegun
+    call: CallStart
     node: str
     title: str | None = None
     step: FoldStep | None = None
@@ -202,9 +199,9 @@ class RelayedCall:
 
 @dataclass(frozen=True, kw_only=True)
 class SeenRequest:
-    """A request that was relayed before: what its conversation went by, its run, thread and model, and when it came.
+    """A relayed request. `name` identifies its conversation.
 
-    It was `asked` last when it came again. It `is_newest` where its thread has none after it that went by another name.
+    `asked` is the time of its last repetition. `is_newest` unless its thread has a newer request with another name.
     """
 
     name: str
@@ -217,8 +214,8 @@ class SeenRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeenPath:
-    """The requests that a conversation grew by, oldest first, and the steps of folding that were made on the way."""
+class RelayedPath:
+    """The relayed requests of a conversation, oldest first, and their fold steps."""
 
     requests: tuple[SeenRequest, ...] = ()
     steps: tuple[FoldStep, ...] = ()
@@ -226,7 +223,7 @@ class SeenPath:
 
 @dataclass(frozen=True, kw_only=True)
 class EntryCounts:
-    """What entries count, in their order, by the counter of this name. None: that is counted when it is needed."""
+    """Token counts of entries, in order, by the counter of this name. None: counted when first needed."""
 
     counter: str = ""
     tokens: Sequence[int | None] = ()
@@ -237,13 +234,13 @@ NOT_COUNTED = EntryCounts()
 
 @dataclass(frozen=True, kw_only=True)
 class RunChange:
-    """All that a worker writes at once: it happens whole or not at all. None leaves a field of the run as it is."""
+    """A worker's writes in one transaction. None leaves a field of the run as it is."""
 
     entries: Sequence[Entry] = ()
     counts: EntryCounts = NOT_COUNTED
     events: Sequence[bytes] = ()
-    call: CallBegun | None = None
-    call_ended: CallEnded | None = None
+    call_start: CallStart | None = None
+    call_end: CallEnd | None = None
     entered: bool | None = None
     failures: int | None = None
     too_long: int | None = None
@@ -254,10 +251,10 @@ class RunChange:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recorded:
-    """What the store made of a change: the numbers of the last event and the last entry, and a wish to end the run.
+class RecordResult:
+    """The numbers of the last event and entry after a change, and the reason to end the run, if any.
 
-    `last_seq` is 0 where the change had no entries.
+    `last_seq` is 0 if the change had no entries.
     """
 
     last_event: int
@@ -265,10 +262,10 @@ class Recorded:
     cancel: str | None
 
 
-# Thousands are in memory while readers read.
+# slots: thousands are in memory while readers read.
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredEvent:
-    """An event as every reader gets it."""
+    """An event of a run."""
 
     number: int
     body: bytes
@@ -276,7 +273,7 @@ class StoredEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredCall:
-    """A model call as it was made: the exact body, put together from its segments, and the manifest's JSON."""
+    """A model call with the exact body sent, joined from its segments, and the manifest's JSON."""
 
     number: int
     purpose: str
@@ -293,43 +290,43 @@ class StoredCall:
 
 
 class Runs(Protocol):
-    """Runs and their leases: what an engine needs of a store."""
+    """The runs and leases that an engine uses."""
 
-    async def admit(self, admission: Admission, who: Claimant | None = None) -> Admitted:
+    async def admit(self, admission: Admission, who: Claimant | None = None) -> AdmissionResult:
         """Store a run with its input, and claim it for `who` if its thread is free."""
         ...
 
     async def claim(self, who: Claimant, now: datetime, limit: int) -> Sequence[StoredRun]:
-        """Up to `limit` runs that nobody works on: those whose lease ran out, then new ones whose thread is free.
+        """Claim up to `limit` runs: first those whose lease expired, then queued ones whose thread is free.
 
-        Of the new ones, those of whoever has the fewest at work come first.
+        Of the queued runs, those of the user with the fewest active runs come first.
         """
         ...
 
     async def renew(self, who: Claimant, leases: Sequence[Lease], now: datetime) -> Sequence[Lease]:
-        """Hold these leases longer. Returns those still held."""
+        """Extend leases. Return those still held."""
         ...
 
     async def hand_back(self, leases: Sequence[Lease], at: datetime) -> None:
-        """Give these runs up, for anybody to go on with from that time on."""
+        """Release runs for other workers from a time on."""
         ...
 
     async def recover(self, who: Claimant, now: datetime) -> int:
-        """Free what an earlier boot of this node left claimed. Returns how many runs that were."""
+        """Release the claims of an earlier boot of this node. Return their number."""
         ...
 
     async def cancels(self, held: Sequence[str]) -> Sequence[str]:
-        """Of these runs, those that are to end."""
+        """Return those of these runs that are to end."""
         ...
 
 
 class Events(Protocol):
-    """Events of runs: what readers need of a store."""
+    """The events of runs that readers use."""
 
     async def events(self, run: str, after: int, limit: int, size: int) -> Sequence[StoredEvent]:
-        """Up to `limit` events of a run, from the one after `after`, in order; no more once they have `size` bytes."""
+        """Return up to `limit` events of a run after a number, in order, of about `size` bytes."""
         ...
 
     async def knows(self, run: str) -> bool:
-        """Whether there is such a run; one that was deleted is none."""
+        """Return True if a run exists."""
         ...

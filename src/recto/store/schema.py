@@ -1,4 +1,4 @@
-"""The tables. Bodies are bytes, kept as they came; times are microseconds since 1970, in UTC."""
+"""The tables. Bodies are bytes, stored as received; times are microseconds since 1970, in UTC."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
 
-def micros(time: datetime) -> int:
-    """A time as the tables have it."""
+def to_micros(time: datetime) -> int:
+    """Return a time as stored."""
     return (time - EPOCH) // MICROSECOND
 
 
-def moment(number: int) -> datetime:
-    """A time from the tables."""
+def from_micros(number: int) -> datetime:
+    """Return a stored time."""
     return EPOCH + timedelta(microseconds=number)
 
 
@@ -44,8 +44,8 @@ METADATA = MetaData(
     }
 )
 
-# Whom a thread belongs to that is being deleted. No user has an empty name.
-NOBODY = ""
+# Owner of a thread that is being deleted. No user has an empty name.
+DETACHED = ""
 
 THREADS = Table(
     "threads",
@@ -54,7 +54,7 @@ THREADS = Table(
     Column("owner", Text, nullable=False),
     Column("agent", Text),
     Column("title", Text),
-    # Who gave the title: `user` or `model`; nobody, where it is the first words said.
+    # `user` or `model`; NULL if the title is the first user message.
     Column("title_by", String(8)),
     Column("skill", Text),
     Column("scenario", Text),
@@ -62,14 +62,14 @@ THREADS = Table(
     Column("created", BigInteger, nullable=False),
     Column("updated", BigInteger, nullable=False),
     Column("archived", Boolean, nullable=False, server_default=false()),
-    # Names of tools that ask nobody any more in it, as a JSON list.
+    # Names of tools that need no confirmation in this thread, as a JSON list.
     Column("agreed", Text, nullable=False, server_default="[]"),
     Index("ix_threads_owner_updated", "owner", "updated"),
 )
 
-# Written out, as it stands in the index: a database takes an index only for the words it was made with.
-TURNED_BACK = "kind IN ('rolled_back', 'undone')"
-STANDS_OUT = "kind IN ('skill_changed', 'compacted')"
+# Also the conditions of partial indexes: a database uses such an index only for the same text.
+IS_TURN_BACK = "kind IN ('rolled_back', 'undone')"
+IS_LASTING = "kind IN ('skill_changed', 'compacted')"
 IS_STATE = "kind = 'state_changed'"
 
 LOG = Table(
@@ -82,16 +82,16 @@ LOG = Table(
     Column("run", String(36)),
     Column("time", BigInteger, nullable=False),
     Column("body", LargeBinary, nullable=False),
-    # What a message counts, and the name of the counter that counted it. None: nobody has yet.
+    # Tokens of a message and the name of the counter that counted them. NULL: not counted yet.
     Column("tokens", Integer),
     Column("counter", String(32)),
     Index("uq_log_thread_id", "thread", "id", unique=True),
     Index("ix_log_thread_time_seq", "thread", "time", "seq"),
-    # What is in view is told from these few.
-    Index("ix_log_turned_back", "thread", "seq", sqlite_where=text(TURNED_BACK), postgresql_where=text(TURNED_BACK)),
-    # And what holds from far back: a summary, a skill.
-    Index("ix_log_stands_out", "thread", "seq", sqlite_where=text(STANDS_OUT), postgresql_where=text(STANDS_OUT)),
-    # By themselves: there may be many, each as long as the state is, and one of them is read.
+    # The view of a log follows from these few rows.
+    Index("ix_log_turned_back", "thread", "seq", sqlite_where=text(IS_TURN_BACK), postgresql_where=text(IS_TURN_BACK)),
+    # Summaries and skill changes apply from far back.
+    Index("ix_log_stands_out", "thread", "seq", sqlite_where=text(IS_LASTING), postgresql_where=text(IS_LASTING)),
+    # A separate index: there may be many large states, and only one of them is read.
     Index("ix_log_states", "thread", "seq", sqlite_where=text(IS_STATE), postgresql_where=text(IS_STATE)),
 )
 
@@ -111,7 +111,7 @@ RUNS = Table(
     Column("status", String(16), nullable=False),
     Column("entered", Boolean, nullable=False),
     Column("fence", Integer, nullable=False),
-    # How often a worker was lost while it had this run.
+    # Claims whose worker was lost.
     Column("losses", Integer, nullable=False),
     Column("node", String(36)),
     Column("boot", String(36)),
@@ -127,11 +127,11 @@ RUNS = Table(
     Column("outcome", String(32)),
     Column("error", Text),
     Column("usage", LargeBinary),
-    # Of the request as it was sent; `input` names files by their attachments. None: `input` is the request.
+    # Digest of the request as sent; `input` names files by their attachments. NULL: `input` is the request.
     Column("digest", LargeBinary),
-    # The owner's when it was admitted.
+    # The owner's tier at admission.
     Column("tier", Text, nullable=False, server_default="free"),
-    # The order they were admitted in. Ids are made by many machines, whose clocks differ.
+    # Admission order. Ids come from machines whose clocks differ.
     Column("number", BigInteger, nullable=False, server_default="0"),
     Index("uq_runs_owner_name", "owner", "name", unique=True),
     Index("ix_runs_number", "number"),
@@ -140,7 +140,7 @@ RUNS = Table(
     Index("ix_runs_open_owner", "owner", sqlite_where=text(IS_OPEN), postgresql_where=text(IS_OPEN)),
     Index("ix_runs_open_thread", "thread", "number", sqlite_where=text(IS_OPEN), postgresql_where=text(IS_OPEN)),
     Index("ix_runs_ended", "ended", "id", sqlite_where=text(HAS_ENDED), postgresql_where=text(HAS_ENDED)),
-    # One run of a thread is active at a time, whoever claims.
+    # At most one run of a thread is active.
     Index(
         "uq_runs_active_thread",
         "thread",
@@ -150,7 +150,7 @@ RUNS = Table(
     ),
 )
 
-# On SQLite, which has one writer, the next number is one more than the largest.
+# SQLite has one writer, so the next number there is the maximum plus one.
 RUN_NUMBERS = Sequence("run_numbers", metadata=METADATA)
 
 EVENTS = Table(
@@ -170,7 +170,7 @@ CALLS = Table(
     Column("purpose", String(16), nullable=False),
     Column("model", Text, nullable=False),
     Column("digest", String(64), nullable=False),
-    # Leading segments it has in common with the call before it, then the hashes of the rest.
+    # The number of leading segments shared with the previous call, then the hashes of the rest.
     Column("shared", Integer, nullable=False),
     Column("hashes", LargeBinary, nullable=False),
     Column("manifest", LargeBinary, nullable=False),
@@ -179,7 +179,7 @@ CALLS = Table(
     Column("ended", BigInteger),
     Column("finish", String(32)),
     Column("usage", LargeBinary),
-    # In thousand-millionths of a unit of currency.
+    # In billionths of a unit of currency.
     Column("price", BigInteger),
     Column("error", Text),
 )
@@ -200,13 +200,13 @@ FILE_REFS = Table(
     Column("id", Text, primary_key=True),
     Column("body", LargeBinary, nullable=False),
     Column("created", BigInteger, nullable=False),
-    # No foreign key: an id that was shown outlives its attachment.
+    # No foreign key: a file id outlives its attachment.
     Column("attachment", String(36)),
     Index("ix_file_refs_attachment", "attachment"),
 )
 
-# Bytes in the storage, by a name of their own: the same bytes of a user are there once. Those of two users are two
-# blobs, else one of them could tell from its name that the other has them too.
+# Bytes in the storage. A user's equal files share one blob; two users never do, because one could tell from the name
+# that the other has the same file.
 BLOBS = Table(
     "blobs",
     METADATA,
@@ -234,7 +234,7 @@ ATTACHMENTS = Table(
     Index("ix_attachments_blob", "blob"),
 )
 
-# All attachments of a user, added up: nobody counts them for each that comes.
+# Sums of a user's attachments, so that an upload needs no count.
 FILE_TOTALS = Table(
     "file_totals",
     METADATA,
@@ -280,7 +280,7 @@ PROFILE_FIELDS = Table(
     Column("updated", BigInteger, nullable=False),
 )
 
-# What a skill keeps of a user.
+# Data that a skill stores about a user.
 SKILL_DATA = Table(
     "skill_data",
     METADATA,
@@ -290,7 +290,7 @@ SKILL_DATA = Table(
     Column("updated", BigInteger, nullable=False),
 )
 
-# What the calls of a user's runs took, by the day they ended on, in UTC.
+# Usage of a user's calls by the day (UTC) on which they ended.
 SPENDING = Table(
     "spending",
     METADATA,
@@ -303,7 +303,7 @@ SPENDING = Table(
     Column("price", BigInteger),
 )
 
-# What folding saved on a day in calls of a user's, by rule (`fold`), and breaks of the prefix by their cause (`break`).
+# Tokens that folding saved in a user's calls per day and rule (`fold`), and prefix breaks by cause (`break`).
 SAVINGS = Table(
     "savings",
     METADATA,
@@ -314,12 +314,12 @@ SAVINGS = Table(
     Column("name", String(32), primary_key=True),
     Column("calls", BigInteger, nullable=False),
     Column("tokens", BigInteger, nullable=False),
-    # In thousand-millionths of a unit of currency, as far as prices are known.
+    # In billionths of a unit of currency, as far as prices are known.
     Column("saved", BigInteger),
     Column("cost", BigInteger),
 )
 
-# What all servers of a database have to agree on, by name.
+# Values by name that all servers of a database share.
 NOTES = Table(
     "notes",
     METADATA,

@@ -22,12 +22,12 @@ from recto.store.files.datasets import DatasetChange, DatasetList, StoredDataset
 from recto.store.log import read_end, read_log, visible
 from recto.store.ports import (
     Admission,
-    Admitted,
+    AdmissionResult,
+    AdmissionThread,
     Cancel,
     Claimant,
-    FoundThread,
     Lease,
-    Recorded,
+    RecordResult,
     RunChange,
     StoredCall,
     StoredEvent,
@@ -93,7 +93,7 @@ class Store(UserRecords, RelayedRecords):
 
     # Runs
 
-    async def admit(self, admission: Admission, who: Claimant | None = None) -> Admitted:
+    async def admit(self, admission: Admission, who: Claimant | None = None) -> AdmissionResult:
         """Store a run with its input, and claim it for `who` if its thread is free.
 
         The same request again finds the same run; another under its name: Conflict.
@@ -117,7 +117,7 @@ class Store(UserRecords, RelayedRecords):
         """The request that opened a turn; None where its run is not there."""
         return await self._database.read(partial(run_queue.opening_input, thread=thread, response_id=response_id))
 
-    async def again(self, owner: str, name: str, digest: bytes) -> Admitted | None:
+    async def again(self, owner: str, name: str, digest: bytes) -> AdmissionResult | None:
         """The run a request made before; another request under its name: Conflict. None: it has to be admitted."""
         return await self._database.read(partial(run_queue.again, owner=owner, name=name, digest=digest))
 
@@ -145,12 +145,12 @@ class Store(UserRecords, RelayedRecords):
         """Of these runs, those that are to end."""
         return await self._database.write_first(partial(run_queue.cancels, runs=held))
 
-    async def record(self, lease: Lease, change: RunChange, now: datetime) -> Recorded:
+    async def record(self, lease: Lease, change: RunChange, now: datetime) -> RecordResult:
         """Write a change under its fence. Another worker has the run: LeaseLost, and nothing is written."""
         work = partial(record.record, lease=lease, change=change, now=now)
         return await self._database.write(work, size=record.size_of(change))
 
-    def add_events(self, lease: Lease, events: Sequence[bytes]) -> asyncio.Future[Recorded]:
+    def add_events(self, lease: Lease, events: Sequence[bytes]) -> asyncio.Future[RecordResult]:
         """Add events and nothing else, together with those of other runs. Under the fence, as `record` is."""
         return self._events.add(lease, events)
 
@@ -168,7 +168,7 @@ class Store(UserRecords, RelayedRecords):
         """The entries of a log up to the one of this id, in order; none where it is not there."""
         return await self._database.read(partial(read_log.log_up_to_entry, thread=thread, id=id))
 
-    async def log_end(self, query: read_end.EndQuery) -> read_end.LogEnd | read_end.Uncounted | None:
+    async def log_end(self, query: read_end.EndQuery) -> read_end.LogEnd | read_end.MissingCounts | None:
         """Of a long log what its pages can show; None where it has to be read whole."""
         return await self._database.read(partial(read_end.read_end, query=query))
 
@@ -274,7 +274,7 @@ class Store(UserRecords, RelayedRecords):
         """The agent of a thread (C4); None where there is no such thread of this owner."""
         return await self._database.read(partial(thread_rows.agent_of, owner=owner, id=id))
 
-    async def thread_for_admission(self, owner: str, id: str) -> FoundThread | None:
+    async def thread_for_admission(self, owner: str, id: str) -> AdmissionThread | None:
         """Whether a thread is there and whose, its agent and its skill (C4, P5, S4)."""
         return await self._database.read(partial(thread_rows.for_admission, owner=owner, id=id))
 
@@ -351,15 +351,15 @@ class Store(UserRecords, RelayedRecords):
 
     async def same_attachment(self, owner: str, sha256: str, name: str) -> Attachment | None:
         """The owner's attachment with these bytes and this name."""
-        return await self._database.read(partial(attachments.same, owner=owner, sha256=sha256, name=name))
+        return await self._database.read(partial(attachments.find_same, owner=owner, sha256=sha256, name=name))
 
     async def list_attachments(self, owner: str, cursor: str | None, limit: int) -> attachments.AttachmentList:
         """Attachments of an owner, newest first."""
-        return await self._database.read(partial(attachments.list_of, owner=owner, cursor=cursor, limit=limit))
+        return await self._database.read(partial(attachments.list_page, owner=owner, cursor=cursor, limit=limit))
 
     async def attachment_bytes(self, owner: str) -> int:
         """The bytes of all a user's attachments."""
-        return await self._database.read(partial(attachments.used, owner=owner))
+        return await self._database.read(partial(attachments.total_bytes, owner=owner))
 
     async def delete_attachment(self, owner: str, id: str) -> Sequence[str]:
         """Delete an attachment. Returns its blob, if no other attachment stands on it."""
@@ -376,12 +376,12 @@ class Store(UserRecords, RelayedRecords):
 
     async def delete_unused_of(self, owner: str, ids: Sequence[str]) -> Sequence[str]:
         """Delete those of some attachments of an owner that no thread refers to. Returns the blobs nobody has."""
-        work = partial(attachments.delete_unused_of, owner=owner, ids=ids)
+        work = partial(attachments.delete_owner_unused, owner=owner, ids=ids)
         return (await self._database.write(work))[1] if ids else ()
 
     async def known_blobs(self, names: Sequence[str]) -> frozenset[str]:
         """Those of these blobs that somebody has."""
-        return await self._database.read(partial(attachments.known_blobs, names=names))
+        return await self._database.read(partial(attachments.existing_blobs, names=names))
 
     async def mend_blob(self, old: str, new: str) -> None:
         """Have a blob, and all attachments that stand on it, go by a new name. No such blob: nothing happens."""
@@ -389,21 +389,21 @@ class Store(UserRecords, RelayedRecords):
 
     async def file_refs(self, thread: str) -> Sequence[FileRef]:
         """What each file id ever shown in a thread stands for (F4)."""
-        return await self._database.read(partial(file_refs.refs_of, thread=thread), few=True)
+        return await self._database.read(partial(file_refs.list_refs, thread=thread), few=True)
 
     async def forget_refs(self, thread: str, response_id: str) -> None:
         """Take back the ids of a turn that never was: its message went on with an earlier one."""
-        await self._database.write(partial(file_refs.forget, thread=thread, response_id=response_id))
+        await self._database.write(partial(file_refs.delete_unused, thread=thread, response_id=response_id))
 
     # Datasets
 
     async def make_dataset(self, dataset: StoredDataset, most: int = 0) -> StoredDataset:
         """Store a dataset. An id that is taken: Conflict; more than `most` of an owner: LimitReached. 0: no limit."""
-        return await self._database.write(partial(datasets.make, dataset=dataset, most=most))
+        return await self._database.write(partial(datasets.create, dataset=dataset, limit=most))
 
     async def list_datasets(self, user: str, cursor: str | None, limit: int) -> DatasetList:
         """Datasets a user may use, newest first: their own, and those shared with them."""
-        return await self._database.read(partial(datasets.list_for, user=user, cursor=cursor, limit=limit))
+        return await self._database.read(partial(datasets.list_page, user=user, cursor=cursor, limit=limit))
 
     async def get_dataset(self, user: str, id: str) -> StoredDataset:
         """A dataset a user may use; any other: NotFound."""
@@ -419,7 +419,7 @@ class Store(UserRecords, RelayedRecords):
 
     async def usable_datasets(self, user: str, ids: Sequence[str]) -> tuple[Dataset, ...]:
         """Those of these datasets a user may use, in this order, each once (F10). Upper case means the same."""
-        return await self._database.read(partial(datasets.usable, user=user, ids=ids))
+        return await self._database.read(partial(datasets.find_usable, user=user, ids=ids))
 
     # What all servers agree on, and what is no longer wanted
 
@@ -429,11 +429,11 @@ class Store(UserRecords, RelayedRecords):
 
     async def take_note(self, name: str, value: str) -> str:
         """Write a note unless there is one. Returns what it says then: whoever asks, it is the same."""
-        return await self._database.write(partial(notes.take, name=name, value=value))
+        return await self._database.write(partial(notes.add, name=name, value=value))
 
     async def change_note(self, name: str, value: str) -> None:
         """Have a note say this from now on."""
-        await self._database.write(partial(notes.change, name=name, value=value))
+        await self._database.write(partial(notes.set_value, name=name, value=value))
 
     async def clean(self, retention: cleaning.Retention) -> cleaning.Cleaned:
         """Delete some of what is older than it is to be kept; again, until nothing is left to clean."""

@@ -10,7 +10,7 @@ from recto.config.run_settings import Bounds
 from recto.conversation.json import dump
 from recto.errors import Conflict, LimitReached
 from recto.ids import new_id
-from recto.store.ports import CallEnded, RunChange, RunEnding
+from recto.store.ports import CallEnd, RunChange, RunEnding
 from recto.store.store import Store
 from tests.store.suite.calls import call
 from tests.store.suite.samples import NODE, START, admission, admit, at, begin, claim_names, has_run, lease_of
@@ -89,8 +89,8 @@ class BoundsSuite:
     async def test_a_user_has_so_many_tokens_a_day_and_no_more(self, store: Store):
         lease = await begin(store, "r1")
         usage = dump({"inputTokens": 90, "outputTokens": 10})
-        await store.record(lease, RunChange(call=call(1, "a")), at(1))
-        await store.record(lease, RunChange(call_ended=CallEnded(number=1, ended=at(2), usage=usage)), at(2))
+        await store.record(lease, RunChange(call_start=call(1, "a")), at(1))
+        await store.record(lease, RunChange(call_end=CallEnd(number=1, ended=at(2), usage=usage)), at(2))
         await store.admit(replace(admission("r2"), bounds=Bounds(user_tokens=101)))
         problem = await refused(store, "r3", Bounds(user_tokens=100), retry=MIDNIGHT - START)
         assert problem == "You used 100 of 100 tokens today (UTC). Try again tomorrow."
@@ -116,7 +116,7 @@ class BoundsSuite:
             await store.record(await begin(store, f"first {attempt}", thread), RunChange(ending=DONE), at(1))
             many = [replace(admission(f"{attempt}-{one}", thread), multitask="reject") for one in range(6)]
             done = await asyncio.gather(*[store.admit(new, NODE) for new in many], return_exceptions=True)
-            assert sorted(type(one).__name__ for one in done) == ["Admitted", *["Conflict"] * 5]
+            assert sorted(type(one).__name__ for one in done) == ["AdmissionResult", *["Conflict"] * 5]
 
     async def test_C4_a_run_that_names_no_agent_has_the_threads(self, store: Store):
         first = replace(admission("r1"), agent=None, fallback="chat")

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from recto.page.body import Segment
-from recto.store.ports import CallBegun
+from recto.store.ports import CallStart
 from tests.store.suite.samples import at
 
 
-def call(number: int, page: str, *, shared: int = 0, new: str | None = None, manifest: bytes = b"[]") -> CallBegun:
+def call(number: int, page: str, *, shared: int = 0, new: str | None = None, manifest: bytes = b"[]") -> CallStart:
     """A call of a page with one segment a letter; `new` are those that are sent along."""
     segments = [segment(letter) for letter in (page[shared:] if new is None else new)]
-    return CallBegun(
+    return CallStart(
         number=number,
         purpose="reply",
         model="gpt-x",

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from recto.conversation.log import Entry, SkillChanged
 from recto.conversation.messages import UnreadMessages
-from recto.store.log.read_end import EndQuery, LogEnd, Uncounted
+from recto.store.log.read_end import EndQuery, LogEnd, MissingCounts
 from recto.store.ports import EntryCounts, Lease, RunChange
 from recto.store.store import Store
 from recto.store.threads.forks import ForkOptions
@@ -47,14 +47,14 @@ class LongLogSuite:
     async def test_what_was_not_counted_by_this_counter_is_counted_and_kept(self, store: Store):
         await begin_long(store, tokens=None)
         end = await store.log_end(QUERY)
-        assert end == Uncounted(upto=33)
+        assert end == MissingCounts(upto=33)
         found = await store.uncounted("thread-1", "mine", after=0, upto=33)
         assert [entry.id for entry in found[:2]] == ["u0", "a0"]
         assert len(found) == 32
         await store.set_tokens("thread-1", "mine", {entry.id: 5 for entry in found})
         assert list(await store.uncounted("thread-1", "mine", after=0, upto=33)) == []
         assert unread(await store.log_end(QUERY)) == [("u0", "s7", 32, 160)]
-        assert await store.log_end(replace(QUERY, counter="another")) == Uncounted(upto=33)
+        assert await store.log_end(replace(QUERY, counter="another")) == MissingCounts(upto=33)
 
     async def test_P3_ids_that_are_taken_and_calls_that_were_made_are_known(self, store: Store):
         await begin_long(store)

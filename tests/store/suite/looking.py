@@ -10,7 +10,7 @@ from recto.conversation.json import dump
 from recto.conversation.log import Compacted, Entry, Interrupted, ReplyEnded, RolledBack, Undone
 from recto.conversation.messages import AssistantMessage, ReasoningMessage, Text, ToolMessage
 from recto.errors import Conflict, NotFound
-from recto.store.ports import CallBegun, CallEnded, RunChange, RunEnding
+from recto.store.ports import CallEnd, CallStart, RunChange, RunEnding
 from recto.store.store import Store
 from recto.store.threads.cleaning import Retention
 from recto.store.threads.history import HistoryDay, HistoryQuery
@@ -109,12 +109,12 @@ class LookingSuite:
 
     async def test_a_call_comes_back_with_all_that_was_said_of_it(self, store: Store):
         lease = await begin(store, "r1")
-        await store.record(lease, RunChange(call=call(1, "ab", manifest=b'[{"kind": "tools"}]')), at(1))
+        await store.record(lease, RunChange(call_start=call(1, "ab", manifest=b'[{"kind": "tools"}]')), at(1))
         (begun,) = await store.calls(lease.run)
         assert (begun.purpose, begun.model, begun.digest) == ("reply", "gpt-x", "d" * 64)
         assert (begun.manifest, begun.started, begun.ended) == (b'[{"kind": "tools"}]', at(1), None)
-        end = CallEnded(number=1, ended=at(3), first_token=at(2), finish="stop", usage=b'{"n": 1}', error="cut off")
-        await store.record(lease, RunChange(call_ended=end, call=call(2, "abc", shared=2)), at(3))
+        end = CallEnd(number=1, ended=at(3), first_token=at(2), finish="stop", usage=b'{"n": 1}', error="cut off")
+        await store.record(lease, RunChange(call_end=end, call_start=call(2, "abc", shared=2)), at(3))
         ended, following = await store.calls(lease.run)
         assert (following.body, following.ended) == (body_of("abc"), None)
         assert (ended.ended, ended.first_token, ended.finish) == (at(3), at(2), "stop")
@@ -123,14 +123,14 @@ class LookingSuite:
     async def test_a_page_of_many_segments_is_put_together(self, store: Store):
         lease = await begin(store, "r1")
         page = "".join(chr(0x4E00 + number) for number in range(PLENTY * 2))
-        await store.record(lease, RunChange(call=call(1, page)), at(1))
+        await store.record(lease, RunChange(call_start=call(1, page)), at(1))
         assert [one.body == body_of(page) for one in await store.calls(lease.run)] == [True]
 
     async def test_a_call_under_a_number_that_is_taken_is_refused(self, store: Store):
         lease = await begin(store, "r1")
-        await store.record(lease, RunChange(call=call(1, "ab")), at(1))
+        await store.record(lease, RunChange(call_start=call(1, "ab")), at(1))
         with pytest.raises(Conflict):
-            await store.record(lease, RunChange(call=call(1, "xy"), events=(b"e",)), at(2))
+            await store.record(lease, RunChange(call_start=call(1, "xy"), events=(b"e",)), at(2))
         assert [one.body for one in await store.calls(lease.run)] == [body_of("ab")]
         assert (await store.find_run("ann", "r1")).last_event == 0
 
@@ -138,9 +138,9 @@ class LookingSuite:
         lease = await begin(store, "r1")
         pages = ["abc", "abcde", "abxy", "zyzy", "zyab", ""]
         for number, (page, shared) in enumerate(zip(pages, (0, 3, 2, 0, 2, 0), strict=True), start=1):
-            await store.record(lease, RunChange(call=sealed(number, page, shared)), at(number))
-        end = CallEnded(number=2, ended=at(9), first_token=at(8), finish="stop", usage=b'{"n": 1}', price=12)
-        await store.record(lease, RunChange(call_ended=end), at(9))
+            await store.record(lease, RunChange(call_start=sealed(number, page, shared)), at(number))
+        end = CallEnd(number=2, ended=at(9), first_token=at(8), finish="stop", usage=b'{"n": 1}', price=12)
+        await store.record(lease, RunChange(call_end=end), at(9))
         seen = [await store.look_at_call(lease.run, number) for number in range(1, 7)]
         assert [(one.body, one.damaged) for one in seen] == [(body_of(page), ()) for page in pages]
         assert (await store.find_run("ann", "r1")).calls == 6
@@ -153,7 +153,7 @@ class LookingSuite:
         lease = await begin(store, "r1")
         lacking = replace(sealed(2, "abc"), segments=[segment("a"), segment("c")])
         for damaged, problem in ((call(1, "abd"), "digest"), (lacking, segment("b").sha256.hex())):
-            await store.record(lease, RunChange(call=damaged), at(1))
+            await store.record(lease, RunChange(call_start=damaged), at(1))
             seen = await store.look_at_call(lease.run, damaged.number)
             assert (seen.damaged, seen.body) == ((problem,), None)
             await store.delete_thread("ann", "thread-1")
@@ -164,13 +164,13 @@ class LookingSuite:
 
     async def test_the_call_before_is_the_newest_of_the_thread_for_the_same(self, store: Store):
         first = await begin(store, "r1")
-        await store.record(first, RunChange(call=sealed(1, "a")), at(1))
+        await store.record(first, RunChange(call_start=sealed(1, "a")), at(1))
         title = replace(sealed(2, "t"), purpose="title")
-        await store.record(first, RunChange(call=title, ending=RunEnding(outcome="done")), at(2))
+        await store.record(first, RunChange(call_start=title, ending=RunEnding(outcome="done")), at(2))
         elsewhere, second = await begin(store, "r2", "thread-2"), await begin(store, "r3")
-        await store.record(elsewhere, RunChange(call=sealed(1, "x")), at(3))
+        await store.record(elsewhere, RunChange(call_start=sealed(1, "x")), at(3))
         for number in (1, 2):
-            await store.record(second, RunChange(call=sealed(number, "ab")), at(3 + number))
+            await store.record(second, RunChange(call_start=sealed(number, "ab")), at(3 + number))
         asked = [(second.run, 2), (second.run, 1), (first.run, 1), (first.run, 2), (elsewhere.run, 1)]
         found = [await store.call_before(*one) for one in asked]
         assert found == [(second.run, 1), (first.run, 1), None, None, None]
@@ -178,16 +178,16 @@ class LookingSuite:
     async def test_the_answered_call_is_this_one_or_the_newest_before_it_that_was_paid_for(self, store: Store):
         first = await begin(store, "r1")
         for number, usage in ((1, b"{}"), (2, None), (3, None)):
-            ended = CallEnded(number=number, ended=at(number), usage=usage)
-            await store.record(first, RunChange(call=sealed(number, "a")), at(number))
-            await store.record(first, RunChange(call_ended=ended), at(number))
+            ended = CallEnd(number=number, ended=at(number), usage=usage)
+            await store.record(first, RunChange(call_start=sealed(number, "a")), at(number))
+            await store.record(first, RunChange(call_end=ended), at(number))
         found = [await store.answered_call(first.run, number) for number in (1, 3)]
         assert found == [(first.run, 1)] * 2
         assert await store.answered_call("unknown", 1) is None
 
     async def test_cleaning_deletes_the_calls_that_a_store_says_it_has(self, store: Store):
         lease = await begin(store, "r1")
-        await store.record(lease, RunChange(call=call(1, "ab"), ending=RunEnding(outcome="done")), at(1))
+        await store.record(lease, RunChange(call_start=call(1, "ab"), ending=RunEnding(outcome="done")), at(1))
         asked = ((lease.run, 1), (lease.run, 2), ("unknown", 1))
         assert [await store.has_call(*one) for one in asked] == [True, False, False]
         await store.clean(Retention(calls_before=at(9)))
@@ -196,12 +196,12 @@ class LookingSuite:
     async def test_the_calls_of_a_thread_are_found_newest_first_and_for_its_owner_alone(self, store: Store):
         first = await begin(store, "r1")
         for number in (1, 2):
-            await store.record(first, RunChange(call=sealed(number, "a")), at(number))
+            await store.record(first, RunChange(call_start=sealed(number, "a")), at(number))
         await store.record(first, RunChange(ending=RunEnding(outcome="done")), at(3))
         elsewhere, second = await begin(store, "r2", "thread-2"), await begin(store, "r3")
         manifest = b'{"parts": [], "tokens": 7}'
         for lease in (elsewhere, second):
-            await store.record(lease, RunChange(call=replace(sealed(1, "b"), manifest=manifest)), at(4))
+            await store.record(lease, RunChange(call_start=replace(sealed(1, "b"), manifest=manifest)), at(4))
         wanted = [(second.run, 1, 7, 0), (first.run, 2, None, None), (first.run, 1, None, None)]
         for limit in (9, 2):
             found = await store.calls_of_thread("ann", "thread-1", limit)
@@ -222,7 +222,7 @@ class LookingSuite:
         assert await store.find_runs_of_anyone("nobodys") == ()
 
 
-def sealed(number: int, page: str, shared: int = 0) -> CallBegun:
+def sealed(number: int, page: str, shared: int = 0) -> CallStart:
     hashes = b"".join([segment(letter).sha256 for letter in page])
     return replace(call(number, page, shared=shared), digest=sha256(hashes).hexdigest())
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from recto.errors import Conflict, LeaseLost
-from recto.store.ports import CallEnded, Lease, RunChange, RunEnding
+from recto.store.ports import CallEnd, Lease, RunChange, RunEnding
 from recto.store.store import Store
 from tests.store.suite.calls import call
 from tests.store.suite.samples import (
@@ -29,8 +29,8 @@ CALL = call(1, "a")
 FULL = RunChange(
     entries=(said("late"),),
     events=(b"late",),
-    call=CALL,
-    call_ended=CallEnded(number=1, ended=START),
+    call_start=CALL,
+    call_end=CallEnd(number=1, ended=START),
     entered=True,
     failures=7,
     usage=b"{}",
@@ -98,10 +98,10 @@ class RecordSuite:
 
     async def test_what_a_provider_says_of_a_fault_is_kept_whatever_is_in_it(self, store: Store):
         lease, odd, kept = await begin(store, "r1"), "a\0b\ud800c", "a\ufffdb\ufffdc"
-        await store.record(lease, RunChange(call=CALL, error=odd), at(1))
+        await store.record(lease, RunChange(call_start=CALL, error=odd), at(1))
         assert (await store.find_run("ann", "r1")).error == kept
-        ended = CallEnded(number=1, ended=at(2), error=odd)
-        await store.record(lease, RunChange(call_ended=ended, ending=RunEnding(outcome="error", error=odd)), at(2))
+        ended = CallEnd(number=1, ended=at(2), error=odd)
+        await store.record(lease, RunChange(call_end=ended, ending=RunEnding(outcome="error", error=odd)), at(2))
         assert (await store.find_run("ann", "r1")).error == kept
         assert [one.error for one in await store.calls(lease.run)] == [kept]
 
@@ -150,7 +150,7 @@ class RecordSuite:
             store.add_events(good, (b"c",)),
             return_exceptions=True,
         )
-        assert [type(one).__name__ for one in outcomes] == ["Recorded", "LeaseLost", "Recorded"]
+        assert [type(one).__name__ for one in outcomes] == ["RecordResult", "LeaseLost", "RecordResult"]
         assert await events_of(store, good.run) == [(1, b"a"), (2, b"c")]
         assert await events_of(store, bad.run) == []
 

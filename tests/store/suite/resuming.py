@@ -45,7 +45,7 @@ class ResumingSuite:
         await waiting(store)
         both = (store.admit(answering("r1", i1=YES)), store.admit(answering("r2", i1=NO)))
         found = await asyncio.gather(*both, return_exceptions=True)
-        assert sorted(type(one).__name__ for one in found) == ["Admitted", "Conflict"]
+        assert sorted(type(one).__name__ for one in found) == ["AdmissionResult", "Conflict"]
 
     async def test_the_same_answers_at_once_are_one_run(self, store: Store):
         await waiting(store)

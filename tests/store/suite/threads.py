@@ -9,7 +9,7 @@ import pytest
 from recto.conversation.log import SkillChanged
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, UserMessage
 from recto.errors import LeaseLost, NotFound, WireError
-from recto.store.ports import Cancel, FoundThread, RunChange, RunEnding
+from recto.store.ports import AdmissionThread, Cancel, RunChange, RunEnding
 from recto.store.store import Store
 from recto.store.threads.forks import ForkOptions
 from recto.store.threads.history import HistoryQuery
@@ -135,12 +135,12 @@ class ThreadSuite:
 
     async def test_admission_is_told_whether_a_thread_is_there_and_of_its_own_who_answers_in_it(self, store: Store):
         lease = await begin(store, "r1")
-        assert await store.thread_for_admission("ann", "thread-1") == FoundThread(is_own=True, agent="vibe")
+        assert await store.thread_for_admission("ann", "thread-1") == AdmissionThread(is_own=True, agent="vibe")
         await store.record(lease, RunChange(entries=[SkillChanged(id="s", skill="bazi", scenario="work")]), at(1))
         asked = [("ann", "thread-1"), ("bob", "thread-1"), ("ann", "unknown"), ("ann", "THREAD-1")]
         found = [await store.thread_for_admission(owner, id) for owner, id in asked]
-        own = FoundThread(is_own=True, agent="vibe", skill="bazi")
-        assert found == [own, FoundThread(is_own=False), None, None]
+        own = AdmissionThread(is_own=True, agent="vibe", skill="bazi")
+        assert found == [own, AdmissionThread(is_own=False), None, None]
         assert [await store.thread_agent(owner, id) for owner, id in asked[:3]] == ["vibe", None, None]
         await store.record(lease, RunChange(entries=[SkillChanged(id="s2", skill=None)]), at(2))
         assert await store.thread_for_admission("ann", "thread-1") == replace(own, skill=None)
@@ -148,10 +148,12 @@ class ThreadSuite:
     async def test_a_deleted_thread_is_gone_with_all_there_was_of_it(self, store: Store):
         ended = await end(store, "r1", "done")
         running = await begin(store, "r2")
-        await store.record(running, RunChange(entries=[said("n1")], events=(b"a", b"b"), call=call(1, "ab")), at(2))
+        await store.record(
+            running, RunChange(entries=[said("n1")], events=(b"a", b"b"), call_start=call(1, "ab")), at(2)
+        )
         waiting = await admit(store, "r3")
         other = await begin(store, "r4", "thread-2")
-        await store.record(other, RunChange(entries=[said("o1")], call=call(1, "ab")), at(2))
+        await store.record(other, RunChange(entries=[said("o1")], call_start=call(1, "ab")), at(2))
         stopped = await store.delete_thread("ann", "thread-1")
         assert [run.id for run in stopped] == [running.run, waiting.id]
         assert stopped[0] == Stopped(id=running.run, name="r2", thread="thread-1", last_event=2)
@@ -168,27 +170,29 @@ class ThreadSuite:
         lease, other = await begin(store, "r1"), await begin(store, "r2", "thread-2")
         run = await store.find_run("ann", "r1")
         await store.delete_thread("ann", "thread-1")
-        whole = RunChange(entries=[said("m1")], events=(b"e",), call=call(1, "a"), ending=RunEnding(outcome="done"))
+        whole = RunChange(
+            entries=[said("m1")], events=(b"e",), call_start=call(1, "a"), ending=RunEnding(outcome="done")
+        )
         for change in (events(b"a"), RunChange(entries=[said("m1")]), RunChange(failures=1), whole):
             with pytest.raises(LeaseLost):
                 await store.record(lease, change, at(1))
         lost, added = await asyncio.gather(
             store.add_events(lease, (b"x",)), store.add_events(other, (b"y",)), return_exceptions=True
         )
-        assert (type(lost), type(added).__name__) == (LeaseLost, "Recorded")
+        assert (type(lost), type(added).__name__) == (LeaseLost, "RecordResult")
         assert await store.renew(NODE, [lease], at(1)) == ()
         with pytest.raises(NotFound):
             await store.cancel(run, Cancel(reason="user", now=at(1), events=()))
 
     async def test_writes_that_meet_a_deletion_are_done_or_lost_and_nothing_else(self, store: Store):
         leases = [await begin(store, f"r{number}", f"thread-{number}") for number in range(TOGETHER)]
-        change = RunChange(entries=[said("m")], events=(b"a",), call=call(1, "ab"))
+        change = RunChange(entries=[said("m")], events=(b"a",), call_start=call(1, "ab"))
         writes = [store.record(lease, change, at(1)) for lease in leases]
         words = [store.add_events(lease, (b"x",)) for lease in leases]
         gone = [store.delete_thread("ann", lease.thread) for lease in leases]
         doings: list[Awaitable[object]] = [*writes, *words, *gone]
         found = await asyncio.gather(*doings, return_exceptions=True)
-        assert {type(one).__name__ for one in found} - {"Recorded", "LeaseLost", "tuple"} == set[str]()
+        assert {type(one).__name__ for one in found} - {"RecordResult", "LeaseLost", "tuple"} == set[str]()
         assert await listed(store) == []
 
     async def test_the_current_turn_is_what_is_seen_from_its_user_message_on(self, store: Store):
@@ -219,7 +223,7 @@ async def end(store: Store, name: str, outcome: str, thread: str = "thread-1") -
     """A run that ended after a message, an event and a call. Returns its id."""
     lease = await begin(store, name, thread)
     change = RunChange(
-        entries=[said(f"m-{name}")], events=(b"a",), call=call(1, "ab"), ending=RunEnding(outcome=outcome)
+        entries=[said(f"m-{name}")], events=(b"a",), call_start=call(1, "ab"), ending=RunEnding(outcome=outcome)
     )
     await store.record(lease, change, at(1))
     return lease.run

@@ -11,7 +11,7 @@ import pytest
 from recto.config.run_settings import Bounds
 from recto.errors import LimitReached, NotFound
 from recto.page.savings import Saving
-from recto.store.ports import CallEnded, Cancel, Lease, RunChange, RunEnding
+from recto.store.ports import CallEnd, Cancel, Lease, RunChange, RunEnding
 from recto.store.runs.daily_savings import Saved
 from recto.store.runs.spending import Spent
 from recto.store.store import Store
@@ -36,23 +36,23 @@ class UserSuite:
         assert await store.spent("ann", DAY) == Spent(day="2026-03-01")
         usage = b'{"inputTokens": 100, "outputTokens": 20, "cachedInputTokens": 60}'
         for number, price in enumerate((None, 7, None, 5), start=1):
-            await spend(store, lease, number, CallEnded(number=number, ended=at(number), usage=usage, price=price))
+            await spend(store, lease, number, CallEnd(number=number, ended=at(number), usage=usage, price=price))
         total = Spent(day="2026-03-01", input=400, output=80, cached=240, calls=4, price=12)
         assert await store.spent("ann", DAY) == total
-        await spend(store, lease, 5, CallEnded(number=5, ended=LATER, usage=b'{"outputTokens": 1}'))
+        await spend(store, lease, 5, CallEnd(number=5, ended=LATER, usage=b'{"outputTokens": 1}'))
         assert await store.spent("ann", LATER.date()) == Spent(day="2026-03-02", output=1, calls=1)
         assert (await store.spent("ann", DAY), await store.spent("bob", DAY)) == (total, Spent(day="2026-03-01"))
 
     async def test_a_call_without_usage_and_one_under_a_lost_lease_cost_nothing(self, store: Store):
         lease = await begin(store, "r1")
-        await spend(store, lease, 1, CallEnded(number=1, ended=at(1), error="cut off", price=3))
+        await spend(store, lease, 1, CallEnd(number=1, ended=at(1), error="cut off", price=3))
         stale = replace(lease, fence=lease.fence - 1)
         with pytest.raises(Exception, match="no longer ours"):
-            await spend(store, stale, 2, CallEnded(number=2, ended=at(1), usage=b'{"inputTokens": 1}'))
+            await spend(store, stale, 2, CallEnd(number=2, ended=at(1), usage=b'{"inputTokens": 1}'))
         assert await store.spent("ann", DAY) == Spent(day="2026-03-01")
 
     async def test_a_call_that_belongs_to_no_run_is_added_to_the_day_of_its_user(self, store: Store):
-        call = CallEnded(number=0, ended=at(1), usage=b'{"inputTokens": 9, "outputTokens": 2}', price=4)
+        call = CallEnd(number=0, ended=at(1), usage=b'{"inputTokens": 9, "outputTokens": 2}', price=4)
         for _ in range(2):
             await store.spend("ann", call)
         assert await store.spent("ann", DAY) == Spent(day="2026-03-01", input=18, output=4, calls=2, price=8)
@@ -60,10 +60,10 @@ class UserSuite:
 
     async def test_a_call_under_way_when_its_thread_is_deleted_costs_what_was_counted_of_its_page(self, store: Store):
         lease = await begin(store, "r1")
-        ended = CallEnded(number=1, ended=at(1), usage=b'{"inputTokens": 9}')
-        await store.record(lease, RunChange(call=call(1, "a", manifest=b'{"tokens": 50}'), call_ended=ended), at(1))
-        await store.record(lease, RunChange(call=call(2, "ab", manifest=b'{"tokens": 300}')), at(2))
-        await store.record(lease, RunChange(call=call(3, "abc", manifest=b"[]")), at(3))
+        ended = CallEnd(number=1, ended=at(1), usage=b'{"inputTokens": 9}')
+        await store.record(lease, RunChange(call_start=call(1, "a", manifest=b'{"tokens": 50}'), call_end=ended), at(1))
+        await store.record(lease, RunChange(call_start=call(2, "ab", manifest=b'{"tokens": 300}')), at(2))
+        await store.record(lease, RunChange(call_start=call(3, "abc", manifest=b"[]")), at(3))
         await store.delete_thread("ann", "thread-1")
         assert await store.spent("ann", DAY) == Spent(day="2026-03-01", input=309, calls=3)
 
@@ -75,7 +75,7 @@ class UserSuite:
             [(at(1), (FOLD, BROKEN)), (at(2), (replace(FOLD, saved=None, cost=None), unpriced)), (LATER, (later,))], 1
         ):
             usage = b'{"inputTokens": 9}'
-            call = CallEnded(number=number, ended=ended, usage=usage, savings=savings)
+            call = CallEnd(number=number, ended=ended, usage=usage, savings=savings)
             await spend(store, lease, number, call)
         broken = Saved(agent="vibe", kind="break", name="fold_step", calls=1, tokens=30, saved=None, cost=2)
         read = Saved(agent="vibe", kind="fold", name="R2", calls=1, tokens=-1, saved=None, cost=None)
@@ -93,8 +93,10 @@ class UserSuite:
     async def test_all_of_a_user_is_told_line_by_line_and_nothing_of_others(self, store: Store):
         lease = await begin(store, "r1")
         many = [said(f"m{number}", "四") for number in range(PLENTY_OF_ROWS)]
-        ended = CallEnded(number=1, ended=at(1), usage=b'{"inputTokens": 9}')
-        await store.record(lease, RunChange(entries=many, call=call(1, "a"), call_ended=ended, usage=b'{"n":1}'), at(1))
+        ended = CallEnd(number=1, ended=at(1), usage=b'{"inputTokens": 9}')
+        await store.record(
+            lease, RunChange(entries=many, call_start=call(1, "a"), call_end=ended, usage=b'{"n":1}'), at(1)
+        )
         await admit(store, "r2", "thread-2")
         await admit(store, "r3", "thread-3", owner="bob")
         lines = [json.loads(line) async for line in store.export_user("ann")]
@@ -111,10 +113,10 @@ class UserSuite:
     async def test_X1_the_pages_sent_to_models_are_told_too(self, store: Store):
         lease = await begin(store, "r1")
         digest = sha256(segment("a").sha256 + segment("b").sha256).hexdigest()
-        ended = CallEnded(number=1, ended=at(2), usage=b'{"inputTokens": 9}', finish="stop")
-        await store.record(lease, RunChange(call=replace(call(1, "ab"), digest=digest), call_ended=ended), at(2))
+        ended = CallEnd(number=1, ended=at(2), usage=b'{"inputTokens": 9}', finish="stop")
+        await store.record(lease, RunChange(call_start=replace(call(1, "ab"), digest=digest), call_end=ended), at(2))
         # Its digest is not that of its page.
-        await store.record(lease, RunChange(call=call(2, "abc", shared=2)), at(3))
+        await store.record(lease, RunChange(call_start=call(2, "abc", shared=2)), at(3))
         lines = [json.loads(line) async for line in store.export_user("ann")]
         assert [line["type"] for line in lines] == ["spending", "thread", "run", "call", "call"]
         whole, damaged = lines[-2:]
@@ -135,8 +137,8 @@ class UserSuite:
 
     async def test_what_was_spent_today_outlives_its_user_so_that_a_limit_holds(self, store: Store):
         lease = await begin(store, "r1")
-        await spend(store, lease, 1, CallEnded(number=1, ended=at(1), usage=b'{"inputTokens": 9}'))
-        await spend(store, lease, 2, CallEnded(number=2, ended=LATER, usage=b'{"inputTokens": 7}'))
+        await spend(store, lease, 1, CallEnd(number=1, ended=at(1), usage=b'{"inputTokens": 9}'))
+        await spend(store, lease, 2, CallEnd(number=2, ended=LATER, usage=b'{"inputTokens": 7}'))
         found = await store.delete_user("ann", today=LATER.date())
         assert (found.threads, found.days) == (1, 1)
         assert ((await store.spent("ann", DAY)).input, (await store.spent("ann", LATER.date())).input) == (0, 7)
@@ -148,7 +150,7 @@ class UserSuite:
         for number in range(24):
             await admit(store, f"r{number}", f"thread-{number}")
         lease = await begin_another(store, "at-work")
-        await spend(store, lease, 1, CallEnded(number=1, ended=at(1), usage=b'{"inputTokens": 9}'))
+        await spend(store, lease, 1, CallEnd(number=1, ended=at(1), usage=b'{"inputTokens": 9}'))
         await admit(store, "r1", "thread-x", owner="bob")
         found = await store.delete_user("ann")
         assert (found.threads, len(found.stopped), found.days) == (25, 25, 1)
@@ -210,10 +212,10 @@ class UserSuite:
 
     async def test_calls_go_with_the_segments_no_other_call_of_the_thread_needs(self, store: Store):
         first = await begin(store, "r1")
-        await store.record(first, RunChange(call=call(1, "abc"), ending=RunEnding(outcome="done")), at(1))
+        await store.record(first, RunChange(call_start=call(1, "abc"), ending=RunEnding(outcome="done")), at(1))
         second = await begin(store, "r2")
-        await store.record(second, RunChange(call=call(1, "bcd")), at(2))
-        await store.record(second, RunChange(call=call(2, "bcde", shared=3)), at(2))
+        await store.record(second, RunChange(call_start=call(1, "bcd")), at(2))
+        await store.record(second, RunChange(call_start=call(2, "bcde", shared=3)), at(2))
         assert await store.clean(Retention(calls_before=at(2))) == Cleaned()
         await store.record(second, RunChange(ending=RunEnding(outcome="done")), at(3))
         assert await store.clean(Retention(calls_before=at(2))) == Cleaned(calls=1, segments=1)
@@ -253,8 +255,8 @@ class UserSuite:
         assert [entry.id for entry in await store.log_of_run(silent)] == ["m-r1", "m-r2"]
 
 
-async def spend(store: Store, lease: Lease, number: int, ended: CallEnded) -> None:
-    await store.record(lease, RunChange(call=call(number, "a"), call_ended=ended), at(number))
+async def spend(store: Store, lease: Lease, number: int, ended: CallEnd) -> None:
+    await store.record(lease, RunChange(call_start=call(number, "a"), call_end=ended), at(number))
 
 
 async def begin_another(store: Store, thread: str) -> Lease:

@@ -1,4 +1,4 @@
-"""A database, as the store uses it: work on a connection in a transaction of its own, and the locks it takes there."""
+"""The database port, and the advisory locks that transactions take."""
 
 from __future__ import annotations
 
@@ -15,61 +15,63 @@ LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended(:what, 0))")
 
 
 class Database(Protocol):
-    """A database. What `write` returns is committed; what it raises left nothing behind."""
+    """A database. `write` returns after the commit; if it raises, it stored nothing."""
 
     @property
     def problem(self) -> str | None:
-        """Why writes fail at present; None while they succeed."""
+        """Reason why writes fail; None while they succeed."""
         ...
 
     @property
     def is_shared(self) -> bool:
-        """Whether several servers may use it at once."""
+        """True if several servers may use it at once."""
         ...
 
     async def write(self, work: Transaction[Result], *, size: int | None = None) -> Result:
-        """Run work in a transaction. `size` is about how many bytes it writes: a small one may be made at once."""
+        """Run work in a transaction. `size` is the approximate number of bytes written: SQLite writes small ones at
+        once.
+        """
         ...
 
     async def write_first(self, work: Transaction[Result]) -> Result:
-        """As `write`, for what must not wait for long: it does not stand behind others."""
+        """Run work like `write`, ahead of the queue of other writes."""
         ...
 
     async def read(self, work: Transaction[Result], *, few: bool = False) -> Result:
-        """One transaction that sees one moment, whatever is written meanwhile. What it writes is not kept.
+        """Run work in a read transaction with one snapshot. Changes are rolled back.
 
-        One that finds a `few` rows by their key may be made at once.
+        With `few`, the work reads a few rows by key and may run at once.
         """
         ...
 
     def forget(self) -> None:
-        """Keep no statement that was compiled: it has the values that it was first asked with."""
+        """Drop compiled statements: they hold the values of their first use."""
         ...
 
     async def close(self) -> None: ...
 
 
 def lock_user(connection: Connection, user: str) -> None:
-    """Nobody else admits a run of this user."""
+    """Lock a user against other admissions of runs."""
     _lock(connection, f"user {user}")
 
 
 def lock_thread(connection: Connection, thread: str) -> None:
-    """Nobody else admits a run to this thread, or deletes it. Who locks a user too does that first."""
+    """Lock a thread against admissions and deletion. Lock its user first if both are needed."""
     _lock(connection, f"thread {thread}")
 
 
 def lock_files(connection: Connection, *owners: str) -> None:
-    """Nobody else adds or deletes a file of these users."""
-    # Always in this order, so that two who lock several cannot wait for each other.
+    """Lock users against other changes of their files."""
+    # Sorted, so that two transactions that lock several users cannot deadlock.
     _lock(connection, *[f"files {owner}" for owner in sorted(owners)])
 
 
 def lock_datasets(connection: Connection, owner: str) -> None:
-    """Nobody else makes a dataset of this user."""
+    """Lock a user against other new datasets."""
     _lock(connection, f"datasets {owner}")
 
 
-def _lock(connection: Connection, *whats: str) -> None:
-    if whats and connection.dialect.name != SQLITE:
-        connection.execute(LOCK, [{"what": what} for what in whats])
+def _lock(connection: Connection, *names: str) -> None:
+    if names and connection.dialect.name != SQLITE:
+        connection.execute(LOCK, [{"what": name} for name in names])

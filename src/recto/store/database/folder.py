@@ -1,4 +1,4 @@
-"""The data folder: one process at a time, under a name that stays the same over restarts."""
+"""The data folder: a lock for one process, the node's name, the process's address."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from recto.errors import SettingsError
 from recto.ids import new_id
 
 LOGGER = logging.getLogger("recto.store")
-PRIVATE_FOLDER, PRIVATE, OTHERS = 0o700, 0o600, 0o077
-# SQLite keeps two more files beside a database while it is open. It makes them as readable as the database is.
-BESIDE = ("", "-wal", "-shm")
-# It may lie in somebody's project. Not `*`: tools at work in a workspace below would heed that too.
+PRIVATE_FOLDER, PRIVATE_FILE, OTHERS_MASK = 0o700, 0o600, 0o077
+# SQLite keeps two more files beside an open database, with the permissions of the database.
+SUFFIXES = ("", "-wal", "-shm")
+# The folder may be inside a project. Not `*`: tools in a workspace below it would ignore their files too.
 GITIGNORE = "/*\n"
-# Where the process is that holds the folder. One that was killed leaves it: it counts while somebody has the lock.
+# `address` holds the URL of the process. A killed process leaves it behind, so it counts only while the lock is held.
 ADDRESS, LOCK = "address", "lock"
-# Whoever looks whether it is held has the lock for a moment.
-LOOKED_AT_SECONDS, AGAIN_SECONDS = 0.2, 0.02
+# A process that checks the lock holds it for a moment.
+LOCK_TIMEOUT_SECONDS, LOCK_POLL_SECONDS = 0.2, 0.02
 
 
 class DataFolder:
-    """A folder that is ours while this object is open. A second process is refused."""
+    """A data folder locked by this process until `close`. A second process is rejected."""
 
     def __init__(self, path: Path) -> None:
-        from filelock import FileLock, Timeout  # here: commands that only read a folder lock nothing
+        from filelock import FileLock, Timeout  # here: commands that only read a folder take no lock
 
         self.path = path
         try:
             make_folder(path)
-            # Whichever thread closes it, it is free.
+            # Any thread may close it.
             self._lock = FileLock(path / LOCK, thread_local=False)
-            self._lock.acquire(LOOKED_AT_SECONDS, poll_interval=AGAIN_SECONDS)
-            # Of one that was killed: whoever listens there now is not this process.
+            self._lock.acquire(LOCK_TIMEOUT_SECONDS, poll_interval=LOCK_POLL_SECONDS)
+            # Left by a killed process: another program may use that address now.
             (path / ADDRESS).unlink(missing_ok=True)
         except Timeout:
             allowed = "another Recto is using it. Stop that one, or name another folder with --data"
@@ -45,34 +45,34 @@ class DataFolder:
 
     @property
     def database_url(self) -> str:
-        """Where the database is by default."""
+        """The default URL of the database."""
         return f"sqlite:///{self.path / 'recto.db'}"
 
     def node(self) -> str:
-        """The name of this node: made once, then kept in the folder."""
+        """Return this node's name, which the first call creates and stores."""
         file = self.path / "node"
         if not file.exists():
-            # Whole or not at all: a name cut short would be another node's.
+            # Replace atomically: a truncated name would be that of another node.
             draft = self.path / "node.new"
             draft.write_text(new_id(), encoding="utf-8")
             draft.replace(file)
         return file.read_text(encoding="utf-8").strip()
 
-    def tell_address(self, url: str) -> None:
-        """Leave word where this process can be reached, for programs that have something to say to it."""
+    def write_address(self, url: str) -> None:
+        """Store this process's URL for programs that need to reach it."""
         draft = self.path / f"{ADDRESS}.new"
-        draft.touch(PRIVATE)
+        draft.touch(PRIVATE_FILE)
         draft.write_text(url, encoding="ascii")
         draft.replace(self.path / ADDRESS)
 
     def close(self) -> None:
-        """Let others in."""
+        """Release the folder."""
         (self.path / ADDRESS).unlink(missing_ok=True)
         self._lock.release()
 
 
 def make_folder(path: Path) -> None:
-    """Have the folder there; a new one is its owner's alone, and nothing that Git takes along."""
+    """Create a folder that only its owner can read and Git ignores, unless it exists."""
     try:
         path.mkdir(mode=PRIVATE_FOLDER, parents=True)
     except FileExistsError:
@@ -82,8 +82,8 @@ def make_folder(path: Path) -> None:
         (path / ".gitignore").write_text(GITIGNORE, encoding="utf-8")
 
 
-def is_held(path: Path) -> bool:
-    """Whether a process has the folder."""
+def is_locked(path: Path) -> bool:
+    """Return True if a process holds the folder's lock."""
     from filelock import FileLock, Timeout
 
     if not (path / LOCK).exists():
@@ -95,8 +95,8 @@ def is_held(path: Path) -> bool:
         return True
 
 
-def address_in(path: Path) -> str | None:
-    """Where the process says it listens that has the folder."""
+def read_address(path: Path) -> str | None:
+    """Return the URL of the process that holds the folder."""
     try:
         return (path / ADDRESS).read_text(encoding="ascii").strip() or None
     except (OSError, UnicodeDecodeError):
@@ -104,19 +104,19 @@ def address_in(path: Path) -> str | None:
 
 
 def make_private(database: Path) -> None:
-    """Have a database that only its owner can read: a new one from its first byte, an old one from now on."""
+    """Restrict a database to its owner: create a new one with mode 0600, fix the mode of an existing one."""
     try:
-        os.close(os.open(database, os.O_RDWR | os.O_CREAT, PRIVATE))
+        os.close(os.open(database, os.O_RDWR | os.O_CREAT, PRIVATE_FILE))
     except OSError:
-        # SQLite cannot open it either, and says so.
+        # SQLite cannot open it either and reports the reason.
         return
-    files = [file for end in BESIDE if (file := database.with_name(database.name + end)).exists()]
-    readable = [file for file in files if stat.S_IMODE(file.stat().st_mode) & OTHERS]
+    files = [file for end in SUFFIXES if (file := database.with_name(database.name + end)).exists()]
+    readable = [file for file in files if stat.S_IMODE(file.stat().st_mode) & OTHERS_MASK]
     if not readable or os.name != "posix":
         return
     try:
         for file in readable:
-            file.chmod(PRIVATE)
+            file.chmod(PRIVATE_FILE)
     except OSError as error:
         LOGGER.warning("Others may read %s, and it is not ours to close to them (%s).", database, error.strerror)
     else:

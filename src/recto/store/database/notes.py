@@ -1,4 +1,4 @@
-"""SQL of notes: short texts, by name, that all servers of a database have to agree on."""
+"""SQL of notes: short values by name that all servers of a database share."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from recto.store.statement import Statement, insert_missing, upsert
 COLUMNS = ("name", "value")
 FIND = Statement(select(NOTES.c.value).where(NOTES.c.name == bindparam("this")))
 ADD = insert_missing(NOTES, COLUMNS)
-PUT = upsert(NOTES, ("name",), ("value",), COLUMNS)
+SET = upsert(NOTES, ("name",), ("value",), COLUMNS)
 
 
 def find(connection: Connection, name: str) -> str | None:
-    """What a note says; None where there is none."""
+    """Return the value of a note, or None."""
     rows = FIND.rows(connection, {"this": name})
     return cast("str", rows[0][0]) if rows else None
 
 
-def take(connection: Connection, name: str, value: str) -> str:
-    """Write a note unless there is one. Returns what it says then: of many who come at once, all get the same."""
-    ADD.many(connection, [{"name": name, "value": value}])
+def add(connection: Connection, name: str, value: str) -> str:
+    """Store a note if there is none, and return the stored value. Concurrent callers all get the same value."""
+    ADD.run_many(connection, [{"name": name, "value": value}])
     return cast("str", FIND.rows(connection, {"this": name})[0][0])
 
 
-def change(connection: Connection, name: str, value: str) -> None:
-    """Have a note say this from now on."""
-    PUT.many(connection, [{"name": name, "value": value}])
+def set_value(connection: Connection, name: str, value: str) -> None:
+    """Set the value of a note."""
+    SET.run_many(connection, [{"name": name, "value": value}])

@@ -1,4 +1,4 @@
-"""Opening a database by its url, and upgrading its tables step by step. No url is shown: it may hold a password."""
+"""Opening a database by its URL, and schema migrations. Errors never contain the URL, which may hold a password."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from recto.store.database.sqlite import SqliteDatabase
 from recto.store.schema import METADATA
 
 SQLITE, POSTGRES = "sqlite:///", "postgresql://"
-DRIVEN = "postgresql+asyncpg://"
+ASYNCPG = "postgresql+asyncpg://"
 HIDDEN = "(not shown)"
-URLS = f"it is {SQLITE}PATH or {POSTGRES}USER:PASSWORD@HOST/DATABASE"
-# The newest step in migrations/versions.
+ALLOWED_URLS = f"it is {SQLITE}PATH or {POSTGRES}USER:PASSWORD@HOST/DATABASE"
+# The newest revision in migrations/versions.
 HEAD = "0012"
 FOLDER = Path(__file__).parents[1] / "migrations"
 VERSION_TABLE = """CREATE TABLE alembic_version (
     version_num VARCHAR(32) NOT NULL,
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 )"""
-# Any number, the same in every process: only one of them migrates at a time.
+# An arbitrary lock number, the same in every process: only one of them migrates at a time.
 LOCK = 7_726_386
 
 
 def check_url(url: str) -> str:
-    """The url of a database, in the spelling used here. One that is none raises SettingsError, which hides it."""
-    found = re.sub(r"\Apostgres://", POSTGRES, url)
-    if not (_is_file(found) or _is_server(found)):
-        raise SettingsError(name="RECTO_DATABASE_URL", value=HIDDEN, allowed=URLS)
-    return found
+    """Return the normalized URL of a database. Raise SettingsError without the URL if it is invalid."""
+    normalized = re.sub(r"\Apostgres://", POSTGRES, url)
+    if not (_is_file(normalized) or _is_server(normalized)):
+        raise SettingsError(name="RECTO_DATABASE_URL", value=HIDDEN, allowed=ALLOWED_URLS)
+    return normalized
 
 
 def _is_file(url: str) -> bool:
@@ -50,7 +50,7 @@ def _is_server(url: str) -> bool:
 
 
 def database_file(url: str) -> Path | None:
-    """The file a database is in; None where a server keeps it."""
+    """Return the file of an SQLite database, or None."""
     return Path(url.removeprefix(SQLITE)) if _is_file(url) else None
 
 
@@ -61,20 +61,20 @@ async def open_database(
     postgres: PostgresSettings | None = None,
     is_reader: bool = False,
 ) -> Database:
-    """Open the database at a url that was checked, and bring it to this version's tables.
+    """Open the database at a checked URL and migrate it to this version.
 
-    One that is opened to be read is left as it is: a server of another version may be at work on it.
+    A reader does not migrate: a server of another version may be using the database.
     """
     if file := database_file(url):
         if not is_reader:
             make_private(file)
         database: Database = SqliteDatabase(file, sqlite)
     else:
-        # Here: its driver brings all of an object mapper along, which takes a quarter of a second to load.
+        # here: the driver loads all of SQLAlchemy's asyncio layer, which takes a quarter of a second
         from recto.store.database.postgres import PostgresDatabase
 
         try:
-            database = PostgresDatabase(url.replace(POSTGRES, DRIVEN, 1), postgres)
+            database = PostgresDatabase(url.replace(POSTGRES, ASYNCPG, 1), postgres)
         except ModuleNotFoundError as error:
             allowed = f"PostgreSQL needs the package {error.name}: install recto[postgres]"
             raise SettingsError(name="RECTO_DATABASE_URL", value=HIDDEN, allowed=allowed) from error
@@ -87,45 +87,45 @@ async def open_database(
 
 
 def migrate(connection: Connection, revision: str = HEAD) -> None:
-    """Upgrade, step by step. A database of a newer Recto is refused and left as it is."""
+    """Migrate to a revision, step by step. Reject a database of a newer Recto without changing it."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
-    version = version_of(connection)
+    version = read_version(connection)
     if version == revision:
         return
     if version is None and revision == HEAD and not inspect(connection).get_table_names():
         _create_tables(connection)
         return
-    from alembic import command  # here: a start that needs no upgrade does not pay for it
+    from alembic import command  # here: a start without a migration should not load alembic
     from alembic.config import Config
     from alembic.util import CommandError
 
     config = Config()
-    # In a configuration file % begins a reference; a path may hold one.
+    # The configuration parser expands %, which may be part of a path.
     config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
     config.attributes["connection"] = connection
     try:
         command.upgrade(config, revision)
     except CommandError as error:
-        found = version_of(connection)
+        found = read_version(connection)
         raise StoreDown(problem=f"its tables are of version {found}, newer than this Recto's {HEAD}") from error
 
 
 def _check_version(connection: Connection) -> None:
-    if (version := version_of(connection)) != HEAD:
+    if (version := read_version(connection)) != HEAD:
         problem = f"its tables are of version {version}, this Recto's of {HEAD}. Read it with the Recto that serves it"
         raise StoreDown(problem=problem)
 
 
 def _create_tables(connection: Connection) -> None:
-    """The tables of this version at once: an empty database has nothing to bring along step by step."""
+    """Create the tables of this version directly; an empty database needs no migration steps."""
     METADATA.create_all(connection)
     connection.execute(text(VERSION_TABLE))
     connection.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
 
 
-def version_of(connection: Connection) -> str | None:
-    """The newest step a database has taken; None for an empty one."""
+def read_version(connection: Connection) -> str | None:
+    """Return the revision of a database; None for an empty one."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     return connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()

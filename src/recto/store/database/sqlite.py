@@ -1,9 +1,9 @@
-"""SQLite: one writer at a time that commits many writes at once, a few reader threads, one write-ahead log.
+"""SQLite with one writer, group commits, a few reader threads and a write-ahead log.
 
-Small writes are made on the event loop, all that come in one turn of it in one commit: to hand one to a thread and back
-costs more than to write it. Others, and all while the thread is at work, go to the writer's thread. Its queue is
-bounded: who comes when it is full is refused. Each write of a group has a savepoint and fails alone; a commit that
-fails, fails them all, and none of it is stored.
+Small writes run on the event loop, one commit for all writes of a loop turn: handing a write to a thread costs more
+than the write. Other writes go to the writer thread, and so do all writes while that thread is busy. Its queue is
+bounded; a write is rejected when it is full. Each write of a group has a savepoint and fails alone. If the commit
+fails, all writes of the group fail and nothing is stored.
 """
 
 from __future__ import annotations
@@ -26,20 +26,19 @@ from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 from recto.config.run_settings import SqliteSettings
 from recto.errors import Conflict, RectoError, SettingsError, StoreBusy, StoreDown
 from recto.store.database.database import Result, Transaction
-from recto.store.statement import driver as driver_of
+from recto.store.statement import get_driver as driver_of
 
 LOGGER = logging.getLogger("recto.store")
 CLOSED, BACKUP = "it is closed", "backup"
-# About how far the write-ahead log may grow by what the loop writes before threads bring it into the database, which
-# waits for the disk; and how far while they do: then the loop leaves writing to the thread until it is done. A changed
-# row is a changed page, or part of one.
-CHECKPOINT_BYTES, MOST_LOG_BYTES, PAGE_BYTES = 16 * 2**20, 64 * 2**20, 4_096
-# Errors of a statement or its values. They say nothing of the database.
-ASKED_WRONG = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
+# Write-ahead log size at which threads start a checkpoint (which waits for the disk), and the size at which the loop
+# leaves all writes to the thread until the checkpoint is done. A changed row counts as a changed page.
+CHECKPOINT_BYTES, MAX_LOG_BYTES, PAGE_BYTES = 16 * 2**20, 64 * 2**20, 4_096
+# Errors of a statement or its values, not of the database.
+STATEMENT_ERRORS = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
 
 
-class _Item(Generic[Result]):
-    """A write that waits, and who waits for it."""
+class _PendingWrite(Generic[Result]):
+    """A pending write and the future of its caller."""
 
     def __init__(self, work: Transaction[Result], future: asyncio.Future[Result], size: int = 0) -> None:
         self.work = work
@@ -48,8 +47,8 @@ class _Item(Generic[Result]):
         self.result: Result | None = None
         self.error: BaseException | None = None
 
-    def do(self, connection: Connection) -> None:
-        """Run in a savepoint: what fails leaves nothing behind and spoils no other write."""
+    def run(self, connection: Connection) -> None:
+        """Run in a savepoint, so that a failure leaves nothing behind and does not affect other writes."""
         driver = driver_of(connection)
         driver.execute("SAVEPOINT item")
         try:
@@ -57,13 +56,13 @@ class _Item(Generic[Result]):
             driver.execute("RELEASE item")
         except Exception as error:
             self.error = error
-            # A full disk ends the whole transaction by itself; then there is no savepoint to go back to.
+            # A full disk ends the whole transaction, and the savepoint with it.
             if driver.in_transaction:
                 driver.execute("ROLLBACK TO item")
                 driver.execute("RELEASE item")
 
     def settle(self) -> None:
-        """Hand the outcome to the caller, unless they are gone."""
+        """Resolve the caller's future, unless the caller is gone."""
         if self.future.done():
             return
         if self.error is not None:
@@ -73,81 +72,81 @@ class _Item(Generic[Result]):
 
 
 class SqliteDatabase:
-    """A database in one file, for one process."""
+    """A database in one file, used by one process."""
 
     def __init__(self, path: Path, settings: SqliteSettings | None = None) -> None:
         self._path = path
         self._settings = settings or SqliteSettings()
-        self._engine = _engine(path, self._settings)
-        # The loop's own connection, once there was something to write.
-        self._here: Connection | None = None
-        self._near: list[_Item[object]] = []
-        # Writes that the thread has and has not answered: what comes later goes behind them.
-        self._at_thread = 0
-        # What the loop has written since the log was last brought into the database.
+        self._engine = _create_engine(path, self._settings)
+        # The loop's own connection, opened by the first small write.
+        self._loop_connection: Connection | None = None
+        self._loop_writes: list[_PendingWrite[object]] = []
+        # Writes in flight on the writer thread. New writes queue behind them to keep order.
+        self._thread_writes = 0
+        # Bytes that the loop wrote since the last checkpoint.
         self._log_bytes = self._changes = 0
         self._is_checkpointing = False
-        self._queue: queue.Queue[_Item[object] | None] = queue.Queue(self._settings.waiting)
+        self._queue: queue.Queue[_PendingWrite[object] | None] = queue.Queue(self._settings.waiting)
         self._readers = ThreadPoolExecutor(self._settings.readers, thread_name_prefix="recto-read")
         self._loop = asyncio.get_running_loop()
         self._problem: str | None = None
         self._is_closing = False
-        # Set before the queue is emptied for the last time, so whoever comes too late for that sees it.
+        # Set before the queue is drained for the last time, so that a later write sees it.
         self._stopped: str | None = None
         self._writer = threading.Thread(target=self._write_groups, name="recto-write", daemon=True)
         self._writer.start()
 
     @property
     def problem(self) -> str | None:
-        """Why writes fail at present."""
+        """Reason why writes fail; None while they succeed."""
         if self._queue.full():
             return "too many writes are waiting"
         return self._stopped or self._problem
 
     @property
     def is_shared(self) -> bool:
-        """It is one process's own."""
+        """False: one process owns the file."""
         return False
 
     async def write(self, work: Transaction[Result], *, size: int | None = None) -> Result:
-        """Run work in the next group. Returns once it is committed."""
-        item = _Item(work, self._loop.create_future(), size or 0)
-        is_held_up = self._at_thread or self._stopped is not None or self._log_bytes > MOST_LOG_BYTES
-        if size is None or size >= self._near_bytes or is_held_up:
-            self._hand_over(cast("_Item[object]", item))
+        """Run work in the next group and return after its commit."""
+        item = _PendingWrite(work, self._loop.create_future(), size or 0)
+        must_queue = self._thread_writes or self._stopped is not None or self._log_bytes > MAX_LOG_BYTES
+        if size is None or size >= self._max_loop_bytes or must_queue:
+            self._enqueue(cast("_PendingWrite[object]", item))
         else:
-            self._near.append(cast("_Item[object]", item))
-            if len(self._near) == 1:
-                # Whoever writes in the same turn of the loop comes along.
-                self._loop.call_soon(self._write_near)
+            self._loop_writes.append(cast("_PendingWrite[object]", item))
+            if len(self._loop_writes) == 1:
+                # Writes of the same loop turn join this commit.
+                self._loop.call_soon(self._write_on_loop)
         return await item.future
 
     @property
-    def _near_bytes(self) -> int:
-        # Where a commit waits for the disk, it is the thread that waits.
+    def _max_loop_bytes(self) -> int:
+        # With synchronous commits, the thread must wait for the disk, not the loop.
         return self._settings.near_bytes if self._settings.synchronous == "NORMAL" else 0
 
-    def _hand_over(self, item: _Item[object]) -> None:
+    def _enqueue(self, item: _PendingWrite[object]) -> None:
         try:
             self._queue.put_nowait(item)
         except queue.Full:
             raise StoreBusy(waiting=self._queue.qsize()) from None
-        self._at_thread += 1
+        self._thread_writes += 1
         if self._stopped is not None:
-            self._refuse_waiting(self._stopped)
+            self._fail_queue(self._stopped)
 
-    def _write_near(self) -> None:
-        items, self._near = self._near, []
+    def _write_on_loop(self) -> None:
+        items, self._loop_writes = self._loop_writes, []
         try:
-            here = self._here = self._here or _connect_here(self._engine)
-            driver = driver_of(here)
+            connection = self._loop_connection = self._loop_connection or _connect_loop(self._engine)
+            driver = driver_of(connection)
             driver.execute("BEGIN IMMEDIATE")
         except (sqlite3.Error, DBAPIError):
-            # Another process writes, or something is wrong: the thread can wait for that, and says what it is.
-            self._hand_over_all(items)
+            # Another process writes, or the database is broken. The thread can wait, and reports the cause.
+            self._enqueue_all(items)
             return
         try:
-            self._write_group(here, items)
+            self._write_group(connection, items)
         except BaseException as error:
             self._stop(items, error)
         else:
@@ -156,75 +155,75 @@ class SqliteDatabase:
         self._changes = driver.total_changes
         if self._log_bytes >= CHECKPOINT_BYTES and not self._is_checkpointing and self._stopped is None:
             self._is_checkpointing = True
-            # Most of it while others write on; then the rest, which only comes to an end while nobody writes.
-            copying = self._loop.run_in_executor(self._readers, self._copy_pages)
-            copying.add_done_callback(self._finish_checkpoint)
+            # Copy most pages while others write. The rest only finishes while nobody writes.
+            checkpoint = self._loop.run_in_executor(self._readers, self._copy_pages)
+            checkpoint.add_done_callback(self._finish_checkpoint)
 
     def _copy_pages(self) -> None:
         with self._engine.connect() as connection:
             driver_of(connection).execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
-    def _finish_checkpoint(self, copying: asyncio.Future[None]) -> None:
-        if not copying.cancelled() and (error := copying.exception()):
-            LOGGER.warning("the write-ahead log cannot be brought into the database: %s", _text_of(error))
-        # The second write begins the log anew, which waits for the disk as well.
-        self._have_thread_write(lambda: self._have_thread_write(self._end_checkpoint))
+    def _finish_checkpoint(self, checkpoint: asyncio.Future[None]) -> None:
+        if not checkpoint.cancelled() and (error := checkpoint.exception()):
+            LOGGER.warning("the write-ahead log cannot be brought into the database: %s", _error_text(error))
+        # The second write restarts the log, which also waits for the disk.
+        self._write_no_op(lambda: self._write_no_op(self._end_checkpoint))
 
-    def _have_thread_write(self, then: Callable[[], None]) -> None:
+    def _write_no_op(self, callback: Callable[[], None]) -> None:
         def done(written: asyncio.Future[None]) -> None:
-            # What stands in its way stands in the way of others too, who are told.
+            # The same cause fails other writes too, and their callers get it.
             if not written.cancelled():
                 written.exception()
-            then()
+            callback()
 
-        item = _Item(_write_something, self._loop.create_future())
+        item = _PendingWrite(_write_nothing, self._loop.create_future())
         item.future.add_done_callback(done)
-        self._hand_over_all([cast("_Item[object]", item)])
+        self._enqueue_all([cast("_PendingWrite[object]", item)])
 
     def _end_checkpoint(self) -> None:
         self._log_bytes, self._is_checkpointing = 0, False
 
-    def _hand_over_all(self, items: Sequence[_Item[object]]) -> None:
+    def _enqueue_all(self, items: Sequence[_PendingWrite[object]]) -> None:
         for item in items:
             try:
-                self._hand_over(item)
+                self._enqueue(item)
             except StoreBusy as busy:
                 item.error = busy
                 item.settle()
 
     async def write_first(self, work: Transaction[Result]) -> Result:
-        """Run work in the next group: so many go into each that nothing waits for long."""
+        """Run work in the next group. Groups are large, so nothing waits for long."""
         return await self.write(work)
 
     async def read(self, work: Transaction[Result], *, few: bool = False) -> Result:
-        """Run work on a reader's connection, or here: all it asks is answered as of one moment."""
+        """Run work on a reader's connection, or on the loop's, with one snapshot."""
         if self._is_closing:
             raise StoreDown(problem=CLOSED)
-        if few and self._here:
-            with _told_of_faults():
-                return _read(self._here, work)
+        if few and self._loop_connection:
+            with _map_errors():
+                return _read(self._loop_connection, work)
         return await self._loop.run_in_executor(self._readers, self._read, work)
 
     def _read(self, work: Transaction[Result]) -> Result:
-        with _told_of_faults(), self._engine.connect() as connection:
+        with _map_errors(), self._engine.connect() as connection:
             return _read(connection, work)
 
     def forget(self) -> None:
-        """Keep no compiled statement."""
+        """Drop compiled statements."""
         self._engine.clear_compiled_cache()
 
     async def close(self) -> None:
-        """Commit what waits, then close."""
+        """Commit pending writes, then close."""
         await asyncio.to_thread(self._queue.put, None)
         await asyncio.to_thread(self._writer.join)
         self._is_closing = True
         await asyncio.to_thread(self._readers.shutdown)
-        if self._here:
-            self._here.close()
+        if self._loop_connection:
+            self._loop_connection.close()
         self._engine.dispose()
 
     def _write_groups(self) -> None:
-        items = list[_Item[object]]()
+        items = list[_PendingWrite[object]]()
         try:
             with self._engine.connect() as connection:
                 while items := self._next_group():
@@ -234,17 +233,17 @@ class SqliteDatabase:
             self._stop(items, error)
         else:
             self._stopped = CLOSED
-            self._refuse_waiting(CLOSED)
+            self._fail_queue(CLOSED)
 
-    def _stop(self, items: Sequence[_Item[object]], error: BaseException) -> None:
-        """Nobody else would hear of it, and whoever waits would wait for ever."""
-        self._stopped = f"its writer has stopped: {_text_of(error)}"
+    def _stop(self, items: Sequence[_PendingWrite[object]], error: BaseException) -> None:
+        """Fail all pending writes; their callers would otherwise wait forever."""
+        self._stopped = f"its writer has stopped: {_error_text(error)}"
         LOGGER.critical("the database's writer has stopped", exc_info=error)
-        self._refuse(items, self._stopped)
-        self._refuse_waiting(self._stopped)
+        self._fail(items, self._stopped)
+        self._fail_queue(self._stopped)
 
-    def _next_group(self) -> list[_Item[object]]:
-        items: list[_Item[object]] = []
+    def _next_group(self) -> list[_PendingWrite[object]]:
+        items: list[_PendingWrite[object]] = []
         while len(items) < self._settings.group and not self._is_closing:
             try:
                 item = self._queue.get(block=not items)
@@ -256,64 +255,64 @@ class SqliteDatabase:
                 items.append(item)
         return items
 
-    def _write_group(self, connection: Connection, items: Sequence[_Item[object]]) -> None:
+    def _write_group(self, connection: Connection, items: Sequence[_PendingWrite[object]]) -> None:
         driver = driver_of(connection)
         problem: BaseException | None = None
         try:
             if not driver.in_transaction:
                 driver.execute("BEGIN IMMEDIATE")
             for item in items:
-                item.do(connection)
+                item.run(connection)
                 if item.error and not driver.in_transaction:
                     raise item.error
             driver.execute("COMMIT")
         except BaseException as error:
             if driver.in_transaction:
                 driver.execute("ROLLBACK")
-            # SQLAlchemy may still count savepoints that went with the transaction.
+            # SQLAlchemy may still count savepoints of the ended transaction.
             connection.rollback()
-            if not _is_broken(error):
+            if not _is_failure(error):
                 raise
             problem = error
-        self._problem = _text_of(problem) if problem else _first_problem(items)
+        self._problem = _error_text(problem) if problem else _first_problem(items)
         for item in items:
             error = problem or item.error
-            item.error = _as_ours(error) if error else None
+            item.error = _map_error(error) if error else None
 
-    def _refuse_waiting(self, problem: str) -> None:
-        waiting: list[_Item[object]] = []
+    def _fail_queue(self, problem: str) -> None:
+        items: list[_PendingWrite[object]] = []
         while True:
             try:
                 item = self._queue.get_nowait()
             except queue.Empty:
                 break
-            waiting += [item] if item else []
-        self._refuse(waiting, problem)
+            items += [item] if item else []
+        self._fail(items, problem)
 
-    def _refuse(self, items: Sequence[_Item[object]], problem: str) -> None:
+    def _fail(self, items: Sequence[_PendingWrite[object]], problem: str) -> None:
         for item in items:
             item.error = StoreDown(problem=problem)
         self._settle(items)
 
-    def _settle(self, items: Sequence[_Item[object]]) -> None:
-        # A loop that is closed has nobody left who waits.
+    def _settle(self, items: Sequence[_PendingWrite[object]]) -> None:
+        # A closed loop has no callers left.
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._take_back, items)
+            self._loop.call_soon_threadsafe(self._settle_on_loop, items)
 
-    def _take_back(self, items: Sequence[_Item[object]]) -> None:
-        self._at_thread -= len(items)
+    def _settle_on_loop(self, items: Sequence[_PendingWrite[object]]) -> None:
+        self._thread_writes -= len(items)
         _settle_all(items)
 
 
 @contextmanager
-def _told_of_faults() -> Generator[None]:
-    """A database that fails is told in our words; what it was asked wrong, in its own."""
+def _map_errors() -> Generator[None]:
+    """Raise a database failure as StoreDown; let errors of the statement through."""
     try:
         yield
     except (sqlite3.Error, DBAPIError) as error:
-        if not _is_broken(error):
+        if not _is_failure(error):
             raise
-        raise StoreDown(problem=_text_of(error)) from error
+        raise StoreDown(problem=_error_text(error)) from error
 
 
 def _read(connection: Connection, work: Transaction[Result]) -> Result:
@@ -325,83 +324,83 @@ def _read(connection: Connection, work: Transaction[Result]) -> Result:
         driver.rollback()
 
 
-def _settle_all(items: Sequence[_Item[object]]) -> None:
+def _settle_all(items: Sequence[_PendingWrite[object]]) -> None:
     for item in items:
         item.settle()
 
 
-def _first_problem(items: Sequence[_Item[object]]) -> str | None:
-    return next((_text_of(item.error) for item in items if item.error and _is_broken(item.error)), None)
+def _first_problem(items: Sequence[_PendingWrite[object]]) -> str | None:
+    return next((_error_text(item.error) for item in items if item.error and _is_failure(item.error)), None)
 
 
-def _is_broken(error: BaseException) -> bool:
-    """Whether it is the database that failed, not what it was asked."""
+def _is_failure(error: BaseException) -> bool:
+    """Return True if the database failed, not the statement."""
     driver = _driver_error(error)
-    return isinstance(driver, sqlite3.Error) and not isinstance(driver, ASKED_WRONG)
+    return isinstance(driver, sqlite3.Error) and not isinstance(driver, STATEMENT_ERRORS)
 
 
-def _as_ours(error: BaseException) -> BaseException:
+def _map_error(error: BaseException) -> BaseException:
     if isinstance(_driver_error(error), sqlite3.IntegrityError):
-        ours: RectoError = Conflict(f"What is stored already stands against it: {_text_of(error)}.")
-    elif _is_broken(error):
-        ours = StoreDown(problem=_text_of(error))
+        mapped: RectoError = Conflict(f"What is stored already stands against it: {_error_text(error)}.")
+    elif _is_failure(error):
+        mapped = StoreDown(problem=_error_text(error))
     else:
         return error
-    ours.__cause__ = error
-    return ours
+    mapped.__cause__ = error
+    return mapped
 
 
 def _driver_error(error: BaseException) -> BaseException | None:
     return error.orig if isinstance(error, DBAPIError) else error
 
 
-def _text_of(error: BaseException) -> str:
-    # Without the statement and its values, which SQLAlchemy's own text has.
+def _error_text(error: BaseException) -> str:
+    # Without the statement and its values, which SQLAlchemy's text contains.
     return str(_driver_error(error)) or repr(error)
 
 
-def _engine(path: Path, settings: SqliteSettings) -> Engine:
+def _create_engine(path: Path, settings: SqliteSettings) -> Engine:
     engine = create_engine(
-        # Not as text: a path may hold what means something in a url.
+        # Not a URL string: a path may contain characters with a meaning in URLs.
         URL.create("sqlite", database=str(path)),
-        # What people said does not belong into errors and logs.
+        # Keep user content out of errors and logs.
         hide_parameters=True,
         poolclass=QueuePool,
         pool_size=settings.readers + 2,
         max_overflow=0,
-        # Transactions are ours to begin: the driver's own habit of beginning late would let two writes meet.
+        # This module begins transactions itself: the driver begins late, so that two writes could conflict.
         connect_args={"check_same_thread": False, "isolation_level": None, "timeout": 30},
         skip_autocommit_rollback=True,
         isolation_level="AUTOCOMMIT",
     )
-    event.listen(engine, "connect", _pragmas(settings))
+    event.listen(engine, "connect", _make_pragma_setter(settings))
     return engine
 
 
-def _pragmas(settings: SqliteSettings) -> Callable[[sqlite3.Connection, PoolProxiedConnection], None]:
+def _make_pragma_setter(settings: SqliteSettings) -> Callable[[sqlite3.Connection, PoolProxiedConnection], None]:
     def set_pragmas(driver: sqlite3.Connection, _record: PoolProxiedConnection) -> None:
         driver.execute("PRAGMA journal_mode=WAL")
         driver.execute(f"PRAGMA synchronous={settings.synchronous}")
         driver.execute("PRAGMA foreign_keys=ON")
         driver.execute("PRAGMA temp_store=MEMORY")
-        # A log that had to grow is cut when it begins anew.
-        driver.execute(f"PRAGMA journal_size_limit={MOST_LOG_BYTES}")
-        # What SQLite knows of upper and lower case ends with ASCII.
+        # Truncate a log that had to grow when it restarts.
+        driver.execute(f"PRAGMA journal_size_limit={MAX_LOG_BYTES}")
+        # SQLite folds the case of ASCII only.
         driver.create_function("recto_fold", 1, _fold, deterministic=True)
 
     return set_pragmas
 
 
-def _connect_here(engine: Engine) -> Connection:
+def _connect_loop(engine: Engine) -> Connection:
     connection = engine.connect()
-    # The loop does not wait for whoever locks the database, nor brings the log into it, which waits for the disk.
+    # The loop must not wait for locks, nor run checkpoints, which wait for the disk.
     driver_of(connection).execute("PRAGMA busy_timeout=0")
     driver_of(connection).execute("PRAGMA wal_autocheckpoint=0")
     return connection
 
 
-def _write_something(connection: Connection) -> None:
-    """Write what changes nothing: a commit of the thread's checkpoints, if there is enough for that."""
+def _write_nothing(connection: Connection) -> None:
+    """Write a no-op, so that the commit runs the thread's checkpoint if one is due."""
     driver_of(connection).execute("PRAGMA user_version=0")
 
 
@@ -410,13 +409,13 @@ def _fold(text: str | None) -> str | None:
 
 
 def backup_file(source: Path, target: Path) -> None:
-    """Copy a database as it is at one moment. Writers go on meanwhile; there is a target only once it is whole."""
+    """Copy a database as of one moment while writers continue. The target appears only when it is complete."""
     if target.exists():
         raise SettingsError(name=BACKUP, value=str(target), allowed="there is such a file already. Name a new one")
     draft = target.with_name(f"{target.name}.part")
     draft.unlink(missing_ok=True)
     try:
-        # Only what is there: opening must not make an empty database to copy.
+        # mode=rw: opening must not create an empty database.
         with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True, timeout=30)) as connection:
             connection.execute("VACUUM INTO ?", (str(draft),))
         draft.rename(target)

@@ -1,4 +1,4 @@
-"""SQL of file ids: which attachment each stands for, for the life of a thread (F4). A row is written once."""
+"""SQL of file ids: the attachment of each id, for the life of the thread (F4). A row is written once."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from recto.conversation.json import dump, load_object
 from recto.conversation.messages import FileKind
 from recto.errors import Refused
 from recto.store.ports import Admission
-from recto.store.schema import ATTACHMENTS, FILE_REFS, micros
+from recto.store.schema import ATTACHMENTS, FILE_REFS, to_micros
 from recto.store.statement import Statement, insert_missing
 
-# Held, so that nobody deletes it before the run is stored.
-HOLD = Statement(
+# Locks an attachment against deletion until the run is stored.
+LOCK_ATTACHMENT = Statement(
     select(ATTACHMENTS.c.id)
     .where(ATTACHMENTS.c.id == bindparam("this"), ATTACHMENTS.c.owner == bindparam("owner_is"))
     .with_for_update(read=True, key_share=True)
@@ -30,52 +30,54 @@ REFS = Statement(
 )
 
 
-def hold_files(connection: Connection, admission: Admission) -> None:
-    """Refuse a run that names an attachment which is gone, or somebody else's."""
-    # Always in this order, so that two who hold several cannot wait for each other.
+def lock_attachments(connection: Connection, admission: Admission) -> None:
+    """Lock the attachments of a run. Raise Refused if one does not exist or belongs to another user."""
+    # Sorted, so that two transactions that lock several attachments cannot deadlock.
     for id in sorted({ref.attachment for ref in admission.files}):
-        if not HOLD.rows(connection, {"this": id, "owner_is": admission.owner}):
+        if not LOCK_ATTACHMENT.rows(connection, {"this": id, "owner_is": admission.owner}):
             raise Refused(NOT_SIGNED, where="messages")
 
 
 def add_refs(connection: Connection, admission: Admission) -> None:
-    """Write down what each file id of a run stands for."""
-    of_run = {"thread": admission.thread, "created": micros(admission.created)}
-    rows = [{**of_run, "id": ref.id, "body": _body(ref), "attachment": ref.attachment} for ref in admission.files]
-    ADD.many(connection, rows)
+    """Store the attachment of each file id of a run."""
+    run_columns = {"thread": admission.thread, "created": to_micros(admission.created)}
+    rows = [
+        {**run_columns, "id": ref.id, "body": _encode_ref(ref), "attachment": ref.attachment} for ref in admission.files
+    ]
+    ADD.run_many(connection, rows)
 
 
-def _body(ref: FileRef) -> bytes:
+def _encode_ref(ref: FileRef) -> bytes:
     return dump({"name": ref.name, "kind": ref.kind, "mimeType": ref.mime_type})
 
 
-def refs_of(connection: Connection, thread: str) -> tuple[FileRef, ...]:
-    """The files of a thread, in the order their ids were given in."""
+def list_refs(connection: Connection, thread: str) -> tuple[FileRef, ...]:
+    """Return the files of every id that was ever shown in a thread (F4), in the order of the ids."""
     rows = cast("Sequence[tuple[str, bytes, int, str | None, int | None]]", REFS.rows(connection, {"this": thread}))
-    return tuple([_ref(*row) for row in sorted(rows, key=lambda row: (row[2], *_order(row[0])))])
+    return tuple([_parse_row(*row) for row in sorted(rows, key=lambda row: (row[2], *_sort_key(row[0])))])
 
 
-def forget(connection: Connection, thread: str, response_id: str) -> None:
-    """Take back the ids of a turn that was never shown. Those of other turns stay for ever."""
-    mine = [id for (id,) in connection.execute(select(FILE_REFS.c.id).where(FILE_REFS.c.thread == thread))]
-    never_shown = [id for id in mine if id.rpartition("-")[0] == response_id]
-    connection.execute(delete(FILE_REFS).where(FILE_REFS.c.thread == thread, FILE_REFS.c.id.in_(never_shown)))
+def delete_unused(connection: Connection, thread: str, response_id: str) -> None:
+    """Delete the file ids of a turn that was never shown: its message continues an earlier turn."""
+    ids = [id for (id,) in connection.execute(select(FILE_REFS.c.id).where(FILE_REFS.c.thread == thread))]
+    unused = [id for id in ids if id.rpartition("-")[0] == response_id]
+    connection.execute(delete(FILE_REFS).where(FILE_REFS.c.thread == thread, FILE_REFS.c.id.in_(unused)))
 
 
-def _order(id: str) -> tuple[str, int, str]:
-    """`r-2` stands before `r-10`."""
+def _sort_key(id: str) -> tuple[str, int, str]:
+    """Return a sort key that puts `r-2` before `r-10`."""
     prefix, _, number = id.rpartition("-")
     return prefix, int(number) if number.isdecimal() else 0, id
 
 
-def _ref(id: str, body: bytes, _created: int, attachment: str | None, size: int | None) -> FileRef:
-    said = load_object(body) or {}
-    mime_type = said.get("mimeType")
+def _parse_row(id: str, body: bytes, _created: int, attachment: str | None, size: int | None) -> FileRef:
+    fields = load_object(body) or {}
+    mime_type = fields.get("mimeType")
     return FileRef(
         id=id,
         attachment=attachment or "",
-        name=str(said.get("name", "")),
-        kind=cast("FileKind", said.get("kind", "document")),
+        name=str(fields.get("name", "")),
+        kind=cast("FileKind", fields.get("kind", "document")),
         mime_type=mime_type if isinstance(mime_type, str) else None,
         size=size or 0,
         is_there=size is not None,

@@ -1,7 +1,7 @@
-"""Entries of the log as bytes and back. Every field that is not its default is written under its own name.
+"""Encoding of log entries. Each field that differs from its default is stored under its own name.
 
-A row written by an older version lacks newer fields and takes their defaults; a name this version does not know is
-refused, because dropping it would change a page.
+Rows of older versions lack newer fields, which get their defaults. A field name that this version does not know is an
+error, because dropping it would change a page.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from recto.conversation.messages import (
 )
 from recto.errors import WireError
 
-# Names stand in stored rows for good: a class may be renamed, its name here may not.
+# Stored rows contain these names: a class may be renamed, its name here may not.
 ENTRIES: Mapping[str, type[Logged]] = {
     "user": UserMessage,
     "assistant": AssistantMessage,
@@ -81,50 +81,50 @@ VALUES: Mapping[str, type[object]] = {
 }
 KINDS: Mapping[type[object], str] = {kind: name for name, kind in ENTRIES.items()}
 VALUE_NAMES: Mapping[type[object], str] = {kind: name for name, kind in VALUES.items()}
-# Columns of their own, or told by the kind.
+# Fields with their own column, or implied by the kind.
 COLUMNS = frozenset({"id", "seq", "time", "role", "memo"})
 TAG = "is"
 
 
-def kind_of_entry(entry: page_log.Entry) -> str:
-    """The name a kind of entry has in the log."""
+def entry_kind(entry: page_log.Entry) -> str:
+    """Return the stored name of an entry's kind."""
     return KINDS[type(entry)]
 
 
 def encode_entry(entry: page_log.Entry) -> bytes:
-    """What an entry holds beside its id, number and time."""
+    """Encode the fields of an entry other than its id, number and time."""
     return dump(_encode_fields(entry))
 
 
 def _encode_fields(value: object) -> dict[str, object]:
     return {
-        field.name: _encode(found)
+        field.name: _encode(field_value)
         for field in _stored_fields(type(value))
-        if (found := getattr(value, field.name)) != _default(field)
+        if (field_value := getattr(value, field.name)) != _default(field)
     }
 
 
 def _encode(value: object) -> object:
     if isinstance(value, tuple):
-        return [_encode(one) for one in cast("tuple[object, ...]", value)]
+        return [_encode(item) for item in cast("tuple[object, ...]", value)]
     name = VALUE_NAMES.get(type(value))
     return {TAG: name} | _encode_fields(value) if name else value
 
 
 def decode_entry(kind: str, body: bytes, *, id: str, seq: int, time: datetime) -> page_log.Entry:
-    """An entry from its row. A row no version of this code wrote raises WireError."""
-    found, stored = ENTRIES.get(kind), load_object(body)
-    if found is None or stored is None:
+    """Decode an entry from its row. Raise WireError if this version cannot have written it."""
+    entry_class, stored = ENTRIES.get(kind), load_object(body)
+    if entry_class is None or stored is None:
         raise WireError(where=f"log[{seq}]", problem=f"is no entry this version knows ({kind!r}). Update Recto.")
-    values = _decode_fields(found, stored, f"log[{seq}]")
-    return cast("page_log.Entry", found(id=id, seq=seq, time=time, **cast("dict[str, str]", values)))
+    values = _decode_fields(entry_class, stored, f"log[{seq}]")
+    return cast("page_log.Entry", entry_class(id=id, seq=seq, time=time, **cast("dict[str, str]", values)))
 
 
 def _decode_fields(kind: type[object], stored: Mapping[str, Json], where: str) -> dict[str, object]:
-    known = {field.name: field for field in _stored_fields(kind)}
-    for name in sorted(stored.keys() - known.keys()):
+    class_fields = {field.name: field for field in _stored_fields(kind)}
+    for name in sorted(stored.keys() - class_fields.keys()):
         raise WireError(where=f"{where}.{name}", problem="is a field this version does not know. Update Recto.")
-    for name in (name for name, field in known.items() if name not in stored and field.default is MISSING):
+    for name in (name for name, field in class_fields.items() if name not in stored and field.default is MISSING):
         raise WireError(where=f"{where}.{name}", problem="is missing. The row was not written by Recto.")
     return {name: _decode(value, f"{where}.{name}") for name, value in stored.items()}
 
@@ -135,7 +135,7 @@ def _decode(value: Json, where: str) -> object:
             kind = VALUES.get(name)
             if kind is None:
                 raise WireError(where=where, problem=f"is no value this version knows ({name!r}). Update Recto.")
-            return kind(**_decode_fields(kind, {name: one for name, one in value.items() if name != TAG}, where))
+            return kind(**_decode_fields(kind, {name: item for name, item in value.items() if name != TAG}, where))
         case Mapping():
             raise WireError(where=where, problem="is a value without a name. The row was not written by Recto.")
         case str() | None:
@@ -148,13 +148,13 @@ def _decode(value: Json, where: str) -> object:
 
 @cache
 def _stored_fields(kind: type[object]) -> tuple[Field[object], ...]:
-    return tuple(field for field in fields(cast("type[Logged]", kind)) if field.name not in _unstored(kind))
+    return tuple(field for field in fields(cast("type[Logged]", kind)) if field.name not in _unstored_names(kind))
 
 
-def _unstored(kind: type[object]) -> frozenset[str]:
+def _unstored_names(kind: type[object]) -> frozenset[str]:
     return COLUMNS if issubclass(kind, Logged) else frozenset({"memo"})
 
 
 def _default(field: Field[object]) -> object:
-    # A value without a default is always written: nothing equals MISSING.
+    # MISSING equals no value, so a field without a default is always stored.
     return field.default if field.default is not MISSING else MISSING

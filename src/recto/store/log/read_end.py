@@ -1,7 +1,7 @@
-"""The end of a long log: all that its pages can show. What they leave out stands before it, summed up and not read.
+"""The end of a long log: the entries that its pages can show. Older messages are summed up, not read.
 
-A summary in force stands for what is before it; a window shows the newest messages before the turn, which is whole.
-Where numbers and kinds of entries do not tell what that comes to, there is no end to be had: the log is read whole.
+A summary in force replaces the messages before it; a window shows the newest messages before the turn, which is read
+whole. If the numbers and kinds of the entries do not determine the sums, the whole log must be read.
 """
 
 from __future__ import annotations
@@ -17,36 +17,38 @@ from recto.conversation.messages import AssistantMessage, File, ToolMessage, Unr
 from recto.store.log.entries import MESSAGE_KINDS
 from recto.store.log.read_log import ENTRY_COLUMNS, LOG_AFTER, entry_of
 from recto.store.log.visible import seen_in, state_in
-from recto.store.schema import FILE_REFS, LOG, STANDS_OUT, moment
+from recto.store.schema import FILE_REFS, IS_LASTING, LOG, from_micros
 from recto.store.statement import Statement, Value, param
 
-# A log that was turned back more often is read whole: each stretch in view is summed up by itself.
-MOST_STRETCHES = 32
+# A log with more rollbacks is read whole: each visible stretch needs its own sum.
+MAX_STRETCHES = 32
 BATCH = 128
-# No entry has a larger number.
-ABOVE_ALL = 2**62
-# By their stored names: what a window counts, and what it shows however old it is.
+# Greater than the number of any entry.
+MAX_SEQ = 2**62
+# Stored kinds: messages that count in a window, and messages that it shows whatever their age.
 COUNTED, ALWAYS_SHOWN = ("user", "assistant", "tool"), ("system", "developer")
 
-_mine = LOG.c.thread == bindparam("this")
-_upto = LOG.c.seq <= bindparam("upto")
+_is_thread = LOG.c.thread == bindparam("this")
+_is_up_to = LOG.c.seq <= bindparam("upto")
 
 
-def _is_any_of(kinds: Sequence[str]) -> str:
+def _kind_condition(kinds: Sequence[str]) -> str:
     return f"kind IN ({', '.join(map(repr, kinds))})"
 
 
 KINDS_BEFORE = Statement(
     select(LOG.c.seq, LOG.c.kind)
-    .where(_mine, LOG.c.seq < bindparam("below"))
+    .where(_is_thread, LOG.c.seq < bindparam("below"))
     .order_by(LOG.c.seq.desc())
     .limit(bindparam("most"))
 )
-STANDING_OUT = Statement(select(*ENTRY_COLUMNS).where(_mine, text(STANDS_OUT), _upto).order_by(LOG.c.seq.desc()))
-PLACE_OF = Statement(select(LOG.c.seq, LOG.c.kind).where(_mine, LOG.c.id == bindparam("id_is")))
-ID_OF = Statement(select(LOG.c.id).where(_mine, LOG.c.seq == bindparam("number")))
+LASTING_ENTRIES = Statement(
+    select(*ENTRY_COLUMNS).where(_is_thread, text(IS_LASTING), _is_up_to).order_by(LOG.c.seq.desc())
+)
+FIND_POSITION = Statement(select(LOG.c.seq, LOG.c.kind).where(_is_thread, LOG.c.id == bindparam("id_is")))
+FIND_ID = Statement(select(LOG.c.id).where(_is_thread, LOG.c.seq == bindparam("number")))
 HAS_FILES = Statement(select(FILE_REFS.c.id).where(FILE_REFS.c.thread == bindparam("this")).limit(1))
-_messages = text(_is_any_of(MESSAGE_KINDS))
+_is_message = text(_kind_condition(MESSAGE_KINDS))
 _sums = [
     func.count(),
     func.count().filter(LOG.c.counter == bindparam("counter_is")),
@@ -54,34 +56,33 @@ _sums = [
     func.min(LOG.c.seq),
     func.max(LOG.c.seq),
     func.max(LOG.c.time),
-    func.count().filter(text(_is_any_of(COUNTED))),
-    func.count().filter(text(_is_any_of(ALWAYS_SHOWN))),
+    func.count().filter(text(_kind_condition(COUNTED))),
+    func.count().filter(text(_kind_condition(ALWAYS_SHOWN))),
 ]
-SUM_UP = Statement(select(*_sums).where(_mine, LOG.c.seq >= bindparam("first"), _upto, _messages))
+SUM_UP = Statement(select(*_sums).where(_is_thread, LOG.c.seq >= bindparam("first"), _is_up_to, _is_message))
 UNCOUNTED = Statement(
     select(*ENTRY_COLUMNS)
     .where(
-        _mine,
+        _is_thread,
         LOG.c.seq > bindparam("after"),
-        _upto,
-        _messages,
+        _is_up_to,
+        _is_message,
         func.coalesce(LOG.c.counter, "") != bindparam("counter_is"),
     )
     .order_by(LOG.c.seq)
     .limit(bindparam("most"))
 )
-COUNT = Statement(
+SET_TOKENS = Statement(
     update(LOG)
-    .where(_mine, LOG.c.id == bindparam("id_is"))
+    .where(_is_thread, LOG.c.id == bindparam("id_is"))
     .values(tokens=param("new_tokens", LOG.c.tokens), counter=param("new_counter", LOG.c.counter))
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class EndQuery:
-    """The end of which log, for pages with so many messages of history (None: all), with counts of this counter.
-
-    What would leave fewer than `least` messages unread is not worth it.
+    """The log, the messages of history in a page (None: all) and the counter. An end that leaves fewer than `least`
+    messages unread is not worth it.
     """
 
     thread: str
@@ -92,55 +93,57 @@ class EndQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class LogEnd:
-    """What pages can show of a log, behind what stands for the rest. Some of that may be there for its window alone."""
+    """The entries that pages can show, after placeholders for the rest. `is_windowed` if some are left out by the
+    window.
+    """
 
     entries: tuple[Entry, ...]
     is_windowed: bool
 
 
 @dataclass(frozen=True, kw_only=True)
-class Uncounted:
-    """Of entries up to this number not all were counted by this counter; once they are, the end can be read."""
+class MissingCounts:
+    """Some entries up to this number lack counts of this counter. Once they are counted, the end can be read."""
 
     upto: int
 
 
-def read_end(connection: Connection, query: EndQuery) -> LogEnd | Uncounted | None:
-    """The end of a log; None where it has to be read whole."""
-    seen = seen_in(connection, query.thread)
-    # Which file an id stands for may depend on messages of long ago.
-    if len(seen.stretches) > MOST_STRETCHES or HAS_FILES.rows(connection, {"this": query.thread}):
+def read_end(connection: Connection, query: EndQuery) -> LogEnd | MissingCounts | None:
+    """Return the end of a log: None if the whole log must be read, Uncounted if counts are missing."""
+    visible = seen_in(connection, query.thread)
+    # The file of an id may depend on much older messages.
+    if len(visible.stretches) > MAX_STRETCHES or HAS_FILES.rows(connection, {"this": query.thread}):
         return None
-    log = _StoredLog(connection=connection, query=query, seen=seen)
-    turn = next((seq for seq, kind in log.before(ABOVE_ALL) if kind == "user"), None)
+    log = _LogReader(connection=connection, query=query, visible=visible)
+    turn = next((seq for seq, kind in log.iterate_before(MAX_SEQ) if kind == "user"), None)
     if turn is None:
         return None
-    summary, upto = log.summary()
+    summary, upto = log.find_summary()
     summed = min(upto, turn - 1)
-    beginning, history = log.sum_up(0, summed), log.sum_up(summed, log.window_start(turn, summed) - 1)
-    # Nothing of a window is left out that is shown however old it is, nor what would not fill one.
+    old, history = log.sum_up(0, summed), log.sum_up(summed, log.window_start(turn, summed) - 1)
+    # A window always shows these messages, or has fewer than it may show.
     if history.always_shown or not history.counted:
-        history = _Sum()
-    if beginning.count + history.count < max(query.least, 1) or 1 in (beginning.count, history.count):
+        history = _MessageSums()
+    if old.count + history.count < max(query.least, 1) or 1 in (old.count, history.count):
         return None
-    last = max(beginning.upto, history.upto)
-    if not (beginning.is_counted and history.is_counted):
-        return Uncounted(upto=last)
+    last = max(old.upto, history.upto)
+    if not (old.is_counted and history.is_counted):
+        return MissingCounts(upto=last)
     entries = (
-        *log.stand_for(beginning),
+        *log.stand_for(old),
         *([summary] if summary and (summary.seq or 0) <= last else ()),
         *log.stand_for(history),
-        *log.skill(last),
+        *log.find_skill(last),
         *log.state(last),
         *map(entry_of, LOG_AFTER.rows(connection, {"this": query.thread, "after": last})),
     )
     is_windowed = history.count > 0
-    return LogEnd(entries=entries, is_windowed=is_windowed) if _is_whole(entries, seen, last, is_windowed) else None
+    return LogEnd(entries=entries, is_windowed=is_windowed) if _is_whole(entries, visible, last, is_windowed) else None
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Sum:
-    """What messages in view up to a number come to."""
+class _MessageSums:
+    """Sums of the visible messages up to a number."""
 
     upto: int = 0
     count: int = 0
@@ -154,44 +157,44 @@ class _Sum:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _StoredLog:
+class _LogReader:
     connection: Connection
     query: EndQuery
-    seen: Seen
+    visible: Seen
 
-    def before(self, below: int) -> Iterator[tuple[int, str]]:
-        """Numbers and kinds in view below a number, newest first."""
+    def iterate_before(self, below: int) -> Iterator[tuple[int, str]]:
+        """Yield numbers and kinds of visible entries below a number, newest first."""
         while rows := self._rows(KINDS_BEFORE, below=below, most=BATCH):
-            found = cast("Sequence[tuple[int, str]]", rows)
-            yield from ((seq, kind) for seq, kind in found if seq in self.seen)
-            below = found[-1][0]
+            entries = cast("Sequence[tuple[int, str]]", rows)
+            yield from ((seq, kind) for seq, kind in entries if seq in self.visible)
+            below = entries[-1][0]
 
-    def summary(self) -> tuple[Compacted | None, int]:
-        """The summary in force, and the number of the last message it stands for."""
-        for row in self._rows(STANDING_OUT, upto=ABOVE_ALL):
+    def find_summary(self) -> tuple[Compacted | None, int]:
+        """Return the summary in force and the number of the last message it replaces."""
+        for row in self._rows(LASTING_ENTRIES, upto=MAX_SEQ):
             entry = entry_of(row)
-            if isinstance(entry, Compacted) and (entry.seq or 0) in self.seen:
-                found = cast("Sequence[tuple[int, str]]", self._rows(PLACE_OF, id_is=entry.upto))
-                if found and found[0][1] in MESSAGE_KINDS and found[0][0] in self.seen:
-                    return entry, found[0][0]
+            if isinstance(entry, Compacted) and (entry.seq or 0) in self.visible:
+                positions = cast("Sequence[tuple[int, str]]", self._rows(FIND_POSITION, id_is=entry.upto))
+                if positions and positions[0][1] in MESSAGE_KINDS and positions[0][0] in self.visible:
+                    return entry, positions[0][0]
         return None, 0
 
-    def skill(self, upto: int) -> Iterator[SkillChanged]:
-        """The newest change of skill in view up to a number."""
-        found = (entry_of(row) for row in self._rows(STANDING_OUT, upto=upto))
-        yield from [one for one in found if isinstance(one, SkillChanged) and (one.seq or 0) in self.seen][:1]
+    def find_skill(self, upto: int) -> Iterator[SkillChanged]:
+        """Yield the newest visible skill change up to a number."""
+        entries = (entry_of(row) for row in self._rows(LASTING_ENTRIES, upto=upto))
+        yield from [one for one in entries if isinstance(one, SkillChanged) and (one.seq or 0) in self.visible][:1]
 
     def state(self, upto: int) -> Iterator[StateChanged]:
-        """The newest change of state in view up to a number."""
-        found = state_in(self.connection, self.query.thread, self.seen, upto)
+        """Yield the newest visible state change up to a number."""
+        found = state_in(self.connection, self.query.thread, self.visible, upto)
         yield from () if found is None else (found,)
 
     def window_start(self, turn: int, after: int) -> int:
-        """The number of the user message from which on the newest messages of history stand, behind `after`."""
+        """Return the number of the user message at which the window of history begins, after `after`."""
         if self.query.history is None:
             return after + 1
         left = self.query.history
-        for seq, kind in self.before(turn):
+        for seq, kind in self.iterate_before(turn):
             if seq <= after:
                 break
             left -= kind in COUNTED
@@ -199,31 +202,31 @@ class _StoredLog:
                 return seq
         return after + 1
 
-    def sum_up(self, after: int, upto: int) -> _Sum:
-        """What the messages in view behind a number come to."""
-        total = _Sum(upto=upto)
-        for stretch in self.seen.stretches:
+    def sum_up(self, after: int, upto: int) -> _MessageSums:
+        """Sum up the visible messages between two numbers."""
+        total = _MessageSums(upto=upto)
+        for stretch in self.visible.stretches:
             first, last = max(stretch.first, after + 1), min(stretch.last or upto, upto)
             if first <= last:
                 total = _added(total, self._rows(SUM_UP, first=first, upto=last, counter_is=self.query.counter)[0])
         return total
 
-    def stand_for(self, some: _Sum) -> Iterator[UnreadMessages]:
-        """What stands for some messages that are not read."""
+    def stand_for(self, some: _MessageSums) -> Iterator[UnreadMessages]:
+        """Yield the placeholder of some unread messages."""
         if some.count:
-            first, last = (cast("str", self._rows(ID_OF, number=number)[0][0]) for number in (some.first, some.last))
-            newest = moment(some.newest)
+            first, last = (cast("str", self._rows(FIND_ID, number=number)[0][0]) for number in (some.first, some.last))
+            newest = from_micros(some.newest)
             yield UnreadMessages(id=last, seq=some.upto, time=newest, first=first, count=some.count, tokens=some.tokens)
 
     def _rows(self, statement: Statement, **values: Value) -> Sequence[Sequence[object]]:
         return statement.rows(self.connection, {"this": self.query.thread, **values})
 
 
-def _added(total: _Sum, row: Sequence[object]) -> _Sum:
+def _added(total: _MessageSums, row: Sequence[object]) -> _MessageSums:
     count, known, tokens, first, last, newest, counted, always_shown = cast("tuple[int, ...]", tuple(row))
     if not count:
         return total
-    return _Sum(
+    return _MessageSums(
         upto=total.upto,
         count=total.count + count,
         tokens=total.tokens + tokens,
@@ -237,7 +240,7 @@ def _added(total: _Sum, row: Sequence[object]) -> _Sum:
 
 
 def _is_whole(entries: Sequence[Entry], seen: Seen, last: int, is_windowed: bool) -> bool:
-    """Whether nothing that was read needs what was not: a rollback its message, a result its call, a file its place."""
+    """Return True if no entry read needs an unread one: a rollback its message, a result its call, a file its place."""
     read = [entry for entry in entries if (entry.seq or 0) > last]
     shown = [entry for entry in read if type(entry) not in TURNS_BACK and (entry.seq or 0) in seen]
     if list(view(read).entries) != shown:
@@ -254,12 +257,12 @@ def _is_whole(entries: Sequence[Entry], seen: Seen, last: int, is_windowed: bool
 
 
 def uncounted(connection: Connection, thread: str, counter: str, *, after: int, upto: int) -> tuple[Entry, ...]:
-    """Messages between two numbers that this counter has not counted, oldest first, so many at a time."""
+    """Return a batch of messages between two numbers that this counter has not counted, oldest first."""
     values = {"this": thread, "after": after, "upto": upto, "counter_is": counter, "most": BATCH}
     return tuple(map(entry_of, UNCOUNTED.rows(connection, values)))
 
 
 def set_tokens(connection: Connection, thread: str, counter: str, tokens: Mapping[str, int]) -> None:
-    """Keep what entries count, by their ids: another thread under the same id has others."""
+    """Store token counts by entry id. Counts are per thread: another thread may have the same ids."""
     rows = [{"this": thread, "id_is": id, "new_tokens": count, "new_counter": counter} for id, count in tokens.items()]
-    COUNT.many(connection, rows)
+    SET_TOKENS.run_many(connection, rows)

@@ -1,4 +1,4 @@
-"""SQL of what is in view of a log: found from the few markers that turn it back, whatever its length."""
+"""SQL of the view of a log, computed from the few markers that change it, whatever the length of the log."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from recto.conversation.messages import UserMessage
 from recto.errors import NotFound
 from recto.store.log.entries import MESSAGE_KINDS
 from recto.store.log.read_log import ENTRY_COLUMNS, entry_of
-from recto.store.schema import IS_STATE, LOG, STANDS_OUT, TURNED_BACK
-from recto.store.statement import Statement, in_pieces
+from recto.store.schema import IS_LASTING, IS_STATE, IS_TURN_BACK, LOG
+from recto.store.statement import Statement, batches
 
 BATCH = 64
 
 TURNS = Statement(
-    select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"), text(TURNED_BACK)).order_by(LOG.c.seq)
+    select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"), text(IS_TURN_BACK)).order_by(LOG.c.seq)
 )
 SKILLS = Statement(
-    select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"), text(STANDS_OUT)).order_by(LOG.c.seq.desc())
+    select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"), text(IS_LASTING)).order_by(LOG.c.seq.desc())
 )
 STATES = Statement(
     select(LOG.c.seq)
@@ -53,20 +53,20 @@ BACKWARDS = Statement(
 
 
 def seen_in(connection: Connection, thread: str) -> Seen:
-    """The numbers of a thread that are in view."""
+    """Return the numbers of a thread's visible entries."""
     turns = [cast("TurnBack", entry_of(row)) for row in TURNS.rows(connection, {"this": thread})]
     if not turns:
         return Seen()
     wanted = sorted({turn.to for turn in turns if isinstance(turn, RolledBack)})
     places: dict[str, int] = {}
-    for some in in_pieces(wanted):
+    for some in batches(wanted):
         query = select(LOG.c.id, LOG.c.seq, LOG.c.kind).where(LOG.c.thread == thread, LOG.c.id.in_(some))
         places |= {row.id: row.seq for row in connection.execute(query) if row.kind in MESSAGE_KINDS}
     return seen_of(turns, places)
 
 
 def turn_of(connection: Connection, thread: str) -> tuple[Entry, ...]:
-    """What is in view of the current turn: its user message and all that follows."""
+    """Return the visible entries of the current turn: its user message and all that follows."""
     seen = seen_in(connection, thread)
     found: list[Entry] = []
     for entry in _backwards(connection, thread):
@@ -79,7 +79,7 @@ def turn_of(connection: Connection, thread: str) -> tuple[Entry, ...]:
 
 
 def user_message_in(connection: Connection, thread: str, seen: Seen, id: str) -> UserMessage:
-    """A user message in view by its id; else the newest there that came under it (P3)."""
+    """Return a visible user message by its id, else the newest that arrived under it (P3). Raise NotFound if none."""
     named = map(entry_of, BY_ID.rows(connection, {"this": thread, "id_is": id}))
     for entry in chain(named, _came_as(connection, thread, id)):
         if isinstance(entry, UserMessage) and id in (entry.id, entry.client_id) and (entry.seq or 0) in seen:
@@ -88,7 +88,7 @@ def user_message_in(connection: Connection, thread: str, seen: Seen, id: str) ->
 
 
 def _came_as(connection: Connection, thread: str, id: str) -> Iterator[Entry]:
-    """User messages that seem to have come under an id, newest first: told from their stored bytes."""
+    """Yield user messages that may have arrived under an id, newest first. Searches the stored bytes."""
     asked = {"this": thread, "spelled": b'"client_id":' + dump(id), "most": BATCH}
     below = 2**62
     while rows := USERS_WITH.rows(connection, {**asked, "below": below}):
@@ -98,14 +98,14 @@ def _came_as(connection: Connection, thread: str, id: str) -> Iterator[Entry]:
 
 
 def skill_in(connection: Connection, thread: str) -> SkillChanged | None:
-    """The newest change of skill that is in view."""
+    """Return the newest visible skill change."""
     seen = seen_in(connection, thread)
     found = (entry_of(row) for row in SKILLS.rows(connection, {"this": thread}))
     return next((one for one in found if isinstance(one, SkillChanged) and (one.seq or 0) in seen), None)
 
 
 def state_in(connection: Connection, thread: str, seen: Seen | None = None, upto: int = 2**62) -> StateChanged | None:
-    """The newest change of state that is in view, up to a number. No other is read."""
+    """Return the newest visible state change up to a number, without reading older ones."""
     seen = seen_in(connection, thread) if seen is None else seen
     while rows := STATES.rows(connection, {"this": thread, "upto": upto, "most": BATCH}):
         numbers = cast("list[int]", [row[0] for row in rows])

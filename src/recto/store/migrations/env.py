@@ -1,4 +1,4 @@
-"""Where Alembic begins: it migrates on the connection it is given, in the transaction that is open there."""
+"""Alembic's entry point. It migrates on the given connection, in its open transaction."""
 
 from __future__ import annotations
 

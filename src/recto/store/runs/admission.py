@@ -1,4 +1,4 @@
-"""SQL of admission: what stands in the way of a new run (P6), in its thread and in what its user may have."""
+"""SQL of admission checks: the thread's other runs (P6) and the user's limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUSY = "Another run of this thread is active. Wait for its end, or send multitas
 NOT_IDLE = "Run {name!r} of this thread {does}. Wait for its end, or cancel it."
 DOES = {"running": "is at work", "queued": "waits for its turn"}
 INTERRUPTED = "another run was started in its place"
-# Runs end at any moment; whoever has to wait for one asks again after so many seconds.
+# Seconds after which a caller at a limit may retry: runs may end at any moment.
 SOON = 5.0
 
 _open = select(RUNS.c.id, RUNS.c.status, RUNS.c.name).where(RUNS.c.thread == bindparam("of"), text(IS_OPEN))
@@ -28,7 +28,7 @@ CANCEL = Statement(
 )
 COUNT = literal_column("count(*)", Integer)
 _at_work_here = and_(RUNS.c.status == "running", RUNS.c.node == bindparam("my_node"))
-# Asked together: by status alone, a database would look through everybody's runs.
+# One query: by status alone, a database would scan the runs of all users.
 _at_work = func.coalesce(func.sum(case((_at_work_here, 1), else_=0)), 0)
 _counts = cast("Select[*tuple[object, ...]]", select(COUNT, _at_work))
 OF_USER = Statement(_counts.select_from(RUNS).where(RUNS.c.owner == bindparam("of"), text(IS_OPEN)))
@@ -41,14 +41,14 @@ SPENT = Statement(
 
 
 class Room(NamedTuple):
-    """Whether a new run can begin at once, and the run that is to end for it."""
+    """The admission decision: whether the run can start at once, and the run that it interrupts."""
 
     is_free: bool
     interrupted: str | None = None
 
 
 def make_room(connection: Connection, admission: Admission, who: Claimant | None) -> Room:
-    """Refuse a run that may not wait, or that is one too many; else see whether `who` can begin with it."""
+    """Raise if the thread or a limit does not allow a run; else return if `who` can start it at once."""
     bounds = admission.bounds
     others = _open_runs(connection, admission.thread)
     if admission.parsed and admission.parsed.compact:
@@ -71,12 +71,12 @@ def make_room(connection: Connection, admission: Admission, who: Claimant | None
 
 
 def check_idle(connection: Connection, thread: str) -> None:
-    """Refuse what may not happen to a thread while a run of it is at work, or waits for its turn."""
+    """Raise Conflict if a run of the thread is active or queued."""
     _check_idle(_open_runs(connection, thread))
 
 
 def _open_runs(connection: Connection, thread: str) -> list[tuple[str, str, str]]:
-    """Those that have not ended: their ids, how they do, and what their clients call them."""
+    """Return id, status and client name of the thread's runs that have not ended."""
     return cast("list[tuple[str, str, str]]", OPEN.rows(connection, {"of": thread}))
 
 
@@ -93,7 +93,7 @@ def _interrupt(connection: Connection, others: list[tuple[str, str, str]]) -> st
 
 
 def check_tokens(connection: Connection, admission: Admission) -> None:
-    """Refuse a user who has no tokens left today."""
+    """Raise LimitReached if the user has no tokens left today."""
     if not admission.bounds.user_tokens:
         return
     now = admission.created.astimezone(UTC)
@@ -104,7 +104,7 @@ def check_tokens(connection: Connection, admission: Admission) -> None:
 
 
 def day_is_spent(spent: int, most: int, now: datetime) -> LimitReached:
-    """What a user is told who has no tokens left today."""
+    """Return the error for a user without tokens left today."""
     problem = f"You used {spent} of {most} tokens today (UTC). Try again tomorrow."
     return LimitReached(problem, retry=_until_tomorrow(now.astimezone(UTC)))
 

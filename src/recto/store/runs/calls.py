@@ -1,4 +1,4 @@
-"""SQL of model calls (X1): what was sent, put together from its segments, and whether it still is what was sent."""
+"""SQL of model calls (X1): pages joined from stored segments and checked against their digests."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from recto.errors import Conflict, NotFound, WireError
 from recto.page.manifest import read_manifest
 from recto.page.prefix import SentPage
 from recto.store.ports import StoredCall
-from recto.store.schema import CALLS, RUNS, SEGMENTS, moment
-from recto.store.statement import Statement, in_pieces
+from recto.store.schema import CALLS, RUNS, SEGMENTS, from_micros
+from recto.store.statement import Statement, batches
 
 HASH_SIZE = 32
 REPLY = "reply"
 HAS_CALL = Statement(select(CALLS.c.number).where(CALLS.c.run == bindparam("of"), CALLS.c.number == bindparam("place")))
-# Stands before what is stored as it is. What is compressed begins otherwise.
+# Prefix of bytes that are stored uncompressed. Compressed data starts with another byte.
 AS_IT_IS = b"\0"
-# Below so many bytes, starting the compressor costs more than the bytes it saves.
+# For fewer bytes, compression costs more than it saves.
 WORTH_COMPRESSING = 512
 NO_PAGE = (
     "The page of call {n} cannot be put together: {damaged} is damaged or gone. Look at the call for what is left."
@@ -33,7 +33,7 @@ NO_MANIFEST = "The manifest of call {n} is damaged or of another version, so the
 
 @dataclass(frozen=True, kw_only=True)
 class CallSummary:
-    """A model call without its page. `manifest` is None where its row was damaged."""
+    """A model call without its page. `manifest` is None if its row is damaged."""
 
     number: int
     purpose: str
@@ -51,7 +51,7 @@ class CallSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class ThreadCall:
-    """A model call of a thread: its run, and two figures of its manifest, which it is without; None: it was damaged."""
+    """A model call of a thread: its run, and two figures of its manifest (None: damaged) instead of the manifest."""
 
     run: str
     summary: CallSummary
@@ -61,7 +61,7 @@ class ThreadCall:
 
 @dataclass(frozen=True, kw_only=True)
 class CallSeen:
-    """A model call with its page, checked. `damaged` names what is not as it was written; then there is no body."""
+    """A model call with its checked page. If `damaged` names a segment or the digest, `body` is None."""
 
     summary: CallSummary
     body: bytes | None
@@ -69,17 +69,17 @@ class CallSeen:
 
 
 def pack(data: bytes) -> bytes:
-    """Bytes of a page or a manifest, as they are stored."""
+    """Compress bytes of a page or a manifest for storage."""
     return zlib.compress(data, 1) if len(data) >= WORTH_COMPRESSING else AS_IT_IS + data
 
 
 def unpack(data: bytes) -> bytes:
-    """What was packed. Damage raises `zlib.error`."""
+    """Restore packed bytes. Damage raises `zlib.error`."""
     return data[1:] if data.startswith(AS_IT_IS) else zlib.decompress(data)
 
 
 def calls_of(connection: Connection, run: str) -> tuple[StoredCall, ...]:
-    """The model calls of a run, in order, each with its whole body."""
+    """Return the model calls of a run, in order, each with its whole body."""
     thread = _thread_of(connection, run)
     rows = connection.execute(select(CALLS).where(CALLS.c.run == run).order_by(CALLS.c.number)).all()
     pages = list(_hashes(rows))
@@ -89,13 +89,13 @@ def calls_of(connection: Connection, run: str) -> tuple[StoredCall, ...]:
 
 
 def summaries_of(connection: Connection, run: str) -> tuple[CallSummary, ...]:
-    """The model calls of a run, in order, without their pages."""
+    """Return the model calls of a run, in order, without their pages."""
     rows = connection.execute(select(CALLS).where(CALLS.c.run == run).order_by(CALLS.c.number))
     return tuple([_summary(row) for row in rows])
 
 
 def newest_of_thread(connection: Connection, thread: str, limit: int) -> tuple[ThreadCall, ...]:
-    """The newest model calls of a thread, newest first. Manifests are large: one is unpacked at a time."""
+    """Return the newest model calls of a thread, newest first. Unpack one manifest at a time: they are large."""
     found = select(CALLS).join(RUNS, CALLS.c.run == RUNS.c.id).where(RUNS.c.thread == thread)
     rows = connection.execute(found.order_by(RUNS.c.number.desc(), CALLS.c.number.desc()).limit(limit))
     return tuple([_thread_call(row.run, _summary(row)) for row in rows])
@@ -120,12 +120,12 @@ def _saved(stored: Mapping[str, Json]) -> int | None:
 
 
 def is_stored(connection: Connection, run: str, number: int) -> bool:
-    """Return whether a call is stored. Its segments are as long as it is."""
+    """Return whether a model call is stored. Cleanup deletes old calls."""
     return bool(HAS_CALL.rows(connection, {"of": run, "place": number}))
 
 
 def look_at(connection: Connection, run: str, number: int) -> CallSeen:
-    """One call, with only its own segments read, each checked against its hash, and their list against the digest."""
+    """Return one model call with its page, each segment checked against its hash. Report damage instead of raising."""
     thread = _thread_of(connection, run)
     row = connection.execute(select(CALLS).where(CALLS.c.run == run, CALLS.c.number == number)).one_or_none()
     if row is None:
@@ -134,7 +134,7 @@ def look_at(connection: Connection, run: str, number: int) -> CallSeen:
     before = connection.execute(chain.where(CALLS.c.run == run, CALLS.c.number <= number)).all()
     page = list(_hashes(before))[-1]
     stored = _segments(connection, thread, set(page))
-    # Punctuation is in a page again and again.
+    # Punctuation segments repeat within a page.
     data = {hash: _unpacked(stored.get(hash)) for hash in dict.fromkeys(page)}
     damaged = [hash.hex() for hash, found in data.items() if found is None or sha256(found).digest() != hash]
     if sha256(b"".join(page)).hexdigest() != row.digest:
@@ -148,7 +148,7 @@ def look_at(connection: Connection, run: str, number: int) -> CallSeen:
 
 
 def before(connection: Connection, run: str, number: int) -> tuple[str, int] | None:
-    """The call of its thread that was made before a call, for the same: its run and number. None: there is none."""
+    """Return run and number of the previous call of the thread for the same purpose, or None."""
     this = select(RUNS.c.thread, RUNS.c.number, CALLS.c.purpose).join(CALLS, CALLS.c.run == RUNS.c.id)
     thread, place, purpose = connection.execute(this.where(RUNS.c.id == run, CALLS.c.number == number)).one()
     is_earlier = or_(RUNS.c.number < place, and_(RUNS.c.id == run, CALLS.c.number < number))
@@ -156,7 +156,9 @@ def before(connection: Connection, run: str, number: int) -> tuple[str, int] | N
 
 
 def answered(connection: Connection, run: str, number: int) -> tuple[str, int] | None:
-    """A call for a reply, or else the newest before it in its thread, that was paid for: others left no cache."""
+    """Return run and number of this or the newest earlier reply call of the thread with usage. Other calls left no
+    cache.
+    """
     this = select(RUNS.c.thread, RUNS.c.number).where(RUNS.c.id == run).subquery()
     is_earlier = or_(RUNS.c.number < this.c.number, and_(RUNS.c.id == run, CALLS.c.number <= number))
     is_answered = and_(CALLS.c.purpose == REPLY, CALLS.c.usage.is_not(None))
@@ -171,14 +173,14 @@ def _newest(connection: Connection, which: ColumnElement[bool]) -> tuple[str, in
 
 
 def page_of(seen: CallSeen) -> bytes:
-    """The page of a call. One that is no longer what was sent is none."""
+    """Return the page of a call. Raise Conflict if it is damaged."""
     if seen.body is None:
         raise Conflict(NO_PAGE.format(n=seen.summary.number, damaged=", ".join(seen.damaged)))
     return seen.body
 
 
 def sent_page(seen: CallSeen) -> SentPage:
-    """A call as it can be compared with others. One that is damaged cannot."""
+    """Return a call in a form that can be compared. Raise Conflict if it is damaged."""
     call, body = seen.summary, page_of(seen)
     try:
         manifest = read_manifest(load_object(call.manifest or b"") or {})
@@ -202,14 +204,14 @@ def _hashes(rows: Sequence[Row[*tuple[object, ...]]]) -> Iterator[list[bytes]]:
 
 
 def split(hashes: bytes) -> list[bytes]:
-    """Hashes that stand behind each other."""
+    """Split concatenated hashes."""
     return [hashes[at : at + HASH_SIZE] for at in range(0, len(hashes), HASH_SIZE)]
 
 
 def _segments(connection: Connection, thread: str, hashes: set[bytes]) -> Mapping[bytes, bytes]:
-    """Segments as they are stored."""
+    """Return stored segments by hash."""
     found: dict[bytes, bytes] = {}
-    for some in in_pieces(sorted(hashes)):
+    for some in batches(sorted(hashes)):
         query = select(SEGMENTS.c.hash, SEGMENTS.c.data).where(SEGMENTS.c.thread == thread, SEGMENTS.c.hash.in_(some))
         found |= {bytes(hash): bytes(data) for hash, data in connection.execute(query)}
     return found
@@ -229,9 +231,9 @@ def _summary(row: Row[*tuple[object, ...]]) -> CallSummary:
         model=row.model,
         digest=row.digest,
         manifest=_unpacked(row.manifest),
-        started=moment(row.started),
-        first_token=moment(row.first_token) if row.first_token is not None else None,
-        ended=moment(row.ended) if row.ended is not None else None,
+        started=from_micros(row.started),
+        first_token=from_micros(row.first_token) if row.first_token is not None else None,
+        ended=from_micros(row.ended) if row.ended is not None else None,
         finish=row.finish,
         usage=row.usage,
         price=row.price,
@@ -247,9 +249,9 @@ def _call(row: Row[*tuple[object, ...]], body: bytes) -> StoredCall:
         digest=row.digest,
         body=body,
         manifest=unpack(row.manifest),
-        started=moment(row.started),
-        first_token=moment(row.first_token) if row.first_token is not None else None,
-        ended=moment(row.ended) if row.ended is not None else None,
+        started=from_micros(row.started),
+        first_token=from_micros(row.first_token) if row.first_token is not None else None,
+        ended=from_micros(row.ended) if row.ended is not None else None,
         finish=row.finish,
         usage=row.usage,
         error=row.error,

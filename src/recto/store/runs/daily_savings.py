@@ -1,4 +1,4 @@
-"""SQL of savings: what folding saved in the calls of a user on a day, and why prefixes broke, added up as calls end."""
+"""SQL of savings: tokens saved by folding and prefix breaks, per user and day, added up as calls end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.expression import ColumnCollection
 
 from recto.page.savings import SavingKind
-from recto.store.ports import CallEnded
+from recto.store.ports import CallEnd
 from recto.store.schema import RUNS, SAVINGS
 from recto.store.statement import Statement, param
 
@@ -22,9 +22,9 @@ SUMS = (*COUNTS, *MONEY)
 
 @dataclass(frozen=True, kw_only=True)
 class Saved:
-    """What a rule saved (`fold`), or how often something broke prefixes (`break`), in calls of an agent.
+    """Savings of a rule (`fold`), or breaks with a cause (`break`), in the calls of an agent.
 
-    `saved` and `cost` add up the known ones, in billionths; None where none is known.
+    `saved` and `cost` add up the known amounts, in billionths; None if none is known.
     """
 
     agent: str
@@ -63,8 +63,8 @@ def _added(new: ColumnCollection[str, ColumnElement[int]]) -> dict[str, ColumnEl
 SAVE = _save()
 
 
-def save(connection: Connection, run: str, call: CallEnded) -> None:
-    """Add what was saved in a call to its user's day."""
+def save(connection: Connection, run: str, call: CallEnd) -> None:
+    """Add a call's savings to its user's day."""
     day = call.ended.astimezone(UTC).date().isoformat()
     rows = [
         {
@@ -78,13 +78,13 @@ def save(connection: Connection, run: str, call: CallEnded) -> None:
         }
         for one in call.savings
     ]
-    SAVE.many(connection, rows)
+    SAVE.run_many(connection, rows)
 
 
 def saved(connection: Connection, owner: str, since: date, until: date, agent: str | None = None) -> Sequence[Saved]:
-    """What was saved for a user from one day to another, both with them; of one agent, or of all."""
+    """Return a user's savings and prefix breaks between two days (UTC, inclusive), of one agent or of all."""
     of, keys = SAVINGS.c, (SAVINGS.c.agent, SAVINGS.c.kind, SAVINGS.c.name)
-    # PostgreSQL adds numbers up to one of another kind.
+    # PostgreSQL sums integers into another type.
     sums = [cast(func.sum(of[name]), BigInteger).label(name) for name in SUMS]
     query = select(*keys, *sums).where(of.owner == owner, of.day >= since.isoformat(), of.day <= until.isoformat())
     query = query if agent is None else query.where(of.agent == agent)

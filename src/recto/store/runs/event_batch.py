@@ -1,4 +1,4 @@
-"""Events of many runs that come at the same time, written as one: a stream of words costs one commit for all."""
+"""Batching of events: one commit for the events of many runs that arrive at the same time."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from functools import cached_property, partial
 from typing import TypeAlias
 
 from recto.store.database.database import Database
-from recto.store.ports import Lease, Recorded
+from recto.store.ports import Lease, RecordResult
 from recto.store.runs import record as progress
 
-# Where more runs than these speak at once, what they say next is gathered for a moment: a commit for each word of a
-# thousand streams would take most of a core, and nobody sees so small a delay.
+# With more writing runs than these, wait a moment to collect a batch: one commit per delta of a thousand streams would
+# take most of a core, and no reader notices so small a delay.
 FEW, GATHER_SECONDS = 4, 0.01
 
-_Waiting: TypeAlias = list[tuple[progress.RunEvents, asyncio.Future[Recorded]]]
+_Waiting: TypeAlias = list[tuple[progress.RunEvents, asyncio.Future[RecordResult]]]
 
 
 class EventBatch:
-    """Gathers events while a write is under way; the next write takes all of them."""
+    """Batches events while a write is in progress; the next write takes all of them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -27,9 +27,9 @@ class EventBatch:
         self._at_hand: _Waiting = []
         self._writing: asyncio.Task[None] | None = None
 
-    def add(self, lease: Lease, events: Sequence[bytes]) -> asyncio.Future[Recorded]:
-        """Add events of a run. Done once they are committed; another worker has the run: LeaseLost."""
-        future: asyncio.Future[Recorded] = self._loop.create_future()
+    def add(self, lease: Lease, events: Sequence[bytes]) -> asyncio.Future[RecordResult]:
+        """Add events of a run. The future resolves after the commit, or fails with LeaseLost."""
+        future: asyncio.Future[RecordResult] = self._loop.create_future()
         self._waiting.append(((lease, events), future))
         if self._writing is None:
             self._writing = self._loop.create_task(self._write_all())
@@ -38,11 +38,11 @@ class EventBatch:
 
     @cached_property
     def _loop(self) -> asyncio.AbstractEventLoop:
-        # Asked for once: each time it is a call of the system.
+        # Cached: the lookup is a system call.
         return asyncio.get_running_loop()
 
     async def close(self) -> None:
-        """Wait for what was added."""
+        """Wait for the events added so far."""
         if self._writing:
             await asyncio.wait((self._writing,))
 
@@ -52,11 +52,11 @@ class EventBatch:
             await self._write(self._at_hand)
             if len(self._at_hand) > FEW:
                 await asyncio.sleep(GATHER_SECONDS)
-        # In the same breath as the last look: whoever comes now begins anew.
+        # Reset without an await after the last check: a later event starts a new task.
         self._writing = None
 
     def _leave_nobody(self, writing: asyncio.Task[None]) -> None:
-        """Where the write was broken off, whoever waits for it would wait for ever."""
+        """Cancel all pending futures if the write is cancelled; their callers would otherwise wait forever."""
         if writing.cancelled():
             self._writing = None
             for _, future in (*self._at_hand, *self._waiting):
@@ -68,7 +68,7 @@ class EventBatch:
             batch = [added for added, _ in waiting]
             size = sum([len(body) for _, events in batch for body in events])
             outcomes = await self._database.write(partial(progress.add_events, batch=batch), size=size)
-        except Exception as error:  # whoever waits hears of it, whatever it was
+        except Exception as error:  # the callers get any error
             outcomes = [error] * len(waiting)
         for (_, future), outcome in zip(waiting, outcomes, strict=True):
             if future.done():

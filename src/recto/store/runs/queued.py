@@ -1,4 +1,4 @@
-"""SQL of what waits: user messages of runs that have not begun, as they will stand in the log."""
+"""SQL of queued user messages: those of runs that have not started, as they will enter the log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from recto.store.runs.run_queue import COLUMNS, run_of_row
 from recto.store.schema import LOG, RUNS
 from recto.store.statement import Statement
 
-# Claimed but not entered counts too: its words are not in the log yet.
+# Includes claimed runs whose input is not in the log yet.
 _waits = and_(RUNS.c.thread == bindparam("this"), RUNS.c.status != "ended", RUNS.c.entered == false())
 WAITING = Statement(select(RUNS.c.id, func.length(RUNS.c.input), RUNS.c.number).where(_waits).order_by(RUNS.c.number))
 ASKED = Statement(select(*COLUMNS).where(_waits, RUNS.c.number <= bindparam("last")).order_by(RUNS.c.number))
@@ -28,7 +28,7 @@ ASKED = Statement(select(*COLUMNS).where(_waits, RUNS.c.number <= bindparam("las
 
 @dataclass(frozen=True, kw_only=True)
 class Queued:
-    """A user message that waits for its turn, and the run that brings it: its task id and the client's name for it."""
+    """A queued user message, with the id of its run and the client's name for that run."""
 
     task: str
     run: str
@@ -37,7 +37,7 @@ class Queued:
 
 @dataclass(frozen=True, kw_only=True)
 class QueuedRun:
-    """A run that waits, and the messages it was sent with."""
+    """A queued run and the messages of its request."""
 
     run: StoredRun
     messages: Sequence[Message]
@@ -48,18 +48,18 @@ Sent: TypeAlias = Mapping[str, QueuedRun]
 
 @dataclass(frozen=True, kw_only=True)
 class InputsNeeded:
-    """In the place of an answer: runs that wait, whose inputs have to be read before there is one."""
+    """Returned instead of a result: the inputs of these queued runs must be parsed first."""
 
     runs: tuple[StoredRun, ...]
 
 
 def read_sent(runs: Sequence[StoredRun]) -> Sent:
-    """What runs were sent with, by their ids. It takes a while, and no database."""
+    """Parse the requests of runs, by run id. Slow, and needs no database."""
     return {run.id: QueuedRun(run=run, messages=_messages(run)) for run in runs}
 
 
 def queued_in(connection: Connection, thread: str, most_bytes: int, sent: Sent) -> tuple[Queued, ...] | InputsNeeded:
-    """The messages that wait, in the order of their runs: the first whose inputs have no more bytes together."""
+    """Return the queued messages in the order of their runs, up to `most_bytes` of requests."""
     sizes = cast("Sequence[tuple[str, int, int]]", WAITING.rows(connection, {"this": thread}))
     sums = accumulate(size for _, size, _ in sizes)
     waiting = [(id, number) for (id, _, number), total in zip(sizes, sums, strict=True) if total <= most_bytes]
@@ -76,7 +76,7 @@ def _queued(connection: Connection, thread: str, sent: Sequence[QueuedRun]) -> t
     seen, found = View(entries=turn_of(connection, thread)), list[Queued]()
     for one in sent:
         run = one.run
-        # Its words may take another id than they came under; nothing else of it gets one here.
+        # The message may get another id than the client sent; nothing else of the run gets an id here.
         entering = AdmittedRun(admitted=run.created, response_id=run.response_id, turn_id=run.id, new_id=str)
         message = queued_turn(seen, one.messages, entering, taken)
         if message:
@@ -86,7 +86,7 @@ def _queued(connection: Connection, thread: str, sent: Sequence[QueuedRun]) -> t
 
 
 def _messages(run: StoredRun) -> Sequence[Message]:
-    """What a run was asked. Of what cannot be read there is nothing to show; the run itself will say so."""
+    """Return the messages of a run's request; none if it is unreadable, which the run itself reports."""
     try:
         return stored_input(run.input).messages
     except (WireError, ValueError):

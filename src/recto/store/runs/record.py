@@ -1,4 +1,4 @@
-"""SQL of a run's progress: all a worker writes, under its fence, in one transaction."""
+"""SQL of a run's progress: all writes of a worker, under its fence, in one transaction."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from recto.conversation.messages import Data, File, Text, UserMessage, texts_of
 from recto.conversation.title import title_from
 from recto.errors import LeaseLost
 from recto.page.body import Segment
-from recto.store.log.entries import encode_entry, kind_of_entry
+from recto.store.log.entries import encode_entry, entry_kind
 from recto.store.log.visible import skill_in
-from recto.store.ports import CallBegun, CallEnded, Lease, Recorded, RunChange
+from recto.store.ports import CallEnd, CallStart, Lease, RecordResult, RunChange
 from recto.store.runs.calls import pack
 from recto.store.runs.daily_savings import save
 from recto.store.runs.run_queue import ADD_EVENT, HELD, mine
 from recto.store.runs.spending import spend
-from recto.store.schema import CALLS, LOG, RUNS, SEGMENTS, THREADS, micros
+from recto.store.schema import CALLS, LOG, RUNS, SEGMENTS, THREADS, to_micros
 from recto.store.statement import Statement, StatementValues, Value, insert_into, insert_missing, param
 
 # Events of one run, under its lease.
 RunEvents: TypeAlias = tuple[Lease, Sequence[bytes]]
-# What a row of the run takes over from a change as it is; None leaves it.
+# Fields that a change sets in the run's row; None leaves one as it is.
 FIELDS = ("entered", "failures", "too_long", "can_compact", "usage", "error", "calls")
 CALL = ("number", "purpose", "model", "digest", "shared", "hashes")
 NO_SKILL: Mapping[str, Value] = {"new_skill": None, "new_scenario": None}
@@ -37,7 +37,7 @@ CALL_ENDED = ("ended", "first_token", "finish", "usage", "price", "error")
 _counted = HELD.values(last_event=RUNS.c.last_event + param("more", RUNS.c.last_event))
 _kept = {name: func.coalesce(param(f"new_{name}", RUNS.c[name]), RUNS.c[name]) for name in FIELDS}
 _returned = (RUNS.c.last_event, RUNS.c.cancel)
-# Deltas are most of what is written, and change nothing else.
+# Deltas are most of the writes and change nothing else.
 PASS_WITH_EVENTS = Statement(_counted.returning(*_returned))
 PASS = Statement(_counted.values(_kept).returning(*_returned))
 END = Statement(
@@ -58,7 +58,7 @@ _grown = _grown.values(
     last_seq=THREADS.c.last_seq + param("more", THREADS.c.last_seq), updated=param("now", THREADS.c.updated)
 )
 GROW = Statement(_grown.returning(THREADS.c.last_seq))
-# The first words said are its title, until somebody gives it a better one.
+# The first user message is the title until the user or a model sets one.
 _titled = _grown.values(title=func.coalesce(THREADS.c.title, param("first_words", THREADS.c.title)))
 GROW_WITH_TITLE = Statement(_titled.returning(THREADS.c.last_seq))
 SET_SKILL = Statement(
@@ -76,33 +76,33 @@ END_CALL = Statement(
 )
 
 
-def record(connection: Connection, lease: Lease, change: RunChange, now: datetime) -> Recorded:
-    """Write a change under its fence, or raise LeaseLost and write nothing."""
+def record(connection: Connection, lease: Lease, change: RunChange, now: datetime) -> RecordResult:
+    """Write a change under its fence. Raise LeaseLost and write nothing if another worker has the run."""
     last_event, cancel = _pass_fence(connection, lease, change, now)
-    ADD_EVENT.many(connection, _event_rows(lease, change.events, last_event))
+    ADD_EVENT.run_many(connection, _event_rows(lease, change.events, last_event))
     last_seq = append(connection, lease.thread, change, now, run=lease.run) if change.entries else 0
-    if change.call:
-        begin_call(connection, lease.run, lease.thread, change.call)
-    if change.call_ended:
-        end_call(connection, lease.run, change.call_ended)
-    return Recorded(last_event=last_event, last_seq=last_seq, cancel=cancel)
+    if change.call_start:
+        begin_call(connection, lease.run, lease.thread, change.call_start)
+    if change.call_end:
+        end_call(connection, lease.run, change.call_end)
+    return RecordResult(last_event=last_event, last_seq=last_seq, cancel=cancel)
 
 
 def size_of(change: RunChange) -> int:
-    """About how many bytes a change writes."""
+    """Return the approximate number of bytes of a change."""
     messages = messages_of(change.entries)
     words = sum([len(text) for message in messages for text in texts_of(message)])
     files = sum([len(file.source.base64) for _, file in files_in(messages) if isinstance(file.source, Data)])
-    call = change.call
+    call = change.call_start
     page = len(call.manifest) + sum([len(segment.data) for segment in call.segments]) if call else 0
     return words + files + page + sum(map(len, change.events))
 
 
-def add_events(connection: Connection, batch: Sequence[RunEvents]) -> list[Recorded | LeaseLost]:
-    """Add events of many runs at once, each under its own fence. One whose fence is broken spoils no other."""
-    outcomes: dict[int, Recorded | LeaseLost] = {}
+def add_events(connection: Connection, batch: Sequence[RunEvents]) -> list[RecordResult | LeaseLost]:
+    """Add events of many runs, each under its own fence. A broken fence does not affect the other runs."""
+    outcomes: dict[int, RecordResult | LeaseLost] = {}
     rows: list[StatementValues] = []
-    # Always in the same order, so that two processes that touch the same rows cannot wait for each other.
+    # Sorted, so that two processes that update the same rows cannot deadlock.
     for place, (lease, events) in sorted(enumerate(batch), key=lambda one: one[1][0].run):
         try:
             last_event, cancel = _fenced(lease, PASS_WITH_EVENTS.rows(connection, _counted_for(lease, len(events))))
@@ -110,8 +110,8 @@ def add_events(connection: Connection, batch: Sequence[RunEvents]) -> list[Recor
             outcomes[place] = error
             continue
         rows += _event_rows(lease, events, last_event)
-        outcomes[place] = Recorded(last_event=last_event, last_seq=0, cancel=cancel)
-    ADD_EVENT.many(connection, rows)
+        outcomes[place] = RecordResult(last_event=last_event, last_seq=0, cancel=cancel)
+    ADD_EVENT.run_many(connection, rows)
     return [outcomes[place] for place in range(len(batch))]
 
 
@@ -124,9 +124,9 @@ def _pass_fence(connection: Connection, lease: Lease, change: RunChange, now: da
     values = _counted_for(lease, len(change.events))
     fields: dict[str, Value] = {f"new_{name}": getattr(change, name, None) for name in FIELDS}
     fields["new_error"] = storable(change.error)
-    fields["new_calls"] = change.call.number if change.call else None
+    fields["new_calls"] = change.call_start.number if change.call_start else None
     if change.ending:
-        ending = {"how": change.ending.outcome, "new_error": storable(change.ending.error), "now": micros(now)}
+        ending = {"how": change.ending.outcome, "new_error": storable(change.ending.error), "now": to_micros(now)}
         rows = END.rows(connection, {**values, **fields, **ending})
     elif any(value is not None for value in fields.values()):
         rows = PASS.rows(connection, {**values, **fields})
@@ -136,7 +136,7 @@ def _pass_fence(connection: Connection, lease: Lease, change: RunChange, now: da
 
 
 def storable(text: str | None) -> str | None:
-    """What others said of a fault, as a database takes it: PostgreSQL has no U+0000 in text, UTF-8 no half pairs."""
+    """Return an error text that databases accept: PostgreSQL rejects U+0000, UTF-8 rejects lone surrogates."""
     return scrub(text).replace("\0", "\ufffd") if text else text
 
 
@@ -145,16 +145,16 @@ def _counted_for(lease: Lease, events: int) -> dict[str, Value]:
 
 
 def _fenced(lease: Lease, rows: Sequence[Sequence[object]]) -> tuple[int, str | None]:
-    """What the row says, if it is still ours."""
+    """Return last event and cancel reason of the row. Raise LeaseLost if the fence did not match."""
     if not rows:
         raise LeaseLost(run=lease.run, fence=lease.fence)
     return cast("tuple[int, str | None]", tuple(rows[0]))
 
 
 def append(connection: Connection, thread: str, change: RunChange, now: datetime, *, run: str | None = None) -> int:
-    """Add entries to a log, in order; `run` wrote them, else its user did. Returns the number of the last."""
+    """Append entries to a log; `run` wrote them, else the user did. Return the number of the last."""
     entries, counts = change.entries, change.counts
-    grown = _grow(connection, entries, {"this": thread, "more": len(entries), "now": micros(now)})
+    grown = _grow(connection, entries, {"this": thread, "more": len(entries), "now": to_micros(now)})
     last = grown[0][0] if grown and isinstance(grown[0][0], int) else 0
     first = last - len(entries) + 1
     rows = [
@@ -162,22 +162,22 @@ def append(connection: Connection, thread: str, change: RunChange, now: datetime
             "thread": thread,
             "seq": first + place,
             "id": entry.id,
-            "kind": kind_of_entry(entry),
+            "kind": entry_kind(entry),
             "run": run,
-            "time": micros(entry.time or now),
+            "time": to_micros(entry.time or now),
             "body": encode_entry(entry),
             "tokens": tokens,
             "counter": None if tokens is None else counts.counter,
         }
         for place, (entry, tokens) in enumerate(zip_longest(entries, counts.tokens))
     ]
-    ADD_ENTRY.many(connection, rows)
+    ADD_ENTRY.run_many(connection, rows)
     _set_skill(connection, thread, entries)
     return last
 
 
 def _set_skill(connection: Connection, thread: str, entries: Sequence[Entry]) -> None:
-    """The thread's skill is that of its newest change in view (S4). Turning back may bring an older one into view."""
+    """Set the thread's skill to its newest visible change (S4). A rollback or undo may make an older one visible."""
     kinds = {type(entry) for entry in entries}
     if kinds.isdisjoint({SkillChanged, *TURNS_BACK}):
         return
@@ -193,34 +193,34 @@ def _grow(connection: Connection, entries: Sequence[Entry], values: StatementVal
         return GROW.rows(connection, values)
     words = title_from(" ".join([part.text for part in said.parts if isinstance(part, Text)]))
     if words is None:
-        # Who sends a file without a word finds the thread by the file's name.
+        # Use the file's name, so that the user can find a thread that began with a file only.
         words = title_from(next((part.name for part in said.parts if isinstance(part, File) and part.name), ""))
     return GROW_WITH_TITLE.rows(connection, {**values, "first_words": words})
 
 
-def begin_call(connection: Connection, run: str, thread: str, call: CallBegun) -> None:
-    """Write down a call that is about to be made."""
+def begin_call(connection: Connection, run: str, thread: str, call: CallStart) -> None:
+    """Store a call that is about to be made."""
     _store_segments(connection, thread, call.segments)
     values: StatementValues = {
         **{name: getattr(call, name) for name in CALL},
         "run": run,
         "manifest": pack(call.manifest),
-        "started": micros(call.started),
+        "started": to_micros(call.started),
     }
-    ADD_CALL.many(connection, [values])
+    ADD_CALL.run_many(connection, [values])
 
 
 def _store_segments(connection: Connection, thread: str, segments: Sequence[Segment]) -> None:
     new = {segment.sha256: segment.data for segment in segments}
     rows = [{"thread": thread, "hash": hash, "data": pack(data)} for hash, data in new.items()]
-    ADD_SEGMENT.many(connection, rows)
+    ADD_SEGMENT.run_many(connection, rows)
 
 
-def end_call(connection: Connection, run: str, call: CallEnded) -> None:
-    """Write down how a call went, and what its user spent."""
+def end_call(connection: Connection, run: str, call: CallEnd) -> None:
+    """Store the result of a call and add its usage and savings to the user's day."""
     values: StatementValues = {
-        "new_ended": micros(call.ended),
-        "new_first_token": micros(call.first_token) if call.first_token else None,
+        "new_ended": to_micros(call.ended),
+        "new_first_token": to_micros(call.first_token) if call.first_token else None,
         "new_finish": call.finish,
         "new_usage": call.usage,
         "new_price": call.price,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from recto.store.database.database import Database
-from recto.store.ports import CallEnded, RelayedCall, RunEnding, SeenPath
+from recto.store.ports import CallEnd, RelayedCall, RelayedPath, RunEnding
 from recto.store.runs import relayed
 
 
@@ -15,7 +15,7 @@ class RelayedRecords:
 
     _database: Database
 
-    async def relayed_path(self, owner: str, names: Sequence[str]) -> SeenPath:
+    async def relayed_path(self, owner: str, names: Sequence[str]) -> RelayedPath:
         """What a conversation of an owner grew by, of what it goes by up to each message."""
         return await self._database.read(partial(relayed.path_of, owner=owner, names=names))
 
@@ -28,6 +28,6 @@ class RelayedRecords:
         """Store a request of another agent before it is sent on. A user with no tokens left today: LimitReached."""
         await self._database.write(partial(relayed.begin, relayed=call), size=relayed.size_of(call))
 
-    async def end_relayed(self, run: str, call: CallEnded, ending: RunEnding) -> None:
+    async def end_relayed(self, run: str, call: CallEnd, ending: RunEnding) -> None:
         """Write down how such a request went."""
         await self._database.write(partial(relayed.end, run=run, call=call, ending=ending), size=len(call.usage or b""))

@@ -1,4 +1,4 @@
-"""SQL of answers to interrupts: whether what they answer waits, asked in the transaction that admits their run."""
+"""SQL of answers to interrupts, checked in the transaction that admits their run."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ OPEN_INPUTS = Statement(select(RUNS.c.id, RUNS.c.input).where(RUNS.c.thread == b
 
 
 def taken_by(connection: Connection, admission: Admission) -> str | None:
-    """The run that brought these very answers before; None where they are for this one to bring.
+    """Return the run that already brought the same answers, or None if this run may bring them.
 
-    What answers nothing that waits is refused. A run that is not over may have answered, or may still ask: only the
-    same answers again are told apart from others.
+    Raise Conflict for answers to nothing pending. An open run may have answered, or may still ask: while there is one,
+    accept only a repetition of its answers.
     """
     asked = admission.parsed
     if asked is None or not asked.resume:
@@ -46,5 +46,5 @@ def _is_same(body: bytes, items: tuple[ResumeItem, ...]) -> bool:
     try:
         return set(stored_input(body).resume) == set(items)
     except (WireError, ValueError):
-        # The run itself will say so.
+        # The run itself reports this.
         return False

@@ -1,4 +1,4 @@
-"""SQL of runs: admission, claims, leases, cancel. Each function is one transaction's work on a connection."""
+"""SQL of runs: admission, claims, leases, cancellation."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from recto.conversation.json import load
 from recto.errors import Conflict, NotFound
 from recto.skills.known import FREE_TIER
 from recto.store.database.database import lock_thread, lock_user
-from recto.store.files.file_refs import add_refs, hold_files
-from recto.store.ports import Admission, Admitted, Cancel, Claimant, Lease, StoredRun
+from recto.store.files.file_refs import add_refs, lock_attachments
+from recto.store.ports import Admission, AdmissionResult, Cancel, Claimant, Lease, StoredRun
 from recto.store.runs.admission import make_room
 from recto.store.runs.resuming import taken_by
-from recto.store.schema import EVENTS, IS_OPEN, NOBODY, PROFILES, RUN_NUMBERS, RUNS, THREADS, micros, moment
-from recto.store.statement import Statement, StatementValues, Value, apart, insert_into, insert_missing, param
+from recto.store.schema import DETACHED, EVENTS, IS_OPEN, PROFILES, RUN_NUMBERS, RUNS, THREADS, from_micros, to_micros
+from recto.store.statement import Statement, StatementValues, Value, insert_into, insert_missing, param, savepoint
 
 NAMES = [field.name for field in fields(StoredRun)]
-# What a run's row says of its thread.
+# Columns of a run that come from its thread's row.
 OF_THREAD = {"last_seq": THREADS.c.last_seq, "thread_created": THREADS.c.created}
 COLUMNS = [
     *[RUNS.c[name] for name in NAMES if name not in OF_THREAD],
@@ -37,14 +37,14 @@ COLUMNS = [
 ]
 TIMES = ("created", "started", "ended", "thread_created")
 FLAGS = ("entered", "can_compact")
-# A run's row as it is before anybody has worked on it.
+# A run's row before its first claim.
 FRESH: dict[str, str | int | None] = {
     "status": "queued",
     **dict.fromkeys(("fence", "losses", "failures", "too_long", "calls", "last_event"), 0),
     "entered": False,
     "can_compact": True,
 }
-# What is other in the row of a run that somebody works on.
+# Columns that a claim sets.
 TAKEN = ("started", "node", "boot", "lease_until")
 NOT_TAKEN: StatementValues = dict.fromkeys(TAKEN)
 DELETED = "Thread {thread!r} was deleted just now. Send the run again."
@@ -83,7 +83,7 @@ FIND = Statement(
     )
 )
 _other = RUNS.alias()
-# Its thread is free, and nothing of its thread waits before it.
+# Its thread is idle and has no older queued run.
 _before = and_(_other.c.status == "queued", _other.c.number < RUNS.c.number)
 _busy = exists().where(_other.c.thread == RUNS.c.thread, or_(_other.c.status == "running", _before))
 _lost = and_(RUNS.c.status == "running", RUNS.c.lease_until <= bindparam("now"))
@@ -102,7 +102,7 @@ TAKE = Statement(
     .values(
         status="running",
         fence=RUNS.c.fence + 1,
-        # Who hands a run back takes its name off; one that still has a name was lost.
+        # Releasing a run clears the name; a run that still has one was lost.
         losses=RUNS.c.losses + case((RUNS.c.boot.is_not(None), 1), else_=0),
         node=param("my_node", RUNS.c.node),
         boot=param("my_boot", RUNS.c.boot),
@@ -112,7 +112,7 @@ TAKE = Statement(
     .returning(*COLUMNS)
 )
 
-# A run that is still ours: every write for it goes through this.
+# Condition of every write for a run: the run is active under this fence.
 IS_HELD = and_(RUNS.c.id == bindparam("this"), RUNS.c.fence == bindparam("my_fence"), RUNS.c.status == "running")
 HELD = update(RUNS).where(IS_HELD)
 RENEW = Statement(HELD.values(lease_until=param("until", RUNS.c.lease_until)))
@@ -127,7 +127,7 @@ RECOVER = Statement(
     .values(lease_until=param("now", RUNS.c.lease_until), node=null())
 )
 
-# Requests of other agents that were being relayed (X3) have no reply any more.
+# Relayed requests (X3) of a lost server will get no reply.
 UNANSWERED, LOST_REPLY = "unanswered", "The server was lost before the reply was whole."
 GIVE_UP_RELAYED = Statement(
     update(RUNS)
@@ -149,22 +149,23 @@ CANCEL = Statement(_wanted.where(RUNS.c.status != "ended").values(cancel=param("
 ADD_EVENT = insert_into(EVENTS, ("run", "number", "body"))
 
 
-def admit(connection: Connection, admission: Admission, who: Claimant | None = None) -> Admitted:
-    """Store a run with its input, and its thread if that is new. The same request again changes nothing (P4).
+def admit(connection: Connection, admission: Admission, who: Claimant | None = None) -> AdmissionResult:
+    """Store a run with its input, and its thread if new. The same request again changes nothing (P4).
 
-    Where somebody is there to work on it and its thread is free, it is theirs at once.
+    If the thread is free and `who` is given, claim the run for `who`. Raise Conflict for another request under its
+    name.
     """
-    # One admission of a user, and one of a thread, at a time: else two that look together both find the last place.
+    # One admission per user and per thread at a time: two concurrent ones could both pass a limit.
     lock_user(connection, admission.owner)
     lock_thread(connection, admission.thread)
     if known := _same(connection, admission):
         return known
-    hold_files(connection, admission)
+    lock_attachments(connection, admission)
     agent, of_thread = enter_thread(connection, admission)
     if taken := taken_by(connection, admission):
-        return Admitted(run=find(connection, admission.owner, taken), is_new=False)
+        return AdmissionResult(run=find(connection, admission.owner, taken), is_new=False)
     room = make_room(connection, admission, who)
-    created = micros(admission.created)
+    created = to_micros(admission.created)
     values: StatementValues = {
         **{name: getattr(admission, name) for name in ADMITTED},
         "agent": agent,
@@ -175,8 +176,8 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
         add_refs(connection, admission)
         row = {**dict.fromkeys(NAMES), **values, **of_thread, "tier": made[0][0]}
         run = run_of_row([row[name] for name in NAMES])
-        return Admitted(run=run, is_new=True, interrupted=room.interrupted)
-    # Another process admitted the same name between our look and our insert.
+        return AdmissionResult(run=run, is_new=True, interrupted=room.interrupted)
+    # Another process admitted the same name after our check.
     known = _same(connection, admission)
     if known is None:
         raise Conflict(f"Run {admission.name!r} could not be stored: its id {admission.id} is taken.")
@@ -184,15 +185,17 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
 
 
 def _taken_by(who: Claimant, now: datetime) -> StatementValues:
-    """What stands in the row of a run that is claimed as it is made, as `TAKE` would write it."""
-    at = micros(now)
-    held = {"started": at, "node": who.node, "boot": who.boot, "lease_until": micros(now + who.lease)}
+    """Return the columns of a run that is claimed at admission, as `TAKE` would set them."""
+    at = to_micros(now)
+    held = {"started": at, "node": who.node, "boot": who.boot, "lease_until": to_micros(now + who.lease)}
     return {"status": "running", "fence": 1, **held}
 
 
 def enter_thread(connection: Connection, admission: Admission) -> tuple[str, StatementValues]:
-    """Who answers in the thread (C4), and what a run's row says of it. A new one is made; another's is none (P5)."""
-    created, this = micros(admission.created), admission.thread
+    """Return the agent of a thread (C4) and the thread's columns of a run. Create a new thread; reject another user's
+    (P5).
+    """
+    created, this = to_micros(admission.created), admission.thread
     fresh = {"id": this, "owner": admission.owner, "agent": admission.agent or admission.fallback}
     MAKE_THREAD.count(connection, {**fresh, "last_seq": 0, "created": created, "updated": created})
     known = _known_thread(connection, admission)
@@ -205,12 +208,12 @@ def enter_thread(connection: Connection, admission: Admission) -> tuple[str, Sta
 
 
 def _known_thread(connection: Connection, admission: Admission) -> tuple[str | None, StatementValues] | None:
-    """The agent of a thread that is there, and what a run's row says of it. Somebody else's is not there (P5)."""
+    """Return the agent of an existing thread and the thread's columns of a run. Another user's raises NotFound (P5)."""
     rows = THREAD.rows(connection, {"this": admission.thread})
     if not rows:
         return None
     owner, agent, last_seq, born = cast("tuple[str, str | None, int, int]", rows[0])
-    if owner == NOBODY:
+    if owner == DETACHED:
         raise Conflict(DELETED.format(thread=admission.thread))
     if owner != admission.owner:
         raise NotFound(what="thread", id=admission.thread)
@@ -218,8 +221,10 @@ def _known_thread(connection: Connection, admission: Admission) -> tuple[str | N
 
 
 def as_admitted(connection: Connection, admission: Admission) -> StoredRun:
-    """The row that a run would have, were it admitted now. Nothing is stored."""
-    created = micros(admission.created)
+    """Return the row that a run would have if it were admitted now. Store nothing. Another user's thread raises
+    NotFound.
+    """
+    created = to_micros(admission.created)
     new: tuple[str | None, StatementValues] = None, {"last_seq": 0, "thread_created": created}
     agent, of_thread = _known_thread(connection, admission) or new
     tier = TIER.rows(connection, {"owner_is": admission.owner})
@@ -234,14 +239,17 @@ def as_admitted(connection: Connection, admission: Admission) -> StoredRun:
     return run_of_row([values.get(name) for name in NAMES])
 
 
-def again(connection: Connection, owner: str, name: str, digest: bytes) -> Admitted | None:
-    """The run a request made before (P4). None where there is none, or only its input tells it from others."""
+def again(connection: Connection, owner: str, name: str, digest: bytes) -> AdmissionResult | None:
+    """Return the run that the same request made before (P4); None if there is none, or only its input can tell.
+
+    Raise Conflict for another request under the same name.
+    """
     known = _named(connection, owner, name)
     return _if_same(known[0], is_same=known[1] == digest) if known and known[1] is not None else None
 
 
-def _same(connection: Connection, admission: Admission) -> Admitted | None:
-    """The run of this name, if the same request made it; None where there is no such run."""
+def _same(connection: Connection, admission: Admission) -> AdmissionResult | None:
+    """Return the run of this name if the same request made it; None if there is no such run."""
     known = _named(connection, admission.owner, admission.name)
     if known is None:
         return None
@@ -256,26 +264,31 @@ def _named(connection: Connection, owner: str, name: str) -> tuple[StoredRun, by
     return (run_of_row(rows[0][1:]), cast("bytes | None", rows[0][0])) if rows else None
 
 
-def _if_same(known: StoredRun, *, is_same: bool) -> Admitted:
+def _if_same(known: StoredRun, *, is_same: bool) -> AdmissionResult:
     if not is_same:
         raise Conflict(f"Run {known.name!r} was started before, with another input. Use a new runId.")
-    return Admitted(run=known, is_new=False)
+    return AdmissionResult(run=known, is_new=False)
 
 
 def _canonical(json: bytes) -> bytes:
-    # As text: to Python, 1, 1.0 and true are the same value.
+    # As text: in Python, 1, 1.0 and True are equal.
     return orjson.dumps(load(json), option=orjson.OPT_SORT_KEYS)
 
 
 def claim(connection: Connection, who: Claimant, now: datetime, limit: int) -> tuple[StoredRun, ...]:
-    """Take runs to work on, each under a new fence: first those that were begun, then those that wait."""
-    lost = [cast("str", row[0]) for row in LOST.rows(connection, {"now": micros(now), "most": limit})]
+    """Claim up to `limit` runs, each under a new fence: first those whose lease expired, then queued ones.
+
+    Of the queued runs, those of the user with the fewest active runs come first.
+    """
+    lost = [cast("str", row[0]) for row in LOST.rows(connection, {"now": to_micros(now), "most": limit})]
     taken = [run for id in lost if (run := _take(connection, who, now, id))]
     return (*taken, *_take_in_turn(connection, who, now, limit - len(lost)))
 
 
 def _take_in_turn(connection: Connection, who: Claimant, now: datetime, limit: int) -> list[StoredRun]:
-    """Each time the oldest of whoever has the fewest at work here, so that nobody waits for all that another has."""
+    """Claim the oldest run of the user with the fewest active runs here, again and again, so that no user blocks
+    others.
+    """
     taken: list[StoredRun] = []
     turns = _turns(connection, who)
     waiting: dict[str, list[tuple[str, int]]] = {}
@@ -296,7 +309,7 @@ def _take_in_turn(connection: Connection, who: Claimant, now: datetime, limit: i
 
 
 def _turns(connection: Connection, who: Claimant) -> list[tuple[int, int, str]]:
-    """Whoever waits, in a heap: how many they have at work here, their oldest that waits, their name."""
+    """Return a heap of the users with queued runs: active runs here, number of the oldest queued run, user."""
     owners = cast("Sequence[tuple[str, int]]", WHO_WAITS.rows(connection, {}))
     if not owners:
         return []
@@ -309,72 +322,72 @@ def _turns(connection: Connection, who: Claimant) -> list[tuple[int, int, str]]:
 def _take(connection: Connection, who: Claimant, now: datetime, id: str) -> StoredRun | None:
     mine: StatementValues = {"this": id, "my_node": who.node, "my_boot": who.boot}
     try:
-        with apart(connection):
-            rows = TAKE.rows(connection, {**mine, "until": micros(now + who.lease), "now": micros(now)})
+        with savepoint(connection):
+            rows = TAKE.rows(connection, {**mine, "until": to_micros(now + who.lease), "now": to_micros(now)})
     except IntegrityError:
-        # Another worker made a run of this thread active since we looked.
+        # Another worker activated a run of this thread after our query.
         return None
     return run_of_row(rows[0]) if rows else None
 
 
 def renew(connection: Connection, who: Claimant, leases: Sequence[Lease], now: datetime) -> tuple[Lease, ...]:
-    """Hold leases longer."""
-    until = micros(now + who.lease)
+    """Extend leases. Return those still held."""
+    until = to_micros(now + who.lease)
     ordered = sorted(leases, key=_by_run)
     return tuple(lease for lease in ordered if RENEW.count(connection, {**mine(lease), "until": until}))
 
 
 def hand_back(connection: Connection, leases: Sequence[Lease], at: datetime) -> None:
-    """Let leases run out at that time."""
+    """Release runs: let their leases expire at a time."""
     for lease in sorted(leases, key=_by_run):
-        HAND_BACK.count(connection, {**mine(lease), "until": micros(at)})
+        HAND_BACK.count(connection, {**mine(lease), "until": to_micros(at)})
 
 
 def _by_run(lease: Lease) -> str:
-    # Rows are always taken in this order, so that two who take several cannot wait for each other.
+    # Rows are always locked in this order, so that two transactions cannot deadlock.
     return lease.run
 
 
 def mine(lease: Lease) -> dict[str, Value]:
-    """What `IS_HELD` asks for."""
+    """Return the parameters of `IS_HELD`."""
     return {"this": lease.run, "my_fence": lease.fence}
 
 
 def recover(connection: Connection, who: Claimant, now: datetime) -> int:
-    """Free what an earlier boot of this node left claimed, and say of what it relayed that it is over."""
-    GIVE_UP_RELAYED.count(connection, {"my_node": who.node, "now": micros(now)})
-    return RECOVER.count(connection, {"my_node": who.node, "my_boot": who.boot, "now": micros(now)})
+    """Release the claims of an earlier boot of this node and end its relayed requests. Return the number of claims."""
+    GIVE_UP_RELAYED.count(connection, {"my_node": who.node, "now": to_micros(now)})
+    return RECOVER.count(connection, {"my_node": who.node, "my_boot": who.boot, "now": to_micros(now)})
 
 
 def cancel(connection: Connection, run: StoredRun, cancel: Cancel) -> StoredRun:
-    """Write down that a run is to end. One that has ended stays as it is; the first reason stays.
+    """Store the request to end a run. An ended run stays as it is; the first reason stays.
 
-    One that nobody has begun ends here and now, with the events given: it does not wait for its thread.
+    A run that was never claimed ends at once, with the events given, without waiting for its thread.
     """
     this: StatementValues = {"this": run.id, "reason": cancel.reason}
-    if CANCEL_QUEUED.count(connection, {**this, "now": micros(cancel.now), "events": len(cancel.events)}):
+    if CANCEL_QUEUED.count(connection, {**this, "now": to_micros(cancel.now), "events": len(cancel.events)}):
         rows = [{"run": run.id, "number": number, "body": body} for number, body in enumerate(cancel.events, start=1)]
-        ADD_EVENT.many(connection, rows)
+        ADD_EVENT.run_many(connection, rows)
     else:
         CANCEL.count(connection, this)
     return find(connection, run.owner, run.id)
 
 
 def cancels(connection: Connection, runs: Sequence[str]) -> tuple[str, ...]:
-    """Of these runs, those that are to end."""
+    """Return those of these runs that are to end."""
     query = select(RUNS.c.id).where(RUNS.c.id.in_(runs), RUNS.c.cancel.is_not(None))
     return tuple(connection.execute(query).scalars())
 
 
 def opening_input(connection: Connection, thread: str, response_id: str) -> bytes | None:
-    """The input of the run that was admitted with this response id."""
+    """Return the request that opened a turn; None if its run is gone."""
     query = select(RUNS.c.input).where(RUNS.c.thread == thread, RUNS.c.response_id == response_id)
     return connection.execute(query.order_by(RUNS.c.number).limit(1)).scalar_one_or_none()
 
 
 def find(connection: Connection, owner: str, id: str) -> StoredRun:
-    """A run by the server's id or the client's name for it (P7)."""
-    # A client may have named one run by the id of another: the server's id wins.
+    """Return a run by the server's id or the client's name (P7). Raise NotFound for another user's run."""
+    # A client may have used the id of one run as the name of another: the server's id wins.
     rows = [run_of_row(row) for row in FIND.rows(connection, {"owner_is": owner, "id_is": id})]
     found = next((run for run in rows if run.id == id), rows[0] if rows else None)
     if found is None:
@@ -383,15 +396,15 @@ def find(connection: Connection, owner: str, id: str) -> StoredRun:
 
 
 def find_by_anyone(connection: Connection, id: str) -> tuple[StoredRun, ...]:
-    """The run of this server's id; else all that clients gave that name, of whichever user."""
+    """Return the run of this server id, else all runs with this name, of any user. For administrators."""
     query = select(*COLUMNS).where(or_(RUNS.c.id == id, RUNS.c.name == id)).order_by(RUNS.c.number)
     rows = [run_of_row(row) for row in connection.execute(query)]
     return tuple([run for run in rows if run.id == id] or rows)
 
 
 def run_of_row(row: Sequence[object]) -> StoredRun:
-    """A run from its columns, in the order of `COLUMNS`."""
+    """Build a run from its row (`COLUMNS`)."""
     values = dict(zip(NAMES, row, strict=True))
-    values |= {name: moment(time) for name in TIMES if isinstance(time := values[name], int)}
+    values |= {name: from_micros(time) for name in TIMES if isinstance(time := values[name], int)}
     values |= {name: bool(values[name]) for name in FLAGS}
     return StoredRun(**cast("dict[str, Literal['queued']]", values))  # pyright: ignore[reportArgumentType] - by name

@@ -1,4 +1,4 @@
-"""SQL of a run so far: its row, its events and its thread's log as of one moment, for who joins it."""
+"""SQL of a run's snapshot for a late subscriber: its row, events and log as of one moment."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from recto.store.log.read_log import events_after, log_after, log_of_run
 from recto.store.ports import StoredEvent, StoredRun
 from recto.store.runs.run_queue import find
 
-# What is read at once.
+# Limits of one query.
 EVENTS, BYTES = 1_000, 2**24
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSoFar:
-    """A run, what it has said, and its thread's log: while it is at work all of it, later as the run left it."""
+    """A run with its events and its thread's log: the whole log while the run is open, later the log as the run left
+    it.
+    """
 
     run: StoredRun
     events: Sequence[StoredEvent]
@@ -26,22 +28,22 @@ class RunSoFar:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended."""
+        """True if the run has ended."""
         return self.run.status == "ended"
 
     @property
     def has_input(self) -> bool:
-        """Whether what it was asked is in the log; of one that was ended before, it never will be."""
+        """True if the log contains the run's input, or never will."""
         return self.run.entered or self.is_over
 
     @property
     def last(self) -> int:
-        """The number of the event to go on from; 0 before it can be gone on from."""
+        """Number of the event to continue from; 0 before the input is in the log."""
         return self.events[-1].number if self.events and self.has_input else 0
 
 
 def run_so_far(connection: Connection, run: StoredRun) -> RunSoFar:
-    """A run as it is now."""
+    """Return a snapshot of a run: its events and its thread's log. Raise NotFound if it was deleted."""
     now = find(connection, run.owner, run.id)
     log = log_of_run(connection, now) if now.status == "ended" else log_after(connection, now.thread, 0)
     return RunSoFar(run=now, events=_all_events(connection, now.id), log=log)

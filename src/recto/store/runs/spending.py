@@ -1,4 +1,4 @@
-"""SQL of spending: what the calls of a user took on a day, added up as they end."""
+"""SQL of spending: usage of a user's calls per day, added up as they end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.expression import ColumnCollection
 
 from recto.conversation.json import load_object
-from recto.store.ports import CallEnded
+from recto.store.ports import CallEnd
 from recto.store.schema import RUNS, SPENDING
 from recto.store.statement import Statement, StatementValues, param
 
@@ -21,7 +21,7 @@ NAMES = ("owner", "day", *COUNTS, "calls", "price")
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:
-    """What a user's calls took on a day. `price` adds up the known ones; None where none is known."""
+    """Usage of a user's calls on a day. `price` adds up the known prices; None if none is known."""
 
     day: str
     input: int = 0
@@ -32,10 +32,10 @@ class Spent:
 
 
 def _spend(owner: ColumnElement[object], *where: ColumnElement[bool]) -> Statement:
-    """Add to the day of an owner, who is that of what is looked for where anything is."""
+    """Return the statement that adds a call to an owner's day."""
     values = [param(f"new_{name}", SPENDING.c[name]) for name in ("day", *COUNTS)]
     price = param("new_price", SPENDING.c.price)
-    # SQLite takes the words behind a SELECT without WHERE for a join.
+    # Without a WHERE, SQLite parses ON CONFLICT after SELECT as a join.
     rows = select(owner, *values, literal(1, SPENDING.c.calls.type), price).where(*(where or (true(),)))
     on_postgres, on_sqlite = (kind.insert(SPENDING).from_select(NAMES, rows) for kind in (postgresql, sqlite))
     key = ("owner", "day")
@@ -61,17 +61,17 @@ SPENT = Statement(
 )
 
 
-def spend(connection: Connection, run: str, call: CallEnded) -> None:
-    """Add what a call took to its user's day."""
+def spend(connection: Connection, run: str, call: CallEnd) -> None:
+    """Add a call's usage to its user's day."""
     SPEND.count(connection, {**_taken(call), "this": run})
 
 
-def spend_beside(connection: Connection, owner: str, call: CallEnded) -> None:
-    """The same of a call that belongs to no run."""
+def spend_beside(connection: Connection, owner: str, call: CallEnd) -> None:
+    """Add the usage of a call without a run to its user's day."""
     SPEND_BESIDE.count(connection, {**_taken(call), "new_owner": owner})
 
 
-def _taken(call: CallEnded) -> StatementValues:
+def _taken(call: CallEnd) -> StatementValues:
     usage = (load_object(call.usage) if call.usage else None) or {}
     counts = {f"new_{name}": count if isinstance(count := usage.get(key), int) else 0 for name, key in USAGE.items()}
     day = call.ended.astimezone(UTC).date().isoformat()
@@ -79,7 +79,7 @@ def _taken(call: CallEnded) -> StatementValues:
 
 
 def spent(connection: Connection, owner: str, day: date) -> Spent:
-    """What a user spent on a day, in UTC."""
+    """Return a user's usage on a day (UTC)."""
     rows = SPENT.rows(connection, {"owner_is": owner, "day_is": day.isoformat()})
     names = [name for name in NAMES if name != "owner"]
     values = dict(zip(names, rows[0], strict=True)) if rows else {}

@@ -1,6 +1,6 @@
-"""SQL of retention: what is older than it is to be kept. Refuses to touch a run that has not ended.
+"""SQL of retention. Never changes a run that has not ended.
 
-What to clean is looked for by readers; each piece is then deleted in a write of its own, so that nobody waits long.
+Readers search for old rows; each piece is deleted in its own write, so that other writes wait for none of it long.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from sqlalchemy import Column, ColumnElement, Connection, Select, and_, delete, 
 
 from recto.store.database.database import Database, lock_thread
 from recto.store.runs.calls import split
-from recto.store.schema import CALLS, EVENTS, IS_OPEN, NOBODY, RUNS, SEGMENTS, THREADS, micros
-from recto.store.statement import in_pieces
+from recto.store.schema import CALLS, DETACHED, EVENTS, IS_OPEN, RUNS, SEGMENTS, THREADS, to_micros
+from recto.store.statement import batches
 from recto.store.threads.deleting import ROWS, RUNS_AT_ONCE, delete_events_of, delete_rest, nobodys, take_away
 
 
 @dataclass(frozen=True, kw_only=True)
 class Retention:
-    """What is deleted: events and calls of runs that ended before, threads untouched since. None: nothing.
+    """Limits of age: events and calls of runs that ended before, threads unused since. None keeps all.
 
-    `limit` is how many runs, and how many threads, are cleaned at once.
+    `limit` is the number of runs, and of threads, per round.
     """
 
     events_before: datetime | None = None
@@ -35,7 +35,7 @@ class Retention:
 
 @dataclass(frozen=True, kw_only=True)
 class Cleaned:
-    """How many rows are gone. All zero: there was nothing left to clean."""
+    """Numbers of deleted rows. All zero if nothing was left to clean."""
 
     events: int = 0
     calls: int = 0
@@ -44,7 +44,7 @@ class Cleaned:
 
 
 class CleaningCursor(NamedTuple):
-    """How far a search has come among runs, in the order they ended in."""
+    """The position of a search in runs ordered by their end."""
 
     ended: int = 0
     run: str = ""
@@ -52,14 +52,14 @@ class CleaningCursor(NamedTuple):
 
 @dataclass(kw_only=True)
 class Places:
-    """Where the next round goes on, so that none looks again at what those before have cleaned."""
+    """The positions at which the next round continues."""
 
     events: CleaningCursor = field(default_factory=CleaningCursor)
     calls: CleaningCursor = field(default_factory=CleaningCursor)
 
 
 class StaleRun(NamedTuple):
-    """An ended run with something to delete."""
+    """An ended run with rows to delete."""
 
     run: str
     thread: str
@@ -67,14 +67,14 @@ class StaleRun(NamedTuple):
 
 
 class Unused(NamedTuple):
-    """Segments no call of a thread needs, as long as `newest` is the number of its newest run."""
+    """Segments that no call of a thread needs while `newest` is the number of its newest run."""
 
     hashes: Sequence[bytes] = ()
     newest: int | None = None
 
 
 async def clean(database: Database, retention: Retention, places: Places) -> Cleaned:
-    """One round: up to `limit` runs' events, runs' calls and threads; and what was left of deletions."""
+    """Run one round of cleanup: up to `limit` runs' events, runs' calls and threads, and interrupted deletions."""
     events = calls = segments = threads = 0
     for thread in await database.read(partial(nobodys, limit=retention.limit)):
         await delete_rest(database, thread)
@@ -102,7 +102,7 @@ async def clean(database: Database, retention: Retention, places: Places) -> Cle
 
 
 def _place_after(stale: Sequence[StaleRun], limit: int) -> CleaningCursor:
-    """Behind the last, or at the beginning again: some may have been passed over, and more have ended."""
+    """Return the position after the last run, or the start: rows may have been skipped, and more runs have ended."""
     return CleaningCursor(stale[-1].ended, stale[-1].run) if len(stale) == limit else CleaningCursor()
 
 
@@ -117,10 +117,10 @@ async def _clean_events(database: Database, run: str) -> int:
 
 async def _clean_calls(database: Database, thread: str, runs: Sequence[str]) -> tuple[int, int]:
     calls = segments = 0
-    for some in in_pieces(runs, RUNS_AT_ONCE):
+    for some in batches(runs, RUNS_AT_ONCE):
         calls += await database.write(partial(delete_calls, thread=thread, runs=some))
     unused = await database.read(partial(unused_segments, thread=thread)) if calls else Unused()
-    for some in in_pieces(unused.hashes):
+    for some in batches(unused.hashes):
         piece = Unused(some, unused.newest)
         segments += await database.write(partial(delete_segments, thread=thread, unused=piece))
     return calls, segments
@@ -129,7 +129,7 @@ async def _clean_calls(database: Database, thread: str, runs: Sequence[str]) -> 
 def runs_with_events(
     connection: Connection, before: datetime, limit: int, after: CleaningCursor
 ) -> tuple[StaleRun, ...]:
-    """Ended runs whose events are to go, in the order they ended in."""
+    """Return ended runs with old events, in the order of their end."""
     has = exists().where(EVENTS.c.run == RUNS.c.id)
     return tuple([StaleRun(*row) for row in connection.execute(_ended(before, after).where(has).limit(limit))])
 
@@ -137,41 +137,41 @@ def runs_with_events(
 def runs_with_calls(
     connection: Connection, before: datetime, limit: int, after: CleaningCursor
 ) -> tuple[StaleRun, ...]:
-    """Ended runs whose calls are to go, in that order. A thread at work is left for later."""
+    """Return ended runs with old calls, in the order of their end. A thread with an open run is skipped."""
     has = and_(exists().where(CALLS.c.run == RUNS.c.id), ~_at_work(RUNS.c.thread))
     return tuple([StaleRun(*row) for row in connection.execute(_ended(before, after).where(has).limit(limit))])
 
 
 def _ended(before: datetime, after: CleaningCursor) -> Select[*tuple[str, str, int]]:
-    # Not by status: a database would take the index that begins with it, and sort.
+    # Not by status: a database would choose that column's index and then sort.
     query = select(RUNS.c.id, RUNS.c.thread, RUNS.c.ended)
     behind = or_(RUNS.c.ended > after.ended, RUNS.c.id > after.run)
-    query = query.where(RUNS.c.ended < micros(before), RUNS.c.ended >= after.ended, behind)
+    query = query.where(RUNS.c.ended < to_micros(before), RUNS.c.ended >= after.ended, behind)
     return query.order_by(RUNS.c.ended, RUNS.c.id)
 
 
 def threads_untouched(connection: Connection, before: datetime, limit: int) -> tuple[str, ...]:
-    """Threads nobody has used since, oldest first."""
+    """Return unused threads, oldest first."""
     query = select(THREADS.c.id).where(_is_untouched(before)).order_by(THREADS.c.updated, THREADS.c.id).limit(limit)
     return tuple(connection.execute(query).scalars())
 
 
 def delete_events(connection: Connection, run: str) -> int:
-    """Delete events of an ended run, as many as go in one write."""
+    """Delete one batch of events of an ended run. Return their number."""
     is_over = select(RUNS.c.id).where(RUNS.c.id == run, RUNS.c.status == "ended").with_for_update()
     return delete_events_of(connection, run) if connection.execute(is_over).all() else 0
 
 
 def delete_calls(connection: Connection, thread: str, runs: Sequence[str]) -> int:
-    """Delete the calls of ended runs of a thread, unless it is at work again."""
+    """Delete calls of ended runs of a thread, unless it has an open run."""
     if not _is_quiet(connection, thread):
         return 0
     return connection.execute(delete(CALLS).where(CALLS.c.run.in_(runs))).rowcount
 
 
 def unused_segments(connection: Connection, thread: str) -> Unused:
-    """The segments no call of a thread needs any more."""
-    # First, so that a run that comes meanwhile makes a difference.
+    """Return the segments that no call of a thread needs."""
+    # Read first, so that a later run changes it.
     newest = _newest(connection, thread)
     stored = {
         bytes(hash) for hash in connection.execute(select(SEGMENTS.c.hash).where(SEGMENTS.c.thread == thread)).scalars()
@@ -183,7 +183,7 @@ def unused_segments(connection: Connection, thread: str) -> Unused:
 
 
 def delete_segments(connection: Connection, thread: str, unused: Unused) -> int:
-    """Delete segments that were found unused, unless a run has come since: it may use them."""
+    """Delete unused segments, unless a run has started since, which may use them."""
     if not _is_quiet(connection, thread) or _newest(connection, thread) != unused.newest:
         return 0
     some = SEGMENTS.c.hash.in_(unused.hashes)
@@ -191,7 +191,7 @@ def delete_segments(connection: Connection, thread: str, unused: Unused) -> int:
 
 
 def _is_quiet(connection: Connection, thread: str) -> bool:
-    """Whether no run of it is at work or waits. None joins it until the end of the transaction."""
+    """Return True if the thread has no open run. Lock it until the end of the transaction."""
     lock_thread(connection, thread)
     opened = select(RUNS.c.id).where(RUNS.c.thread == thread, text(IS_OPEN)).limit(1)
     return not connection.execute(opened).all()
@@ -202,7 +202,7 @@ def _newest(connection: Connection, thread: str) -> int | None:
 
 
 def take_untouched(connection: Connection, thread: str, before: datetime) -> bool:
-    """Make a thread nobody's, if nobody has come back to it since it was looked for."""
+    """Detach a thread from its owner if it is still unused. Return True if it was."""
     lock_thread(connection, thread)
     still = connection.execute(select(THREADS.c.id).where(THREADS.c.id == thread, _is_untouched(before))).all()
     if still:
@@ -211,7 +211,7 @@ def take_untouched(connection: Connection, thread: str, before: datetime) -> boo
 
 
 def _is_untouched(before: datetime) -> ColumnElement[bool]:
-    return and_(THREADS.c.updated < micros(before), THREADS.c.owner != NOBODY, ~_at_work(THREADS.c.id))
+    return and_(THREADS.c.updated < to_micros(before), THREADS.c.owner != DETACHED, ~_at_work(THREADS.c.id))
 
 
 def _at_work(thread: Column[str]) -> ColumnElement[bool]:

@@ -1,7 +1,6 @@
-"""SQL of deleting threads: first nobody's, then gone piece by piece, so that other writes wait for none of it long.
+"""SQL that deletes threads: detach from the owner first, then delete piece by piece so that no other write waits long.
 
-Each piece is a write of its own. A thread that is nobody's is not there for anybody; where its deletion broke off,
-cleaning goes on with it.
+Each piece is its own write. A detached thread exists for no user; cleanup finishes an interrupted deletion.
 """
 
 from __future__ import annotations
@@ -15,18 +14,18 @@ from sqlalchemy import Column, ColumnElement, Connection, Row, delete, select, t
 
 from recto.conversation.json import dump, load_object
 from recto.store.database.database import Database, lock_thread
-from recto.store.ports import CallEnded
+from recto.store.ports import CallEnd
 from recto.store.runs.calls import unpack
 from recto.store.runs.spending import spend
-from recto.store.schema import CALLS, EVENTS, FILE_REFS, IS_OPEN, LOG, NOBODY, RUNS, SEGMENTS, THREADS, moment
+from recto.store.schema import CALLS, DETACHED, EVENTS, FILE_REFS, IS_OPEN, LOG, RUNS, SEGMENTS, THREADS, from_micros
 from recto.store.threads.thread_rows import Stopped, check_owner
 
-# Rows deleted in one write, and runs: about ten milliseconds.
+# Rows, and runs, per write: about ten milliseconds.
 ROWS, RUNS_AT_ONCE = 1000, 20
 
 
 async def delete_thread(database: Database, owner: str, id: str) -> tuple[Stopped, ...]:
-    """Delete a thread with all there is of it. Returns its runs that had not ended."""
+    """Delete a thread and all its rows. Return its runs that had not ended. Their workers get LeaseLost."""
     stopped = await database.write(partial(_take_from, owner=owner, id=id))
     await delete_rest(database, id)
     return stopped
@@ -39,15 +38,15 @@ def _take_from(connection: Connection, owner: str, id: str) -> tuple[Stopped, ..
 
 
 def take_away(connection: Connection, ids: Sequence[str]) -> tuple[Stopped, ...]:
-    """End the runs of threads that are locked, and make them nobody's. What calls under way took is spent."""
+    """End the runs of locked threads and detach the threads from their owners. Count calls in progress as spent."""
     columns = (RUNS.c.id, RUNS.c.name, RUNS.c.thread, RUNS.c.last_event)
-    # In their order, as workers lock them: who writes for one now finishes, or finds it ended.
+    # In the order in which workers lock them: a worker's write finishes first, or finds the run ended.
     is_ours = RUNS.c.thread.in_(ids)
     opened = select(*columns).where(is_ours, text(IS_OPEN)).order_by(RUNS.c.id).with_for_update()
     rows = connection.execute(opened).all()
     open_calls = _open_calls(connection, [row.id for row in rows])
     connection.execute(update(RUNS).where(is_ours, text(IS_OPEN)).values(status="ended", outcome="cancelled"))
-    connection.execute(update(THREADS).where(THREADS.c.id.in_(ids)).values(owner=NOBODY))
+    connection.execute(update(THREADS).where(THREADS.c.id.in_(ids)).values(owner=DETACHED))
     for call in open_calls:
         spend(connection, call.run, _taken(call))
     return tuple(Stopped(id=row.id, name=row.name, thread=row.thread, last_event=row.last_event) for row in rows)
@@ -59,18 +58,18 @@ def _open_calls(connection: Connection, runs: Sequence[str]) -> Sequence[Row[*tu
     return connection.execute(query.order_by(CALLS.c.run, CALLS.c.number)).all() if runs else ()
 
 
-def _taken(call: Row[*tuple[object, ...]]) -> CallEnded:
-    """A call whose end we will not hear of: as if it took what we counted of its page, on the day it began."""
+def _taken(call: Row[*tuple[object, ...]]) -> CallEnd:
+    """Return a call as ended when it started, with the tokens counted in its page: its real end will not arrive."""
     try:
         manifest = load_object(unpack(call.manifest)) or {}
     except (zlib.error, ValueError):
         manifest = {}
     usage = dump({"inputTokens": manifest.get("tokens"), "estimated": True})
-    return CallEnded(number=call.number, ended=moment(call.started), usage=usage)
+    return CallEnd(number=call.number, ended=from_micros(call.started), usage=usage)
 
 
 async def delete_rest(database: Database, thread: str) -> None:
-    """Delete what is nobody's, in pieces; the thread itself last."""
+    """Delete the rows of a detached thread, in pieces; the thread's row last."""
     rows = [partial(_delete_rows, key=key) for key in (LOG.c.seq, SEGMENTS.c.hash, FILE_REFS.c.id)]
     for piece in (_delete_runs, *rows):
         while await database.write(partial(piece, thread=thread)):
@@ -79,7 +78,7 @@ async def delete_rest(database: Database, thread: str) -> None:
 
 
 def _delete_runs(connection: Connection, thread: str) -> bool:
-    """Some runs with all of theirs, or some events of one that has many. Returns whether more may be left."""
+    """Delete some runs with their rows, or some events of a large run. Return True if more may be left."""
     query = select(RUNS.c.id, RUNS.c.last_event).where(RUNS.c.thread == thread, _is_nobodys(thread))
     rows = connection.execute(query.order_by(RUNS.c.number).limit(RUNS_AT_ONCE)).all()
     sums = accumulate([row.last_event for row in rows])
@@ -92,7 +91,7 @@ def _delete_runs(connection: Connection, thread: str) -> bool:
 
 
 def delete_events_of(connection: Connection, run: str) -> int:
-    """Delete the oldest events of a run, as many as go in one write."""
+    """Delete the oldest events of a run, one batch. Return their number."""
     oldest = select(EVENTS.c.number).where(EVENTS.c.run == run).order_by(EVENTS.c.number).limit(1)
     first = connection.execute(oldest).scalar_one_or_none()
     if first is None:
@@ -101,7 +100,7 @@ def delete_events_of(connection: Connection, run: str) -> int:
 
 
 def _delete_rows(connection: Connection, thread: str, key: Column[str]) -> bool:
-    """Rows of a table by its key, as many as go in one write. Returns whether more may be left."""
+    """Delete one batch of a table's rows of a thread. Return True if more may be left."""
     of = key.table.c.thread
     query = select(key).where(of == thread, _is_nobodys(thread)).order_by(key).limit(ROWS)
     last = connection.execute(query).scalars().all()
@@ -111,15 +110,15 @@ def _delete_rows(connection: Connection, thread: str, key: Column[str]) -> bool:
 
 
 def _delete_thread(connection: Connection, thread: str) -> None:
-    connection.execute(delete(THREADS).where(THREADS.c.id == thread, THREADS.c.owner == NOBODY))
+    connection.execute(delete(THREADS).where(THREADS.c.id == thread, THREADS.c.owner == DETACHED))
 
 
 def _is_nobodys(thread: str) -> ColumnElement[bool]:
-    # Two may be at it. Once it is gone, somebody may have begun a new one under its id.
-    return select(THREADS.c.id).where(THREADS.c.id == thread, THREADS.c.owner == NOBODY).exists()
+    # Two processes may delete it. Once it is gone, a user may create a new one with its id.
+    return select(THREADS.c.id).where(THREADS.c.id == thread, THREADS.c.owner == DETACHED).exists()
 
 
 def nobodys(connection: Connection, limit: int) -> tuple[str, ...]:
-    """Threads whose deletion broke off, or is under way."""
-    query = select(THREADS.c.id).where(THREADS.c.owner == NOBODY).order_by(THREADS.c.updated, THREADS.c.id)
+    """Return detached threads, whose deletion is in progress or was interrupted."""
+    query = select(THREADS.c.id).where(THREADS.c.owner == DETACHED).order_by(THREADS.c.updated, THREADS.c.id)
     return tuple(connection.execute(query.limit(limit)).scalars())

@@ -1,4 +1,4 @@
-"""SQL of forks: a new thread with a copy of what is seen of another. Neither knows the other afterwards."""
+"""SQL of forks: a new thread with a copy of the visible log of another. The two are independent afterwards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recto.conversation.log import Seen
 from recto.errors import Conflict
 from recto.store.database.database import lock_thread
 from recto.store.log.visible import seen_in, skill_in, user_message_in
-from recto.store.schema import FILE_REFS, LOG, THREADS, micros
+from recto.store.schema import FILE_REFS, LOG, THREADS, to_micros
 from recto.store.statement import insert_missing
 from recto.store.threads.thread_rows import BY_USER, StoredThread, get_thread
 
@@ -20,7 +20,7 @@ MAKE_THREAD = insert_missing(THREADS, ("id", "owner", "agent", "title", "title_b
 
 @dataclass(frozen=True, kw_only=True)
 class ForkOptions:
-    """A thread to be made of another: all that is seen of it, or what stands before one of its user messages."""
+    """A fork of a thread: its whole view, or the part before one of its user messages."""
 
     thread: str
     id: str
@@ -30,8 +30,8 @@ class ForkOptions:
 
 
 def fork(connection: Connection, owner: str, options: ForkOptions) -> StoredThread:
-    """Copy rows, numbered anew. Runs, their events and their calls stay where they are."""
-    # Else its files might be found unused, and deleted, before the fork refers to them.
+    """Copy a thread's rows to a new thread, renumbered. Runs, events and calls are not copied."""
+    # Cleanup might otherwise delete the thread's files before the fork refers to them.
     lock_thread(connection, options.thread)
     source = get_thread(connection, owner, options.thread)
     seen = seen_in(connection, options.thread)
@@ -57,13 +57,13 @@ def _make(connection: Connection, owner: str, source: StoredThread, options: For
         "title_by": title_by,
         "last_seq": 0,
     }
-    now = micros(options.now)
+    now = to_micros(options.now)
     if not MAKE_THREAD.count(connection, {**made, "created": now, "updated": now}):
         raise Conflict(f"Thread {options.id!r} is there already. Fork under a new id.")
 
 
 def _copy_log(connection: Connection, seen: Seen, options: ForkOptions) -> int:
-    """Stretch by stretch: numbers in one follow each other. Returns the number of the last."""
+    """Copy each visible stretch, whose numbers are consecutive. Return the last number."""
     copied = 0
     for stretch in seen.stretches:
         number = (LOG.c.seq + (copied + 1 - stretch.first)).label("number")
@@ -77,7 +77,7 @@ def _copy_log(connection: Connection, seen: Seen, options: ForkOptions) -> int:
 
 
 def _copy_files(connection: Connection, options: ForkOptions) -> None:
-    """All of them: an id that was ever shown resolves in the fork too (F4)."""
+    """Copy all file ids: an id that was ever shown resolves in the fork too (F4)."""
     names = ["id", "body", "created", "attachment"]
     files = select(literal(options.id), *[FILE_REFS.c[name] for name in names]).where(
         FILE_REFS.c.thread == options.thread

@@ -1,4 +1,4 @@
-"""SQL of history (P13): the newest day of a thread before a time. Reads that day and what hides it, not the log."""
+"""SQL of history (P13): the newest day of a thread before a date. Reads that day and its markers, not the log."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from recto.conversation.log import Entry, Seen
 from recto.store.log.read_log import ENTRY_COLUMNS, entry_of
 from recto.store.log.visible import seen_in
 from recto.store.runs.queued import InputsNeeded, Queued, Sent, queued_in
-from recto.store.schema import LOG, THREADS, micros
+from recto.store.schema import LOG, THREADS, to_micros
 from recto.store.statement import Statement, param
 from recto.store.threads.thread_rows import check_owner
 
-# The first look is for one message. Where many are hidden, more are read at once.
+# The first query is for one message. If many are hidden, later queries are larger.
 FIRST_LOOK, LARGEST_LOOK = 16, 1024
-# No entry has a larger number.
+# Greater than the number of any entry.
 ABOVE_ALL = 2**62
 
 _entries = select(*ENTRY_COLUMNS).where(LOG.c.thread == bindparam("this"))
-# Nothing but what the index has: a planner that takes the rest for rare would read the whole log and sort it.
+# Only indexed columns: with more conditions, a planner may read the whole log and sort it.
 _place = tuple_(param("until", LOG.c.time), param("below", LOG.c.seq))
 BEFORE = Statement(
     _entries.where(tuple_(LOG.c.time, LOG.c.seq) < _place)
@@ -43,9 +43,9 @@ LATEST_THREAD = Statement(
 
 @dataclass(frozen=True, kw_only=True)
 class HistoryQuery:
-    """Which day is wanted: of this thread, or of the latest; before this day; days are those of the zone.
+    """The requested day: of this thread or of the latest, before this date, in this time zone.
 
-    `queued_bytes` is how much is read of requests that wait.
+    `queued_bytes` limits the queued requests that are parsed.
     """
 
     thread: str | None = None
@@ -58,7 +58,7 @@ class HistoryQuery:
 class HistoryDay:
     """The messages of a day in the order of the log, and whether there are older days.
 
-    `queued` are those that wait for their turn, `statuses` what is to be said of replies that are not whole.
+    `queued` are the queued messages of the day, `statuses` the notes on incomplete replies.
     """
 
     thread: str | None = None
@@ -70,7 +70,7 @@ class HistoryDay:
 
 
 def history_day(connection: Connection, owner: str, query: HistoryQuery, sent: Sent) -> HistoryDay | InputsNeeded:
-    """The newest day of a thread that has something to show, with what was `sent` and waits. Another's: NotFound."""
+    """Return the newest day of a thread with messages to show (P13). Raise NotFound for another user's thread."""
     if query.thread is not None:
         check_owner(connection, owner, query.thread)
     thread = query.thread or _latest(connection, owner)
@@ -90,7 +90,7 @@ def _day(connection: Connection, thread: str, query: HistoryQuery, queued: Seque
         return HistoryDay(thread=thread)
     day = day_of(max(times), query.zone)
     first, end = midnight(day, query.zone), midnight(day + DAY, query.zone)
-    rows = BETWEEN.rows(connection, {"this": thread, "first": micros(first), "end": micros(end)})
+    rows = BETWEEN.rows(connection, {"this": thread, "first": to_micros(first), "end": to_micros(end)})
     entries = [entry for entry in map(entry_of, rows) if (entry.seq or 0) in seen]
     is_older = any(time < first for time in times) or next(_shown_before(connection, thread, seen, first), None)
     return HistoryDay(
@@ -99,7 +99,7 @@ def _day(connection: Connection, thread: str, query: HistoryQuery, queued: Seque
         has_more=bool(is_older),
         messages=tuple(entry for entry in entries if is_in_history(entry)),
         queued=tuple(one for time, one in waiting if first <= time < end),
-        # A reply and what is to be said of it are written at once, so they are of one day.
+        # A reply and its status are written together, so they have the same day.
         statuses=statuses_of(entries),
     )
 
@@ -110,8 +110,8 @@ def _latest(connection: Connection, owner: str) -> str | None:
 
 
 def _shown_before(connection: Connection, thread: str, seen: Seen, time: datetime) -> Iterator[Entry]:
-    """What is shown before a time, newest first."""
-    until, below, most = micros(time) - 1, ABOVE_ALL, FIRST_LOOK
+    """Yield the shown entries before a time, newest first."""
+    until, below, most = to_micros(time) - 1, ABOVE_ALL, FIRST_LOOK
     while rows := BEFORE.rows(connection, {"this": thread, "until": until, "below": below, "most": most}):
         yield from (entry for entry in map(entry_of, rows) if _is_shown(entry, seen))
         until, below = cast("int", rows[-1][4]), cast("int", rows[-1][3])

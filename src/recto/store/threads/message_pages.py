@@ -1,4 +1,4 @@
-"""SQL of a thread's messages in view, a page at a time, oldest first. Reads what the page has, not the log."""
+"""SQL of a thread's visible messages in pages, oldest first. Reads the page, not the log."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ NUMBER = Statement(select(LOG.c.seq).where(LOG.c.thread == bindparam("this"), LO
 
 @dataclass(frozen=True, kw_only=True)
 class MessagesQuery:
-    """Which messages are wanted: those behind this one, or all; so many, and no more once they have so many bytes.
+    """The requested page: messages after `since` or from the start, up to `limit` messages and about `most_bytes`.
 
-    `with_runs` asks for the runs that wrote them, too.
+    `with_runs` adds the runs that wrote them.
     """
 
     thread: str
@@ -45,9 +45,9 @@ class MessagesQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class MessagesPage:
-    """A thread, some of what is in view of it, markers included, and the message that the next page is behind.
+    """A thread, a page of its visible entries (markers included), and the message after which the next page starts.
 
-    `runs` are ids of runs by the entries they wrote, as far as that is known: what a fork has copied is of none.
+    `runs` maps entries to the runs that wrote them. Entries copied by a fork have none.
     """
 
     thread: StoredThread
@@ -57,7 +57,10 @@ class MessagesPage:
 
 
 def messages_page(connection: Connection, owner: str, query: MessagesQuery) -> MessagesPage:
-    """A page of a thread's messages. Somebody else's thread: NotFound; a message that is not in view: WireError."""
+    """Return a page of a thread's visible messages, oldest first.
+
+    Raise NotFound for another user's thread, WireError if `since` is not visible.
+    """
     page = _read_page(connection, owner, query)
     return replace(page, runs=_runs(connection, query.thread, page.entries)) if query.with_runs else page
 

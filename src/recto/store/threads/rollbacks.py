@@ -1,4 +1,4 @@
-"""SQL of rollback and undo (R12): a marker more in a log of which no run is at work. No row is ever changed."""
+"""SQL of rollback and undo (R12): markers appended to the log of an idle thread. No row is changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from recto.store.statement import Statement
 from recto.store.threads.thread_rows import StoredThread, check_owner, get_thread
 
 NOTHING = "There is no rollback to take back in this thread."
-# More ids than this are not told one by one.
+# Longer lists of ids are cut.
 MOST_IDS = 1_000
 _is_message = text(f"kind IN ({', '.join(map(repr, MESSAGE_KINDS))})")
 MESSAGES_FROM = Statement(
@@ -34,7 +34,7 @@ MESSAGES_FROM = Statement(
 
 @dataclass(frozen=True, kw_only=True)
 class TurnBackOptions:
-    """Which thread is turned back, when, and the id of the marker that does it."""
+    """The thread to turn back, the id of the new marker, and the time."""
 
     thread: str
     id: str
@@ -43,7 +43,7 @@ class TurnBackOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ThreadRolledBack:
-    """A thread after a rollback, and the message it was rolled back to: its words are to be edited."""
+    """A thread after a rollback, and the message that the user may now edit."""
 
     thread: StoredThread
     message: UserMessage
@@ -51,7 +51,7 @@ class ThreadRolledBack:
 
 @dataclass(frozen=True, kw_only=True)
 class RollbackUndone:
-    """A thread after an undo: how many messages came back, the ids of the first of them, and whether there is more."""
+    """A thread after an undo: number and first ids of the restored messages, and whether another undo is possible."""
 
     thread: StoredThread
     count: int
@@ -60,7 +60,10 @@ class RollbackUndone:
 
 
 def roll_back(connection: Connection, owner: str, options: TurnBackOptions, *, to: str) -> ThreadRolledBack:
-    """Have a user message and all that follows out of view. One that is not in view: NotFound."""
+    """Hide a user message and all that follows (R12).
+
+    Raise NotFound if it is not visible, Conflict if a run of the thread is open.
+    """
     seen = _hold(connection, owner, options.thread)
     message = user_message_in(connection, options.thread, seen, to)
     marker = RolledBack(id=options.id, time=options.now, to=message.id)
@@ -69,7 +72,7 @@ def roll_back(connection: Connection, owner: str, options: TurnBackOptions, *, t
 
 
 def undo(connection: Connection, owner: str, options: TurnBackOptions) -> RollbackUndone:
-    """Take the last rollback back, with what was said after it. Where there is none: Conflict."""
+    """Undo the last rollback, which hides the messages after it. Raise Conflict if there is none or a run is open."""
     before = _hold(connection, owner, options.thread)
     if not before.can_undo:
         raise Conflict(NOTHING)
@@ -88,7 +91,7 @@ def undo(connection: Connection, owner: str, options: TurnBackOptions) -> Rollba
 
 
 def _hold(connection: Connection, owner: str, thread: str) -> Seen:
-    """What is in view of a thread that nobody else changes now. One of which a run is at work or waits: Conflict."""
+    """Lock an idle thread and return its visible numbers. Raise Conflict if a run of it is open."""
     lock_thread(connection, thread)
     check_owner(connection, owner, thread)
     check_idle(connection, thread)

@@ -1,4 +1,4 @@
-"""SQL of a user's data: all of it as JSON lines, a page at a time; and all of it deleted."""
+"""Export of a user's data as JSON lines, and deletion of a user."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from recto.store.schema import (
     SKILL_DATA,
     SPENDING,
     THREADS,
-    moment,
+    from_micros,
 )
 from recto.store.threads.deleting import delete_rest, take_away
 from recto.store.threads.thread_rows import Stopped
 
-# Rows in memory at once, and threads taken away in one write.
+# Rows per query, and threads detached per write.
 PAGE, TOGETHER = 20, 10
 TIMES = frozenset({"created", "updated", "started", "ended", "time"})
 BODIES = frozenset({"body", "input", "usage"})
@@ -41,7 +41,7 @@ BODIES = frozenset({"body", "input", "usage"})
 
 @dataclass(frozen=True, kw_only=True)
 class ExportedLines:
-    """Rows of a table that are somebody's, as lines of one kind: found by `of`, in the order of `key`."""
+    """A table exported as lines of one kind, filtered by `of` and ordered by `key`."""
 
     kind: str
     of: Column[str]
@@ -104,18 +104,17 @@ WORK = ExportedLines(
         *("created", "started", "ended", "input", "usage"),
     ),
 )
-# Without `error`: what a provider said is for operators.
+# Without `error`: provider errors are for operators.
 CALL = ("number", "purpose", "model", "digest", "started", "ended", "finish", "usage", "price")
-# A number comes before all that are given, an empty text before all texts.
+# The start of a table: a number below all numbers, else an empty text.
 FIRST: Mapping[str, str | int] = {"entry": 0}
 
 
 @dataclass(frozen=True, kw_only=True)
 class UserDeleted:
-    """What is gone: threads, the profile, days of spending, files and datasets; and the runs that had not ended.
+    """Numbers of deleted rows of a user, and the runs that had not ended.
 
-    `shares` are datasets of others that this user could use. `blobs` are to be deleted from the storage: they were
-    this user's alone.
+    `shares` are other users' datasets shared with this user. `blobs` are names to delete from the storage.
     """
 
     threads: int
@@ -129,16 +128,16 @@ class UserDeleted:
 
 
 async def export_user(database: Database, owner: str) -> AsyncGenerator[bytes]:
-    """Profile, fields, data of skills, days, uploads, datasets, then threads with entries, files, runs and calls.
+    """Yield a user's data as JSON lines, each with its type: profile, days, uploads, datasets, then each thread.
 
-    A line says its type. That of a day has what was spent, and what folding saved.
+    A day contains its savings. A thread is followed by its entries, files, runs and calls.
     """
     for lines in (PROFILE, FIELDS, SKILLS, DAYS, UPLOADS):
         async for row in _rows(database, lines, owner):
             more = {"savings": await _savings(database, owner, str(row["day"]))} if lines is DAYS else {}
             yield _line(lines, {**row, **more})
     async for row in _rows(database, KNOWLEDGE, owner):
-        users = await database.read(partial(datasets.shared_with, id=str(row["id"])))
+        users = await database.read(partial(datasets.list_shares, id=str(row["id"])))
         yield _line(KNOWLEDGE, {**row, "shared_with": users})
     async for thread in _rows(database, CONVERSATIONS, owner):
         yield _line(CONVERSATIONS, thread)
@@ -162,12 +161,12 @@ async def _of_thread(database: Database, thread: str) -> AsyncGenerator[bytes]:
 
 
 async def _calls(database: Database, run: str) -> AsyncGenerator[bytes]:
-    """The model calls of a run, each with its page as it was sent: one in memory at a time."""
+    """Yield the model calls of a run, each with its page; one in memory at a time."""
     for summary in await database.read(partial(summaries_of, run=run)):
         try:
             seen = await database.read(partial(look_at, run=run, number=summary.number))
         except NotFound:
-            # Deleted while it was read.
+            # Deleted during the export.
             return
         row = {name: _exported(name, getattr(summary, name)) for name in CALL}
         yield dump({"type": "call", "run": run, **row, "page": _json(seen.body) if seen.body else None}) + b"\n"
@@ -195,7 +194,7 @@ def _exported(name: str, value: object) -> object:
     if isinstance(value, datetime):
         return time_text(value)
     if name in TIMES and isinstance(value, int):
-        return time_text(moment(value))
+        return time_text(from_micros(value))
     return _json(value) if name in BODIES and isinstance(value, bytes) else value
 
 
@@ -203,20 +202,20 @@ def _json(body: bytes) -> Json:
     try:
         return load(body)
     except ValueError:
-        # Not written by us: shown as it is, as far as it is text.
+        # Not written by Recto: export as text.
         return body.decode(errors="replace")
 
 
 async def delete_user(database: Database, owner: str, today: date | None = None) -> UserDeleted:
-    """Delete all there is of a user, but what they spent today. Where it breaks off it may be asked for again."""
+    """Delete all data of a user except today's spending, which keeps the day's limit. Repeat after an interruption."""
     threads, stopped = 0, list[Stopped]()
     while found := await database.write(partial(_take_threads, owner=owner)):
         ids, runs = found
         for id in ids:
             await delete_rest(database, id)
         threads, stopped = threads + len(ids), [*stopped, *runs]
-    uploads, blobs = await attachments.delete_all_of(database, owner)
-    knowledge, shares = await database.write(partial(datasets.delete_all_of, owner=owner))
+    uploads, blobs = await attachments.delete_all(database, owner)
+    knowledge, shares = await database.write(partial(datasets.delete_all, owner=owner))
     profiles, days = await database.write(partial(_delete_rows, owner=owner, today=today))
     return UserDeleted(
         threads=threads,
@@ -235,7 +234,7 @@ def _take_threads(connection: Connection, owner: str) -> tuple[Sequence[str], Se
     found = connection.execute(query).scalars().all()
     for id in found:
         lock_thread(connection, id)
-    # Again: while we waited, one may have been deleted, and begun anew by somebody else.
+    # Query again: while we waited for the lock, a thread may have been deleted and recreated by another user.
     ids = connection.execute(query.where(THREADS.c.id.in_(found))).scalars().all()
     return (ids, take_away(connection, ids)) if found else None
 

@@ -1,6 +1,6 @@
-"""SQL of profiles: what is kept of a user, field by field and skill by skill, and their tier.
+"""SQL of profiles: fields and skill data of a user, and their tier.
 
-A change is merged as RFC 7396 says: null forgets, objects are merged name by name, all else is replaced.
+A change is merged by RFC 7396: null deletes, objects merge by name, all else is replaced.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from recto.errors import LeaseLost, Refused, WireError
 from recto.skills.known import FREE_TIER
 from recto.store.ports import Lease
 from recto.store.runs.run_queue import IS_HELD, mine
-from recto.store.schema import PROFILE_FIELDS, PROFILES, RUNS, SKILL_DATA, micros, moment
+from recto.store.schema import PROFILE_FIELDS, PROFILES, RUNS, SKILL_DATA, from_micros, to_micros
 from recto.store.statement import Statement, upsert
 
 MOST_FIELDS, NAME_CHARACTERS, TIER_CHARACTERS, USER_CHARACTERS = 64, 64, 32, 256
 NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{NAME_CHARACTERS}}}")
 TIER = re.compile(rf"[a-z0-9_-]{{1,{TIER_CHARACTERS}}}")
-# What a skill knows under these names is no field of a profile.
+# Names that skills use for other values.
 RESERVED = frozenset({"tier", "scenario", "skill_data"})
 NO_NAME = f"is no name; use 1 to {NAME_CHARACTERS} letters and digits of ASCII, `_` or `-`"
 TAKEN = "is no field of a profile; give yours another name"
@@ -38,7 +38,7 @@ CheckFields = Callable[[Mapping[str, Json]], None]
 
 @dataclass(frozen=True, kw_only=True)
 class StoredProfile:
-    """All that is kept of a user. `updated` is None where nothing ever was."""
+    """A user's profile. `updated` is None if nothing was ever stored."""
 
     tier: str = FREE_TIER
     fields: Mapping[str, Json] = field(default_factory=dict[str, Json])
@@ -48,12 +48,11 @@ class StoredProfile:
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileChange:
-    """What is to be different, by the names of fields and of skills; what is not named stays.
+    """Changes by name of field and skill; other names stay.
 
-    What is named is merged into what is there, or with `replaces` takes its place, whole; None forgets it either way.
-    `check` is shown the named fields as they would be, those that would be gone left out; what it raises is raised, and
-    nothing changes. `lease` is that of the run it is written for: one that another worker has, or that was deleted with
-    its user, writes nothing (LeaseLost).
+    A value is merged into the stored one, or replaces it with `replaces`; None deletes it. `check` gets the changed
+    fields as they would be; if it raises, nothing changes. With the `lease` of a run, a write after the loss of that
+    lease raises LeaseLost.
     """
 
     fields: Mapping[str, Json] = field(default_factory=dict[str, Json])
@@ -65,7 +64,7 @@ class ProfileChange:
 
 @dataclass(frozen=True, kw_only=True)
 class _Kept:
-    """A table of JSON by owner and name."""
+    """A table of JSON values by owner and name."""
 
     table: Table
     name: str
@@ -90,7 +89,7 @@ def _forget(kept: _Kept) -> Statement:
 
 PUT = {kept.name: _put_json(kept) for kept in KEPT}
 FORGET = {kept.name: _forget(kept) for kept in KEPT}
-# Who writes this row has the profile to themselves until the end of the transaction.
+# Writing this row locks the profile until the end of the transaction.
 ROW = ("owner", "tier", "updated")
 TOUCH = upsert(PROFILES, ("owner",), ("updated",), ROW)
 SET_TIER = upsert(PROFILES, ("owner",), ("tier", "updated"), ROW)
@@ -101,37 +100,40 @@ FIND_HELD = Statement(select(RUNS.c.id).where(IS_HELD))
 
 
 def fields_of(connection: Connection, owner: str, names: Sequence[str]) -> dict[str, Json]:
-    """Those of these fields that are kept of a user."""
+    """Return those of these fields that a user's profile has."""
     columns = PROFILE_FIELDS.c
     query = select(columns.field, columns.body).where(columns.owner == owner, columns.field.in_(names))
     return {name: load(body) for name, body in sorted(connection.execute(query).all())}
 
 
 def data_of(connection: Connection, owner: str, skill: str) -> Json:
-    """What a skill has kept of a user; None: nothing."""
+    """Return the data that a skill stored about a user, or None."""
     rows = FIND_DATA.rows(connection, {"owner_is": owner, "skill_is": skill})
     return load(cast("bytes", rows[0][0])) if rows else None
 
 
 def whole(connection: Connection, owner: str) -> StoredProfile:
-    """All that is kept of a user."""
+    """Return a user's whole profile."""
     rows = FIND.rows(connection, {"owner_is": owner})
     if not rows:
         return StoredProfile()
     tier, updated = cast("tuple[str, int]", rows[0])
     fields, skills = (_values(connection, owner, kept) for kept in KEPT)
-    return StoredProfile(tier=tier, fields=fields, skill_data=skills, updated=moment(updated))
+    return StoredProfile(tier=tier, fields=fields, skill_data=skills, updated=from_micros(updated))
 
 
 def change(connection: Connection, owner: str, change: ProfileChange, now: datetime, most: int) -> StoredProfile:
-    """Merge a change into a profile, which may have so many bytes; more, and more than its fields: Refused."""
+    """Merge a change into a profile (RFC 7396). Concurrent changes of one user are serialized, so both apply.
+
+    Raise WireError for an invalid name, Refused if the profile would be too large. Then nothing changes.
+    """
     for name in (*change.fields, *change.skill_data):
         check_name(name)
     for name in RESERVED & change.fields.keys():
         raise WireError(where=name, problem=TAKEN)
     if not change.fields and not change.skill_data:
         return whole(connection, owner)
-    TOUCH.count(connection, {"owner": owner, "tier": FREE_TIER, "updated": micros(now)})
+    TOUCH.count(connection, {"owner": owner, "tier": FREE_TIER, "updated": to_micros(now)})
     if change.lease and not FIND_HELD.rows(connection, mine(change.lease)):
         raise LeaseLost(run=change.lease.run, fence=change.lease.fence)
     before, old = _size(connection, owner), whole(connection, owner)
@@ -146,22 +148,22 @@ def change(connection: Connection, owner: str, change: ProfileChange, now: datet
 
 
 def set_tier(connection: Connection, owner: str, tier: str, now: datetime) -> None:
-    """Give a user a tier. The user may be one who never came."""
+    """Set a user's tier for runs admitted from now on. The user may be new. Raise WireError for an invalid tier."""
     if not 0 < len(owner) <= USER_CHARACTERS or "\0" in owner or scrub(owner) != owner:
         raise WireError(where="user", problem=NO_USER)
     if not TIER.fullmatch(tier):
         raise WireError(where="tier", problem=NO_TIER)
-    SET_TIER.count(connection, {"owner": owner, "tier": tier, "updated": micros(now)})
+    SET_TIER.count(connection, {"owner": owner, "tier": tier, "updated": to_micros(now)})
 
 
 def check_name(name: str) -> None:
-    """Refuse what is no name of a field or of a skill."""
+    """Raise WireError if a name is not valid for a field or a skill."""
     if not NAME.fullmatch(name):
         raise WireError(where=repr(name[:NAME_CHARACTERS]), problem=NO_NAME)
 
 
 def merge(old: Mapping[str, Json], patch: Mapping[str, Json]) -> dict[str, Json]:
-    """An object with a patch merged into it, as RFC 7396 says. Neither is changed."""
+    """Return an object with a patch merged into it (RFC 7396)."""
     merged = dict(old)
     for name, value in patch.items():
         if value is None:
@@ -181,23 +183,23 @@ def _replace(old: Mapping[str, Json], new: Mapping[str, Json]) -> dict[str, Json
 def _values(connection: Connection, owner: str, kept: _Kept) -> dict[str, Json]:
     columns = kept.table.c
     query = select(columns[kept.name], columns.body).where(columns.owner == owner)
-    # Sorted here: databases differ in what comes first.
+    # Sorted here, because databases collate differently.
     return {name: load(body) for name, body in sorted(connection.execute(query).all())}
 
 
 def _write(connection: Connection, owner: str, kept: _Kept, values: Mapping[str, Json], now: datetime) -> None:
     gone = [{"owner_is": owner, "name_is": name} for name, value in values.items() if value is None]
     rows = [
-        {"owner": owner, kept.name: name, "body": dump(value), "updated": micros(now)}
+        {"owner": owner, kept.name: name, "body": dump(value), "updated": to_micros(now)}
         for name, value in values.items()
         if value is not None
     ]
-    FORGET[kept.name].many(connection, gone)
-    PUT[kept.name].many(connection, rows)
+    FORGET[kept.name].run_many(connection, gone)
+    PUT[kept.name].run_many(connection, rows)
 
 
 def _size(connection: Connection, owner: str) -> int:
-    """The bytes of a profile, names and values. More names than there may be: Refused."""
+    """Return the size of a profile in bytes, names and values. Raise Refused if it has too many names."""
     size = 0
     for kept in KEPT:
         length = func.length(kept.table.c[kept.name]) + func.length(kept.table.c.body)
@@ -210,6 +212,6 @@ def _size(connection: Connection, owner: str) -> int:
 
 
 def _check_size(size: int, before: int, most: int) -> None:
-    # Where the limit was lowered since, a profile may still become smaller.
+    # A profile above a limit that was lowered may still shrink.
     if size > max(most, before):
         raise Refused(FULL.format(size=size, most=most), where="profile")

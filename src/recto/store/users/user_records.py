@@ -8,7 +8,7 @@ from functools import partial
 
 from recto.conversation.json import Json
 from recto.store.database.database import Database
-from recto.store.ports import CallEnded
+from recto.store.ports import CallEnd
 from recto.store.runs import daily_savings, spending
 from recto.store.runs.daily_savings import Saved
 from recto.store.users import export, profiles
@@ -52,7 +52,7 @@ class UserRecords:
         """What a user's calls took on a day, in UTC."""
         return await self._database.read(partial(spending.spent, owner=owner, day=day))
 
-    async def spend(self, owner: str, call: CallEnded) -> None:
+    async def spend(self, owner: str, call: CallEnd) -> None:
         """Add what a call took that belongs to no run to its user's day."""
         await self._database.write(partial(spending.spend_beside, owner=owner, call=call))
 

@@ -1,4 +1,4 @@
-"""History by day, who gave a thread its title, what a call cost, what a user spent on a day."""
+"""Indexes for history, the author of a thread's title, the price of a call, a user's daily spending."""
 
 from __future__ import annotations
 

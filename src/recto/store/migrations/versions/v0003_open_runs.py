@@ -1,4 +1,4 @@
-"""Runs that have not ended, by their user and by their thread: asked for with every run that is admitted."""
+"""Indexes of open runs by user and by thread, which every admission queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that have ended, oldest first: what cleaning looks for."""
+"""An index of ended runs, oldest first, for cleanup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attachments and the bytes they stand on, datasets and whom they are shared with; notes; what a digest was."""
+"""Attachments and their blobs, datasets and their shares, notes, and the digest of a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles field by field, what skills keep of a user, and the tier each run was admitted with."""
+"""Profiles by field, skill data, and the tier of each run at admission."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ down_revision = "0005"
 
 
 def upgrade() -> None:
-    """Add them. A profile had a body that nothing was ever written to."""
+    """Add the tables and the column. Drop a column of profiles that was never written."""
     op.execute("ALTER TABLE profiles DROP COLUMN body")
     op.add_column("runs", sa.Column("tier", sa.Text(), server_default="free", nullable=False))
     for table, name in (("profile_fields", "field"), ("skill_data", "skill")):

@@ -1,4 +1,4 @@
-"""The order of runs is a number that the database gives, not that of their ids: those of two machines tell nothing."""
+"""The order of runs is a number that the database assigns, not the order of their ids, which several machines make."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from alembic import op
 
 revision = "0007"
 down_revision = "0006"
-# Until now it was that of the ids.
+# Earlier versions ordered runs by id.
 IN_ORDER = """
 UPDATE runs SET number = ordered.number
 FROM (SELECT id, row_number() OVER (ORDER BY id) AS number FROM runs) AS ordered WHERE ordered.id = runs.id
@@ -15,7 +15,7 @@ FROM (SELECT id, row_number() OVER (ORDER BY id) AS number FROM runs) AS ordered
 
 
 def upgrade() -> None:
-    """Number those that are there."""
+    """Add the number and set it for existing runs."""
     op.add_column("runs", sa.Column("number", sa.BigInteger(), server_default="0", nullable=False))
     op.execute(IN_ORDER)
     if op.get_bind().dialect.name == "postgresql":

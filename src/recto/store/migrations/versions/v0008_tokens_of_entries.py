@@ -1,4 +1,4 @@
-"""What a message counts is stored with it, and who counted; what stands out in a log is found without reading it."""
+"""Token counts of log entries, and an index of summaries and skill changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ down_revision = "0007"
 
 
 def upgrade() -> None:
-    """Entries that are there are counted when that is first needed."""
+    """Add the columns and the index. Existing entries are counted on first use."""
     op.add_column("log", sa.Column("tokens", sa.Integer(), nullable=True))
     op.add_column("log", sa.Column("counter", sa.String(32), nullable=True))
     stands_out = sa.text("kind IN ('skill_changed', 'compacted')")

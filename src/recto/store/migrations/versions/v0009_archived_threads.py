@@ -1,4 +1,4 @@
-"""A thread may be archived: it stays as it is, and lists leave it out that are asked to."""
+"""Archived threads, which lists can leave out."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ down_revision = "0008"
 
 
 def upgrade() -> None:
-    """None of those that are there is."""
+    """Add the column. No existing thread is archived."""
     op.add_column("threads", sa.Column("archived", sa.Boolean(), server_default=sa.false(), nullable=False))

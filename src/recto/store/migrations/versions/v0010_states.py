@@ -1,4 +1,4 @@
-"""Where a thread's state was changed is found without reading its log."""
+"""An index of state changes, so that reading a thread's state does not read its log."""
 
 from __future__ import annotations
 

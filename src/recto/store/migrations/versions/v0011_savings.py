@@ -1,4 +1,4 @@
-"""What folding saved for a user on a day, and why prefixes broke."""
+"""Daily savings of folding and prefix breaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A thread may have tools that its user agreed to once and for all: they ask no more in it."""
+"""Tools that need no confirmation in a thread."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ down_revision = "0011"
 
 
 def upgrade() -> None:
-    """No thread has any."""
+    """Add the column. No existing thread has such tools."""
     op.add_column("threads", sa.Column("agreed", sa.Text(), server_default="[]", nullable=False))
