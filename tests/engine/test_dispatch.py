@@ -14,7 +14,7 @@ from recto.conversation.input.run_input import RunInput
 from recto.engine.dispatch import Dispatcher
 from recto.engine.ports import Signal
 from recto.errors import StoreDown
-from recto.store.ports import Admission, Admitted, Cancel, Claimant, Lease, RunChange, RunEnding, Runs, StoredRun
+from recto.store.ports import Admission, AdmissionResult, Cancel, Claimant, Lease, RunChange, RunEnding, Runs, StoredRun
 from recto.store.store import Store
 from tests.stored_runs import OWNER, a_store, admit, an_admission, now
 from tests.waiting import settle, wait_until
@@ -81,7 +81,7 @@ class Faulty:
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def admit(self, admission: Admission, who: Claimant | None = None) -> Admitted:
+    async def admit(self, admission: Admission, who: Claimant | None = None) -> AdmissionResult:
         return await self._store.admit(admission, who)
 
     async def claim(self, who: Claimant, now: datetime, limit: int) -> Sequence[StoredRun]:

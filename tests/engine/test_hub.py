@@ -109,7 +109,7 @@ def channels() -> int:
 
 async def test_P7_readers_that_keep_up_do_not_ask_the_store(tmp_path: Path):
     async with on_air(tmp_path, HubSettings()) as air:
-        with air.hub.writing(air.lease.run):
+        with air.hub.open_writer(air.lease.run):
             reader = air.reader()
             await air.asked()
             before = air.counted.reads
@@ -125,7 +125,7 @@ async def test_P7_readers_that_keep_up_do_not_ask_the_store(tmp_path: Path):
 async def test_P7_a_reader_is_given_no_more_at_once_than_it_may_cost(tmp_path: Path, is_late: bool):
     async with on_air(tmp_path, HubSettings(bytes=1_000, look=0.01)) as air:
         bodies = [*[encode_event(TextSaid(message="m", delta=str(at) * 300))[0] for at in range(9)], END]
-        with air.hub.writing(air.lease.run):
+        with air.hub.open_writer(air.lease.run):
             if is_late:
                 await air.say(*bodies)
             stream = air.hub.follow(air.lease.run, 0, last=None)
@@ -147,7 +147,7 @@ async def pages_of(stream: AsyncGenerator[Sequence[StoredEvent]]) -> list[Sequen
 async def test_P7_an_event_larger_than_all_a_reader_may_cost_reaches_it(tmp_path: Path):
     async with on_air(tmp_path, HubSettings(bytes=100, look=60)) as air:
         large = [encode_event(TextSaid(message="m", delta=letter * 5_000))[0] for letter in "ab"]
-        with air.hub.writing(air.lease.run):
+        with air.hub.open_writer(air.lease.run):
             reader = air.reader()
             await air.asked()
             for one in (*large, END):
@@ -157,7 +157,7 @@ async def test_P7_an_event_larger_than_all_a_reader_may_cost_reaches_it(tmp_path
 
 async def test_P7_a_slow_reader_falls_behind_and_misses_nothing_and_holds_up_nobody(tmp_path: Path):
     async with on_air(tmp_path, HubSettings(tail=3, page=4)) as air:
-        with air.hub.writing(air.lease.run):
+        with air.hub.open_writer(air.lease.run):
             gate = asyncio.Event()
             slow, fast = air.reader(gate=gate), air.reader()
             for number in range(1, 60):
@@ -170,7 +170,7 @@ async def test_P7_a_slow_reader_falls_behind_and_misses_nothing_and_holds_up_nob
 
 
 async def test_P7_a_reader_that_has_gone_is_missed_by_nobody(air: Air):
-    with air.hub.writing(air.lease.run):
+    with air.hub.open_writer(air.lease.run):
         gone, stays = air.reader(), air.reader()
         await air.say(body(1))
         await air.has_heard(2)
@@ -184,7 +184,7 @@ async def test_P7_a_reader_that_has_gone_is_missed_by_nobody(air: Air):
 async def test_P7_a_reader_that_comes_back_at_any_number_gets_exactly_the_rest_in_the_same_bytes(tmp_path: Path):
     async with on_air(tmp_path, HubSettings(tail=4, page=3)) as air:
         whole = story(20)
-        with air.hub.writing(air.lease.run):
+        with air.hub.open_writer(air.lease.run):
             for number in range(1, 20):
                 await air.say(body(number))
             readers = [air.reader(after) for after in range(20)]
@@ -206,7 +206,7 @@ async def test_P7_a_run_at_work_elsewhere_is_looked_for_in_the_store(air: Air):
 
 
 async def test_P7_a_run_that_goes_on_elsewhere_is_followed_there(air: Air):
-    with air.hub.writing(air.lease.run):
+    with air.hub.open_writer(air.lease.run):
         reader = air.reader()
         await air.say(body(1))
         await air.has_heard(1)
@@ -216,7 +216,7 @@ async def test_P7_a_run_that_goes_on_elsewhere_is_followed_there(air: Air):
 
 
 async def test_P7_what_was_committed_and_never_published_is_not_skipped(air: Air):
-    with air.hub.writing(air.lease.run):
+    with air.hub.open_writer(air.lease.run):
         reader = air.reader()
         await air.say(body(1), body(2))
         await air.has_heard(2)
@@ -228,7 +228,7 @@ async def test_P7_what_was_committed_and_never_published_is_not_skipped(air: Air
 
 async def test_P7_a_silent_stream_has_a_heart_that_beats(tmp_path: Path):
     async with on_air(tmp_path, HubSettings(look=0.005, heartbeat=0.02)) as air:
-        with air.hub.writing(air.lease.run):
+        with air.hub.open_writer(air.lease.run):
             async with aclosing(air.hub.follow(air.lease.run, 0, last=None)) as stream:
                 assert [list(await anext(stream)) for _ in range(3)] == [[], [], []]
                 await air.say(body(1))
@@ -240,7 +240,7 @@ async def test_P7_a_silent_stream_has_a_heart_that_beats(tmp_path: Path):
 
 
 async def test_P7_closing_ends_all_streams_and_those_that_come_after(air: Air):
-    with air.hub.writing(air.lease.run):
+    with air.hub.open_writer(air.lease.run):
         readers = [air.reader() for _ in range(3)]
         await air.say(body(1))
         await air.has_heard(3)
@@ -252,7 +252,7 @@ async def test_P7_closing_ends_all_streams_and_those_that_come_after(air: Air):
 @pytest.mark.full
 async def test_P7_nothing_is_kept_of_a_run_once_readers_and_writers_have_left(air: Air):
     before = channels()
-    with air.hub.writing(air.lease.run):
+    with air.hub.open_writer(air.lease.run):
         readers = [air.reader() for _ in range(3)]
         gone = air.reader()
         await air.say(body(1))
@@ -271,7 +271,7 @@ async def test_P7_nothing_is_kept_of_a_run_once_readers_and_writers_have_left(ai
 async def test_P7_a_reader_of_many_stored_events_gets_them_all_though_the_worker_is_silent(tmp_path: Path):
     async with on_air(tmp_path, HubSettings(tail=8, page=5, look=60, heartbeat=60)) as air:
         await air.commit(*[body(number) for number in range(1, 18)])
-        with air.hub.writing(air.lease.run):
+        with air.hub.open_writer(air.lease.run):
             reader = air.reader()
             await air.has_heard(17)
             await air.say(END)
@@ -280,10 +280,10 @@ async def test_P7_a_reader_of_many_stored_events_gets_them_all_though_the_worker
 
 async def test_P7_who_listens_before_a_run_is_admitted_needs_nothing_of_the_store(tmp_path: Path):
     async with on_air(tmp_path, HubSettings(look=60, heartbeat=60)) as air:
-        with air.hub.listening(air.lease.run) as listener, air.hub.writing(air.lease.run):
+        with air.hub.open_listener(air.lease.run) as listener, air.hub.open_writer(air.lease.run):
             await air.say(body(1))
             await air.say(END)
-            heard = [event async for events in air.hub.hear(listener, 0, is_new=True) for event in events]
+            heard = [event async for events in air.hub.follow_listener(listener, 0, is_new=True) for event in events]
         assert heard == story(2)
         assert air.counted.reads == 0
 
@@ -320,7 +320,7 @@ async def test_P7_who_reads_an_ended_run_is_not_left_waiting_when_its_events_are
 
 async def test_P7_the_end_of_a_run_is_not_missed_between_its_commit_and_its_publication(tmp_path: Path):
     async with on_air(tmp_path, HubSettings(look=60, heartbeat=60)) as air:
-        with air.hub.writing(air.lease.run), air.hub.listening(air.lease.run):
+        with air.hub.open_writer(air.lease.run), air.hub.open_listener(air.lease.run):
             await air.say(body(1))
             await air.commit(END)
             assert await air.hear(last=2) == story(2)

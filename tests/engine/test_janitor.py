@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from recto.engine.janitor import BREATH, keep_clean
+from recto.engine.janitor import PAUSE_SECONDS, run_cleanup
 from recto.errors import StorageDown, StoreDown
 from tests.api.virtual_time import run_virtually
 from tests.waiting import wait_until
@@ -21,7 +21,7 @@ async def clean_with(answers: Iterator[int | Exception], done: Callable[[], bool
             raise answer
         return answer
 
-    task = asyncio.create_task(keep_clean({"rows": clean}, 0.001))
+    task = asyncio.create_task(run_cleanup({"rows": clean}, 0.001))
     await wait_until(lambda: task.done() or done(), "the rounds of cleaning")
     assert not task.done()
     task.cancel()
@@ -48,8 +48,8 @@ def test_P7_it_breathes_between_rounds_so_that_nobody_waits():
         return 1
 
     with pytest.raises(asyncio.CancelledError):
-        run_virtually(keep_clean({"rows": clean}, 3_600))
-    assert begun == [0, pytest.approx(BREATH), pytest.approx(2 * BREATH)]
+        run_virtually(run_cleanup({"rows": clean}, 3_600))
+    assert begun == [0, pytest.approx(PAUSE_SECONDS), pytest.approx(2 * PAUSE_SECONDS)]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ async def test_P7_a_part_that_always_fails_keeps_no_other_from_its_turn(caplog: 
         done.set()
         return 0
 
-    task = asyncio.create_task(keep_clean({"rows": fail, "files": fail, "workspaces": last}, 3_600))
+    task = asyncio.create_task(run_cleanup({"rows": fail, "files": fail, "workspaces": last}, 3_600))
     await wait_until(done.is_set)
     task.cancel()
     logged = [record.getMessage().partition(":")[0] for record in caplog.records]

@@ -1,4 +1,6 @@
-"""How runs reach workers in one process: claim, hold the lease, hand back. A wake is a hint, the run row the truth."""
+"""Dispatch of runs to the workers of one process: claims, leases, release. A wake-up is a hint; the run row is the
+truth.
+"""
 
 from __future__ import annotations
 
@@ -12,114 +14,120 @@ from recto.config.run_settings import DispatchSettings
 from recto.conversation.input.run_input import RunInput
 from recto.engine.ports import RunWorker, Signal
 from recto.errors import StoreError
-from recto.store.ports import Admission, Admitted, Claimant, Lease, Runs, StoredRun
+from recto.store.ports import Admission, AdmissionResult, Claimant, Lease, Runs, StoredRun
 
 LOGGER = logging.getLogger("recto.engine")
-# Until handing back is tried for the second time, in seconds; then twice as long each time.
-FIRST_WAIT = 0.1
+# Seconds before the second attempt to release a lease. Doubles with each attempt.
+FIRST_RETRY_SECONDS = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Held:
+class _ActiveRun:
     lease: Lease
     signal: Signal
     task: asyncio.Task[None]
-    waited: bool
+    was_queued: bool
 
 
 class Dispatcher:
-    """Claims runs and has them worked on, until it is stopped."""
+    """Claims runs and starts a worker for each, until it is stopped."""
 
     def __init__(
-        self, runs: Runs, who: Claimant, work: RunWorker, *, clock: Callable[[], datetime], settings: DispatchSettings
+        self,
+        runs: Runs,
+        claimant: Claimant,
+        worker: RunWorker,
+        *,
+        clock: Callable[[], datetime],
+        settings: DispatchSettings,
     ) -> None:
         self._runs = runs
-        self._who = who
-        self._work = work
+        self._claimant = claimant
+        self._worker = worker
         self._clock = clock
         self._settings = settings
-        self._held: dict[str, _Held] = {}
-        self._wanted = asyncio.Event()
+        self._active: dict[str, _ActiveRun] = {}
+        self._wake_up = asyncio.Event()
         self._claiming = asyncio.Lock()
-        # Runs that may turn out to be ours: each has a slot until that is known.
-        self._arriving = 0
-        # Runs admitted here that had to wait and were not claimed since.
-        self._behind = 0
-        # Whether runs may wait for a slot: those that come free are given out in turn, not to whoever comes.
+        # Slots reserved for runs that an admission or claim in progress may bring.
+        self._reserved = 0
+        # Runs admitted here that had to wait and have not been claimed since.
+        self._unclaimed = 0
+        # True while runs may wait for a slot. Free slots then go out by claim order, not to the next admission.
         self._is_full = False
-        self._stopping = False
-        self._renewed = clock()
+        self._is_stopping = False
+        self._renewed_at = clock()
         self._loops: list[asyncio.Task[None]] = []
 
     @property
     def active(self) -> int:
-        """How many runs are being worked on here."""
-        return len(self._held)
+        """Number of runs that this process works on."""
+        return len(self._active)
 
     @property
     def problem(self) -> str | None:
-        """Why no run is begun here at present; None while they are."""
-        if self._stopping:
+        """Reason why this process starts no runs; None while it does."""
+        if self._is_stopping:
             return "the server is stopping"
         dead = self._loops and any(loop.done() for loop in self._loops)
         return "the engine has stopped" if dead or not self._loops else None
 
     async def start(self) -> None:
-        """Free what this node left behind when it last ended, then begin to claim."""
-        count = await self._runs.recover(self._who, self._clock())
+        """Recover the runs of an earlier start of this node, then begin to claim."""
+        count = await self._runs.recover(self._claimant, self._clock())
         if count:
             LOGGER.info("going on with %d runs an earlier start left behind", count)
-        self._wanted.set()
+        self._wake_up.set()
         self._loops = [asyncio.create_task(self._claim_loop()), asyncio.create_task(self._lease_loop())]
 
-    async def admit(self, admission: Admission) -> Admitted:
-        """Store a run. It is begun at once where its thread and a slot are free; else it waits for them."""
-        self._is_full = self._is_full or self._free <= 0
-        if not self._loops or self._stopping or self._is_full:
+    async def admit(self, admission: Admission) -> AdmissionResult:
+        """Store a run. Start it at once if its thread and a slot are free."""
+        self._is_full = self._is_full or self._free_slots <= 0
+        if not self._loops or self._is_stopping or self._is_full:
             admitted = await self._runs.admit(admission)
         else:
-            self._arriving += 1
+            self._reserved += 1
             try:
-                admitted = await self._runs.admit(admission, self._who)
+                admitted = await self._runs.admit(admission, self._claimant)
             finally:
-                self._arriving -= 1
+                self._reserved -= 1
         if admitted.interrupted:
             self.cancel(admitted.interrupted)
         if admitted.is_new and admitted.run.status == "running":
-            self._begin(admitted.run, admission.parsed, waited=False)
+            self._start_run(admitted.run, admission.parsed, was_queued=False)
         elif admitted.is_new:
-            self._behind += 1
-            self._wanted.set()
+            self._unclaimed += 1
+            self._wake_up.set()
         return admitted
 
     @property
-    def _free(self) -> int:
-        return self._settings.slots - len(self._held) - self._arriving
+    def _free_slots(self) -> int:
+        return self._settings.slots - len(self._active) - self._reserved
 
     def cancel(self, run: str) -> None:
-        """Tell a run worked on here that it is to end. The request itself is in the run's row."""
-        held = self._held.get(run)
-        if held:
-            held.signal.cancelled.set()
+        """Signal a local run to end. The cancel request itself is in the run's row."""
+        active = self._active.get(run)
+        if active:
+            active.signal.cancelled.set()
 
     async def stop(self) -> None:
-        """Claim no more; let running steps finish; break off and hand back what takes too long."""
-        if self._stopping:
+        """Stop claiming, let running steps finish, then interrupt and release runs that exceed the grace period."""
+        if self._is_stopping:
             return
-        self._stopping = True
-        # What a claim under way takes is ours to hand back, so it is waited for.
+        self._is_stopping = True
+        # A claim in progress may still bring runs, which must be released: wait for it.
         async with self._claiming:
             for loop in self._loops[:1]:
                 loop.cancel()
-        for held in self._held.values():
-            held.signal.leaving.set()
-        tasks = [held.task for held in self._held.values()]
+        for active in self._active.values():
+            active.signal.leaving.set()
+        tasks = [held.task for held in self._active.values()]
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=self._settings.grace)
             for task in late:
                 task.cancel()
             if late:
-                # A task that will not end is left behind: its lease runs out, and its fence is broken.
+                # Abandon a task that does not end: its lease expires and its fence is broken.
                 await asyncio.wait(late, timeout=self._settings.pause)
         for loop in self._loops:
             loop.cancel()
@@ -129,10 +137,10 @@ class Dispatcher:
         while True:
             try:
                 async with asyncio.timeout(self._settings.look):
-                    await self._wanted.wait()
+                    await self._wake_up.wait()
             except TimeoutError:
                 pass
-            self._wanted.clear()
+            self._wake_up.clear()
             try:
                 await self._claim()
             except Exception as error:  # a loop that ended would leave every run waiting
@@ -141,66 +149,67 @@ class Dispatcher:
 
     async def _claim(self) -> None:
         async with self._claiming:
-            free = self._free
-            if free <= 0 or self._stopping:
+            slots = self._free_slots
+            if slots <= 0 or self._is_stopping:
                 return
-            if self._clock() - self._renewed > self._who.lease / 2:
-                # This process stood still for long. What is at work here is still ours, unless somebody took it.
+            if self._clock() - self._renewed_at > self._claimant.lease / 2:
+                # This process was suspended. Renew the leases first: another process may have claimed these runs.
                 await self._renew()
-            self._arriving += free
+            self._reserved += slots
             try:
-                found = await self._runs.claim(self._who, self._clock(), free)
+                runs = await self._runs.claim(self._claimant, self._clock(), slots)
             finally:
-                self._arriving -= free
-            self._behind = max(0, self._behind - len(found))
-            self._is_full = len(found) == free
-            for run in found:
-                self._begin(run, None, waited=True)
+                self._reserved -= slots
+            self._unclaimed = max(0, self._unclaimed - len(runs))
+            self._is_full = len(runs) == slots
+            for run in runs:
+                self._start_run(run, None, was_queued=True)
 
-    def _begin(self, run: StoredRun, parsed: RunInput | None, *, waited: bool) -> None:
-        stale = self._held.get(run.id)
+    def _start_run(self, run: StoredRun, parsed: RunInput | None, *, was_queued: bool) -> None:
+        stale = self._active.get(run.id)
         if stale:
-            # Its lease ran out while this process stood still. The new claim goes on; the old one can write nothing.
+            # The lease expired while this process was suspended. The new claim continues; the old one can write
+            # nothing.
             stale.task.cancel()
         signal = Signal()
         if run.cancel:
             signal.cancelled.set()
-        if self._stopping:
+        if self._is_stopping:
             signal.leaving.set()
-        task = asyncio.create_task(self._do(run, signal, parsed))
-        self._held[run.id] = _Held(lease=run.lease, signal=signal, task=task, waited=waited)
+        task = asyncio.create_task(self._run(run, signal, parsed))
+        self._active[run.id] = _ActiveRun(lease=run.lease, signal=signal, task=task, was_queued=was_queued)
 
-    async def _do(self, run: StoredRun, signal: Signal, parsed: RunInput | None) -> None:
-        lease, ended, rest, is_lost = run.lease, False, 0.0, False
+    async def _run(self, run: StoredRun, signal: Signal, parsed: RunInput | None) -> None:
+        lease, has_ended, delay, is_lost = run.lease, False, 0.0, False
         try:
-            ended = await self._work(run, signal, parsed)
+            has_ended = await self._worker(run, signal, parsed)
         except asyncio.CancelledError:
             LOGGER.info("run %s broken off", run.id, extra={"run": run.id})
         except StoreError as error:
             LOGGER.warning("run %s stopped here: %s", run.id, error, extra={"run": run.id})
-            rest = self._settings.pause
+            delay = self._settings.pause
         except Exception:
-            # Not handed back: its lease runs out, and it counts as lost, so that it is not tried for ever.
+            # Do not release: the lease expires and the claim counts as a loss, so that the run is not retried forever.
             LOGGER.exception("run %s could not be worked on", run.id, extra={"run": run.id})
             is_lost = True
         finally:
-            held = self._held.get(run.id)
-            if held and held.lease == lease:
-                del self._held[run.id]
-            if not ended and not is_lost:
-                await self._hand_back(lease, rest)
-            # Where one had to wait, others may.
-            if not ended or self._behind or (held and held.waited):
-                asyncio.get_running_loop().call_later(rest, self._wanted.set)
+            active = self._active.get(run.id)
+            if active and active.lease == lease:
+                del self._active[run.id]
+            if not has_ended and not is_lost:
+                await self._release(lease, delay)
+            # A slot is free, and other runs may be waiting for one.
+            if not has_ended or self._unclaimed or (active and active.was_queued):
+                asyncio.get_running_loop().call_later(delay, self._wake_up.set)
 
-    async def _hand_back(self, lease: Lease, rest: float) -> None:
-        """Tried again for as long as the lease may hold: a store that was away for a moment is back soon."""
-        wait, until = FIRST_WAIT, self._clock() + self._who.lease
+    async def _release(self, lease: Lease, delay: float) -> None:
+        """Release a lease. Retry while it may still be valid: a short database outage must not delay the run."""
+        wait, deadline = FIRST_RETRY_SECONDS, self._clock() + self._claimant.lease
         while True:
             try:
-                await asyncio.shield(self._runs.hand_back((lease,), self._clock() + timedelta(seconds=rest)))
+                await asyncio.shield(self._runs.hand_back((lease,), self._clock() + timedelta(seconds=delay)))
             except StoreError as error:
-                if self._stopping or self._clock() >= until:
+                if self._is_stopping or self._clock() >= deadline:
                     LOGGER.warning("run %s could not be handed back, its lease runs out: %s", lease.run, error)
                     return
             else:
@@ -209,30 +218,30 @@ class Dispatcher:
             wait = min(2 * wait, self._settings.pause)
 
     async def _lease_loop(self) -> None:
-        third = self._who.lease.total_seconds() / 3
+        third = self._claimant.lease.total_seconds() / 3
         pause = third
         while True:
             await asyncio.sleep(pause)
             try:
-                # A store that does not answer is asked again while there is time.
+                # Retry a database that does not answer while the leases last.
                 async with asyncio.timeout(third):
                     await self._renew()
                 pause = third
             except Exception as error:  # a loop that ended would lose every lease
-                is_known = isinstance(error, (StoreError, TimeoutError))
-                LOGGER.warning("cannot renew leases: %s", str(error) or "no answer in time", exc_info=not is_known)
+                is_expected = isinstance(error, (StoreError, TimeoutError))
+                LOGGER.warning("cannot renew leases: %s", str(error) or "no answer in time", exc_info=not is_expected)
                 pause = min(third, self._settings.pause)
 
     async def _renew(self) -> None:
-        held, now = dict(self._held), self._clock()
-        if not held:
-            self._renewed = now
+        active, now = dict(self._active), self._clock()
+        if not active:
+            self._renewed_at = now
             return
-        kept = await self._runs.renew(self._who, [one.lease for one in held.values()], now)
-        self._renewed = now
-        still = {lease.run for lease in kept}
-        for run, one in held.items():
-            if run not in still and not one.task.done():
+        leases = await self._runs.renew(self._claimant, [entry.lease for entry in active.values()], now)
+        self._renewed_at = now
+        renewed = {lease.run for lease in leases}
+        for run, one in active.items():
+            if run not in renewed and not one.task.done():
                 one.task.cancel()
-        for run in await self._runs.cancels(list(still)):
+        for run in await self._runs.cancels(list(renewed)):
             self.cancel(run)

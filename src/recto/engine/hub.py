@@ -1,6 +1,6 @@
-"""How events reach readers, in one process. Readers are woken from memory; the store has what memory no longer has.
+"""Delivery of events to readers in one process. Memory wakes the readers; the store has the events that memory dropped.
 
-A reader is a number: the last event it has. However slow it is, it costs one small page of events and holds up nobody.
+A reader's state is one number: its last event. A slow reader costs one small page of events and blocks nobody.
 """
 
 from __future__ import annotations
@@ -18,47 +18,47 @@ from recto.conversation.events import ends_run
 from recto.store.ports import Events, StoredEvent
 
 
-class Bell:
-    """Wakes one who waits. An event of asyncio's would ask for the loop with each word, and keeps room for many."""
+class Notifier:
+    """Wake-up of one waiter. Cheaper than `asyncio.Event`, which looks up the loop on each wait and keeps a queue."""
 
-    __slots__ = ("_is_rung", "_loop", "_waiter")
+    __slots__ = ("_is_set", "_loop", "_waiter")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._is_rung = False
+        self._is_set = False
         self._waiter: asyncio.Future[None] | None = None
 
     def clear(self) -> None:
-        """Forget that it was rung."""
-        self._is_rung = False
+        """Reset it."""
+        self._is_set = False
 
-    def ring(self) -> None:
-        """Wake who waits, or will wait."""
-        self._is_rung = True
+    def notify(self) -> None:
+        """Wake the current or the next waiter."""
+        self._is_set = True
         if self._waiter and not self._waiter.done():
             self._waiter.set_result(None)
 
     async def wait(self) -> None:
-        """Wait until it is rung, unless it was."""
-        if not self._is_rung:
+        """Wait for a wake-up. Return at once if there was one since `clear`."""
+        if not self._is_set:
             self._waiter = self._loop.create_future()
             await self._waiter
 
 
 class Listener:
-    """A reader of a run, and the bell that wakes it."""
+    """A reader of a run and the notifier that wakes it."""
 
-    def __init__(self, run: str, heard: float, bell: Bell) -> None:
+    def __init__(self, run: str, started_at: float, notifier: Notifier) -> None:
         self.run = run
-        self.heard = heard
-        self.bell = bell
-        # Whether the store may have what was not heard here.
-        self.ask = True
+        self.last_event_at = started_at
+        self.notifier = notifier
+        # True if the store may have events that this listener did not get.
+        self.must_query = True
 
 
 @dataclass(kw_only=True)
 class _Channel:
-    """A run somebody reads or writes here: its newest events and its readers."""
+    """The newest events of a run, its listeners here, and the number of its writers here."""
 
     tail: deque[StoredEvent] = field(default_factory=deque["StoredEvent"])
     size: int = 0
@@ -67,128 +67,128 @@ class _Channel:
 
 
 class Hub:
-    """Publishes what is committed to whoever listens."""
+    """Publisher of committed events to listeners."""
 
     def __init__(self, events: Events, settings: HubSettings | None = None) -> None:
         self._events = events
         self._settings = settings or HubSettings()
         self._channels: dict[str, _Channel] = {}
         self._closed = False
-        self._ticking = False
+        self._is_ticking = False
 
     @contextmanager
-    def writing(self, run: str) -> Generator[None]:
-        """While a run is worked on here, its readers need not ask the store for what is new."""
+    def open_writer(self, run: str) -> Generator[None]:
+        """Mark a run as written in this process, so that its listeners do not poll the store."""
         channel = self._channel(run)
         channel.writers += 1
         try:
             yield
         finally:
             channel.writers -= 1
-            self._ring(channel)
-            self._forget(run)
+            self._notify(channel)
+            self._discard_if_unused(run)
 
     def publish(self, run: str, events: Sequence[StoredEvent]) -> None:
-        """Hand on events that are committed, in order."""
+        """Publish committed events, in order."""
         channel = self._channels.get(run)
         if channel is not None and events:
             if channel.tail and channel.tail[-1].number + 1 != events[0].number:
-                # Something between was committed and never published: the store has it, the tail must not skip it.
+                # Events in between were committed but never published. The store has them; the tail must not skip them.
                 channel.tail.clear()
                 channel.size = 0
             channel.tail.extend(events)
             channel.size += sum([len(event.body) for event in events])
-            self._shorten(channel)
-            self._ring(channel)
+            self._trim(channel)
+            self._notify(channel)
 
     @contextmanager
-    def listening(self, run: str) -> Generator[Listener]:
-        """Hear of all that is published from now on. Whoever listens before a run is admitted misses nothing."""
-        listener = Listener(run=run, heard=self._now(), bell=Bell(self._loop))
+    def open_listener(self, run: str) -> Generator[Listener]:
+        """Listen to a run. A listener that starts before the run is admitted misses nothing."""
+        listener = Listener(run=run, started_at=self._now(), notifier=Notifier(self._loop))
         channel = self._channel(run)
         channel.listeners.add(listener)
-        if not self._ticking:
+        if not self._is_ticking:
             self._tick()
         try:
             yield listener
         finally:
             channel.listeners.discard(listener)
-            self._forget(run)
+            self._discard_if_unused(run)
 
     async def follow(self, run: str, after: int, *, last: int | None) -> AsyncGenerator[Sequence[StoredEvent]]:
-        """Events behind a number as they come, until the run ends; nothing for a while yields an empty sequence.
+        """Yield events after a number until the run ends, and an empty sequence as heartbeat.
 
-        `last` is the number of the last event there will be, where the run has ended already.
+        `last` is the number of the last event of a run that has already ended.
         """
-        with self.listening(run) as listener:
-            async for events in self.hear(listener, after, last=last):
+        with self.open_listener(run) as listener:
+            async for events in self.follow_listener(listener, after, last=last):
                 yield events
 
-    async def hear(
+    async def follow_listener(
         self, listener: Listener, after: int, *, last: int | None = None, is_new: bool = False
     ) -> AsyncGenerator[Sequence[StoredEvent]]:
-        """As `follow`, for who listens already. Of a new run the store has nothing that was not heard."""
-        listener.ask = not is_new
+        """Yield events like `follow`, for an existing listener. The store has no earlier events of a new run."""
+        listener.must_query = not is_new
         while not self._closed and (last is None or after < last):
-            listener.bell.clear()
-            found = await self._next(listener, after)
-            if not found and last is not None:
-                # All that an ended run said is in the store, or was cleaned away and never comes.
-                found = await self._stored(listener.run, after)
-                if not found:
+            listener.notifier.clear()
+            events = await self._read_next(listener, after)
+            if not events and last is not None:
+                # All events of an ended run are in the store, or were cleaned up.
+                events = await self._read_stored(listener.run, after)
+                if not events:
                     return
-            if found:
-                after, listener.heard = found[-1].number, self._now()
-                yield found
-                if ends_run(found[-1].body):
+            if events:
+                after, listener.last_event_at = events[-1].number, self._now()
+                yield events
+                if ends_run(events[-1].body):
                     return
                 continue
-            await listener.bell.wait()
-            if self._now() - listener.heard >= self._settings.heartbeat:
-                listener.heard = self._now()
-                # A run that was deleted says nothing any more, not even that it ended.
+            await listener.notifier.wait()
+            if self._now() - listener.last_event_at >= self._settings.heartbeat:
+                listener.last_event_at = self._now()
+                # A deleted run sends no more events, not even its end.
                 if not await self._events.knows(listener.run):
                     return
                 yield ()
 
     def close(self) -> None:
-        """End all streams: readers come back to whoever goes on with their runs."""
+        """End all streams. Clients reconnect to another process."""
         self._closed = True
         for channel in self._channels.values():
-            self._ring(channel)
+            self._notify(channel)
 
-    async def _next(self, listener: Listener, after: int) -> Sequence[StoredEvent]:
+    async def _read_next(self, listener: Listener, after: int) -> Sequence[StoredEvent]:
         channel = self._channel(listener.run)
         tail = channel.tail
-        # Once nobody writes here, somebody elsewhere may: what the tail does not have is asked of the store again.
+        # With no writer here, another process may write: ask the store for events after the tail.
         if tail and tail[0].number <= after + 1 and (channel.writers or after < tail[-1].number):
             return list(islice(tail, max(0, after + 1 - tail[0].number), None))
-        if not tail and not listener.ask:
+        if not tail and not listener.must_query:
             return ()
-        found = await self._stored(listener.run, after)
-        # What was found may not have been all.
-        listener.ask = bool(found) or not channel.writers
-        return found
+        events = await self._read_stored(listener.run, after)
+        # There may be more events than one page.
+        listener.must_query = bool(events) or not channel.writers
+        return events
 
-    async def _stored(self, run: str, after: int) -> Sequence[StoredEvent]:
+    async def _read_stored(self, run: str, after: int) -> Sequence[StoredEvent]:
         return await self._events.events(run, after, self._settings.page, self._settings.bytes)
 
     def _tick(self) -> None:
-        """Wake who has been silent for long, and who reads a run that is at work elsewhere: nobody else wakes them."""
-        self._ticking = bool(self._channels) and not self._closed
-        if not self._ticking:
+        """Wake silent listeners, and those of runs in other processes: nothing else wakes them."""
+        self._is_ticking = bool(self._channels) and not self._closed
+        if not self._is_ticking:
             return
         now = self._now()
         for channel in self._channels.values():
             for listener in channel.listeners:
-                listener.ask = listener.ask or not channel.writers
-                if not channel.writers or now - listener.heard >= self._settings.heartbeat:
-                    listener.bell.ring()
+                listener.must_query = listener.must_query or not channel.writers
+                if not channel.writers or now - listener.last_event_at >= self._settings.heartbeat:
+                    listener.notifier.notify()
         self._loop.call_later(min(self._settings.look, self._settings.heartbeat), self._tick)
 
     @cached_property
     def _loop(self) -> asyncio.AbstractEventLoop:
-        # Asked for once: each time it is a call of the system, and there are some for each word.
+        # Cached: the lookup is a system call, and each delta needs the loop several times.
         return asyncio.get_running_loop()
 
     def _now(self) -> float:
@@ -197,17 +197,17 @@ class Hub:
     def _channel(self, run: str) -> _Channel:
         return self._channels.setdefault(run, _Channel())
 
-    def _shorten(self, channel: _Channel) -> None:
-        most = self._settings
-        # The newest stays, whatever its size: readers tell by it that the store has more than they have.
-        while len(channel.tail) > 1 and (len(channel.tail) > most.tail or channel.size > most.bytes):
+    def _trim(self, channel: _Channel) -> None:
+        limits = self._settings
+        # Keep the newest event whatever its size: listeners detect by it that the store has more.
+        while len(channel.tail) > 1 and (len(channel.tail) > limits.tail or channel.size > limits.bytes):
             channel.size -= len(channel.tail.popleft().body)
 
-    def _forget(self, run: str) -> None:
+    def _discard_if_unused(self, run: str) -> None:
         channel = self._channels.get(run)
         if channel and not channel.listeners and not channel.writers:
             del self._channels[run]
 
-    def _ring(self, channel: _Channel) -> None:
+    def _notify(self, channel: _Channel) -> None:
         for listener in channel.listeners:
-            listener.bell.ring()
+            listener.notifier.notify()

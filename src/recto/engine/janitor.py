@@ -1,4 +1,4 @@
-"""Cleaning up, again and again, while the server runs. What is old is decided by whoever hands it in."""
+"""Periodic cleanup while the server runs. The caller decides what is too old."""
 
 from __future__ import annotations
 
@@ -9,28 +9,27 @@ from collections.abc import Awaitable, Callable, Mapping
 from recto.errors import RectoError
 
 LOGGER = logging.getLogger("recto.engine")
-# Between two rounds of the same cleaning, so that nobody's writes wait for it.
-BREATH = 0.2
+# Seconds between two rounds of one task, so that cleanup does not block other writes.
+PAUSE_SECONDS = 0.2
 
 
-async def keep_clean(parts: Mapping[str, Callable[[], Awaitable[int]]], pause: float) -> None:
-    """Clean each part until nothing is left, rest, and begin again, until cancelled. Each tells how much it found.
-
-    A part that fails keeps none of the others from its turn.
+async def run_cleanup(tasks: Mapping[str, Callable[[], Awaitable[int]]], pause: float) -> None:
+    """Run each cleanup task until it returns 0, pause, and repeat until cancelled. A failing task does not stop the
+    others.
     """
     while True:
-        for what, clean in parts.items():
-            await _clean_up(what, clean)
+        for name, clean in tasks.items():
+            await _run_task(name, clean)
         await asyncio.sleep(pause)
 
 
-async def _clean_up(what: str, clean: Callable[[], Awaitable[int]]) -> None:
+async def _run_task(name: str, clean: Callable[[], Awaitable[int]]) -> None:
     try:
         total = 0
         while count := await clean():
             total += count
-            await asyncio.sleep(BREATH)
+            await asyncio.sleep(PAUSE_SECONDS)
         if total:
-            LOGGER.info("cleaned up %d %s that were to be kept no longer", total, what)
-    except Exception as error:  # a loop that ended would keep everything for ever
-        LOGGER.warning("could not clean up %s: %s", what, error, exc_info=not isinstance(error, RectoError))
+            LOGGER.info("cleaned up %d %s that were to be kept no longer", total, name)
+    except Exception as error:  # a loop that ended would keep everything forever
+        LOGGER.warning("could not clean up %s: %s", name, error, exc_info=not isinstance(error, RectoError))

@@ -1,4 +1,4 @@
-"""What the engine is to the rest: who works on a run, and how a run hears that it is to stop."""
+"""Ports of the engine: the worker of a run, and the signals that stop it."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from recto.store.ports import StoredRun
 NextStep: TypeAlias = Literal["call_model", "compact", "run_tools", "wait_for_client", "finished"]
 
 
-class Once:
-    """Something that happens once. It can be waited for beside other things without a task of its own."""
+class OneTimeEvent:
+    """An event that happens once. Code can wait for it beside other futures without a task of its own."""
 
     def __init__(self) -> None:
         self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def set(self) -> None:
-        """It has happened; again changes nothing."""
+        """Mark it as happened. A second call changes nothing."""
         if not self.future.done():
             self.future.set_result(None)
 
     def is_set(self) -> bool:
-        """Whether it has happened."""
+        """Return True if it has happened."""
         return self.future.done()
 
 
 class Signal:
-    """What a run at work listens to. `cancelled` ends the run; `leaving` hands it back as it is."""
+    """Signals to a running run. `cancelled` ends the run; `leaving` releases it as it is."""
 
     def __init__(self) -> None:
-        self.cancelled = Once()
-        self.leaving = Once()
+        self.cancelled = OneTimeEvent()
+        self.leaving = OneTimeEvent()
 
 
-# Works on a claimed run, whose input is parsed already where it was admitted here and begun at once.
-# True: the run has ended; False: somebody else may go on with it.
+# Works on a claimed run. The input is already parsed if the run was admitted and started here. Returns True if the run
+# has ended, False if another worker may continue it.
 RunWorker: TypeAlias = Callable[[StoredRun, Signal, RunInput | None], Awaitable[bool]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preview:
-    """A page as it would be sent to a model, and what a run would do first. `notes` say what may be other then."""
+    """The page that a run would send to a model, and its first step. `notes` name what may differ in a real run."""
 
     page: Page
     manifest: Manifest
@@ -56,5 +56,5 @@ class Preview:
     notes: tuple[str, ...] = ()
 
 
-# Sets the page of a run that is not stored, with the files its request brings. Leaves nothing behind.
+# Builds the page of a run that is not stored, with the files of its request. Stores nothing.
 Previewer: TypeAlias = Callable[[StoredRun, RunInput, Sequence[FileRef]], Awaitable[Preview]]
