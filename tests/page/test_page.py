@@ -30,7 +30,7 @@ from recto.conversation.messages import (
 )
 from recto.errors import SettingsError
 from recto.page.assemble import Facts, assemble
-from recto.page.body import Segment, segment
+from recto.page.body import Segment, build_segment
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.rules import READS
 from recto.page.text.tokens import Calibration, TokenCount
@@ -188,7 +188,7 @@ def test_a_messages_segment_is_the_same_wherever_it_stands(target: Target):
         # Its last brace is left to the punctuation, where a cache breakpoint may stand.
         "anthropic": '{"type":"text","text":"the same words"',
     }[target.wire]
-    assert all(segment(data.encode()) in segments_of(log, target) for log in places)
+    assert all(build_segment(data.encode()) in segments_of(log, target) for log in places)
 
 
 def describe(log: Sequence[Message], target: Target, tools: tuple[ToolOffer, ...] = ()) -> tuple[str, list[Row]]:

@@ -33,7 +33,7 @@ from recto.page.prompt.system_prompt import Prompt
 from recto.page.shown_parts import first_words, shown_rows
 from recto.page.wire.base import Target
 from recto.page.wire.formats import WIRES
-from tests.house import ROOT
+from tests.layers import ROOT
 
 NOW = datetime(2026, 5, 14, 12, tzinfo=UTC)
 SIGNED = "https://recto.test/api/v1/agent/files/1/a.pdf?signature=1.k1.secretsecretsecret"

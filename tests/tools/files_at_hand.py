@@ -11,7 +11,7 @@ from typing import cast
 from recto.conversation.input_files import FileMaps, InputFile, file_maps
 from recto.conversation.messages import File, FileKind, Key, ToolCall
 from recto.tools.call import ToolLimits, call_tool
-from recto.tools.function import Function, tool_from
+from recto.tools.function import Function, make_tool
 from recto.tools.ports import Document, ToolResult
 from recto.tools.registry import Registry
 from recto.tools.workspace.workspaces import Workspace
@@ -20,7 +20,7 @@ from tests.tools.runs import context, text_of
 
 PIECE = 7
 # Making a tool takes longer than most calls of it.
-tool_of = cache(tool_from)
+tool_of = cache(make_tool)
 
 
 def a_file(id: str, name: str = "", kind: FileKind = "document") -> InputFile:

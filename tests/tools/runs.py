@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, tzinfo
 
 from recto.conversation.messages import Text
-from recto.tools.function import Function, tool_from
+from recto.tools.function import Function, make_tool
 from recto.tools.ports import ToolContext, ToolResult
 
 NOON = datetime(2026, 5, 14, 4, 0, 0, tzinfo=UTC)
@@ -21,7 +21,7 @@ def act(function: Function, arguments: str = "{}") -> ToolResult:
     """What the function answers as a tool."""
 
     async def acting() -> ToolResult:
-        return await tool_from(function).act(arguments, context())
+        return await make_tool(function).act(arguments, context())
 
     return asyncio.run(acting())
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from recto.tools.blocking import in_thread
+from recto.tools.daemon_thread import run_in_thread
 from tests.waiting import settle, wait_until
 
 WORD = contextvars.ContextVar("WORD", default="none")
@@ -16,10 +16,10 @@ async def test_what_the_function_returns_or_raises_comes_back_from_a_daemon_name
     def fail() -> None:
         raise KeyError("k")
 
-    thread = await in_thread(threading.current_thread, name="look")
+    thread = await run_in_thread(threading.current_thread, name="look")
     assert (thread.daemon, thread.name) == (True, "look")
     with pytest.raises(KeyError):
-        await in_thread(fail, name="fail")
+        await run_in_thread(fail, name="fail")
 
 
 async def test_the_thread_sees_the_context_of_the_caller_and_cannot_change_it():
@@ -30,15 +30,15 @@ async def test_the_thread_sees_the_context_of_the_caller_and_cannot_change_it():
         WORD.set("theirs")
         return before
 
-    assert await in_thread(change, name="change") == "mine"
+    assert await run_in_thread(change, name="change") == "mine"
     assert WORD.get() == "mine"
 
 
 async def test_stuck_functions_hold_up_nobody_else():
     gate = threading.Event()
-    stuck = [asyncio.ensure_future(in_thread(gate.wait, name="stuck")) for _ in range(100)]
+    stuck = [asyncio.ensure_future(run_in_thread(gate.wait, name="stuck")) for _ in range(100)]
     async with asyncio.timeout(5):
-        assert await in_thread(lambda: "free", name="free") == "free"
+        assert await run_in_thread(lambda: "free", name="free") == "free"
         assert await asyncio.to_thread(lambda: "free") == "free"
     gate.set()
     assert all(await asyncio.gather(*stuck))
@@ -58,7 +58,7 @@ def test_what_comes_when_nobody_waits_is_dropped_without_a_word(
             raise ValueError("late")
 
     async def leave() -> None:
-        waiting = asyncio.create_task(in_thread(wait, name="wait"))
+        waiting = asyncio.create_task(run_in_thread(wait, name="wait"))
         await wait_until(lambda: threads)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):

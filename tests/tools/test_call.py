@@ -10,21 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.messages import File, Opaque, Text, ToolCall, ToolOffer, ToolPart, Url
-from recto.tools.call import LEAST_CHARACTERS, LIMITS, ToolLimits, bound, call_tool
-from recto.tools.function import Function, tool_from
+from recto.tools.call import LEAST_CHARACTERS, LIMITS, ToolLimits, bound_result, call_tool
+from recto.tools.function import Function, make_tool
 from recto.tools.ports import Tool, ToolContext, ToolResult
 from recto.tools.registry import Registry
 from tests.tools.runs import context, text_of
 from tests.waiting import settle, wait_until
 
 # What does not heed a cancel is left behind soon.
-HASTY = ToolLimits(seconds=0.01, cleaning_seconds=0.01)
+HASTY = ToolLimits(seconds=0.01, cleanup_seconds=0.01)
 
 
 def call(
     name: str, *tools: Function | Tool, arguments: str = "{}", limits: ToolLimits = LIMITS, others: Sequence[str] = ()
 ) -> ToolResult:
-    registry = Registry([one if isinstance(one, Tool) else tool_from(one) for one in tools])
+    registry = Registry([one if isinstance(one, Tool) else make_tool(one) for one in tools])
     asked = ToolCall(id="c1", name=name, arguments=arguments)
     return asyncio.run(call_tool(registry, asked, context(), limits, others))
 
@@ -62,7 +62,7 @@ def stubborn(done: list[str], release: asyncio.Event | None = None) -> Function:
 
 
 async def cancelled_call(function: Function, limits: ToolLimits) -> None:
-    tool = tool_from(function)
+    tool = make_tool(function)
     asked = ToolCall(id="c", name=tool.name, arguments="{}")
     task = asyncio.create_task(call_tool(Registry([tool]), asked, context(), limits))
     await settle()
@@ -92,7 +92,7 @@ def test_P11_a_tool_that_is_the_clients_by_now_is_told_to_be_called_again():
 
 
 def test_F6_a_hidden_tool_runs_and_is_not_among_the_known_ones():
-    hidden = replace(tool_from(search), is_offered=False)
+    hidden = replace(make_tool(search), is_offered=False)
     assert text_of(call("serch", wait, hidden)) == "There is no tool 'serch'. Known tools: wait."
     assert call("search", wait, hidden, arguments='{"words": "x"}') == ToolResult(parts=(Text(text="x"),))
 
@@ -133,7 +133,7 @@ def test_a_tool_that_fails_times_out_itself_or_cancels_itself_has_failed_and_not
 def test_a_cancel_waits_for_a_tool_to_clean_up_but_not_for_one_that_does_not_heed_it():
     done: list[str] = []
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(cancelled_call(stubborn(done), ToolLimits(cleaning_seconds=0.01)))
+        asyncio.run(cancelled_call(stubborn(done), ToolLimits(cleanup_seconds=0.01)))
 
     async def tidy() -> None:
         try:
@@ -150,7 +150,7 @@ def test_a_cancel_waits_for_a_tool_to_clean_up_but_not_for_one_that_does_not_hee
 
 async def test_a_tool_that_does_not_heed_its_time_limit_is_left_behind_with_its_end(caplog: pytest.LogCaptureFixture):
     done, release = list[str](), asyncio.Event()
-    tool = tool_from(stubborn(done, release))
+    tool = make_tool(stubborn(done, release))
     asked = ToolCall(id="c", name="persist", arguments="{}")
     result = await call_tool(Registry([tool]), asked, context(), HASTY)
     assert (result.error, done) == ("timeout", ["cancelled"])
@@ -183,16 +183,16 @@ def results() -> st.SearchStrategy[ToolResult]:
 
 def test_a_short_result_stays_as_it_is_and_a_long_text_keeps_head_and_tail_around_a_mark():
     short = result_of(Text(text="x" * 50_000), IMAGE)
-    assert bound(short) is short
-    assert bound(result_of(Text(text="a\ud800b"))) == result_of(Text(text="a\ufffdb"))
-    text = text_of(bound(result_of(Text(text="a" * 500 + "b" * 500)), limit_characters=300))
+    assert bound_result(short) is short
+    assert bound_result(result_of(Text(text="a\ud800b"))) == result_of(Text(text="a\ufffdb"))
+    text = text_of(bound_result(result_of(Text(text="a" * 500 + "b" * 500)), limit_characters=300))
     mark = "\n[798 of 1000 characters left out here. Ask for less at a time: a range, a filter, fewer items.]\n"
     assert text == "a" * 101 + mark + "b" * 101
 
 
 def test_a_cut_over_several_parts_leaves_out_the_middle_ones_and_keeps_files_and_paths():
     parts = [Text(text=letter * 400, path=f"{letter}.py") for letter in "abc"]
-    kept = bound(result_of(parts[0], IMAGE, parts[1], STATE, parts[2], error="half"), limit_characters=400)
+    kept = bound_result(result_of(parts[0], IMAGE, parts[1], STATE, parts[2], error="half"), limit_characters=400)
     first, image, state, last = kept.parts
     assert (image, state, kept.error) == (IMAGE, STATE, "half")
     assert isinstance(first, Text) and isinstance(last, Text)
@@ -202,15 +202,15 @@ def test_a_cut_over_several_parts_leaves_out_the_middle_ones_and_keeps_files_and
 
 @given(given_result=results(), limit=st.integers(0, 1000))
 def test_no_result_has_more_than_the_limit_and_bounding_twice_changes_nothing(given_result: ToolResult, limit: int):
-    bounded = bound(given_result, limit_characters=limit)
+    bounded = bound_result(given_result, limit_characters=limit)
     assert len(text_of(bounded)) <= max(limit, LEAST_CHARACTERS)
-    assert bound(bounded, limit_characters=limit) == bounded
+    assert bound_result(bounded, limit_characters=limit) == bounded
     assert [one for one in bounded.parts if not isinstance(one, Text)] == [IMAGE, STATE]
 
 
 @given(given_result=results(), limit=st.integers(0, 1000))
 def test_what_is_left_out_is_counted(given_result: ToolResult, limit: int):
-    before, after = text_of(given_result), text_of(bound(given_result, limit_characters=limit))
+    before, after = text_of(given_result), text_of(bound_result(given_result, limit_characters=limit))
     if after == before:
         return
     head, _, rest = after.rpartition(f" of {len(before)} characters left out here")

@@ -18,10 +18,10 @@ from recto.conversation.json import Json, load, load_object
 from recto.conversation.messages import File, Text, Url
 from recto.conversation.next_step import INVALID_ARGUMENTS
 from recto.errors import SettingsError, ToolError
-from recto.tools.function import Function, tool_from
+from recto.tools.function import Function, make_tool
 from recto.tools.mark import Mark, tool
 from recto.tools.ports import ToolContext, ToolResult
-from recto.tools.signature import signature_of
+from recto.tools.signature import read_signature
 from tests.tools.runs import act, text_of
 
 
@@ -60,7 +60,7 @@ def weather(
 
 
 def test_a_function_is_offered_with_its_name_docstring_and_schema():
-    offer = tool_from(weather).offer
+    offer = make_tool(weather).offer
     assert (offer.name, offer.description) == ("weather", "Tell the weather of a city.\n\nNot of a country.")
     assert offer.parameters == (
         '{"additionalProperties":false,"properties":{'
@@ -77,7 +77,7 @@ def test_titles_are_left_out_of_the_schema_but_not_a_field_of_that_name():
     city, title = {"type": "string"}, {"default": "none", "type": "string"}
     place = {"description": "Somewhere.", "required": ["city"], "type": "object"}
     where = {"additionalProperties": {"type": "string"}, "default": {"title": "x"}, "type": "object"}
-    assert load(tool_from(visit).offer.parameters) == {
+    assert load(make_tool(visit).offer.parameters) == {
         "$defs": {"Place": {**place, "properties": {"city": city, "title": title}}},
         "additionalProperties": False,
         "properties": {"place": {"$ref": "#/$defs/Place"}, "where": where},
@@ -90,9 +90,9 @@ def test_whatever_a_mark_says_the_tool_has_and_a_bare_one_promises_nothing():
     def search(words: str) -> str:
         return words
 
-    made = tool_from(tool(search))
+    made = make_tool(tool(search))
     assert (made.name, made.mark) == ("search", Mark())
-    made = tool_from(tool(name="look-up", confirm=True, changes="files")(search))
+    made = make_tool(tool(name="look-up", confirm=True, changes="files")(search))
     assert made.mark == Mark(name="look-up", confirm=True, changes="files")
     assert (made.name, search("x")) == ("look-up", "x")
 
@@ -111,7 +111,7 @@ def test_the_context_is_given_and_not_in_the_schema():
     def whose(context: ToolContext, *, loud: bool = False) -> str:
         return context.owner.upper() if loud else context.owner
 
-    assert "context" not in tool_from(whose).offer.parameters
+    assert "context" not in make_tool(whose).offer.parameters
     assert text_of(act(whose, '{"loud": true}')) == "ANN"
     assert act(whose, '{"context": {}}').error == INVALID_ARGUMENTS
 
@@ -136,7 +136,7 @@ def test_wrong_arguments_name_each_field_what_is_wrong_and_the_schema():
         "- days: Input should be less than or equal to 7; it was 9\n"
         "- unit: Input should be 'celsius' or 'kelvin'; it was 'miles'\n"
         "- town: there is no such argument\n"
-        f"The schema is {tool_from(weather).offer.parameters}\n"
+        f"The schema is {make_tool(weather).offer.parameters}\n"
         "Call the tool again with arguments that match it."
     )
 
@@ -266,11 +266,11 @@ def misnamed() -> None: ...
 )
 def test_a_function_that_cannot_be_a_tool_is_refused_by_name_and_file(function: Function, reason: str):
     with pytest.raises(SettingsError) as caught:
-        tool_from(function)
+        make_tool(function)
     assert reason in str(caught.value)
     assert f"{function.__name__} in {__file__}:" in str(caught.value)
     with pytest.raises(SettingsError, match="a tool is made from a function"):
-        tool_from(Place)
+        make_tool(Place)
 
 
 # Docstrings
@@ -315,7 +315,7 @@ def water(plant: str, litres: float = 0.5) -> str:
 
 def documented(docstring: str) -> tuple[str, dict[str, Json], tuple[str, ...]]:
     water.__doc__ = docstring
-    made = tool_from(water)
+    made = make_tool(water)
     return made.offer.description, properties_of(made.offer.parameters), tuple(one.text for one in made.warnings)
 
 
@@ -411,7 +411,7 @@ def test_a_type_hint_stands_over_the_docstring_which_may_describe_a_context_too(
             context: Of the run.
         """
 
-    made = tool_from(ask)
+    made = make_tool(ask)
     schema = {"words": {"description": "Of the hint.", "maxLength": 9, "type": "string"}}
     assert (properties_of(made.offer.parameters), made.warnings) == (schema, ())
 
@@ -425,7 +425,7 @@ def book(day: date, stay: timedelta, unit: Unit, places: list[Place], key: UUID 
 
 
 def test_dates_enumerations_models_and_lists_have_schemas_and_arrive_as_python_values():
-    properties = properties_of(signature_of(book).arguments.schema)
+    properties = properties_of(read_signature(book).arguments.schema)
     assert [properties[name] for name in ("day", "unit")] == [
         {"format": "date", "type": "string"},
         {"$ref": "#/$defs/Unit"},

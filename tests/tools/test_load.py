@@ -13,11 +13,11 @@ import pytest
 from recto.conversation.messages import ToolCall
 from recto.errors import SettingsError
 from recto.tools.call import call_tool
-from recto.tools.load_tools import tools_built_in, tools_for, tools_of_folder, tools_of_packages
+from recto.tools.load_tools import load_folder_tools, load_package_tools, make_built_in_tools, select_built_in_tools
 from recto.tools.mark import Mark
 from recto.tools.ports import Tool
 from recto.tools.registry import Registry
-from tests.house import ROOT
+from tests.layers import ROOT
 from tests.tools.runs import context, text_of
 
 MARKED = '''
@@ -74,8 +74,8 @@ def names(tools: tuple[Tool, ...]) -> list[str]:
 
 
 def test_C5_marked_functions_are_the_tools(tmp_path: Path):
-    assert tools_of_folder(tmp_path) == ()
-    tools = tools_of_folder(folder_with(tmp_path, MARKED))
+    assert load_folder_tools(tmp_path) == ()
+    tools = load_folder_tools(folder_with(tmp_path, MARKED))
     assert names(tools) == ["book", "_cancel"]
     assert tools[0].mark.confirm
     asked = ToolCall(id="c1", name="book", arguments='{"place": {"city": "Ulm"}}')
@@ -85,7 +85,7 @@ def test_C5_marked_functions_are_the_tools(tmp_path: Path):
 def test_C5_F8_the_tools_the_guide_shows_work_and_act_elsewhere(tmp_path: Path):
     guide = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
     shown = re.findall(r"^```python\n(.*?)^```$", guide, flags=re.MULTILINE | re.DOTALL)
-    size, plan, book = tools_of_folder(folder_with(tmp_path, "\n".join([one for one in shown if "@tool" in one])))
+    size, plan, book = load_folder_tools(folder_with(tmp_path, "\n".join([one for one in shown if "@tool" in one])))
     assert '"properties":{"stop"' in plan.offer.parameters
     assert '"day":{"description":"The day of arrival.","format":"date","type":"string"}' in book.offer.parameters
     assert book.offer.description.endswith("guests first.\n\nReturns:\n    The number of the booking.")
@@ -97,16 +97,16 @@ def test_C5_F8_the_tools_the_guide_shows_work_and_act_elsewhere(tmp_path: Path):
 
 
 def test_C5_without_a_mark_the_public_typed_functions_of_the_file_are(tmp_path: Path):
-    assert names(tools_of_folder(folder_with(tmp_path, UNMARKED))) == ["second", "first"]
+    assert names(load_folder_tools(folder_with(tmp_path, UNMARKED))) == ["second", "first"]
 
 
 def test_C5_two_folders_do_not_meet_and_a_changed_file_is_read_anew(tmp_path: Path):
     one, two = tmp_path / "one", tmp_path / "two"
     for folder, name in ((one, "a"), (two, "b")):
         folder.mkdir()
-        assert names(tools_of_folder(folder_with(folder, f"def {name}() -> None: ..."))) == [name]
+        assert names(load_folder_tools(folder_with(folder, f"def {name}() -> None: ..."))) == [name]
     folder_with(one, "def c() -> None: ...")
-    assert names(tools_of_folder(one)) == ["c"]
+    assert names(load_folder_tools(one)) == ["c"]
     assert [path.name for path in one.iterdir()] == ["tools.py"]
 
 
@@ -121,7 +121,7 @@ def test_C5_two_folders_do_not_meet_and_a_changed_file_is_read_anew(tmp_path: Pa
 )
 def test_C5_a_broken_file_is_named_with_its_line(tmp_path: Path, source: str, line: int, reason: str):
     with pytest.raises(SettingsError) as caught:
-        tools_of_folder(folder_with(tmp_path, source))
+        load_folder_tools(folder_with(tmp_path, source))
     assert f"tools.py:{line}'" in str(caught.value)
     assert reason in str(caught.value)
     assert not [one for one in sys.modules.values() if getattr(one, "__file__", "") == str(tmp_path / "tools.py")]
@@ -129,9 +129,9 @@ def test_C5_a_broken_file_is_named_with_its_line(tmp_path: Path, source: str, li
 
 def test_C5_a_file_that_is_no_text_and_a_function_that_cannot_be_a_tool_are_named(tmp_path: Path):
     with pytest.raises(SettingsError, match=r"tools\.py"):
-        tools_of_folder(folder_with(tmp_path, b"\xff\xfe\0"))
+        load_folder_tools(folder_with(tmp_path, b"\xff\xfe\0"))
     with pytest.raises(SettingsError, match=r"half in .*tools\.py:2'; parameter 'b' has no type hint"):
-        tools_of_folder(folder_with(tmp_path, "\ndef half(a: int, b): ...\n"))
+        load_folder_tools(folder_with(tmp_path, "\ndef half(a: int, b): ...\n"))
 
 
 # Installed packages
@@ -139,10 +139,10 @@ def test_C5_a_file_that_is_no_text_and_a_function_that_cannot_be_a_tool_are_name
 
 MADE = """
 from dataclasses import replace
-from recto.tools.function import tool_from
+from recto.tools.function import make_tool
 def one() -> None: ...
 def two() -> None: ...
-made = tool_from(one)
+made = make_tool(one)
 def with_offer(**changed): return replace(made, offer=replace(made.offer, **changed))
 """
 
@@ -160,7 +160,7 @@ def install(monkeypatch: pytest.MonkeyPatch, folder: Path, module: str, source: 
 def test_C5_packages_offer_a_function_a_tool_or_several(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     points = "a = offering_tools:one\nb = offering_tools:made\nc = offering_tools:several"
     install(monkeypatch, tmp_path, "offering_tools", f"{MADE}several = [two, made]", points)
-    assert names(tools_of_packages()) == ["one", "one", "two", "one"]
+    assert names(load_package_tools()) == ["one", "one", "two", "one"]
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_C5_a_broken_entry_point_is_named(
 ):
     install(monkeypatch, tmp_path, module, source, f"search = {module}:it")
     with pytest.raises(SettingsError) as caught:
-        tools_of_packages()
+        load_package_tools()
     assert f"'search = {module}:it'" in str(caught.value)
     assert reason in str(caught.value)
 
@@ -196,7 +196,7 @@ BUILT_IN = [
 
 
 def test_the_built_in_tools_are_offered_and_safe_to_repeat_unless_they_change_what_is_there():
-    tools = tools_built_in()
+    tools = make_built_in_tools()
     assert names(tools) == BUILT_IN
     assert all(tool.is_offered and not tool.mark.external for tool in tools)
     once = [tool.name for tool in tools if not tool.mark.safe_to_repeat]
@@ -215,11 +215,11 @@ def test_the_built_in_tools_are_offered_and_safe_to_repeat_unless_they_change_wh
 def test_F5_who_takes_documents_can_read_them_and_nothing_is_had_twice(
     named: tuple[str, ...], takes_documents: bool, had: list[str]
 ):
-    assert names(tools_for(named, takes_documents, Registry(tools_built_in()))) == had
+    assert names(select_built_in_tools(named, takes_documents, Registry(make_built_in_tools()))) == had
 
 
 def test_F6_the_tool_of_old_logs_is_had_and_not_offered():
-    tools = Registry(tools_for((), True, Registry(tools_built_in())))
+    tools = Registry(select_built_in_tools((), True, Registry(make_built_in_tools())))
     assert [offer.name for offer in tools.offers(tools)] == ["read_files"]
     assert (tools["file_read"].is_offered, tools["file_read"].mark.safe_to_repeat) == (False, True)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from recto.conversation.input_files import InputFile
 from recto.errors import FileRefused, StorageDown
 from recto.tools.documents.read_documents import read_documents, read_thread
-from recto.tools.function import tool_from
+from recto.tools.function import make_tool
 from recto.tools.ports import Progress
 from tests.tools.files_at_hand import AtHand, a_file, at_hand, run
 from tests.tools.growing_document import in_pages
@@ -47,7 +47,7 @@ def with_url(file: InputFile) -> InputFile:
 
 
 def test_D5_the_tool_is_described_as_the_seed_has_it_and_needs_no_arguments():
-    tool = tool_from(read_documents)
+    tool = make_tool(read_documents)
     schema = json.loads(tool.offer.parameters)
     assert tool.offer.description == "解析对话中所有上传的文档，并返回对应文档内容"
     assert list(schema["properties"]) == ["urls"]

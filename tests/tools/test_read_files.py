@@ -16,8 +16,8 @@ from recto.errors import FileRefused, StorageDown
 from recto.tools.documents.document_parts import WantedPart
 from recto.tools.documents.read_files import DocumentRequest, file_read, numbered, read_files, show_documents
 from recto.tools.documents.read_many import AT_ONCE, FAILED, NAME_SHOWN, Unread, read_each
-from recto.tools.function import tool_from
-from recto.tools.ports import Document, Progress, report_nothing
+from recto.tools.function import make_tool
+from recto.tools.ports import Document, Progress, discard_progress
 from tests.tools.files_at_hand import AtHand, a_file, at_hand, rows_of, run
 from tests.tools.growing_document import Growing, in_pages
 from tests.tools.runs import context, text_of
@@ -34,7 +34,7 @@ def contents(files: AtHand, ids: Sequence[str] = ("a",), **more: int) -> list[st
 
 
 def test_F5_only_ids_are_required_and_the_tool_is_safe_to_repeat():
-    tool = tool_from(read_files)
+    tool = make_tool(read_files)
     schema = json.loads(tool.offer.parameters)
     assert schema["required"] == ["ids"]
     assert set(schema["properties"]) == {"ids", "offset", "limit", "pages", "format"}
@@ -308,7 +308,7 @@ async def length_of(document: Document) -> int:
 async def test_F5_documents_are_read_at_once_but_not_all_in_order_and_for_nobody_who_stops_waiting(is_cancelled: bool):
     documents = [a_file(f"f{number}") for number in range(AT_ONCE + 2)]
     files = Gated(turns=[documents], holds={one.id: b"x" * place for place, one in enumerate(documents)})
-    reading = asyncio.create_task(read_each(documents, length_of, files, report_nothing))
+    reading = asyncio.create_task(read_each(documents, length_of, files, discard_progress))
     await settle(50)
     assert files.opened == [one.id for one in documents[:AT_ONCE]]
     if is_cancelled:
@@ -322,6 +322,6 @@ async def test_F5_documents_are_read_at_once_but_not_all_in_order_and_for_nobody
 
 async def test_F5_a_fault_of_ours_costs_its_document_alone_and_is_logged(caplog: pytest.LogCaptureFixture):
     files = at_hand(a=ValueError("a fault"), b="two")
-    read = await read_each(list(files.maps.documents.values()), length_of, files, report_nothing)
+    read = await read_each(list(files.maps.documents.values()), length_of, files, discard_progress)
     assert read == [Unread(reason=FAILED), 3]
     assert "a fault" in caplog.text

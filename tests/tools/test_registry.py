@@ -7,7 +7,7 @@ import pytest
 
 from recto.config.run_settings import Mode
 from recto.errors import SettingsError
-from recto.tools.function import tool_from
+from recto.tools.function import make_tool
 from recto.tools.mark import Mark, tool
 from recto.tools.registry import Registry
 
@@ -23,7 +23,7 @@ def ping() -> None: ...
 
 
 def test_tools_are_found_by_name_and_offered_in_the_order_asked_for():
-    tools = [tool_from(ping), tool_from(search)]
+    tools = [make_tool(ping), make_tool(search)]
     registry = Registry(tools)
     assert list(registry) == ["ping", "search"]
     assert (registry["search"], registry.get("serch")) == (tools[1], None)
@@ -33,8 +33,8 @@ def test_tools_are_found_by_name_and_offered_in_the_order_asked_for():
 
 
 def test_F6_a_hidden_tool_is_found_and_never_offered_or_named():
-    hidden = replace(tool_from(ping), is_offered=False)
-    registry = Registry([tool_from(search), hidden])
+    hidden = replace(make_tool(ping), is_offered=False)
+    registry = Registry([make_tool(search), hidden])
     assert registry["ping"] is hidden
     assert registry.offers(registry) == (registry["search"].offer,)
     assert registry.offers(["ping"]) == ()
@@ -43,14 +43,14 @@ def test_F6_a_hidden_tool_is_found_and_never_offered_or_named():
 
 
 def test_P11_forms_are_the_offers_of_tools_that_a_client_may_answer_for():
-    asks = replace(tool_from(ping), mark=Mark(by_client=True))
-    assert Registry([tool_from(search), asks]).forms() == (asks.offer,)
+    asks = replace(make_tool(ping), mark=Mark(by_client=True))
+    assert Registry([make_tool(search), asks]).forms() == (asks.offer,)
     assert Registry([replace(asks, is_offered=False)]).forms() == ()
 
 
 def test_two_tools_of_one_name_are_refused_with_both_places():
     with pytest.raises(SettingsError) as caught:
-        Registry([tool_from(search), tool_from(another)])
+        Registry([make_tool(search), make_tool(another)])
     assert all(one in str(caught.value) for one in ("'search'", f"search in {__file__}:", f"another in {__file__}:"))
 
 
@@ -64,6 +64,6 @@ def command() -> None: ...
 
 @pytest.mark.parametrize(("mode", "asking"), [("ask", ("edit", "command")), ("edits", ("command",)), ("full", ())])
 def test_R15_a_mode_says_which_calls_ask_and_a_command_without_a_sandbox_always_does(mode: Mode, asking: Sequence[str]):
-    registry = Registry([tool_from(search), tool_from(edit), tool_from(command)])
-    assert registry.asking(mode, is_confined=True) == asking
-    assert registry.asking(mode, is_confined=False) == (asking or ("command",))
+    registry = Registry([make_tool(search), make_tool(edit), make_tool(command)])
+    assert registry.approval_names(mode, is_confined=True) == asking
+    assert registry.approval_names(mode, is_confined=False) == (asking or ("command",))

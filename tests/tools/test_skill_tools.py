@@ -11,7 +11,7 @@ from recto.conversation.messages import ToolCall
 from recto.errors import ToolError
 from recto.skills.skill import BundledFile, Skill
 from recto.tools.call import call_tool
-from recto.tools.load_tools import tools_of_skills
+from recto.tools.load_tools import make_skill_tools
 from recto.tools.ports import Activation, ToolResult
 from recto.tools.registry import Registry
 from tests.tools.runs import context, text_of
@@ -46,7 +46,7 @@ def a_skill(*files: str) -> Skill:
 
 
 FILES = {"a.md": b"# One\n", "long.md": TEXT.encode(), "p.png": b"\x89PNG\xff\xfe", "bom.md": b"\xef\xbb\xbfhi"}
-TOOLS = Registry(tools_of_skills([a_skill("a.md")]))
+TOOLS = Registry(make_skill_tools([a_skill("a.md")]))
 SKILLS = Skills(files=FILES)
 
 
@@ -101,5 +101,5 @@ async def test_S5_what_is_no_text_and_what_is_not_there_is_said():
 
 def test_S5_reading_files_is_offered_where_a_skill_has_any():
     assert list(TOOLS) == ["use_skill", "read_skill_file"]
-    assert [tool.name for tool in tools_of_skills([a_skill()])] == ["use_skill"]
-    assert tools_of_skills([]) == ()
+    assert [tool.name for tool in make_skill_tools([a_skill()])] == ["use_skill"]
+    assert make_skill_tools([]) == ()

@@ -207,7 +207,7 @@ def test_R15_an_answer_is_bounded_and_says_by_how_much(tmp_path: Path):
     long, wide = b"a" * 5_000 + b"main" + b"b" * 5_000 + b"\n", (b"main" + b"x" * 200 + b"\n") * 1_000
     around = f"1: [...] {'a' * 10}main{'b' * 26} [...]"
     for content, settings, first, last in (
-        (b"main\n" * 50, SearchSettings(counted=20, results=5), "More than 20 matching lines; ", "5 shown, more "),
+        (b"main\n" * 50, SearchSettings(search_count=20, results=5), "More than 20 matching lines; ", "5 shown, more "),
         (long, SearchSettings(line_characters=40), "1 matching line in 1 file:", around),
         (wide, SearchSettings(results=1_000), "1,000 matching lines in 1 file:", "236 shown, 764 left out. "),
     ):

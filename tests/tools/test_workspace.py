@@ -18,7 +18,7 @@ from recto.conversation.input_files import InputFile
 from recto.conversation.messages import ToolCall
 from recto.errors import FileRefused, StorageDown, ToolError
 from recto.tools.call import call_tool
-from recto.tools.function import tool_from
+from recto.tools.function import make_tool
 from recto.tools.ports import ToolResult
 from recto.tools.registry import Registry
 from recto.tools.workspace.sandbox_fetch_user_file import sandbox_fetch_user_file
@@ -328,7 +328,7 @@ def fetch(
 
 
 def test_F9_the_tool_takes_a_file_id_and_a_path_and_is_safe_to_repeat():
-    tool = tool_from(sandbox_fetch_user_file)
+    tool = make_tool(sandbox_fetch_user_file)
     schema = json.loads(tool.offer.parameters)
     assert schema["required"] == list(schema["properties"]) == ["file_index", "target_path"]
     assert (tool.mark.safe_to_repeat, tool.mark.external) == (True, False)
@@ -389,7 +389,7 @@ async def fetch_async(files: AtHand, workspace: Path, path: str, workspace_bytes
     given = replace(context(), files=files, workspace=place)
     arguments = json.dumps({"file_index": "r-0", "target_path": path})
     call = ToolCall(id="c1", name="sandbox_fetch_user_file", arguments=arguments)
-    return await call_tool(Registry([tool_from(sandbox_fetch_user_file)]), call, given)
+    return await call_tool(Registry([make_tool(sandbox_fetch_user_file)]), call, given)
 
 
 async def test_F9_a_call_that_is_cancelled_leaves_nothing_and_makes_nobody_wait(tmp_path: Path):

@@ -1,7 +1,7 @@
-"""The bytes of a request: tools and messages encoded once each, with a part for the manifest and punctuation between.
+"""The bytes of a request: tools and messages encoded once each, the punctuation between them, and a manifest part for
+each.
 
-What is encoded grows at the end with the conversation, so that a page costs what is new and what is folded, not what is
-old.
+Encoded messages are cached with the conversation, so that a page costs as much as its new and newly folded messages.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from recto.page.manifest import Note, Part, PartKind
 from recto.page.text.tokens import TokenCounter, count_new, tokens_of
 from recto.page.wire.base import Slot, Wire
 
-# Before all that stands in a body: behind the fields it begins with, or where it has none of those.
-START, BARE = Slot(b"", b""), Slot(b"{", b"")
-KEPT = "as in the conversation"
-# Why there is what was never said.
-OFFERED, BEGINS, ENDS = "the model may call it", "the model and its options", "how every request ends"
+# The slot before the first list: after the leading fields, or at the start of a body without any.
+START, EMPTY_BODY = Slot(b"", b""), Slot(b"{", b"")
+UNCHANGED_REASON = "as in the conversation"
+# Reasons of parts that are not messages.
+TOOL_REASON, HEAD_REASON, TAIL_REASON = "the model may call it", "the model and its options", "how every request ends"
 DATA, SHA256 = itemgetter(0), itemgetter(1)
 
 
 class Segment(NamedTuple):
-    """Some bytes of a body, and their SHA-256."""
+    """A piece of a body and its SHA-256."""
 
     data: bytes
     sha256: bytes
@@ -40,13 +40,13 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """The exact body of one model call. Its bytes are what the socket sends."""
+    """The exact body of one model call, byte for byte as sent."""
 
     segments: tuple[Segment, ...]
 
     @property
     def body(self) -> bytes:
-        """The bytes of the request. Joined at each call: a page is kept as its segments only."""
+        """The bytes of the request, joined on each access: a page stores only its segments."""
         return b"".join(map(DATA, self.segments))
 
     @cached_property
@@ -56,7 +56,7 @@ class Page:
 
 
 class EncodedPart(NamedTuple):
-    """A part and its bytes, without the punctuation that leads up to them."""
+    """A part and its bytes, without the punctuation before them."""
 
     part: Part
     segment: Segment
@@ -64,7 +64,7 @@ class EncodedPart(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class EncodedParts:
-    """Parts in order; for each its size and two segments, the punctuation that leads up to it and its own bytes."""
+    """Parts in order. Each has a size and two segments: the punctuation before it and its own bytes."""
 
     parts: tuple[Part, ...] = ()
     sizes: array[int] = field(default_factory=partial(array, "I"))
@@ -72,8 +72,8 @@ class EncodedParts:
     last: Slot = START
 
 
-class _Written(NamedTuple):
-    """The conversation a thread's last page was made of, without the message it is kept on, and what became of it."""
+class _CachedEncoding(NamedTuple):
+    """The cached encoding of a thread's last page, without the message that holds the cache."""
 
     key: tuple[Slot, Wire, TokenCounter]
     messages: tuple[Message | None, ...]
@@ -81,35 +81,35 @@ class _Written(NamedTuple):
     encoded: EncodedParts
 
 
-def envelope(model: str, options: Mapping[str, Json], wire: Wire) -> Segment:
-    """How a body begins: the model where it stands there, then the options in the order of their names."""
+def encode_head(model: str, options: Mapping[str, Json], wire: Wire) -> Segment:
+    """Build the head of a body: the model, if the format has it there, then the options sorted by name."""
     for name in wire.own_fields & options.keys():
         raise SettingsError(name=f"options.{name}", value=options[name], allowed="a page sets this field itself")
-    named = {"model": model} if wire.model_in_body else {}
-    return segment(dump(named | {name: options[name] for name in sorted(options)})[:-1])
+    model_field = {"model": model} if wire.model_in_body else {}
+    return build_segment(dump(model_field | {name: options[name] for name in sorted(options)})[:-1])
 
 
-def start(options: Mapping[str, Json], wire: Wire) -> Slot:
-    """What the first thing behind the envelope stands behind."""
-    return START if options or wire.model_in_body else BARE
+def find_start(options: Mapping[str, Json], wire: Wire) -> Slot:
+    """Return the slot that precedes the first tool or message."""
+    return START if options or wire.model_in_body else EMPTY_BODY
 
 
 def encode_tools(tools: Sequence[ToolOffer], before: Slot, wire: Wire, counter: TokenCounter) -> EncodedParts:
-    """Tools as they stand in a body behind `before`."""
+    """Encode tools as they follow `before` in a body."""
     encoded = [remember(tool, encode_tool, wire, counter) for tool in tools]
-    leads, segments = _leads([before, *[wire.tools] * len(tools)]), [one.segment for one in encoded]
+    punctuation_segments, segments = _punctuate([before, *[wire.tools] * len(tools)]), [one.segment for one in encoded]
     return EncodedParts(
         parts=tuple([one.part for one in encoded]),
-        sizes=array("I", map(add, _lengths(leads), _lengths(segments))),
-        segments=tuple(chain.from_iterable(zip(leads, segments, strict=True))),
+        sizes=array("I", map(add, _measure(punctuation_segments), _measure(segments))),
+        segments=tuple(chain.from_iterable(zip(punctuation_segments, segments, strict=True))),
         last=wire.tools if tools else before,
     )
 
 
-class Talk(NamedTuple):
-    """A conversation as it is to be written: its messages and what was noted of them by place.
+class PageMessages(NamedTuple):
+    """Messages to encode, with their notes by place.
 
-    `origins` are the places each has in `base`, what the log has before any step.
+    `origins` are the places of the messages in `base`, the messages before any step.
     """
 
     messages: tuple[Message, ...]
@@ -118,104 +118,106 @@ class Talk(NamedTuple):
     base: Sequence[Message]
 
 
-def encode_messages(talk: Talk, before: Slot, wire: Wire, counter: TokenCounter) -> EncodedParts:
-    """A conversation as it stands in a body behind `before`.
+def encode_messages(conversation: PageMessages, before: Slot, wire: Wire, counter: TokenCounter) -> EncodedParts:
+    """Encode a conversation as it follows `before` in a body.
 
-    What was written last is kept, and only what is another now is written anew. Nothing else keeps the bytes: those of
-    a result that was folded are gone with the next page.
+    The last result is cached, and only changed messages are encoded again. Nothing else holds the bytes, so those of a
+    folded result are freed with the next page.
     """
-    messages, key = talk.messages, (before, wire, counter)
+    messages, key = conversation.messages, (before, wire, counter)
     if not messages:
         return EncodedParts(last=before)
     anchor = anchor_of(messages)
     memo = messages[anchor].memo
-    known = cast("_Written | None", memo.get(encode_messages))
-    if known is None or known.key != key:
-        known = _Written(key, (), {}, EncodedParts(last=before))
-    encoded = _encode_others(known, talk)
-    memo[encode_messages] = _Written(key, (*messages[:anchor], None, *messages[anchor + 1 :]), talk.notes, encoded)
+    cached = cast("_CachedEncoding | None", memo.get(encode_messages))
+    if cached is None or cached.key != key:
+        cached = _CachedEncoding(key, (), {}, EncodedParts(last=before))
+    encoded = _update_encoding(cached, conversation)
+    memo[encode_messages] = _CachedEncoding(
+        key, (*messages[:anchor], None, *messages[anchor + 1 :]), conversation.notes, encoded
+    )
     return _set_breakpoints(encoded, messages, before, wire) if wire.breakpoint else encoded
 
 
-def _encode_others(known: _Written, talk: Talk) -> EncodedParts:
-    """What was written, as far as it is the same, with all that is new or other."""
-    messages, notes, (_, wire, counter) = talk.messages, talk.notes, known.key
-    count = min(len(known.messages), len(messages))
-    changed = list(compress(range(count), map(is_not, known.messages, messages)))
-    sizes, segments = _write_others(known, messages, changed)
+def _update_encoding(cached: _CachedEncoding, conversation: PageMessages) -> EncodedParts:
+    """Reuse the cached encoding of unchanged messages and encode the others."""
+    messages, notes, (_, wire, counter) = conversation.messages, conversation.notes, cached.key
+    count = min(len(cached.messages), len(messages))
+    changed = list(compress(range(count), map(is_not, cached.messages, messages)))
+    sizes, segments = _update_segments(cached, messages, changed)
     new = [*changed, *range(count, len(messages))]
-    originals = [talk.base[talk.origins[place]] for place in new if place in notes]
+    originals = [conversation.base[conversation.origins[place]] for place in new if place in notes]
     count_new([*[messages[place] for place in new], *originals], counter)
-    parts = list(known.encoded.parts[:count])
+    parts = list(cached.encoded.parts[:count])
     for place in changed:
-        parts[place] = _part_of(talk, place, counter)
-    for place in {place for place, note in notes.items() if known.notes.get(place) is not note and place < count}:
-        # The same message was noted otherwise: what it costs is known.
+        parts[place] = _build_part(conversation, place, counter)
+    for place in {place for place, note in notes.items() if cached.notes.get(place) is not note and place < count}:
+        # Only the note changed: the token counts stay.
         part, note = parts[place], notes[place]
         parts[place] = Part(*part[:5], note.decision, note.rule, note.reason, note.receipts)
-    for place in known.notes.keys() - notes.keys():
+    for place in cached.notes.keys() - notes.keys():
         if place < count:
-            parts[place] = _part_of(talk, place, counter)
-    parts += [_part_of(talk, place, counter) for place in range(count, len(messages))]
+            parts[place] = _build_part(conversation, place, counter)
+    parts += [_build_part(conversation, place, counter) for place in range(count, len(messages))]
     last = wire.slots[type(messages[-1])]
     return EncodedParts(parts=tuple(parts), sizes=sizes, segments=tuple(segments), last=last)
 
 
-def _write_others(
-    known: _Written, messages: Sequence[Message], changed: Sequence[int]
+def _update_segments(
+    cached: _CachedEncoding, messages: Sequence[Message], changed: Sequence[int]
 ) -> tuple[array[int], list[Segment]]:
-    """The sizes and bytes of a conversation, anew where its messages changed and behind those that were known."""
-    before, wire, _ = known.key
-    count = min(len(known.messages), len(messages))
-    sizes, segments = known.encoded.sizes[:count], list(known.encoded.segments[: 2 * count])
+    """Return sizes and segments, re-encoding changed messages and appending new ones."""
+    before, wire, _ = cached.key
+    count = min(len(cached.messages), len(messages))
+    sizes, segments = cached.encoded.sizes[:count], list(cached.encoded.segments[: 2 * count])
     for place in changed:
-        segments[2 * place + 1] = segment(wire.encode(messages[place]))
-    for place in {near for other in changed for near in (other, other + 1) if near < count}:
-        behind = wire.slots[type(messages[place - 1])] if place else before
-        lead = segments[2 * place] = punctuation(behind, wire.slots[type(messages[place])])
+        segments[2 * place + 1] = build_segment(wire.encode(messages[place]))
+    for place in {neighbour for other in changed for neighbour in (other, other + 1) if neighbour < count}:
+        previous = wire.slots[type(messages[place - 1])] if place else before
+        lead = segments[2 * place] = punctuate(previous, wire.slots[type(messages[place])])
         sizes[place] = len(lead.data) + len(segments[2 * place + 1].data)
-    more = [segment(wire.encode(message)) for message in messages[count:]]
+    new_segments = [build_segment(wire.encode(message)) for message in messages[count:]]
     slots = list(map(wire.slots.__getitem__, map(type, messages[max(0, count - 1) :])))
-    leads = _leads(slots if count else (before, *slots))
-    sizes.extend(map(add, _lengths(leads), _lengths(more)))
-    segments.extend(chain.from_iterable(zip(leads, more, strict=True)))
+    punctuation_segments = _punctuate(slots if count else (before, *slots))
+    sizes.extend(map(add, _measure(punctuation_segments), _measure(new_segments)))
+    segments.extend(chain.from_iterable(zip(punctuation_segments, new_segments, strict=True)))
     return sizes, segments
 
 
-def _part_of(talk: Talk, place: int, counter: TokenCounter) -> Part:
-    message, note = talk.messages[place], talk.notes.get(place)
+def _build_part(conversation: PageMessages, place: int, counter: TokenCounter) -> Part:
+    message, note = conversation.messages[place], conversation.notes.get(place)
     tokens = tokens_of(message, counter)
     if note is None:
-        return Part("message", message.id, message.role, tokens, tokens, "kept", None, KEPT)
-    before = tokens_of(talk.base[talk.origins[place]], counter)
+        return Part("message", message.id, message.role, tokens, tokens, "kept", None, UNCHANGED_REASON)
+    before = tokens_of(conversation.base[conversation.origins[place]], counter)
     return Part(
         "message", message.id, message.role, before, tokens, note.decision, note.rule, note.reason, note.receipts
     )
 
 
 @cache
-def closing_brackets(last: Slot, wire: Wire) -> Segment:
-    """How a body ends. A body without messages still says so."""
-    talk = wire.slots[UserMessage]
-    if last.opens == talk.opens:
-        return segment(last.end + last.closes_turn + last.closes + b"}")
-    return segment(punctuation(last, talk._replace(opens_turn=b"")).data + talk.closes + b"}")
+def encode_tail(last: Slot, wire: Wire) -> Segment:
+    """Return the end of a body. A body without messages still contains an empty list."""
+    user_slot = wire.slots[UserMessage]
+    if last.opens == user_slot.opens:
+        return build_segment(last.end + last.closes_turn + last.closes + b"}")
+    return build_segment(punctuate(last, user_slot._replace(opens_turn=b"")).data + user_slot.closes + b"}")
 
 
 def encode_tool(tool: ToolOffer, wire: Wire, counter: TokenCounter) -> EncodedPart:
-    """One tool. Its schema goes as it is written, so it has to be JSON."""
+    """Encode one tool. Its schema is copied verbatim, so it must be JSON."""
     if load_object(tool.parameters) is None:
         raise WireError(where=f"tools.{tool.name}.parameters", problem="must be a JSON Schema: an object, as JSON text")
     data = wire.encode_tool(tool.name, tool.description, tool.parameters)
-    part = kept_part("tool", tool.name, OFFERED, counter.count((data.decode(),))[0])
+    part = build_plain_part("tool", tool.name, TOOL_REASON, counter.count((data.decode(),))[0])
     if tool.note:
         before = max(tool.tokens_before, part.tokens_after)
         part = part._replace(decision="cut", rule="S5", reason=tool.note, tokens_before=before)
-    return EncodedPart(part, segment(data))
+    return EncodedPart(part, build_segment(data))
 
 
-def kept_part(kind: PartKind, source: str, reason: str, tokens: int) -> Part:
-    """A part that is not of the conversation, and why it is in the page."""
+def build_plain_part(kind: PartKind, source: str, reason: str, tokens: int) -> Part:
+    """Return a part that is not a message, with the reason it is in the page."""
     return Part(
         kind=kind,
         source=source,
@@ -229,55 +231,55 @@ def kept_part(kind: PartKind, source: str, reason: str, tokens: int) -> Part:
 
 
 @cache
-def punctuation(before: Slot, here: Slot, *, mark: bytes = b"") -> Segment:
-    """The punctuation between two neighbours in a body, with a mark on the first where it has room for one."""
+def punctuate(before: Slot, here: Slot, *, mark: bytes = b"") -> Segment:
+    """Return the punctuation between two neighbours, with `mark` on the first if it has a place for one."""
     end = mark + before.end if before.end else b""
-    if before == BARE:
-        return segment(here.opens + here.opens_turn)
+    if before == EMPTY_BODY:
+        return build_segment(here.opens + here.opens_turn)
     if before == here:
-        return segment(end + b",")
+        return build_segment(end + b",")
     if before.opens == here.opens:
-        return segment(end + before.closes_turn + b"," + here.opens_turn)
-    return segment(end + before.closes_turn + before.closes + b"," + here.opens + here.opens_turn)
+        return build_segment(end + before.closes_turn + b"," + here.opens_turn)
+    return build_segment(end + before.closes_turn + before.closes + b"," + here.opens + here.opens_turn)
 
 
-def segment(data: bytes) -> Segment:
-    """Bytes with their hash."""
-    # A copy: what orjson returns keeps the larger buffer it was written in.
+def build_segment(data: bytes) -> Segment:
+    """Return bytes with their hash."""
+    # Copy: bytes from orjson keep their larger buffer alive.
     data = bytes(memoryview(data))
     return Segment(data, sha256(data).digest())
 
 
-def _leads(slots: Sequence[Slot]) -> list[Segment]:
-    """The punctuation before each but the first."""
-    # Slots are few, and the same objects again and again: an address is looked up quicker than all that is in one.
+def _punctuate(slots: Sequence[Slot]) -> list[Segment]:
+    """Return the punctuation before each slot but the first."""
+    # Few distinct slot objects occur, and hashing an id is cheaper than hashing a slot.
     pairs = [(id(before), id(here)) for before, here in pairwise(slots)]
-    known = {pair: punctuation(*both) for pair, both in dict(zip(pairs, pairwise(slots), strict=True)).items()}
-    return list(map(known.__getitem__, pairs))
+    segments = {pair: punctuate(*both) for pair, both in dict(zip(pairs, pairwise(slots), strict=True)).items()}
+    return list(map(segments.__getitem__, pairs))
 
 
-def _lengths(segments: Sequence[Segment]) -> Iterator[int]:
+def _measure(segments: Sequence[Segment]) -> Iterator[int]:
     return map(len, map(DATA, segments))
 
 
 def _set_breakpoints(encoded: EncodedParts, messages: Sequence[Message], before: Slot, wire: Wire) -> EncodedParts:
-    """Where the provider is to cache: after tools, after system, and before the message that opened this turn.
+    """Mark where the provider should cache: after tools, after system, and before the message that opened this turn.
 
-    That message changes when its turn is over (F1, F2), so what stands before it is what the next turn can use. A page
-    without an admitted turn has none: nobody knows which of its messages will change.
+    That message changes when its turn ends (F1, F2), so the next turn can reuse what precedes it. A page without an
+    admitted turn gets no marks, because any of its messages may change.
     """
     turns = (n for n in range(len(messages) - 1, -1, -1) if _opens_a_turn(messages[n]))
     turn = next(turns, None)
     if turn is None:
         return encoded
     system = next(n for n, message in enumerate(messages) if message.role not in ("system", "developer"))
-    wanted = {0, system} | ({turn} if turn and _takes_a_breakpoint(messages[turn - 1]) else set[int]())
+    places = {0, system} | ({turn} if turn and _allows_breakpoint(messages[turn - 1]) else set[int]())
     sizes, segments = encoded.sizes[:], list(encoded.segments)
-    for n in wanted:
-        behind = wire.slots[type(messages[n - 1])] if n else before
-        marked = punctuation(behind, wire.slots[type(messages[n])], mark=wire.breakpoint)
-        sizes[n] += len(marked.data) - len(segments[2 * n].data)
-        segments[2 * n] = marked
+    for n in places:
+        previous = wire.slots[type(messages[n - 1])] if n else before
+        marked_segment = punctuate(previous, wire.slots[type(messages[n])], mark=wire.breakpoint)
+        sizes[n] += len(marked_segment.data) - len(segments[2 * n].data)
+        segments[2 * n] = marked_segment
     return replace(encoded, sizes=sizes, segments=tuple(segments))
 
 
@@ -285,6 +287,6 @@ def _opens_a_turn(message: Message) -> bool:
     return isinstance(message, UserMessage) and bool(message.response_id)
 
 
-def _takes_a_breakpoint(message: Message) -> bool:
-    """Whether the last block of a message may be marked: thinking may not, and of unknown blocks nobody knows."""
+def _allows_breakpoint(message: Message) -> bool:
+    """Return True if the last block may carry a mark: thinking and unknown blocks may not."""
     return not (isinstance(message, (UserMessage, AssistantMessage)) and isinstance(message.parts[-1], Opaque))

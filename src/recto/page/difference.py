@@ -1,4 +1,4 @@
-"""Two pages side by side: what came, went or changed by part, the first byte that differs, and what that costs."""
+"""Differences between two pages: changed parts, the first differing byte, and the cost of a broken prefix."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recto.page.prefix import Break, SentPage, first_difference, prefix_break, w
 from recto.page.shown_parts import rule_fields, shown_row
 
 Change: TypeAlias = Literal["same", "changed", "added", "gone"]
-# What is compared of two parts beside their bytes, by the name it is told by.
+# Fields of two parts that are compared, besides their bytes.
 COMPARED = ("role", "decision", "rule", "reason", "receipts", "upto", "count")
 CONTENT, PLACE, TOKENS = "content", "place", "tokens"
 _Key: TypeAlias = tuple[str, str, int]
@@ -22,10 +22,9 @@ NONE = range(0)
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceRow:
-    """Parts of two pages by their places: one that changed, came or went, or all of a stretch that is the same.
+    """One part that changed, came or went, or a run of unchanged parts, by their places in both pages.
 
-    `fields` are what changed of it. `instead` is the part of the other page that stands for one that came or went:
-    messages that were left out together.
+    `fields` names what changed. `instead` is the gap of the other page that contains an added or gone message.
     """
 
     change: Change
@@ -37,10 +36,11 @@ class DifferenceRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """What is other in the later of two pages. Each part of both is in exactly one row; the later ones in order.
+    """Differences of the later of two pages. Each part of both pages is in exactly one row, in the order of the later
+    page.
 
-    `offset` is the first byte that differs; None: there is none. `tokens_again` are those behind a break that the
-    earlier page had as they are: the provider read them once, and its cache has them no more for this page.
+    `offset` is the first differing byte, or None. `tokens_again` counts tokens after a break that the earlier page
+    already had: the provider must read them again.
     """
 
     before: SentPage
@@ -51,7 +51,7 @@ class Difference:
     tokens_again: int
 
     def row(self) -> dict[str, Json]:
-        """The whole as a JSON object."""
+        """Return the difference as a JSON object."""
         return {
             "identical": self.offset is None,
             "firstDifference": self._first_row(),
@@ -86,7 +86,7 @@ class Difference:
 
 
 def difference(before: SentPage, after: SentPage) -> Difference:
-    """What is other in `after`, a page of the same thread."""
+    """Compare two pages of one thread."""
     broken = prefix_break(before, after)
     return Difference(
         before=before,
@@ -99,9 +99,9 @@ def difference(before: SentPage, after: SentPage) -> Difference:
 
 
 def _rows(before: SentPage, after: SentPage) -> Iterator[DifferenceRow]:
-    """A row for each part: the later page in its order, and what it has no more behind what it stood behind."""
+    """Yield a row for each part in the order of the later page. A removed part follows the part it stood behind."""
     old, new = before.manifest, after.manifest
-    places, keys = _places_by_key(old), list(_places_by_key(new))
+    places, keys = _index_parts(old), list(_index_parts(new))
     went, came = what_became(old, new), what_became(new, old)
     gone = _gone(places, set(keys))
     newest = -1
@@ -125,8 +125,8 @@ def _rows(before: SentPage, after: SentPage) -> Iterator[DifferenceRow]:
         yield from leave(place)
 
 
-def _places_by_key(manifest: Manifest, sources: Set[str] | None = None) -> dict[_Key, int]:
-    """Return the places of parts by kind, source and a count, in page order: the envelope is there twice.
+def _index_parts(manifest: Manifest, sources: Set[str] | None = None) -> dict[_Key, int]:
+    """Map (kind, source, count) to places in page order; the envelope occurs twice.
 
     With `sources`, only parts with one of these sources are included.
     """
@@ -140,7 +140,7 @@ def _places_by_key(manifest: Manifest, sources: Set[str] | None = None) -> dict[
 
 
 def _gone(places: dict[_Key, int], stays: set[_Key]) -> dict[int, list[int]]:
-    """The places of parts that are gone, by that of the one before them that stays; -1: there is none."""
+    """Group the places of removed parts by the place of the preceding part that stays, or -1."""
     gone: dict[int, list[int]] = {}
     anchor = -1
     for key, place in places.items():
@@ -168,7 +168,7 @@ def _changed(sides: tuple[SentPage, SentPage], place: int, at: int, *, is_moved:
 
 
 def _joined(rows: Iterable[DifferenceRow]) -> Iterator[DifferenceRow]:
-    """The rows, with those that are the same and follow each other in both pages as one."""
+    """Merge neighbouring rows of unchanged parts."""
     stretch: DifferenceRow | None = None
     for row in rows:
         if stretch and row.change == "same" and row.before.start == stretch.before.stop:
@@ -185,15 +185,17 @@ def _joined(rows: Iterable[DifferenceRow]) -> Iterator[DifferenceRow]:
 
 
 def tokens_again(before: SentPage, after: SentPage, broken: Break) -> int:
-    """Tokens behind a break that the earlier page had as they are."""
+    """Count the tokens after a break that the earlier page already had."""
     parts, start = after.manifest.parts, after.place_at(broken.bytes_kept)
-    # Most breaks are near the end of a page: parts that only stand before the break need no key.
-    # The end of a page is never in a cache.
+    # Most breaks are near the end of a page, so skip the keys of parts before the break. The end of a page is never
+    # cached.
     sources = {part.source for part in parts[start:-1]}
-    places = _places_by_key(before.manifest, sources)
-    behind = [(key, at) for key, at in _places_by_key(after.manifest, sources).items() if start <= at < len(parts) - 1]
-    had = [(at, places[key]) for key, at in behind if key in places]
-    return sum(parts[at].tokens_after for at, place in had if after.bytes_at(at) == before.bytes_at(place))
+    places = _index_parts(before.manifest, sources)
+    places_behind = [
+        (key, at) for key, at in _index_parts(after.manifest, sources).items() if start <= at < len(parts) - 1
+    ]
+    pairs = [(at, places[key]) for key, at in places_behind if key in places]
+    return sum(parts[at].tokens_after for at, place in pairs if after.bytes_at(at) == before.bytes_at(place))
 
 
 def _part_row(page: SentPage, place: int) -> Json:

@@ -1,4 +1,4 @@
-"""A conversation on its way to a page: the messages after a step, where each came from, what the step noted."""
+"""Intermediate conversations: the messages after a step, their origins, and the step's notes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recto.page.manifest import Note, merge_notes
 
 
 class Gap(NamedTuple):
-    """Neighbours that were left out together, by their places before the step. There may be thousands."""
+    """Neighbours left out together, by their places before the step. There may be thousands."""
 
     places: range
     note: Note
@@ -21,9 +21,9 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """`origins[i]` is the place `messages[i]` had before the step; `notes` go by those places too.
+    """Messages after a step. `origins[i]` is the place of `messages[i]` before the step; `notes` use those places too.
 
-    `gaps` are for a first step, which leaves out what nobody is to look at again one by one.
+    `gaps` come from a first step that leaves out messages without a note for each.
     """
 
     messages: tuple[Message, ...]
@@ -34,19 +34,19 @@ class Draft:
 
 @dataclass(frozen=True, kw_only=True)
 class _ChangedResults:
-    """Tool results that were changed, by place, among so many messages."""
+    """Changed tool results by place, among the first `count` messages."""
 
     count: int = 0
     shown: Mapping[int, Message] = field(default_factory=dict[int, Message])
 
 
 def unchanged(messages: Sequence[Message]) -> Draft:
-    """A step that found nothing to do."""
+    """Return a draft without changes."""
     return Draft(messages=tuple(messages), origins=range(len(messages)), notes={})
 
 
 def replaced(messages: Sequence[Message], changed: Mapping[int, Message], note: Note) -> Draft:
-    """The conversation with some messages changed, by their places. One that is the same as before is not noted."""
+    """Return the conversation with some messages replaced, by place. Identical replacements get no note."""
     differing = {place: message for place, message in changed.items() if message is not messages[place]}
     if not differing:
         return unchanged(messages)
@@ -57,12 +57,12 @@ def replaced(messages: Sequence[Message], changed: Mapping[int, Message], note: 
 
 
 def change_results(messages: Sequence[Message], change: Callable[[ToolMessage], ToolMessage], note: Note) -> Draft:
-    """The conversation with each tool result as `change` gives it. One that it gives back as it is, is not noted."""
+    """Apply `change` to each tool result and note those it changed."""
     return replaced(messages, grow(messages, _find_changed, change).shown, note)
 
 
 def then(first: Draft, second: Draft) -> Draft:
-    """Both steps as one: the places of the result are those before the first."""
+    """Combine two steps. Places of the result are those before the first step."""
     if isinstance(first.origins, range):
         origins, notes = second.origins, second.notes
     else:
@@ -73,7 +73,7 @@ def then(first: Draft, second: Draft) -> Draft:
 
 
 def join_notes(first: Mapping[int, Note], second: Mapping[int, Note]) -> Mapping[int, Note]:
-    """The notes of two steps, by the same places."""
+    """Merge the notes of two steps that use the same places."""
     if not first:
         return second
     both = {place: merge_notes(first[place], second[place]) for place in first.keys() & second.keys()}
@@ -81,13 +81,13 @@ def join_notes(first: Mapping[int, Note], second: Mapping[int, Note]) -> Mapping
 
 
 def place_of(origin: int, origins: Sequence[int]) -> int:
-    """The place of a message by its origin. Origins are in order but for what was moved."""
+    """Return the place of a message by its origin. Origins are sorted except for moved messages."""
     place = bisect_left(origins, origin)
     return place if place < len(origins) and origins[place] == origin else origins.index(origin)
 
 
 def behind(injected: tuple[Message, ...], draft: Draft) -> Draft:
-    """The draft behind some messages of its own; places count from the first of those."""
+    """Put messages before a draft. Places count from the first of them."""
     if not injected:
         return draft
     shift = len(injected)

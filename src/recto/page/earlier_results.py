@@ -1,8 +1,7 @@
-"""Recall (X5): an earlier result of a tool, as the log has it, by its number counted from the newest.
+"""Lookup for the recall tool (X5): an earlier result by its number counted from the newest.
 
-What a page shows comes first, in the order its folds are counted in, so that a receipt names exactly what is given
-back; behind it comes what a summary or a window left out of that page, failed results too: no page has them. What was
-rolled back is not there.
+Results of the page are numbered first, in the order of its receipts, so that a receipt's number finds the folded
+result. Results that a summary or window left out follow, including failed ones. Rolled-back results are not found.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from recto.conversation.log import view
 from recto.conversation.messages import AssistantMessage, Message, ToolMessage, ToolPart
-from recto.page.assemble import prepare
+from recto.page.assemble import prepare_messages
 from recto.page.draft import Draft
 from recto.page.facts import Facts
 from recto.page.fold.activity import never
@@ -30,7 +29,7 @@ from recto.page.steps.strip_ui_hints import strip_ui_hints
 
 
 class Recalled(NamedTuple):
-    """A result that was found: what it says (of a batch read, what it says of the file) and how many there are."""
+    """A recalled result and how many there are. Of a batch read, only the parts of the file."""
 
     parts: tuple[ToolPart, ...]
     of: int
@@ -38,9 +37,9 @@ class Recalled(NamedTuple):
 
 
 class NotRecalled(NamedTuple):
-    """Why there is none: the tool or the file has no results (`known` are those that have), or fewer (`of`) than n.
+    """The reason that no result was found: no results of this tool or file (`known` have some), or fewer (`of`) than n.
 
-    `unsorted`: results of this tool are not counted by file.
+    `unsorted` means that results of this tool are not counted by file.
     """
 
     problem: Literal["tool", "file", "number", "unsorted"]
@@ -49,12 +48,12 @@ class NotRecalled(NamedTuple):
 
 
 def find_result(facts: Facts, asked: Recall) -> Recalled | NotRecalled:
-    """The n-th newest result of a tool, of a file where one is named, in all that is in view.
+    """Return the n-th newest result of a tool, and of a file if one is named, in the current view.
 
-    A failed one that the page shows is not counted where it is never folded (R3); folding by cost does fold it (X2).
+    A failed result in the page is not counted where folding ignores failures (R3); folding by cost does fold them (X2).
     """
     seen, rule = view(facts.log), _rule_for(asked, facts.fold)
-    base, draft = prepare(facts, seen)
+    base, draft = prepare_messages(facts, seen)
     whole, in_page = repair(seen.messages), {origin - base.first for origin in draft.origins}
     tools = _tools_with_results(seen.messages, () if facts.fold.cost else in_page)
     if asked.tool not in tools:
@@ -84,7 +83,9 @@ def find_result(facts: Facts, asked: Recall) -> Recalled | NotRecalled:
 
 
 def _rule_for(asked: Recall, settings: FoldSettings) -> FoldRule | None:
-    """What says which results count: the rule that folds them, or one for this tool alone. None: not by file."""
+    """Return the rule that counts these results, or one for this tool alone. None means that they are not counted by
+    file.
+    """
     rules = [rule for rule in settings.rules if asked.tool in rule.tools]
     by_file = [rule for rule in rules if rule.path_args]
     if asked.path is not None:
@@ -94,7 +95,7 @@ def _rule_for(asked: Recall, settings: FoldSettings) -> FoldRule | None:
 
 
 def _tools_with_results(messages: Sequence[Message], in_page: Collection[int]) -> tuple[str, ...]:
-    """Recall itself is none of them: what it gave back is asked for where it came from."""
+    """Recall itself is excluded: its results are found under their own tool."""
     results = [(place, one) for place, one in enumerate(messages) if isinstance(one, ToolMessage)]
     counted = {one.tool_call_id for place, one in results if place not in in_page or not is_failure(one)}
     replies = [message for message in messages if isinstance(message, AssistantMessage)]
@@ -103,13 +104,13 @@ def _tools_with_results(messages: Sequence[Message], in_page: Collection[int]) -
 
 
 def _newest_first(draft: Draft, key: FoldKey) -> Mapping[str | None, Sequence[int]]:
-    """The places in the log of what is counted, by file."""
+    """Return the log places of counted results by file, newest first."""
     (by_file,) = observe_once(draft.messages, key).found.values()
     return {file: [draft.origins[one.place] for one in reversed(found.results)] for file, found in by_file.items()}
 
 
 def _recalled(message: Message, file: str | None, key: FoldKey, of: int) -> Recalled:
-    # Hints for people are in no page, so they are not here either; what failed says so, as it did there.
+    # UI hints are in no page, so they are removed here too; failures include their error text.
     (shown,) = add_error_texts(strip_ui_hints((message,)).messages).messages
     if not isinstance(shown, ToolMessage):
         raise AssertionError(f"Message {message.id!r} is no result, though it was counted as one.")

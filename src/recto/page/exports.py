@@ -1,4 +1,4 @@
-"""A model call in forms that other programs take: a curl command, an entry of a HAR file. Neither holds a key."""
+"""Exports of a model call as a curl command or a HAR entry. Neither contains a key."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from recto.conversation.json import Json, dump
 
-# Where a call went is for operators: to others, the address is this, which no name server will ever know.
+# Only operators see the provider's URL. Others get this one, which never resolves.
 UNTOLD = "https://model.invalid"
 END_OF_PAGE = "END_OF_PAGE"
 OK = 200
@@ -18,10 +18,10 @@ NOT_KEPT = "The reply is in the conversation; its bytes are not kept."
 
 @dataclass(frozen=True, kw_only=True)
 class RequestHead:
-    """What stands around a page when it is sent. `url` is the address before `path`; None: it is not to be told.
+    """Path, URL and headers of a request. `url` is the part before `path`; None hides it.
 
-    `url_setting` names the variable it is in, `usual_url` is what it is without. In the values of `headers`, `$NAME`
-    stands for a secret of that name.
+    `url_setting` names the environment variable of the URL and `usual_url` its default. `$NAME` in header values is a
+    placeholder for a secret.
     """
 
     path: str
@@ -33,7 +33,7 @@ class RequestHead:
 
 @dataclass(frozen=True, kw_only=True)
 class MadeCall:
-    """A call as it was made. `body` is None where it is no longer what was sent; `more` is told beside the rest."""
+    """A call for export. `body` is None if the sent bytes are lost; `more` holds additional fields."""
 
     head: RequestHead
     body: bytes | None
@@ -45,13 +45,13 @@ class MadeCall:
 
 
 def as_curl(head: RequestHead, body: bytes) -> bytes:
-    """A command for a shell that sends these very bytes. Keys are its variables."""
+    """Return a shell command that sends these exact bytes. Keys are shell variables."""
     address = _quoted(head.url) if head.url is not None else f'"{_variable(head)}"'
     headers = [f'  -H "{name}: {value}" \\\n' for name, value in head.headers.items()]
     end = END_OF_PAGE
     while end.encode() in body:
         end += "_"
-    # A here-document ends with a line break, which the page has not: so its bytes are counted.
+    # A here-document ends with a line break that the page does not have, so its bytes are counted.
     lines = (
         f"head -c {len(body)} <<'{end}' | curl -sS -N {address}{_quoted(head.path)} \\\n",
         *headers,
@@ -70,7 +70,7 @@ def _quoted(text: str) -> str:
 
 
 def har_beginning(version: str) -> bytes:
-    """A HAR file up to its entries, which are divided by commas."""
+    """Return a HAR file up to its entries, which are separated by commas."""
     creator = dump({"name": "recto", "version": version})
     return b'{"log":{"version":"1.2","creator":' + creator + b',"entries":['
 
@@ -79,7 +79,7 @@ HAR_END = b"]}}"
 
 
 def har_entry(call: MadeCall) -> dict[str, Json]:
-    """A call as an entry of a HAR file (1.2)."""
+    """Return a call as an entry of a HAR 1.2 file."""
     text, head = (call.body or b"").decode(errors="replace"), call.head
     wait, receive = _milliseconds(call.started, call.first_token), _milliseconds(call.first_token, call.ended)
     data: dict[str, Json] = {"mimeType": "application/json", "text": text}

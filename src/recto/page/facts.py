@@ -1,4 +1,4 @@
-"""All that shapes a page: the log, the target, the turn, and how much is shown.
+"""Inputs of a page: the log, the target, the turn and the limits.
 
 The same facts give the same bytes, on every platform and run (R1).
 """
@@ -25,7 +25,7 @@ from recto.page.wire.base import Target
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """How much a page shows: messages of history and tokens of system prompt; None sets no limit."""
+    """Limits of a skill phase: messages of history and tokens of system prompt. None means no limit."""
 
     name: Literal["select", "execute"]
     history: int | None
@@ -38,10 +38,10 @@ EXECUTE = Phase(name="execute", history=10, budget=8_000)
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """What is true of the current turn, from its admission to its end.
+    """Data of the current turn that stays the same until it ends.
 
-    `response_id` is the id of its first assistant message and the prefix of its file ids. `admitted` is the time the
-    reminder names, in `zone`; without it there is none in it.
+    `response_id` is the id of its first assistant message and the prefix of its file ids. `admitted` is the time in the
+    reminder, shown in `zone`; None omits it.
     """
 
     response_id: str = ""
@@ -53,16 +53,14 @@ class Turn:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """All that shapes a page. Only `log` is needed.
+    """Inputs of a page. Only `log` is required.
 
-    `options` are fields of the request beside the conversation (`stream`, `temperature` ...). `now` decides what is
-    old; where it is not given, the newest time in the log does. `last` is what the provider reported of the last page.
-    `history` is how many messages before the current turn are shown, `budget` the tokens of the system prompt; None
-    sets no limit. With a `turn`, user messages carry reminders and files go by their ids; without one they are shown
-    as they are. `urls` has a signed url for each storage key. `pictures` has, by storage key, the images that are
-    shown and how; what is not in it is not shown. Without it every one is shown by its url. `correction` is what the
-    model is told of its last reply, which could not be used. Folding by cost goes by `cache_prices`, and by which model
-    the last page was `sent_to`, where that is known.
+    `options` are request fields besides the conversation (`stream`, `temperature` ...). `now` is the reference for
+    ages; it defaults to the newest time in the log. `last` is the usage that the provider reported for the last page.
+    `history` limits the messages before the current turn, `budget` the tokens of the system prompt; None sets no limit.
+    With a `turn`, user messages carry reminders and files have ids. `urls` maps storage keys to signed urls. `pictures`
+    maps storage keys to the images to show; without it, images are shown by url. `correction` tells the model why its
+    last reply was unusable. Folding by cost uses `cache_prices` and the model the last page was `sent_to`, if known.
     """
 
     log: Sequence[Entry]

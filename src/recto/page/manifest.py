@@ -1,4 +1,4 @@
-"""The manifest: of every part of a page where it came from, what it costs, and why it is in, folded or out."""
+"""The manifest: for every part of a page its source, its tokens, and why it is included, folded or left out."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from recto.page.text.tokens import TokenCount
 
 Decision: TypeAlias = Literal["kept", "folded", "cut", "repaired", "injected", "dropped"]
 PartKind: TypeAlias = Literal["envelope", "tool", "system", "prompt", "quote", "summary", "message", "closing"]
-# Which of two decisions on one message tells more.
+# Which of two decisions on one message wins.
 WEIGHT: Mapping[Decision, int] = {"kept": 0, "repaired": 1, "injected": 2, "cut": 3, "folded": 4, "dropped": 5}
 Span: TypeAlias = tuple[int, int]
-# Recalls, receipts, notes and parts are named tuples: a page has thousands, and a frozen dataclass takes five times as
-# long to make.
+# Named tuples, not dataclasses: a page has thousands, and frozen dataclasses take five times as long to create.
 
 
 class Recall(NamedTuple):
-    """How to get folded content back: the tool, its file if it has one, and n counted from the newest (X5)."""
+    """Arguments that recall folded content: the tool, its file if any, and n counted from the newest (X5)."""
 
     tool: str
     path: str | None
@@ -32,9 +31,9 @@ class Recall(NamedTuple):
 
 
 class Receipt(NamedTuple):
-    """Proof of one fold: what was replaced, what that saved, what newer result stands for it, how to get it back.
+    """Proof of one fold: the replaced result, the tokens saved, newer results, and how to recall it.
 
-    `part` is the place of the folded part in a batch result; None when the whole result was folded.
+    `part` is the place of the folded part in a batch result, or None if the whole result was folded.
     """
 
     rule: str
@@ -50,7 +49,7 @@ class Receipt(NamedTuple):
 
 
 class Note(NamedTuple):
-    """What a step did to one message, and why. A message with no note is as the log has it."""
+    """The decision of a step about one message. A message without a note is as in the log."""
 
     decision: Decision
     rule: str
@@ -59,10 +58,9 @@ class Note(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One part of a page, or one that was left out of it. `source` is a message id, a tool name, or the envelope.
+    """One part of a page, or one that was left out. `source` is a message id, a tool name, or the envelope.
 
-    Messages that follow each other and were left out for one reason are one part: from `source` to `upto`, and their
-    number. Any other has no `upto`.
+    Neighbouring messages left out for one reason form one part from `source` to `upto`, with their `count`.
     """
 
     kind: PartKind
@@ -80,10 +78,10 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """The parts in page order with the size of each in bytes; a part left out has size 0.
+    """The parts in page order with their sizes in bytes; a part left out has size 0.
 
-    `left_alone` are results that might have been folded, had their calls been readable (R6); `skill` is the one the
-    thread works in. `step` is what is folded from this page on (X2), and is to be kept in the log.
+    `left_alone` are results whose calls could not be read for folding (R6). `skill` is the thread's active skill.
+    `step` is a new fold step (X2) to store in the log.
     """
 
     parts: tuple[Part, ...]
@@ -95,25 +93,25 @@ class Manifest:
 
     @cached_property
     def spans(self) -> tuple[Span | None, ...]:
-        """The bytes of the body each part stands in. They tile the body; None for a part left out."""
+        """Byte ranges of the parts. They tile the body; None for a part left out."""
         ends = list(accumulate(self.sizes))
         return tuple((end - size, end) if size else None for size, end in zip(self.sizes, ends, strict=True))
 
     @cached_property
     def tokens_before(self) -> int:
-        """What the page would have cost with nothing folded, cut or left out, as we count."""
+        """Our token count of the page if nothing were folded, cut or left out."""
         return sum(part.tokens_before for part in self.parts)
 
     @cached_property
     def tokens_after(self) -> int:
-        """What the page costs, as we count; `tokens` is the same, corrected by what the provider reported."""
+        """Our token count of the page; `tokens` is the same, corrected by provider usage."""
         return sum(part.tokens_after for part in self.parts)
 
     @property
     def tokens_saved(self) -> int:
-        """What folding, cutting and leaving out kept out of the page.
+        """Tokens that folding, cutting and leaving out saved.
 
-        A file that a reminder names is none of it: its content was never to be in the page.
+        Files in a reminder do not count: their content is never part of the page.
         """
         lighter = [part for part in self.parts if part.decision != "injected"]
         return sum(max(0, part.tokens_before - part.tokens_after) for part in lighter)
@@ -124,21 +122,21 @@ class Manifest:
         return (receipt for part in self.parts for receipt in part.receipts)
 
     def rows(self) -> list[dict[str, Json]]:
-        """The manifest as JSON objects, one for each part."""
+        """Return the manifest as JSON objects, one for each part."""
         return [_row(part, span) for part, span in zip(self.parts, self.spans, strict=True)]
 
     def stored(self) -> dict[str, Json]:
-        """What a call keeps of it: all that it says beside bytes."""
+        """Return the manifest as stored with its call: everything except bytes."""
         kept: dict[str, Json] = {"parts": self.rows(), "tokens": self.tokens.tokens, "skill": self.skill}
         return {**kept, "step": step_row(self.step)} if self.step else kept
 
     def row(self, place: int) -> dict[str, Json]:
-        """The part at a place as a JSON object."""
+        """Return the part at a place as a JSON object."""
         return _row(self.parts[place], self.spans[place])
 
 
 def step_row(step: FoldStep) -> dict[str, Json]:
-    """What a step of folding is told by: how many results, why then, what it saves on each call and costs once."""
+    """Return a fold step as JSON: number of results, cause, savings per call and one-time cost."""
     return {
         "results": len(step.results),
         "cause": step.cause,
@@ -222,7 +220,7 @@ class _StoredManifest(TypedDict):
 
 
 def read_manifest(stored: Mapping[str, Json]) -> Manifest:
-    """A manifest from what a call keeps of it: its rows, tokens and skill. What is none raises a WireError."""
+    """Read a stored manifest. Raise a WireError if it is invalid."""
     known = cast("_StoredManifest", stored)
     try:
         rows = known["parts"]
@@ -270,7 +268,7 @@ def _receipt(row: _StoredReceipt, message: str) -> Receipt:
 
 
 def merge_notes(first: Note, second: Note) -> Note:
-    """Two steps touched one message: the weightier decides, both reasons are given."""
+    """Merge the notes of two steps on one message: the weightier decision wins, both reasons stay."""
     decides = max(second, first, key=lambda note: WEIGHT[note.decision])
     return Note(
         decision=decides.decision,

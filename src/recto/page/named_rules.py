@@ -1,4 +1,4 @@
-"""The rules that pages are made by, for people: a name and a line about each. docs/rules.md has the same."""
+"""Names and descriptions of the rules that shape pages. docs/rules.md has the same."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PAGE = "docs/rules.md"
 
 
 class NamedRule(NamedTuple):
-    """What people call a rule, and what it does."""
+    """The display name of a rule and its description."""
 
     name: str
     about: str
@@ -84,11 +84,11 @@ NAMED_RULES: Mapping[str, NamedRule] = {
 
 
 def why(rule: str | None, reason: str) -> str:
-    """A reason for people: what its rule is called, then what that came to."""
+    """Return a reason prefixed with the name of its rule."""
     known = NAMED_RULES.get(rule or "")
     return f"{known.name}: {reason}" if known else reason
 
 
 def link_of(rule: str) -> str:
-    """Where a rule is told of."""
+    """Return the documentation link of a rule."""
     return f"{PAGE}#{rule.lower()}"

@@ -1,4 +1,4 @@
-"""What stands before the conversation: the system prompt (S9), the quote (D2), the summary (R13)."""
+"""Messages before the conversation: the system prompt (S9), the quote (D2), the summary (R13)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROMPT_REASON = "who the agent is and how it works"
 # The blank line between the prompt and its tools.
 JOINT = 2
 SUMMARY_REASON = "a summary that stands for what was said before"
-# A longer prompt is encoded for each page: many of them would take much memory.
+# Longer prompts are encoded for each page: caching many of them would take much memory.
 KEPT_CHARACTERS = 65_536
 
 
@@ -35,7 +35,7 @@ KEPT_CHARACTERS = 65_536
 class Injected:
     """A message that is not in the log, why it is in the page, and what was left out of it.
 
-    `tokens_before` is what it would have cost, where it was cut; no message is left where nothing of it fits.
+    `tokens_before` is its uncut size if it was cut. `message` is None if none of it fits.
     """
 
     message: Message | None
@@ -47,14 +47,14 @@ class Injected:
 
 
 def preamble(facts: Facts, seen: View) -> tuple[Injected, ...]:
-    """The messages before the conversation, in order."""
+    """Return the messages before the conversation, in order."""
     return (*_prompt(facts), *_quote(facts), *_summary(facts, seen))
 
 
 def system_text(facts: Facts) -> SystemPrompt:
-    """The system prompt as a page has it: within its budget, with the tools where they are offered in words (P11).
+    """Render the system prompt within its budget, with the tools if they are offered as text (P11).
 
-    Where the page has reminders, it says what they are.
+    If the page has reminders, the prompt explains them.
     """
     prompt, budget, counter = facts.prompt or Prompt(identity=""), facts.budget, facts.counter
     wording = language(facts.locale)
@@ -90,7 +90,7 @@ def _prompt(facts: Facts) -> Iterator[Injected]:
 
 
 def _tools_taken(facts: Facts) -> Iterator[Part]:
-    """What tools offered in words leave out. As a prompt's budget: what was taken, without bytes of its own."""
+    """Report what tools offered as text leave out, as parts without bytes."""
     for tool in facts.tools if facts.tool_calling == "prompt" else ():
         if tool.note:
             part = remember(tool, encode_tool, wire_named(facts.target.wire), facts.counter).part
@@ -98,7 +98,7 @@ def _tools_taken(facts: Facts) -> Iterator[Part]:
 
 
 def parts_taken(prompt: SystemPrompt) -> tuple[Part, ...]:
-    """What the budget took from a prompt, as parts without bytes of their own."""
+    """Return what the budget removed from a prompt, as parts without bytes."""
     return tuple(
         Part(
             kind="prompt",
@@ -138,7 +138,7 @@ def _summary(facts: Facts, seen: View) -> Iterator[Injected]:
         yield Injected(message=message, kind="summary", rule="R13", reason=SUMMARY_REASON)
 
 
-# Few: each may hold as much text as a quote has room for, and some more.
+# Few entries: each may hold as much text as a quote's budget allows.
 @keep_recent(16)
 def _quoted(quote: str | tuple[ParsedDocument, ...], budget: int, counter: TokenCounter, locale: str) -> Quote | None:
     return quote_message(quote, budget=budget, counter=counter, locale=locale)
@@ -148,5 +148,5 @@ def _new_system(text: str) -> SystemMessage:
     return SystemMessage(id="system prompt", text=text)
 
 
-# The same text is the same message, so that it is encoded and counted once.
+# Equal texts share one message, so that it is encoded and counted once.
 _system = keep_recent(256)(_new_system)

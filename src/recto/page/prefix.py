@@ -1,6 +1,6 @@
-"""The prefix rule: a page begins with the whole of the one before, or the cause has a name.
+"""The prefix rule: a page begins with the whole previous page, or the break has a named cause.
 
-A provider's prompt cache is worth money only while this holds, so every break of it is reported.
+A provider's prompt cache pays off only while the prefix holds, so every break is reported.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ Cause: TypeAlias = Literal[
     "rollback",
     "retry",
 ]
-# What stands before the conversation, and is the same as long as nothing but the conversation changes.
+# Kinds of parts before the conversation. They change only with settings, tools or prompt.
 ENVELOPE = "envelope"
 BEFORE_TALK = frozenset({ENVELOPE, "tool", "system"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class SentPage:
-    """A page as it was sent: its bytes, why each part is in them, to which model it went and what for."""
+    """A page as sent: its bytes, manifest, model and purpose."""
 
     body: bytes
     manifest: Manifest
@@ -48,16 +48,16 @@ class SentPage:
 
     @classmethod
     def of(cls, page: Page, manifest: Manifest) -> SentPage:
-        """A page that was just set."""
+        """Return a newly built page as sent."""
         return cls(body=page.body, manifest=manifest)
 
     def bytes_at(self, place: int) -> bytes:
-        """The bytes of the part at a place; none where it was left out."""
+        """Return the bytes of the part at a place; empty if it was left out."""
         end = self._ends[place]
         return self.body[end - self.manifest.sizes[place] : end]
 
     def place_at(self, offset: int) -> int:
-        """The place of the part that a byte belongs to; behind all parts where there is no such byte."""
+        """Return the place of the part that contains a byte, or the number of parts if there is no such byte."""
         return bisect_right(self._ends, offset)
 
     @cached_property
@@ -67,7 +67,7 @@ class SentPage:
 
 @dataclass(frozen=True, kw_only=True)
 class AnsweredPage:
-    """A page that a model answered, and the call that sent it. Its segments are those that messages keep."""
+    """A page that a model answered, and the call that sent it. Its segments are shared with cached messages."""
 
     run: str
     number: int
@@ -77,13 +77,13 @@ class AnsweredPage:
 
     @property
     def sent(self) -> SentPage:
-        """As it was sent. Its bytes are put together at each call."""
+        """The page as sent. Its bytes are joined on each access."""
         return SentPage(body=self.page.body, manifest=self.manifest, model=self.model)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Break:
-    """Why a page does not begin with the one before, and the part of the older page where they part ways."""
+    """The cause of a prefix break, and the older page's part where the pages diverge."""
 
     cause: Cause
     source: str
@@ -91,10 +91,10 @@ class Break:
 
 
 def first_difference(old: bytes, new: bytes) -> int | None:
-    """The place of the first byte that is not the same in both; None where they are the same."""
+    """Return the offset of the first differing byte, or None if both are equal."""
     if old == new:
         return None
-    # By halves: comparing two slices takes a fraction of what a loop over bytes does.
+    # Bisect: comparing slices is far faster than a loop over bytes.
     low, high = 0, min(len(old), len(new))
     while low < high:
         middle = (low + high + 1) // 2
@@ -106,7 +106,7 @@ def first_difference(old: bytes, new: bytes) -> int | None:
 
 
 def prefix_break(before: SentPage, after: SentPage) -> Break | None:
-    """The first break of the prefix between two pages of one thread, or None. The closing brackets do not count."""
+    """Return the first prefix break between two pages of one thread, or None. Closing brackets do not count."""
     if before.model != after.model:
         return Break(cause="model_changed", source=before.manifest.parts[0].source, bytes_kept=0)
     offset = first_difference(before.body, after.body)
@@ -123,7 +123,7 @@ def _cause(before: SentPage, after: SentPage, offset: int) -> Cause:
     old, new = before.manifest, after.manifest
     places = before.place_at(offset), min(after.place_at(offset), len(new.parts) - 1)
     lost, come = old.parts[places[0]], new.parts[places[1]]
-    # A page ends with an envelope too, which says nothing of how it begins.
+    # A page also ends with an envelope, which says nothing about its beginning.
     kinds = {part.kind for part, place in zip((lost, come), places, strict=True) if place == 0 or part.kind != ENVELOPE}
     if kinds & BEFORE_TALK:
         return _cause_before_talk(kinds, is_other_skill=old.skill != new.skill)
@@ -164,10 +164,9 @@ def _users(manifest: Manifest) -> list[str]:
 
 
 def what_became(old: Manifest, new: Manifest) -> Mapping[str, Part]:
-    """What became of the messages of a page in another, by their ids; what a rollback hides is in neither.
+    """Map the messages of an old page by id to their parts in a new one. Rolled-back messages are missing.
 
-    Messages that were left out together are one part, which tells the first and the last. Where one of these is not in
-    the older page, what stands around the gap says how far it goes.
+    A gap names only its first and last message. If one of these is not in the old page, the gap's neighbours bound it.
     """
     found = {part.source: part for part in new.parts if part.kind == "message"}
     order = {part.source: place for place, part in enumerate(old.parts) if part.kind == "message"}

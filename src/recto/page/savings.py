@@ -1,6 +1,6 @@
-"""What folding saved in a call, by rule, and why its page broke the provider's cache (R11, X2).
+"""Tokens and money that folding saved in a call, by rule, and the cost of a prefix break (R11, X2).
 
-A page is compared with itself, had nothing in it been folded. Prices are those that fold steps are weighed by.
+The baseline is the same page with nothing folded. Prices are those used to plan fold steps.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ FOLD_STEP = "fold_step"
 
 @dataclass(frozen=True, kw_only=True)
 class Saving:
-    """What a rule of folding did for a call, or (`break`) that its page broke the prefix, and why: `name` is either.
+    """Savings of one fold rule in a call, or (`break`) the cost of a prefix break; `name` is the rule or the cause.
 
-    `tokens` were not sent; of a break, were sent again though the page before had them. `saved` and `cost` are in
-    billionths of the currency, None where no list has the prices. The cost of a break by folding is its rule's too.
+    `tokens` were not sent, or for a break were sent again. `saved` and `cost` are billionths of the currency, or None
+    without list prices. The cost of a break by folding is counted for its rule too.
     """
 
     kind: SavingKind
@@ -36,9 +36,9 @@ class Saving:
 
 
 def savings_of(before: SentPage | None, after: SentPage, prices: CachePrices) -> tuple[Saving, ...]:
-    """What was saved in the call of a page. `before` is the page in the provider's cache; None: there is none.
+    """Return the savings of a call. `before` is the page in the provider's cache, or None.
 
-    What is folded would have been read from the cache as far as the page before goes on, and else been written to it.
+    Folded tokens would have been cache reads up to the end of the previous page and cache writes after it.
     """
     parts, broken = after.manifest.parts, _broken(before, after)
     rule, cached = "", len(parts) if before else 0
@@ -58,7 +58,7 @@ def savings_of(before: SentPage | None, after: SentPage, prices: CachePrices) ->
 
 
 class _Broken(NamedTuple):
-    """Why a page does not go on from the one before, from which part on, and the tokens that are sent again for it."""
+    """A prefix break: its cause, the first part after it, and the tokens sent again."""
 
     cause: str
     place: int
@@ -75,7 +75,7 @@ def _broken(before: SentPage | None, after: SentPage) -> _Broken | None:
 
 
 def _placeholders(before: SentPage, after: SentPage, start: int) -> int:
-    """Tokens of what stands for results that are folded since this page: it is written, where they would be read."""
+    """Count tokens of placeholders that replaced results since the last page: they are written to the cache."""
     were, parts = {part.source: place for place, part in enumerate(before.manifest.parts)}, after.manifest.parts
     folded = [at for at in range(start, len(parts)) if parts[at].decision == "folded" and parts[at].source in were]
     new = [at for at in folded if after.bytes_at(at) != before.bytes_at(were[parts[at].source])]
@@ -85,7 +85,7 @@ def _placeholders(before: SentPage, after: SentPage, start: int) -> int:
 def _fold(rule: str, freed: int, unread: int, again: int, prices: CachePrices) -> Saving:
     if not prices.is_listed:
         return Saving(kind=FOLD, name=rule, tokens=freed)
-    # What would have been written costs more by this than what would have been read.
+    # The surcharge for tokens that would have been written instead of read.
     read, more = prices_of(freed, unread, prices)
     return Saving(kind=FOLD, name=rule, tokens=freed, saved=read + more, cost=prices_of(0, again, prices)[1])
 

@@ -1,6 +1,6 @@
-"""Parts of a page as people are shown them: how each begins, and what its rule is called.
+"""Display rows of manifest parts: the first words of each and the name of its rule.
 
-Found when somebody looks, in the bytes that were sent: a page costs nothing more for it.
+They are read from the sent bytes on request, so that building a page does not pay for them.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from recto.conversation.json import Json
 from recto.conversation.title import title_from
 from recto.page.named_rules import NAMED_RULES, link_of
 
-# Where words stand, whatever the format: a text, or a call. No text passes for one: the quotes in it are escaped.
+# The text or call fields of all formats. Message text cannot imitate them: its quotes are escaped.
 _WORDS = re.compile(
     r'"(?:text|content|output|error|description)":(?=")|"name":"(?P<call>[^"]+)","(?:arguments|input|args)":'
 )
 _REMINDER, _END = "<system-reminder>", "</system-reminder>"
-# What signs a url is in its query.
+# Url signatures are in the query.
 _QUERY = re.compile(r"(/[^\s?#]*)[?#]\S+")
-# More than is shown. Each character of it is looked at.
+# Longer than the displayed text; every character of it is scanned.
 _READ = 160
 _DECODER = JSONDecoder()
 
 
 def shown_rows(rows: Sequence[Mapping[str, Json]], body: bytes | None) -> list[dict[str, Json]]:
-    """The rows of a manifest for people, with the page they are of; None where that is lost."""
+    """Return the rows of a manifest for display. `body` is the sent page, or None if it is lost."""
     return [shown_row(row, body) for row in rows]
 
 
 def shown_row(row: Mapping[str, Json], body: bytes | None) -> dict[str, Json]:
-    """The row of a part with its first `words` (None: nothing of it is in the page) and the names of its rules."""
+    """Return the row of a part with its first `words` (None if it has no bytes) and the names of its rules."""
     span, receipts = row.get("span"), cast("Sequence[Mapping[str, Json]]", row.get("receipts", ()))
     data = body[slice(*cast("Sequence[int]", span))] if body is not None and span else b""
     shown: dict[str, Json] = {**row, **rule_fields(row.get("rule")), "words": first_words(data, str(row.get("kind")))}
@@ -44,15 +44,15 @@ def shown_row(row: Mapping[str, Json], body: bytes | None) -> dict[str, Json]:
 
 
 def rule_fields(rule: Json) -> dict[str, Json]:
-    """The name of a rule and where it is told of; nothing for what is none of ours."""
+    """Return the name and link of a rule; empty for an unknown one."""
     known = NAMED_RULES.get(rule) if isinstance(rule, str) else None
     return {"ruleName": known.name, "ruleLink": link_of(str(rule))} if known else {}
 
 
 def first_words(data: bytes, kind: str) -> str | None:
-    """How a part begins, from its bytes: one short line without the signatures of urls. No words: None.
+    """Return the first words of a part as one short line without url signatures, or None.
 
-    Of a message with a reminder it is the user's own words, of a tool what is said of it, of an envelope the bytes.
+    For a message with a reminder these are the user's own words, for a tool its description, for an envelope the bytes.
     """
     text = data.decode("utf-8", "replace")
     found = iter((text,)) if kind == "envelope" else _said(text)
@@ -64,7 +64,7 @@ def _said(text: str) -> Iterator[str]:
         try:
             value, end = cast("tuple[Json, int]", _DECODER.raw_decode(text, found.end()))
         except ValueError:
-            # Bytes that are no part of ours.
+            # Bytes that Recto did not write.
             return
         words = value if isinstance(value, str) else text[found.end() : end]
         if name := found["call"]:

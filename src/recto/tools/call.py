@@ -1,4 +1,4 @@
-"""One call of one tool: found by name, held to its time, its answer bounded. Only a cancel is raised."""
+"""One tool call: lookup by name, time limit, bounded result. Only a cancel is raised."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from recto.tools.ports import LIMIT_CHARACTERS, LIMIT_SECONDS, Tool, ToolContext
 FAILED, TIMEOUT, UNKNOWN_TOOL = "failed", "timeout", "unknown_tool"
 CHANGED = "The tool {name} that you called is gone; another goes by that name now. Call it again if you still need it."
 NAME_SHOWN = 100
-# How long a cancelled tool may clean up. Cancelling a run and stopping the server wait this long, and no longer.
-CLEANING_SECONDS = 1.0
-# Below this the mark would have no room.
+# How long a cancelled tool may clean up. Cancelling a run and stopping the server wait no longer.
+CLEANUP_SECONDS = 1.0
+# The mark does not fit into fewer characters.
 LEAST_CHARACTERS = 200
 MARK = "\n[{count} of {total} characters left out here. Ask for less at a time: a range, a filter, fewer items.]\n"
 
-Acting: TypeAlias = "asyncio.Task[ToolResult]"
+ToolTask: TypeAlias = "asyncio.Task[ToolResult]"
 
 _log = logging.getLogger("recto.tools")
-# The loop itself holds tasks weakly.
-_left: set[Acting] = set()
+# The loop holds only weak references to tasks.
+_abandoned: set[ToolTask] = set()
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolLimits:
-    """How long a tool may take, how much it may answer, and how long it may clean up once it is cancelled."""
+    """Limits of a tool call: run time, result characters, clean-up time after a cancel."""
 
     seconds: float = LIMIT_SECONDS
     characters: int = LIMIT_CHARACTERS
-    cleaning_seconds: float = CLEANING_SECONDS
+    cleanup_seconds: float = CLEANUP_SECONDS
 
 
 LIMITS = ToolLimits()
@@ -49,20 +49,20 @@ async def call_tool(
     limits: ToolLimits = LIMITS,
     others: Collection[str] = (),
 ) -> ToolResult:
-    """What the tool answers, or what the model has to know when it could not.
+    """Call a tool and return its result, or an error result for the model.
 
-    `others` are tools that the model was offered too, and somebody else runs.
+    `others` are tools offered to the model that somebody else runs.
     """
     tool = tools.get(call.name)
     bounded = replace(context, characters=max(limits.characters, LEAST_CHARACTERS), seconds=limits.seconds)
-    result = _unknown(call.name, tools, others) if tool is None else await _act(tool, call, bounded, limits)
-    return bound(result, limit_characters=limits.characters)
+    result = _unknown_tool_result(call.name, tools, others) if tool is None else await _act(tool, call, bounded, limits)
+    return bound_result(result, limit_characters=limits.characters)
 
 
-def _unknown(name: str, tools: Mapping[str, Tool], others: Collection[str]) -> ToolResult:
+def _unknown_tool_result(name: str, tools: Mapping[str, Tool], others: Collection[str]) -> ToolResult:
     if name in others:
         return text_result(CHANGED.format(name=name), UNKNOWN_TOOL)
-    names = sorted({*(known for known, tool in tools.items() if tool.is_offered), *others})
+    names = sorted({*(visible_name for visible_name, tool in tools.items() if tool.is_offered), *others})
     close = get_close_matches(name[:NAME_SHOWN], names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return text_result(
@@ -71,15 +71,15 @@ def _unknown(name: str, tools: Mapping[str, Tool], others: Collection[str]) -> T
 
 
 async def _act(tool: Tool, call: ToolCall, context: ToolContext, limits: ToolLimits) -> ToolResult:
-    async def acting() -> ToolResult:
+    async def guarded_act() -> ToolResult:
         return await tool.act(call.arguments, context)
 
-    # A task of its own: a tool may swallow the cancel, and whoever waits for it must not be held up by that.
-    task = asyncio.create_task(catch_tool_errors(tool.name, acting()))
+    # A separate task: a tool may swallow the cancel, and the caller must not wait for it.
+    task = asyncio.create_task(catch_tool_errors(tool.name, guarded_act()))
     try:
         ended, _ = await asyncio.wait((task,), timeout=limits.seconds)
     finally:
-        await _cancel(tool.name, task, limits.cleaning_seconds)
+        await _cancel(tool.name, task, limits.cleanup_seconds)
     if not ended:
         text = f"{tool.name} took longer than {limits.seconds:g} seconds and was stopped."
         text = f"{text} It may have done part of its work."
@@ -87,41 +87,41 @@ async def _act(tool: Tool, call: ToolCall, context: ToolContext, limits: ToolLim
     return text_result(f"{tool.name} failed: it cancelled itself.", FAILED) if task.cancelled() else task.result()
 
 
-async def _cancel(name: str, acting: Acting, seconds: float) -> None:
-    """Cancel a tool that is still at work, and wait until it has ended or its moment is over."""
-    if acting.done():
+async def _cancel(name: str, task: ToolTask, seconds: float) -> None:
+    """Cancel a running tool and wait for its end, at most `seconds`."""
+    if task.done():
         return
-    acting.cancel()
+    task.cancel()
     try:
-        await asyncio.wait((acting,), timeout=seconds)
+        await asyncio.wait((task,), timeout=seconds)
     finally:
-        if not acting.done():
-            _abandon(name, acting)
+        if not task.done():
+            _abandon(name, task)
 
 
-def _abandon(name: str, acting: Acting) -> None:
+def _abandon(name: str, task: ToolTask) -> None:
     _log.warning("Tool %s was cancelled and does not end. It is left behind, and what it answers is not read.", name)
-    _left.add(acting)
-    acting.add_done_callback(_forget)
-    # A loop that closes waits for all of its tasks, however long they take, so it must not know of this one.
-    # The function is documented, for those who extend asyncio.
-    asyncio._unregister_task(acting)
+    _abandoned.add(task)
+    task.add_done_callback(_forget)
+    # A closing loop waits for all of its tasks without a limit, so it must not know this one. asyncio documents this
+    # function for extensions.
+    asyncio._unregister_task(task)
 
 
-def _forget(acting: Acting) -> None:
-    _left.discard(acting)
-    if not acting.cancelled():
-        # Asked for, so that the loop does not report it as never seen.
-        acting.exception()
+def _forget(task: ToolTask) -> None:
+    _abandoned.discard(task)
+    if not task.cancelled():
+        # Retrieve it, so that the loop does not report it as never retrieved.
+        task.exception()
 
 
 async def catch_tool_errors(name: str, answer: Awaitable[ToolResult]) -> ToolResult:
-    """What the tool answered, or what went wrong as a result. Only a cancel passes through."""
+    """Return the tool's result, or an error result for what it raised. Only a cancel passes through."""
     try:
         return await answer
     except ToolError as error:
         return text_result(str(error), error.status)
-    # The one place that catches everything, an exit too: no tool may end the run or the server it runs in.
+    # The one place that catches everything, exits included: no tool may end the run or the server.
     except (Exception, SystemExit) as error:
         _log.exception("Tool %s failed.", name)
         problem = ": ".join(filter(None, (type(error).__name__, str(error))))
@@ -129,13 +129,13 @@ async def catch_tool_errors(name: str, answer: Awaitable[ToolResult]) -> ToolRes
 
 
 def text_result(text: str, error: str | None = None) -> ToolResult:
-    """A result of words."""
+    """Return a text-only result."""
     return ToolResult(parts=(Text(text=text),), error=error)
 
 
-def bound(result: ToolResult, *, limit_characters: int = LIMIT_CHARACTERS) -> ToolResult:
-    """The result with at most so many characters of text: head and tail stay, files are untouched."""
-    parts = tuple(map(_scrubbed, result.parts))
+def bound_result(result: ToolResult, *, limit_characters: int = LIMIT_CHARACTERS) -> ToolResult:
+    """Limit the text of a result: head and tail stay, files are untouched."""
+    parts = tuple(map(_scrub_part, result.parts))
     total = sum(len(part.text) for part in parts if isinstance(part, Text))
     limit = max(limit_characters, LEAST_CHARACTERS)
     if total > limit:
@@ -143,7 +143,7 @@ def bound(result: ToolResult, *, limit_characters: int = LIMIT_CHARACTERS) -> To
     return result if parts == result.parts else replace(result, parts=parts)
 
 
-def _scrubbed(part: ToolPart) -> ToolPart:
+def _scrub_part(part: ToolPart) -> ToolPart:
     if not isinstance(part, Text):
         return part
     text = scrub(part.text)
@@ -151,7 +151,7 @@ def _scrubbed(part: ToolPart) -> ToolPart:
 
 
 def _cut(parts: Sequence[ToolPart], total: int, limit: int) -> Iterator[ToolPart]:
-    """The parts without the characters from `start` to `end`, counted over all texts, and the mark in their place."""
+    """Replace the characters from `start` to `end`, counted over all texts, with the mark."""
     room = limit - len(MARK.format(count=total, total=total))
     start = room - room // 2
     end = total - room // 2

@@ -1,4 +1,4 @@
-"""What a tool is to the rest: a name, a schema, and something that acts. What it may not decide: how much is shown."""
+"""Tools as the rest of the code sees them: a name, a schema, an action, and the context of a call."""
 
 from __future__ import annotations
 
@@ -24,45 +24,45 @@ LIMIT_SECONDS = 120.0
 
 
 class Document(Protocol):
-    """A document that is being read, or was. Its beginning is there before its end.
+    """A document that is read in the background; its beginning is available before its end.
 
-    Each method waits until what it is asked for is read, and raises FileRefused for a document that cannot be.
+    Each method waits until the requested part is read. It raises FileRefused for a document that cannot be read.
     """
 
     @property
     def extent(self) -> Extent:
-        """How much is read by now."""
+        """The extent that is read so far."""
         ...
 
     async def characters(self, start: int, count: int) -> Excerpt:
-        """The text from a character on: up to `count` of them. From the end on there are none."""
+        """Return up to `count` characters from `start` on; none past the end."""
         ...
 
     async def pages(self, first: int, last: int, start: int = 0, count: int | None = None) -> Excerpt:
-        """The text of these pages, slides or sheets, counted from 1. Those it does not have are left out.
+        """Return the text of these pages, slides or sheets, counted from 1, without those that do not exist.
 
-        With a `count`, it is up to so many characters of it from the one at `start` on, and no more is waited for.
+        With `count`, return up to so many characters from `start` on, and wait for no more.
         """
         ...
 
     async def elements(self, start: int, count: int) -> Sequence[Element]:
-        """What it is made of, as data: up to `count` elements from the one at `start` on, counted from 0 (D9)."""
+        """Return up to `count` elements from `start` on, counted from 0 (D9)."""
         ...
 
     async def page_elements(self, first: int, last: int, start: int, count: int) -> Selection:
-        """The same of these pages, whose elements are counted from 0. What stands before the first page is its own."""
+        """Return elements of these pages, counted from 0. Elements before the first page belong to it."""
         ...
 
     async def whole(self) -> Extent:
-        """How much there is of it, once it is read to its end."""
+        """Wait for the end of the document and return its extent."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far something is that takes a while: what, how much of it is done, of how much, counted in what.
+    """Progress of a long task: label, amount done, total, and their unit.
 
-    Where several things go on at once, each has an `id`. `text` is the newest of what it has to show.
+    `id` tells parallel tasks apart. `text` is the newest output.
     """
 
     label: str
@@ -76,84 +76,83 @@ class Progress:
 ReportProgress: TypeAlias = Callable[[Progress], None]
 
 
-def report_nothing(progress: Progress) -> None:
-    """For where nobody waits to see how far it is."""
+def discard_progress(progress: Progress) -> None:
+    """Discard the progress."""
 
 
-class FilesAtHand(Protocol):
-    """The files of a thread, for the tools that work with them."""
+class ToolFiles(Protocol):
+    """The files of a thread."""
 
     @property
     def maps(self) -> FileMaps:
-        """What each file id ever shown in the thread stands for (F7)."""
+        """The file behind each id that was ever shown in the thread (F7)."""
         ...
 
     @property
     def turns(self) -> Sequence[Sequence[InputFile]]:
-        """The files of each user message in view, oldest first; those of the current turn are the last."""
+        """The files of each visible user message, oldest first; the current turn's are last."""
         ...
 
     @property
     def max_files(self) -> int:
-        """How many documents are read where all of them are asked for (D4)."""
+        """The number of documents read when all are requested (D4)."""
         ...
 
     async def document(self, file: InputFile) -> Document:
-        """A file as a document, read once for all who want it (D3). It raises what `read` raises."""
+        """Open a file as a document that all callers share (D3). Raises what `read` raises."""
         ...
 
     def read(self, file: InputFile) -> AsyncGenerator[bytes]:
-        """The bytes of a file, in pieces. One that was deleted raises FileRefused, a storage at fault StorageDown."""
+        """Stream the bytes of a file. Raises FileRefused if it was deleted, StorageDown if the storage fails."""
         ...
 
 
-class ProfileAtHand(Protocol):
-    """What is kept of the run's user, for the tools that need it. Only what is asked for is read."""
+class ToolProfile(Protocol):
+    """The stored profile of the run's user. Only requested fields are read."""
 
     async def fields(self, *names: str) -> Mapping[str, Json]:
-        """Fields of the profile by name; those that are not there are left out."""
+        """Return the profile fields of these names that exist."""
         ...
 
     async def change(self, field: str, value: Json) -> None:
-        """Keep a field, in the place of what it was; None forgets it. One the agent's schema refuses: ToolError."""
+        """Store a field, or delete it with None. Raises ToolError for a value that the agent's schema rejects."""
         ...
 
     async def skill_data(self, skill: str) -> Json:
-        """What a skill has kept of this user; None: nothing."""
+        """Return the data that a skill stores for this user, or None."""
         ...
 
     async def keep(self, skill: str, data: Json) -> None:
-        """Have a skill keep this of the user, in the place of what it has; None forgets it."""
+        """Replace the data that a skill stores for this user, or delete it with None."""
         ...
 
 
-class StateAtHand(Protocol):
-    """The state that the thread shares with its clients. Places are JSON Pointers: `/todo/0/done`; empty is the whole.
+class ToolState(Protocol):
+    """The state that the thread shares with its clients. Paths are JSON Pointers: `/todo/0/done`; empty is the whole.
 
-    What a tool changes is stored with its result, and clients hear of it then; one that fails changes nothing.
+    The changes of a tool are stored with its result and sent to clients then. A failed tool changes nothing.
     """
 
     def get(self, path: str = "") -> Json:
-        """What stands at a place, with what this call has changed; None where there is nothing. It is a copy."""
+        """Return a copy of the value at a path, with this call's changes applied, or None."""
         ...
 
     def put(self, path: str, value: Json) -> None:
-        """Have a value stand at a place; objects on the way are made, `-` is behind the last of a list.
+        """Set the value at a path. Missing objects on the way are created; `-` appends to a list.
 
-        Raises ToolError for a place that cannot be, and for a state that would be too long.
+        Raises ToolError for an invalid path, and for a state that would be too long.
         """
         ...
 
     def remove(self, path: str) -> None:
-        """Have nothing stand at a place."""
+        """Delete the value at a path."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Activation:
-    """What became of a wish for a skill: None is that of having none. `missing` are the paths nothing is known at.
-
-    `collect_tool` asks for them.
+    """The result of activating a skill; `skill` None deactivates it. `missing` are paths without a value, which
+    `collect_tool` collects.
     """
 
     skill: str | None
@@ -162,44 +161,42 @@ class Activation:
     collect_tool: str = ""
 
 
-class SkillsAtHand(Protocol):
+class ToolSkills(Protocol):
     """The skills of the run's agent."""
 
     @property
     def names(self) -> Sequence[str]:
-        """What they go by, in their order."""
+        """The names of the skills, in order."""
         ...
 
     async def activate(self, skill: str, scenario: str | None) -> Activation:
-        """Look up what the skill needs to know. Raises ToolError for a skill or a scenario there is not."""
+        """Activate a skill and return what it still needs. Raises ToolError for an unknown skill or scenario."""
         ...
 
     async def read(self, path: str) -> bytes:
-        """A file of the active skill's folder. Raises ToolError for one there is not."""
+        """Return a file of the active skill's folder. Raises ToolError if it does not exist."""
         ...
 
 
-class LogAtHand(Protocol):
-    """The thread's log as the model knows it: up to the reply that asks."""
+class ToolLog(Protocol):
+    """The thread's log as the model knows it: up to the reply with the call."""
 
-    async def recall(self, asked: Recall) -> Recalled | NotRecalled:
-        """An earlier result of a tool (X5)."""
+    async def recall(self, query: Recall) -> Recalled | NotRecalled:
+        """Return an earlier result of a tool (X5)."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolContext:
-    """What a tool may know of the run it acts for. `props` are the request's forwarded properties.
+    """The run that a tool acts for.
 
-    `message` is the reply that asks for the `call`; the two name it for good, and are the same when it is run again.
-
-    `profile` is what is kept of its user, `skills` are those of its agent, `tier` is the user's, `locale` the agent's.
-    `state` is what the thread shares with its clients, `log` what was said in it.
-
-    `files` are those of the thread, `workspace` is the folder it works in; None where the server keeps none. Of an
-    answer longer than `characters` the middle is left out: who cannot have that answers less; what takes longer than
-    `seconds` is broken off. `report` says how far it is, to whoever watches the run. `terminal` runs commands; None
-    where the server runs none.
+    - `message` is the reply that contains the `call`. The two identify the call, also when it is run again.
+    - `props` are the request's forwarded properties.
+    - `profile` is the user's, `tier` too; `skills` and `locale` are the agent's.
+    - `state` is shared with the thread's clients; `log` is the thread's log; `files` are the thread's files.
+    - `workspace` is the thread's folder, `terminal` runs commands in it; None if the server has none.
+    - `characters`: the middle of a longer answer is left out. `seconds`: a longer call is cancelled.
+    - `report` sends progress to the readers of the run.
     """
 
     owner: str
@@ -210,26 +207,25 @@ class ToolContext:
     message: str = ""
     zone: tzinfo = UTC
     props: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    files: FilesAtHand | None = None
+    files: ToolFiles | None = None
     workspace: Workspace | None = None
     characters: int = LIMIT_CHARACTERS
     seconds: float = LIMIT_SECONDS
     terminal: Terminal | None = None
-    report: ReportProgress = report_nothing
-    profile: ProfileAtHand | None = None
-    skills: SkillsAtHand | None = None
-    state: StateAtHand | None = None
-    log: LogAtHand | None = None
+    report: ReportProgress = discard_progress
+    profile: ToolProfile | None = None
+    skills: ToolSkills | None = None
+    state: ToolState | None = None
+    log: ToolLog | None = None
     tier: str = "free"
     locale: str = "en"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolResult:
-    """What a tool answered. `error` is None when it went well, else the kind of failure; the parts say it in words.
+    """The result of a tool. `error` is the kind of failure, or None; the parts describe it.
 
-    `activates` changes the skill the thread works in, `changes` the state it shares with its clients, in the write that
-    stores the result.
+    The write that stores the result also activates the skill of `activates` and applies `changes` to the shared state.
     """
 
     parts: tuple[ToolPart, ...] = ()
@@ -243,10 +239,10 @@ Action: TypeAlias = Callable[[str, ToolContext], Awaitable[ToolResult]]
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """A tool an agent has. `act` takes the arguments as the model wrote them and never raises for a bad call.
+    """A tool of an agent. `act` receives the arguments as the model wrote them and never raises for a bad call.
 
-    `mark` has its flags. `origin` says to people where it is defined, `warnings` what is hardly meant there.
-    Without `is_offered` old logs may call it, but it is in no list.
+    `origin` is the place of its definition, for people; `warnings` are likely mistakes there. A tool that is not
+    `is_offered` is in no list, but old logs may call it.
     """
 
     offer: ToolOffer
@@ -258,5 +254,5 @@ class Tool:
 
     @property
     def name(self) -> str:
-        """What the model calls it by."""
+        """The name that the model calls."""
         return self.offer.name

@@ -1,4 +1,4 @@
-"""What a function takes and is for, by its signature and its docstring: a JSON Schema, and arguments held to it."""
+"""Function signatures as JSON Schema, with validation of arguments."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from recto.tools.docstring import read_docstring
 ArgumentValues: TypeAlias = Mapping[str, object]
 Function: TypeAlias = Callable[..., object]
 
-# Of a call that is wrong all over, the model needs the first problems only.
+# The model needs only the first problems of a wrong call.
 PROBLEMS_SHOWN = 10
 INPUT_SHOWN = 200
-# Their values are data, where "title" is a key like any other.
+# Their values are data, where "title" is an ordinary key.
 DATA_KEYWORDS = frozenset({"default", "const", "enum", "examples"})
 BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 DONE = "Done."
@@ -31,7 +31,7 @@ NO_PARAMETER = "the docstring of {name} tells of {given!r}, and there is no such
 
 @dataclass(frozen=True, kw_only=True)
 class Argument:
-    """One argument: its name, its type hint, and its default as (value,), or () when it must be given."""
+    """One argument: name, type hint, and default as (value,), or () if it is required."""
 
     name: str
     hint: object
@@ -47,7 +47,7 @@ class Arguments:
     model: type[BaseModel]
 
     def read(self, text: str) -> ArgumentValues | str:
-        """The values of what the model wrote, or, as a text for the model, what is wrong with it."""
+        """Return the values of the arguments, or a text for the model that lists the problems."""
         try:
             read = self.model.model_validate_json(scrub(text) if text.strip() else "{}")
         except ValidationError as error:
@@ -57,90 +57,94 @@ class Arguments:
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionSignature:
-    """What a function is for and what it takes. `given` are the parameters that get something else than an argument.
+    """Description and arguments of a function. `given` are the parameters that are injected.
 
-    `warnings` say what its docstring lacks.
+    `warnings` name what the docstring lacks.
     """
 
     description: str
     arguments: Arguments
-    given: tuple[str, ...] = ()
+    injected: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-def signature_of(function: Function, given: type | None = None) -> FunctionSignature:
-    """The signature of a function; a parameter of the type `given` is none of its arguments.
+def read_signature(function: Function, context_type: type | None = None) -> FunctionSignature:
+    """Return the signature of a function. Parameters of the type `given` are injected, not arguments.
 
-    Raises SettingsError, with function and file, for one that no model could call.
+    Raises SettingsError, with function and file, for a function that no model could call.
     """
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise refused(function, "it yields; return the whole answer instead")
+        raise tool_error(function, "it yields; return the whole answer instead")
     try:
         hints = cast("dict[str, object]", get_type_hints(function, include_extras=True))
     except (NameError, TypeError, AttributeError, SyntaxError) as error:
-        raise refused(function, f"a type hint cannot be read: {error}; import the type in the same file") from error
-    others = tuple([name for name, hint in hints.items() if name != "return" and given and _is(hint, given)])
+        raise tool_error(function, f"a type hint cannot be read: {error}; import the type in the same file") from error
+    others = tuple(
+        [name for name, hint in hints.items() if name != "return" and context_type and _is(hint, context_type)]
+    )
     description, texts = read_docstring(inspect.getdoc(function) or "")
-    taken = [argument for argument in _arguments(function, hints) if argument.name not in others]
+    arguments_in = [argument for argument in _arguments(function, hints) if argument.name not in others]
     try:
-        arguments = arguments_of([_described(argument, texts.get(argument.name)) for argument in taken])
+        arguments = build_arguments([_describe(argument, texts.get(argument.name)) for argument in arguments_in])
     except (PydanticUserError, NameError, TypeError, ValueError) as error:
         problem = str(error).partition("\n")[0]
-        raise refused(function, f"a parameter has a type that JSON has no form for: {problem}") from error
+        raise tool_error(function, f"a parameter has a type that JSON has no form for: {problem}") from error
     unknown = [NO_PARAMETER.format(name=function.__name__, given=one) for one in texts if one not in hints]
     missing = [] if description else [(NO_SUMMARY if texts else NO_DOCSTRING).format(name=function.__name__)]
-    return FunctionSignature(description=description, arguments=arguments, given=others, warnings=(*missing, *unknown))
+    return FunctionSignature(
+        description=description, arguments=arguments, injected=others, warnings=(*missing, *unknown)
+    )
 
 
-def answer_text(value: object) -> str:
-    """What a function answered, as a model reads it: words as they are, anything else as JSON."""
+def format_answer(value: object) -> str:
+    """Return a function's value as the model reads it: strings as they are, anything else as JSON."""
     if value is None:
         return DONE
     return value if isinstance(value, str) else dump(to_jsonable_python(value)).decode()
 
 
-def refused(function: Function, problem: str) -> SettingsError:
-    """Why a function is no tool."""
-    return SettingsError(name="tool", value=origin_of(function), allowed=problem)
+def tool_error(function: Function, problem: str) -> SettingsError:
+    """Return the error for a function that cannot be a tool."""
+    return SettingsError(name="tool", value=format_origin(function), allowed=problem)
 
 
-def origin_of(function: Function) -> str:
-    """Name, file and line, for people."""
+def format_origin(function: Function) -> str:
+    """Return name, file and line, for people."""
     code = inspect.unwrap(function).__code__
     return f"{function.__qualname__} in {code.co_filename}:{code.co_firstlineno}"
 
 
-def _is(hint: object, given: type) -> bool:
-    return hint is given or (get_origin(hint) is Annotated and get_args(hint)[0] is given)
+def _is(hint: object, expected: type) -> bool:
+    return hint is expected or (get_origin(hint) is Annotated and get_args(hint)[0] is expected)
 
 
 def _arguments(function: Function, hints: Mapping[str, object]) -> Iterator[Argument]:
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind not in BY_NAME:
-            raise refused(
+            raise tool_error(
                 function, f"parameter {parameter.name!r} cannot be given by name; a model names its arguments"
             )
         if parameter.name not in hints:
-            raise refused(function, f"parameter {parameter.name!r} has no type hint; give it one")
+            raise tool_error(function, f"parameter {parameter.name!r} has no type hint; give it one")
         default = cast("object", parameter.default)
-        given = () if default is inspect.Parameter.empty else (default,)
-        yield Argument(name=parameter.name, hint=hints[parameter.name], default=given)
+        defaults = () if default is inspect.Parameter.empty else (default,)
+        yield Argument(name=parameter.name, hint=hints[parameter.name], default=defaults)
 
 
-def _described(argument: Argument, text: str | None) -> Argument:
-    """With what the docstring says of it; what its type hint says of itself stands over that."""
+def _describe(argument: Argument, text: str | None) -> Argument:
+    """Add the docstring's description; the type hint's own takes precedence."""
     if not text:
         return argument
     is_annotated = get_origin(argument.hint) is Annotated
-    base, *said = get_args(argument.hint) if is_annotated else (argument.hint,)
-    return replace(argument, hint=Annotated[(base, Field(description=text), *said)])
+    base, *metadata = get_args(argument.hint) if is_annotated else (argument.hint,)
+    return replace(argument, hint=Annotated[(base, Field(description=text), *metadata)])
 
 
-def arguments_of(arguments: Sequence[Argument]) -> Arguments:
-    """The arguments as pydantic reads them. Raises what pydantic raises for a type it does not know."""
-    # Under names of our own: a parameter may be called `schema` or `copy`, which a model's field may not.
+def build_arguments(arguments: Sequence[Argument]) -> Arguments:
+    """Return the arguments as a pydantic model. Raises pydantic's error for an unsupported type."""
+    # Under generated names: a parameter may be called `schema` or `copy`, which a model's field may not.
     fields = {_field(place): _definition(argument) for place, argument in enumerate(arguments)}
-    # The types of the fields are known at run time only, which the overloads of create_model have no word for.
+    # The field types are known only at run time, which the overloads of create_model cannot express.
     make = cast("Callable[..., type[BaseModel]]", create_model)
     model = make("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
     schema = _without_titles(cast("Json", model.model_json_schema()))
@@ -158,11 +162,11 @@ def _definition(argument: Argument) -> tuple[object, object]:
 
 
 def _without_titles(schema: Json) -> Json:
-    """Titles repeat names in other words; the model pays for each of them."""
+    """Remove titles: they repeat the names, and the model pays for them."""
     match schema:
         case dict():
-            kept = {key: value for key, value in schema.items() if not (key == "title" and isinstance(value, str))}
-            return {key: value if key in DATA_KEYWORDS else _without_titles(value) for key, value in kept.items()}
+            fields = {key: value for key, value in schema.items() if not (key == "title" and isinstance(value, str))}
+            return {key: value if key in DATA_KEYWORDS else _without_titles(value) for key, value in fields.items()}
         case list():
             return [_without_titles(inner) for inner in schema]
         case _:
@@ -182,11 +186,11 @@ def _line(problem: ErrorDetails) -> str:
         return f"- {where}: it is required, and missing"
     if problem["type"] == "extra_forbidden":
         return f"- {where}: there is no such argument"
-    given = "".join(_shown(problem["input"]))
-    return f"- {where}: {problem['msg']}; it was {given}"
+    value = "".join(_shorten(problem["input"]))
+    return f"- {where}: {problem['msg']}; it was {value}"
 
 
-def _shown(value: object) -> Iterator[str]:
+def _shorten(value: object) -> Iterator[str]:
     text = repr(value)
     yield text[:INPUT_SHOWN]
     if len(text) > INPUT_SHOWN:

@@ -14,13 +14,13 @@ from recto.tools.commands.confinement import Confinement
 from recto.tools.commands.terminal import Terminal
 from recto.tools.commands.terminal_execute import terminal_execute
 from recto.tools.commands.terminal_jobs import terminal_jobs
-from recto.tools.function import tool_from
+from recto.tools.function import make_tool
 from recto.tools.ports import Progress, ToolContext
 from recto.tools.workspace.workspaces import Workspace
 from tests.tools.runs import context, text_of
 from tests.waiting import wait_until
 
-EXECUTE, JOBS = tool_from(terminal_execute), tool_from(terminal_jobs)
+EXECUTE, JOBS = make_tool(terminal_execute), make_tool(terminal_jobs)
 
 
 @dataclass(frozen=True, kw_only=True)

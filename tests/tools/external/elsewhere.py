@@ -24,9 +24,9 @@ from recto.tools.client_schema import Schemas
 from recto.tools.external.http_service import HttpService
 from recto.tools.external.mcp_server import McpServer
 from recto.tools.external.services import ExternalServices, ToolSource
-from recto.tools.ports import ReportProgress, ToolResult, report_nothing
+from recto.tools.ports import ReportProgress, ToolResult, discard_progress
 from recto.tools.registry import Registry
-from tests.house import ROOT
+from tests.layers import ROOT
 from tests.tools.runs import context
 from tests.waiting import wait_for
 
@@ -69,7 +69,7 @@ async def call(
     source: ToolSource,
     name: str,
     arguments: Mapping[str, object] | None = None,
-    report: ReportProgress = report_nothing,
+    report: ReportProgress = discard_progress,
 ) -> ToolResult:
     """One call, as a run makes it."""
     asked = ToolCall(id="c", name=name, arguments=dump(arguments or {}).decode())

@@ -14,7 +14,7 @@ from recto.tools.external.live_tools import LiveTools
 from recto.tools.external.mcp_server import McpServer
 from recto.tools.external.sandbox import NO_SANDBOX, Sandbox
 from recto.tools.external.secret_values import HIDDEN
-from recto.tools.load_tools import tools_built_in
+from recto.tools.load_tools import make_built_in_tools
 from recto.tools.ports import Progress
 from recto.tools.registry import Registry
 from tests.files.heads import PNG
@@ -175,7 +175,7 @@ async def test_a_message_has_its_bytes(tmp_path: Path):
 
 
 async def test_a_registry_is_another_one_once_a_server_has_changed_its_tools(tmp_path: Path):
-    own = Registry(tools_built_in())
+    own = Registry(make_built_in_tools())
     async with kept(started(tmp_path, *OLD_SERVER), services()) as source:
         tools = LiveTools({"a": own, "b": own}, {"a": [source]})
         before = tools["a"]
@@ -191,10 +191,10 @@ async def test_a_registry_is_another_one_once_a_server_has_changed_its_tools(tmp
 async def test_P15_tools_elsewhere_ask_a_person_and_a_name_that_none_has_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
-    own = Registry(tools_built_in())
+    own = Registry(make_built_in_tools())
     async with kept(started(tmp_path, *OLD_SERVER), services()) as source:
         tools = LiveTools({"a": own}, {"a": [source]}, {"a": ("files__hello", "files__helo")})
-        assert [*tools["a"].confirmed()] == ["files__hello"]
+        assert [*tools["a"].approval_schemas()] == ["files__hello"]
         assert tools.unconfirmed("a") == ("files__helo",)
     assert "confirm names 'files__helo', but there is no such tool" in caplog.text
 

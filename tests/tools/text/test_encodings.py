@@ -4,7 +4,7 @@ import codecs
 
 import pytest
 
-from recto.tools.text.encodings import TextEncoding, encoding_of
+from recto.tools.text.encodings import TextEncoding, detect_encoding
 
 CHINESE = "函数返回用户的出生信息和当前的时间，如果没有就询问用户。\n请先读取文件再修改它的内容。\n" * 3
 RUSSIAN = "функция возвращает имя пользователя\n" * 5
@@ -29,13 +29,13 @@ WESTERN = "déjà vu, naïve café, Straße über München, señor\n" * 5
     ],
 )
 def test_R15_the_encoding_of_a_text_is_told_by_its_bytes(data: bytes, name: str, mark: bytes):
-    assert encoding_of(data) == TextEncoding(name=name, mark=mark)
+    assert detect_encoding(data) == TextEncoding(name=name, mark=mark)
 
 
 @pytest.mark.parametrize(("encoding", "text"), [("cp1252", WESTERN), ("gb18030", CHINESE), ("cp1251", RUSSIAN)])
 def test_R15_older_encodings_come_back_byte_for_byte(encoding: str, text: str):
     data = text.encode(encoding)
-    found = encoding_of(data)
+    found = detect_encoding(data)
     assert isinstance(found, TextEncoding)
     assert (found.decode(data), found.encode(found.decode(data))) == (text, data)
 
@@ -55,7 +55,7 @@ def test_R15_older_encodings_come_back_byte_for_byte(encoding: str, text: str):
     ],
 )
 def test_R15_what_is_no_text_has_a_word_for_what_it_is(data: bytes, kind: str):
-    assert encoding_of(data) == kind
+    assert detect_encoding(data) == kind
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1_000])

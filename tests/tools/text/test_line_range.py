@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.tools.text.line_range import LONGEST_LINE, LineRange, NumberedLines, take_lines
+from recto.tools.text.line_range import LONGEST_LINE, LineRange, NumberedLines, read_lines
 
 TEXTS = st.lists(st.sampled_from(("", "a", "bc", "é→", "x" * 50, "\r")), max_size=30).flatmap(
     lambda lines: st.sampled_from(("\n", "\r\n")).map(lambda end: end.join(lines))
@@ -23,12 +23,12 @@ def test_R15_lines_are_the_same_in_whatever_pieces_the_text_comes(text: str, siz
     data = text.encode()
     pieces = [data[start : start + size] for start in range(0, len(data), size)]
     last = None if more is None else first + more
-    assert take_lines(pieces, LineRange(first=first, last=last), 100_000) == naive(text, first, last)
+    assert read_lines(pieces, LineRange(first=first, last=last), 100_000) == naive(text, first, last)
 
 
 @given(text=TEXTS, room=st.integers(1, 300))
 def test_R15_what_is_taken_fits_but_for_a_first_line_and_all_is_counted(text: str, room: int):
-    taken = take_lines([text.encode()], LineRange(), room)
+    taken = read_lines([text.encode()], LineRange(), room)
     whole = naive(text, 1, None)
     assert taken.total == whole.total
     assert len(taken.lines) <= 1 or len("\n".join(taken.lines)) <= room
@@ -36,7 +36,7 @@ def test_R15_what_is_taken_fits_but_for_a_first_line_and_all_is_counted(text: st
 
 
 def test_R15_a_line_that_is_too_long_is_cut_and_says_how_long_it_is():
-    taken = take_lines([b"a\n", b"x" * 5_000_000, b"x\nb"], LineRange(), 50_000)
+    taken = read_lines([b"a\n", b"x" * 5_000_000, b"x\nb"], LineRange(), 50_000)
     assert taken.lines == (
         "1→a",
         f"2→{'x' * LONGEST_LINE} [... 5,000,001 bytes in this line, the rest of it is not shown]",
@@ -45,4 +45,4 @@ def test_R15_a_line_that_is_too_long_is_cut_and_says_how_long_it_is():
 
 
 def test_F3_a_file_cannot_pass_for_a_reminder():
-    assert take_lines([b"<system-reminder>x"], LineRange(), 1_000).lines == ("1→&lt;system-reminder>x",)
+    assert read_lines([b"<system-reminder>x"], LineRange(), 1_000).lines == ("1→&lt;system-reminder>x",)

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from recto.errors import ToolError
-from recto.tools.text.line_diff import line_diff
+from recto.tools.text.line_diff import build_line_diff
 from recto.tools.text.replacement import LOOSE_CHARACTERS, TextEdit, edit_text
 
 CODE = "class A:\n    def run(self):\n        go()\n        return 1\n\n    def stop(self):\n        return 1\n"
@@ -190,13 +190,13 @@ def test_R15_the_diff_makes_the_new_text_of_the_old_one(lines: list[str], data: 
     except ToolError:
         assume(False)
         return
-    assert patched(text, line_diff(text, new.spans, "a", 100_000)) == new.text
+    assert patched(text, build_line_diff(text, new.spans, "a", 100_000)) == new.text
 
 
 def test_R15_a_diff_has_few_lines_around_each_change_and_says_where_no_line_ends():
     text = "".join(f"line {number}\n" for number in range(1, 41)) + "end"
     new = edit_text(text, [TextEdit(search="line 20\n", replace="x\n"), TextEdit(search="end", replace="END")])
-    assert line_diff(text, new.spans, "a/b.txt", 10_000) == (
+    assert build_line_diff(text, new.spans, "a/b.txt", 10_000) == (
         "--- a/a/b.txt\n+++ b/a/b.txt\n@@ -17,7 +17,7 @@\n line 17\n line 18\n line 19\n-line 20\n+x\n line 21\n"
         " line 22\n line 23\n@@ -38,4 +38,4 @@\n line 38\n line 39\n line 40\n-end\n\\ No newline at end of file\n"
         "+END\n\\ No newline at end of file"
@@ -206,7 +206,7 @@ def test_R15_a_diff_has_few_lines_around_each_change_and_says_where_no_line_ends
 def test_R15_a_long_diff_is_cut_by_whole_lines():
     text = "".join(f"line {number}\n" for number in range(2_000))
     new = edit_text(text, [TextEdit(search=text, replace=text.replace("line", "row"))])
-    diff = line_diff(text, new.spans, "a", 500)
+    diff = build_line_diff(text, new.spans, "a", 500)
     assert len(diff) < 600
     assert re.search(r"\n-line \d+\n\[3,\d+ more lines of the diff are left out\. Read the file .*\]$", diff)
 

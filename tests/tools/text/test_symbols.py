@@ -12,7 +12,7 @@ import pytest
 
 from recto.config.run_settings import FileToolSettings
 from recto.tools.text.symbol_process import SymbolProcess, find_symbols
-from recto.tools.text.symbols import BY_ENDING, LANGUAGES, symbols_of
+from recto.tools.text.symbols import BY_ENDING, LANGUAGES, find_symbols_here
 from tests.waiting import wait_for
 
 SOURCES = {
@@ -50,7 +50,7 @@ FOUND = {
 
 
 def shown(source: str, ending: str) -> str:
-    found = symbols_of(source.encode(), f"a.{ending}")
+    found = find_symbols_here(source.encode(), f"a.{ending}")
     return ", ".join(f"{'.' * one.depth}{one.kind} {one.name} {one.first}-{one.last}" for one in found)
 
 
@@ -90,7 +90,7 @@ def found_in(process: SymbolProcess, source: bytes) -> list[str]:
 
 
 def test_R15_a_process_of_its_own_finds_the_same_and_none_without_a_grammar_or_beyond_the_limit():
-    assert find_symbols(SOURCES["py"].encode(), "src/a.PY") == symbols_of(SOURCES["py"].encode(), "a.py")
+    assert find_symbols(SOURCES["py"].encode(), "src/a.PY") == find_symbols_here(SOURCES["py"].encode(), "a.py")
     assert find_symbols(b"x", "a.unknown") == find_symbols(b"x", "Makefile") == ()
     assert find_symbols(b"def f(): pass\n" * FileToolSettings.symbol_bytes, "a.py") == ()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from recto.conversation.messages import Text, ToolCall
 from recto.tools.call import ToolLimits, call_tool
-from recto.tools.load_tools import tools_built_in
+from recto.tools.load_tools import make_built_in_tools
 from recto.tools.ports import Tool, ToolResult
 from recto.tools.workspace.workspaces import Workspace
 from tests.tools.runs import context, text_of
@@ -18,7 +18,7 @@ READ, CREATE, EDIT = "filesystem-read", "filesystem-create", "filesystem-edit"
 
 @cache
 def built_in() -> dict[str, Tool]:
-    return {tool.name: tool for tool in tools_built_in()}
+    return {tool.name: tool for tool in make_built_in_tools()}
 
 
 async def call_async(

@@ -14,7 +14,7 @@ from recto.conversation.messages import AssistantMessage, Message, Text, ToolCal
 from recto.page.fold.fold import fold
 from recto.tools.ports import ToolResult
 from recto.tools.workspace.workspaces import Workspace
-from tests.house import ROOT
+from tests.layers import ROOT
 from tests.tools.runs import NOON, text_of
 from tests.tools.workspace.calls import CREATE, EDIT, READ, call, parts, refused, said
 

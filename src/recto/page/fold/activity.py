@@ -1,4 +1,4 @@
-"""What became of results in a conversation (X2): when each was last read, edited or quoted, counted in model calls."""
+"""Tool activity of a conversation (X2): when each result was last read, edited or quoted, counted in model calls."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from recto.page.fold.quotes import read_edit
 
 
 class Moment(NamedTuple):
-    """A point of a conversation: how many calls were made before it, and how many messages users had sent."""
+    """A point in a conversation: the number of model calls and user messages before it."""
 
     calls: int
     users: int
 
 
 class SeenResult(NamedTuple):
-    """A result that may be folded. A read has files, which it `shows`, or a part of them, unless it failed."""
+    """A tool result that may be folded. A read has `files`, and `shows` them, or a part of them, unless it failed."""
 
     time: datetime
     place: int
@@ -37,7 +37,7 @@ class SeenResult(NamedTuple):
 
 
 class CallPlace(NamedTuple):
-    """A call, and the place of the message that made it."""
+    """A tool call and the place of its message."""
 
     call: ToolCall
     place: int
@@ -45,12 +45,12 @@ class CallPlace(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Activity:
-    """Results of a conversation in their order, and what was done with them up to now.
+    """Results of a conversation in order, and their last use.
 
-    `touched` has by the place of a result when it came, was quoted, or its file was read or edited last; `files` when
-    each file was. `reads` are the places of reads by file, `edited` those of the last edit. `quoting` edits quoted an
-    earlier result, `near` of them soon after their file was touched. `last_call` is the place of the newest message of
-    the model; `time`, `count` and `made` are what a longer conversation goes on from.
+    `touched` maps the place of a result to the moment it came, was quoted, or its file was read or edited; `files` maps
+    each file to its last use. `reads` are the places of reads by file, `edited` the place of its last edit. `quoting`
+    counts edits that quoted an earlier result, `near` those soon after their file was touched. `last_call` is the place
+    of the newest assistant message; `time`, `count` and `made` let a longer conversation continue from here.
     """
 
     now: Moment = Moment(0, 0)
@@ -67,14 +67,14 @@ class Activity:
     made: Mapping[str, CallPlace] = field(default_factory=dict[str, CallPlace])
 
     def idle(self, place: int, turn_calls: int) -> float:
-        """For how many calls nothing touched a result. A user's message counts as an average turn."""
+        """Return for how many calls a result was unused. A user message counts as an average turn."""
         since = self.touched[place]
         turn = min(turn_calls, self.now.calls / self.now.users) if self.now.users else 0
         return self.now.calls - since.calls + (self.now.users - since.users) * turn
 
 
 def find_activity(messages: Sequence[Message], key: FoldKey) -> Activity:
-    """What was done with the results of a conversation. What it was worked out of before is not looked at again."""
+    """Return the activity of a conversation, extending the cached activity of its beginning."""
     return grow(messages, _go_on, key)
 
 
@@ -87,7 +87,7 @@ def _go_on(known: Activity | None, messages: Sequence[Message], key: FoldKey) ->
 
 
 class _Story:
-    """The state while messages are gone through; what is known stays as it is."""
+    """Mutable state while messages are processed. The previous activity stays unchanged."""
 
     def __init__(self, known: Activity, key: FoldKey) -> None:
         self._known, self._key, self._cost = known, key, key.settings.cost or CostSettings()
@@ -97,7 +97,7 @@ class _Story:
         self._edited, self._reads_of = dict(known.edited), dict(known.reads)
         self._quoting, self._near = known.quoting, known.near
         rules = key.settings.rules
-        # Failed or not: recall counts them alike where both are folded.
+        # Recall counts failed reads too where both are folded.
         self._reads = {tool: replace(rule, failed=never) for rule in rules if rule.path_args for tool in rule.tools}
         self._path_args = tuple(dict.fromkeys(name for rule in rules for name in rule.path_args))
         others = [tool for rule in rules if not rule.path_args for tool in rule.tools]
@@ -152,7 +152,7 @@ class _Story:
         call, place = seen.call, seen.place
         found = counted(seen, self._reads[call.name], self._key)
         if found is None or not found.files:
-            return  # R6: what it read nobody knows, so nobody can say that it is not needed.
+            return  # R6: the files of this read are unknown, so it may still be needed.
         is_part = _asks_for_part(call, self._cost.parts)
         if shows:
             self._touch(found.files)
@@ -170,7 +170,7 @@ class _Story:
         self._edited |= dict.fromkeys(edit.files, place)
 
     def _quoted(self, lines: tuple[str, ...], before: int) -> Iterator[int]:
-        """The places of results in which all of these lines stand. The longest is looked for first: few have it."""
+        """Yield the indexes of results that contain all lines, starting from the longest line, which is the rarest."""
         if not lines:
             return
         for result in self._results:
@@ -184,14 +184,14 @@ class _Story:
         return touched is not None and self._now.calls - touched.calls <= self._cost.window
 
     def _touch(self, files: Sequence[str | None]) -> None:
-        """Files were read or edited: what earlier reads showed of them was not forgotten."""
+        """Mark files as used: earlier reads of them are still relevant."""
         self._files |= dict.fromkeys(files, self._now)
         for file in files:
             self._touched |= dict.fromkeys(self._reads_of.get(file, ()), self._now)
 
 
 def never(_: ToolMessage) -> bool:
-    """For who makes no difference between results that failed and others."""
+    """A failure check for callers that treat failed results like others."""
     return False
 
 

@@ -1,6 +1,6 @@
-"""What agents call their tools that read files, run commands, search and edit: results are folded by these names.
+"""Tool names of known agents for reading, running commands, searching and editing. Folding finds results by them.
 
-A conversation that does not say whose it is has the tools of all that are known.
+A conversation of an unknown agent uses the names of all known agents.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from recto.page.fold.rules import FoldRule
 
 @dataclass(frozen=True, kw_only=True)
 class AgentTools:
-    """What an agent calls its tools that read files, run commands, search and edit, and their arguments.
+    """Names of an agent's tools and of their arguments.
 
-    `path_args` hold a path; `quote_args` of edits, at any depth, hold text of the file that is to be replaced.
+    `path_args` hold a path; `quote_args` of edits, at any depth, hold the text to replace.
     """
 
     reads: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ class AgentTools:
     quote_args: tuple[str, ...] = ()
 
 
-# Our own.
+# Recto's own tools.
 CODER = AgentTools(
     reads=("filesystem-read",),
     path_args=("filePath",),
@@ -69,7 +69,7 @@ NO_TOOLS = AgentTools()
 
 
 def known_tools(tools: AgentTools = NO_TOOLS) -> AgentTools:
-    """These tools; those of all agents that are known, where there are none."""
+    """Return these tools, or those of all known agents if there are none."""
     if tools != NO_TOOLS:
         return tools
     known = [vars(tools) for tools in (CODER, PI, CLAUDE_CODE, CODEX, OPENCODE)]
@@ -78,7 +78,7 @@ def known_tools(tools: AgentTools = NO_TOOLS) -> AgentTools:
 
 
 def rule_for(rule: FoldRule, tools: AgentTools) -> FoldRule:
-    """A rule with the names that an agent has for its tools, where it has any."""
+    """Return a rule with an agent's tool names, if it has any for it."""
     known = cast("Mapping[str, tuple[str, ...]]", vars(tools))
     if not known.get(rule.name):
         return rule

@@ -1,4 +1,4 @@
-"""Whether the beginning of the next page is in the provider's cache, as far as the log tells (X2)."""
+"""State of the provider's prompt cache before the next call, derived from the log (X2)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recto.conversation.messages import AssistantMessage
 from recto.page.fold.cost_settings import USUAL_PRICES, CachePrices
 
 FIRST_CALL, GAP, MODEL_CHANGED = "first_call", "gap", "model_changed"
-# What changes a page from its beginning on, or from where nobody can tell.
+# Entries that change a page from its beginning, or from an unknown place.
 BREAKS: dict[type[Entry], str] = {
     Compacted: "compaction",
     RolledBack: "rollback",
@@ -22,9 +22,9 @@ BREAKS: dict[type[Entry], str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class CacheState:
-    """What folding by cost goes by: the model and its prices, the steps in force for it, and why its cache is `cold`.
+    """Inputs of folding by cost: the model, its prices, its steps in force, and why its cache is `cold`.
 
-    It `is_settled` where a step was made for the next call already: another one would be weighed against a cache that
+    `is_settled` means that a step was already made for the next call. Another one would be weighed against a cache that
     this one has broken.
     """
 
@@ -37,7 +37,7 @@ class CacheState:
 
 @dataclass(frozen=True, kw_only=True)
 class NextCall:
-    """The call a page is set for: when, to which model at which prices, and to which one the last page went."""
+    """The next call: its time, model and prices, and the model of the last page."""
 
     model: str
     prices: CachePrices
@@ -47,7 +47,7 @@ class NextCall:
 
 
 def cache_state(log: Sequence[Entry], call: NextCall) -> CacheState:
-    """What the log says of the cache that the next call finds."""
+    """Return the state of the cache for the next call."""
     every = list(view(log).newest_first(FoldStep))[::-1]
     steps = tuple(step for step in every if step.model == call.model)
     is_other = call.sent_to not in ("", call.model) or (bool(every) and every[-1].model != call.model)
@@ -58,7 +58,7 @@ def cache_state(log: Sequence[Entry], call: NextCall) -> CacheState:
 
 
 def _since_last_call(log: Sequence[Entry]) -> list[Entry]:
-    """What came after the model's newest message, newest first."""
+    """Return the entries after the newest assistant message, newest first."""
     found = list[Entry]()
     for entry in reversed(log):
         if isinstance(entry, AssistantMessage):
@@ -78,5 +78,5 @@ def _why_cold(log: Sequence[Entry], since: Sequence[Entry], call: NextCall) -> s
 
 
 def why_old(last: datetime | None, now: datetime, cache_minutes: float) -> str:
-    """Whether what was asked last is so long ago that no cache has it."""
+    """Return `gap` if the last call is older than any cache lifetime, else an empty string."""
     return GAP if last is not None and now - last > timedelta(minutes=cache_minutes) else ""

@@ -10,7 +10,7 @@ from recto.conversation.locale import language
 from recto.errors import SettingsError
 
 RULE = "X2"
-# True of any result, whether or not there is a newer one.
+# Valid for any result, with or without a newer one.
 PLACEHOLDER: Mapping[str, str] = {"zh": "[旧结果，已移出上下文]", "en": "[An old result, taken out of view]"}
 PLACEHOLDER_WITH_RECALL: Mapping[str, str] = {
     "zh": "[旧结果，已移出上下文；可用 recall 取回]",
@@ -19,9 +19,9 @@ PLACEHOLDER_WITH_RECALL: Mapping[str, str] = {
 
 
 class CachePrices(NamedTuple):
-    """What a million tokens of a prompt cost: read from the provider's cache, and written to it.
+    """Prices of a million prompt tokens read from and written to the provider's cache.
 
-    They are equal where it has no cache. Where no list has them they are shares, and nothing is said of money.
+    They are equal if the provider has no cache. If no list has them they are shares, and no money is reported.
     """
 
     read: float
@@ -30,29 +30,29 @@ class CachePrices(NamedTuple):
 
     @property
     def is_cached(self) -> bool:
-        """Whether a prefix that stays as it was costs less."""
+        """True if an unchanged prefix costs less."""
         return self.read < self.write
 
 
-# Of a model nobody knows the price of: what providers that cache ask, as shares of what input costs.
+# Shares of the input price that caching providers charge, for models with unknown prices.
 USUAL_PRICES = CachePrices(read=0.1, write=1.25, is_listed=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CostSettings:
-    """When results are folded, so that it saves money. Windows are in calls of the model.
+    """Thresholds of folding by cost. Windows are counted in model calls.
 
-    A result is spent when nothing touched it for longer than its window: `window` for commands, searches, edits and
-    errors, `edited_window` for a read of a file that was edited since, `read_window` for any other read. A user's
-    message ages it by an average turn, at most `turn_calls`. After `quoting_edits` of which `touched_share` came
-    within `window` of touching their file, reads have the window of commands. Results under `least_result` tokens and
-    pages under `least_page` stay.
+    A result is spent when it was unused for longer than its window: `window` for commands, searches, edits and errors,
+    `edited_window` for a read of a file edited since, `read_window` for any other read. A user message ages it by an
+    average turn, at most `turn_calls`. After `quoting_edits` of which `touched_share` came within `window` of touching
+    their file, reads have the window of commands. Results under `least_result` tokens and pages under `least_page`
+    stay.
 
     A step frees at least `least_step` tokens, is weighed over `horizon` times the calls made so far, and pays for
-    itself within `payback` times these. A prefix that nobody used for `cache_minutes` is in no cache.
+    itself within `payback` times these. A prefix unused for `cache_minutes` is in no cache.
 
-    `edits` are the tools that change files, `quotes` their arguments that say what stood there, `parts` the arguments
-    of a read that ask for a part of a file; `more` are other tools whose results have the window of commands.
+    `edits` are the tools that change files, `quotes` their arguments with the replaced text, `parts` the arguments of a
+    read that select a part of a file; `more` are other tools whose results have the window of commands.
     """
 
     window: int = 8
@@ -84,5 +84,7 @@ class CostSettings:
 
 
 def placeholder_in(locale: str, *, has_recall: bool) -> str:
-    """What stands for a folded result, in the agent's language; it names `recall` where the agent has it."""
+    """Return the placeholder of a folded result in the agent's language. It mentions `recall` if the agent has that
+    tool.
+    """
     return (PLACEHOLDER_WITH_RECALL if has_recall else PLACEHOLDER)[language(locale)]

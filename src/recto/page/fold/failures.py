@@ -1,4 +1,4 @@
-"""Results that report an error (R3, R8): they are neither counted nor folded."""
+"""Failed results (R3, R8), which are neither counted nor folded."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ EXIT_CODE_NAMES = ("exitCode", "exit_code", "exitcode", "returncode")
 
 
 def is_failure(message: ToolMessage) -> bool:
-    """An error result (R3): its status says so, or its text begins with `Error:`.
+    """Return True for an error result (R3): its status is an error, or its text begins with `Error:`.
 
-    A part of a batch read speaks only for its own file (R5).
+    A part of a batch read reports only on its own file (R5).
     """
     if message.error is not None:
         return True
@@ -21,12 +21,12 @@ def is_failure(message: ToolMessage) -> bool:
 
 
 def is_error_text(text: str) -> bool:
-    """A text that reports an error (R3)."""
+    """Return True if a text reports an error (R3)."""
     return text.lstrip().startswith(ERROR_PREFIX)
 
 
 def is_failed_command(message: ToolMessage) -> bool:
-    """A command that failed (R8): an error result, something on stderr, or an exit code other than 0."""
+    """Return True if a command failed (R8): an error result, text on stderr, or a nonzero exit code."""
     if is_failure(message):
         return True
     text = "".join(part.text for part in message.parts if isinstance(part, Text)).strip()

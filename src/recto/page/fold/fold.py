@@ -1,6 +1,6 @@
-"""Folding (R1-R9): which results newer ones stand for, and the line with a receipt that takes their place in the page.
+"""Folding by rules (R1-R9): stale results become one line, each with a receipt.
 
-Never touches errors, other tools or its input. Folding twice changes nothing more.
+Errors and results of other tools stay as they are. Folding twice changes nothing more.
 """
 
 from __future__ import annotations
@@ -36,10 +36,9 @@ MINUTE = timedelta(minutes=1)
 
 
 class StaleResult(NamedTuple):
-    """Why a result is not needed: `n` is its number counted from the newest, `keep` stay, `newest` stands for it.
+    """Why a result is stale: it is `n`th from the newest, `keep` stay, and `newest` replaces it.
 
-    `path` is the file it is not needed for; a command or a search has none. `n_of_tool` counts those of its own tool,
-    where a rule looks at several: recall goes by these.
+    `path` is its file; a command or search has none. `n_of_tool` counts results of its own tool, which recall uses.
     """
 
     path: str | None
@@ -51,7 +50,7 @@ class StaleResult(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Folded:
-    """A conversation after folding, with a receipt for each fold and what was left alone for want of a path (R6)."""
+    """A conversation after folding, with its receipts and the results left alone for lack of a path (R6)."""
 
     draft: Draft
     left_alone: tuple[LeftAlone, ...]
@@ -68,7 +67,7 @@ class Folded:
 
 
 class _Why(NamedTuple):
-    """What a receipt says of a fold beside the files it was not needed for."""
+    """Fields of a receipt besides the files."""
 
     tool: str
     rule: str
@@ -77,7 +76,7 @@ class _Why(NamedTuple):
 
 
 class _Fold(NamedTuple):
-    """A folded result: its place, what stands there, and why."""
+    """A folded result: its place, its replacement, and the note."""
 
     place: int
     shown: ToolMessage
@@ -85,7 +84,7 @@ class _Fold(NamedTuple):
 
 
 class _Stale(NamedTuple):
-    """Of a series what newer results stand for: of results of this file alone the folds, of others why they may go."""
+    """Stale results of a series: folds of results with one file, and batch results with their reasons."""
 
     folds: tuple[_Fold, ...]
     batches: tuple[tuple[Observation, StaleResult], ...]
@@ -98,7 +97,7 @@ def fold(
     now: datetime | None = None,
     counter: TokenCounter = OFFLINE,
 ) -> Folded:
-    """Fold a conversation as of `now` (the newest time in it, where none is given)."""
+    """Fold a conversation as of `now`, which defaults to its newest time."""
     key = fold_key(settings, counter)
     seen = find_observations(messages, key)
     now = now or seen.newest
@@ -112,23 +111,24 @@ def fold(
 
 
 def _folds(seen: ByFile, rule: FoldRule, now: datetime, key: FoldKey) -> Iterator[_Fold]:
-    """Results that newer ones stand for, each with what takes its place (R2-R5, R8, R9)."""
+    """Yield the fold of each stale result (R2-R5, R8, R9)."""
     batches: dict[int, tuple[Observation, list[StaleResult]]] = {}
     for path, series in seen.items():
-        # Of a file nothing was read of since, and a rule of which nothing grew old, all is as in the page before.
+        # Unchanged since the last page unless the series grew or more of its results are old enough.
         stale = remember_last(series, _stale_results, path, rule, _count_old(series, rule, now), key)
         yield from stale.folds
         for result, why in stale.batches:
             batches.setdefault(result.place, (result, []))[1].append(why)
     for result, files in batches.values():
-        # R5: a batch result in one piece goes only when no file needs it; one with a part for each file goes by parts.
+        # R5: a batch result without parts is folded only if it is stale for every file; one with parts is folded part
+        # by part.
         if len(files) == len(result.files) or result.by_part:
             folded = remember_last(result.message, _fold_result, result.call.name, rule, tuple(files), key)
             yield _Fold(result.place, *folded)
 
 
 def _count_old(series: Series, rule: FoldRule, now: datetime) -> int:
-    """How many results of a series may go, by their age: it is in the order of time."""
+    """Count the results of a series that are old enough to fold. It is sorted by time."""
     age, results = rule.max_age, series.results
     return len(results) if age is None else bisect_left(results, True, key=lambda result: now - result.time <= age)
 
@@ -143,7 +143,7 @@ def _stale_results(series: Series, path: str | None, rule: FoldRule, old: int, k
     for place in range(kept_from - 1, -1, -1):
         result = results[place]
         of_tool[result.call.name] += 1
-        # A result with no time before it in the log has no age: it may be new.
+        # A result without any time before it in the log has no age and may be new.
         if rule.max_age is not None and result.time is BEFORE_ALL:
             continue
         why = StaleResult(path, count - place, keep, label(newest), of_tool[result.call.name])

@@ -1,4 +1,4 @@
-"""Folding by cost (X2): what steps have folded stays folded, and the next step is made where it is worth its price.
+"""Folding by cost (X2): results of earlier steps stay folded, and a new step is made when it pays.
 
 Arguments of calls are never folded: models were seen to copy a marker into files.
 """
@@ -27,28 +27,28 @@ WHY_NOW: Mapping[str, str] = {
 }
 COLD = "nothing of the page was in the cache ({cause})"
 REASON = "not needed for long, folded with {others:,} others: {freed:,} tokens less on every call, {now}"
-# Prices are per million tokens, and kept in billionths.
+# Prices are per million tokens and are stored in billionths.
 NANOS_A_TOKEN = 1_000
 
 
 class CostFold(NamedTuple):
-    """A conversation after folding, and the step that is made with this page, where one is."""
+    """A conversation after folding, and the new step if there is one."""
 
     folded: Folded
     step: FoldStep | None
 
 
 def fold_by_cost(messages: Sequence[Message], key: FoldKey, state: CacheState) -> CostFold:
-    """Fold what the steps in force have folded, and what the next one does."""
-    reasons = _reasons(state.steps)
+    """Fold the results of all steps in force and of the next one, if it pays."""
+    reasons = _format_reasons(state.steps)
     planned = None if state.is_settled else plan_step(messages, key, reasons.keys(), state.prices, cold=state.cold)
     step = _as_marker(planned, state) if planned else None
-    reasons |= _reasons([step]) if step else {}
+    reasons |= _format_reasons([step]) if step else {}
     return CostFold(_apply(messages, key, reasons), step)
 
 
-def _reasons(steps: Iterable[FoldStep]) -> dict[str, str]:
-    """Return why each result is folded. A step may fold hundreds: its reason is formatted once for all of them."""
+def _format_reasons(steps: Iterable[FoldStep]) -> dict[str, str]:
+    """Return the reason of each folded result. All results of a step share one formatted reason."""
     reasons = dict[str, str]()
     for step in steps:
         now = WHY_NOW.get(step.cause, COLD).format(rewritten=step.rewritten, cause=step.cause.replace("_", " "))
@@ -71,7 +71,7 @@ def _as_marker(planned: PlannedStep, state: CacheState) -> FoldStep:
 
 
 def prices_of(freed: int, rewritten: int, prices: CachePrices) -> tuple[int, int]:
-    """What a step saves on each later call and costs once, in billionths; nothing where no list has the prices."""
+    """Return what a step saves on each later call and costs once, in billionths; zeros without list prices."""
     if not prices.is_listed:
         return 0, 0
     return round(freed * prices.read * NANOS_A_TOKEN), round(rewritten * (prices.write - prices.read) * NANOS_A_TOKEN)

@@ -1,4 +1,4 @@
-"""Settings of folding (R11): which rules are on, each as it is set, where paths start, what placeholders end with."""
+"""Settings of folding (R11): active rules, project root and recall hint."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from recto.page.text.tokens import TokenCounter
 ON = tuple(rule for rule in RULES if rule.on)
 HERE = Project()
 RECALL = "recall"
-# It says nothing of which result it was: a number counted from the newest changes with every new one, and with it the
-# bytes of old messages, which would break the prompt prefix each time.
+# The hint has no result number: that changes with every new result, and changed bytes of old messages would break the
+# prompt prefix each time.
 RECALL_HINT = {"zh": "（可用 recall 取回原文）", "en": " (the recall tool gets it back)"}
 
 
 @dataclass(frozen=True, init=False)
 class FoldSettings:
-    """What folding does: `rules` are those that are on, in the order they are applied.
+    """Settings of folding: `rules` are the active ones, in the order they are applied.
 
-    Over them each is given under its name, and None switches it off: `FoldSettings(reads=None, search=SEARCH)`.
-    With `recall_hint`, placeholders of who has the tool `recall` say so. With `cost`, the rules say what tools there
-    are, and results are folded in steps that save money (X2); without it, whenever a rule says so.
+    A rule passed under its name replaces the default; None switches it off: `FoldSettings(reads=None, search=SEARCH)`.
+    With `recall_hint`, placeholders mention the `recall` tool. With `cost`, results are folded in steps that save money
+    (X2), and the rules only name the tools; without it, each rule folds at once.
     """
 
     rules: tuple[FoldRule, ...]
@@ -56,16 +56,16 @@ class FoldSettings:
         object.__setattr__(self, "cost", cost)
 
     def rooted_at(self, root: str) -> FoldSettings:
-        """The same, with relative paths that start at another place."""
+        """Return the settings with another project root."""
         return replace(self, project=replace(self.project, root=root))
 
     def rule(self, name: str) -> FoldRule | None:
-        """A rule as it is set; None where it is off."""
+        """Return an active rule by name, or None."""
         return next((rule for rule in self.rules if rule.name == name), None)
 
 
 def with_recall_hint(settings: FoldSettings, locale: str) -> FoldSettings:
-    """The settings of who has the tool `recall`: where they want it, each placeholder ends by saying so."""
+    """Return the settings for an agent with the `recall` tool, with its hint in each placeholder if enabled."""
     if not settings.recall_hint:
         return settings
     hint = RECALL_HINT[language(locale)]
@@ -75,16 +75,16 @@ def with_recall_hint(settings: FoldSettings, locale: str) -> FoldSettings:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FoldKey:
-    """Settings and a counter as one thing that is cheap to look things up by; equal ones are the same one."""
+    """Settings and a counter as one cheap cache key; equal ones are the same object."""
 
     settings: FoldSettings
     counter: TokenCounter
     tools: frozenset[str]
 
 
-# Threads that read files have settings of their own: where their paths start.
+# Threads that read files have their own settings because of the project root.
 @lru_cache(maxsize=1_024)
 def fold_key(settings: FoldSettings, counter: TokenCounter) -> FoldKey:
-    """The key of these settings and this counter."""
+    """Return the key of these settings and this counter."""
     tools = frozenset(tool for rule in settings.rules for tool in rule.tools)
     return FoldKey(settings=settings, counter=counter, tools=tools)

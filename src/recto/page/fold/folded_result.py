@@ -1,4 +1,4 @@
-"""What stands in a page for a result that was folded, and what results are called in receipts."""
+"""Placeholders of folded results, and labels of results in receipts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from recto.page.text.tokens import tokens_of
 
 
 class Shown(NamedTuple):
-    """What stands for a result, and the tokens of both."""
+    """A replaced result, and the tokens before and after."""
 
     message: ToolMessage
     tokens: tuple[int, int]
 
 
 def with_placeholder(message: ToolMessage, placeholder: str, key: FoldKey) -> Shown:
-    """A result with a line in the place of what it says."""
+    """Return a result with its content replaced by a placeholder."""
     return remember(message, _with_placeholder, placeholder, key)
 
 
@@ -37,5 +37,5 @@ def _with_placeholder(message: ToolMessage, placeholder: str, key: FoldKey) -> S
 
 
 def label(message: ToolMessage) -> str:
-    """What a result is called in receipts: its id, or that of its call."""
+    """Return the id of a result, or the id of its call."""
     return message.id or message.tool_call_id

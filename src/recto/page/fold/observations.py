@@ -1,4 +1,4 @@
-"""What each rule of folding looks at in a conversation. Found by tool call, never by looks (R6)."""
+"""Tool results that fold rules consider, found by tool call and never by content (R6)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from recto.page.fold.rules import FoldRule
 
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 NO_PARTS: Mapping[str, tuple[int, ...]] = {}
-# What results are counted by that are of no file: all of a rule together.
+# The single group of rules that do not count by file.
 TOGETHER: tuple[str | None, ...] = (None,)
 NO_CALL = "no tool call before it has its id"
 NO_PATH = "the arguments of its call name no file"
@@ -28,7 +28,7 @@ ByFile: TypeAlias = Mapping[str | None, "Series"]
 class Observation(NamedTuple):
     """A tool result and the call it answers. Sorts from old to new: by time, then by place in the log (R7).
 
-    `files` are those it brought, or no file (None); `by_part` says that it brought each as a part of its own.
+    `files` are the files it read, or (None,); `by_part` means that each file has its own part.
     """
 
     time: datetime
@@ -41,13 +41,13 @@ class Observation(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Series(Remembering):
-    """The results a rule counts together, of one file or all, from old to new. One that grew is another."""
+    """Results that a rule counts together, of one file or all, from old to new. A longer series is a new object."""
 
     results: tuple[Observation, ...] = ()
 
 
 class LeftAlone(NamedTuple):
-    """A result that might have been folded, had its call been readable (R6)."""
+    """A result that might have been folded if its call were readable (R6)."""
 
     place: int
     message: ToolMessage
@@ -56,9 +56,9 @@ class LeftAlone(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Observations:
-    """Successful results by rule and file, each from old to new; and what could not be read.
+    """Successful results by rule and file, each from old to new, and unreadable ones.
 
-    `newest` is the newest time in the conversation. `count`, `time` and `calls` are what a longer one goes on from.
+    `newest` is the newest time in the conversation. `count`, `time` and `calls` let a longer one continue from here.
     """
 
     found: Mapping[str, ByFile] = field(default_factory=dict[str, ByFile])
@@ -70,19 +70,19 @@ class Observations:
 
 
 def find_observations(messages: Sequence[Message], key: FoldKey) -> Observations:
-    """Every successful result in a conversation that a rule looks at."""
+    """Return every successful result in a conversation that a rule considers."""
     return grow(messages, _observe_more, key)
 
 
 def observe_once(messages: Sequence[Message], key: FoldKey) -> Observations:
-    """The same, of which nothing is remembered: for who asks once, by a key of its own."""
+    """Do the same without caching, for a key that is used once."""
     return _observe_more(None, messages, key)
 
 
 def counted(seen: Observation, rule: FoldRule, key: FoldKey) -> Observation | None:
-    """A result with what it is counted by: the files it really brought, all in its call or those its parts speak for.
+    """Return a result with the files it counts for: all in its call, or those of its parts. An error counts for none.
 
-    None when the call names no file and should; nothing on an error.
+    Return None if the call should name a file and does not.
     """
     paths = read_paths(seen.call, rule.path_args, key.settings.project) if rule.path_args else TOGETHER
     if not paths:
@@ -100,7 +100,7 @@ def _has_paths(message: ToolMessage) -> bool:
 
 
 def parts_by_file(message: ToolMessage, key: FoldKey) -> Mapping[str, tuple[int, ...]]:
-    """The parts of a batch result by the file each speaks for, without those that report an error (R5)."""
+    """Return the parts of a batch result by file, without those that report an error (R5)."""
     if not _has_paths(message):
         return NO_PARTS
     found: dict[str, tuple[int, ...]] = {}
@@ -112,7 +112,7 @@ def parts_by_file(message: ToolMessage, key: FoldKey) -> Mapping[str, tuple[int,
 
 
 def read_paths(call: ToolCall, names: tuple[str, ...], project: Project) -> tuple[str, ...]:
-    """The files a read call names, each once, in order; none when its arguments do not say (R4-R6)."""
+    """Return the distinct files a read call names, in order; empty if its arguments name none (R4-R6)."""
     arguments = load_object(call.arguments)
     if arguments is None:
         return ()

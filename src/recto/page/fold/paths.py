@@ -1,4 +1,4 @@
-"""Which file a path means (R4): two spellings of one file get one name. Text only, no disk is looked at."""
+"""Path normalisation (R4): two spellings of one file get one name. Works on text only, without disk access."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from recto.conversation.memo import keep_recent
 
-# A longer path is worked out each time: what is remembered must not take much memory.
+# Longer paths are not cached, to bound memory.
 KNOWN_CHARACTERS = 512
 DRIVE = re.compile(r"[A-Za-z]:(?=/|$)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Project:
-    """Where relative paths start, and whether its disk tells `A` from `a`.
+    """The root of relative paths, and whether its disk is case-sensitive.
 
-    The form of the root, not of the host, decides what an absolute path is: `F:/work` makes it Windows.
+    The form of the root, not of the host, decides which paths are absolute: `F:/work` means Windows.
     """
 
     root: str | None = None
@@ -30,13 +30,13 @@ class _Split:
 
 
 def normalise(path: str, project: Project) -> str:
-    """The one name of a path: relative to the root where it is inside, else as given, without `.`, `..` and ends."""
+    """Return the normal form of a path: relative to the root without `.`, `..` and trailing separator."""
     return cached_name(path, project) if len(path) <= KNOWN_CHARACTERS else _normalised(path, project)
 
 
 @keep_recent(16_384)
 def cached_name(path: str, project: Project) -> str:
-    """The same of a path that is short enough to be remembered."""
+    """Return the cached normal name of a short path."""
     return _normalised(path, project)
 
 

@@ -1,7 +1,7 @@
-"""Which results to fold next (X2): spent ones, where what is saved on later calls is worth the cache it breaks.
+"""Planner of fold steps (X2): which spent results to fold, if the savings exceed the cost of the broken cache.
 
-A step is for good: what is folded stays folded, so that the prefix breaks once. Pure, and decided by what is in the
-conversation, its steps so far and prices alone.
+Steps are permanent, so that the prefix breaks once. The plan depends only on the conversation, its earlier steps and
+prices.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ UNCACHED = "no_cache"
 
 
 class PlannedStep(NamedTuple):
-    """Results to fold, by their labels; the tokens each later call is sent less, and those written once more.
+    """Labels of the results to fold, the tokens saved on each later call, and the tokens written to the cache once
+    more.
 
-    `cause` says why now: `pays`, `no_cache` where the provider has none, or why the prefix is in no cache.
+    `cause` is `pays`, `no_cache` if the provider has none, or the reason that the cache is cold.
     """
 
     results: tuple[str, ...]
@@ -36,9 +37,9 @@ class PlannedStep(NamedTuple):
 def plan_step(
     messages: Sequence[Message], key: FoldKey, folded: Collection[str], prices: CachePrices, *, cold: str = ""
 ) -> PlannedStep | None:
-    """The next step of a conversation whose `folded` results are folded already; None where none is worth it.
+    """Return the next step of a conversation with these `folded` results, or None if none pays.
 
-    `cold` says why the prefix is in no cache, where it is not: then folding costs nothing.
+    `cold` is the reason that the prefix is in no cache; then folding costs nothing.
     """
     cost, activity = key.settings.cost or CostSettings(), find_activity(messages, key)
     spent = [one for one in _spent(activity, cost, folded) if _tokens(one.message, key) >= cost.least_result]
@@ -57,7 +58,7 @@ def plan_step(
 
 
 def _spent(activity: Activity, cost: CostSettings, folded: Collection[str]) -> Iterator[SeenResult]:
-    """Results that nothing touched for longer than their window."""
+    """Yield results unused for longer than their window."""
     enough = activity.quoting >= cost.quoting_edits and activity.near >= cost.touched_share * activity.quoting
     for result in activity.results:
         if label(result.message) in folded:
@@ -68,7 +69,7 @@ def _spent(activity: Activity, cost: CostSettings, folded: Collection[str]) -> I
 
 
 def _window_of_read(result: SeenResult, activity: Activity, cost: CostSettings) -> int:
-    """How long a read is needed: the longest of its files counts."""
+    """Return the window of a read. It is short only if all its files are stale."""
     place = result.place
     is_stale = all(
         activity.edited.get(file, -1) > place and (result.is_part or activity.reads[file][-1] > place)
@@ -78,7 +79,9 @@ def _window_of_read(result: SeenResult, activity: Activity, cost: CostSettings) 
 
 
 class _Step(NamedTuple):
-    """Folding some of the newest spent results: how many, tokens that are gone, tokens behind the first that stay."""
+    """A candidate: the number of newest spent results to fold, the tokens freed, and the tokens after the first that
+    stay.
+    """
 
     results: int
     gone: int
@@ -88,14 +91,14 @@ class _Step(NamedTuple):
 def _steps(
     spent: Sequence[SeenResult], freed: Sequence[int], sizes: Sequence[int], activity: Activity
 ) -> Iterator[_Step]:
-    # The page before ended where the model's last message begins: behind it nothing is in the cache.
+    # The last page ended where the newest assistant message begins; nothing after it is cached.
     sums = [0, *accumulate(sizes[: activity.last_call])]
     for count, (result, gone) in enumerate(zip(reversed(spent), accumulate(freed), strict=True), start=1):
         yield _Step(count, gone, max(sums[-1] - sums[min(result.place, len(sums) - 1)] - gone, 0))
 
 
 def _best(steps: Iterator[_Step], prices: CachePrices, cost: CostSettings, calls: int) -> _Step | None:
-    """The step that saves most over the calls that may still come, if it pays for itself soon enough."""
+    """Return the step that saves most over the expected calls, if it pays for itself soon enough."""
     best, most = None, 0.0
     for step in steps:
         a_call, once = step.gone * prices.read, step.stays * (prices.write - prices.read)
@@ -121,7 +124,7 @@ def _size(message: Message, key: FoldKey, folded: Collection[str]) -> int:
 
 
 def _freed(message: ToolMessage, key: FoldKey) -> int:
-    """What folding a result saves. One that is shorter than what would stand for it saves nothing."""
+    """Return the tokens that folding a result saves; negative if the placeholder is longer."""
     cost = key.settings.cost or CostSettings()
     before, after = with_placeholder(message, cost.placeholder, key).tokens
     return before - after

@@ -1,4 +1,4 @@
-"""What edits quote: the lines they expect to find in a file, and the files they change. Read from their arguments."""
+"""Quoted lines and changed files of edit calls, read from their arguments."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from recto.page.fold.paths import Project, normalise
 
 PATCH_BEGINS = "*** Begin Patch"
 PATCH_FILES = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ")
-# Of a patch, what was there before: what it takes away and what it leaves around it.
+# Lines of a patch that were in the file before: removed lines and context.
 OLD_LINES = ("-", " ")
 
 
 class EditCall(NamedTuple):
-    """The files an edit changes, and the lines that stood there, without blanks around them; the longest is first."""
+    """The files an edit changes, and the stripped lines it expects in them, longest first."""
 
     files: tuple[str, ...]
     lines: tuple[str, ...]
 
 
 def read_edit(call: ToolCall, quotes: Sequence[str], path_args: tuple[str, ...], project: Project) -> EditCall:
-    """What a call of an edit tool says of what was there. Arguments that cannot be read say nothing."""
+    """Read the files and expected lines of an edit call; empty if its arguments are unreadable."""
     arguments = load_object(call.arguments)
     if arguments is None:
         return EditCall((), ())
@@ -37,12 +37,12 @@ def read_edit(call: ToolCall, quotes: Sequence[str], path_args: tuple[str, ...],
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text that say something, without blanks around them."""
+    """Return the nonblank lines of a text, stripped."""
     return [line for line in map(str.strip, text.splitlines()) if line]
 
 
 def _quoted(value: Json, names: frozenset[str]) -> Iterator[str]:
-    """Texts under one of these names, however deep."""
+    """Yield texts under one of these names at any depth."""
     match value:
         case dict():
             for name, item in value.items():
@@ -58,7 +58,7 @@ def _quoted(value: Json, names: frozenset[str]) -> Iterator[str]:
 
 
 def strings_in(value: Json) -> Iterator[str]:
-    """All texts in a value, however deep."""
+    """Yield all texts in a value at any depth."""
     match value:
         case str():
             yield value

@@ -1,6 +1,6 @@
-"""The rules of folding, one value each: what it looks at, what stays, what stands in its place, how people set it.
+"""The fold rules, one value each: tools, limits, placeholder and options.
 
-Tables of settings, options of `recto fold` and the words of its report are made of these values.
+Settings tables, options of `recto fold` and the words of its report are built from these values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Sets: TypeAlias = Literal["on", "tools", "path_args", "keep"]
 
 @dataclass(frozen=True, kw_only=True)
 class RuleOption:
-    """A flag of `recto fold`: the setting of its rule that it gives, and the line of help about it."""
+    """A flag of `recto fold`, the rule setting it changes, and its help text."""
 
     flag: str
     sets: Sets
@@ -29,15 +29,15 @@ class RuleOption:
 
 @dataclass(frozen=True, kw_only=True)
 class FoldRule:
-    """One rule: of the results of `tools`, the newest `keep` stay; older ones go, once they are older than `max_age`.
+    """One rule: the newest `keep` results of `tools` stay, and older ones are folded once they exceed `max_age`.
 
-    `name` is its table of settings, `number` what receipts call it, and `why` what a report says of it. With
-    `path_args`, the arguments that name files, results are counted for each file (R2); one of several files is a batch
-    and has a number of its own (R5). What `failed` is never touched (R3). A rule that is not `on` has to be asked for.
-    Where `in_english` is given, it is the `placeholder` of who speaks English.
+    `name` is its settings table, `number` its id in receipts, and `why` its text in reports. With `path_args`, the
+    arguments that name files, results are counted per file (R2); a batch of several files has its own number (R5).
+    Results that `failed` are never folded (R3). A rule that is not `on` must be enabled. `in_english` is the English
+    placeholder, if it has one.
 
-    `keep_by_size` lowers `keep` for large files: pairs of characters and keep; a file whose newest result has at least
-    that many characters keeps only so many.
+    `keep_by_size` lowers `keep` for large files. It holds pairs of characters and keep: a file whose newest result has
+    at least that many characters keeps only so many.
     """
 
     name: str
@@ -66,17 +66,17 @@ class FoldRule:
 
     @property
     def least_keep(self) -> int:
-        """How many must stay: of a file, one is there to be looked at."""
+        """The smallest `keep`: 1 for rules that count per file, else 0."""
         return 1 if self.path_args else 0
 
     @property
     def numbers(self) -> Mapping[str, str]:
-        """What its receipts may be called, each with why."""
+        """The ids its receipts may have, each with its text in reports."""
         batch = {self.batch_number: self.batch_why} if self.batch_number else {}
         return {self.number: self.why, **batch}
 
     def keep_for(self, size: int) -> int:
-        """How many results stay of a file whose newest one has `size` characters."""
+        """Return how many results stay for a file whose newest one has `size` characters."""
         return min([self.keep, *(keep for at_least, keep in self.keep_by_size if size >= at_least)])
 
 
@@ -125,6 +125,6 @@ RULES = (READS, TERMINAL, SEARCH)
 
 
 def rules_in(locale: str, rules: Sequence[FoldRule] = RULES) -> tuple[FoldRule, ...]:
-    """The rules with placeholders in the locale's language, where they have one."""
+    """Return the rules with placeholders in the locale's language."""
     is_english = language(locale) == "en"
     return tuple([replace(rule, placeholder=(is_english and rule.in_english) or rule.placeholder) for rule in rules])

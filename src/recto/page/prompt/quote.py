@@ -1,6 +1,6 @@
-"""Documents in the page: which ones, their joined text, and the quote that carries them within its own budget.
+"""Documents in the page: their selection, their joined text, and the quote message with its own budget.
 
-Nothing is parsed or read here: the documents' texts come in as values (D2, D4, D5).
+Texts arrive parsed (D2, D4, D5).
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ CUT_TEXT = {
 DOCUMENTS_REASON, TEXT_REASON = "the documents of this conversation", "a text that goes with every page"
 CUT_REASON = "cut to fit the quote's budget of {budget} tokens: {cuts}"
 LEFT_OUT_REASON = "left out: the quote's budget of {budget} tokens holds none of it"
-# A given text may be joined documents, so its <Content> blocks are its own; it must not end the quote.
+# A given text may contain joined documents, so its <Content> blocks stay; it must not end the quote.
 TEXT_TAGS = tuple(tag for tag in OUR_TAGS if tag != "Content")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedDocument:
-    """A document's text. One that failed has the reason in its place.
+    """A document's text, or the reason that parsing failed.
 
-    `total` is how long the text is, where only its beginning is here.
+    `total` is the length of the text if only its beginning is here.
     """
 
     name: str
@@ -53,13 +53,13 @@ class ParsedDocument:
 
     @property
     def length(self) -> int:
-        """How many characters the whole text has."""
+        """The number of characters of the whole text."""
         return max(len(self.content), self.total or 0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """What a document's block cost before and after it was cut. A given text is one block named `quote`."""
+    """Tokens of a document's block before and after a cut. A given text is one block named `quote`."""
 
     name: str
     tokens_before: int
@@ -68,9 +68,9 @@ class Cut:
 
 @dataclass(frozen=True, kw_only=True)
 class Quote:
-    """The text of the quote's system message and what it costs; no more than its budget, always.
+    """The text of the quote's system message and its tokens, which never exceed the budget.
 
-    `text` is empty where the budget holds not even the marks that say what was cut; `reason` tells the manifest.
+    `text` is empty if the budget cannot hold even the marks. `reason` goes into the manifest.
     """
 
     text: str
@@ -81,7 +81,7 @@ class Quote:
 
     @cached_property
     def message(self) -> SystemMessage | None:
-        """The message itself: encoded and counted once for all pages that have this quote, and gone with it."""
+        """The message. It is encoded and counted once for all pages that use this quote."""
         return SystemMessage(id="quote", text=self.text) if self.text else None
 
 
@@ -89,7 +89,9 @@ Quoted: TypeAlias = str | Sequence[ParsedDocument]
 
 
 def choose_documents(turns: Sequence[Sequence[InputFile]], max_files: int) -> tuple[InputFile, ...]:
-    """The documents to read, of turns given oldest first: newest turn first, each once, at most `max_files` (D4)."""
+    """Select the documents to read: newest turn first, without duplicates, at most `max_files` (D4). `turns` are oldest
+    first.
+    """
     newest: dict[Source, InputFile] = {}
     for turn in reversed(turns):
         for one in turn:
@@ -99,7 +101,7 @@ def choose_documents(turns: Sequence[Sequence[InputFile]], max_files: int) -> tu
 
 
 def join_documents(documents: Sequence[ParsedDocument]) -> str:
-    """The documents as one text (D5). Names and contents are neutralised, so that none can end its block."""
+    """Return the documents as one text (D5). Names and contents are neutralised so that none can end its block."""
     return SEPARATOR.join(map(_block, documents))
 
 
@@ -108,9 +110,9 @@ def _block(document: ParsedDocument) -> str:
 
 
 def quote_message(quote: Quoted, *, budget: int, counter: TokenCounter, locale: str = "zh") -> Quote | None:
-    """The system message that carries documents, or a text given by an agent or workflow (D2). Nothing: no message.
+    """Return the system message with documents or the text of an agent or workflow (D2); None if there is nothing.
 
-    Over the budget, the longest are cut first, all to the same length, each with a mark where it ends.
+    Over the budget, the longest texts are cut first, all to the same length, each with a mark at its end.
     """
     if not (quote.strip() if isinstance(quote, str) else quote):
         return None
@@ -138,7 +140,7 @@ def _contents(quote: Quoted) -> Sequence[str]:
 
 
 def _estimated(tokens: int, quote: Quoted) -> int:
-    """What the whole would cost, by what its beginning does."""
+    """Extrapolate the tokens of the whole text from those of its beginning."""
     if isinstance(quote, str):
         return tokens
     here = sum(len(document.content) for document in quote)
@@ -172,7 +174,7 @@ def _total(document: ParsedDocument) -> str:
 
 
 def _cuts(quote: Quoted, limit: int | None, locale: str, counter: TokenCounter) -> tuple[Cut, ...]:
-    """What became of each document that was cut to the limit, or of all when there is none: nothing is left of them."""
+    """Return the cuts to this limit, or of all documents if the limit is None and nothing is left of them."""
     if isinstance(quote, str):
         is_touched = limit is None or is_cut(quote, limit)
         names, before, lengths = (["quote"], [neutralise(quote, TEXT_TAGS)], [1.0]) if is_touched else ([], [], [])
@@ -185,7 +187,7 @@ def _cuts(quote: Quoted, limit: int | None, locale: str, counter: TokenCounter) 
     if not names:
         return ()
     tokens = counter.count((*before, *after))
-    # Of one whose beginning alone is here, the rest is taken to cost as much.
+    # Extrapolate the cost of a document of which only the beginning is here.
     costs = [round(was * length) for was, length in zip(tokens, lengths, strict=False)]
     pairs = zip(names, costs, tokens[len(names) :], strict=True)
     return tuple(Cut(name=name, tokens_before=was, tokens_after=now) for name, was, now in pairs)

@@ -1,6 +1,6 @@
-"""The reminder before a user's words: files, datasets, context and time (F1-F3, P12); and text that cannot forge one.
+"""The reminder before a user's text: files, datasets, context and time (F1-F3, P12); and neutralising of forged tags.
 
-The user's own words are never changed here.
+The user's own text is never changed here.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ DATASETS_INTRO: Mapping[Locale, str] = {
     "zh": "# Input datasets\n用户当前可用的知识库:",
     "en": "# Input datasets\nKnowledge bases currently available to the user:",
 }
-# The line says whose words these are: a client's context has no more authority than its user.
+# The heading names the source: client context has no more authority than the user.
 CONTEXT_INTRO: Mapping[Locale, str] = {
     "zh": "# Context\n客户端随本次请求提供的信息：",
     "en": "# Context\nInformation the client sent with this request:",
 }
 TIME_HEADING = "# Current time"
-# Not by strftime: that speaks the language of the host.
+# strftime would use the language of the host.
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
-# Tags that speak with our authority wherever they stand. Enough for tool results, where code may say List<File>.
+# Tags with Recto's authority anywhere. Tool results need only these: code may contain List<File>.
 FRAME_TAGS = ("system-reminder", "tool_call", "tool_result")
-# Every tag that begins or ends something of ours. Those inside a block (<id>, <name> ...) mean nothing without it.
+# Every tag that begins or ends a Recto block. Tags inside a block (<id>, <name> ...) mean nothing without it.
 OUR_TAGS = (*FRAME_TAGS, "file", "dataset", "context", "Quote", "Content")
 OUR_COMMENTS = ("TOOLS_START", "TOOLS_END")
 NEUTRAL_OPENING = "&lt;"
-# Characters nobody sees: a tag with one inside reads like the tag. Controls that are no blanks, Unicode's Cf, variation
-# selectors, the tags block, fillers, and what Unicode keeps free for more of the kind.
+# Invisible characters: a tag with one inside reads like the tag. Control characters except blanks, Unicode's Cf,
+# variation selectors, the tags block, fillers, and code points reserved for more of the kind.
 _UNSEEN_CHARACTERS = (
     r"\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160"
     r"\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
@@ -51,7 +51,7 @@ _UNSEEN_CHARACTERS = (
 _UNSEEN = rf"[{_UNSEEN_CHARACTERS}]*+"
 _GAP = rf"[\s{_UNSEEN_CHARACTERS}]*+"
 _DASH = r"[-\u2010-\u2015\u2212\ufe58\ufe63\uff0d]"
-# Every repetition is possessive: a text of nothing but beginnings of tags costs linear time too.
+# Every repetition is possessive, so that a text of nothing but tag beginnings takes linear time.
 _OPENING = (
     r"[<＜﹤](?={gap}(?:"
     r"[/／]?+{gap}(?:{tags}){unseen}(?![\w-])|"
@@ -77,7 +77,9 @@ def reminder(
     zone: tzinfo = UTC,
     locale: Locale = "zh",
 ) -> str:
-    """The whole `<system-reminder>`, or nothing when no section has anything in it. A past message gives files only."""
+    """Return the whole `<system-reminder>`, or an empty string if every section is empty. Past messages pass files
+    only.
+    """
     sections = (
         files_section(files, locale),
         datasets_section(datasets, locale),
@@ -89,12 +91,12 @@ def reminder(
 
 
 def with_reminder(reminder_text: str, words: str) -> str:
-    """The user message the model sees: the reminder, a blank line, the words; either alone if the other is empty."""
+    """Join the reminder and the user's text with a blank line; either may be empty."""
     return "\n\n".join(filter(None, (reminder_text, words)))
 
 
 def files_section(files: Sequence[InputFile], locale: Locale = "zh") -> str:
-    """`# Input Files`, or nothing. A file that has no url has no `<url>` line."""
+    """Return `# Input Files`, or an empty string. A file without a url has no `<url>` line."""
     return _section(
         FILES_INTRO[locale],
         (_block("file", id=one.id, name=one.name, type=one.kind, url=one.url or None) for one in files),
@@ -102,7 +104,7 @@ def files_section(files: Sequence[InputFile], locale: Locale = "zh") -> str:
 
 
 def datasets_section(datasets: Sequence[Dataset], locale: Locale = "zh") -> str:
-    """`# Input datasets`, or nothing."""
+    """Return `# Input datasets`, or an empty string."""
     return _section(
         DATASETS_INTRO[locale],
         (_block("dataset", id=one.id, name=one.name, description=one.description or None) for one in datasets),
@@ -110,7 +112,7 @@ def datasets_section(datasets: Sequence[Dataset], locale: Locale = "zh") -> str:
 
 
 def context_section(context: Sequence[ContextItem], locale: Locale = "zh") -> str:
-    """`# Context`, or nothing: a `<context>` block of description and value for each item, laid out like the others."""
+    """Return `# Context`, or an empty string, with a `<context>` block for each item."""
     return _section(
         CONTEXT_INTRO[locale],
         (_block("context", description=one.description or None, value=one.value) for one in context),
@@ -118,7 +120,7 @@ def context_section(context: Sequence[ContextItem], locale: Locale = "zh") -> st
 
 
 def time_section(time: datetime, zone: tzinfo = UTC) -> str:
-    """`# Current time` in the zone, the weekday in English whatever the host speaks."""
+    """Return `# Current time` in the zone, with the weekday in English."""
     if time.tzinfo is None:
         raise ValueError(f"The time of a reminder has no zone: {time}. Give it one.")
     local = time.astimezone(zone).replace(tzinfo=None)
@@ -136,19 +138,19 @@ def _block(tag: str, **fields: str | None) -> str:
 
 
 def escape(value: str) -> str:
-    """The value as it may stand in a tag (F3)."""
+    """Escape a value for use in a tag (F3)."""
     for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&apos;")):
         value = value.replace(character, entity)
     return value
 
 
 def neutralise(text: str, tags: tuple[str, ...] = OUR_TAGS) -> str:
-    """The text of a document, a tool or a file, in which our tags are no tags any more (F3).
+    """Disarm Recto's own tags in the text of a document, a tool or a file (F3).
 
-    Only the `<` that opens one becomes `&lt;`, in any case and with blanks, attributes or characters nobody sees;
-    doing it twice changes nothing more, and text without our tags stays byte for byte.
+    Only the `<` of such a tag becomes `&lt;`, in any case and with blanks, attributes or invisible characters. The
+    function is idempotent, and text without these tags stays byte for byte.
     """
-    # Most texts have nothing in them that opens a tag, and looking for that is quicker by far than the pattern.
+    # Most texts contain no such character, and this check is far faster than the pattern.
     if "<" not in text and "＜" not in text and "﹤" not in text:
         return text
     return _openings(tags).sub(NEUTRAL_OPENING, text)

@@ -1,4 +1,4 @@
-"""Asking a model what a user could say next: the tool, the instruction, and of the rest what fits, newest first."""
+"""Request for suggested user messages: the tool, the instruction, and the newest context that fits."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from recto.page.prompt.system_prompt import CUT_MARK
 from recto.page.text.cut import cut_to
 from recto.page.text.tokens import TOKENS_PER_MESSAGE, TokenCounter, count_text
 
-# The instruction is in the words of CopilotKit, which are English.
+# CopilotKit writes the instruction, in English.
 CUT = CUT_MARK["en"]
-# Longer text is not counted: a token has no more characters than these, but for blanks.
+# Longer text is not counted: no token has more characters than this, except blanks.
 CHARACTERS_PER_TOKEN = 16
 
 
 def fit_suggestion(asked: SuggestionInput, tokens: int, counter: TokenCounter) -> SuggestionInput | None:
-    """The wish with no more than so many tokens: the tool whole, its instruction cut if need be, then context in its
-    order and the newest of what was said, as far as they fit. None: there is no room for the tool.
+    """Return the request cut to a number of tokens, or None if the tool does not fit. The tool stays whole and the
+    instruction may be cut. Context follows in its order, then the newest messages that fit.
     """
     tool, instruction = asked.tool, words_of(asked.said[-1])
     offered = "\n".join((tool.name, tool.description, tool.parameters))
@@ -50,7 +50,7 @@ def _items_within(
 
 
 def _newest_within(said: Sequence[SaidMessage], left: int, counter: TokenCounter) -> Sequence[SaidMessage]:
-    """The end of a history: where a message does not fit, none before it is shown."""
+    """Return the end of a history up to the first message, from the newest, that does not fit."""
     for place in range(len(said) - 1, -1, -1):
         left -= TOKENS_PER_MESSAGE + _size(words_of(said[place]), left, counter)
         if left < 0:
@@ -59,5 +59,5 @@ def _newest_within(said: Sequence[SaidMessage], left: int, counter: TokenCounter
 
 
 def _size(text: str, left: int, counter: TokenCounter) -> int:
-    """The tokens of a text; of one that is too long in any case, more than are left."""
+    """Return the tokens of a text, or more than the limit if it is too long in any case."""
     return left + 1 if len(text) > max(0, left) * CHARACTERS_PER_TOKEN else count_text(text, counter)

@@ -1,7 +1,7 @@
-"""Asking a model for a summary (R13): the conversation as one text, in as many requests as it takes.
+"""Requests for a summary (R13): the conversation as text, split into as many requests as needed.
 
-Each request carries the summary so far and the next piece, and none is larger than the settings say. What was said
-stands in frames it cannot end: no text passes for another message.
+Each request contains the summary so far and the next piece, and stays within the configured size. Messages stand in
+frames that their text cannot end.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ SO_FAR = {
     "zh": "此前的摘要：\n<summary>\n{summary}\n</summary>\n\n",
     "en": "The summary so far:\n<summary>\n{summary}\n</summary>\n\n",
 }
-# What is asked for stands last, too: small models go by what they read last.
+# The instruction is repeated last, because small models follow what they read last.
 PIECE = {
     "zh": (
         "对话：\n{text}\n\n现在用用户所用的语言写摘要：先写用户的姓名、所在地和偏好，再写尚未完成的任务和涉及的文件，"
@@ -73,7 +73,7 @@ PIECE = {
 MESSAGE = '<message role="{role}">\n{text}\n</message>'
 BETWEEN = "\n"
 CUT = "\n[... {count} characters left out ...]\n"
-# No text in a request ends its own frame or begins another's.
+# No text in a request can end its own frame or begin another's.
 TAGS = (*OUR_TAGS, "message", "summary")
 ROLES = ("system", "developer", "user", "assistant", "tool", "reasoning", "activity")
 # More characters than any message has.
@@ -82,7 +82,7 @@ MANY = 10**12
 
 @dataclass(frozen=True, kw_only=True)
 class SummarySettings:
-    """The tokens of a whole request for a summary, those of the summary so far in it, and how much a message shows."""
+    """Token limits of a whole request and of the summary so far, and the characters shown of a message."""
 
     tokens: int = 100_000
     summary_tokens: int = 4_000
@@ -101,7 +101,7 @@ class SummarySettings:
 
 
 def summary_pieces(messages: Sequence[Message], *, settings: SummarySettings, counter: TokenCounter) -> tuple[str, ...]:
-    """The conversation as texts, each for one request. A request too small for any text is refused."""
+    """Return the conversation as texts, one per request. Raise SettingsError if a request is too small for text."""
     whole = _room(settings, counter)
     most = settings.characters_per_message
     texts = [_within(message, most, whole, counter) for message in messages]
@@ -119,13 +119,13 @@ def summary_pieces(messages: Sequence[Message], *, settings: SummarySettings, co
 def summary_request(
     piece: str, *, so_far: str | None, settings: SummarySettings, counter: TokenCounter
 ) -> tuple[SystemMessage, UserMessage]:
-    """The conversation to send for one piece; its answer is the summary so far of the next.
+    """Return the messages that ask for the summary of one piece; the answer is `so_far` of the next request.
 
-    The summary so far is cut where it is longer than the settings say.
+    A longer summary so far is cut to the configured size.
     """
     room = settings.summary_tokens
     request = _request(piece, _cut(so_far or "", room, settings.locale, counter), settings.locale)
-    # A text among others may count for more than alone.
+    # A text among others may cost more tokens than alone.
     while room and (over := _tokens(request, counter) - settings.tokens) > 0:
         room = max(room - over, 0)
         request = _request(piece, _cut(so_far or "", room, settings.locale, counter), settings.locale)
@@ -133,7 +133,7 @@ def summary_request(
 
 
 def _room(settings: SummarySettings, counter: TokenCounter) -> int:
-    """The tokens a piece may have: what instructions and the summary so far leave of a request."""
+    """Return the tokens left for a piece after the instructions and the summary so far."""
     wording = language(settings.locale)
     empty = _request("", "", settings.locale)
     taken = _tokens(empty, counter) + counter.count((SO_FAR[wording].format(summary=""),))[0] + SLACK
@@ -158,12 +158,12 @@ def _tokens(request: Sequence[Message], counter: TokenCounter) -> int:
 
 def _cut(so_far: str, tokens: int, locale: str, counter: TokenCounter) -> str:
     shown = cut_to(neutralise(so_far, TAGS), tokens, CUT_MARK[language(locale)], counter)
-    # Again: the cut may have made a tag of the beginning of a longer word.
+    # Neutralise again: the cut may have produced a tag from the beginning of a longer word.
     return neutralise(shown, TAGS)
 
 
 def _within(message: Message, most: int, room: int, counter: TokenCounter) -> str:
-    """A message as it stands in a piece: of its text as many characters as the room allows, halving."""
+    """Frame a message for a piece, halving its text until it fits."""
     text = "\n".join(_lines(message))
     framed = _framed(message.role, _shorten(text, most))
     while most and counter.count((framed + BETWEEN,))[0] > room:
@@ -195,7 +195,7 @@ def _lines(message: Message) -> Iterator[str]:
 
 
 def _file_lines(message: UserMessage) -> Iterator[str]:
-    """Files under the ids they are read by: whoever has only the summary knows them from nowhere else (F4)."""
+    """List files under their ids: the reader of the summary knows the ids from nowhere else (F4)."""
     for place, file in enumerate(clean_files(message)):
         yield f"[{file.kind} {message.response_id}-{place}: {display_name(file)}]"
 

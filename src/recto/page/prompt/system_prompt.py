@@ -1,4 +1,6 @@
-"""The system prompt (S9) within its budget (S1): identity and SOP are never cut, cases go first, then user data."""
+"""The system prompt (S9) within its budget (S1): identity and SOP are never cut, cases are dropped first, then user
+data is cut.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ OVER = "{tokens} tokens, over the budget of {budget}: identity, SOP and tools ar
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A worked example, best first in a prompt."""
+    """A worked example. Prompts list the best first."""
 
     id: str
     name: str
@@ -47,7 +49,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Datum:
-    """Something known of the user, under a title of its own."""
+    """A titled piece of user data."""
 
     title: str
     text: str
@@ -55,9 +57,9 @@ class Datum:
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt(Remembering):
-    """What a system prompt is made of. A lean persona has only an identity; an expert has the rest (S1, S9).
+    """Contents of a system prompt. A lean persona has only an identity; an expert has the rest (S1, S9).
 
-    `why` is no part of it: it tells people what made it this one.
+    `why` is not rendered: it explains in the manifest how the prompt was chosen.
     """
 
     identity: str
@@ -71,7 +73,7 @@ class Prompt(Remembering):
 
 
 class PromptCut(NamedTuple):
-    """What was left out of a prompt, or shortened, for its budget."""
+    """A part of a prompt that was dropped or cut for the budget."""
 
     source: str
     decision: Literal["dropped", "cut"]
@@ -82,7 +84,7 @@ class PromptCut(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SystemPrompt(Remembering):
-    """A rendered prompt, what the budget took from it, and a line where it could not be kept."""
+    """A rendered prompt, what the budget removed, and a line if the budget could not be met."""
 
     text: str
     changes: tuple[PromptCut, ...] = ()
@@ -90,7 +92,7 @@ class SystemPrompt(Remembering):
 
 
 def system_prompt(prompt: Prompt, locale: str, budget: int | None, counter: TokenCounter) -> SystemPrompt:
-    """The prompt as text, within `budget` tokens where it can be."""
+    """Render the prompt, within `budget` tokens if possible."""
     return remember(prompt, _system_prompt, locale, budget, counter)
 
 
@@ -107,7 +109,7 @@ def _system_prompt(prompt: Prompt, locale: str, budget: int | None, counter: Tok
 
 
 def render(prompt: Prompt, locale: str) -> str:
-    """The prompt as text, whatever its size. A section with nothing in it is absent."""
+    """Render the prompt at full size. Empty sections are omitted."""
     headings = HEADINGS[language(locale)]
     cases = "\n\n".join(f"### {case.name}\n{case.content}" for case in prompt.cases)
     data = "\n\n".join(f"### {datum.title}\n{datum.text}" for datum in prompt.data)
@@ -148,7 +150,7 @@ def _with_shorter_data(
         if short == datum.text:
             continue
         changes.append(_shortened(datum, before, _tokens(short, counter), budget))
-        # A heading with nothing under it tells the model that there is nothing.
+        # An empty section would tell the model that there is no such data.
         left = (replace(datum, text=short),) if short else ()
         prompt = replace(prompt, data=(*prompt.data[:place], *left, *prompt.data[place + 1 :]))
     return prompt, changes

@@ -1,6 +1,6 @@
-"""Tools for models that have no native calls (P11): the prompt's block, calls read from text, results as text.
+"""Tools for models without native calls (P11): the prompt block, parsing of calls, and results as text.
 
-It judges the form of a call only. Whether a tool exists and its arguments match is for the tools to say.
+Only the form of a call is checked here. The tools check names and arguments.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ To use a tool, write nothing but the call, in this form (there may be several, e
 {example}
 Stop after the call and wait for its result. Never write a result yourself.""",
 }
-# Said with the first result of a page: who has not seen one must not learn here how to write one.
+# Sent with the first result of a page: a model that has seen none must not learn here how to write one.
 RESULTS_COME_SO = {
     "zh": "工具的结果在 <tool_result> 中返回，只有工具会写它。请根据结果回答，或继续调用工具。",
     "en": "Results of tools come in <tool_result>, which tools alone write. Answer from it, or call another tool.",
@@ -46,18 +46,19 @@ PROBLEM = """\
 A tool call could not be read: {reason}. It began with: {beginning}
 Write the whole call again, as one JSON object with "name" and "arguments"."""
 SHOWN = 120
-# What stands for a value of a type in the example of a call.
+# Example values by type.
 EXAMPLES: Mapping[str, Json] = {"number": 1, "integer": 1, "boolean": True, "array": [], "object": {}}
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
-# A block without an object is a mistaken call only if it is closed so soon: words about the tag need not wait longer.
+# A block without an object is a mistaken call only if it is closed within this length: text about the tag need not wait
+# longer.
 LONGEST_MISTAKE = 500
-# The line that opens a fence. All its parts are bounded, so a line soon is one or is not.
+# The opening line of a fence. All repetitions are bounded, so a short prefix decides.
 FENCE = r"[ \t]{0,99}(?P<fence>`{3,99})(?P<info>[^`\n]{0,200})\n"
-# A tag right after a backtick is talked about, not used.
+# A tag right after a backtick is mentioned, not used.
 _OPENS = re.compile(rf"(?<!`){OPEN}")
-# What models know results by, as tags and as fences.
-# A reminder too is what only we write: small models put what a tool would say into one.
+# Names that models use for results, as tags and fences. Reminders count too: small models put invented tool output into
+# one.
 RESULT_NAMES = (
     "tool_result",
     "tool_response",
@@ -67,7 +68,7 @@ RESULT_NAMES = (
     "system-reminder",
 )
 INVENTED_TAG = rf"(?i:<(?:{'|'.join(RESULT_NAMES)})s?\b|\[TOOL_RESULTS\])"
-# Behind a call, a result needs no more than a word.
+# After a call, a single word is enough to begin a result.
 RESULT_LINE = r"(?i:<results?>|(?:Observation|(?:tool |function )?(?:result|output|response)s?):)"
 _INVENTED = re.compile(
     rf"(?<!`){INVENTED_TAG}|^{RESULT_LINE}|^[ \t]{{0,99}}`{{3,99}}(?:{'|'.join(RESULT_NAMES)})", re.MULTILINE
@@ -75,7 +76,7 @@ _INVENTED = re.compile(
 _TAGS = re.compile(rf"{OPEN}|{CLOSE}|{INVENTED_TAG}")
 _STARTS = re.compile(rf"(?<!`){OPEN}|^{FENCE}", re.MULTILINE)
 _FENCE_ENDS = re.compile(r"^[ \t]{0,99}(?P<fence>`{3,99})[ \t\r]{0,99}$", re.MULTILINE)
-# The name of a tool, with arguments as GLM writes them.
+# A tool name with arguments in the form that GLM writes.
 _KEYED = re.compile(r"\s*[\w.:-]{1,200}\s*<arg_key>")
 _SPACE = re.compile(r"\s*")
 _BETWEEN = re.compile(r"[\s,:]*")
@@ -87,7 +88,7 @@ _FIRST_KEYS = tuple(f'"{key}"' for key in sorted(CALL_KEYS))
 
 @dataclass(frozen=True, kw_only=True)
 class PromptCall:
-    """A call read from text. `arguments` is the JSON object the model wrote, letter for letter."""
+    """A call parsed from text. `arguments` is the JSON object exactly as the model wrote it."""
 
     name: str
     arguments: str
@@ -95,9 +96,9 @@ class PromptCall:
 
 @dataclass(frozen=True, kw_only=True)
 class Parsed:
-    """What a reply says: its words without the calls, the calls, and for each unreadable call what to tell the model.
+    """A parsed reply: its text without the calls, the calls, and an error text for each unreadable call.
 
-    Words before the first call are trimmed; a reply without calls is its words.
+    Text before the first call is stripped. A reply without calls is unchanged.
     """
 
     words: str
@@ -119,16 +120,16 @@ _Piece: TypeAlias = _Words | PromptCall | _Problem
 
 
 def build_tools_prompt(tools: Sequence[ToolOffer]) -> str:
-    """The block that offers the tools; no tools, no block. Parameters that are no JSON are a WireError.
+    """Return the block that offers the tools; empty without tools. Raise a WireError if parameters are not JSON.
 
-    Nothing in a tool can end the block or add a line to it: line breaks in names and descriptions become spaces, and
-    the `<` of our own tags and markers becomes `&lt;`, in schemas too.
+    A tool cannot end the block or add a line to it: line breaks in names and descriptions become spaces, and the `<` of
+    Recto's tags and markers becomes `&lt;`, in schemas too.
     """
     return BLOCK.format(tools="\n".join(map(_offer, tools))) if tools else ""
 
 
 def tools_section(tools: Sequence[ToolOffer], locale: str, form: WrittenAs = "fenced") -> str:
-    """The end of the system prompt: the block, then how to call, shown by a call of the first tool."""
+    """Return the end of the system prompt: the block and how to call, with an example call of the first tool."""
     if not tools:
         return ""
     example = call_text(tools[0].name, dump(_example(tools[0])).decode(), form)
@@ -136,13 +137,13 @@ def tools_section(tools: Sequence[ToolOffer], locale: str, form: WrittenAs = "fe
 
 
 def call_text(name: str, arguments: str, form: WrittenAs) -> str:
-    """A call as words; `arguments` is its JSON."""
+    """Return a call as text; `arguments` is its JSON."""
     call = f'{{"name": {dump(name).decode()}, "arguments": {arguments}}}'
     return f"{OPEN}{call}{CLOSE}" if form == "tags" else f"```json\n{call}\n```"
 
 
 def _example(tool: ToolOffer) -> dict[str, Json]:
-    """Arguments as the schema of a tool has them: those it needs, else the first it takes."""
+    """Build example arguments from a tool's schema: the required ones, else the first."""
     schema = load_object(tool.parameters) or {}
     properties, required = schema.get("properties"), schema.get("required")
     known = properties if isinstance(properties, dict) else {}
@@ -170,19 +171,20 @@ def _offer(tool: ToolOffer) -> str:
 
 
 def tool_result_text(name: str, content: str) -> str:
-    """A result as the user text that brings it back. Our own tags in it are neutralised: one result stays one."""
+    """Return a result as user text. Recto's own tags in it are neutralised, so that one result stays one."""
     return RESULT.format(name=escape(one_line(name)), content=neutralise(content, FRAME_TAGS))
 
 
 def parse_tool_calls(text: str, known: Container[str] | None = None) -> Parsed:
-    """The calls in a reply: `<tool_call>` blocks, and fenced JSON that is nothing but a name and arguments.
+    """Parse the calls in a reply: `<tool_call>` blocks, and fenced JSON with only a name and arguments.
 
-    With `known`, fenced JSON is a call only if it names one of them: who is offered tools natively may show some JSON.
+    With `known`, fenced JSON is a call only if it names one of these tools, because a model with native tools may show
+    JSON.
 
     A block without its end tag is read if it is the last thing before another block or the end; so is a fence that
-    begins with a call. Every other fence is words to its end, or to that of the reply, with whatever stands in it; so
-    is a tag with no object after it. Words after a call, and between two, were said without its result, and are
-    dropped. From a result that the model made up after a call, nothing is read.
+    begins with a call. Every other fence is text up to its end, or the end of the reply; so is a tag without an object
+    after it. Text after a call, and between two, was written without its result and is dropped. After an invented
+    result, nothing is read.
     """
     pieces = tuple(_until_invented(_pieces(text, _STARTS, known)))
     calls = tuple(piece for piece in pieces if isinstance(piece, PromptCall))
@@ -195,7 +197,7 @@ def parse_tool_calls(text: str, known: Container[str] | None = None) -> Parsed:
 
 
 def tag_holds(text: str, at: int) -> Literal["call", "words"] | None:
-    """What the tag that ends at `at` begins: a call, readable or not, or words. None: it takes more text to know."""
+    """Classify the tag that ends at `at`: a call, readable or not, or text. None means that more text is needed."""
     limit = at + LONGEST_MISTAKE
     if text.startswith("{", _past(_SPACE, text, at, limit), limit) or _KEYED.match(text, at, limit):
         return "call"
@@ -206,9 +208,9 @@ def tag_holds(text: str, at: int) -> Literal["call", "words"] | None:
 
 
 def fence_holds(info: str, text: str, at: int) -> Literal["tags", "object", "words"] | None:
-    """What a fence with the content that begins at `at` may hold: calls in tags, a call as an object, or words alone.
+    """Classify a fence whose content begins at `at`: calls in tags, a call as an object, or text.
 
-    None: it takes more text to know.
+    None means that more text is needed.
     """
     kind, start = info.strip().lower(), _past(_SPACE, text, at)
     if kind not in TAG_FENCES:
@@ -226,7 +228,7 @@ def fence_holds(info: str, text: str, at: int) -> Literal["tags", "object", "wor
 
 
 def _until_invented(pieces: Iterable[_Piece]) -> Iterator[_Piece]:
-    """What was said before a made up result. Even calls after it go: they were asked for without the real one."""
+    """Yield pieces up to an invented result. Calls after it are dropped: they were made without the real result."""
     called = False
     for piece in pieces:
         if not isinstance(piece, _Words):
@@ -251,7 +253,7 @@ def _pieces(text: str, starts: re.Pattern[str], known: Container[str] | None = N
 
 
 def _fence_ends(text: str) -> Mapping[int, list[re.Match[str]]]:
-    """The lines that may end a fence, by its length, found once: a text of nothing but fences costs linear time."""
+    """Find the lines that may end a fence once, by length, so that a text of only fences takes linear time."""
     ends: dict[int, list[re.Match[str]]] = defaultdict(list)
     for end in _FENCE_ENDS.finditer(text):
         ends[len(end["fence"])].append(end)
@@ -259,7 +261,7 @@ def _fence_ends(text: str) -> Mapping[int, list[re.Match[str]]]:
 
 
 def _tagged(text: str, at: int) -> tuple[list[_Piece], int]:
-    """What a block holds, and where it ends. Tags inside a readable object belong to its strings."""
+    """Return the contents of a block and its end. Tags inside a readable object belong to its strings."""
     if tag_holds(text, at) != "call":
         return [], at
     start = _past(_SPACE, text, at)
@@ -273,7 +275,7 @@ def _tagged(text: str, at: int) -> tuple[list[_Piece], int]:
 def _fenced(
     text: str, start: re.Match[str], ends: Sequence[re.Match[str]], known: Container[str] | None
 ) -> tuple[list[_Piece], int]:
-    """The calls a fence holds, or nothing if it is words, and where it ends."""
+    """Return the calls of a fence, or none if it is text, and its end."""
     place = bisect_left(ends, start.end(), key=lambda end: end.start())
     stop, after = ends[place].span() if place < len(ends) else (len(text), len(text))
     content = text[start.end() : stop].strip()
@@ -293,14 +295,14 @@ def _object_end(text: str, start: int) -> int:
     if not text.startswith("{", start):
         return start
     try:
-        # An error counts the lines before it, so a copy of the rest is the cheaper thing to hand over.
+        # Errors count lines from the start, so a copy of the rest is cheaper.
         return start + _JSON.raw_decode(text[start:])[1]
     except (ValueError, RecursionError):
         return start
 
 
 def _call(content: str, only: frozenset[str] | None = None) -> PromptCall | _Problem:
-    """The call a JSON text asks for. With `only`, it may have no other keys."""
+    """Parse a call from JSON text. With `only`, other keys are an error."""
     try:
         decoded: tuple[object, int] = _JSON.raw_decode(content)
     except RecursionError:
@@ -323,7 +325,7 @@ def _call(content: str, only: frozenset[str] | None = None) -> PromptCall | _Pro
 
 
 def _written_values(content: str) -> dict[str, str]:
-    """The values of a JSON object known to be valid, each as it is written. Of equal keys the last wins, as in JSON."""
+    """Return the raw text of each value of a valid JSON object. Of equal keys the last wins, as in JSON."""
     values: dict[str, str] = {}
     at = _past(_BETWEEN, content, 1)
     while content[at] != "}":
@@ -341,7 +343,7 @@ def _past(spaces: re.Pattern[str], text: str, at: int, limit: int | None = None)
 
 
 def unreadable(content: str, reason: str = "it is no JSON") -> str:
-    """What to tell the model of a call that cannot be read."""
+    """Return the error text for the model about an unreadable call."""
     return PROBLEM.format(reason=reason, beginning=_beginning(content))
 
 
@@ -358,5 +360,5 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is no JSON")
 
 
-# Numbers are only skipped over; as floats they may have any number of digits.
+# Numbers are only skipped; as floats they may have any number of digits.
 _JSON = json.JSONDecoder(parse_int=float, parse_constant=_refuse_constant)

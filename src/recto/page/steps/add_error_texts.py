@@ -1,4 +1,4 @@
-"""Failed tool results as the model reads them: with the error in words (P11), which formats have no field for."""
+"""Error texts of failed tool results (P11), which formats have no field for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ERROR_ADDED = Note(
 
 
 def add_error_texts(messages: Sequence[Message]) -> Draft:
-    """The conversation with the error of a result before what it says, where it does not say so itself."""
+    """Put the error of each failed result before its text, unless the text already contains it."""
     return change_results(messages, _with_error, ERROR_ADDED)
 
 
@@ -24,7 +24,7 @@ def _with_error(message: ToolMessage) -> ToolMessage:
     if error is None:
         return message
     match message.parts:
-        # As one text: simple servers take nothing else.
+        # As one text, because simple servers accept nothing else.
         case (Text() as words, *rest):
             shown = replace(words, text=f"{error}\n{words.text}" if words.text.strip() else error)
             return replace(message, parts=(shown, *rest))

@@ -1,7 +1,7 @@
-"""How a conversation ends in its page: a turn that goes on after a reply that was broken off ends with a user's word.
+"""The end of a page's conversation: a turn that continues after an interrupted reply ends with a user message.
 
-A model answers somebody: newer ones refuse a page whose last word is an assistant's, others a blank at its end. Where
-its last reply could not be used, it is told so here and nowhere else.
+Newer models reject a page that ends with an assistant message, others one that ends with a blank. If the last reply was
+unusable, the closing message says so.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ TRIMMED = Note(
 
 
 def closing_word(messages: tuple[Message, ...], facts: Facts) -> tuple[UserMessage, Note] | None:
-    """What a user says last where the assistant did, or said what cannot be used; and why.
+    """Return the closing user message if the assistant spoke last or its reply was unusable, and its note.
 
-    A conversation without a turn is somebody else's to end.
+    A conversation without a turn is left as it is.
     """
     wording = language(facts.locale)
     if facts.correction:
@@ -47,7 +47,7 @@ def _word(text: str) -> UserMessage:
 
 
 def trim_end(messages: tuple[Message, ...], facts: Facts) -> Draft:
-    """The conversation without a blank at its end, where the provider refuses that."""
+    """Remove a blank at the end of the conversation if the provider rejects it."""
     place, last = _last_said(messages) or (0, None)
     match last:
         case AssistantMessage(parts=(*before, Text() as words)) if not wire_named(facts.target.wire).takes_blank_end:
@@ -59,7 +59,7 @@ def trim_end(messages: tuple[Message, ...], facts: Facts) -> Draft:
 
 
 def _last_said(messages: tuple[Message, ...]) -> tuple[int, AssistantMessage] | None:
-    """The last message and its place, if an assistant said it. Instructions stand elsewhere."""
+    """Return the last message and its place if it is an assistant's. Instructions do not count."""
     for place in range(len(messages) - 1, -1, -1):
         message = messages[place]
         if message.role not in ("system", "developer"):

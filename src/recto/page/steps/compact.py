@@ -1,6 +1,6 @@
-"""Compaction (R13): when a conversation no longer fits, what is summarised, and how the summary stands in the page.
+"""Compaction (R13): what to summarise when a conversation no longer fits, and the summary's place in the page.
 
-The log keeps everything: a summary is a marker, and it stands only for what the view still has.
+The log keeps everything: a summary is a marker and covers only messages of the current view.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ SUMMARY_TAGS = (*OUR_TAGS, "summary")
 
 @dataclass(frozen=True, kw_only=True)
 class CompactSettings:
-    """When to compact: at this share of the model's window, and only if at least so many tokens would be summarised.
+    """When to compact: at the share `at` of the model's window, if at least `least` tokens would be summarised.
 
-    Of what no summary stands for yet, or of a full page where that is less, the newest turns with the share `keep` of
-    its tokens stay as they are; the last one does up to the share `last`. After a summary, the next waits until what
-    came since has the share `again` of a full page's.
+    The newest turns with the share `keep` of the unsummarised tokens, or of a full page if that is less, stay; the last
+    turn stays up to the share `last`. After a summary, the next one waits until new messages have the share `again` of
+    a full page.
     """
 
     window: int = 200_000
@@ -54,23 +54,24 @@ class CompactSettings:
 
     @property
     def full(self) -> float:
-        """The tokens at which a page is too close to the end of the model's window."""
+        """The token count at which a page is full."""
         return self.at * self.window
 
     def row(self) -> dict[str, Json]:
-        """What people are told of it: the tokens of the window, and those at which what is old is summarised."""
+        """Return the window and the compaction threshold in tokens, for display."""
         return {"window": self.window, "compactAt": int(self.full)}
 
 
 def is_full(tokens: int, settings: CompactSettings) -> bool:
-    """Whether a page of so many tokens is too close to the end of the model's window."""
+    """Return True if a page of so many tokens is full."""
     return tokens >= settings.full
 
 
 def is_due(seen: View, settings: CompactSettings, counter: TokenCounter) -> bool:
-    """Whether a full page is worth a summary now: there is something to win, and enough has come since the last.
+    """Return True if a full page is worth a summary now: enough can be summarised, and enough came since the last
+    summary.
 
-    A page may stay full whatever is summarised. Without this, each of its calls would come with a summary.
+    A page may stay full in spite of a summary. Without this check, each of its calls would come with another one.
     """
     if seen.compaction is not None:
         newer = messages_of(seen.entries[seen.entries.index(seen.compaction) + 1 :])
@@ -80,12 +81,12 @@ def is_due(seen: View, settings: CompactSettings, counter: TokenCounter) -> bool
 
 
 def place_to_cut(seen: View, settings: CompactSettings, counter: TokenCounter) -> int | None:
-    """The place of the last message a summary would stand for, or None where compacting would win too little.
+    """Return the place of the last message to summarise, or None if compacting would save too little.
 
-    The newest turns that fit into what is to be kept stay out of it, and the last one as long as it leaves enough to
-    win before it. Where it is too long for that, the cut is inside: its newest steps that fit stay, at least the last,
-    so that no call is cut from its result. Such a cut stands for the turn's user message too, and the summary tells of
-    it; the page keeps it until the next turn, so it does not count as won. Nor does what a summary already stands for.
+    The newest turns that fit into the kept share stay, and so does the last turn if enough remains to summarise before
+    it. If the last turn is too long, the cut is inside it: its newest steps that fit stay, at least the last one, so
+    that no call is cut from its result. Such a cut also covers the turn's user message. The page keeps that message
+    until the next turn, so it does not count as saved. Messages of an earlier summary do not count either.
     """
     messages, turn, fresh = seen.messages, seen.turn_start, seen.compacted
     size = min(_tokens(messages[fresh:], counter), settings.full)
@@ -96,19 +97,19 @@ def place_to_cut(seen: View, settings: CompactSettings, counter: TokenCounter) -
         kept = _first_kept(messages, starts[-1:], settings.last * size, counter)
     if kept is None:
         asked = _tokens(messages[turn : turn + 1], counter)
-        # Where no user spoke, all that was said is the turn.
+        # Without a user message, the whole conversation is the turn.
         begin = fresh if turn == len(messages) else max(turn + 1, fresh)
         steps = [place for place in range(begin, len(messages)) if messages[place].role == "assistant"]
-        # The last step stays, whatever it takes.
+        # The last step always stays.
         kept = _first_kept(messages, steps, room - asked, counter) or (steps[-1] if steps else turn)
-    # Behind the question of the turn there is nothing to win.
+    # The message after the turn's question is the first that can be saved.
     last = kept - 2 if kept - 1 == turn else kept - 1
     won = [message for place, message in enumerate(messages[fresh : last + 1], start=fresh) if place != turn]
     return last if _tokens(won, counter) >= max(settings.least, 1) else None
 
 
 def _first_kept(messages: Sequence[Message], starts: Sequence[int], room: float, counter: TokenCounter) -> int | None:
-    """The earliest of some places from which on all messages fit into so many tokens; None where none is."""
+    """Return the earliest of these places from which all messages fit into so many tokens, or None."""
     kept, end = None, len(messages)
     for place in reversed(starts):
         room -= _tokens(messages[place:end], counter)
@@ -123,15 +124,15 @@ def _tokens(messages: Sequence[Message], counter: TokenCounter) -> int:
 
 
 def to_summarise(seen: View, upto: int) -> tuple[Message, ...]:
-    """The messages a summary up to this place is made of, next to the words of the summary in force.
+    """Return the messages for a summary up to this place; the text of the summary in force is added to them.
 
-    Where the cut is inside the current turn, its user message is among them: the next turn drops it from the page.
+    If the cut is inside the current turn, its user message is among them: the next turn drops it from the page.
     """
     return seen.messages[seen.compacted : upto + 1]
 
 
 def compact(seen: View) -> Draft:
-    """The conversation without what the summary in force stands for. A cut inside a turn keeps its user message."""
+    """Return the conversation without the summarised messages. A cut inside a turn keeps its user message."""
     if seen.compaction is None:
         return unchanged(seen.messages)
     turn, count = min(seen.turn_start, seen.compacted), seen.compacted
@@ -144,11 +145,11 @@ def compact(seen: View) -> Draft:
 
 
 def summary_message(compaction: Compacted, locale: str) -> UserMessage:
-    """A summary as the start of the page."""
+    """Return the summary as the first message of the page."""
     return remember(compaction, _summary_message, locale)
 
 
 def _summary_message(compaction: Compacted, locale: str) -> UserMessage:
     text = SUMMARY[language(locale)].format(summary=neutralise(compaction.summary, SUMMARY_TAGS))
-    # No time: it is newer than what stands behind it, and messages without one would take it (R7).
+    # No time: it is newer than the messages after it, and those without a time would inherit it (R7).
     return UserMessage(id=compaction.id, seq=compaction.seq, parts=(Text(text=text),))

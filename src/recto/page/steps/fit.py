@@ -1,8 +1,8 @@
-"""A conversation as its target takes it: what the format cannot carry is changed or left out, with a reason; then order
-and call ids as the provider demands them.
+"""Adaptation to the target: unsupported content is changed or left out with a reason, then order and call ids are
+adjusted.
 
-After this, of what `repair` left, encoding refuses nothing. Roles for people only (reasoning, activity) never reach a
-model.
+Encoding accepts every repaired conversation that was fitted. Messages for people only (reasoning, activity) are left
+out.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NOT_FOR_MODELS = "shown to people, never to models"
 OTHER_STATE = "{name} of {maker} left out: it means nothing to another model"
 STATE_LEFT_OUT = "{name} of {maker} left out: the {wire} format has no place for it here"
 FILE_MARK = "[{kind} not shown: {name}]"
-# In a tool's result nothing else says how to get at a file of ours; in a user's message the reminder does.
+# In a tool result only the mark names the file's id; for user messages the reminder does.
 STORED_MARK = "[{kind} not shown: {name}, id {key}]"
 NO_IMAGES = "this model sees no images"
 FILE_LEFT_OUT = "the {wire} format cannot carry this {kind} here"
@@ -63,14 +63,14 @@ NEW_TOOL_NAME = "the name of a tool written as providers take it"
 BEFORE_USER = "before the first user message, where this provider's conversations begin"
 HOISTED = "instructions stand before the conversation"
 NEW_IDS = "call ids rewritten to what the provider gave or accepts"
-# What OpenAI refuses in a name, and how much of one it takes; in the name of a tool all do.
+# Characters that OpenAI rejects in a name, and its maximum length. All providers reject them in a tool name.
 NOT_IN_NAME, LONGEST_NAME = re.compile(r"[^a-zA-Z0-9_-]+"), 64
 
 Named: TypeAlias = UserMessage | AssistantMessage | ToolMessage | SystemMessage | DeveloperMessage
 
 
 class _To(NamedTuple):
-    """A target as something that is quick to look up by."""
+    """A target as a cheap cache key."""
 
     wire: Wire
     model: str
@@ -78,7 +78,7 @@ class _To(NamedTuple):
 
 
 class _Named(NamedTuple):
-    """How many messages were looked at, the names of the newest calls by id, and results with theirs by place."""
+    """The number of processed messages, tool names of the newest calls by id, and renamed results by place."""
 
     seen: int
     names: dict[str, str]
@@ -86,7 +86,7 @@ class _Named(NamedTuple):
 
 
 class _Fitted(NamedTuple):
-    """A message as the target can take it and why it changed. None with a reason is left out, without one it fits."""
+    """An adapted message and the reasons. None with reasons is left out, None without reasons fits as it is."""
 
     message: Message | None
     reasons: tuple[str, ...]
@@ -97,7 +97,7 @@ AS_IS = _Fitted(None, ())
 
 @dataclass(frozen=True, kw_only=True)
 class _Order:
-    """Whether a conversation is as the provider wants it so far, and what that depends on when it goes on."""
+    """State of the order check, to continue with more messages."""
 
     good: bool = True
     has_user: bool = False
@@ -106,7 +106,7 @@ class _Order:
 
 
 def fit(messages: Sequence[Message], target: Target) -> Draft:
-    """The conversation as the target can take it, each change noted."""
+    """Adapt a conversation to the target, with a note for each change."""
     to = _to(target)
     if to.wire.results_name_tools:
         messages = _with_names(messages)
@@ -118,13 +118,13 @@ def fit(messages: Sequence[Message], target: Target) -> Draft:
 
 
 def can_show(file: File, message: ToolMessage, target: Target) -> bool:
-    """Whether a file goes to the model as it is, in this message."""
+    """Return True if the model can receive this file in this message."""
     to = _to(target)
     return not _why_not_shown(file, _holder(message, to.wire), to)
 
 
 def file_mark(file: File) -> str:
-    """What stands for a file that is not shown. Its name is one line, in which our own tags mean nothing (F3)."""
+    """Return the mark for a file that is not shown. Its name is one line without Recto's own tags (F3)."""
     return FILE_MARK.format(kind=file.kind, name=_name_of(file))
 
 
@@ -133,7 +133,7 @@ def _to(target: Target) -> _To:
 
 
 def _with_names(messages: Sequence[Message]) -> Sequence[Message]:
-    """The conversation with the name of its tool on each result. It says what its call says, so nothing is noted."""
+    """Add the tool's name to each result. It repeats the call's name, so it gets no note."""
     shown = list(messages)
     for place, named in grow(messages, _name_results).results:
         shown[place] = named
@@ -158,14 +158,14 @@ def _with_name(message: ToolMessage, name: str) -> ToolMessage:
 def _all_fit(known: bool | None, messages: Sequence[Message], to: _To) -> bool:
     if known is False:
         return False
-    # Words, and calls without state, are as a format that takes all of them wants them.
+    # Formats that accept everything need no check of plain text and calls without state.
     takes_all = to.wire.takes_empty_text and to.wire.takes_any_arguments
     rest = [message for message in messages if not _is_plain(message)] if takes_all else messages
     return all(remember(message, _fit_message, to) is AS_IS for message in rest)
 
 
 def _is_plain(message: Message) -> bool:
-    """Whether a message is just words, or words and a call without state."""
+    """Return True for text, or text and one call without state."""
     if not isinstance(message, (UserMessage, AssistantMessage, ToolMessage)):
         return False
     if not isinstance(message, ToolMessage) and message.name:
@@ -243,7 +243,7 @@ def _with_good_name(message: Named, wire: Wire, reasons: tuple[str, ...]) -> _Fi
 
 
 def _fit_name(name: str, wire: Wire) -> tuple[str | None, str]:
-    """A name in a form the format takes (P3), the same for the same name; None where there is none."""
+    """Return a name in a form the format accepts (P3), or None. Equal names give equal results."""
     if not wire.takes_names:
         return None, NO_NAME
     good = NOT_IN_NAME.sub("_", name).strip("_") if NOT_IN_NAME.search(name) else name
@@ -305,7 +305,7 @@ def _fit_call(call: ToolCall, wire: Wire, model: str) -> tuple[ToolCall, str]:
         fitted, second = _fit_call(replace(call, state=None), wire, model)
         return fitted, "; ".join(filter(None, (reason, second)))
     if not _is_tool_name(call.name):
-        # Models make names up, too; one that is sent back as it is would have the thread refused for ever.
+        # Models invent names, too; an invalid name sent back would make the provider reject the thread from then on.
         fitted, second = _fit_call(replace(call, name=_good_tool_name(call.name)), wire, model)
         return fitted, "; ".join(filter(None, (NEW_TOOL_NAME, second)))
     if not wire.takes_any_arguments and load_object(call.arguments) is None:
@@ -391,7 +391,7 @@ def _ids_are_good(ids: Sequence[str], wire: Wire) -> bool:
 
 
 def _new_ids(message: AssistantMessage, used: set[str], wire: Wire) -> Iterator[str]:
-    """What the provider called each of them, where it takes that; else their own ids; else others."""
+    """Yield for each call its provider's id if accepted, else its own, else a new one."""
     taken = used if wire.call_ids_are_unique else set[str]()
     for call in message.tool_calls:
         wanted = [id for id in (call.provider_id, call.id) if id and id not in taken and _ids_are_good((id,), wire)]

@@ -1,4 +1,4 @@
-"""Tool results that cannot pose as ours (F3): tags that speak with our authority mean nothing in them."""
+"""Neutralising of Recto's own tags in tool results (F3)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NEUTRALISED = Note(decision="repaired", rule="F3", reason="text in it that looks
 
 
 def guard(messages: Sequence[Message]) -> Draft:
-    """The conversation with tool results in which our own tags mean nothing (F3)."""
+    """Neutralise Recto's own tags in all tool results (F3)."""
     return change_results(messages, _neutralised, NEUTRALISED)
 
 

@@ -1,4 +1,4 @@
-"""Calls and results as words, for a model that has no native tool calls (P11)."""
+"""Calls and results as text, for models without native tool calls (P11)."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ STATE_LEFT_OUT = "{name} of {maker} left out: words cannot carry it"
 
 
 def as_prompted(messages: Sequence[Message], locale: str = "en", form: WrittenAs = "fenced") -> Draft:
-    """The conversation with calls written out, a blank line after words, and results as user messages, each noted.
+    """Write calls as text after a blank line, and results as user messages, each with a note.
 
-    With the first result the model is told how results come.
-    Files in results leave their mark; provider state of calls and results is left out, and the note says so.
+    The first result comes with an explanation of the format. Files in results become marks. Provider state of calls and
+    results is left out, and the note says so.
     """
     names: dict[str, str] = {}
     told = RESULTS_COME_SO[language(locale)]
@@ -68,7 +68,7 @@ def _with_calls_in_words(message: AssistantMessage, form: WrittenAs) -> Assistan
 
 
 def _joined(parts: Iterable[AssistantPart]) -> Iterator[AssistantPart]:
-    """Texts that stand side by side as one: what is one text goes out as a string, which simple servers need."""
+    """Merge neighbouring texts: a single text is sent as a string, which simple servers need."""
     for are_texts, neighbours in groupby(parts, lambda part: isinstance(part, Text)):
         if are_texts:
             texts = (part.text for part in neighbours if isinstance(part, Text))
@@ -88,7 +88,7 @@ def _result_in_words(message: ToolMessage, name: str, told: str) -> UserMessage:
 
 def _content(message: ToolMessage) -> str:
     content = "\n".join(_words(part) for part in message.parts if not isinstance(part, Opaque))
-    # Words have no flag for a failure.
+    # Text has no flag for a failure.
     return content if message.error is None or content.startswith(FAILED) else f"{FAILED}{content or message.error}"
 
 

@@ -1,7 +1,4 @@
-"""User messages as the model sees them: with their files, and the current one with all that is at hand (F1, F2).
-
-Also which files the thread has shown under which ids (F4, F7), and pictures where the model can see them (D2).
-"""
+"""Reminders of user messages (F1, F2), file ids of the thread (F4, F7), and images for models with vision (D2)."""
 
 from __future__ import annotations
 
@@ -37,23 +34,23 @@ PAST = Note(decision="injected", rule="F2", reason="files of a past turn, by the
 PAST_TURN = Turn()
 UNPICTURED = "pictures among them are not shown, and it says so"
 SIGHT = Note(decision="injected", rule="D2", reason="pictures in a tool's result, where the model can see them")
-# The last line of the files section, for a model that gets no image parts (D2).
+# The last line of the files section for a model without image input (D2).
 BLIND: Mapping[Locale, str] = {
     "zh": "当前模型看不到图片：以上图片只有 id、名称和地址，不要猜测其内容。",
     "en": "This model cannot see images: of those above it has the id, name and url only. Do not guess what they show.",
 }
-# The same, where the model sees pictures, but not these: of a format no provider takes, too large, or deleted.
+# The same for single images with an unsupported format or size, or deleted ones.
 UNSEEN: Mapping[Locale, str] = {
     "zh": "以下图片无法展示给当前模型，不要猜测其内容：{ids}",
     "en": "These images cannot be shown to this model. Do not guess what they show: {ids}",
 }
-# What every provider that takes pictures takes.
+# Image types that every provider with image input accepts.
 SEEN_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
 def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[int, tuple[InputFile, ...]]) -> Draft:
-    """The conversation with each user message as the model sees it: the current one with all that is at hand (F1),
-    past ones with their files only (F2). `shown` is what `files_shown` says of the log these very messages are from.
+    """Add the whole reminder to the current user message (F1) and the files section to past ones (F2). `shown` comes
+    from `files_shown` for the log of these messages.
     """
     if facts.turn is None:
         return unchanged(messages)
@@ -82,7 +79,7 @@ def _unpictured(note: Note) -> Note:
 
 
 def _picture(file: File, facts: Facts) -> File | None:
-    """An image as the model gets it, by url or as bytes; None where it cannot."""
+    """Return an image as url or bytes, or None if it cannot be sent."""
     if file.mime_type is not None and file.mime_type not in SEEN_TYPES:
         return None
     if not isinstance(file.source, Key):
@@ -104,7 +101,7 @@ ShownPictures: TypeAlias = tuple[File | None, ...] | None
 def _reminded(
     message: UserMessage, turn: Turn, files: tuple[InputFile, ...], locale: Locale, pictures: ShownPictures
 ) -> UserMessage:
-    """`pictures` are the images among the files, in order; None for a model that sees none."""
+    """`pictures` are the images among the files, in order; None for a model without image input."""
     text = reminder(
         files=files,
         datasets=turn.datasets,
@@ -125,7 +122,7 @@ def _reminded(
 
 
 def _notice(files: Sequence[InputFile], locale: Locale, pictures: ShownPictures) -> str:
-    """What the model has to know of images it is not shown (D2)."""
+    """Return the line about images that are not shown (D2)."""
     unseen = _unseen(files, pictures)
     if not unseen:
         return ""
@@ -133,13 +130,13 @@ def _notice(files: Sequence[InputFile], locale: Locale, pictures: ShownPictures)
 
 
 def _unseen(files: Sequence[InputFile], pictures: ShownPictures) -> Sequence[str]:
-    """The ids of images that are not shown."""
+    """Return the ids of images that are not shown."""
     images = [one.id for one in files if one.kind == "image"]
     return images if pictures is None else [id for id, shown in zip(images, pictures, strict=True) if shown is None]
 
 
 def _show_pictures(messages: Sequence[Message], places: Sequence[int], facts: Facts) -> Draft:
-    """The conversation with pictures that tools brought where the model can see them. What cannot be shown stays."""
+    """Show images of tool results to the model where possible. Others stay as they are."""
     changed: dict[int, Message] = {}
     for place in places if facts.target.sees_images else ():
         message = messages[place]
@@ -160,7 +157,7 @@ def _with_parts(message: ToolMessage, parts: tuple[ToolPart, ...]) -> ToolMessag
 
 @dataclass(frozen=True, kw_only=True)
 class _WithFiles:
-    """Places of users' messages and of tools' results that have files in them, among so many messages."""
+    """Places of user messages and tool results with files, among the first `count` messages."""
 
     count: int = 0
     last_user: int = -1
@@ -183,9 +180,9 @@ def _find_files(known: _WithFiles | None, messages: Sequence[Message]) -> _WithF
 
 
 def files_shown(facts: Facts) -> Mapping[int, tuple[InputFile, ...]]:
-    """The files of every user message of the log, also of those a rollback hides (F4).
+    """Return the files of every user message of the log, including rolled-back ones (F4).
 
-    They go by the identity of the message (`id(message)`), for imported messages may have no ids or the same ones.
+    Keys are `id(message)`: imported messages may have no ids or duplicate ones.
     """
     seen = view(facts.log)
     messages = seen.messages if seen.entries is facts.log else messages_of(facts.log)
@@ -196,9 +193,10 @@ def files_shown(facts: Facts) -> Mapping[int, tuple[InputFile, ...]]:
     found: dict[int, tuple[InputFile, ...]] = {}
     for place in users:
         message = messages[place]
-        # A message that is in the log twice was first shown under its first ids.
+        # A message that occurs twice in the log keeps the ids of its first occurrence.
         if isinstance(message, UserMessage) and id(message) not in found:
-            # Remembered by the message's own urls: comparing those of the whole thread costs its length each time.
+            # The cache key holds only the message's own urls: comparing all urls of the thread would take time with its
+            # length.
             urls = tuple([(key, facts.urls[key]) for key in remember(message, _keys_of) if key in facts.urls])
             found[id(message)] = remember_last(message, _files_of, prefixes[place], urls, facts.max_files)
     return found
@@ -216,7 +214,7 @@ def _files_of(
 
 
 def _prefixes(messages: Sequence[Message], facts: Facts) -> Mapping[int, str]:
-    """The prefix of each user message. The turn's is for the last one seen, where that has none of its own."""
+    """Return the prefix of each user message. The last one in view gets the turn's if it has none."""
     prefixes = file_prefixes(messages)
     seen = view(facts.log)
     current = seen.messages[seen.turn_start] if seen.turn_start < len(seen.messages) else None
@@ -228,9 +226,9 @@ def _prefixes(messages: Sequence[Message], facts: Facts) -> Mapping[int, str]:
 
 
 def maps_of(facts: Facts) -> FileMaps:
-    """What every file id ever shown in this thread stands for (F7).
+    """Return the maps of every file id that the thread has shown (F7).
 
-    A rollback can make a past message the last one again: what it was shown as before resolves as well.
+    A rollback can make a past message the last one again, so the files of its past form are included.
     """
     newest = next((message for message in reversed(messages_of(facts.log)) if message.role == "user"), None)
     past = files_shown(replace(facts, turn=None))

@@ -1,11 +1,11 @@
-"""Repair (R10): no call without its result and no result without its call reaches a model.
+"""Repair (R10): providers receive no call without its result and no result without its call.
 
-A result answers the newest earlier call of its id that has no answer yet; it is moved up to that call when something
-came between, because providers want results right behind their calls. Results of one message stand in the order of its
-calls, so that a page does not depend on which tool was faster. Repairing twice changes nothing more.
+A result answers the newest earlier call of its id that has no answer yet. It is moved up to that call if other messages
+came between, because providers require results right after their calls. Results of one message follow the order of its
+calls, so that a page does not depend on the speed of tools. Repair is idempotent.
 
-In what others wrote (`is_ours` is not set) only what providers refuse is repaired: results keep their order, and a
-message that says nothing stays.
+For messages of other agents (`is_ours` is False), only what providers reject is repaired: results keep their order, and
+empty messages stay.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ NO_CALL = "no call before it waits for this result"
 MOVED = "moved up to its call, as providers demand"
 ORDERED = "results put in the order of their calls"
 SILENT = "nothing is said in it"
-# Never sent to a model, so they never stand between a call and its result.
+# Never sent to a model, so they do not separate a call from its result.
 FOR_PEOPLE = ("reasoning", "activity")
 
 
 class _Call(NamedTuple):
-    """A call by the place of its message, and its number in it."""
+    """The place of a call's message, and the call's number in it."""
 
     caller: int
     number: int
@@ -55,11 +55,11 @@ class _Answer(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class _Pairs:
-    """Which result answers which call, after some number of messages.
+    """Matched calls and results of the first `count` messages.
 
-    `results` are results by the place of their caller, as they came; `waiting` are calls without a result yet, by id;
-    `suspects` are assistant's messages that are empty or lost a call to another of the same id; `mixed` are callers
-    whose results came in another order than their calls.
+    `results` are results by the place of their caller, in order of arrival; `waiting` are unanswered calls by id;
+    `suspects` are assistant messages that are empty or lost a call to another of the same id; `mixed` are callers whose
+    results came in another order than their calls.
     """
 
     count: int = 0
@@ -73,7 +73,9 @@ class _Pairs:
 
 
 def repair(messages: Sequence[Message], *, is_ours: bool = True) -> Draft:
-    """The conversation without orphans: answered pairs, all words, and the order of everything else stay."""
+    """Return the conversation without unanswered calls and orphaned results. Answered pairs, all text and the order of
+    everything else stay.
+    """
     pairs = grow(messages, _pair)
     broken = sorted(pairs.suspects.union([call.caller for call in pairs.waiting.values()]))
     if not is_ours:
@@ -120,7 +122,7 @@ def _pair(known: _Pairs | None, messages: Sequence[Message]) -> _Pairs:
             for number, asked in enumerate(message.tool_calls):
                 older = waiting.get(asked.id)
                 suspects += [older.caller] if older else []
-                # Of two calls of one id in a message the first is the one that stays.
+                # Of two calls with one id in a message, the first stays.
                 waiting[asked.id] = older if older and older.caller == place else _Call(place, number)
         elif message.role not in FOR_PEOPLE:
             last_caller = -1
@@ -137,7 +139,7 @@ def _pair(known: _Pairs | None, messages: Sequence[Message]) -> _Pairs:
 
 
 def _slots(pairs: _Pairs) -> dict[int, int]:
-    """Of each result that has to change places with others of its message the place to take."""
+    """Map each result that swaps places within its message to its new place."""
     answers = [pairs.results[caller] for caller in pairs.mixed]
     swaps = [(one.place, slot.place) for came in answers for one, slot in zip(sorted(came), came, strict=True)]
     return {place: slot for place, slot in swaps if place != slot}
@@ -150,7 +152,7 @@ def _notes_of_order(moved: frozenset[int], slots: Mapping[int, int]) -> dict[int
 
 
 def _places_to_stand_behind(pairs: _Pairs) -> dict[int, int]:
-    """Of each moved result the last of its caller and of the results that stayed with it."""
+    """Map each moved result to its caller, or to the last result that stayed with it."""
     return {
         result: max({caller, *places} - pairs.moved)
         for caller, results in pairs.results.items()
@@ -167,7 +169,7 @@ def _say(message: Message, results: Sequence[Message]) -> tuple[Message | None, 
 
 
 def _with_answered_calls(message: AssistantMessage, answered: frozenset[str]) -> tuple[AssistantMessage | None, str]:
-    """The message with the calls that were answered, and what was wrong with it if anything was."""
+    """Return the message with only answered calls, and the reason for a change if there is one."""
     parts = tuple(_without_orphans(message, answered))
     lost = len(message.parts) - len(parts)
     reason = NO_RESULT.format(count=lost, total=len(message.tool_calls)) if lost else ""
@@ -183,7 +185,7 @@ def _without_orphans(message: AssistantMessage, answered: frozenset[str]) -> Ite
         if not isinstance(part, ToolCall):
             yield part
         elif part.id in left:
-            left.remove(part.id)  # a second call of the same id in one message has no result of its own
+            left.remove(part.id)  # A second call with the same id in one message has no result of its own.
             yield part
 
 

@@ -1,4 +1,4 @@
-"""Tool results as the model sees them: without `ui_hints` (P14), which are for whoever shows them to people."""
+"""Removal of `ui_hints` from tool results (P14): they are for clients only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HINTS_LEFT_OUT = Note(
 
 
 def strip_ui_hints(messages: Sequence[Message]) -> Draft:
-    """The conversation with tool results that hold no hints. The log keeps them; clients get what they compile to."""
+    """Remove hints from tool results. The log keeps them, and clients receive their compiled form."""
     return change_results(messages, _without_hints, HINTS_LEFT_OUT)
 
 
@@ -27,7 +27,7 @@ def _without_hints(message: ToolMessage) -> ToolMessage:
 
 
 def _strip(part: ToolPart) -> ToolPart:
-    """A result that is an object is written without the key; one with words around it is left as it is."""
+    """Rewrite a JSON object without the key; leave one with text around it as it is."""
     answer = hinted(part.text) if isinstance(part, Text) else None
     if answer is None or not isinstance(part, Text):
         return part

@@ -1,4 +1,4 @@
-"""The window of history (S1, S2): the newest messages before the current turn; the turn itself is always whole."""
+"""The history window (S1, S2): the newest messages before the current turn. The turn itself is always whole."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from recto.conversation.messages import AssistantMessage, Message, ToolMessage
 from recto.page.draft import Draft, unchanged
 from recto.page.manifest import Note
 
-# What was left unread is never within it: where it is left out, as many stand behind it as any page shows.
+# Unread messages are always outside the window: as many messages follow them as any page shows.
 COUNTED = ("user", "assistant", "tool", "unread")
-# What the agent is told to be is no history: it holds however long ago it was said.
+# Instructions are not history: they hold regardless of their age.
 KEPT = ("system", "developer")
 OUTSIDE = "outside the newest {limit} messages of history"
 
 
 def window(messages: Sequence[Message], turn_start: int, limit: int | None) -> Draft:
-    """The conversation with only the newest `limit` messages of history; None keeps all.
+    """Keep only the newest `limit` messages of history; None keeps all.
 
-    Counts messages of user, assistant and tool; those of system and developer all stay. An assistant's calls and their
-    results are kept whole if any of them falls into the window or into the current turn.
+    Messages of user, assistant and tool count; those of system and developer always stay. An assistant's calls and
+    their results stay together if any of them falls into the window or the current turn.
     """
     if limit is None:
         return unchanged(messages)
@@ -38,7 +38,7 @@ def window(messages: Sequence[Message], turn_start: int, limit: int | None) -> D
 
 
 def _groups(messages: Sequence[Message]) -> list[set[int]]:
-    """Places of each assistant's message with calls together with the results that answer it."""
+    """Group the place of each assistant message with calls with the places of its results."""
     callers: dict[str, set[int]] = {}
     groups: list[set[int]] = []
     for place, message in enumerate(messages):

@@ -1,4 +1,4 @@
-"""Cutting texts that are too long: where, how much of several, and the mark that says so."""
+"""Truncation of long texts, with a mark at the cut."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import NamedTuple
 
 from recto.page.text.tokens import TokenCounter
 
-# Places inside what people see as one character: pairs of halves, accents, variations, skin tones, joined signs.
+# Positions inside one visible character: surrogate pairs, accents, variation selectors, skin tones, joined emoji.
 _PAIR = re.compile(r"(?<=[\ud800-\udbff])[\udc00-\udfff]")
 _INSIDE = re.compile(_PAIR.pattern + r"|[\u0300-\u036f\ufe00-\ufe0f\u200d\U0001f3fb-\U0001f3ff]|(?<=\u200d)|(?<=\r)\n")
-# No character people write is longer; text made of accents only is cut all the same.
+# No common character is longer; a text of accents only is cut anyway.
 LONGEST_CHARACTER = 16
-# About as long as the mark of a cut: cutting less than that would only make it longer.
+# About the length of the mark: shorter texts would only grow.
 NEVER_CUT = 60
-# A cut that fills this much of the budget is good enough; each further step counts the whole text again.
+# A cut that fills this share of the budget is good enough; each further attempt counts the whole text again.
 FULL_ENOUGH = 0.98
 
 
 class Try(NamedTuple):
-    """What comes of cutting to a limit, and its size in whatever the budget counts."""
+    """A text cut to a limit, and its size in the budget's unit."""
 
     limit: int
     text: str
@@ -28,7 +28,7 @@ class Try(NamedTuple):
 
 
 def boundary(text: str, limit: int) -> int:
-    """The nearest place at or before the limit that splits no character people see."""
+    """Return the nearest place at or before the limit that splits no visible character."""
     for place in range(limit, max(0, limit - LONGEST_CHARACTER), -1):
         if not _INSIDE.match(text, place):
             return place
@@ -36,9 +36,9 @@ def boundary(text: str, limit: int) -> int:
 
 
 def cut_to(text: str, tokens: int, mark: str, counter: TokenCounter) -> str:
-    """The longest beginning of a text that is within `tokens`, mark included; the whole text where it is.
+    """Return the longest prefix of a text that fits `tokens` with its mark, or the whole text if it fits.
 
-    Where not even the mark fits, nothing is left.
+    Return an empty string if not even the mark fits.
     """
     if counter.count((text,))[0] <= tokens:
         return text
@@ -53,7 +53,7 @@ def cut_to(text: str, tokens: int, mark: str, counter: TokenCounter) -> str:
 
 
 def shortened(content: str, limit: int, mark: str, total: str = "") -> str:
-    """The text, or its beginning and the mark. `total` says how long it is where only its beginning is given."""
+    """Return the text, or its beginning and the mark. `total` is its length if only the beginning is given."""
     if not is_cut(content, limit, total):
         return content
     shown = content[: boundary(content, limit)]
@@ -62,12 +62,12 @@ def shortened(content: str, limit: int, mark: str, total: str = "") -> str:
 
 
 def is_cut(content: str, limit: int, total: str = "") -> bool:
-    """Whether a limit cuts a text. One that is not here whole is cut by any."""
+    """Return True if a limit cuts a text. An incomplete text always counts as cut."""
     return bool(total) or len(content) > max(limit, NEVER_CUT)
 
 
 def common_length(lengths: Sequence[int], room: int) -> int:
-    """The longest that all may be cut to so that together they have no more than `room`; shorter ones stay whole."""
+    """Return the common length to cut texts to so that together they fit `room`; shorter ones stay whole."""
     left, several = room, sorted(lengths)
     for place, length in enumerate(several):
         share = left // (len(several) - place)
@@ -78,7 +78,7 @@ def common_length(lengths: Sequence[int], room: int) -> int:
 
 
 def widest(low: Try, high: Try, budget: int, attempt: Callable[[int], Try]) -> Try:
-    """The longest cut found that the budget holds. `low` fits, `high` does not; all returned was counted."""
+    """Search for the longest cut within the budget. `low` fits and `high` does not."""
     aim = budget * (1 + FULL_ENOUGH) / 2
     guess = True
     while high.limit - low.limit > 1 and low.size < budget * FULL_ENOUGH:

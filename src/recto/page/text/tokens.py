@@ -1,6 +1,6 @@
-"""Counting tokens: a port, the offline tokenizer behind it, and calibration by what the provider reported.
+"""Token counting: a port, the offline tokenizer, and calibration by the provider's reported usage.
 
-Our own counts are estimates and say so; only a provider's reported usage for the very same page is not.
+Recto's own counts are estimates and are marked so; only reported usage of the same page is exact.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
 
 Vocabulary: TypeAlias = Literal["o200k_base", "cl100k_base"]
 VOCABULARIES: tuple[str, ...] = get_args(Vocabulary)
-# How every control token of these vocabularies begins.
+# The beginning of every control token of these vocabularies.
 CONTROL_MARK = "<|"
-# Role, separators and ids of one message, as chat formats frame it. What messages count is stored with them: whoever
-# changes this or the next has older counts forgotten by a step of the migrations.
+# Role, separators and ids of one message in chat formats. Counts are stored with messages: if you change this or the
+# next constant, add a migration that discards older counts.
 TOKENS_PER_MESSAGE = 4
-# A picture's price differs by provider and size; this is the usual one for about a megapixel.
+# The price of a picture differs by provider and size; this is typical for about a megapixel.
 TOKENS_PER_FILE = 1_300
-# Up to so many texts are counted one by one.
+# Up to this many texts are counted one by one.
 FEW = 4
-# Texts up to this length are counted once for all messages that have them.
+# Counts of texts up to this length are cached globally.
 SHORT = 200
-# A longer text is counted a part at a time: the tokenizer keeps up to eighty bytes of memory for each of its bytes.
+# Longer texts are counted in parts: the tokenizer takes up to eighty bytes of memory per input byte.
 PART_CHARACTERS = 32_768
-# A first page is mostly system prompt and tools we may not have counted, so its ratio says nothing of text.
+# A first page is mostly system prompt and tools that may be uncounted, so its ratio does not reflect text.
 RATIO_BOUNDS = (0.5, 2.0)
 
 
 class TokenCounter(Protocol):
-    """Counts the tokens of texts. `name` identifies the vocabulary: equal names, equal counts."""
+    """Token counter for texts. `name` identifies the vocabulary: equal names give equal counts."""
 
     @property
     def name(self) -> str: ...
@@ -56,7 +56,7 @@ class TokenCounter(Protocol):
 
 
 class OfflineCounter:
-    """Counts with a vocabulary that ships inside the splintr wheel. Loads it at the first count."""
+    """Token counter with a vocabulary from the splintr wheel, loaded at the first count."""
 
     def __init__(self, name: Vocabulary = "o200k_base") -> None:
         if name not in VOCABULARIES:
@@ -64,16 +64,16 @@ class OfflineCounter:
         self.name = name
 
     def count(self, texts: Sequence[str]) -> Sequence[int]:
-        """One count per text. Text that spells a control token is counted as the text it is."""
+        """Return one count per text. Text that spells a control token counts as plain text."""
         if any(len(text) > PART_CHARACTERS for text in texts):
             return [sum(self._count((part,))[0] for part in _parts(text)) for text in texts]
         return self._count(texts)
 
     def _count(self, texts: Sequence[str]) -> Sequence[int]:
         tokenizer = _tokenizer(self.name)
-        # The tokenizer leaves a UTF-8 copy inside each text that has more than ASCII, so it is given throwaway copies.
+        # The tokenizer caches a UTF-8 copy inside each non-ASCII text, so it gets throwaway copies.
         clean = list(map(copied, texts))
-        # A few are quicker counted here than handed to the threads that a batch is counted by.
+        # For a few texts the thread pool of a batch costs more than it saves.
         if len(clean) <= FEW:
             return [len(tokenizer.encode_ordinary(scrub(text))) for text in clean]
         try:
@@ -83,16 +83,16 @@ class OfflineCounter:
             _, offsets = tokenizer.encode_batch_flat(clean)
         starts = memoryview(offsets).cast("Q")
         counts = [end - start for start, end in pairwise(starts)]
-        # The batch call reads a spelled-out control token as one token; these few texts are counted again, alone.
+        # The batch call reads a spelled-out control token as one token; count these few texts again, alone.
         for index, text in enumerate(clean):
-            # One character is found much quicker than two, and few texts have it.
+            # One character is found much faster than two, and few texts contain it.
             if CONTROL_MARK[0] in text and CONTROL_MARK in text:
                 counts[index] = len(tokenizer.encode_ordinary(text))
         return counts
 
 
 def _parts(text: str) -> Iterator[str]:
-    """A text in parts that end where a word does, as far as there is a blank to tell it by."""
+    """Split a text into parts that end at a blank where possible."""
     start = 0
     while start < len(text):
         end = start + PART_CHARACTERS
@@ -113,7 +113,7 @@ OFFLINE = OfflineCounter()
 
 
 def count_messages(messages: Sequence[Message], counter: TokenCounter) -> None:
-    """Count a conversation, all at once: one by one, the tokenizer takes several times as long."""
+    """Count a conversation in one batch: single counts take several times as long."""
     grow(messages, _count_more, counter)
 
 
@@ -123,7 +123,7 @@ def _count_more(_: bool | None, messages: Sequence[Message], counter: TokenCount
 
 
 def count_new(messages: Sequence[Message], counter: TokenCounter) -> None:
-    """Count, all at once, the messages this counter never counted before. Each remembers its own count."""
+    """Count in one batch the messages that this counter has not counted. Each message caches its count."""
     key = _key(counter)
     new = [message for message in messages if key not in message.memo]
     if not new:
@@ -138,7 +138,7 @@ def count_new(messages: Sequence[Message], counter: TokenCounter) -> None:
 
 
 def tokens_of(message: Message, counter: TokenCounter) -> int:
-    """The tokens of a message, counted once in its life by each counter."""
+    """Return the tokens of a message, counted once per counter."""
     known = message.memo.get(_key(counter))
     if known is None:
         tokens = sum([count_text(text, counter) for text in texts_of(message) if text])
@@ -148,17 +148,17 @@ def tokens_of(message: Message, counter: TokenCounter) -> int:
 
 
 def known_tokens(message: Remembering, counter: str) -> int | None:
-    """The tokens of a message, where the counter of this name has counted it."""
+    """Return the tokens of a message if the counter of this name has counted it."""
     return cast("int | None", message.memo.get(counter))
 
 
 def note_tokens(message: Remembering, counter: str, tokens: int) -> None:
-    """Have a message remember what the counter of this name once counted."""
+    """Store a count on a message under the name of its counter."""
     message.memo[counter] = tokens
 
 
 def tokens_of_texts(message: ToolMessage, counter: TokenCounter) -> Sequence[int]:
-    """The tokens of each text of a result that is not empty."""
+    """Return the tokens of each nonempty text of a result."""
     known = message.memo.get((tokens_of_texts, _key(counter)))
     if known is None:
         known = [count_text(text, counter) for text in texts_of(message) if text]
@@ -167,7 +167,7 @@ def tokens_of_texts(message: ToolMessage, counter: TokenCounter) -> Sequence[int
 
 
 def count_text(text: str, counter: TokenCounter) -> int:
-    """The tokens of one text; a short one is counted once for all who have it."""
+    """Return the tokens of one text; counts of short texts are cached globally."""
     return _count_short(text, counter) if len(text) <= SHORT else counter.count((text,))[0]
 
 
@@ -178,7 +178,7 @@ def _count_short(text: str, counter: TokenCounter) -> int:
 
 
 def _key(counter: TokenCounter) -> str:
-    # A text that all messages share, where each would keep a tuple of its own.
+    # A string that all messages share, instead of a tuple for each.
     return counter.name
 
 
@@ -194,7 +194,7 @@ def _tokens_beside_texts(message: Message) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """The last page this conversation sent: what we had counted, what the provider then reported."""
+    """Counted and reported tokens of the conversation's last page."""
 
     digest: str
     counted: int
@@ -203,14 +203,16 @@ class Calibration:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenCount:
-    """A number of tokens, and whether it is an estimate or the provider's own figure."""
+    """A number of tokens, and whether it is an estimate or reported usage."""
 
     tokens: int
     estimated: bool
 
 
 def calibrate(*, counted: int, digest: str, last: Calibration | None) -> TokenCount:
-    """Our count, corrected: the reported figure stands for what was sent before, a ratio prices the difference."""
+    """Correct our count by the last reported usage: that figure stands for what was sent before, a ratio scales the
+    rest.
+    """
     if last is None or last.counted <= 0:
         return TokenCount(tokens=counted, estimated=True)
     if last.digest == digest:

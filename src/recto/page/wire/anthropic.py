@@ -1,7 +1,7 @@
-"""Anthropic messages, both ways. Refuses by name what the format has no place for.
+"""Anthropic messages, both ways. Unsupported content raises CannotCarry.
 
-A page groups neighbours of one role into one turn, so encoding gives the blocks of a message and the role they
-stand under; system and developer messages are blocks of the `system` field.
+A page groups neighbours of one role into one turn, so encoding returns a message's blocks and role. System and
+developer messages are blocks of the `system` field.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from recto.page.wire.content import carried, encode_content
 
 WIRE = "anthropic"
 Role: TypeAlias = Literal["system", "user", "assistant"]
-# The types of a file that goes as bytes, by its kind.
+# Media types of base64 files by kind.
 BASE64_TYPES = {
     "image": frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"}),
     "document": frozenset({"application/pdf"}),
 }
-# A breakpoint may go before the last brace of a block.
+# A breakpoint may precede the last brace of a block.
 TOOLS = Slot(b'"tools":[', b"]", end=b"}")
 SYSTEM = Slot(b'"system":[', b"]", end=b"}")
 USER_TURN = Slot(b'"messages":[', b"]", b'{"role":"user","content":[', b"]}", b"}")
@@ -57,7 +57,7 @@ ASSISTANT_TURN = USER_TURN._replace(opens_turn=b'{"role":"assistant","content":[
 
 
 def decode(body: Json, *, model: str | None = None) -> tuple[Message, ...]:
-    """Messages from a request body, or from the array of its `messages`. Signed state in it is `model`'s."""
+    """Decode messages from a request body or from its `messages`. Signed state is attributed to `model`."""
     if isinstance(body, dict):
         return (*_decode_system(body.get("system")), *decode(body.get("messages", []), model=model))
     turns = objects(body, "messages")
@@ -93,7 +93,7 @@ def _decode_turn(turn: Object, where: str, model: str | None) -> Iterator[Messag
 
 
 def decode_result(block: Object, where: str, model: str | None) -> ToolMessage:
-    """A tool_result block as the message it stands for."""
+    """Decode a tool_result block."""
     content = block.get("content")
     blocks: Json = content if content is not None else []
     if isinstance(blocks, str):
@@ -107,7 +107,7 @@ def decode_result(block: Object, where: str, model: str | None) -> ToolMessage:
 
 
 def decode_block(block: Object, where: str, model: str | None) -> AssistantPart:
-    """A content block of an assistant: a call, or what anyone may show."""
+    """Decode a content block of an assistant."""
     if block.get("type") != "tool_use":
         return _decode_shown(block, where, model)
     arguments = as_object(block.get("input", {}), f"{where}.input")
@@ -124,7 +124,7 @@ def _decode_shown(block: Object, where: str, model: str | None) -> UserPart:
         file = _decode_file(kind, source, optional_text(block, "title", where))
         if file is not None:
             return file
-    # Where a page has its cache breakpoints is decided when it is set.
+    # Assembly sets its own cache breakpoints.
     carried = {name: value for name, value in block.items() if name != "cache_control"}
     return Opaque(provider=WIRE, model=model, place="block", name=kind, data=dump(carried).decode())
 
@@ -142,7 +142,7 @@ def _decode_file(kind: Literal["image", "document"], source: Object, name: str |
 
 
 def encode(message: Message) -> tuple[Role, bytes]:
-    """The role a message stands under and its blocks, joined. What does not fit raises CannotCarry."""
+    """Return the role of a message and its joined blocks. Raise CannotCarry for unsupported content."""
     match message:
         case SystemMessage() | DeveloperMessage():
             return "system", dump({"type": "text", "text": message.text})
@@ -187,12 +187,12 @@ def _encode_call(call: ToolCall) -> object:
 
 
 def carries_file(part: File, role: str) -> bool:
-    """Whether a file has a place in a message of this role; `error` is that of a tool which failed."""
+    """Return True if a message of this role can carry the file; `error` is the role of a failed tool."""
     return role not in ("assistant", "error") and _file_block(part) is not None
 
 
 def carries_state(part: Opaque, role: str) -> bool:
-    """Whether provider state has a place in a message of this role; `error` is that of a tool which failed."""
+    """Return True if a message of this role can carry the provider state; `error` is the role of a failed tool."""
     return part.place == "block" and role != "error"
 
 
@@ -219,12 +219,12 @@ def _encode_result(message: ToolMessage) -> object:
 
 
 def encode_tool(name: str, description: str, parameters: str) -> bytes:
-    """A tool offered to the model; its JSON Schema goes as it was written."""
+    """Encode a tool offer; its JSON Schema is copied verbatim."""
     return dump({"name": name, "description": description, "input_schema": verbatim(parameters)})
 
 
 def _encode_open(message: Message) -> bytes:
-    """A message without its last brace."""
+    """Encode a message without its last brace."""
     return encode(message)[1][:-1]
 
 

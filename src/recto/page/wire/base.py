@@ -1,6 +1,6 @@
-"""What a page asks of a wire format: how it is written, what has a place in it, what its provider demands.
+"""The interface of wire formats: encoding, supported content and provider constraints.
 
-A format is one value of `Wire`: the steps and the body ask it, and none of them knows a format by its name.
+A format is one value of `Wire`. Steps and body use its fields and do not know formats by name.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import NamedTuple, Protocol, TypeAlias
 from recto.conversation.json import Json
 from recto.conversation.messages import AssistantPart, File, Message, Opaque
 
-# One of those in `WIRES`.
+# A key of `WIRES`.
 WireName: TypeAlias = str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """Where a page goes: the format it speaks, the model it is for, and whether that model sees pictures."""
+    """The wire format and model of a page, and whether the model accepts images."""
 
     wire: WireName = "openai"
     model: str = ""
@@ -27,10 +27,11 @@ class Target:
 
 
 class Slot(NamedTuple):
-    """Where a thing stands in a body, by the punctuation around it.
+    """The punctuation around an element of a body.
 
-    What stands there is a list in a field, which the first of it opens and the last closes; where the format groups by
-    role, neighbours of one role are a turn in that list. `end` is what each leaves to the punctuation behind it.
+    The element is in a list in a field: `opens` and `closes` surround the list. Where the format groups by role,
+    neighbours of one role form a turn in that list. `end` is the last part of the element, which the following
+    punctuation writes.
     """
 
     opens: bytes
@@ -41,25 +42,24 @@ class Slot(NamedTuple):
 
 
 class Decode(Protocol):
-    """Messages from parsed JSON. Provider state in it is `model`'s, or anybody's of that provider."""
+    """Decoder from parsed JSON. Provider state belongs to `model`, or to any model of that provider."""
 
     def __call__(self, body: Json, /, *, model: str | None = None) -> tuple[Message, ...]: ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Wire:
-    """A format, and what its provider takes.
+    """A format and its provider's constraints.
 
-    It has the name of its provider; `also_spoken_by` names others. A body begins with the model, where that is
-    `model_in_body`, and options; `own_fields` are none of them. Then come tools and messages, in order: `slots` says
-    where messages of each kind stand. `breakpoint` is the mark of a place to cache up to, empty where there is none:
-    it goes before the `end` of what stands there.
+    It has the name of its provider; `also_spoken_by` lists others. A body begins with the model, if `model_in_body`,
+    and options, which may not use `own_fields`. Tools and messages follow in order; `slots` has the punctuation for
+    each kind of message. `breakpoint` marks a place to cache up to and precedes the `end` of an element; it is empty if
+    the format has no such mark.
 
-    A file or provider state is carried in a message of a role; the role `error` is that of a failed tool, where
-    `errors_are_words` sets that apart. `begins_with_user` is said of providers that want instructions before all else
-    and a user's message first behind them, `thoughts_lead` of those that refuse a thought behind which nothing stands.
-    `results_name_tools`: a result says the name of the tool it is of. `sign_calls` gives the parts of an assistant's
-    message what the model (by its name) wants of calls it did not make.
+    `carries_file` and `carries_state` check content by role; the role `error` is a failed tool's if `errors_are_words`.
+    `begins_with_user`: instructions must precede everything, followed by a user message. `thoughts_lead`: thinking must
+    not end a message. `results_name_tools`: a result contains its tool's name. `sign_calls` adds the signature the
+    model requires to calls it did not make.
     """
 
     name: WireName

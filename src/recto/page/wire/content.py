@@ -1,4 +1,4 @@
-"""Content of a message, as formats have it in common: nothing, one text, or a list of blocks."""
+"""Message content common to the formats: nothing, one text, or a list of blocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PartT = TypeVar("PartT", bound=AssistantPart)
 
 
 def decode_content(content: Json, where: str, decode_block: Callable[[Object, str], UserPart]) -> Iterator[UserPart]:
-    """The parts in the content of a message: a text, or blocks as the format reads them."""
+    """Yield the parts of a message's content: a text, or blocks."""
     if content is None or content == "":
         return
     if isinstance(content, str):
@@ -24,7 +24,7 @@ def decode_content(content: Json, where: str, decode_block: Callable[[Object, st
 
 
 def instructions(parts: Iterable[UserPart], where: str) -> str:
-    """The text of instructions. Anything else in them raises WireError."""
+    """Return the text of instructions. Raise WireError for anything else."""
     texts: list[str] = []
     for part in parts:
         if not isinstance(part, Text):
@@ -36,7 +36,7 @@ def instructions(parts: Iterable[UserPart], where: str) -> str:
 
 
 def encode_content(parts: Sequence[PartT], encode_block: Callable[[PartT], object]) -> object:
-    """The parts of a message as its content: one text stands by itself, anything else as blocks."""
+    """Return the content of a message: one text as a string, anything else as blocks."""
     if not parts:
         return ""
     first = parts[0]
@@ -44,7 +44,7 @@ def encode_content(parts: Sequence[PartT], encode_block: Callable[[PartT], objec
 
 
 def carried(block: object | None, file: File, wire: str) -> object:
-    """The block of a file. Where the format has none for it, CannotCarry is raised."""
+    """Return the block of a file. Raise CannotCarry if the format has none."""
     if block is None:
         raise CannotCarry(wire=wire, what=f"a file of kind {file.kind} by {type(file.source).__name__}")
     return block

@@ -1,4 +1,4 @@
-"""The wire formats by their names, and conversations in and out of them."""
+"""Wire formats by name, and decoding and encoding of conversations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recto.page.wire.openai import OPENAI
 from recto.page.wire.openai_responses import OPENAI_RESPONSES
 
 WIRES: Mapping[WireName, Wire] = {wire.name: wire for wire in (OPENAI, OPENAI_RESPONSES, ANTHROPIC, GEMINI)}
-# Providers and the wire each of them speaks: those that have one of their own name first.
+# Providers and the wire format of each, providers with a format of their own first.
 SPEAKERS: Mapping[str, WireName] = {name: name for name in WIRES} | {
     other: wire.name for wire in WIRES.values() for other in wire.also_spoken_by
 }
@@ -25,7 +25,7 @@ DEFAULT = Target().wire
 
 
 def wire_named(name: WireName) -> Wire:
-    """The wire of this name."""
+    """Return the wire format of this name."""
     wire = WIRES.get(name)
     if wire is None:
         raise WireError(where="wire", problem=f"{name!r} is unknown; known: {', '.join(WIRES)}")
@@ -33,9 +33,9 @@ def wire_named(name: WireName) -> Wire:
 
 
 def decode(conversation: object, wire: WireName = DEFAULT, *, model: str | None = None) -> tuple[Message, ...]:
-    """Messages from parsed JSON: an array of messages, or, where the format has instructions beside, a whole body.
+    """Decode messages from parsed JSON: an array of messages, or a whole body if the format has separate instructions.
 
-    Provider state in it is taken to be made by `model`; None lets it go back to any model of that provider.
+    Provider state in it is attributed to `model`; None allows any model of that provider.
     """
     value = cast("Json", conversation)
     if wire in WIRES:
@@ -46,9 +46,9 @@ def decode(conversation: object, wire: WireName = DEFAULT, *, model: str | None 
 
 
 def encode(messages: Sequence[Message], wire: WireName = DEFAULT) -> list[Json]:
-    """Messages as parsed JSON, in objects of the format. What it has no place for raises CannotCarry.
+    """Encode messages as parsed JSON of the format. Raise CannotCarry for unsupported content.
 
-    A format that groups by role has no message of its own for each of ours; a page in it is made by `assemble`.
+    Formats that group by role have no single messages; use `assemble` for a page.
     """
     if wire == AGUI:
         return [load(agui.encode(message)) for message in messages]

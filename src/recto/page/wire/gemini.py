@@ -1,7 +1,7 @@
-"""Gemini's generateContent, both ways. Refuses by name what the format has no place for.
+"""Gemini's generateContent, both ways. Unsupported content raises CannotCarry.
 
-A page groups neighbours of one role into one turn, so encoding gives the parts of a message. What the model signed goes
-back where it stood: on a call, on the words it came with (a field), or in a part of its own (a block).
+A page groups neighbours of one role into one turn, so encoding returns the parts of a message. Signatures go back to
+their place: on a call, on the text they came with (a field), or in a part of their own (a block).
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from recto.page.wire.content import carried
 
 WIRE = "gemini"
 SIGNATURE = "thoughtSignature"
-# What a signature is called where people read of it.
+# The display name of a signature.
 THINKING = "thinking"
-# The types of files it takes, by the ending of an address that tells no type.
+# Supported files by extension, for urls without a type.
 TYPES: Mapping[str, tuple[FileKind, str]] = {
     "png": ("image", "image/png"),
     "jpg": ("image", "image/jpeg"),
@@ -76,15 +76,15 @@ SYSTEM = Slot(b'"systemInstruction":{"parts":[', b"]}")
 USER_TURN = Slot(b'"contents":[', b"]", b'{"role":"user","parts":[', b"]}")
 MODEL_TURN = USER_TURN._replace(opens_turn=b'{"role":"model","parts":[')
 VERSION = re.compile(r"\Agemini-(?:[a-z-]+-)?(\d{1,2})(?:\.(\d{1,2}))?(?!\d)")
-# A name of Gemini's that tells none is one of today's; models of other names neither sign nor think.
+# A Gemini name without a version is a current model; models with other names neither sign nor think.
 NEWEST, OTHER = (99, 0), (0, 0)
-# From here on the first call of a reply has to be signed; this stands for the signature of one that it did not make.
+# Since this version the first call of a reply must be signed; this value signs a call that the model did not make.
 SIGNED_SINCE = (3, 0)
 NOT_ITS_OWN = '"skip_thought_signature_validator"'
 
 
 def decode(body: Json, *, model: str | None = None) -> tuple[Message, ...]:
-    """Messages from a request body, or from the array of its `contents`. Signed state in it is `model`'s."""
+    """Decode messages from a request body or from its `contents`. Signed state is attributed to `model`."""
     if isinstance(body, dict):
         system = body.get("systemInstruction")
         instructions = _decode_system(system) if system is not None else ()
@@ -127,7 +127,7 @@ def _decode_reply(turn: Object, where: str, model: str | None) -> Iterator[Messa
 
 
 def decode_part(part: Object, where: str, model: str | None) -> Iterator[AssistantPart]:
-    """A part of a model's turn, and behind words what signs them. A call without an id is called by its place."""
+    """Decode a part of a model's turn; a text's signature follows it. A call without an id gets its index as id."""
     call, signature = part.get("functionCall"), optional_text(part, SIGNATURE, where)
     if call is None:
         yield from _decode_shown(part, where, model)
@@ -148,12 +148,12 @@ def _object_in(body: Object, name: str, where: str) -> Object:
 
 
 def signature_state(signature: str, model: str | None) -> Opaque:
-    """What a model signed, as a field of the part it stands on."""
+    """Return a signature as a field of its part."""
     return Opaque(provider=WIRE, model=model, place="field", name=THINKING, data=dump(signature).decode())
 
 
 def part_state(part: Object, model: str | None) -> Opaque:
-    """A part that is carried as it came."""
+    """Return a part that is copied verbatim."""
     name = next((name for name in part if name not in ("text", SIGNATURE)), THINKING)
     return Opaque(provider=WIRE, model=model, place="block", name=name, data=dump(part).decode())
 
@@ -208,7 +208,7 @@ def _decode_file(part: Object) -> File | None:
 
 
 def encode(message: Message) -> bytes:
-    """The parts of a message, joined. What does not fit raises CannotCarry."""
+    """Return the joined parts of a message. Raise CannotCarry for unsupported content."""
     match message:
         case SystemMessage() | DeveloperMessage():
             return dump({"text": message.text})
@@ -231,7 +231,7 @@ def _encode_parts(parts: Sequence[AssistantPart]) -> bytes:
             shown.append(_encode_part(part) if words is None else words)
             continue
         if words is None:
-            # What it signed was blank, and is not sent.
+            # The signed text was blank and is not sent.
             words = {"text": ""}
             shown.append(words)
         words[SIGNATURE] = _signature(part)
@@ -269,12 +269,12 @@ def _encode_call(call: ToolCall) -> object:
 
 
 def carries_file(part: File, role: str) -> bool:
-    """Whether a file has a place in a message of this role. That of a tool stands behind its result."""
+    """Return True if a message of this role can carry the file. A tool's file follows its result."""
     return role != "assistant" and _file_part(part) is not None
 
 
 def carries_state(part: Opaque, role: str) -> bool:
-    """Whether provider state has a place in a message of this role."""
+    """Return True if a message of this role can carry the provider state."""
     return role == "assistant" or (role == "user" and part.place == "block")
 
 
@@ -307,12 +307,12 @@ def _encode_result(message: ToolMessage) -> Iterator[object]:
 
 
 def encode_tool(name: str, description: str, parameters: str) -> bytes:
-    """A tool offered to the model; its JSON Schema goes as it was written."""
+    """Encode a tool offer; its JSON Schema is copied verbatim."""
     return dump({"name": name, "description": description, "parametersJsonSchema": verbatim(parameters)})
 
 
 def version_of(model: str) -> tuple[int, int]:
-    """The version that a model's name tells."""
+    """Return the version in a model's name."""
     found = VERSION.search(model)
     if found:
         return int(found[1]), int(found[2] or 0)
@@ -320,7 +320,7 @@ def version_of(model: str) -> tuple[int, int]:
 
 
 def sign_calls(parts: Sequence[AssistantPart], model: str) -> tuple[AssistantPart, ...]:
-    """The parts of a reply with its first call signed, where the model refuses it otherwise."""
+    """Sign the first call of a reply if the model requires it."""
     first = next((place for place, part in enumerate(parts) if isinstance(part, ToolCall)), None)
     if first is None or version_of(model) < SIGNED_SINCE:
         return tuple(parts)
@@ -343,7 +343,7 @@ GEMINI = Wire(
         ToolMessage: USER_TURN,
         AssistantMessage: MODEL_TURN,
     },
-    # It caches by itself.
+    # The provider caches without marks.
     breakpoint=b"",
     decode=decode,
     encode=encode,

@@ -1,7 +1,7 @@
-"""OpenAI chat completions, both ways. Refuses by name what the format has no place for.
+"""OpenAI chat completions, both ways. Unsupported content raises CannotCarry.
 
-Beyond the format, decoding understands `timestamp` (milliseconds) and `messageStatus` of a message, `id`, and `path`
-of a text part of a tool result: facts of the log that encoding never sends to a provider.
+Decoding also reads `timestamp` (milliseconds), `messageStatus` and `id` of a message, and `path` of a text part of a
+tool result: facts of the log that encoding never sends to a provider.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ from recto.page.wire.base import Slot, Wire
 from recto.page.wire.content import carried, decode_content, encode_content, instructions
 
 WIRE = "openai"
-# Fields beside an assistant's content that a provider wants back as they were.
+# Assistant fields besides content that a provider wants back unchanged.
 STATE_FIELDS = ("refusal", "audio", "reasoning", "reasoning_content", "reasoning_details")
 AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 AUDIO_FORMATS = {mime: name for name, mime in AUDIO_TYPES.items()}
 
 
 def decode(messages: Json, *, model: str | None = None) -> tuple[Message, ...]:
-    """Messages from an array in OpenAI form. Opaque state in it is taken to be made by `model`."""
+    """Decode messages from an array in OpenAI form. Opaque state is attributed to `model`."""
     return tuple(_decode_message(item, where, model) for where, item in objects(messages, "messages"))
 
 
@@ -146,7 +146,7 @@ def _decode_call(call: Object, where: str, model: str | None) -> ToolCall:
 
 
 def encode(message: Message) -> bytes:
-    """One message as the canonical bytes of a page. What does not fit raises CannotCarry."""
+    """Encode one message as canonical bytes. Raise CannotCarry for unsupported content."""
     match message:
         case UserMessage():
             return dump(_named(message.role, _encode_content(message.parts, message.role), message.name))
@@ -171,7 +171,7 @@ def _encode_content(parts: Sequence[AssistantPart], role: str) -> object:
 
 
 def _encode_one(part: AssistantPart, role: str) -> object:
-    # What most messages are, by the shortest way.
+    # Fast path: most messages are one text.
     return copied(part.text) if isinstance(part, Text) else [_encode_block(part, role)]
 
 
@@ -192,12 +192,12 @@ def _encode_block(part: AssistantPart, role: str) -> object:
 
 
 def carries_file(part: File, role: str) -> bool:
-    """Whether a file has a place in a message of this role."""
+    """Return True if a message of this role can carry the file."""
     return role == "user" and _file_block(part) is not None
 
 
 def carries_state(part: Opaque, role: str) -> bool:
-    """Whether provider state has a place in a message of this role."""
+    """Return True if a message of this role can carry the provider state."""
     return part.place == "block" or role == "assistant"
 
 
@@ -245,7 +245,7 @@ def _encode_call(call: ToolCall) -> object:
 
 
 def encode_tool(name: str, description: str, parameters: str) -> bytes:
-    """A tool offered to the model; its JSON Schema goes as it was written."""
+    """Encode a tool offer; its JSON Schema is copied verbatim."""
     function = {"name": name, "description": description, "parameters": verbatim(parameters)}
     return dump({"type": "function", "function": function})
 
@@ -253,7 +253,7 @@ def encode_tool(name: str, description: str, parameters: str) -> bytes:
 OPENAI = Wire(
     name=WIRE,
     also_spoken_by=("compatible",),
-    # Chat has no field `system`, and nobody who sets one means to send it.
+    # Chat has no field `system`; reserve it against mistakes.
     own_fields=frozenset({"model", "tools", "system", "messages"}),
     model_in_body=True,
     tools=Slot(b'"tools":[', b"]"),

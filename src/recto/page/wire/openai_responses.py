@@ -1,8 +1,8 @@
-"""OpenAI Responses, both ways. Refuses by name what the format has no place for.
+"""OpenAI Responses, both ways. Unsupported content raises CannotCarry.
 
-A conversation is a list of items: a message, a call, a result, a thought. One message of ours may be several of them,
-and items of an assistant that stand side by side are read as one message. A thought that led to a call is that call's
-state, so that neither is sent without the other.
+A conversation is a list of items: messages, calls, results and reasoning. One Recto message may be several items, and
+neighbouring items of an assistant are decoded as one message. Reasoning before a call is that call's state, so that
+neither is sent without the other.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from recto.errors import CannotCarry, WireError
 from recto.page.wire.base import Slot, Wire
 from recto.page.wire.content import carried, decode_content, encode_content, instructions
 
-# Who holds files by their handles: they are the same for chat and for this.
+# File handles are the same for chat and Responses.
 from recto.page.wire.openai import WIRE as HOLDER
 
 WIRE = "openai-responses"
 THOUGHT = "reasoning"
-# What a model calls its words, on the way or at the end: it wants that back.
+# The phase of a text (commentary or final answer), which the model wants back.
 PHASE = "phase"
-# Blocks of a message that are words, and the field that has them.
+# Text blocks and the field with the text.
 WORDS = {"input_text": "text", "output_text": "text", "refusal": "refusal"}
 
 
 def decode(body: Json, *, model: str | None = None) -> tuple[Message, ...]:
-    """Messages from a request body, or from its `input`. Opaque state in it is taken to be made by `model`."""
+    """Decode messages from a request body or from its `input`. Opaque state is attributed to `model`."""
     if isinstance(body, dict):
         instructions = optional_text(body, "instructions", "body")
         before = (SystemMessage(text=instructions),) if instructions else ()
@@ -65,7 +65,7 @@ def decode(body: Json, *, model: str | None = None) -> tuple[Message, ...]:
 
 
 def _is_said(item: Object) -> bool:
-    """Whether an item is an assistant's: calls, thoughts and whatever else a model makes are."""
+    """Return True for an assistant's item: a call, reasoning, or other model output."""
     kind = item.get("type", "message")
     return item.get("role") == "assistant" if kind == "message" else kind != "function_call_output"
 
@@ -153,7 +153,7 @@ def _decode_block(block: Object, where: str, model: str | None) -> UserPart:
 
 
 def encode(message: Message) -> bytes:
-    """The items of one message, joined. What does not fit raises CannotCarry."""
+    """Return the joined items of one message. Raise CannotCarry for unsupported content."""
     match message:
         case UserMessage():
             return dump(_message(message.role, _encode_content(message.parts)))
@@ -215,12 +215,12 @@ def _encode_state(state: Opaque) -> object:
 
 
 def carries_file(part: File, role: str) -> bool:
-    """Whether a file has a place in a message of this role."""
+    """Return True if a message of this role can carry the file."""
     return role != "assistant" and _file_block(part) is not None
 
 
 def carries_state(part: Opaque, role: str) -> bool:
-    """Whether provider state has a place in a message of this role."""
+    """Return True if a message of this role can carry the provider state."""
     return part.place == "block" or (role == "assistant" and part.name == PHASE)
 
 
@@ -243,9 +243,9 @@ def _file_block(part: File) -> object | None:
 
 
 def encode_tool(name: str, description: str, parameters: str) -> bytes:
-    """A tool offered to the model; its JSON Schema goes as it was written."""
+    """Encode a tool offer; its JSON Schema is copied verbatim."""
     function = {"name": name, "description": description, "parameters": verbatim(parameters)}
-    # Where nothing is said the provider would hold the model to the schema, and refuse most schemas for that.
+    # By default the provider enforces strict schemas and rejects most schemas.
     return dump({"type": "function"} | function | {"strict": False})
 
 
@@ -265,7 +265,7 @@ OPENAI_RESPONSES = Wire(
     carries_state=carries_state,
     call_id=re.compile(r"[a-zA-Z0-9_-]*"),
     longest_call_id=64,
-    # A result is found by the id of its call, wherever that stands.
+    # Results are matched to calls by id anywhere in the list.
     call_ids_are_unique=True,
     calls_come_last=False,
     calls_carry_state=True,

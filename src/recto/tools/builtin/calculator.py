@@ -1,4 +1,4 @@
-"""The tool that calculates. It walks the syntax tree of an expression, and refuses what would take long: no eval."""
+"""The calculator tool. It evaluates a syntax tree without eval and rejects costly expressions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recto.tools.mark import tool
 Number: TypeAlias = int | float
 
 LONGEST_EXPRESSION = 500
-# About three thousand digits: room for 1000!, and every step on such numbers takes microseconds.
+# About three thousand digits: enough for 1000!, and each step takes microseconds.
 MOST_BITS = 10_000
 LARGEST_FACTORIAL = 1000
 MOST_PLACES = 300
@@ -28,7 +28,7 @@ CONSTANTS: Mapping[str, float] = {"pi": math.pi, "e": math.e}
 
 
 class _Function(NamedTuple):
-    """A function with how many numbers it takes; `most` None: any."""
+    """A function and the number of its arguments; `most` None is any."""
 
     of: Callable[..., Number]
     least: int = 1
@@ -41,7 +41,7 @@ def _factorial(number: Number) -> int:
     return math.factorial(number)
 
 
-def _rounded(number: Number, places: Number = 0) -> Number:
+def _round(number: Number, places: Number = 0) -> Number:
     if not isinstance(places, int) or abs(places) > MOST_PLACES:
         raise ToolError(f"round takes a whole number of places, at most {MOST_PLACES}.")
     return round(number, places) if places else round(number)
@@ -68,7 +68,7 @@ FUNCTIONS: Mapping[str, _Function] = {
     "log10": _Function(math.log10),
     "exp": _Function(math.exp),
     "abs": _Function(_absolute),
-    "round": _Function(_rounded, most=2),
+    "round": _Function(_round, most=2),
     "floor": _Function(math.floor),
     "ceil": _Function(math.ceil),
     "min": _Function(_least, most=None),
@@ -92,7 +92,7 @@ def calculator(
         raise ToolError(f"The expression has {len(expression)} characters, {LONGEST_EXPRESSION} are allowed. Split it.")
     text = expression.translate(HALF_WIDTH).translate(SAME_AS).strip()
     try:
-        return repr(_value(_parsed(text)))
+        return repr(_evaluate(_parse(text)))
     except ZeroDivisionError as error:
         raise ToolError(f"{expression!r} divides by zero.") from error
     except OverflowError as error:
@@ -101,7 +101,7 @@ def calculator(
         raise ToolError("The expression is nested too deeply. Split it.") from error
 
 
-def _parsed(text: str) -> ast.expr:
+def _parse(text: str) -> ast.expr:
     place = 0
     while place < len(text):
         token = TOKEN.match(text, place)
@@ -115,26 +115,26 @@ def _parsed(text: str) -> ast.expr:
         raise ToolError(f"{text!r} is no arithmetic expression: {error}.{hint}") from error
 
 
-def _value(node: ast.expr) -> Number:
+def _evaluate(node: ast.expr) -> Number:
     match node:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-            return _checked(value)
+            return _check_number(value)
         case ast.Name(id=name):
             return _constant(name)
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-            return _value(operand)
+            return _evaluate(operand)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_value(operand)
+            return -_evaluate(operand)
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in OPERATORS:
-            return _checked(OPERATORS[type(sign)](_value(left), _value(right)))
+            return _check_number(OPERATORS[type(sign)](_evaluate(left), _evaluate(right)))
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
-            return _called(name, [_value(arg) for arg in args])
+            return _call(name, [_evaluate(arg) for arg in args])
         case _:
             raise ToolError(f"{ast.unparse(node)!r} is no arithmetic. Use numbers, + - * / // % ** and functions.")
 
 
-def _checked(value: object) -> Number:
-    """The value if it is a number of bearable size."""
+def _check_number(value: object) -> Number:
+    """Return the value if it is a number of acceptable size."""
     match value:
         case int() if value.bit_length() <= MOST_BITS:
             return value
@@ -152,17 +152,17 @@ def _constant(name: str) -> float:
     return CONSTANTS[name.lower()]
 
 
-def _called(name: str, numbers: list[Number]) -> Number:
+def _call(name: str, numbers: list[Number]) -> Number:
     function = FUNCTIONS.get(name.lower())
     if function is None:
         raise ToolError(f"There is no function {name!r}. Known are {', '.join(FUNCTIONS)}.")
     if len(numbers) < function.least or (function.most is not None and len(numbers) > function.most):
         raise ToolError(f"{name} was given {len(numbers)} numbers; it takes {_counts(function)}.")
     try:
-        return _checked(function.of(*numbers))
+        return _check_number(function.of(*numbers))
     except ValueError as error:
-        given = ", ".join(f"{number:g}" for number in numbers)
-        raise ToolError(f"{name}({given}) has no value: it is outside of what {name} is defined for.") from error
+        values = ", ".join(f"{number:g}" for number in numbers)
+        raise ToolError(f"{name}({values}) has no value: it is outside of what {name} is defined for.") from error
 
 
 def _counts(function: _Function) -> str:

@@ -1,4 +1,4 @@
-"""The tool that knows what time it is. The time is the run's, never this machine's clock."""
+"""The current_time tool. The time is the run's, not the machine's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recto.errors import ToolError
 from recto.tools.mark import tool
 from recto.tools.ports import ToolContext
 
-# Written out: strftime would follow the machine's language.
+# Written out: strftime would use the machine's language.
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 

@@ -1,4 +1,4 @@
-"""The tool that reads what a skill brings along (S5): texts and scripts of its folder. It runs nothing."""
+"""The read_skill_file tool (S5): reads texts and scripts of a skill's folder. It runs nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recto.tools.mark import tool
 from recto.tools.ports import ToolContext
 
 PAGE_CHARACTERS = 20_000
-# Where the frame around a part goes.
+# Space for the frame around a part.
 FRAME = 500
 NO_TEXT = "{path} has {size} bytes that are no text, so it cannot be shown."
 PART = "[characters {first}-{last} of {total} of {path}{more}]\n"
@@ -38,12 +38,12 @@ async def read_skill_file(
         return NO_TEXT.format(path=path, size=len(data))
     if offset and offset >= len(text):
         raise ToolError(f"{path} has {len(text)} characters. Ask for an offset below that.")
-    shown = text[offset : offset + min(limit, max(context.characters - FRAME, FRAME))]
-    return _part(path, offset, len(shown), len(text)) + shown
+    excerpt = text[offset : offset + min(limit, max(context.characters - FRAME, FRAME))]
+    return _part(path, offset, len(excerpt), len(text)) + excerpt
 
 
 def _part(path: str, offset: int, count: int, total: int) -> str:
-    """What part it is and how to get the next; a whole file needs no such line."""
+    """Return the line that names the part and the next call; empty for a whole file."""
     end = offset + count
     if not offset and end >= total:
         return ""

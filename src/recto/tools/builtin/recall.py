@@ -1,4 +1,4 @@
-"""The tool that gives back what was folded or summarised (X5). It looks in the log: no tool acts again."""
+"""The recall tool (X5): returns folded or summarised results from the log. No tool acts again."""
 
 from __future__ import annotations
 
@@ -38,31 +38,31 @@ async def recall(
         raise ToolError(NO_LOG)
     if tool == RECALL:
         raise ToolError(OWN)
-    asked = Recall(tool, path if path and path.strip() else None, n)
-    found = await context.log.recall(asked)
-    if isinstance(found, NotRecalled):
-        raise ToolError(_refusal(asked, found))
-    return ToolResult(parts=_with_head(asked, found))
+    query = Recall(tool, path if path and path.strip() else None, n)
+    result = await context.log.recall(query)
+    if isinstance(result, NotRecalled):
+        raise ToolError(_error_text(query, result))
+    return ToolResult(parts=_with_head(query, result))
 
 
-def _with_head(asked: Recall, found: Recalled) -> tuple[ToolPart, ...]:
-    """What it said, as one text behind a line that says what it is; and its files."""
-    time = f", of {found.time:%Y-%m-%d %H:%M:%S %Z}" if found.time else ""
-    head = HEAD.format(what=_what(asked), n=asked.n, of=found.of, time=time)
-    words = "\n".join([part.text for part in found.parts if isinstance(part, Text)])
-    return (Text(text=head + words), *[part for part in found.parts if isinstance(part, File)])
+def _with_head(query: Recall, result: Recalled) -> tuple[ToolPart, ...]:
+    """Return the texts as one, below a heading line, and the files."""
+    time = f", of {result.time:%Y-%m-%d %H:%M:%S %Z}" if result.time else ""
+    head = HEAD.format(what=_describe(query), n=query.n, of=result.of, time=time)
+    words = "\n".join([part.text for part in result.parts if isinstance(part, Text)])
+    return (Text(text=head + words), *[part for part in result.parts if isinstance(part, File)])
 
 
-def _refusal(asked: Recall, found: NotRecalled) -> str:
-    number = NO_NUMBER if found.of else NO_RESULTS
-    text = {"tool": NO_TOOL, "file": NO_FILE, "number": number, "unsorted": UNSORTED}[found.problem]
-    return text.format(what=_what(asked), tool=asked.tool, n=asked.n, of=found.of, known=_listed(found.known))
+def _error_text(query: Recall, result: NotRecalled) -> str:
+    number = NO_NUMBER if result.of else NO_RESULTS
+    text = {"tool": NO_TOOL, "file": NO_FILE, "number": number, "unsorted": UNSORTED}[result.problem]
+    return text.format(what=_describe(query), tool=query.tool, n=query.n, of=result.of, known=_join_names(result.known))
 
 
-def _what(asked: Recall) -> str:
-    return asked.tool if asked.path is None else f"{asked.tool} of {asked.path}"
+def _describe(query: Recall) -> str:
+    return query.tool if query.path is None else f"{query.tool} of {query.path}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - MOST_KNOWN} more" if len(names) > MOST_KNOWN else ""
     return (", ".join(names[:MOST_KNOWN]) or "none") + more

@@ -1,4 +1,4 @@
-"""The tool that chooses a skill (S3). What it says the skills are, the agent's directory says; here one is taken up."""
+"""The use_skill tool (S3): activates a skill. The agent's directory describes the skills."""
 
 from __future__ import annotations
 
@@ -26,12 +26,16 @@ async def use_skill(
     """Take up a skill."""
     if context.skills is None:
         raise ToolError(NO_SKILLS)
-    found = await context.skills.activate(skill, scenario)
-    return ToolResult(parts=(Text(text=dump(_row(found)).decode()),), activates=found)
+    activation = await context.skills.activate(skill, scenario)
+    return ToolResult(parts=(Text(text=dump(_row(activation)).decode()),), activates=activation)
 
 
-def _row(found: Activation) -> dict[str, Json]:
-    row: dict[str, Json] = {"status": ACTIVATED, "skill": found.skill or CORE, "scenario": found.scenario}
-    if not found.missing:
+def _row(activation: Activation) -> dict[str, Json]:
+    row: dict[str, Json] = {"status": ACTIVATED, "skill": activation.skill or CORE, "scenario": activation.scenario}
+    if not activation.missing:
         return row
-    return row | {"status": NEED_INFO, "missing": list(found.missing), "collect_tool": found.collect_tool or None}
+    return row | {
+        "status": NEED_INFO,
+        "missing": list(activation.missing),
+        "collect_tool": activation.collect_tool or None,
+    }

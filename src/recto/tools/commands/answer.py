@@ -1,4 +1,4 @@
-"""What the model is told of a command: one JSON object, its two texts cut in the middle where they do not fit."""
+"""Result of a command for the model: one JSON object, whose texts are cut in the middle if they do not fit."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from recto.conversation.json import Json, dump
 from recto.page.text.cut import common_length
 
 MARK = "\n[... {count:,} characters left out ...]\n"
-# The names of both texts, what stands around them, and the mark of a cut in each.
+# The names of both texts, the JSON around them, and the mark of a cut in each.
 LEAST = 20
-# What takes two characters in JSON. Cleaned text has no others that would take more.
+# Characters that take two in JSON. Clean text has no others that grow.
 _DOUBLED = ('"', "\\", "\n", "\t")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrintedText:
-    """A text of which beginning and end are known, and how long it is. Where nothing is missing, they are all of it."""
+    """The beginning, end and full length of a text. If nothing is missing, head and tail are all of it."""
 
     head: str = ""
     tail: str = ""
@@ -26,13 +26,13 @@ class PrintedText:
 
     @property
     def missing(self) -> int:
-        """How many characters between the two are not known here."""
+        """The number of characters between the two that were dropped."""
         return self.length - len(self.head) - len(self.tail)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FittedTexts:
-    """Both texts as they are shown, and whether something of them is not."""
+    """Both texts as shown, and whether something was cut."""
 
     stdout: str
     stderr: str
@@ -40,7 +40,7 @@ class FittedTexts:
 
 
 def fit(stdout: PrintedText, stderr: PrintedText, room: int) -> FittedTexts:
-    """Both texts, of which the JSON has at most so many characters; the shorter has what it needs, if there is room."""
+    """Fit both texts into `room` characters of JSON. The shorter one stays whole if possible."""
     sizes = [_size(one.head + one.tail) + (room if one.missing else 0) for one in (stdout, stderr)]
     share = common_length(sizes, max(room, 0))
     out, err = (_cut(one, share) for one in (stdout, stderr))
@@ -49,7 +49,7 @@ def fit(stdout: PrintedText, stderr: PrintedText, room: int) -> FittedTexts:
 
 
 def answer(stdout: PrintedText, stderr: PrintedText, rest: Mapping[str, Json], characters: int, output: str) -> str:
-    """The answer within so many characters; `output` is where the whole is, for who does not see all of it."""
+    """Return the answer in at most so many characters; `output` is the path of the whole output if it was cut."""
     told: dict[str, Json] = {"stdout": "", "stderr": "", **rest}
     fitted = fit(stdout, stderr, characters - len(dump(told)))
     if fitted.is_cut:
@@ -59,7 +59,7 @@ def answer(stdout: PrintedText, stderr: PrintedText, rest: Mapping[str, Json], c
 
 
 def fits(stdout: PrintedText, stderr: PrintedText, rest: Mapping[str, Json], characters: int) -> bool:
-    """Whether all of it can be told."""
+    """Return True if nothing has to be cut."""
     return not fit(stdout, stderr, characters - len(dump({"stdout": "", "stderr": "", **rest}))).is_cut
 
 
@@ -70,7 +70,7 @@ def _cut(text: PrintedText, room: int) -> str:
     left = room - _size(MARK.format(count=text.length))
     if left < LEAST:
         return ""
-    # The end says how it went, so it gets the larger part.
+    # The end tells how the command ended, so it gets the larger part.
     head = _beginning(text.head if text.missing else whole, left // 3)
     tail = _beginning((text.tail if text.missing else whole)[::-1], left - _size(head))[::-1]
     return head + MARK.format(count=text.length - len(head) - len(tail)) + tail

@@ -1,12 +1,10 @@
-"""What a command printed, as text for a model: no colours, no moves of a cursor, of a line that was drawn anew its last
-state.
-"""
+"""Command output as plain text: no colours, no cursor movement, only the last state of a redrawn line."""
 
 from __future__ import annotations
 
 import re
 
-# Sequences for a terminal: with parameters; titles and links; choices of a character set; and single letters.
+# Terminal sequences: with parameters; titles and links; character set choices; and single letters.
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[PX^_][^\x1b]*(?:\x1b\\)?"
     r"|\x1b[ -/]+[0-~]|\x1b[0-~]?"
@@ -16,7 +14,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def clean(text: str) -> str:
-    """Text of whole lines, or the end of one, with nothing in it that only a terminal understands."""
+    """Remove everything from whole lines, or the last part of one, that only a terminal understands."""
     if "\x1b" in text:
         text = _ESCAPES.sub("", text)
     if "\r" in text:

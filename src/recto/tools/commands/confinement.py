@@ -1,4 +1,4 @@
-"""The words that run a command: in a sandbox where one works, else as whom the server is; within limits in both."""
+"""Command lines that run a command in a sandbox if one works, else as the server's user; with limits in both cases."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from recto.tools.workspace.workspaces import Workspace
 TEMPORARY, HOME = "/tmp", "/tmp/home"  # noqa: S108 - its own
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 USER = "1000"
-# One word of a command that the system takes has 131,072 bytes at most.
+# Linux accepts at most 131,072 bytes per argument.
 LONGEST_COMMAND = 100_000
-# What a system says of its users and hosts, where nothing of this one's is to be seen.
+# User and host files that reveal nothing about this machine.
 ETC = {
     "passwd": f"root:x:0:0::/:/bin/sh\nuser:x:{USER}:{USER}::{HOME}:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
     "group": f"root:x:0:\nuser:x:{USER}:\nnogroup:x:65534:\n",
 }
 ETC_ALONE = {"hosts": "127.0.0.1 localhost\n::1 localhost\n", "nsswitch.conf": "passwd: files\nhosts: files\n"}
-# It waits for a word, and ends where nobody is left to say it. Blocks of 512 bytes are what POSIX has for sizes of
-# files. Shells call the number of processes by two names. Where memory runs out, it is the command that is ended.
+# It waits for a line, and ends if stdin closes. POSIX counts file sizes in blocks of 512 bytes. Shells have two names
+# for the process limit. If memory runs out, the kernel ends the command first.
 LAUNCH = """\
 read -r go || exit 125
 exec < /dev/null
@@ -49,7 +49,7 @@ TOO_OLD = (
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """How a process is started: its words, where, its environment, and what it inherits beside input and output."""
+    """How to start a process: arguments, folder, environment, and inherited file descriptors besides stdio."""
 
     words: tuple[str, ...]
     folder: str
@@ -59,7 +59,9 @@ class Start:
 
 @dataclass(frozen=True, kw_only=True)
 class Confinement:
-    """How commands are confined: by bubblewrap's `program`, None where it does not work. `given` is our environment."""
+    """How commands are confined: by bubblewrap's `program`, None if it does not work. `given` is the server's
+    environment.
+    """
 
     settings: CommandSettings
     program: str | None
@@ -67,7 +69,7 @@ class Confinement:
 
     @contextmanager
     def starting(self, command: str, workspace: Workspace, folder: str) -> Generator[Start]:
-        """What starts a command in a folder of its workspace. It can be started once, and while this lasts."""
+        """Yield how to start a command in a folder of its workspace. Valid once, inside the context."""
         _check(command)
         place = str(workspace.folder / folder) if folder else str(workspace.folder)
         launch = self._launch(command)
@@ -103,7 +105,7 @@ class Confinement:
 
     @property
     def _path(self) -> str:
-        """Where programs are: those of folders that were named, the system's, and beside the Python that runs us."""
+        """Folders with programs: the configured ones, the system's, and that of our Python."""
         named = [path for one in self._readable for path in (one, f"{one}/bin") if Path(path).name == "bin"]
         return ":".join([*filter(os.path.isdir, named), *SYSTEM_PATH, str(Path(sys.executable).parent)])
 
@@ -114,7 +116,7 @@ class Confinement:
 
     def _launch(self, command: str) -> tuple[str, ...]:
         settings, shell = self.settings, shutil.which("bash", path=self._path) or "sh"
-        # Without a sandbox all processes of whom we run as would count.
+        # Without a sandbox, the limit would count all processes of our user.
         processes = settings.processes if self.program else 0
         limits = map(str, (settings.open_files, settings.file_bytes // 512, processes))
         return ("/bin/sh", "-c", LAUNCH, "sh", *limits, shell, "-c", command)
@@ -130,13 +132,13 @@ class Confinement:
             *readable(read),
             *(word for place in folders for word in ("--size", "4096", "--tmpfs", place)),
             *(word for place in files for word in ("--ro-bind", EMPTY, place)),
-            # A thread's own lies in what is private. Its place is made there before nothing more can be.
+            # The thread's folder lies inside a private one. Its mount point is made before those become read-only.
             *("--bind", folder, folder, *(word for place in folders for word in ("--remount-ro", place))),
         )
 
 
 def _private_places(workspace: Workspace, seen: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The folders and the files, in what can be read outside the workspace, that nobody is to see."""
+    """Return the private folders and files that are visible through readable paths outside the workspace."""
     folders, files = list[str](), list[str]()
     for path, one in product(workspace.private, seen):
         real = Path(one).resolve()
@@ -159,7 +161,7 @@ def _check(command: str) -> None:
 
 
 def _readable_pipe(data: bytes, stack: ExitStack) -> int:
-    """A descriptor that gives these few bytes, and is closed with the stack."""
+    """Return a pipe that contains these few bytes. The stack closes it."""
     reading, writing = os.pipe()
     stack.callback(os.close, reading)
     with os.fdopen(writing, "wb") as file:

@@ -1,7 +1,6 @@
-"""The words that keep commands from what is guarded or hidden in a workspace. It follows no link, and never guesses.
+"""Bubblewrap arguments that keep commands from guarded and hidden places of a workspace. No link is followed.
 
-Every place is opened by its names, one in the other, and bubblewrap is given what was opened: what is put in its place
-meanwhile is not mounted.
+Each place is opened name by name and passed to bubblewrap as a descriptor, so nothing swapped in meanwhile is mounted.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from recto.errors import ToolError
 from recto.tools.workspace.workspace_files import FOLDER, GIT
 from recto.tools.workspace.workspaces import DATABASE_ENDINGS, Workspace
 
-# Opens whatever is there, a link itself included, and needs no rights. Linux has it, and only there are sandboxes.
+# Opens anything, a link itself included, without rights. Linux only, like the sandbox.
 PLACE = getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC
-# A file of ours that has nothing in it. A device in its place could not be opened.
+# An empty file of this package. A device could not be opened instead.
 EMPTY = str(Path(__file__).parents[2] / "py.typed")
 LINKED = (
     "{path} is a link, so what is to be kept as it is could be elsewhere, and no command is run. "
@@ -30,14 +29,14 @@ HIDDEN_GONE = "{path} is not where it was, so commands could see what they are n
 
 @dataclass(frozen=True, kw_only=True)
 class Masks:
-    """Words for bubblewrap, and the descriptors that they name, open as long as the stack they were made in."""
+    """Bubblewrap arguments and the descriptors that they name, open as long as the stack."""
 
     words: tuple[str, ...]
     descriptors: tuple[int, ...]
 
 
 class OpenPlaces:
-    """Places in a workspace, each opened once. They are closed with the stack."""
+    """Places in a workspace, each opened once. The stack closes them."""
 
     def __init__(self, workspace: Workspace, stack: ExitStack) -> None:
         self._stack = stack
@@ -45,16 +44,18 @@ class OpenPlaces:
         self._opened[()] = self._kept(os.open(workspace.folder, FOLDER))
 
     def of(self, place: str) -> int | None:
-        """What is in a place; None where nothing is. Raises ToolError where a link stands on the way, or there."""
+        """Return the descriptor of a place, or None if nothing is there. Raises ToolError for a link on the way or
+        there.
+        """
         return self._open(tuple(place.split("/")))
 
     def is_folder(self, place: str) -> bool:
-        """Whether a folder is there."""
+        """Return True if a folder is there."""
         found = self.of(place)
         return found is not None and stat.S_ISDIR(os.fstat(found).st_mode)
 
     def is_linked_by_git(self, place: str) -> bool:
-        """Whether it is a link in git's own folder, which can be kept as it is by keeping that folder."""
+        """Return True for a link directly in git's folder. Guarding that folder guards the link."""
         git, _, name = place.partition("/")
         if git != GIT or not name or "/" in name or not self.is_folder(git):
             return False
@@ -85,9 +86,9 @@ class OpenPlaces:
 
 
 def guarded_places(workspace: Workspace) -> tuple[str, ...]:
-    """What is guarded and there now. Raises ToolError where a link is in the way of it, or of what is hidden.
+    """Return the guarded places that exist. Raises ToolError for a link on the way to one of them or to a hidden place.
 
-    A link in git's own folder, such as to hooks that are shared, could be replaced there: that folder is guarded whole.
+    A link in git's own folder, such as to shared hooks, could be replaced there: that folder is guarded whole.
     """
     with ExitStack() as stack:
         places = OpenPlaces(workspace, stack)
@@ -100,13 +101,12 @@ def guarded_places(workspace: Workspace) -> tuple[str, ...]:
 
 
 def open_masks(workspace: Workspace, stack: ExitStack) -> Masks:
-    """What is hidden has nothing in it, what is guarded can be read, and neither can be moved away, nor what it is in.
-
-    A folder that something is mounted on cannot be renamed.
+    """Make hidden places empty and guarded ones read-only. Neither they nor their parents can be moved: a folder with a
+    mount on it cannot be renamed.
     """
     places, words, bound = OpenPlaces(workspace, stack), list[str](), list[int]()
     for place, word in _bound(workspace):
-        # What two lists name is bound twice, and bubblewrap closes what it has bound.
+        # Two lists may name the same place, and bubblewrap closes each descriptor after use.
         if (found := places.of(place)) is not None:
             bound.append(os.dup(found))
             stack.callback(os.close, bound[-1])
@@ -117,7 +117,7 @@ def open_masks(workspace: Workspace, stack: ExitStack) -> Masks:
 
 
 def _bound(workspace: Workspace) -> Iterator[tuple[str, str]]:
-    """Places, and the words that bind them: those around what is kept, outermost first, then what is guarded."""
+    """Yield places with the options that bind them: parents first, outermost first, then guarded places."""
     kept = [place.split("/") for place in (*workspace.hidden, *workspace.guarded)]
     around = {tuple(names[:depth]) for names in kept for depth in range(1, len(names))}
     for names in sorted(around, key=len):
@@ -132,6 +132,6 @@ def _hide(places: OpenPlaces, folder: Path, place: str) -> Iterator[str]:
         yield from ("--size", "4096", "--tmpfs", path, "--remount-ro", path)
     elif places.of(place) is not None:
         yield from ("--ro-bind", EMPTY, path)
-    # Where there is a database there may be one of these.
+    # These files come and go beside a database.
     elif not place.endswith(DATABASE_ENDINGS):
         raise ToolError(HIDDEN_GONE.format(path=place))

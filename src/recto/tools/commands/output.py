@@ -1,7 +1,4 @@
-"""What a command prints, while it runs: cleaned, of each stream its beginning and its end, and the whole in a file.
-
-Memory does not grow with what is printed.
-"""
+"""Output of a running command: cleaned; beginning and end of each stream in memory, the whole in a file."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from recto.tools.commands.whole_output import WholeOutput
 
 StreamName: TypeAlias = Literal["stdout", "stderr"]
 STREAMS: tuple[StreamName, ...] = ("stdout", "stderr")
-# A line of more characters is cleaned in pieces.
+# Longer lines are cleaned in pieces.
 LONGEST_LINE = 65_536
 NEWEST = 2_000
 
@@ -26,7 +23,7 @@ NEWEST = 2_000
 class Output:
     """Both streams of a command. `characters` of the beginning and of the end of each stay in memory.
 
-    `make_file` makes the file of the whole, once there is more than that; a job has one from the beginning.
+    `make_file` creates the file for the whole output once it exceeds that. A job has a file from the start.
     """
 
     def __init__(self, characters: int, make_file: Callable[[], WholeOutput], file: WholeOutput | None = None) -> None:
@@ -36,20 +33,20 @@ class Output:
         self._make_file = make_file
         self._file = file
         self._has_tried = file is not None
-        # All of it in its order, for as long as there is no file.
+        # The whole output in order, until there is a file.
         self._whole = ""
         self._streams = {stream: _Stream(characters) for stream in STREAMS}
         self._newest = ""
         self._lock = Lock()
 
     def add(self, stream: StreamName, data: bytes) -> None:
-        """More of what it printed."""
+        """Add output bytes of a stream."""
         with self._lock:
             self.bytes += len(data)
             self._take(stream, self._streams[stream].whole_lines(data))
 
     def finish(self) -> None:
-        """It prints no more. What stands at the end without the end of a line counts too."""
+        """Flush the unfinished last lines and close the file."""
         with self._lock:
             for stream in STREAMS:
                 self._take(stream, self._streams[stream].rest())
@@ -57,7 +54,7 @@ class Output:
                 self._file.close()
 
     def keep_whole(self) -> None:
-        """Have the whole of what has ended in a file, where it is not yet."""
+        """Write the whole output of an ended command to a file, unless it is in one."""
         with self._lock:
             if not self._has_tried:
                 self._begin_file()
@@ -66,16 +63,16 @@ class Output:
 
     @property
     def path(self) -> str:
-        """Where the whole is, in the workspace; empty where it is nowhere."""
+        """Path of the file in the workspace; empty if there is none."""
         return self._file.path if self._file else ""
 
     def printed(self, stream: StreamName) -> PrintedText:
-        """What is known of a stream."""
+        """Return the head, tail and length of a stream."""
         with self._lock:
             return self._streams[stream].printed()
 
     def newest(self) -> str:
-        """The last lines of both streams, as they came."""
+        """Return the last lines of both streams in order of arrival."""
         with self._lock:
             return self._newest
 
@@ -94,7 +91,7 @@ class Output:
 
     def _begin_file(self) -> None:
         self._has_tried = True
-        # A command does not fail because what it prints cannot be kept.
+        # A command does not fail because its output cannot be stored.
         with suppress(ToolError):
             self._file = self._make_file()
             self._file.write(self._whole)
@@ -102,7 +99,7 @@ class Output:
 
 
 class _Stream:
-    """One stream: bytes come in, lines go out; of these the first and the last characters stay."""
+    """One stream: decodes bytes into lines and stores the first and last characters."""
 
     def __init__(self, characters: int) -> None:
         self._characters = characters
@@ -113,7 +110,7 @@ class _Stream:
         self._length = 0
 
     def whole_lines(self, data: bytes) -> str:
-        """What is to be read now: lines that have come to their end."""
+        """Return the completed lines."""
         text = self._line + self._decoder.decode(data)
         end = text.rfind("\n") + 1
         if len(text) - end > LONGEST_LINE:
@@ -122,7 +119,7 @@ class _Stream:
         return clean(text[:end])
 
     def rest(self) -> str:
-        """What has not come to the end of its line."""
+        """Return the last, unfinished line."""
         text = self._line + self._decoder.decode(b"", final=True)
         self._line = ""
         return clean(text)

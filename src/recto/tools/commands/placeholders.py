@@ -1,7 +1,7 @@
-"""What stands, while commands run, in the place of guarded things that are not there, so that no command makes them.
+"""Placeholders for missing guarded files while commands run, so that no command creates them.
 
-A sandbox can mount nothing where nothing is, so they are really made. They are noted before that: whoever starts after
-a server that was killed takes away what it left.
+A sandbox can mount only on existing places, so they are really created. Notes on disk come first: a server removes what
+a killed one left.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from recto.tools.workspace.workspace_files import (
 )
 from recto.tools.workspace.workspaces import Workspace
 
-# Files of git's. A repository that says that all of it lies elsewhere, namely here, is as if it said nothing.
+# Files of git's. An empty config is harmless, and so is a repository that names itself as its common folder.
 FILES = {".git/config": b"", ".git/commondir": b".\n"}
 BEFORE = (
     "Something that is at work in this folder began before {place} was there, and is not kept from changing it, so no "
@@ -40,20 +40,21 @@ BEFORE = (
 
 
 class Placeholders:
-    """Empty files and folders that are there as long as some command runs in their workspace."""
+    """Empty files and folders that exist as long as a command runs in their workspace."""
 
     def __init__(self, notes: Path | None = None) -> None:
         self._lock = Lock()
-        # For each command that runs in a folder, what it cannot change there.
+        # For each running command of a folder, the places it cannot change there.
         self._at_work: dict[Path, list[Sequence[str]]] = {}
         self._made: dict[Path, list[str]] = {}
         self._notes = _Notes(notes) if notes else None
 
     @contextmanager
     def standing(self, workspace: Workspace) -> Generator[Workspace]:
-        """While this lasts, all that is guarded is there, if only something empty. What is there is what is guarded.
+        """Create all missing guarded places inside the context and yield the workspace with the places that are
+        guarded.
 
-        Raises ToolError where a link is in the way, and where somebody at work could put one there meanwhile.
+        Raises ToolError if a link is in the way, or if a running command could put one there.
         """
         with self._lock:
             guarded = self._begin(workspace)
@@ -67,7 +68,7 @@ class Placeholders:
     def _begin(self, workspace: Workspace) -> tuple[str, ...]:
         others = self._at_work.setdefault(workspace.folder, [])
         try:
-            # Before anything is made, and then what there is.
+            # Check before anything is created, then list what exists.
             guarded_places(workspace)
             self._make(workspace)
             guarded = guarded_places(workspace)
@@ -86,7 +87,7 @@ class Placeholders:
         made += [place for place in missing if _make(workspace, place)]
 
     def _clear(self, workspace: Workspace) -> None:
-        # What is taken away while it is mounted somewhere is not guarded there any more.
+        # Removing a mounted placeholder would end its protection.
         if self._at_work[workspace.folder]:
             return
         del self._at_work[workspace.folder]
@@ -98,33 +99,33 @@ class Placeholders:
 
 
 class _Notes:
-    """What this process has made, in a file that is locked as long as it lives. Its first line counts."""
+    """The placeholders of this process in a file that stays locked while it lives. Only its first line counts."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._file: int | None = None
 
     def write(self, made: Mapping[Path, Sequence[str]]) -> None:
-        """Note what is made, or is about to be."""
+        """Store what exists or is about to."""
         if self._file is None:
             self._folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             self._file = os.open(self._folder / f"{uuid4().hex}.json", NEW_FILE, PRIVATE_FILE)
             fcntl.flock(self._file, fcntl.LOCK_EX)
         line = json.dumps({str(folder): list(places) for folder, places in made.items() if places}).encode() + b"\n"
-        # In this order one of the two is there whole, whenever this process is killed.
+        # In this order one of the two versions is complete whenever the process is killed.
         os.pwrite(self._file, line, 0)
         os.ftruncate(self._file, len(line))
         os.fsync(self._file)
 
 
 def take_away_left(notes: Path) -> int:
-    """Take away what processes that are no more have left in folders. Returns how many places they had noted.
+    """Remove the placeholders of dead processes. Return how many places they had noted.
 
-    A note stays as long as its folder is not there.
+    A note stays as long as its folder is missing.
     """
     count = 0
     for path in sorted(notes.glob("*.json")):
-        # Of one whose process lives, nothing is known yet.
+        # The process that holds the lock is alive.
         with suppress(OSError, ValueError), path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             noted = cast("dict[str, list[str]]", json.loads(file.readline() or b"{}"))
@@ -139,23 +140,23 @@ def take_away_left(notes: Path) -> int:
 
 
 def _refuse_beside(others: Sequence[Sequence[str]], guarded: Sequence[str]) -> None:
-    """Who does not have a place guarded could swap it for a link while it is mounted for the next."""
+    """Reject a start beside a command with an unguarded path: it could replace the path by a link during the mount."""
     for place in guarded:
         if not all(any(f"{place}/".startswith(f"{one}/") for one in other) for other in others):
             raise ToolError(BEFORE.format(place=place))
 
 
 def _is_missing(workspace: Workspace, place: str) -> bool:
-    """Whether something is to stand there. A folder of git's that is still empty: a command may make a repository."""
+    """Return True if a placeholder is needed. A new, empty git folder gets none: `git init` may be running."""
     is_new = False
-    # What is no folder, or none any more, is not looked into.
+    # A path below a file cannot be listed.
     with suppress(OSError):
         is_new = place.startswith(f"{GIT}/") and not any((workspace.folder / GIT).iterdir())
     return not is_new and not os.path.lexists(workspace.folder / place)
 
 
 def _make(workspace: Workspace, place: str) -> bool:
-    """Whether it was not there. Where there is no folder for it, nobody misses it."""
+    """Create a placeholder and return True. Without a parent folder none is needed."""
     *folders, name = place.split("/")
     with suppress(OSError, ToolError):
         with _opened(workspace, tuple(folders)) as folder:
@@ -173,7 +174,7 @@ def _put(folder: int, name: str, content: bytes | None) -> None:
 
 
 def _take_away(workspace: Workspace, place: str) -> None:
-    """Unless somebody has put something there: ours is empty, and for its owner alone."""
+    """Remove a placeholder, unless somebody replaced it: ours is empty and private to its owner."""
     *folders, name = place.split("/")
     with suppress(OSError, ToolError), _opened(workspace, tuple(folders)) as folder:
         content, mode = _content(place), os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode & PERMISSIONS
@@ -184,8 +185,8 @@ def _take_away(workspace: Workspace, place: str) -> None:
 
 
 def _content(place: str) -> bytes | None:
-    """What a file in this place holds that says nothing; None: a folder stands there."""
-    # What has an ending is a file.
+    """Return the content of a neutral file, or None for a folder."""
+    # A name with an extension is a file.
     return FILES.get(place, b"" if Path(place).suffix else None)
 
 

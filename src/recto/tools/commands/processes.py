@@ -1,6 +1,4 @@
-"""What a process has started, and the memory of it all, as Linux counts it. Elsewhere it is not known, and no more than
-the process itself is seen.
-"""
+"""Descendants of a process and their memory, from Linux's /proc. Elsewhere only the process itself is known."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ _SHARE = re.compile(rb"^Pss:\s+(\d+) kB", re.MULTILINE)
 
 
 def family(pid: int, most: int) -> Sequence[int]:
-    """A process and all it has started, up to one more than `most` of them."""
+    """Return a process and its descendants, at most one more than `most`."""
     found, place = [pid], 0
     while place < len(found) <= most:
         found += _children(found[place])
@@ -26,7 +24,7 @@ def family(pid: int, most: int) -> Sequence[int]:
 
 def _children(pid: int) -> Sequence[int]:
     below = list[int]()
-    # One that is gone by now has left none: they have another parent, or end with it.
+    # A process that is gone has no children: they were moved to another parent or ended.
     with suppress(OSError):
         for thread in (_PROCESSES / str(pid) / "task").iterdir():
             below += map(int, (thread / "children").read_bytes().split())
@@ -34,7 +32,7 @@ def _children(pid: int) -> Sequence[int]:
 
 
 def memory_of(pids: Sequence[int], most: int) -> int:
-    """The bytes in memory of processes. What they share is counted once where it would be too much otherwise."""
+    """Return the memory of processes in bytes. Shared memory is counted once if the sum would exceed `most`."""
     resident = sum(map(_resident, pids))
     return resident if resident <= most else sum(map(_share, pids))
 

@@ -1,4 +1,4 @@
-"""One command, from its start to its end. It blocks, in a thread of its own: bubblewrap ends with who started it."""
+"""One running command. It blocks its own thread, because bubblewrap ends with the thread that started it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from recto.tools.workspace.workspace_files import FOLDER, bytes_in
 from recto.tools.workspace.workspaces import Workspace
 
 PIECE_BYTES = 65_536
-# How often it is looked at.
+# How often limits are checked.
 TICK_SECONDS = 0.1
-# How often the files of a workspace are counted that may hold so much and no more.
+# How often the size of a workspace with a limit is measured.
 DISK_SECONDS = 2.0
 COUNTING = "workspace"
-# What was printed last is read after the end; without a sandbox somebody may be left who never closes it.
+# The last output is read after the end. Without a sandbox a surviving process may keep the pipe open.
 DRAIN_SECONDS = 0.5
-# Who is there once a sandbox is set up, and how long that may take where it cannot be seen.
+# The processes of a ready sandbox, and how long to wait where they are not visible.
 SANDBOX = ("bubblewrap", "the first process", "the shell")
 SETUP_SECONDS, SETUP_TICK_SECONDS = 1.0, 0.002
 KILLED = 128 + signal.SIGKILL
@@ -45,14 +45,14 @@ TOO_MUCH_WRITTEN = ENDED + "the workspace holds more than {most:,} bytes. Delete
 
 @dataclass(frozen=True, kw_only=True)
 class Ending:
-    """How a command ended: with a code; and why, where it did not end by itself."""
+    """The exit code of a command, and the reason if it was ended."""
 
     code: int
     why: str = ""
 
 
 class Command:
-    """A command at work. `report` is called in its thread whenever there is something new to show; a job has none."""
+    """A running command. It calls `report` in its thread whenever there may be new output; a job has none."""
 
     def __init__(
         self,
@@ -71,11 +71,11 @@ class Command:
         self._is_confined = False
         self._why = ""
         self._lock = Lock()
-        # In a thread of its own: where there are many files it takes long, and the command has limits all the while.
+        # On its own thread: measuring many files is slow, and the limits apply meanwhile.
         self._counting = Thread(name=COUNTING)
 
     def run(self, starting: AbstractContextManager[Start]) -> Ending:
-        """Start it, and stay with it to its end. Raises ToolError where it cannot be started."""
+        """Start the command and follow it to its end. Raises ToolError if it cannot be started."""
         process = self._start(starting)
         try:
             self._let_go(process)
@@ -94,13 +94,13 @@ class Command:
         return Ending(code=KILLED if self._why else 128 - code if code < 0 else code, why=self._why)
 
     def end(self, why: str = "") -> None:
-        """End it at once, with all that it has started. From any thread; one that has ended stays as it is."""
+        """End the command and all its processes at once. Callable from any thread; no effect after the end."""
         with self._lock:
             self._why = self._why or why
             process = self._process
             if process is None or process.returncode is not None:
                 return
-            # In a sandbox all end with the first in it; without one, some may have left the group.
+            # In a sandbox all end with the first process; without one, some may have left the group.
             others = family(process.pid, self._settings.processes)
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -129,13 +129,13 @@ class Command:
             return self._process
 
     def _let_go(self, process: subprocess.Popen[bytes]) -> None:
-        """Have the command begin, once what it runs in ends with us: before that, it would go on if we died."""
+        """Let the command begin once its sandbox would end with us. Before that, it would survive our death."""
         until = time.monotonic() + SETUP_SECONDS
         while self._is_confined and time.monotonic() < until and not self._has_ended(process):
             if len(family(process.pid, len(SANDBOX))) == len(SANDBOX):
                 break
             time.sleep(SETUP_TICK_SECONDS)
-        # One that has ended by now does not listen any more.
+        # An ended process no longer reads.
         if process.stdin:
             with suppress(BrokenPipeError), process.stdin:
                 process.stdin.write(b"\n")
@@ -163,7 +163,7 @@ class Command:
                 self._counting.start()
 
     def _read(self, selector: selectors.BaseSelector) -> None:
-        # A selector with nothing left in it sleeps as long as it may, and the end is near.
+        # An empty selector would sleep the full timeout, and the end is near.
         for key, _ in selector.select(TICK_SECONDS if selector.get_map() else TICK_SECONDS / 5):
             with suppress(BlockingIOError):
                 data = os.read(key.fd, PIECE_BYTES)
@@ -174,7 +174,7 @@ class Command:
                     selector.unregister(key.fileobj)
 
     def _has_ended(self, process: subprocess.Popen[bytes]) -> bool:
-        # Under the lock: nobody is to end a process that has another's number by then.
+        # Under the lock: the id may belong to another process after this.
         with self._lock:
             return process.poll() is not None
 

@@ -1,4 +1,4 @@
-"""The commands and jobs of a server. Jobs belong to a thread, live in this process and end with it."""
+"""Commands and background jobs of a server. Jobs belong to a thread and end with this process."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from pathlib import Path
 
 from recto.config.run_settings import CommandSettings
 from recto.errors import ToolError
-from recto.tools.blocking import in_thread
 from recto.tools.commands.confinement import Confinement
 from recto.tools.commands.output import Output
 from recto.tools.commands.placeholders import Placeholders
 from recto.tools.commands.running_command import Command, Ending
 from recto.tools.commands.whole_output import WholeOutput, new_output
+from recto.tools.daemon_thread import run_in_thread
 from recto.tools.workspace.workspaces import Workspace, guarded_now
 
 LOGGER = logging.getLogger("recto.tools")
 JOB = "job-"
-# Of a job little is kept in memory: all of it is in its file.
+# Jobs keep little in memory: their file has everything.
 JOB_CHARACTERS = 2_000
 # Of those that have ended.
 JOBS_KNOWN = 200
 STOP_SECONDS = 2.0
-# A job that ends at once, such as by a wrong name, is told of at once.
+# A job that fails at once, such as by a wrong name, is reported at once.
 AT_ONCE_SECONDS = 0.3
 BY_USER, BY_SERVER, BY_THREAD = "It was ended as asked.", "It ended with the server.", "Its thread was deleted."
 CANCELLED = "It was ended with its run."
@@ -39,10 +39,7 @@ TOO_MANY_JOBS = "{counted} at work {where}, and no more may be. End one with ter
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What to run: a command in a folder of a workspace, for a thread, within its time.
-
-    `characters` of both ends of what it prints are kept.
-    """
+    """A command to run: folder and workspace, thread, time limit, and the characters of output to keep at both ends."""
 
     command: str
     workspace: Workspace
@@ -67,19 +64,19 @@ class Job:
 
     @property
     def output(self) -> Output:
-        """What it has printed."""
+        """The output so far."""
         return self.running.output
 
     @property
     def seconds(self) -> float:
-        """How long it has run."""
+        """The run time so far."""
         return (self.ended or time.monotonic()) - self.began
 
 
 class Terminal:
-    """Where tools run commands. All of its methods are for the loop it lives in.
+    """Runs commands for tools. Call its methods on the loop it was made in.
 
-    `notes` is the folder where it notes what it puts into workspaces while commands run.
+    `notes` is the folder for notes on placeholders.
     """
 
     def __init__(self, settings: CommandSettings, confinement: Confinement, notes: Path | None = None) -> None:
@@ -90,7 +87,7 @@ class Terminal:
         self._jobs: list[Job] = []
 
     async def run(self, order: Order, report: Callable[[Output], None]) -> tuple[Ending, Output]:
-        """Run a command to its end. Who is cancelled meanwhile ends it. `report` is shown what there is so far."""
+        """Run a command to its end; cancelling ends it. `report` receives the output so far."""
         async with self._free:
             loop, output, is_over = asyncio.get_running_loop(), self._output(order), False
 
@@ -99,59 +96,59 @@ class Terminal:
                     report(output)
 
             def tell() -> None:
-                # A loop that is closed has nobody left who looks.
+                # The loop may be closed.
                 with suppress(RuntimeError):
                     loop.call_soon_threadsafe(show)
 
             command = Command(self.settings, order.workspace, output, order.seconds, tell)
             try:
-                return await in_thread(partial(self._follow, order, command), name="command"), output
+                return await run_in_thread(partial(self._follow, order, command), name="command"), output
             finally:
                 is_over = True
                 command.end(CANCELLED)
 
     async def begin(self, order: Order) -> Job:
-        """Start a job, and wait a moment whether it ends at once. Raises ToolError where there are too many."""
+        """Start a job and wait briefly for an early end. Raises ToolError if there are too many."""
         self._make_room(order)
         used = self._used(order.workspace.folder)
-        # Nobody else begins one meanwhile: this does not wait.
+        # No other job can start meanwhile: there is no await between.
         file = new_output(order.workspace, JOB, kept=self.settings.outputs, used=used)
         output = Output(JOB_CHARACTERS, lambda: file, file)
         command = Command(self.settings, order.workspace, output, order.seconds, None)
         job = Job(id=Path(file.path).stem, order=order, running=command)
         self._jobs.append(job)
         threading.Thread(target=self._work, args=(job,), name=job.id, daemon=True).start()
-        await in_thread(partial(job.done.wait, AT_ONCE_SECONDS), name="job")
+        await run_in_thread(partial(job.done.wait, AT_ONCE_SECONDS), name="job")
         return job
 
     def jobs(self, owner: str, thread: str) -> Sequence[Job]:
-        """The jobs of a thread, oldest first."""
+        """Return the jobs of a thread, oldest first."""
         return [job for job in self._jobs if (job.order.owner, job.order.thread) == (owner, thread)]
 
     def is_of_others(self, workspace: Path, id: str) -> bool:
-        """Whether somebody has a job of this name there."""
+        """Return True if any thread has a job of this name in the workspace."""
         return any((job.order.workspace.folder, job.id) == (workspace, id) for job in self._jobs)
 
     def is_at_work_in(self, workspace: Path) -> bool:
-        """Whether a job of anybody runs there."""
+        """Return True if any job runs in the workspace."""
         return bool(self._used(workspace))
 
     async def end(self, jobs: Collection[Job], why: str) -> None:
-        """End jobs, and wait a moment until they have."""
+        """End jobs and wait briefly for them."""
         for job in jobs:
             job.running.end(why)
         until = time.monotonic() + STOP_SECONDS
         for job in jobs:
-            await in_thread(partial(job.done.wait, max(until - time.monotonic(), 0.0)), name="job")
+            await run_in_thread(partial(job.done.wait, max(until - time.monotonic(), 0.0)), name="job")
 
     async def end_threads(self, threads: Collection[str]) -> None:
-        """End the jobs of threads that are gone, and forget them."""
+        """End and forget the jobs of deleted threads."""
         theirs = [job for job in self._jobs if job.order.thread in threads]
         await self.end(theirs, BY_THREAD)
         self._jobs = [job for job in self._jobs if job not in theirs]
 
     def threads(self) -> Sequence[str]:
-        """Those that have jobs."""
+        """Return the threads that have jobs."""
         return list(dict.fromkeys(job.order.thread for job in self._jobs))
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The tool that runs a command in the workspace (R15)."""
+"""The terminal-execute tool (R15): runs a command in the workspace."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pydantic import Field
 
 from recto.conversation.json import Json
 from recto.errors import ToolError
-from recto.tools.blocking import in_thread
 from recto.tools.commands.answer import answer, fits
 from recto.tools.commands.output import Output
 from recto.tools.commands.running_command import Ending
 from recto.tools.commands.terminal import Order
+from recto.tools.daemon_thread import run_in_thread
 from recto.tools.mark import tool
 from recto.tools.ports import Progress, ToolContext
 from recto.tools.workspace.open_path import names_in, open_path, roots_of
@@ -23,7 +23,7 @@ from recto.tools.workspace.workspaces import Workspace
 
 NO_TERMINAL = "This server runs no commands."
 LABEL = 80
-# What it takes to end a command and to tell of it, before the call itself is broken off.
+# Time to end a command and return its output before the call itself is cancelled.
 ANSWERING_SECONDS = 2.0
 
 
@@ -52,7 +52,7 @@ async def terminal_execute(
     order = Order(
         command=command,
         workspace=workspace,
-        folder=await in_thread(lambda: _folder(workspace, workingDirectory or "."), name="workspace"),
+        folder=await run_in_thread(lambda: _folder(workspace, workingDirectory or "."), name="workspace"),
         owner=context.owner,
         thread=context.thread,
         seconds=min(timeout / 1_000, longest) if timeout else longest,
@@ -67,14 +67,14 @@ async def terminal_execute(
 
 
 def _within(seconds: float) -> float:
-    """How long a command may take so that there is time left to tell of it."""
+    """Return how long a command may take so that time is left to return its output."""
     return max(seconds - ANSWERING_SECONDS, seconds / 2)
 
 
 def _folder(workspace: Workspace, path: str) -> str:
-    """The folder that a path names, as file tools read it, by its path in the workspace with all links followed."""
+    """Return the folder of a path, relative to the workspace with all links resolved."""
     names = names_in(path, roots_of(workspace.folder))
-    # A workspace that is not made yet is made by who first works in it.
+    # The first user of a workspace creates it.
     os.close(open_root(workspace))
     with open_path(workspace, names) as found:
         if not found.is_folder:

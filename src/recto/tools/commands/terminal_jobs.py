@@ -1,4 +1,4 @@
-"""The tool that looks at commands in the background, and ends them."""
+"""The terminal-jobs tool: lists, shows and ends background commands."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pydantic import Field
 
 from recto.conversation.json import Json
 from recto.errors import ToolError
-from recto.tools.blocking import in_thread
 from recto.tools.commands.terminal import BY_USER, JOB, Job, Terminal
 from recto.tools.commands.terminal_execute import NO_TERMINAL
 from recto.tools.commands.whole_output import end_of_output, path_of
+from recto.tools.daemon_thread import run_in_thread
 from recto.tools.mark import tool
 from recto.tools.ports import ToolContext
 from recto.tools.workspace.workspaces import Workspace
@@ -62,7 +62,7 @@ def _row(job: Job) -> dict[str, Json]:
 
 
 async def _earlier(terminal: Terminal, workspace: Workspace, job: str, characters: int) -> dict[str, Json] | None:
-    """A job of before the server was started: its file is all there is of it."""
+    """Return a job from before a server restart. Only its file is left."""
     is_name = NAME.fullmatch(job) and not terminal.is_of_others(workspace.folder, job)
     newest = await _newest(workspace, job, characters) if is_name else None
     if newest is None:
@@ -71,5 +71,5 @@ async def _earlier(terminal: Terminal, workspace: Workspace, job: str, character
 
 
 async def _newest(workspace: Workspace, id: str, characters: int) -> str | None:
-    """The end of what it printed, in a third of what an answer may have: JSON makes it longer."""
-    return await in_thread(lambda: end_of_output(workspace, f"{id}.txt", characters // 3), name="workspace")
+    """Return the end of its output, within a third of the answer limit: JSON makes it longer."""
+    return await run_in_thread(lambda: end_of_output(workspace, f"{id}.txt", characters // 3), name="workspace")

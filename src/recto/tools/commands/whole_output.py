@@ -1,7 +1,6 @@
-"""Files in a workspace that hold all that a command printed, where tools that read files find them.
+"""Files in a workspace with the whole output of commands, readable by the file tools.
 
-They are written by us, whatever a command does to the workspace meanwhile: no link is followed on the way, and what was
-opened stays what it is.
+The server writes them, whatever a command does to the workspace meanwhile: it follows no link and keeps the file open.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ from recto.tools.workspace.workspace_files import (
 )
 
 OWN, OUTPUTS = ".recto", "output"
-# So that nobody's git sees them.
+# Hide the files from git.
 IGNORE, IGNORED = ".gitignore", b"*\n"
 NAME = re.compile(r"(?:job-)?([1-9][0-9]{0,8})\.txt")
 TRIES = 100
 
 
 class WholeOutput:
-    """A file that grows. One that cannot be made, or written on, is not there: `path` is empty, or it ends early."""
+    """A growing file. It ends early if a write fails."""
 
     def __init__(self, descriptor: int, path: str) -> None:
         self._descriptor: int | None = descriptor
         self.path = path
 
     def write(self, text: str) -> None:
-        """Add to it, as far as the disk has room."""
+        """Append text, as far as the disk has room."""
         if self._descriptor is None:
             return
         data = memoryview(text.encode(errors="replace"))
@@ -47,16 +46,16 @@ class WholeOutput:
             self.close()
 
     def close(self) -> None:
-        """Nothing is added any more."""
+        """Close the file; later writes are dropped."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
 
 def new_output(workspace: Workspace, prefix: str, *, kept: int, used: Collection[str] = ()) -> WholeOutput:
-    """A new file under the next number; the oldest beyond `kept` go, but not those that are `used`.
+    """Create a file under the next number and delete the oldest beyond `kept`, except `used` ones.
 
-    Raises ToolError where there can be none.
+    Raises ToolError if the file cannot be created.
     """
     try:
         with _opened(workspace, make=PRIVATE_FOLDER) as folder:
@@ -69,7 +68,7 @@ def new_output(workspace: Workspace, prefix: str, *, kept: int, used: Collection
 
 
 def path_of(name: str) -> str:
-    """Where a file of an output is, in its workspace."""
+    """Return the path of an output file in its workspace."""
     return f"{OWN}/{OUTPUTS}/{name}"
 
 
@@ -93,8 +92,8 @@ def _made(folder: int, prefix: str, first: int) -> WholeOutput:
 
 
 def end_of_output(workspace: Workspace, name: str, most: int) -> str | None:
-    """The last bytes of an output as text; None where there is no such file."""
-    # What is no plain file neither holds us up nor can be read from its end.
+    """Return the last bytes of an output as text, or None if there is no such file."""
+    # Non-blocking, so that a pipe in its place does not hang.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with suppress(OSError, ToolError), _opened(workspace) as folder:
         file = os.open(name, flags, dir_fd=folder)
@@ -108,7 +107,7 @@ def end_of_output(workspace: Workspace, name: str, most: int) -> str | None:
 
 @contextmanager
 def _opened(workspace: Workspace, *, make: int | None = None) -> Generator[int]:
-    """The folder of outputs, made where it is missing and wanted, with what keeps git from seeing it."""
+    """Open the folder of outputs; `make` creates it if it is missing, with a .gitignore."""
     top = open_root(workspace)
     try:
         with open_folder(top, (OWN,), make=make) as own, open_folder(own, (OUTPUTS,), make=make) as folder:

@@ -1,6 +1,6 @@
-"""A part of a document: which one is asked for, taken from the document, and as a model gets it. It opens no files.
+"""Parts of a document: selection, extraction, and the text for the model. No file access.
 
-It is characters or elements, after a line that says which of how many. Never more is taken than could be shown.
+A part is characters or elements, below a line that gives its position. Never more is read than could be shown.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from recto.tools.ports import Document
 
 PartFormat: TypeAlias = Literal["text", "elements"]
 PAGE_CHARACTERS = 20_000
-# About as long as the line that says what part it is: leaving out less would make it longer.
+# About as long as the position line: cutting less would make the text longer.
 NEVER_CUT = 150
 COUNTED: dict[PartFormat, str] = {"text": "characters", "elements": "elements"}
 STILL_READ = " (the rest is still being read)"
-# A few long elements are all that can be shown; where they are short, more are taken in a step.
+# Few long elements fill an answer; of short ones, each step fetches more.
 LEAST_AT_ONCE = 4
 MOST_AT_ONCE = 64
-# No element is shorter as JSON than its text and this.
+# The least that an element adds to its text as JSON.
 LEAST_JSON = 20
 NO_PAGES = "it has no pages to choose from. Leave `pages` out, and go through it with `offset` and `limit`."
 NO_PAGE = "there is no {unit} {first}: it has {count}."
@@ -40,7 +40,7 @@ PAST_END = "offset {offset} is past the end: there are {total} {counted} in {wha
 
 @dataclass(frozen=True, kw_only=True)
 class PageRange:
-    """The pages, slides or sheets that are asked for, counted from 1."""
+    """A range of pages, slides or sheets, counted from 1."""
 
     first: int
     last: int
@@ -51,7 +51,7 @@ class PageRange:
 
 @dataclass(frozen=True, kw_only=True)
 class WantedPart:
-    """What is asked for of each document. `offset` and `limit` count characters or elements, within the pages."""
+    """The requested part of each document. `offset` and `limit` count characters or elements, within the pages."""
 
     offset: int = 0
     limit: int = PAGE_CHARACTERS
@@ -59,11 +59,11 @@ class WantedPart:
     format: PartFormat = "text"
 
     def widest(self, most: int) -> int:
-        """How many characters of each are shown at most. Elements are counted by number too, but take as many."""
+        """Return the most characters of a document to show. Elements are counted differently, but share the limit."""
         return min(self.limit if self.format == "text" else PAGE_CHARACTERS, most)
 
     def next(self, id: str, offset: int) -> str:
-        """The call that gives what comes after."""
+        """Return the call for the next part."""
         more: dict[str, Json] = {"ids": [id], "offset": offset}
         if self.limit != PAGE_CHARACTERS:
             more["limit"] = self.limit
@@ -76,7 +76,7 @@ class WantedPart:
 
 @dataclass(frozen=True, kw_only=True)
 class PagesOfPart:
-    """The pages, slides or sheets that a part stands on, of how many. Those behind it were not read up to `unread`."""
+    """The pages, slides or sheets of a part, and their total. Pages after `last` up to `unread` were not read."""
 
     unit: Unit
     first: int
@@ -96,7 +96,7 @@ class PagesOfPart:
 
 @dataclass(frozen=True, kw_only=True)
 class ShownPart:
-    """What is shown of a part: its text, and how many characters or elements that is."""
+    """The shown text of a part, and its count of characters or elements."""
 
     text: str
     count: int
@@ -105,9 +105,9 @@ class ShownPart:
 
 @dataclass(frozen=True, kw_only=True)
 class TextPart:
-    """The characters from `start` on that may be shown, and one more if there is one.
+    """Up to the displayable characters from `start` on, and one more if there is one.
 
-    `total` is how many there are, None while that is not known; `place` is where all of them stand.
+    `total` is None while unknown; `place` covers all of them.
     """
 
     text: str
@@ -117,22 +117,22 @@ class TextPart:
 
     @property
     def count(self) -> int:
-        """How many there are here."""
+        """The number of characters."""
         return len(self.text)
 
     def shown(self, limit: int, wanted: WantedPart) -> ShownPart:
-        """As many characters as the limit allows, none of them cut in two."""
+        """Return as many characters as the limit allows, without splitting any."""
         room = max(limit, min(wanted.limit, NEVER_CUT))
-        # It begins where it was asked to: going back to a better place could show the same page again and again.
+        # The part starts at the requested offset: moving it back could show the same page forever.
         end = len(self.text) if len(self.text) <= room else boundary(self.text, limit) or limit
         return ShownPart(text=neutralise(self.text[:end], FRAME_TAGS), count=end, place=self.place)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ElementsPart:
-    """The elements from `start` on that may be shown, and one more if there is one; each has its JSON beside it.
+    """Up to the displayable elements from `start` on, and one more if there is one, each with its JSON.
 
-    `place` is that of the whole document, or the pages asked for.
+    `place` covers the whole document, or the requested pages.
     """
 
     elements: tuple[Element, ...]
@@ -143,13 +143,13 @@ class ElementsPart:
 
     @property
     def count(self) -> int:
-        """How many there are here."""
+        """The number of elements."""
         return len(self.elements)
 
     def shown(self, limit: int, wanted: WantedPart) -> ShownPart:
-        """As many elements as fit, never less than one: that one is shortened where it is too long alone."""
+        """Return as many elements as fit, at least one, which is shortened if necessary."""
         room = max(limit, NEVER_CUT)
-        # Each takes a comma or bracket beside itself, and the last a bracket more.
+        # Each element adds a comma or bracket, and the last one a bracket more.
         ends = accumulate([len(text) + 1 for text in self.texts[: wanted.limit]])
         count = sum(end < room for end in ends)
         texts = self.texts[:count] or (_shortened(self.elements[0], room - 2),)
@@ -166,7 +166,7 @@ DocumentPart: TypeAlias = TextPart | ElementsPart
 
 
 async def take_part(document: Document, wanted: WantedPart, most: int) -> DocumentPart | str:
-    """The part that is wanted, of which at most so many characters can be shown; in its place, why there is none."""
+    """Return the requested part, or a text with the reason why there is none."""
     match wanted.format:
         case "elements":
             return await _elements(document, wanted, most)
@@ -177,7 +177,7 @@ async def take_part(document: Document, wanted: WantedPart, most: int) -> Docume
 
 
 async def _text(document: Document, wanted: WantedPart, most: int) -> DocumentPart | str:
-    # With one more, to know whether there is one.
+    # One more than shown, to know whether there is more.
     count = wanted.widest(most) + 1
     excerpt = await document.characters(wanted.offset, count)
     text, extent = excerpt.text, excerpt.extent
@@ -188,13 +188,13 @@ async def _text(document: Document, wanted: WantedPart, most: int) -> DocumentPa
         return _past_end(wanted, extent.characters)
     known = extent.characters if extent.is_whole else None
     total = wanted.offset + len(text) if is_end else known
-    # What stands before the first page counts as its own.
+    # Text before the first page counts as part of it.
     place = _place(extent, excerpt.first_page or 1, excerpt.last_page)
     return TextPart(text=text, start=wanted.offset, total=total, place=place)
 
 
 async def _text_of_pages(document: Document, wanted: WantedPart, pages: PageRange, most: int) -> DocumentPart | str:
-    # With one more, to know whether there is one.
+    # One more than shown, to know whether there is more.
     excerpt = await document.pages(pages.first, pages.last, wanted.offset, wanted.widest(most) + 1)
     text, total = excerpt.text, excerpt.length
     if (missing := _missing(excerpt.extent, pages)) is not None:
@@ -234,7 +234,7 @@ def _elements_part(found: Selection, wanted: WantedPart, room: int, place: Pages
 
 
 async def _gathered(document: Document, wanted: WantedPart, room: int) -> Selection:
-    """The elements that may be shown, and one more if there is one. No more are held than that, but for a few."""
+    """Return the displayable elements, and one more if there is one. A few extra may be fetched."""
     found: list[Element] = []
     step = LEAST_AT_ONCE
     while True:
@@ -255,7 +255,7 @@ async def _some(document: Document, pages: PageRange | None, start: int, count: 
 
 
 def _enough(found: Sequence[Element], room: int) -> int:
-    """How many of them could be shown, and one more: to know whether there is one."""
+    """Return how many elements could be shown, plus one to know whether there is more."""
     sizes = accumulate([len(one.text) + LEAST_JSON for one in found])
     return max(sum(size <= room for size in sizes) + 1, 2)
 
@@ -295,7 +295,7 @@ def _place(extent: Extent, first: int, last: int | None) -> PagesOfPart | None:
 
 
 def content_of(id: str, part: DocumentPart, wanted: WantedPart, limit: int) -> str:
-    """What is shown of a document, after a line that says what part it is and how to get the next. All needs none."""
+    """Return the shown text of a document, below its position and the next call. A whole document needs neither."""
     shown = part.shown(limit, wanted)
     is_all = part.start == 0 and shown.count == part.count
     if is_all and wanted.pages is None:
@@ -318,18 +318,18 @@ def _where(part: DocumentPart, shown: ShownPart, wanted: WantedPart, is_all: boo
 
 
 def harmless(element: Element) -> Element:
-    """The element without tags of ours in it: as data they would be hidden from who looks for them later (F3)."""
+    """Return the element with our own tags neutralised: a JSON value would hide them from the later check (F3)."""
     rows = tuple([tuple([neutralise(cell, FRAME_TAGS) for cell in cells]) for cells in element.rows])
     return replace(element, text=neutralise(element.text, FRAME_TAGS), rows=rows)
 
 
 def json_of(element: Element) -> str:
-    """An element as JSON."""
+    """Return an element as JSON."""
     return dump(element_row(element)).decode()
 
 
 def _shortened(element: Element, room: int) -> str:
-    """An element in less room, with how much of it is left out: half of it for its rows, the rest for its text."""
+    """Shorten an element to `room` characters: half for its rows, the rest for its text."""
     rows = _rows_within(element.rows, room // 2)
     fits, fails = 0, len(element.text) + 1
     while fails - fits > 1:

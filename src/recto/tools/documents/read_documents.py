@@ -1,4 +1,4 @@
-"""The tool that reads all documents of a thread at once (D4, D5), for agents that name it. Images are none of them."""
+"""The read_documents tool (D4, D5): reads all documents of a thread at once. Images are not documents."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def read_documents(
 
 
 async def read_thread(urls: Sequence[str], context: ToolContext, report_seconds: float = REPORT_SECONDS) -> str:
-    """The thread's documents as one text, the newest first. Of an unknown url it says so, in a block of its own."""
+    """Return the thread's documents as one text, newest first. Unknown urls get a block of their own."""
     files = files_of(context)
     chosen = choose_documents(_narrowed(files.turns, urls), files.max_files)
 
@@ -56,23 +56,23 @@ async def read_thread(urls: Sequence[str], context: ToolContext, report_seconds:
 
 
 def _narrowed(turns: Sequence[Sequence[InputFile]], urls: Sequence[str]) -> Sequence[Sequence[InputFile]]:
-    """The turns, of the current one only the files named. Earlier ones stay as they are (D4)."""
+    """Return the turns with only the named files of the current one. Earlier turns stay (D4)."""
     if not urls or not turns:
         return turns
     return (*turns[:-1], [one for one in turns[-1] if not _names(one).isdisjoint(urls)])
 
 
 def _names(file: InputFile) -> set[str]:
-    """What a model may call a file by: its id, its url, and the url as the reminder spells it."""
+    """Return the names that a model may use for a file: id, url, and the url as the reminder spells it."""
     return {file.id, file.url, escape(file.url)} - {""}
 
 
 async def _beginning(document: Document, most: int) -> tuple[str, str]:
-    """As much of a text as could be shown, and, where that is not all, how long it is as far as it is known."""
+    """Return the displayable text and, if it is cut, its length as far as known."""
     excerpt = await document.characters(0, most + 1)
     if len(excerpt.text) <= most:
         return (excerpt.text if excerpt.text.strip() else NO_TEXT), ""
-    # Its end is not waited for: a long document would keep the others from being shown.
+    # Do not wait for its end: a long document would delay the others.
     return excerpt.text, f"{excerpt.extent.characters}{'' if excerpt.extent.is_whole else '+'}"
 
 
@@ -88,7 +88,7 @@ def _failed(name: str, reason: str) -> ParsedDocument:
 
 
 def _joined(blocks: Sequence[tuple[ParsedDocument, str]], most: int, mark: str) -> str:
-    """The blocks as one text. Where it is too long, the longest are cut first, all to the same length."""
+    """Join the blocks. If the text is too long, cut the longest ones to the same length."""
     if not blocks:
         return NO_DOCUMENTS
 

@@ -1,6 +1,6 @@
-"""The tool that reads uploads (F5): documents of the thread by file id, a part at a time. It reads nothing else.
+"""The read_files tool (F5): reads a thread's documents by file id, part by part.
 
-It answers with JSON that is never cut: where that would be too long, all parts are shorter.
+The JSON answer is never cut; if it would be too long, all parts get shorter.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NO_ROOM = "Even a part of each of these {count} files does not fit into {most} c
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentRequest:
-    """A document that is asked for, or, in the place of the file, why there is none."""
+    """A requested document, or the reason why there is none."""
 
     id: str
     file: InputFile | str
@@ -45,7 +45,7 @@ class DocumentRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class _Taken:
-    """A document with what was taken of it, or with what there is to say instead."""
+    """A document with its requested part, or with the reason why there is none."""
 
     document: Document
     part: DocumentPart | str
@@ -53,7 +53,7 @@ class _Taken:
 
 @dataclass(frozen=True, kw_only=True)
 class _Row:
-    """A file as it is answered. A part that is not said in words has its document beside it."""
+    """A row of the answer. A part has its document beside it; a failure is a text."""
 
     id: str
     name: str
@@ -108,7 +108,7 @@ def _asked(id: str, maps: FileMaps) -> DocumentRequest:
     if id in maps.files:
         kind = maps.files[id].kind
         return DocumentRequest(id=id, file=f"{id} is no document but of type {kind}, which has no text to read.")
-    # The newest are the likeliest to be meant.
+    # The newest are the most likely to be meant.
     known = ", ".join(list(maps.documents)[-KNOWN_SHOWN:]) or "none"
     return DocumentRequest(id=id, file=f"there is no file {id[:NAME_SHOWN]!r} here. The newest documents are: {known}.")
 
@@ -124,9 +124,7 @@ async def file_read(
 
 
 def numbered(turns: Sequence[Sequence[InputFile]]) -> Sequence[InputFile]:
-    """The documents in the order they are counted: the current turn's, then earlier ones from the oldest, each name
-    once.
-    """
+    """Return the documents in counting order: the current turn's, then earlier ones from the oldest, each name once."""
     first: dict[str, InputFile] = {}
     for turn in (*turns[-1:], *turns[:-1]):
         for one in turn:
@@ -146,7 +144,7 @@ def _asked_by_number(index: int, documents: Sequence[InputFile]) -> DocumentRequ
 async def show_documents(
     asked: Sequence[DocumentRequest], wanted: WantedPart, context: ToolContext, report_seconds: float = REPORT_SECONDS
 ) -> str:
-    """JSON `[{"id","name","content"}]` in the order asked. What cannot be read says why, and spoils no other (F5)."""
+    """Return JSON `[{"id","name","content"}]` in the requested order. A failure affects only its own entry (F5)."""
 
     async def take(document: Document) -> _Taken:
         return _Taken(document=document, part=await take_part(document, wanted, context.characters))
@@ -168,7 +166,7 @@ def _row(asked: DocumentRequest, known: dict[str, _Taken | Unread]) -> _Row:
 
 
 def _fitting(rows: Sequence[_Row], wanted: WantedPart, most: int) -> int:
-    """How long the parts may be: as asked for, or, where that is too much, the longest found that fits."""
+    """Return the longest part length that fits, at most the requested one."""
     fits, fails = 0, wanted.widest(most)
     if len(_answer(rows, wanted, fails)) <= most:
         return fails
@@ -194,7 +192,7 @@ def _content(row: _Row, wanted: WantedPart, limit: int) -> str:
 
 
 async def _placed(row: _Row, wanted: WantedPart, limit: int) -> _Row:
-    """The row with the page its text ends on. Which that is shows only now; it is never a later one than before."""
+    """Return the row with the page its text ends on. It is known only now, and never later than before."""
     match row.read:
         case _Taken(document=document, part=TextPart(place=place) as part) if place and not wanted.pages:
             count = part.shown(limit, wanted).count

@@ -1,4 +1,4 @@
-"""Documents as tools read them: several at once, and those that take long say how far they are. It shows nothing."""
+"""Parallel reading of documents, with progress reports for slow ones."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import TypeVar
 from recto.conversation.document import Extent
 from recto.conversation.input_files import InputFile
 from recto.errors import FileRefused, StorageDown, ToolError
-from recto.tools.ports import Document, FilesAtHand, Progress, ReportProgress, ToolContext
+from recto.tools.ports import Document, Progress, ReportProgress, ToolContext, ToolFiles
 
-# The longest name that is shown, and the most of an unknown id or url that is repeated.
+# The longest name, id or url that is repeated in an answer.
 NAME_SHOWN = 200
-# As many are being read at a time; the others wait for their turn.
+# Documents read at the same time; the others wait.
 AT_ONCE = 4
 REPORT_SECONDS = 0.5
 NO_TEXT = "[there is no text in this file]"
@@ -30,31 +30,31 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Unread:
-    """Why a document could not be read."""
+    """The reason why a document could not be read."""
 
     reason: str
 
 
-def files_of(context: ToolContext) -> FilesAtHand:
-    """The files of the thread."""
+def files_of(context: ToolContext) -> ToolFiles:
+    """Return the files of the thread. Raises ToolError if the server stores none."""
     if context.files is None:
         raise ToolError(NO_FILES)
     return context.files
 
 
 def failure(reason: str) -> str:
-    """A content that is none: no text of a file that begins otherwise is taken for it."""
+    """Format a failure as content; a file's own text is never mistaken for it."""
     return f"Error: {reason}"
 
 
 async def read_each(
     files: Sequence[InputFile],
     take: Callable[[Document], Awaitable[T]],
-    at_hand: FilesAtHand,
+    at_hand: ToolFiles,
     report: ReportProgress,
     report_seconds: float = REPORT_SECONDS,
 ) -> Sequence[T | Unread]:
-    """What `take` takes of each document, in the order given. One that cannot be read spoils no other."""
+    """Apply `take` to each document, in the given order. A failure affects only its own document."""
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def read(file: InputFile) -> T | Unread:
@@ -73,7 +73,7 @@ async def read_each(
 async def _read(
     file: InputFile,
     take: Callable[[Document], Awaitable[T]],
-    at_hand: FilesAtHand,
+    at_hand: ToolFiles,
     report: ReportProgress,
     report_seconds: float,
 ) -> T | Unread:
@@ -87,7 +87,7 @@ async def _read(
     except StorageDown:
         return Unread(reason=STORAGE_DOWN)
     except Exception:
-        # Whatever it is, it is this document's alone.
+        # Any error affects only this document.
         LOGGER.exception("a document cannot be read")
         return Unread(reason=FAILED)
 
@@ -96,7 +96,7 @@ async def _read(
 async def _reporting(
     progress: Callable[[], Progress], report: ReportProgress, report_seconds: float
 ) -> AsyncGenerator[None]:
-    """Report how far it is, again and again while it takes, and where it ended. What is quick reports nothing."""
+    """Report progress repeatedly, and once at the end. A fast read reports nothing."""
     is_reported = False
 
     async def report_again() -> None:

@@ -1,4 +1,4 @@
-"""A server of MCP as a child process: a message a line, of bounded length. What is no message is passed over."""
+"""An MCP server as a child process: one message per line, of bounded length. Other lines are ignored."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
 LOGGER = logging.getLogger("recto.tools")
-# Twice: until it is asked to end by a signal, and until it is ended. A server that stops waits for it.
+# Twice: until SIGTERM, then until SIGKILL. A stopping server waits for both.
 STOP_SECONDS = 1.0
-# Of what it writes to its standard error: enough to say why it ended.
+# Of its standard error: enough to show why it ended.
 TAIL_CHARACTERS = 2_000
 
 
 @dataclass(kw_only=True)
 class ChildServer:
-    """One start of a server. `ended` is called when it says no more; `problem` tells why, once all is over.
+    """One start of a server. It calls `ended` when the output ends; `problem` has the reason afterwards.
 
-    `hide` takes secrets out of what it wrote.
+    `hide` removes secrets from its output.
     """
 
     name: str
@@ -43,7 +43,7 @@ class ChildServer:
 
     @asynccontextmanager
     async def transport(self) -> AsyncGenerator[TransportStreams]:
-        """Start it, and speak with it while the context lasts. Then it ends, by itself or not."""
+        """Start the server and yield its streams. It ends with the context."""
         import anyio
         from mcp.shared.message import SessionMessage
 
@@ -58,10 +58,10 @@ class ChildServer:
         try:
             yield incoming, outgoing
         finally:
-            # Once we close its input it ends too, and that is no problem.
+            # Closing its input makes it end too, which is no problem.
             ended_itself = self._is_over
             await asyncio.shield(asyncio.ensure_future(_end(process)))
-            # What it wrote last may still be on its way.
+            # Its last output may still be on its way.
             await asyncio.wait(working[-1:], timeout=STOP_SECONDS)
             for task in working:
                 task.cancel()
@@ -86,7 +86,7 @@ class ChildServer:
     async def _read(
         self, process: asyncio.subprocess.Process, come: MemoryObjectSendStream[SessionMessage | Exception]
     ) -> None:
-        """Messages as they come, until there are no more: the session learns of it by the end of its stream."""
+        """Forward messages until the output ends. The session sees the end of its stream."""
         from mcp.shared.message import SessionMessage
         from mcp_types import jsonrpc_message_adapter
 
@@ -126,7 +126,7 @@ class ChildServer:
                     process.stdin.write(f"{text}\n".encode())
                     await process.stdin.drain()
             return
-        # It takes nothing any more: nobody is to wait for its answers.
+        # It accepts no more input: fail those who wait for its answers.
         come.close()
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
@@ -135,7 +135,7 @@ class ChildServer:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Close its input, which asks it to end; what does not is ended, with all that it has started."""
+    """Close its input, which asks it to end. If it stays, signal it and all its processes."""
     if process.stdin:
         process.stdin.close()
     for number in (signal.SIGTERM, signal.SIGKILL):

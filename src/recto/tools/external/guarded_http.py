@@ -1,4 +1,4 @@
-"""A server of MCP over HTTP, through the one guarded way out: what its client asks is sent by that, and bounded."""
+"""HTTP transport for MCP clients that sends through the guarded connector and bounds answers."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from yarl import URL
 
 from recto.files.ports import WebSession
 
-# What this end says itself, by the bytes that it sends.
+# Headers that this transport sets itself.
 OWN_HEADERS = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding"})
 REFUSED = "{host} answers with status {status}. Check the url, and the headers it wants"
-# Others are a part of the protocol, such as that a session is unknown.
+# Other statuses are part of the protocol, such as an unknown session.
 STATUSES = (401, 403, *range(500, 600))
 NOT_PUBLIC = "{host} is at an address that is not public. If it is meant to be, say internal: true"
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """Sends requests of an httpx client through a guarded session; an answer has `most` bytes.
+    """Sends requests of an httpx client through a guarded session; answers have at most `most` bytes.
 
-    `problem` is what was wrong with the newest answer, if anything was.
+    `problem` describes the newest failure, if any.
     """
 
     def __init__(self, web: WebSession, most: int) -> None:
@@ -30,7 +30,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self.problem = ""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """One request; the body of its answer is read as it comes."""
+        """Send one request. Its response body is read as a stream."""
         headers = [(name, value) for name, value in request.headers.items() if name.lower() not in OWN_HEADERS]
         try:
             answer = await self._web.session.request(
@@ -45,7 +45,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             raise httpx2.ConnectError(self.problem, request=request) from error
         self.problem = REFUSED.format(host=request.url.host, status=answer.status) if answer.status in STATUSES else ""
         if answer.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
-            # Little that comes could become very much.
+            # A small compressed body could become very large.
             answer.close()
             raise httpx2.ReadError("the answer is compressed, which was not asked for", request=request)
         is_stream = answer.content_type == "text/event-stream"
@@ -57,12 +57,12 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         )
 
     async def aclose(self) -> None:
-        """The session ends with its client."""
+        """Close the session with its client."""
         await self._web.session.close()
 
 
 class _Body(httpx2.AsyncByteStream):
-    """The body of an answer. Streams have no end, and their client bounds each event."""
+    """A response body. Event streams have no size limit; their client bounds each event."""
 
     def __init__(self, answer: aiohttp.ClientResponse, most: int | None) -> None:
         self._answer = answer
@@ -84,7 +84,7 @@ class _Body(httpx2.AsyncByteStream):
 
 
 def unreached(web: WebSession, host: str, error: Exception) -> str:
-    """Why a host was not reached, in words that give nothing away but its name."""
+    """Return why a host was not reached, without revealing more than its name."""
     if web.has_refused:
         return NOT_PUBLIC.format(host=host)
     match error:

@@ -1,4 +1,4 @@
-"""Operations of an OpenAPI file, called over HTTP through the one guarded way out."""
+"""Tools for the operations of an OpenAPI file, called over HTTP through the guarded connector."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("recto.tools")
 ACCEPT = "application/json, text/*;q=0.9, */*;q=0.5"
-# Of a path: what its file wrote, and what was put in, which is in percents.
+# Characters that stay unquoted in a path: those of its file, and percent-encoded values.
 AS_IT_IS = "/%:@!$&()*+,;=~-._"
 GOOD = range(200, 300)
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -57,7 +57,7 @@ TOO_LONG = "{tool} answered with more than {most:,} bytes, so the answer was not
 
 @dataclass(frozen=True, kw_only=True)
 class HttpRequest:
-    """A request as it is sent. What is secret is in it, so nobody shows it."""
+    """A request as it is sent. It contains secrets: never log it."""
 
     method: str
     url: str
@@ -66,7 +66,7 @@ class HttpRequest:
 
 
 class HttpService:
-    """A service that an agent has tools from; `taken` are names of tools that the agent has already."""
+    """A service with tools for an agent; `taken` are tool names that the agent already uses."""
 
     def __init__(self, settings: OpenApiSettings, taken: frozenset[str], services: ExternalServices) -> None:
         self.settings = settings
@@ -78,16 +78,16 @@ class HttpService:
 
     @property
     def name(self) -> str:
-        """What the settings call it."""
+        """Its name in the settings."""
         return self.settings.name
 
     @property
     def place(self) -> SettingsPlace:
-        """Where they do."""
+        """Its place in the settings."""
         return self.settings.place
 
     async def keep(self) -> None:
-        """Read its file. Nothing is connected before a tool is called."""
+        """Read its file and stay until cancelled. No connection is made before a tool is called."""
         try:
             await self._read()
         except (NotOpenApi, SettingsError) as error:
@@ -216,7 +216,7 @@ def _words(body: bytes, answer: aiohttp.ClientResponse) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnParts:
-    """What the settings add to every request: address, headers, and the credential of each scheme."""
+    """Parts that the settings add to every request: address, headers, and the credential of each scheme."""
 
     server: str
     headers: Mapping[str, str]
@@ -225,7 +225,7 @@ class OwnParts:
 
 
 def make_request(operation: Operation, given: Mapping[str, Json], own: OwnParts) -> HttpRequest:
-    """The request of a call. Nothing that a model writes can name another host, path or header than is meant."""
+    """Build the request of a call. No argument can change the host, path or another header."""
     path, parts = operation.path, _SentParts()
     for one in operation.parameters:
         value = given.get(one.argument)
@@ -241,7 +241,7 @@ def make_request(operation: Operation, given: Mapping[str, Json], own: OwnParts)
     sent = {"Accept": ACCEPT, **parts.headers}
     sent |= {"Cookie": "; ".join(parts.cookies)} if parts.cookies else {}
     sent |= {"Content-Type": operation.body} if data is not None else {}
-    # What the settings say stands over what a model gives.
+    # Settings take precedence over arguments.
     kept = {name: value for name, value in sent.items() if name.lower() not in map(str.lower, own.headers)}
     query = f"?{urlencode(parts.query)}" if parts.query else ""
     return HttpRequest(
@@ -254,7 +254,7 @@ def make_request(operation: Operation, given: Mapping[str, Json], own: OwnParts)
 
 @dataclass(frozen=True, kw_only=True)
 class _SentParts:
-    """What is gathered for a request beside its path and its body."""
+    """Parts of a request besides path and body."""
 
     query: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     headers: dict[str, str] = field(default_factory=dict[str, str])
@@ -271,7 +271,7 @@ class _SentParts:
 
 
 def _wanted_credentials(operation: Operation, own: OwnParts) -> list[tuple[SecurityScheme, str]]:
-    """Those of the first alternative that all are known of."""
+    """Return the credentials of the first alternative for which all are configured."""
     for names in operation.security:
         if all(name in own.credentials and name in own.schemes for name in names):
             return [(own.schemes[name], own.credentials[name]) for name in names]
@@ -279,7 +279,7 @@ def _wanted_credentials(operation: Operation, own: OwnParts) -> list[tuple[Secur
 
 
 def _segment(argument: str, text: str) -> str:
-    """A value as one piece of a path. Nothing, or dots alone, would lead to another."""
+    """Quote a value as one path segment. Empty or dots would lead to another path."""
     if text in ("", ".", ".."):
         raise ToolError(f"{argument} is {text!r}, which cannot be a part of an address. Give another.")
     return quote(text, safe="")

@@ -1,4 +1,4 @@
-"""The tools of each agent as they are now: its own, which never change, and those that live elsewhere."""
+"""The current tools of each agent: its own, which never change, and external ones."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Value = TypeVar("Value")
 
 
 def tool_sources(agent: Agent, own: Registry, services: ExternalServices) -> tuple[ToolSource, ...]:
-    """The places elsewhere that an agent has tools from."""
+    """Return the external tool sources of an agent."""
     if not agent.mcp and not agent.openapi:
         return ()
-    # Here: agents without such tools do not wait for what these need.
+    # Imported here: agents without such tools do not need these modules.
     from recto.tools.external.http_service import HttpService
     from recto.tools.external.mcp_server import McpServer
 
@@ -31,9 +31,9 @@ def tool_sources(agent: Agent, own: Registry, services: ExternalServices) -> tup
 
 
 class LiveTools(Mapping[str, Registry]):
-    """The registry of each agent, by its name: another one once something in it has changed.
+    """The registry of each agent, rebuilt when one of its sources changes.
 
-    `confirm` names those of each that a person has to agree to.
+    `confirm` are the tools of each agent that need approval.
     """
 
     def __init__(
@@ -55,10 +55,10 @@ class LiveTools(Mapping[str, Registry]):
             return own
         if name not in self._made or self._made[name][0] != versions:
             tools = [tool for source in sources for tool in source.found.tools]
-            # Those of a place that was lost stay: a call may find it there again, and a page is not another each time.
+            # Tools of a lost source stay: it may be back at the next call, and pages stay the same.
             missing = tuple([source.name for source in sources if source.found.problem and not source.found.tools])
             whole = Registry((*own.values(), *tools), missing=missing)
-            self._made[name] = versions, whole.confirming(self._confirm.get(name, ()))
+            self._made[name] = versions, whole.with_confirmation(self._confirm.get(name, ()))
             for unknown in self.unconfirmed(name):
                 LOGGER.warning("agent %s: %s", name, NOBODY_ASKED.format(name=unknown))
         return self._made[name][1]
@@ -70,7 +70,7 @@ class LiveTools(Mapping[str, Registry]):
         return len(self._own)
 
     def unconfirmed(self, name: str) -> tuple[str, ...]:
-        """Names of `confirm` that no tool has, though all places were found: nobody is asked for the tool they mean."""
+        """Return names in `confirm` that match no tool, once all sources answered. They never ask anyone."""
         sources = self.sources.get(name, ())
         if any(source.found.problem or not source.found.tried.is_set() for source in sources):
             return ()
@@ -78,16 +78,16 @@ class LiveTools(Mapping[str, Registry]):
         return tuple([one for one in self._confirm.get(name, ()) if one not in known])
 
     def unavailable(self, name: str) -> tuple[str, ...]:
-        """The places elsewhere that cannot be used at present."""
+        """Return the names of unavailable sources."""
         return tuple([source.name for source in self.sources.get(name, ()) if source.found.problem])
 
     def start(self) -> None:
-        """Begin to look for them, in the background: nobody waits for one that does not answer."""
+        """Start connecting in the background."""
         every = [source for sources in self.sources.values() for source in sources]
         self._keeping = [asyncio.create_task(source.keep()) for source in every]
 
     async def stop(self) -> None:
-        """End all sessions. What says goodbye to a server that does not answer is broken off."""
+        """End all sessions. A second cancel stops a goodbye that hangs."""
         left = set(self._keeping)
         for _ in range(2):
             for task in left:
@@ -95,7 +95,7 @@ class LiveTools(Mapping[str, Registry]):
             left = (await asyncio.wait(left, timeout=STOP_SECONDS))[1] if left else left
 
     async def tried(self, name: str, seconds: float) -> None:
-        """Wait until all of an agent's were tried once, for so long at most."""
+        """Wait until all sources of an agent were tried once, at most `seconds`."""
         found = [source.found for source in self.sources.get(name, ()) if not source.found.tried.is_set()]
         waiting = [asyncio.ensure_future(one.tried.wait()) for one in found]
         if not waiting:
@@ -108,7 +108,7 @@ class LiveTools(Mapping[str, Registry]):
 
 
 class OfEach(Mapping[str, Value]):
-    """Something that is worked out of each agent's tools, as they are when it is asked for."""
+    """A value derived from each agent's current tools."""
 
     def __init__(self, tools: Mapping[str, Registry], of: Callable[[Registry], Value]) -> None:
         self._tools = tools

@@ -1,4 +1,4 @@
-"""What a server of MCP answers, as the parts of a result: words, pictures, resources, structured values. Pure."""
+"""MCP results as tool result parts: texts, images, resources, structured values. Pure."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ FAILED = "The tool failed and did not say why."
 LEFT_OUT = "(An {kind} of {size:,} bytes was left out: more than {most:,} of one result are not taken.)"
 UNREADABLE = "(An {kind} came whose bytes cannot be read.)"
 NOT_SHOWN = "(A file of type {type}, {size:,} bytes, which cannot be shown here.)"
-# The field that servers put a value into that is no object.
+# The field that servers use to wrap a value that is no object.
 WRAPPED = "result"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResultLimits:
-    """How many bytes of files one result may have, and what takes secrets out of its words."""
+    """Limits of one result: bytes of its files, and a function that removes secrets from texts."""
 
     file_bytes: int
     hide: Callable[[str], str]
 
 
 def tool_result(answer: CallToolResult, limits: ResultLimits) -> ToolResult:
-    """The result of a call. One that failed says so, and its words reach the model."""
+    """Convert the result of a call. A failed call's text reaches the model."""
     parts = list(_parts(answer.content, limits))
     texts = [part.text for part in parts if isinstance(part, Text)]
     structured = limits.hide(dump(answer.structured_content).decode())
@@ -55,19 +55,19 @@ def tool_result(answer: CallToolResult, limits: ResultLimits) -> ToolResult:
 
 
 def resource_result(answer: ReadResourceResult, limits: ResultLimits) -> ToolResult:
-    """What a resource holds."""
+    """Convert the contents of a resource."""
     blocks = [EmbeddedResource(resource=one) for one in answer.contents]
     return ToolResult(parts=tuple(_parts(blocks, limits)) or (Text(text="It is empty."),))
 
 
 def resource_line(resource: Resource) -> str:
-    """A resource in a list: where it is, what it is called, what it is."""
+    """Return the line of a resource list: uri, name, type and description."""
     about = "; ".join(filter(None, (resource.title or resource.name, resource.mime_type, resource.description)))
     return f"- {resource.uri}: {' '.join(about.split())}"
 
 
 def _is_said(structured: Json, texts: Sequence[str]) -> bool:
-    """Whether words say the same as a value: servers send both, for clients that know only the one."""
+    """Return True if the texts repeat the value: servers send both, for clients that read only one."""
     said = [_value(text) for text in texts]
     inner = structured.get(WRAPPED) if isinstance(structured, dict) and list(structured) == [WRAPPED] else structured
     return bool(said) and (said in ([structured], [inner], inner) or texts in ([inner], inner))

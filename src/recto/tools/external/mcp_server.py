@@ -1,6 +1,6 @@
-"""One session with a server of MCP, shared by all runs of its agent: begun in the background, kept up, begun again.
+"""One MCP session, shared by all runs of its agent: started in the background and restarted when it is lost.
 
-A call that was under way when it was lost is not made again, unless the server says that this does no harm.
+A call interrupted by a lost session is repeated only if the server declares that safe.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("recto.tools")
 FIRST_PAUSE = 0.5
-# A session that held so long was a good one: the next is begun without a long pause.
+# After a session this long, the next one starts without a long pause.
 STEADY_SECONDS = 30.0
 NO_PACKAGE = "it needs a package that is not installed: pip install 'recto[mcp]'"
 SLOW = "{tool} took longer than {seconds:g} seconds and was stopped. It may have done part of its work."
@@ -39,15 +39,15 @@ LOST = (
     "again. Look at what is there before you do."
 )
 DOWN = "{server} cannot be reached at present, so {tool} was not called. Try it later, or go on without it."
-# How the client words what it makes up itself when there is nobody left to answer; servers use the same number.
+# The client's own texts for a missing answer. Servers use the same error code.
 CLOSED = ("Connection closed", "SSE stream")
-# The server has begun anew and knows nothing of the session, or the session was over before anything was sent.
+# The server restarted and does not know the session, or the session ended before anything was sent.
 NOT_DONE = ("Session terminated", "Client must be used")
 Answer = TypeVar("Answer")
 
 
 class McpServer:
-    """A server that an agent has tools from; `taken` are names of tools that the agent has already."""
+    """A server with tools for an agent; `taken` are tool names that the agent already uses."""
 
     def __init__(self, settings: McpSettings, taken: frozenset[str], services: ExternalServices) -> None:
         self.settings = settings
@@ -60,22 +60,22 @@ class McpServer:
 
     @property
     def name(self) -> str:
-        """What the settings call it."""
+        """Its name in the settings."""
         return self.settings.name
 
     @property
     def place(self) -> SettingsPlace:
-        """Where they do."""
+        """Its place in the settings."""
         return self.settings.place
 
     async def keep(self) -> None:
-        """Begin a session, and another whenever it is lost, after a pause that grows."""
+        """Start sessions until cancelled, with a growing pause between failures."""
         pause, clock = FIRST_PAUSE, asyncio.get_running_loop().time
         while True:
             begun = clock()
             problem = await self._until_lost()
             self._forget_client()
-            # Said when it changes, not with every try.
+            # Log a problem when it changes, not at every retry.
             level = logging.DEBUG if problem == self.found.problem else logging.WARNING
             LOGGER.log(level, "MCP server %s: %s. It is tried again.", self.name, problem)
             self.found.lost(problem)
@@ -85,7 +85,7 @@ class McpServer:
             self._wake.clear()
 
     async def call(self, tool: str, ask: Callable[[Client], Awaitable[Answer]], *, may_repeat: bool) -> Answer:
-        """What a server answers. Raises ToolError where it cannot, or says itself that it cannot."""
+        """Return the server's answer. Raises ToolError if there is none, or if the server reports an error."""
         for is_last in (False, True):
             client = await self._connected(tool)
             try:
@@ -93,7 +93,7 @@ class McpServer:
                     return await ask(client)
             except TimeoutError as error:
                 raise ToolError(SLOW.format(tool=tool, seconds=self.settings.seconds or 0), status=TIMEOUT) from error
-            # An error of the server's, an answer that is none, a session that is over: all of it may hold a secret.
+            # Server errors, invalid answers, ended sessions: any of their texts may contain a secret.
             except Exception as error:
                 if not _is_lost(error):
                     raise ToolError(f"{tool} failed: {self.secrets.hide(str(error))}") from error
@@ -104,7 +104,7 @@ class McpServer:
 
     async def _connected(self, tool: str) -> Client:
         if self._client is None:
-            # Somebody needs it now: the pause before the next try is over.
+            # A call needs the session now: end the pause before the next try.
             self._wake.set()
             await _within(self._up.wait(), self._services.settings.wait_seconds)
         if self._client is None:
@@ -121,7 +121,7 @@ class McpServer:
         self._up.clear()
 
     async def _until_lost(self) -> str:
-        """Hold one session to its end: what ended it."""
+        """Run one session to its end and return why it ended."""
         self._lost.clear()
         self._changed.clear()
         end = _SessionEnd()
@@ -129,7 +129,7 @@ class McpServer:
             await self._session(end)
         except ImportError:
             return NO_PACKAGE
-        # What goes wrong in a session is foreign: it costs that session, whatever it is.
+        # Foreign code: any error costs only this session.
         except Exception as error:
             LOGGER.debug("MCP server %s: a session ended.", self.name, exc_info=True)
             return self.secrets.hide(end.why() or _words(error))
@@ -193,7 +193,7 @@ class McpServer:
         self.found.now(listed.tools, listed.warnings)
 
     async def _follow(self, client: Client) -> None:
-        """List its tools again whenever they change, until it is lost."""
+        """List the tools again whenever they change, until the session is lost."""
         while not self._lost.is_set():
             waiting = [asyncio.ensure_future(event.wait()) for event in (self._lost, self._changed)]
             try:
@@ -207,14 +207,14 @@ class McpServer:
                     await self._list(client)
 
     async def _notice(self, message: IncomingMessage) -> None:
-        """Older servers say by themselves that their lists have changed."""
+        """Note list changes that older servers send on their own."""
         from mcp_types import ResourceListChangedNotification, ToolListChangedNotification
 
         if isinstance(message, (ToolListChangedNotification, ResourceListChangedNotification)):
             self._changed.set()
 
     async def _listen(self, client: Client) -> None:
-        """Newer ones say it to who asks for it."""
+        """Subscribe to list changes on newer servers."""
         from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
         tools = client.server_capabilities.tools
@@ -226,7 +226,7 @@ class McpServer:
             except SubscriptionLost:
                 LOGGER.debug("MCP server %s no longer says what changes; it is asked again.", self.name)
             await asyncio.sleep(FIRST_PAUSE)
-            # What changed in between nobody has said.
+            # Changes in between were not reported.
             self._changed.set()
 
     async def _heard(self, client: Client) -> None:
@@ -239,14 +239,14 @@ class McpServer:
 async def _closing(
     client: httpx2.AsyncClient, transport: AbstractAsyncContextManager[TransportStreams]
 ) -> AsyncGenerator[TransportStreams]:
-    """A transport that ends with the client it was given."""
+    """Close the client with its transport."""
     async with client, transport as streams:
         yield streams
 
 
 @dataclass(kw_only=True)
 class _SessionEnd:
-    """What its own end of a session knows of why it is over."""
+    """Why a session ended, as its transport knows it."""
 
     why: Callable[[], str] = str
 
@@ -259,7 +259,7 @@ def _is_lost(error: Exception) -> bool:
 
 
 def _words(error: BaseException) -> str:
-    """The first of the faults that several tasks may have ended with."""
+    """Return the text of the first error of a group."""
     match error:
         case BaseExceptionGroup(exceptions=exceptions):
             return _words(cast("tuple[BaseException, ...]", exceptions)[0])

@@ -1,4 +1,4 @@
-"""Tools and resources of a server of MCP, as tools of an agent."""
+"""Tools and resources of an MCP server as tools of an agent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from recto.tools.external.mcp_results import ResultLimits
 
-# A server that has ever more pages of a list is not followed for ever.
+# Stop following a server that returns more and more pages.
 MOST_PAGES = 100
 LIST, READ = "list_resources", "read_resource"
 ABOUT_LIST = "List the resources that {server} has to read: their uris, names and types."
@@ -45,7 +45,7 @@ Answer = TypeVar("Answer")
 
 
 class McpCaller(Protocol):
-    """What a tool needs of its server: what is set of it, its secrets, and a way to ask it."""
+    """The parts of a server that its tools use: settings, secrets, and calls."""
 
     @property
     def settings(self) -> McpSettings: ...
@@ -56,7 +56,7 @@ class McpCaller(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ListedTools:
-    """What a server has for an agent; `warnings` say what of it the agent has not, and why."""
+    """The tools of a server for an agent; `warnings` explain which ones the agent does not get."""
 
     tools: tuple[Tool, ...]
     warnings: tuple[str, ...]
@@ -64,7 +64,7 @@ class ListedTools:
 
 @dataclass(frozen=True, kw_only=True)
 class _Wanted:
-    """One tool to be: what the server calls it, what it is for, and how it is asked."""
+    """A tool before it is offered: its name on the server, description, and call."""
 
     own: str
     description: str
@@ -76,7 +76,7 @@ class _Wanted:
 async def listed_tools(
     client: Client, server: McpCaller, taken: frozenset[str], services: ExternalServices
 ) -> ListedTools:
-    """The tools of a server that its agent allows, each as it can be offered."""
+    """Return the tools of a server that its agent allows."""
     settings, has = server.settings, client.server_capabilities
     every = await _listed(client) if has.tools else []
     wanted = [
@@ -84,7 +84,7 @@ async def listed_tools(
     ]
     if settings.resources and has.resources and await _resources(client):
         wanted += _of_resources(server, services)
-    # A name that a server has twice is the first of them.
+    # Of a duplicate name, keep the first tool.
     wanted = list({one.own: one for one in reversed(wanted)}.values())[::-1]
     warnings = list(_warnings(settings, [tool.name for tool in every], len(wanted), services.settings.tools))
     names = tool_names(settings.name, [one.own for one in wanted], taken)
@@ -176,7 +176,7 @@ def _limits(server: McpCaller, services: ExternalServices) -> ResultLimits:
 
 
 def _progress(label: str, done: float, total: float | None) -> Progress:
-    """Progress is told in whole numbers: of a share, it is percents."""
+    """Return progress in whole numbers; a fraction becomes percent."""
     if total is not None and 0 < total <= 1:
         return Progress(label=label, done=round(done / total * PERCENT), total=PERCENT, unit="%")
     return Progress(label=label, done=round(done), total=None if total is None else round(total), unit="")

@@ -1,4 +1,4 @@
-"""Schemas of tools of others, mended so that every provider takes them; what cannot be is a reason to leave it out."""
+"""Schemas of external tools, normalised for all providers. A tool that cannot be is left out."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from recto.conversation.messages import ToolOffer
 from recto.errors import WireError
 from recto.tools.client_schema import Schemas
 
-# At the root providers take one plain object; who is there still checks the rest itself.
+# Providers accept one plain object at the root. The external service checks the rest itself.
 ROOT_REFUSED = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "then", "else", "enum", "const"})
-# They say where a schema is from, which leads nowhere once it is a part of a page.
+# They name the origin of a schema, which means nothing inside a page.
 ROOT_NAMES = frozenset({"$schema", "$id", "id", "$anchor", "$comment"})
 PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 CUT = " ..."
 
 
 class CannotOffer(Exception):
-    """A tool that no provider would take; its text is the reason."""
+    """A tool that no provider would accept; the text is the reason."""
 
 
 async def mended_offer(offer: ToolOffer, schema: Json, characters: int, schemas: Schemas) -> ToolOffer:
@@ -38,13 +38,13 @@ async def mended_offer(offer: ToolOffer, schema: Json, characters: int, schemas:
 
 
 def shortened(text: str, characters: int) -> str:
-    """A text of at most so many characters."""
+    """Cut a text to at most so many characters."""
     text = text.strip()
     return text if len(text) <= characters else text[: max(characters - len(CUT), 0)].rstrip() + CUT
 
 
 def mend(schema: Json) -> dict[str, Json]:
-    """A schema whose root is one object with named properties."""
+    """Return a schema whose root is one object with named properties."""
     if not isinstance(schema, Mapping):
         raise CannotOffer("its schema is no object")
     root = _at_root(cast("Mapping[str, Json]", schema))
@@ -62,7 +62,7 @@ def mend(schema: Json) -> dict[str, Json]:
 
 
 def _at_root(schema: Mapping[str, Json]) -> Mapping[str, Json]:
-    """The root itself where it is a reference into its own definitions; these stay beside it."""
+    """Resolve a root that is a reference into its own definitions."""
     seen: set[str] = set()
     while isinstance(reference := schema.get("$ref"), str):
         found = _pointed(schema, reference)

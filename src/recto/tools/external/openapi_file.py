@@ -1,6 +1,6 @@
-"""An OpenAPI file (3.0 or 3.1) as operations, each with one schema of all its arguments. Reads no other file.
+"""OpenAPI files (3.0, 3.1) as operations, each with one schema for all its arguments. No other file is read.
 
-References are followed within the file, to a depth; one that leads back to itself is any value, and is told.
+References are resolved within the file. A reference back to itself accepts any value, with a warning.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ SentPlace: TypeAlias = Literal["path", "query", "header", "cookie"]
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 SAFE, IDEMPOTENT = ("get", "head", "options"), ("put", "delete")
 PLACES: tuple[SentPlace, ...] = ("path", "query", "header", "cookie")
-# Sent by whoever sends a request, whatever a file says.
+# Set by this client, whatever a file says.
 OUR_HEADERS = frozenset({"accept", "content-type", "authorization"})
 BODY = "body"
 MOST_BYTES, MOST_OPERATIONS, DEEPEST, MOST_NODES = 8 * 2**20, 2_000, 40, 20_000
 JSON_TYPE = re.compile(r"application/(json|[\w.+-]+\+json)")
 FORM_TYPE = "application/x-www-form-urlencoded"
 PATH_FIELD = re.compile(r"\{([^{}/]+)\}")
-# Of 3.0, where JSON Schema has another word or none.
+# Keywords of 3.0 for which JSON Schema has another word or none.
 UNUSED = frozenset({"discriminator", "xml", "externalDocs", "example", "examples", "deprecated", "nullable"})
 
 
 class NotOpenApi(Exception):
-    """A file that is no OpenAPI file that can be used; its text is the reason."""
+    """A file that is not a usable OpenAPI file; the text is the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HttpParameter:
-    """A parameter: the `argument` it is given by, and the name and place it is sent under."""
+    """A parameter: its argument, and the name and place it is sent under."""
 
     argument: str
     name: str
@@ -45,7 +45,7 @@ class HttpParameter:
 
 @dataclass(frozen=True, kw_only=True)
 class SecurityScheme:
-    """How a credential is sent: in a field of the query, a header or a cookie; `prefix` goes before it."""
+    """How a credential is sent: query field, header or cookie, with a `prefix`."""
 
     name: str
     place: SentPlace
@@ -55,7 +55,7 @@ class SecurityScheme:
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """An operation: where it is, what it takes, and how that is sent. `body` is the media type of one, if any."""
+    """An operation: address, arguments, and how they are sent. `body` is the media type of the body, if any."""
 
     name: str
     method: str
@@ -64,7 +64,7 @@ class Operation:
     schema: Json
     parameters: tuple[HttpParameter, ...] = ()
     body: str = ""
-    # The arguments that are fields of the body; none: it is the argument `body`.
+    # The arguments that are fields of the body; if none, the body is the argument `body`.
     fields: tuple[str, ...] = ()
     is_whole: bool = False
     # Alternatives, each the schemes that are needed together.
@@ -72,13 +72,13 @@ class Operation:
 
     @property
     def may_repeat(self) -> bool:
-        """By the rules of HTTP, acting twice does no more than acting once."""
+        """True for methods that HTTP defines as idempotent."""
         return self.method in (*SAFE, *IDEMPOTENT)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenApiFile:
-    """What a file says: its operations, the address of the service, its security; and what of it cannot be used."""
+    """The content of a file: operations, address, security schemes, and warnings for unusable parts."""
 
     operations: tuple[Operation, ...]
     server: str
@@ -87,7 +87,7 @@ class OpenApiFile:
 
 
 def read_openapi(raw: bytes) -> OpenApiFile:
-    """The operations of a file. Raises NotOpenApi for one that is none."""
+    """Return the operations of a file. Raises NotOpenApi if it is not one."""
     root = _values(raw)
     if not str(root.get("openapi", "")).startswith(("3.0", "3.1", "3.2")):
         raise NotOpenApi("it is no OpenAPI file of version 3: it begins with a line such as `openapi: 3.1.0`")
@@ -126,7 +126,7 @@ _PlainLoader.yaml_implicit_resolvers = {
 
 
 def _yaml(text: str) -> Json:
-    # An alias may stand for a thousand others, each of which does so too.
+    # Nested aliases can expand exponentially.
     events = cast("Iterator[yaml.Event]", yaml.parse(text, Loader=_PlainLoader))  # pyright: ignore[reportUnknownMemberType] - it has no types
     if any(isinstance(event, yaml.AliasEvent) for event in events):
         raise ValueError("aliases such as *name are not taken; use $ref")
@@ -134,7 +134,7 @@ def _yaml(text: str) -> Json:
 
 
 def _named(value: object) -> Json:
-    """Names that YAML takes for numbers, such as 200, as the words they are."""
+    """Convert keys that YAML reads as numbers, such as 200, to strings."""
     match value:
         case dict():
             return {str(key): _named(inner) for key, inner in cast("dict[object, object]", value).items()}
@@ -148,20 +148,20 @@ def _named(value: object) -> Json:
 
 @dataclass(kw_only=True)
 class _Budget:
-    """How much more of a schema is written out."""
+    """Remaining schema nodes that may be expanded."""
 
     nodes: int = MOST_NODES
 
 
 class _Reader:
-    """Reads one file."""
+    """Reader of one file."""
 
     def __init__(self, root: Object) -> None:
         self._root = root
         self.warnings: list[str] = []
 
     def server(self) -> str:
-        """The first address it names that is whole."""
+        """Return the first absolute address."""
         for one in _list(self._root.get("servers")):
             url = str(_table(one).get("url", ""))
             variables = _table(_table(one).get("variables"))
@@ -172,7 +172,7 @@ class _Reader:
         return ""
 
     def schemes(self) -> Iterator[tuple[str, SecurityScheme]]:
-        """Its security schemes that are sent with a request; what is a token in the end is sent as one."""
+        """Yield the security schemes sent with a request; OAuth and OpenID tokens are sent as bearer tokens."""
         for name, one in _table(_table(self._root.get("components")).get("securitySchemes")).items():
             scheme = self._followed(one)
             match str(scheme.get("type")), str(scheme.get("in")), str(scheme.get("scheme", "")).lower():
@@ -186,7 +186,7 @@ class _Reader:
                     self.warnings.append(f"security scheme {name!r} is of a kind that is not known; it is left out")
 
     def operations(self) -> Iterator[Operation]:
-        """Every operation that can be called; of the others it is told why not."""
+        """Yield every callable operation, and add a warning for each other one."""
         count = 0
         for path, item in _table(self._root.get("paths")).items():
             table = self._followed(item)
@@ -202,7 +202,7 @@ class _Reader:
 
     def _operation(self, path: str, method: str, item: Object, one: Object) -> Operation:
         given = [self._followed(each) for each in (*_list(item.get("parameters")), *_list(one.get("parameters")))]
-        # Those of an operation stand for those of its path.
+        # An operation's parameters override those of its path.
         found = {(str(each.get("in")), str(each.get("name"))): each for each in given}
         properties, required = dict[str, Json](), list[str]()
         parameters = tuple(self._parameters(list(found.values()), properties, required))
@@ -238,7 +238,7 @@ class _Reader:
                 raise NotOpenApi("it has a parameter without a name or a place")
             if place == "header" and name.lower() in OUR_HEADERS:
                 continue
-            # Two of one name in two places are two arguments.
+            # Two parameters of one name in two places are two arguments.
             argument = name if names.count(name) == 1 else f"{name}_{place}"
             schema = self._schema_of(each)
             about = _text(each, "description")
@@ -258,7 +258,7 @@ class _Reader:
         return dict(self._written(held.get("schema", {}), (), _Budget()))
 
     def _body(self, one: Object, properties: dict[str, Json], required: list[str]) -> _Body:
-        """A body of JSON or of a form: its fields are arguments where they are known and have names of their own."""
+        """Read a JSON or form body: its fields become arguments if they are known and their names are free."""
         described = self._followed(one.get("requestBody"))
         content = _table(described.get("content"))
         if not content:
@@ -285,7 +285,7 @@ class _Reader:
         return tuple([tuple(_table(each)) for each in _list(wanted)])
 
     def _written(self, schema: Json, way: tuple[str, ...], budget: _Budget) -> Mapping[str, Json]:
-        """A schema with what its references stand for in their place; of 3.0 in the words of JSON Schema."""
+        """Return a schema with its references expanded, and 3.0 keywords converted to JSON Schema."""
         if schema is True or schema is False:
             return {} if schema else {"not": {}}
         found = _table(schema)
@@ -315,7 +315,7 @@ class _Reader:
                 return value
 
     def _followed(self, value: Json) -> Object:
-        """A table, or the one that a reference stands for."""
+        """Return a table, or the one it refers to."""
         found = _table(value)
         for _ in range(DEEPEST):
             if not isinstance(reference := found.get("$ref"), str):
@@ -337,7 +337,7 @@ class _Reader:
 
 @dataclass(frozen=True, kw_only=True)
 class _Body:
-    """How a body is made of arguments."""
+    """How arguments form a body."""
 
     type: str = ""
     fields: tuple[str, ...] = field(default=())
@@ -349,7 +349,7 @@ def _is_used(key: str) -> bool:
 
 
 def _of_newer_version(schema: dict[str, Json], *, is_nullable: bool) -> dict[str, Json]:
-    """What 3.0 says in words of its own: `nullable`, and bounds that are switches."""
+    """Convert 3.0's `nullable` and boolean exclusive bounds."""
     for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if isinstance(schema.get(exclusive), bool):
             is_exclusive = schema.pop(exclusive)

@@ -1,6 +1,6 @@
-"""The sandbox of servers that are started here: bubblewrap with a read-only system and a temporary home of its own.
+"""Sandbox of MCP servers that Recto starts: bubblewrap with a read-only system and a temporary home.
 
-Where it does not work, nothing is started in its place.
+Without a working sandbox, the server is not started.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ NO_FOLDER = "it may use {path}, which is not there. Make it, or take it out"
 
 
 class CannotStart(Exception):
-    """A server that cannot be started here; its text is the reason."""
+    """A server that cannot be started here; the text is the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sandbox:
-    """How servers are confined: by the `program`, where there is one, with `scratch_bytes` of their own to write."""
+    """How servers are confined: bubblewrap's `program`, if any, and `scratch_bytes` of writable space."""
 
     program: str | None
     scratch_bytes: int
 
     async def command(self, settings: McpSettings) -> tuple[str, ...]:
-        """The whole command of a server, which raises CannotStart where it cannot be had."""
+        """Return the whole command of a server. Raises CannotStart if it cannot be built."""
         program = shutil.which(settings.command[0], path=search_path())
         if program is None:
             raise CannotStart(NO_PROGRAM.format(name=settings.command[0]))
@@ -53,7 +53,7 @@ class Sandbox:
 
     @cached_property
     def _works(self) -> asyncio.Future[bool]:
-        """Whether it works here, tried once."""
+        """The cached result of one trial run."""
         trial = (*self._words(()), "--", sys.executable, "-c", "")
         return asyncio.ensure_future(asyncio.to_thread(succeeds, trial))
 
@@ -71,11 +71,11 @@ class Sandbox:
 
 
 def environment(settings: McpSettings, given: dict[str, str]) -> dict[str, str]:
-    """All that a server sees of an environment: what its settings name, where programs are, and a home of its own."""
+    """Return the environment of a server: configured values, a search path, and a home."""
     home = {"HOME": HOME, "TMPDIR": "/tmp"} if settings.sandbox else {}  # noqa: S108 - its own
     return {"PATH": search_path(), "LANG": "C.UTF-8", **home, **given}
 
 
 def search_path() -> str:
-    """Where programs are looked for: beside the Python that runs us, and where systems have theirs."""
+    """Return the search path for programs: the folder of our Python, then the system's."""
     return f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"

@@ -1,4 +1,4 @@
-"""Secrets by name: `secret:NAME` in a setting is what `RECTO_SECRET_NAME` has. Nothing shows a value."""
+"""Secrets by name: `secret:NAME` in a setting is the value of `RECTO_SECRET_NAME`. Values are never shown."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from recto.errors import SettingsError
 
 PREFIX = "RECTO_SECRET_"
 HIDDEN = "(hidden)"
-# Anything shorter would be found in words that are none.
+# A shorter value would match inside ordinary words.
 SHORTEST = 6
 
 
 class SecretValues:
-    """The secrets of one entry. What it put in is hidden in all that comes back."""
+    """The secrets of one settings entry. Used values are hidden in everything that comes back."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
         self._used: set[str] = set()
 
     def filled(self, values: Mapping[str, str]) -> dict[str, str]:
-        """The values with secrets put in. One that is not set raises SettingsError, which says how to set it."""
+        """Return the values with secrets filled in. Raises SettingsError for a secret that is not set."""
         return {name: SECRET.sub(lambda found: self._secret(found[1]), value) for name, value in values.items()}
 
     def _secret(self, name: str) -> str:
@@ -34,12 +34,12 @@ class SecretValues:
         return value
 
     def also(self, value: str) -> None:
-        """Hide this too, in the forms it may come back in: as it is, in JSON, and in a url."""
+        """Hide this value in all forms it may come back in: plain, in JSON, and in a url."""
         if len(value) >= SHORTEST:
             self._used |= {value, dump(value)[1:-1].decode(), quote(value, safe="")}
 
     def hide(self, text: str) -> str:
-        """A text without them, the longest first: one may be a part of another."""
+        """Remove the secrets from a text, longest first: one may contain another."""
         for secret in sorted(self._used, key=len, reverse=True):
             text = text.replace(secret, HIDDEN)
         return text

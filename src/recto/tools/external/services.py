@@ -1,4 +1,4 @@
-"""What all tools that live elsewhere work with, and what each place they are found in has to show."""
+"""Shared services of external tools, and the state of each source."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recto.tools.ports import Tool
 
 @dataclass(frozen=True, kw_only=True)
 class ExternalServices:
-    """`environment` has the secrets; `open_web` gives a session with a host, which may be internal or not."""
+    """Services shared by external tools. `environment` has the secrets; `open_web` opens a session."""
 
     settings: ExternalSettings
     environment: Mapping[str, str]
@@ -28,9 +28,9 @@ class ExternalServices:
 
 @dataclass(kw_only=True)
 class Found:
-    """What a place has at present: tools, or the `problem` that keeps it from having any; and what else is wrong.
+    """The current tools of a source, or the `problem` that makes it unavailable, and its warnings.
 
-    `version` is another number whenever that changes; `tried` is set once it is known at all.
+    `version` changes with any of them; `tried` is set after the first attempt.
     """
 
     tools: tuple[Tool, ...]
@@ -41,40 +41,40 @@ class Found:
 
     @classmethod
     def nothing_yet(cls) -> Found:
-        """Before anybody has looked."""
+        """Return the state before the first attempt."""
         return cls(tools=(), problem="it was not reached yet", warnings=(), version=0, tried=asyncio.Event())
 
     def now(self, tools: tuple[Tool, ...], warnings: tuple[str, ...]) -> None:
-        """These are its tools from now on."""
+        """Store the current tools."""
         self.tools, self.warnings, self.problem = tools, warnings, None
         self.version += 1
         self.tried.set()
 
     def lost(self, problem: str) -> None:
-        """It cannot be used at present. Tools that were known stay: it may be back before one is called."""
+        """Mark the source as unavailable. Its tools stay: it may be back before one is called."""
         self.version += problem != self.problem
         self.problem = problem
         self.tried.set()
 
 
 class ToolSource(Protocol):
-    """A place elsewhere that an agent has tools from."""
+    """An external source of an agent's tools."""
 
     @property
     def name(self) -> str:
-        """What it is called in the settings."""
+        """Its name in the settings."""
         ...
 
     @property
     def place(self) -> SettingsPlace:
-        """Where the settings say so."""
+        """Its place in the settings."""
         ...
 
     @property
     def found(self) -> Found:
-        """What it has."""
+        """The current tools and problems."""
         ...
 
     async def keep(self) -> None:
-        """Find its tools and keep them usable, until this is cancelled."""
+        """Find the tools and keep them usable, until cancelled."""
         ...

@@ -1,4 +1,4 @@
-"""Names of tools that live elsewhere: `files__read`, as providers take them, unique, the same every time. Pure."""
+"""Names of external tools: `files__read`, valid for providers, unique and stable. Pure."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def tool_names(server: str, own_names: Sequence[str], taken: Collection[str] = ()) -> Mapping[str, str]:
-    """What the model calls each tool of a server by, from what the server calls it; none is among `taken`.
+    """Return the offered name of each tool of a server, by its name there; none is in `taken`.
 
-    A name that had to be changed and then is another's too, or is too long, ends in a hash of what it was: so it does
-    not depend on the order of tools.
+    A name that is too long, or that collides after a change, ends in a hash of the original. So it does not depend on
+    the order of tools.
     """
     plain = {own: f"{server}{BETWEEN}{_REFUSED.sub('_', own)}" for own in own_names}
     count = Counter(plain.values())

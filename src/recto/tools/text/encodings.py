@@ -1,4 +1,4 @@
-"""The encoding a text file is in, told by its first bytes. What is no text gets a word for what it is."""
+"""Text encodings of files, detected by their first bytes. Binary files get a description of their kind."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 UTF8 = "utf-8"
-# Enough to tell an encoding by.
+# Enough to detect an encoding.
 HEAD_BYTES = 262_144
 SAMPLE_BYTES = 16_384
-# Longer marks first: that of UTF-32 begins with that of UTF-16.
+# Longer marks first: the mark of UTF-32 begins with that of UTF-16.
 MARKS = (
     (codecs.BOM_UTF8, UTF8),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -19,9 +19,9 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# Those that programs still write; with all there are, guesses would be worse. The last only where none before them
-# fits: what they write differs from the first in a few letters.
-OLDER = (
+# Encodings that programs still write; trying all would make the guesses worse. The second group is tried only if the
+# first does not fit, because they differ from it in a few letters.
+LEGACY = (
     (
         "gb18030",
         "big5",
@@ -38,16 +38,16 @@ OLDER = (
     ),
     ("cp1250", "cp1254"),
 )
-# Of what is not ASCII, how much may be unreadable in a text that is damaged here and there.
+# The largest unreadable share of the non-ASCII characters in a slightly damaged text.
 DAMAGED_SHARE = 0.1
 CONTROL_SHARE = 0.02
-# Most of what is written in Europe is ASCII.
+# European texts are mostly ASCII.
 WESTERN_SHARE = 0.3
 # Every second byte of Western UTF-16 is zero.
 ZERO_SHARE = 0.3
 CONTROLS = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f]")
 NOT_ASCII = re.compile(rb"[\x80-\xff]")
-# Some of these may be all ASCII, and yet nobody means their source.
+# Some of these may be all ASCII, but their source is never wanted.
 SIGNATURES = (
     (b"%PDF-", "a PDF document"),
     (b"\x89PNG\r\n\x1a\n", "a PNG image"),
@@ -80,19 +80,19 @@ class TextEncoding:
     mark: bytes = b""
 
     def decode(self, data: bytes) -> str:
-        """The whole text. Bytes of UTF-8 that are none come back as they were when it is encoded again.
+        """Decode the whole text. Invalid UTF-8 bytes survive a round trip.
 
-        Raises UnicodeDecodeError for bytes that another encoding has no characters for.
+        Raises UnicodeDecodeError for bytes that another encoding cannot map.
         """
         return data[len(self.mark) :].decode(self.name, self._errors)
 
     def encode(self, text: str) -> bytes:
-        """The bytes of a text. Raises UnicodeEncodeError for a character that the encoding does not have."""
+        """Encode a text. Raises UnicodeEncodeError for a character that the encoding lacks."""
         return self.mark + text.encode(self.name, self._errors)
 
     def as_utf8(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """The text as UTF-8 without a mark, a piece at a time. What cannot be read is U+FFFD."""
-        unmarked = _without(self.mark, pieces)
+        """Yield the text as UTF-8 without a mark, piece by piece. Unreadable bytes become U+FFFD."""
+        unmarked = _skip_mark(self.mark, pieces)
         if self.name == UTF8:
             return unmarked
         return (text.encode() for text in codecs.iterdecode(unmarked, self.name, "replace"))
@@ -102,8 +102,8 @@ class TextEncoding:
         return "surrogateescape" if self.name == UTF8 else "strict"
 
 
-def encoding_of(head: bytes) -> TextEncoding | str:
-    """The encoding of a text that begins with these bytes, or what it is if it is none."""
+def detect_encoding(head: bytes) -> TextEncoding | str:
+    """Return the encoding of a text that begins with these bytes, or the kind of file if it is no text."""
     kind = next((kind for signature, kind in SIGNATURES if head.startswith(signature)), "")
     if kind:
         return kind
@@ -111,16 +111,16 @@ def encoding_of(head: bytes) -> TextEncoding | str:
         if head.startswith(mark):
             return TextEncoding(name=name, mark=mark)
     if b"\0" in head:
-        return _wide(head) or OTHER_BINARY
+        return _detect_utf16(head) or OTHER_BINARY
     if len(CONTROLS.findall(head)) > CONTROL_SHARE * len(head):
         return OTHER_BINARY
     if _is_utf8(head):
         return TextEncoding()
-    return _older(head) or OTHER_BINARY
+    return _detect_legacy(head) or OTHER_BINARY
 
 
-def _wide(head: bytes) -> TextEncoding | None:
-    """UTF-16 without a mark, where most of it is Western."""
+def _detect_utf16(head: bytes) -> TextEncoding | None:
+    """Detect UTF-16 without a mark in mostly Western text."""
     if len(head) % 2:
         return None
     for name, zeros in (("utf-16-le", head[1::2]), ("utf-16-be", head[0::2])):
@@ -131,34 +131,34 @@ def _wide(head: bytes) -> TextEncoding | None:
 
 
 def _is_readable(head: bytes, name: str) -> bool:
-    """Whether next to all of it are characters that texts have. The last one may be torn."""
+    """Return True if nearly all characters are common in texts. The last one may be torn."""
     text = codecs.getincrementaldecoder(name)("replace").decode(head)
     bad = [one for one in text if one == "\ufffd" or not (one.isprintable() or one.isspace())]
     return len(bad) <= CONTROL_SHARE * len(text)
 
 
 def _is_utf8(head: bytes) -> bool:
-    """Whether it is UTF-8, damaged here and there at most. The last character may be torn."""
+    """Return True for UTF-8 with at most slight damage. The last character may be torn."""
     text = codecs.getincrementaldecoder(UTF8)("replace").decode(head)
     bad = text.count("\ufffd")
     return bad <= DAMAGED_SHARE * (len(text) - len(text.encode("ascii", "ignore")))
 
 
-def _older(head: bytes) -> TextEncoding | None:
-    from charset_normalizer import from_bytes  # here: most files are UTF-8, and it takes a while to import
+def _detect_legacy(head: bytes) -> TextEncoding | None:
+    from charset_normalizer import from_bytes  # here: most files are UTF-8, and this import is slow
 
-    found = NOT_ASCII.search(head)
-    start = max(0, head.rfind(b"\n", 0, found.start()) + 1) if found else 0
+    first = NOT_ASCII.search(head)
+    start = max(0, head.rfind(b"\n", 0, first.start()) + 1) if first else 0
     sample = head[start : start + SAMPLE_BYTES]
-    guesses = (from_bytes(sample, cp_isolation=list(known)).best() for known in OLDER)
+    guesses = (from_bytes(sample, cp_isolation=list(names)).best() for names in LEGACY)
     best = next((TextEncoding(name=best.encoding) for best in guesses if best), None)
-    # A few letters are too little for statistics. Every byte is one of Latin-1, so nothing is lost by it.
+    # A few letters are too little for statistics. Latin-1 maps every byte, so it loses nothing.
     is_western = len(NOT_ASCII.findall(sample)) <= WESTERN_SHARE * len(sample)
     return best or (TextEncoding(name="iso8859_1") if is_western else None)
 
 
-def _without(mark: bytes, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    left = len(mark)
+def _skip_mark(mark: bytes, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    remaining = len(mark)
     for piece in pieces:
-        yield piece[left:]
-        left = max(0, left - len(piece))
+        yield piece[remaining:]
+        remaining = max(0, remaining - len(piece))

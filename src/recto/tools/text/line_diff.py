@@ -1,4 +1,4 @@
-"""A unified diff of what was replaced in a text. Only the lines around that are looked at, however long the text is."""
+"""Unified diff of replacements in a text. Its cost depends on the changed lines, not on the length of the text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recto.tools.text.line_range import LONGEST_LINE
 from recto.tools.text.replacement import TextSpan, apply_spans
 
 CONTEXT = 3
-# Beyond so many pairs of lines all old ones are shown as gone and all new ones as come.
+# Beyond this many line pairs, the diff shows all old lines as removed and all new ones as added.
 MOST_PAIRS = 250_000
 NO_END = "\\ No newline at end of file"
 LEFT_OUT = "[{count:,} more lines of the diff are left out. Read the file for the rest.]"
@@ -26,8 +26,8 @@ class _Region:
     spans: tuple[TextSpan, ...]
 
 
-def line_diff(old: str, spans: Sequence[TextSpan], path: str, room: int, longest: int = LONGEST_LINE) -> str:
-    """The diff of a text and what it is with these spans replaced, which stand in order; cut to `room` characters.
+def build_line_diff(old: str, spans: Sequence[TextSpan], path: str, room: int, longest: int = LONGEST_LINE) -> str:
+    """Return the diff of replacing ordered spans in a text, cut to `room` characters.
 
     Lines of more than `longest` characters are cut.
     """
@@ -40,7 +40,7 @@ def line_diff(old: str, spans: Sequence[TextSpan], path: str, room: int, longest
         after = _lines(apply_spans(old, region.spans, region.start, region.end))
         lines += _hunks(before, after, line, line + shift, longest)
         shift += len(after) - len(before)
-    return _bounded([neutralise(line, FRAME_TAGS) for line in lines], room)
+    return _cut_lines([neutralise(line, FRAME_TAGS) for line in lines], room)
 
 
 def _regions(old: str, spans: Sequence[TextSpan]) -> Iterator[_Region]:
@@ -83,12 +83,12 @@ def _hunks(before: Sequence[str], after: Sequence[str], old_line: int, new_line:
         (_, old_first, _, new_first, _), (_, _, old_end, _, new_end) = group[0], group[-1]
         old_range = _range(old_line + old_first, old_end - old_first)
         yield f"@@ -{old_range} +{_range(new_line + new_first, new_end - new_first)} @@"
-        for what, first, end, new_from, new_to in group:
-            if what == "equal":
-                yield from _shown(" ", before[first:end], longest)
+        for operation, first, end, new_from, new_to in group:
+            if operation == "equal":
+                yield from _format_lines(" ", before[first:end], longest)
             else:
-                yield from _shown("-", before[first:end], longest)
-                yield from _shown("+", after[new_from:new_to], longest)
+                yield from _format_lines("-", before[first:end], longest)
+                yield from _format_lines("+", after[new_from:new_to], longest)
 
 
 def _groups(before: Sequence[str], after: Sequence[str]) -> Iterator[Sequence[tuple[str, int, int, int, int]]]:
@@ -98,11 +98,11 @@ def _groups(before: Sequence[str], after: Sequence[str]) -> Iterator[Sequence[tu
 
 
 def _range(first: int, count: int) -> str:
-    """As diffs have it: of no lines, the one before them is named."""
+    """As in diffs: a range of no lines names the line before it."""
     return f"{first if count else first - 1},{count}"
 
 
-def _shown(sign: str, lines: Sequence[str], longest: int) -> Iterator[str]:
+def _format_lines(sign: str, lines: Sequence[str], longest: int) -> Iterator[str]:
     for line in lines:
         text = line.rstrip("\n").removesuffix("\r")
         yield sign + (f"{text[:longest]} [...]" if len(text) > longest else text)
@@ -110,10 +110,10 @@ def _shown(sign: str, lines: Sequence[str], longest: int) -> Iterator[str]:
             yield NO_END
 
 
-def _bounded(lines: Sequence[str], room: int) -> str:
-    left = room
+def _cut_lines(lines: Sequence[str], room: int) -> str:
+    remaining = room
     for place, line in enumerate(lines):
-        left -= len(line) + 1
-        if left < 0:
+        remaining -= len(line) + 1
+        if remaining < 0:
             return "\n".join((*lines[:place], LEFT_OUT.format(count=len(lines) - place)))
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Some lines of a text of any size, with their numbers. It never holds more of the text than is shown."""
+"""Numbered lines of a text of any size, read as a stream. Only the shown lines are held in memory."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from recto.config.run_settings import FileToolSettings
 from recto.page.prompt.reminder import FRAME_TAGS, neutralise
 
-# What is longer was not written to be read: packed scripts, data.
+# Longer lines are packed scripts or data, not meant to be read.
 LONGEST_LINE = FileToolSettings.line_characters
-# A character of UTF-8 has no more bytes.
+# The most bytes of a UTF-8 character.
 WIDEST = 4
 LINE = "{number}→{text}"
 CUT_LINE = " [... {bytes:,} bytes in this line, the rest of it is not shown]"
@@ -18,7 +18,7 @@ CUT_LINE = " [... {bytes:,} bytes in this line, the rest of it is not shown]"
 
 @dataclass(frozen=True, kw_only=True)
 class LineRange:
-    """Lines from `first` on, counted from 1, to `last` with it; None: to the end."""
+    """Lines from `first` to `last`, counted from 1; `last` None is the end."""
 
     first: int = 1
     last: int | None = None
@@ -26,57 +26,57 @@ class LineRange:
 
 @dataclass(frozen=True, kw_only=True)
 class NumberedLines:
-    """Lines as they are shown, the number of the last, and how many the whole text has. Fewer than asked for fitted."""
+    """Lines as shown, the number of the last one, and the total. There may be fewer than requested."""
 
     lines: tuple[str, ...]
     last: int
     total: int
 
 
-def take_lines(pieces: Iterable[bytes], wanted: LineRange, room: int, longest: int = LONGEST_LINE) -> NumberedLines:
-    """The lines of a text in UTF-8 that were asked for, as far as `room` characters hold them, one at least.
+def read_lines(pieces: Iterable[bytes], line_range: LineRange, room: int, longest: int = LONGEST_LINE) -> NumberedLines:
+    """Return the requested lines of a UTF-8 text that fit into `room` characters, at least one.
 
     Lines of more than `longest` characters are cut.
     """
-    taking = _Taking(wanted, room, longest)
+    collector = _LineCollector(line_range, room, longest)
     for piece in pieces:
-        taking.take(piece)
-    return taking.end()
+        collector.add(piece)
+    return collector.end()
 
 
-class _Taking:
-    """Lines taken out of a text that comes in pieces. A line ends with a line feed, after a carriage return or not."""
+class _LineCollector:
+    """Collector of lines from a stream. A line ends with a line feed, after a carriage return or not."""
 
-    def __init__(self, wanted: LineRange, room: int, longest: int) -> None:
-        self._first = wanted.first
-        self._last = wanted.last
+    def __init__(self, line_range: LineRange, room: int, longest: int) -> None:
+        self._first = line_range.first
+        self._last = line_range.last
         self._room = room
         self._longest = max(1, min(longest, room))
-        # The number of the line the next byte is in, and whether it has any yet.
+        # The number of the current line, and whether it has any bytes yet.
         self._number = 1
-        self._has_begun = False
+        self._is_line_open = False
         self._open = bytearray()
         self._open_bytes = 0
         self._lines = list[str]()
         self._is_over = False
 
-    def take(self, piece: bytes) -> None:
+    def add(self, piece: bytes) -> None:
         if not piece:
             return
         at = self._skip(piece)
         while not self._is_over and self._first <= self._number and at < len(piece):
-            at = self._take_line(piece, at)
+            at = self._add_line(piece, at)
         self._number += piece.count(b"\n", at)
-        self._has_begun = not piece.endswith(b"\n")
+        self._is_line_open = not piece.endswith(b"\n")
 
     def end(self) -> NumberedLines:
-        total = self._number if self._has_begun else self._number - 1
-        if self._has_begun and not self._is_over and self._first <= self._number:
+        total = self._number if self._is_line_open else self._number - 1
+        if self._is_line_open and not self._is_over and self._first <= self._number:
             self._close_line()
         return NumberedLines(lines=tuple(self._lines), last=self._first + len(self._lines) - 1, total=total)
 
     def _skip(self, piece: bytes) -> int:
-        """Where the lines that are wanted begin or go on in a piece; where none do, at its beginning."""
+        """Return the position in a piece where the requested lines start; 0 if none does."""
         lines = self._first - self._number
         if lines <= 0 or piece.count(b"\n") < lines:
             return 0
@@ -86,14 +86,14 @@ class _Taking:
         self._number = self._first
         return at
 
-    def _take_line(self, piece: bytes, at: int) -> int:
-        """Take a line, or as much of it as this piece has. Returns where the next begins."""
-        found = piece.find(b"\n", at)
-        end = len(piece) if found < 0 else found
+    def _add_line(self, piece: bytes, at: int) -> int:
+        """Collect a line, or the part of it in this piece. Returns where the next one begins."""
+        line_end = piece.find(b"\n", at)
+        end = len(piece) if line_end < 0 else line_end
         more = self._longest * WIDEST - len(self._open)
         self._open += piece[at : min(end, at + more)]
         self._open_bytes += end - at
-        if found < 0:
+        if line_end < 0:
             return end
         self._close_line()
         self._number += 1

@@ -1,6 +1,6 @@
-"""Whole lines of a text that are those searched for, but for blanks and indentation. It never guesses what is meant.
+"""Search for whole lines that differ only in blanks and indentation. It never guesses.
 
-What is nearest comes first: another kind of difference is looked for only where there is none of those before it.
+The nearest kind of match wins: a looser comparison is tried only if the stricter ones match nowhere.
 """
 
 from __future__ import annotations
@@ -12,43 +12,43 @@ from functools import partial
 from typing import TypeAlias
 
 BLANKS = re.compile(r"[ \t]+")
-# How wide a tab may be meant, the usual first.
+# Possible tab widths, the usual first.
 TAB_WIDTHS = (4, 8, 2, 3, 1, 5, 6, 7)
-# A line of a replacement, brought to the indentation of the text.
+# Changes a replacement line to the text's indentation.
 Reindent: TypeAlias = Callable[[str], str]
-# How lines of the text are indented, as against those searched for; None: they are not the same then.
+# Compares the indentation of text lines and search lines; None if they do not match.
 Compare: TypeAlias = Callable[[Sequence[str], Sequence[str]], Reindent | None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LooseMatch:
-    """Characters of a text from `start` to before `end`, and how lines that take their place are indented."""
+    """A match from `start` to before `end`, and the indentation of lines that replace it."""
 
     start: int
     end: int
     reindent: Reindent
 
 
-def loose_matches(text: str, search: str) -> tuple[LooseMatch, ...]:
-    """All places of the first kind that has any: blanks at line ends and an indentation that all lines are shifted by;
-    then tabs for spaces in it, or the other way round; then other blanks between words.
+def find_loose_matches(text: str, search: str) -> tuple[LooseMatch, ...]:
+    """Return all matches of the first kind that has any: differences in trailing blanks and an indentation shared by
+    all lines; then tabs for spaces in it, or the reverse; then other blanks between words.
 
-    Where the lines are also somewhere with an indentation that is neither, it is not known which were meant.
+    Return nothing if the lines also occur with an indentation that neither explains: the right match is unknown.
     """
-    if found := tuple(_matches(text, search, str.strip, _by_shift)):
-        return found
+    if matches := tuple(_matches(text, search, str.strip, _by_shift)):
+        return matches
     for bare in (str.strip, _with_single_blanks):
-        if found := tuple(_matches(text, search, bare, _by_columns)):
-            return found if len(found) == sum(1 for _ in _matches(text, search, bare, _anyhow)) else ()
+        if matches := tuple(_matches(text, search, bare, _by_columns)):
+            return matches if len(matches) == sum(1 for _ in _matches(text, search, bare, _accept_any)) else ()
     return ()
 
 
-def is_unevenly_there(text: str, search: str) -> bool:
-    """Whether the lines are there in a row, indented as nothing else accounts for."""
-    return any(True for _ in _matches(text, search, _with_single_blanks, _anyhow))
+def has_uneven_match(text: str, search: str) -> bool:
+    """Return True if the lines are there in a row, but with irregular indentation."""
+    return any(True for _ in _matches(text, search, _with_single_blanks, _accept_any))
 
 
-def _anyhow(_: Sequence[str], __: Sequence[str]) -> Reindent:
+def _accept_any(_: Sequence[str], __: Sequence[str]) -> Reindent:
     return str
 
 
@@ -58,85 +58,90 @@ def _with_single_blanks(line: str) -> str:
 
 def _matches(text: str, search: str, bare: Callable[[str], str], compare: Compare) -> Iterator[LooseMatch]:
     search = search.replace("\r\n", "\n")
-    wanted = search.removesuffix("\n").split("\n")
-    sought = [bare(line) for line in wanted]
-    anchor = max(range(len(sought)), key=lambda place: len(sought[place]))
-    if not sought[anchor]:
+    search_lines = search.removesuffix("\n").split("\n")
+    bare_search = [bare(line) for line in search_lines]
+    anchor = max(range(len(bare_search)), key=lambda place: len(bare_search[place]))
+    if not bare_search[anchor]:
         return
     lines = text.split("\n")
-    there_bare = [bare(line) for line in lines]
+    bare_lines = [bare(line) for line in lines]
     free, offset, counted = 0, 0, 0
-    for place in [place for place, line in enumerate(there_bare) if line == sought[anchor]]:
+    for place in [place for place, line in enumerate(bare_lines) if line == bare_search[anchor]]:
         first = place - anchor
-        there = lines[first : first + len(sought)] if first >= free else []
-        if there_bare[first : first + len(sought)] != sought or (reindent := compare(there, wanted)) is None:
+        candidate = lines[first : first + len(bare_search)] if first >= free else []
+        if (
+            bare_lines[first : first + len(bare_search)] != bare_search
+            or (reindent := compare(candidate, search_lines)) is None
+        ):
             continue
         offset += sum(map(len, lines[counted:first])) + first - counted
         counted = first
-        free = first + len(sought)
-        stop = offset + sum(map(len, there)) + len(there) - 1
-        # A line end that was searched for is replaced too; else it stays, whole.
-        stop += 1 if search.endswith("\n") and free < len(lines) else -there[-1].endswith("\r")
+        free = first + len(bare_search)
+        stop = offset + sum(map(len, candidate)) + len(candidate) - 1
+        # A searched line end is replaced too; otherwise the text's stays whole.
+        stop += 1 if search.endswith("\n") and free < len(lines) else -candidate[-1].endswith("\r")
         yield LooseMatch(start=offset, end=stop, reindent=reindent)
 
 
-def _indents(there: Sequence[str], wanted: Sequence[str]) -> list[tuple[str, str]]:
-    return [(indent_of(line), indent_of(other)) for line, other in zip(there, wanted, strict=False) if line.strip()]
+def _indents(lines: Sequence[str], search_lines: Sequence[str]) -> list[tuple[str, str]]:
+    return [
+        (get_indent(line), get_indent(other)) for line, other in zip(lines, search_lines, strict=False) if line.strip()
+    ]
 
 
-def indent_of(line: str) -> str:
+def get_indent(line: str) -> str:
     """The blanks that a line begins with."""
     return line[: len(line) - len(line.lstrip())]
 
 
-def _by_shift(there: Sequence[str], wanted: Sequence[str]) -> Reindent | None:
-    """All lines have the same blanks more, or the same fewer."""
-    pairs = _indents(there, wanted)
+def _by_shift(lines: Sequence[str], search_lines: Sequence[str]) -> Reindent | None:
+    """Match if all lines are indented by the same blanks more, or fewer."""
+    pairs = _indents(lines, search_lines)
     if not pairs:
         return None
     have, want = pairs[0]
     more, fewer = have.removesuffix(want), want.removesuffix(have)
     if all(one == more + other for one, other in pairs):
-        return partial(_shifted, more=more, fewer="")
+        return partial(_shift, more=more, fewer="")
     if all(fewer + one == other for one, other in pairs):
-        return partial(_shifted, more="", fewer=fewer)
+        return partial(_shift, more="", fewer=fewer)
     return None
 
 
-def _shifted(line: str, *, more: str, fewer: str) -> str:
+def _shift(line: str, *, more: str, fewer: str) -> str:
     if not line.strip():
         return line
-    # Of one that is indented less than that, all there is goes.
-    return more + line[min(len(fewer), len(indent_of(line))) :]
+    # A line with less indentation loses all of it.
+    return more + line[min(len(fewer), len(get_indent(line))) :]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Columns:
-    """Where lines begin, with tabs of some width: all of the text's are `shift` columns from those searched for."""
+    """Start columns of lines for a tab width: the text's are `shift` columns to the right of the search lines'."""
 
     width: int
     shift: int
-    # The text's own indentation of the lines that were found, by column.
-    known: dict[int, str]
+    # The text's own indentation of the matched lines, by column.
+    indents: dict[int, str]
 
     def reindent(self, line: str) -> str:
         if not line.strip():
             return line
-        column = max(0, _column(indent_of(line), self.width) + self.shift)
-        has_tabs = any("\t" in indent for indent in self.known.values())
+        column = max(0, _column(get_indent(line), self.width) + self.shift)
+        has_tabs = any("\t" in indent for indent in self.indents.values())
         tabs, spaces = divmod(column, self.width) if has_tabs else (0, column)
-        return self.known.get(column, "\t" * tabs + " " * spaces) + line.lstrip()
+        return self.indents.get(column, "\t" * tabs + " " * spaces) + line.lstrip()
 
 
-def _by_columns(there: Sequence[str], wanted: Sequence[str]) -> Reindent | None:
-    """With tabs of one width, all lines are shifted by the same: the width that has them shifted least."""
-    pairs, found = _indents(there, wanted), list[_Columns]()
+def _by_columns(lines: Sequence[str], search_lines: Sequence[str]) -> Reindent | None:
+    """Match if all lines are shifted by the same columns for some tab width; the smallest shift wins."""
+    pairs, candidates = _indents(lines, search_lines), list[_Columns]()
     for width in TAB_WIDTHS if pairs else ():
         shifts = {_column(have, width) - _column(want, width) for have, want in pairs}
         if len(shifts) == 1:
-            known = {_column(have, width): have for have, _ in reversed(pairs)}
-            found.append(_Columns(width=width, shift=shifts.pop(), known=known))
-    return min(found, key=lambda one: abs(one.shift)).reindent if found else None
+            indents = {_column(have, width): have for have, _ in reversed(pairs)}
+            candidates.append(_Columns(width=width, shift=shifts.pop(), indents=indents))
+    return min(candidates, key=lambda one: abs(one.shift)).reindent if candidates else None
 
 
 def _column(indent: str, width: int) -> int:

@@ -1,4 +1,4 @@
-"""What in a text comes nearest to a text that is not in it, so that who looked for it can write it again."""
+"""Nearest lines for a search text that is not found, so that the model can write it again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recto.tools.text.line_range import LINE, LONGEST_LINE
 
 AROUND = 2
 LINES_SHOWN = 40
-# Looking at how alike two lines are takes long, so it is done for few of them and for their beginnings.
+# Comparing two lines is slow, so only few lines and their beginnings are compared.
 COMPARED_LINES = 300
 COMPARED_CHARACTERS = 200
 ALIKE = 0.5
@@ -25,35 +25,35 @@ SEARCH = "\nSearch for what is there."
 NOTHING_NEAR = "Nothing in it comes near. Read the file again, and copy what is there."
 
 
-def nearest(text: str, search: str, not_there: str = NOT_THERE) -> str:
-    """What to say of a search that found nothing: the lines that come nearest, with their numbers."""
-    near = lines_near(text, search)
+def describe_nearest(text: str, search: str, not_there: str = NOT_THERE) -> str:
+    """Return the message for a search without matches: the nearest lines with their numbers."""
+    near = find_near_lines(text, search)
     return f"{not_there} {near}{SEARCH}" if near else f"{not_there} {NOTHING_NEAR}"
 
 
-def lines_near(text: str, search: str, at: int | None = None) -> str | None:
-    """What is there now and comes nearest, by lines with their numbers; else what is `at` a line, or None."""
+def find_near_lines(text: str, search: str, at: int | None = None) -> str | None:
+    """Return the nearest lines with their numbers, else those around line `at`, or None."""
     lines = text.removesuffix("\n").split("\n")
-    wanted = [line.strip() for line in search.replace("\r\n", "\n").strip("\n").split("\n")]
-    found = _by_equal_lines(lines, wanted)
-    if found is None:
-        found = _by_alike_line(lines, wanted)
-    if found is None and at is not None:
-        found = min(at, len(lines) - 1)
-    if found is None:
+    search_lines = [line.strip() for line in search.replace("\r\n", "\n").strip("\n").split("\n")]
+    position = _by_equal_lines(lines, search_lines)
+    if position is None:
+        position = _by_similar_line(lines, search_lines)
+    if position is None and at is not None:
+        position = min(at, len(lines) - 1)
+    if position is None:
         return None
-    first = max(0, found - AROUND)
-    last = min(len(lines), found + min(len(wanted), LINES_SHOWN) + AROUND)
-    shown = [
+    first = max(0, position - AROUND)
+    last = min(len(lines), position + min(len(search_lines), LINES_SHOWN) + AROUND)
+    excerpt = [
         LINE.format(number=number, text=neutralise(line.rstrip()[:LONGEST_LINE], FRAME_TAGS))
         for number, line in enumerate(lines[first:last], start=first + 1)
     ]
-    return NEAREST.format(first=first + 1, last=first + len(shown), lines="\n".join(shown))
+    return NEAREST.format(first=first + 1, last=first + len(excerpt), lines="\n".join(excerpt))
 
 
-def _by_equal_lines(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
-    """Where most of the wanted lines are, each in its place; longer lines say more."""
-    places = {line: place for place, line in enumerate(wanted) if line}
+def _by_equal_lines(lines: Sequence[str], search_lines: Sequence[str]) -> int | None:
+    """Return the position where most lines match, each in its place; longer lines weigh more."""
+    places = {line: place for place, line in enumerate(search_lines) if line}
     votes = Counter[int]()
     for number, line in enumerate(lines):
         bare = line.strip()
@@ -62,13 +62,13 @@ def _by_equal_lines(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
     if not votes:
         return None
     best, weight = votes.most_common(1)[0]
-    # A bracket alone is everywhere.
-    return max(0, best) if weight > len(max(wanted, key=len)) // 4 else None
+    # A single bracket is everywhere.
+    return max(0, best) if weight > len(max(search_lines, key=len)) // 4 else None
 
 
-def _by_alike_line(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
-    """Where the line stands that is most like the longest wanted one, among those that have most of its words."""
-    longest = max(wanted, key=len)[:COMPARED_CHARACTERS]
+def _by_similar_line(lines: Sequence[str], search_lines: Sequence[str]) -> int | None:
+    """Return the position of the line most like the longest search line, among those that share most of its words."""
+    longest = max(search_lines, key=len)[:COMPARED_CHARACTERS]
     words = set(WORD.findall(longest))
     shared = [sum(map(line[:LONGEST_LINE].__contains__, words)) for line in lines]
     likely = nlargest(COMPARED_LINES, [number for number, count in enumerate(shared) if count], key=shared.__getitem__)
@@ -78,4 +78,4 @@ def _by_alike_line(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
         matcher.set_seq1(lines[number].strip()[:COMPARED_CHARACTERS])
         if matcher.real_quick_ratio() > share and matcher.quick_ratio() > share and (ratio := matcher.ratio()) > share:
             best, share = number, ratio
-    return None if best is None else max(0, best - wanted.index(max(wanted, key=len)))
+    return None if best is None else max(0, best - search_lines.index(max(search_lines, key=len)))

@@ -1,7 +1,6 @@
-"""Symbols found by a process of its own, which stays for the next source. It never outlives this one.
+"""Symbol search in a separate process, kept for the next source.
 
-A text can be made that a grammar takes minutes for, and nothing stops a parser that is at it but the end of its
-process.
+A crafted text can keep a grammar busy for minutes, and only ending the process stops it.
 """
 
 from __future__ import annotations
@@ -22,22 +21,22 @@ from recto.config.run_settings import FileToolSettings
 from recto.tools.text import symbols
 from recto.tools.text.symbols import BY_ENDING, Symbol
 
-# Of a busy machine; and how long the process stays that nobody asks.
+# Start timeout on a busy machine; how long an idle process stays.
 START_SECONDS, IDLE_SECONDS = 30, 600
 
-# Two that ask first, at the same time, get the same process.
-_choosing = Lock()
+# Two first callers at the same time share a process.
+_start_lock = Lock()
 
 
 def find_symbols(source: bytes, name: str, limits: FileToolSettings = FileToolSettings()) -> tuple[Symbol, ...]:  # noqa: B008 - it is frozen
-    """The symbols of a source in UTF-8, by its file's name. It blocks while a process reads it, a while at most.
+    """Return the symbols of a UTF-8 source by its file name. Blocks until the process answers.
 
-    None where its language is not known, where it is too long, and where that process did not manage.
+    Returns () if the language is unknown, the source is too long, or the process fails.
     """
     ending = name.rpartition(".")[2].lower()
     if ending not in BY_ENDING or len(source) > limits.symbol_bytes:
         return ()
-    with _choosing:
+    with _start_lock:
         process = _process(limits.symbol_memory_bytes)
     return process.find(source, ending, limits.symbol_seconds)
 
@@ -50,7 +49,7 @@ def _process(memory_bytes: int) -> SymbolProcess:
 
 
 class SymbolProcess:
-    """A process that finds symbols, started when it is needed. It is asked for one source at a time."""
+    """A process that finds symbols in one source at a time. It starts on demand."""
 
     def __init__(self, memory_bytes: int) -> None:
         self._memory_bytes = memory_bytes
@@ -59,64 +58,66 @@ class SymbolProcess:
 
     @property
     def pid(self) -> int | None:
-        """The number of the process, while it runs."""
+        """The id of the process while it runs."""
         return self._process.pid if self._process and self._process.poll() is None else None
 
     def find(self, source: bytes, ending: str, seconds: float) -> tuple[Symbol, ...]:
-        """The symbols of a source. None where its turn does not come, or it is not done, within so many seconds."""
+        """Return the symbols of a source, or () if it is not done within `seconds`, waiting included."""
         if not self._lock.acquire(timeout=seconds):
             return ()
         try:
-            return _read(self._answer(b"%s %d %d\n%s" % (ending.encode(), len(source), seconds, source), seconds))
+            return _parse_symbols(
+                self._ask_twice(b"%s %d %d\n%s" % (ending.encode(), len(source), seconds, source), seconds)
+            )
         finally:
             self._lock.release()
 
-    def _answer(self, request: bytes, seconds: float) -> bytes:
+    def _ask_twice(self, request: bytes, seconds: float) -> bytes:
         was_running, begin = self.pid is not None, time.monotonic()
         answer = self._ask(request, seconds)
-        # It may have ended since it was asked last, which is no fault of this source.
+        # It may have ended since the last request, which is no fault of this source.
         if not answer and was_running and time.monotonic() - begin < seconds:
             return self._ask(request, seconds)
         return answer
 
     def _ask(self, request: bytes, seconds: float) -> bytes:
-        """The answer, a line; empty where there is none in time. Then the process is ended."""
+        """Return the answer line, or nothing and end the process if there is none in time."""
         answer = b""
         with suppress(OSError):
-            answer = _told(self._started(), request, seconds)
+            answer = _request_line(self._start(), request, seconds)
         if answer.endswith(b"\n"):
             return answer
-        # One that is dying has closed its pipes a moment before it counts as ended.
+        # A dying process closes its pipes a moment before it counts as ended.
         self.end()
         return b""
 
     def end(self) -> None:
-        """Kill the process, if there is one. Whoever asks again starts another."""
+        """Kill the process, if any. The next request starts another."""
         if self._process:
             self._process.kill()
-            # What was not written any more stays so.
+            # Unwritten data stays unwritten.
             with suppress(OSError), self._process:
                 pass
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
-            # Its pipes are closed now, not when somebody finds them left.
+            # Close its pipes now, not at garbage collection.
             self.end()
-            # Where libraries are is all it may know of this process.
+            # The process inherits only the library path.
             libraries = {name: value for name, value in os.environ.items() if name == "LD_LIBRARY_PATH"}
             command = [sys.executable, "-I", symbols.__file__, str(self._memory_bytes), str(IDLE_SECONDS)]
             pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
-            # The words are our own; sources are what it reads.
+            # The command is our own; sources are its input.
             self._process = subprocess.Popen(  # noqa: S603 - as said
                 command, stdin=pipe, stdout=pipe, stderr=nowhere, env=libraries, process_group=0
             )
-            # Its first line says that it is ready.
-            _told(self._process, b"", START_SECONDS)
+            # The first line means that it is ready.
+            _request_line(self._process, b"", START_SECONDS)
         return self._process
 
 
-def _told(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> bytes:
-    """The next line it says; what takes longer is killed, and says nothing more."""
+def _request_line(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> bytes:
+    """Return its next line. Kill the process if that takes longer than `seconds`."""
     killer = Timer(seconds, process.kill)
     killer.daemon = True
     killer.start()
@@ -131,7 +132,7 @@ def _told(process: subprocess.Popen[bytes], request: bytes, seconds: float) -> b
         killer.cancel()
 
 
-def _read(answer: bytes) -> tuple[Symbol, ...]:
+def _parse_symbols(answer: bytes) -> tuple[Symbol, ...]:
     rows = cast("list[list[str | int]]", json.loads(answer or b"[]"))
     fields, make = Symbol.__dataclass_fields__, cast("Callable[..., Symbol]", Symbol)
     return tuple([make(**dict(zip(fields, row, strict=True))) for row in rows])

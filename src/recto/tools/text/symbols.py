@@ -1,6 +1,6 @@
-"""Classes and functions of a source text, with their lines, by the grammar of its language. Errors in it do no harm.
+"""Classes and functions of a source text, with their lines, by tree-sitter grammar. Syntax errors do no harm.
 
-It is a program too, which finds them for `symbol_process`.
+Also the program that `symbol_process` runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Query
 
 NAME_SHOWN = 100
-# Kinds that make a function in them a method.
+# A function inside one of these is a method.
 HOLDERS = frozenset({"class", "struct", "interface", "trait", "impl", "enum", "record", "object", "union"})
 
 _FUNCTIONS = "[(arrow_function) (function_expression)]"
@@ -48,7 +48,7 @@ _C = {
 
 @dataclass(frozen=True, kw_only=True)
 class SourceLanguage:
-    """A language: the endings of its files, the module with its grammar, and what kind its nodes are."""
+    """A language: file extensions, grammar module, and the symbol kind of each node type."""
 
     endings: tuple[str, ...]
     module: str
@@ -151,7 +151,7 @@ BY_ENDING = {ending: language for language in LANGUAGES for ending in language.e
 
 @dataclass(frozen=True, kw_only=True)
 class Symbol:
-    """A class, a function or the like: its lines, counted from 1, and how many others it stands in."""
+    """A class, function or the like: its lines, counted from 1, and its nesting depth."""
 
     name: str
     kind: str
@@ -160,20 +160,20 @@ class Symbol:
     depth: int = 0
 
 
-def symbols_of(source: bytes, name: str) -> tuple[Symbol, ...]:
-    """The symbols of a source in UTF-8, read here and now; `name` is its file's, or the ending of that."""
+def find_symbols_here(source: bytes, name: str) -> tuple[Symbol, ...]:
+    """Return the symbols of a UTF-8 source in this process; `name` is its file name or extension."""
     ending = name.rpartition(".")[2].lower()
     parser, query = _parser(ending)
-    from tree_sitter import QueryCursor  # here: who waits for the process needs none of it
+    from tree_sitter import QueryCursor  # here: the parent process does not need it
 
-    found = QueryCursor(query).captures(parser.parse(source).root_node).get("symbol", ())
+    nodes = QueryCursor(query).captures(parser.parse(source).root_node).get("symbol", ())
     kinds = {node.partition(" ")[0]: kind for node, kind in BY_ENDING[ending].nodes.items()}
-    return _nested(sorted(found, key=lambda node: (node.start_byte, -node.end_byte)), kinds)
+    return _nest(sorted(nodes, key=lambda node: (node.start_byte, -node.end_byte)), kinds)
 
 
 @cache
 def _parser(ending: str) -> tuple[Parser, Query]:
-    """Of a language, by the ending of its files. To make them takes longer than to read many a source."""
+    """Return parser and query by file extension. Building them takes longer than parsing most sources."""
     from tree_sitter import Language, Parser, Query
 
     language = BY_ENDING[ending]
@@ -181,8 +181,8 @@ def _parser(ending: str) -> tuple[Parser, Query]:
     return Parser(grammar), Query(grammar, "".join(f"({node}) @symbol\n" for node in language.nodes))
 
 
-def _nested(nodes: Sequence[Node], kinds: Mapping[str, str]) -> tuple[Symbol, ...]:
-    """Symbols in the order of the source. What stands in a class, or the like, is a method."""
+def _nest(nodes: Sequence[Node], kinds: Mapping[str, str]) -> tuple[Symbol, ...]:
+    """Return symbols in source order. A function inside a class is a method."""
     symbols, around = list[Symbol](), list[tuple[int, str]]()
     for node in nodes:
         while around and around[-1][0] <= node.start_byte:
@@ -199,47 +199,47 @@ def _nested(nodes: Sequence[Node], kinds: Mapping[str, str]) -> tuple[Symbol, ..
 
 
 def _name(node: Node) -> str:
-    """What it is called. In C that is inside of what it is declared as; a block of Rust has the type it is for."""
-    named = node.child_by_field_name("name") or node.child_by_field_name("type")
+    """Return the name. C nests it in declarators; an impl block of Rust has the name of its type."""
+    node_with_name = node.child_by_field_name("name") or node.child_by_field_name("type")
     inner = node.child_by_field_name("declarator")
     while inner is not None:
-        named, inner = inner, _declared(inner)
-    text = named.text if named is not None else None
+        node_with_name, inner = inner, _declarator(inner)
+    text = node_with_name.text if node_with_name is not None else None
     return " ".join((text or b"").decode("utf-8", "replace").split())[:NAME_SHOWN]
 
 
-def _declared(node: Node) -> Node | None:
-    # The grammar has no word for what a reference is to.
+def _declarator(node: Node) -> Node | None:
+    # The grammar has no field for the target of a reference.
     is_reference = node.type == "reference_declarator" and node.named_child_count
     return node.named_children[0] if is_reference else node.child_by_field_name("declarator")
 
 
 def main(memory_bytes: int, idle_seconds: int) -> None:
-    """Find symbols for whoever asks, until nobody is there or asks any more: a line each, and one at the beginning.
+    """Answer requests on stdin until it closes or is idle: one JSON line per request, and one at the start.
 
-    What is asked is a line with a file's ending, the size of the source and the seconds it may take; and the source.
+    A request is a line with file extension, source size and seconds, followed by the source.
     """
     import resource
     import signal
 
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-    found: tuple[Symbol, ...] = ()
+    symbols: tuple[Symbol, ...] = ()
     while True:
-        sys.stdout.write(json.dumps([astuple(symbol) for symbol in found]) + "\n")
+        sys.stdout.write(json.dumps([astuple(symbol) for symbol in symbols]) + "\n")
         sys.stdout.flush()
-        # It ends the process, whatever that is at.
+        # The alarm ends the process, even inside a parser.
         signal.alarm(idle_seconds)
         request = sys.stdin.buffer.readline().split()
         if not request:
             return
         ending, size, seconds = request
-        # Who asked ends it sooner, unless they are gone.
+        # The parent ends it sooner, unless it is gone.
         signal.alarm(int(seconds) + 2)
-        # Grammars of rarer languages are not always there.
+        # Grammars of rarer languages may be missing.
         try:
-            found = symbols_of(sys.stdin.buffer.read(int(size)), ending.decode())
+            symbols = find_symbols_here(sys.stdin.buffer.read(int(size)), ending.decode())
         except ImportError:
-            found = ()
+            symbols = ()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The tool that finds lines in the files of the workspace, as ripgrep finds them (R15, R9). It changes nothing."""
+"""The ace-text_search tool (R15, R9): finds lines in the files of the workspace with ripgrep."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import Field
 
 from recto.config.run_settings import SearchSettings
 from recto.errors import ToolError
-from recto.tools.blocking import in_thread
+from recto.tools.daemon_thread import run_in_thread
 from recto.tools.mark import tool
 from recto.tools.ports import ToolContext
 from recto.tools.workspace.ignored import BadGlob, never_listed
@@ -33,7 +33,7 @@ from recto.tools.workspace.workspace_files import GIT, Workspace, refuse_gone
 NAME = "ace-text_search"
 SHOWN = 100
 NO_WORKSPACE = "This server gives threads no workspace, so there is nothing to search."
-# What the head of an answer and what it leaves out may take of its characters.
+# Characters for the head of an answer and its last line.
 HEAD = 400
 LINES_ONLY = "The pattern has a line end in it, and lines are searched one by one. Search for one of the lines."
 BAD_GLOB = "fileGlob {glob!r} is no glob: {reason}. Write one such as *.py, src/**/*.ts, *.{{js,jsx}} or !tests/**."
@@ -48,7 +48,7 @@ IGNORED = " What .gitignore names is left out."
 NONE = "No file was searched: what is there is named by .gitignore, larger than {bytes:,} bytes, or no plain file."
 NOTHING = "No line has {pattern!r}. Searched {files}{where}; case counts, and what .gitignore names is left out.{hint}"
 AS_IT_STANDS = " The pattern was searched for as it stands; as a regular expression it is with isRegex."
-# What is hardly ever meant as it stands.
+# Hardly ever meant literally.
 EXPRESSION = re.compile(r"\.[*+]|\||\\[A-Za-z.()\[\]]|^\^|\$$")
 FEWER = "Search for something rarer, or name fewer files with fileGlob."
 FEWER_OR_MORE = "Search for something rarer, name fewer files with fileGlob, or ask for more with maxResults."
@@ -73,7 +73,7 @@ async def ace_text_search(
         raise ToolError(NO_WORKSPACE)
     settings = workspace.search
     query = _query(pattern, fileGlob, workspace, is_regex=isRegex)
-    shown = min(maxResults or settings.results, settings.counted)
+    shown = min(maxResults or settings.results, settings.search_count)
     found = await _found(query, workspace, shown)
     if not found.files:
         return _nothing(query, fileGlob, workspace, found)
@@ -100,11 +100,11 @@ async def _found(query: Query, workspace: Workspace, shown: int) -> SearchResult
     # A folder of a thread's own is made by whoever first writes to it.
     if not folder.is_dir():
         return SearchResult()
-    program = await in_thread(ripgrep, name=NAME)
+    program = await run_in_thread(ripgrep, name=NAME)
     search = Search(query, folder, program)
     try:
         async with asyncio.timeout(settings.seconds):
-            return await in_thread(partial(search.run, shown=shown, counted=settings.counted), name=NAME)
+            return await run_in_thread(partial(search.run, shown=shown, counted=settings.search_count), name=NAME)
     except TimeoutError as error:
         raise ToolError(LATE.format(seconds=settings.seconds)) from error
     except BadPattern as error:
@@ -140,7 +140,7 @@ def _is_empty(workspace: Workspace) -> bool:
 
 
 def _hint(glob: FileGlob) -> str:
-    """What is likely to be wrong with a glob that no file matches."""
+    """Return the likely problem of a glob that matches no file."""
     if glob.is_negated:
         return ""
     if not glob.is_name:
@@ -149,7 +149,7 @@ def _hint(glob: FileGlob) -> str:
 
 
 def _answer(found: SearchResult, shown: int, settings: SearchSettings, room: int) -> str:
-    """Lines by file, as many as are asked for and have room; then what was left out."""
+    """Format matching lines by file, as many as requested and fitting, and the count of the rest."""
     lines, used = list[str](), 0
     for line in _lines(found, settings.line_characters):
         used += len(line) + 1
@@ -160,7 +160,7 @@ def _answer(found: SearchResult, shown: int, settings: SearchSettings, room: int
 
 
 def _lines(found: SearchResult, most: int) -> Iterator[str]:
-    """The lines; the path of a file stands before its first."""
+    """Yield the lines; the first of each file below its path."""
     for file in found.files:
         path = f"\n{_printable(file.path)}:\n"
         for message in file.messages:
@@ -170,7 +170,7 @@ def _lines(found: SearchResult, most: int) -> Iterator[str]:
 
 
 def _cut(match: Match, most: int) -> str:
-    """The line, or of a long one what stands around the match."""
+    """Return the line; of a long one, the part around the match."""
     text = match.line.decode(errors="replace")
     if len(text) <= most:
         return text
@@ -181,21 +181,21 @@ def _cut(match: Match, most: int) -> str:
 
 
 def _printable(path: str) -> str:
-    """A path on one line, whatever bytes are in its name."""
+    """Return a path on one line, whatever bytes its name has."""
     text = path.encode(errors="surrogateescape").decode(errors="replace")
     return text if text.isprintable() else repr(text)
 
 
 def _head(found: SearchResult, settings: SearchSettings) -> str:
     if found.is_cut:
-        return f"More than {settings.counted:,} matching lines; the first by path:"
+        return f"More than {settings.search_count:,} matching lines; the first by path:"
     return f"{_count(found.total, 'matching line')} in {_count(len(found.files), 'file')}:"
 
 
 def _left_out(found: SearchResult, count: int, shown: int, settings: SearchSettings) -> Iterator[str]:
-    rest = f"more than {settings.counted - count:,}" if found.is_cut else f"{found.total - count:,}"
+    rest = f"more than {settings.search_count - count:,}" if found.is_cut else f"{found.total - count:,}"
     if found.is_cut or found.total > count:
-        # An answer that is full does not become longer.
+        # A full answer does not become longer.
         yield f"\n{count:,} shown, {rest} left out. {FEWER_OR_MORE if count == shown else FEWER}"
 
 

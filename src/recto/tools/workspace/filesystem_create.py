@@ -1,4 +1,4 @@
-"""The tool that makes a new file in the workspace (R15). It replaces none."""
+"""The filesystem-create tool (R15): writes a new file into the workspace. It replaces none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from recto.errors import ToolError
-from recto.tools.blocking import in_thread
+from recto.tools.daemon_thread import run_in_thread
 from recto.tools.mark import tool
 from recto.tools.ports import ToolContext
 from recto.tools.workspace.open_path import (
@@ -38,7 +38,7 @@ async def filesystem_create(
     with errors_begin_so():
         workspace = workspace_in(context)
         async with lock_of(workspace.folder):
-            return await in_thread(partial(_create, workspace, filePath, content), name=NAME)
+            return await run_in_thread(partial(_create, workspace, filePath, content), name=NAME)
 
 
 def _create(workspace: Workspace, path: str, content: str) -> str:
@@ -64,9 +64,9 @@ def _refuse_another(path: str, _: int, there: os.stat_result | None) -> None:
 def write_file(
     workspace: Workspace, names: tuple[str, ...], data: bytes, check: PlaceCheck, like: os.stat_result | None = None
 ) -> None:
-    """Put a file in its place in the workspace, whole or not at all. `check` may refuse right before.
+    """Write a file into the workspace, whole or not at all. `check` may reject it at the last moment.
 
-    One that is not `like` another takes the place of none.
+    Without `like` it never replaces an existing file.
     """
     new = new_file(workspace, names, like)
     try:
@@ -78,7 +78,7 @@ def write_file(
 
 
 def new_file(workspace: Workspace, names: tuple[str, ...], like: os.stat_result | None = None) -> NewFile:
-    """A file on its way. What others have left half-written is swept first: nobody else does in a given folder."""
+    """Prepare a file. In a given folder, sweep half-written files first: nothing else does."""
     if not workspace.is_own:
         with suppress(OSError):
             drop_left_in(workspace.folder, time.time() - LEFT_SECONDS)

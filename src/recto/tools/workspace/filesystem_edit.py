@@ -1,7 +1,6 @@
-"""The tool that changes a file of the workspace by search and replace (R15), and answers with a diff.
+"""The filesystem-edit tool (R15): search and replace in a file of the workspace; the answer is a diff.
 
-Nobody else's change is lost: right before the new file takes the place of the old one, that is compared with what was
-read.
+No concurrent change is lost: the old file is compared with what was read right before it is replaced.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from recto.errors import ToolError
-from recto.tools.blocking import in_thread
+from recto.tools.daemon_thread import run_in_thread
 from recto.tools.mark import tool
 from recto.tools.ports import ToolContext
-from recto.tools.text.encodings import HEAD_BYTES, UTF8, TextEncoding, encoding_of
-from recto.tools.text.line_diff import line_diff
-from recto.tools.text.nearest_text import lines_near
+from recto.tools.text.encodings import HEAD_BYTES, UTF8, TextEncoding, detect_encoding
+from recto.tools.text.line_diff import build_line_diff
+from recto.tools.text.nearest_text import find_near_lines
 from recto.tools.text.replacement import EditedText, TextEdit, edit_text
 from recto.tools.workspace.filesystem_create import write_file
 from recto.tools.workspace.filesystem_read import missing_text
@@ -38,7 +37,7 @@ from recto.tools.workspace.workspace_files import refuse_change
 from recto.tools.workspace.workspaces import Workspace, lock_of
 
 NAME = "filesystem-edit"
-# How much of what a file has grown by since it was read is looked at.
+# The most growth of a file since the read that is examined.
 NEW_BYTES = 2**20
 HEADER = "Changed {path}.{note}"
 LOOSELY = " Found with other blanks or another indentation, to which the replacement was brought."
@@ -60,7 +59,7 @@ class SearchReplace(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class _OpenedText:
-    """A text file as it was read: where it really is, what it holds, and how that is written."""
+    """A text file as it was read: real path, content and stat."""
 
     names: tuple[str, ...]
     data: bytes
@@ -93,7 +92,7 @@ async def filesystem_edit(
         if len(wanted) > workspace.limits.edits:
             raise ToolError(TOO_MANY.format(count=len(wanted), most=workspace.limits.edits))
         async with lock_of(workspace.folder):
-            return await in_thread(partial(edit_file, workspace, filePath, wanted, context.characters), name=NAME)
+            return await run_in_thread(partial(edit_file, workspace, filePath, wanted, context.characters), name=NAME)
 
 
 def _wanted(
@@ -110,7 +109,7 @@ def _wanted(
 
 
 def edit_file(workspace: Workspace, path: str, edits: Sequence[TextEdit], room: int) -> str:
-    """Make the edits, and say what changed in `room` characters. It blocks."""
+    """Make the edits and return the diff in at most `room` characters. Blocks."""
     names = names_in(path, roots_of(workspace.folder))
     shown = "/".join(names) or "."
     opened = _open(workspace, names, shown)
@@ -122,11 +121,11 @@ def edit_file(workspace: Workspace, path: str, edits: Sequence[TextEdit], room: 
         raise ToolError(UNCHANGED.format(path=shown, problem=error)) from error
     data = _encoded(edited, encoding, shown)
     line = text.count("\n", 0, edited.spans[0].start)
-    check = partial(_refuse_changed, opened, shown, lambda now: lines_near(now, edits[0].search, line) or "")
+    check = partial(_refuse_changed, opened, shown, lambda now: find_near_lines(now, edits[0].search, line) or "")
     write_file(workspace, opened.names, data, check, like=opened.about)
     header = HEADER.format(path=shown, note=_note(edited, len(edits)))
     longest = workspace.limits.line_characters
-    return f"{header}\n{line_diff(text, edited.spans, shown, room - len(header) - 100, longest)}"
+    return f"{header}\n{build_line_diff(text, edited.spans, shown, room - len(header) - 100, longest)}"
 
 
 def _open(workspace: Workspace, names: tuple[str, ...], shown: str) -> _OpenedText:
@@ -136,7 +135,7 @@ def _open(workspace: Workspace, names: tuple[str, ...], shown: str) -> _OpenedTe
         if found.is_folder or found.descriptor is None:
             raise ToolError(f"{shown} is a folder. Name a file in it.")
         refuse_change(found.names, workspace)
-        # It is held in memory whole, several times.
+        # The content is in memory several times.
         about, most = os.fstat(found.descriptor), workspace.limits.edit_bytes
         if about.st_size > most:
             problem = f"it has {about.st_size:,} bytes, and {most:,} are allowed. Change it with a command."
@@ -145,13 +144,13 @@ def _open(workspace: Workspace, names: tuple[str, ...], shown: str) -> _OpenedTe
 
 
 def _read(descriptor: int, most: int) -> bytes:
-    """The bytes of a file, `most` and one more at the most."""
+    """Read at most `most` bytes and one more."""
     with os.fdopen(descriptor, "rb", closefd=False) as file:
         return file.read(most + 1)
 
 
 def _encoding(data: bytes, path: str) -> TextEncoding:
-    encoding = encoding_of(data[:HEAD_BYTES])
+    encoding = detect_encoding(data[:HEAD_BYTES])
     if isinstance(encoding, str):
         raise ToolError(UNCHANGED.format(path=path, problem=f"it is {encoding}, and no text."))
     if encoding.name != UTF8 and not _comes_back(data, encoding):
@@ -180,14 +179,14 @@ def _encoded(edited: EditedText, encoding: TextEncoding, path: str) -> bytes:
 def _refuse_changed(
     opened: _OpenedText, path: str, near: Callable[[str], str], folder: int, there: os.stat_result | None
 ) -> None:
-    """Raise ToolError where the file is not what was read any more, with what is there now where it would have been."""
+    """Raise ToolError, with the current text near the edit, if the file changed since it was read."""
     found = _read_now(folder, opened.names[-1], len(opened.data) + NEW_BYTES) if there else None
     if found != opened.data:
         raise ToolError(MEANWHILE.format(path=path, now=_now(found, near)))
 
 
 def _now(data: bytes | None, near: Callable[[str], str]) -> str:
-    encoding = encoding_of(data[:HEAD_BYTES]) if data else ""
+    encoding = detect_encoding(data[:HEAD_BYTES]) if data else ""
     if data is None or isinstance(encoding, str):
         return READ_AGAIN
     return NOW.format(near=near(encoding.decode(data)))

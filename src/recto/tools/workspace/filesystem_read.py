@@ -1,4 +1,4 @@
-"""The tool that reads files and folders of the workspace (R15): lines with their numbers, and the symbols in them."""
+"""The filesystem-read tool (R15): numbered lines and symbols of files, and folder listings."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from recto.config.run_settings import FileToolSettings
 from recto.conversation.messages import Text
 from recto.errors import ToolError
 from recto.page.prompt.reminder import FRAME_TAGS, neutralise
-from recto.tools.blocking import in_thread
+from recto.tools.daemon_thread import run_in_thread
 from recto.tools.mark import tool
 from recto.tools.ports import ToolContext, ToolResult
-from recto.tools.text.encodings import HEAD_BYTES, UTF8, TextEncoding, encoding_of
-from recto.tools.text.line_range import LineRange, NumberedLines, take_lines
+from recto.tools.text.encodings import HEAD_BYTES, UTF8, TextEncoding, detect_encoding
+from recto.tools.text.line_range import LineRange, NumberedLines, read_lines
 from recto.tools.text.symbol_process import find_symbols
 from recto.tools.text.symbols import Symbol
 from recto.tools.workspace.listing import list_folder
@@ -29,9 +29,9 @@ from recto.tools.workspace.workspaces import Workspace
 
 NAME = "filesystem-read"
 PIECE_BYTES = 1_048_576
-# Beyond it, counting lines takes longer than a call may.
+# Counting the lines of a larger file takes longer than a call may.
 MOST_BYTES = 2**32
-# What the symbols may take of the room, and the header and a note with it.
+# The share of the room for symbols, and the room for header and note.
 SYMBOLS_SHARE, BESIDE = 0.2, 200
 LEAST_ROOM = 100
 CLOSE_NAMES = 3
@@ -54,7 +54,7 @@ class FileLines(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class WantedLines:
-    """A path as it was given, and the lines that are asked for. Lines are counted from 1."""
+    """A path as given, and the requested lines, counted from 1."""
 
     path: str
     start: int | None = None
@@ -84,10 +84,10 @@ async def filesystem_read(
             if len(filePath) > workspace.limits.read_files:
                 raise ToolError(TOO_MANY.format(count=len(filePath), most=workspace.limits.read_files))
             wanted = [_wanted(one, startLine, endLine) for one in filePath]
-            parts = await in_thread(partial(_read_each, workspace, wanted, context.characters), name=NAME)
+            parts = await run_in_thread(partial(_read_each, workspace, wanted, context.characters), name=NAME)
         else:
             one = _wanted(filePath, startLine, endLine)
-            parts = (await in_thread(partial(_read, workspace, one, context.characters), name=NAME),)
+            parts = (await run_in_thread(partial(_read, workspace, one, context.characters), name=NAME),)
     return ToolResult(parts=parts)
 
 
@@ -100,7 +100,7 @@ def _wanted(given: str | FileLines, start: int | None, end: int | None) -> Wante
 
 
 def _read_each(workspace: Workspace, wanted: Sequence[WantedLines], room: int) -> tuple[Text, ...]:
-    """A part for each. What one does not need of the room is left to the next; an error spoils no other."""
+    """Read each path into its own part. Unused room passes to the next; an error affects only its own part."""
     parts = list[Text]()
     for place, one in enumerate(wanted):
         share = room // (len(wanted) - place)
@@ -138,7 +138,7 @@ def _range(wanted: WantedLines) -> LineRange:
 
 
 def missing_text(found: OpenPath, path: str, workspace: Workspace) -> str:
-    """What to say of a path that leads to nothing: what is there by a name that is close, and where to look."""
+    """Return the message for a missing path: similar names, and where to look."""
     if found.folder is None:
         return f"There is no {path}: the workspace is empty."
     above = found.names[: -len(found.missing)]
@@ -158,20 +158,20 @@ def _file_text(descriptor: int, path: str, wanted: LineRange, room: int, limits:
         raise ToolError(f"{path} has {size:,} bytes, too many to read here. Take a part of it with a command.")
     has_symbols = size <= limits.symbol_bytes
     head = os.read(descriptor, max(HEAD_BYTES, size if has_symbols else 0))
-    encoding = encoding_of(head[:HEAD_BYTES])
+    encoding = detect_encoding(head[:HEAD_BYTES])
     if isinstance(encoding, str):
         raise ToolError(f"{path} is {encoding}, {size:,} bytes. It has no lines to show.")
     found = find_symbols(b"".join(encoding.as_utf8([head])), path, limits) if has_symbols else ()
     symbols = _symbols_text(found, wanted, int(room * SYMBOLS_SHARE))
     left = max(LEAST_ROOM, room - len(symbols) - len(path) - BESIDE)
-    taken = take_lines(encoding.as_utf8(_pieces(descriptor, head, size)), wanted, left, limits.line_characters)
+    taken = read_lines(encoding.as_utf8(_pieces(descriptor, head, size)), wanted, left, limits.line_characters)
     if wanted.first > max(1, taken.total):
         raise ToolError(f"{path} has {taken.total:,} lines, so there is none at startLine {wanted.first}.")
     return "\n".join(_shown(taken, wanted, path, encoding, symbols))
 
 
 def _pieces(descriptor: int, head: bytes, size: int) -> Iterator[bytes]:
-    """The bytes of a file as long as it was: one that grows meanwhile has an end too."""
+    """Yield the bytes of a file up to its size at the start: a growing file has an end too."""
     yield head
     left = size - len(head)
     while left > 0 and (piece := os.read(descriptor, min(left, PIECE_BYTES))):
@@ -193,7 +193,7 @@ def _shown(taken: NumberedLines, wanted: LineRange, path: str, encoding: TextEnc
 
 
 def _symbols_text(found: Sequence[Symbol], wanted: LineRange, room: int) -> str:
-    """The symbols in these lines and around them, one a line; those in others are indented."""
+    """Return the symbols of these lines, one per line, indented by depth."""
     inside = [one for one in found if one.last >= wanted.first and (wanted.last is None or one.first <= wanted.last)]
     lines = [SYMBOLS]
     for place, symbol in enumerate(inside):

@@ -1,7 +1,7 @@
-"""The safe way to what a path in a workspace names. It never leads above the workspace's folder, not even in a race.
+"""Safe opening of paths in a workspace. No path leads above the workspace's folder, not even in a race.
 
-Every step is opened by its name in the folder opened before, and never through a link. A link is read, and its own
-steps are walked in the same way: it may lead anywhere inside, and nowhere else.
+Every step is opened by its name in the folder opened before, never through a link. A link is read and its own steps are
+walked the same way.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from recto.tools.workspace.workspace_files import (
     refuse_gone,
 )
 
-# As many as the kernel follows. Steps that somebody swapped under our hands are taken again, and count alike.
+# As many as the kernel follows. Steps that were swapped meanwhile are retried and count too.
 MOST_LINKS = 40
-# The longest path a system takes, that of the workspace included.
+# The longest path of the system, workspace included.
 LONGEST_ABSOLUTE = 4_096
-# Never waits for the other end of a pipe, and makes no terminal ours.
+# Does not wait for the other end of a pipe, and takes no terminal.
 PLAIN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 SWAPPED = (errno.ENOTDIR, errno.ELOOP, errno.ENOENT, errno.EINVAL, errno.ENXIO)
 DRIVE = re.compile(r"[A-Za-z]:/")
@@ -49,10 +49,10 @@ OUT_BY_LINK = "{path} is, or lies behind, a link that leads out of the workspace
 
 @dataclass(frozen=True, kw_only=True)
 class OpenPath:
-    """What a path leads to, while it is open: a file or a folder, or None where there is none.
+    """An open file or folder of a workspace, or None if there is none.
 
-    `names` are the steps to it from the workspace's folder with all links followed. Of those `missing` are not there;
-    `folder` is the last one that is, None where even the workspace is not made yet.
+    `names` are the steps from the workspace's folder with all links resolved. The steps in `missing` do not exist;
+    `folder` is the last one that does, or None if the workspace itself is missing.
     """
 
     names: tuple[str, ...]
@@ -62,14 +62,14 @@ class OpenPath:
 
     @property
     def is_folder(self) -> bool:
-        """Whether a folder was found. A workspace that is not made yet is one that is empty."""
+        """True for a folder. A missing workspace counts as an empty one."""
         return not self.missing and (self.descriptor is None or stat.S_ISDIR(os.fstat(self.descriptor).st_mode))
 
 
 def names_in(path: str, roots: Collection[str]) -> tuple[str, ...]:
-    """The names a path consists of, from the workspace on; none is the workspace itself. `..` is resolved as text.
+    """Split a path into names relative to the workspace; empty for the workspace itself. `..` is resolved as text.
 
-    `roots` are the absolute paths the workspace's folder goes by. Raises ToolError for a path that leads elsewhere.
+    `roots` are the absolute paths of the workspace's folder. Raises ToolError for a path outside.
     """
     shown = f"The path {path[:SHOWN]!r}"
     check_text(path, shown, LONGEST_ABSOLUTE)
@@ -104,7 +104,7 @@ def _below(path: str, roots: Collection[str], shown: str) -> str:
 
 
 def names_of_file(path: str, workspace: Workspace) -> tuple[str, ...]:
-    """The names of a path that a file can be at. Raises ToolError for one that only a folder can be at."""
+    """Split the path of a file into names. Raises ToolError for a path that only a folder can have."""
     names = names_in(path, roots_of(workspace.folder))
     if not names or path.rstrip().endswith(("/", "\\", "/.")):
         raise ToolError(f"The path {path[:SHOWN]!r} names no file. Say what it is to be called, such as src/main.py.")
@@ -112,13 +112,13 @@ def names_of_file(path: str, workspace: Workspace) -> tuple[str, ...]:
 
 
 def roots_of(folder: Path) -> tuple[str, ...]:
-    """The absolute paths a folder goes by: as it is named, and as commands in it see it."""
-    # realpath, not Path.resolve: of a loop of links it makes a path too, which then does not open.
+    """Return the absolute paths of a folder: as given, and as commands in it see it."""
+    # realpath, not Path.resolve: that raises for a loop of links.
     return tuple(dict.fromkeys((str(folder.absolute()), os.path.realpath(folder))))
 
 
 def workspace_in(context: ToolContext) -> Workspace:
-    """The folder a thread works in. Raises ToolError where it has none."""
+    """Return the folder of the thread. Raises ToolError if it has none."""
     if context.workspace is None:
         raise ToolError(NO_WORKSPACE)
     return context.workspace
@@ -126,7 +126,7 @@ def workspace_in(context: ToolContext) -> Workspace:
 
 @contextmanager
 def errors_begin_so() -> Generator[None]:
-    """What cannot be done is told with the word that says so in a result too (R3)."""
+    """Prefix tool errors with the marker of failed results (R3)."""
     try:
         yield
     except ToolError as error:
@@ -135,7 +135,7 @@ def errors_begin_so() -> Generator[None]:
 
 @contextmanager
 def open_path(workspace: Workspace, names: tuple[str, ...]) -> Generator[OpenPath]:
-    """What these names lead to. Raises ToolError for what leads out, and for what is neither a file nor a folder."""
+    """Open what these names lead to. Raises ToolError for a path outside, and for anything but a file or folder."""
     shown = "/".join(names) or "."
     try:
         top = os.open(workspace.folder, FOLDER)
@@ -154,7 +154,7 @@ def open_path(workspace: Workspace, names: tuple[str, ...]) -> Generator[OpenPat
 
 
 def _as_tool_errors(walk: _Walk, names: tuple[str, ...], shown: str) -> OpenPath:
-    """The end of the walk; what the system says against it is said without the paths of this machine."""
+    """Walk to the end. System errors are reported without paths of this machine."""
     try:
         return walk.to(names, shown)
     except OSError as error:
@@ -162,7 +162,7 @@ def _as_tool_errors(walk: _Walk, names: tuple[str, ...], shown: str) -> OpenPath
 
 
 class _Walk:
-    """The folders from the workspace down to where the walk is, all open, and the file at its end."""
+    """The open folders from the workspace down, and the file at the end."""
 
     def __init__(self, top: int, workspace: Workspace) -> None:
         self._folders = [top]
@@ -207,7 +207,7 @@ class _Walk:
             return None
 
     def _step(self, name: str, found: os.stat_result, shown: str, *, is_last: bool) -> Sequence[str]:
-        """Take a step. Returns what is to be walked in its place: the steps of a link, or the same one again."""
+        """Take a step. Returns the names to walk instead: those of a link, or the same one again."""
         try:
             if stat.S_ISLNK(found.st_mode):
                 return self._follow(name, shown)

@@ -1,7 +1,7 @@
-"""Files of a workspace put back as a snapshot has them, each whole or not at all; and a workspace copied for a fork.
+"""Restoring a workspace's files from a snapshot, each whole or not at all; and copying a workspace for a fork.
 
-It touches nothing that is ignored, hidden or guarded, nothing that changes meanwhile, and nothing whose present state
-was not kept. No path leads out of the workspace, whatever is put in the place of a folder.
+Ignored, hidden, guarded and meanwhile changed files stay untouched, and so does any file whose present state was not
+stored. No path leads out of the workspace, whatever replaces a folder.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TOO_LARGE = "{folder} holds {size:,} bytes, and a copy may have {most:,}."
 
 @dataclass(frozen=True, kw_only=True)
 class RestoredFiles:
-    """What was put back, and what could not be, by path."""
+    """The restored paths, and those that could not be restored."""
 
     restored: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class RestoredFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class Restoring:
-    """From the state that is there `now` to what it was `before`. `content` gives what was kept under a digest."""
+    """A restore from the state `now` to the state `before`. `content` returns the bytes stored under a digest."""
 
     before: FolderState
     now: FolderState
@@ -54,19 +54,19 @@ class Restoring:
 
     @property
     def changes(self) -> list[FileChange]:
-        """What is to be put back."""
+        """The changes to revert."""
         found = difference(self.before, self.now)
         return [one for one in found if self.paths is None or one.path in self.paths]
 
 
 def restore(workspace: Workspace, wanted: Restoring) -> RestoredFiles:
-    """Put files back, and remove those that are new. It blocks."""
+    """Restore changed files and remove new ones. Blocks."""
     work = _Work(wanted=wanted, rules=left_out_of(workspace))
     top = open_root(workspace)
     try:
         work.top = top
         work.run()
-    # Whatever it is, files may have been replaced by then: who asked is to know which.
+    # Files may have been replaced already: report which, whatever the error.
     except Exception:
         LOGGER.exception("Files of %s could not all be put back", workspace.folder)
     finally:
@@ -78,7 +78,7 @@ def restore(workspace: Workspace, wanted: Restoring) -> RestoredFiles:
 
 @dataclass(kw_only=True)
 class _Work:
-    """One restoring on its way, in an open folder."""
+    """A restore in progress, in an open folder."""
 
     wanted: Restoring
     rules: IgnoreRules
@@ -86,9 +86,10 @@ class _Work:
     restored: list[str] = field(default_factory=list[str])
 
     def run(self) -> None:
-        """What is new goes first, so that a file can be where a folder was, and the other way round.
+        """Remove new files first, so that a file can replace a folder and the reverse.
 
-        What was ignored then was not kept, so it is not new; what is now was not looked at, so it is not there.
+        A file that was ignored then was not stored, so it is not new. A file that is ignored now was not examined, so
+        it counts as missing.
         """
         changes, then = [one for one in self.wanted.changes if self._may_touch(one)], self._rules_of_then()
         new = [one for one in changes if one.change == "created" and not is_ignored(one.path, then)]
@@ -98,7 +99,9 @@ class _Work:
         self._note([one for one in changes if one.change != "created"])
 
     def _rules_of_then(self) -> Mapping[str, IgnoreRules]:
-        """Those of each `.gitignore`. By one that cannot be read, all may have been ignored."""
+        """Return the rules of each `.gitignore` of the snapshot. If one cannot be read, everything below it counts as
+        ignored.
+        """
         then = dict[str, IgnoreRules]()
         for path, state in self.wanted.before.files.items():
             if path.rpartition("/")[2] == GITIGNORE and state.target is None:
@@ -126,7 +129,7 @@ class _Work:
             if before is not None:
                 self._make_way(folders)
             with open_folder(self.top, tuple(folders)) as folder:
-                # Somebody else's since: what is there is in no snapshot.
+                # Somebody else changed it: no snapshot has its content.
                 if not _is_still(folder, name, now):
                     return False
                 if before is None:
@@ -163,7 +166,7 @@ class _Work:
                 os.unlink(part, dir_fd=self.top)
 
     def _drop_folders(self, removed: Iterable[FileChange]) -> None:
-        """New folders that nothing is in any more, the deepest first; of some paths only what those were in."""
+        """Remove new empty folders, deepest first; with `paths`, only parents of removed files."""
         new = self.wanted.now.folders.keys() - self.wanted.before.folders.keys()
         if self.wanted.paths is not None:
             new &= {parent.as_posix() for one in removed for parent in Path(one.path).parents}
@@ -173,7 +176,7 @@ class _Work:
                 os.rmdir(name, dir_fd=folder)
 
     def _make_folders(self) -> None:
-        """Folders as they were, those with nothing in them too."""
+        """Restore folders and their modes, empty ones too."""
         if self.wanted.paths is not None:
             return
         before, now = self.wanted.before.folders, self.wanted.now.folders
@@ -185,7 +188,7 @@ class _Work:
 
 
 def _is_still(folder: int, name: str, now: FileState | None) -> bool:
-    """Whether what is there is what was kept a moment ago."""
+    """Return True if the file is still as it was when its state was stored."""
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -199,10 +202,10 @@ def _is_still(folder: int, name: str, now: FileState | None) -> bool:
 
 
 def copy_folder(source: Path, target: Path, *, most: int = 0, finish: Callable[[Path], None] | None = None) -> None:
-    """All files, links and folders of one folder in a new one, ignored ones too. It blocks; no link is followed.
+    """Copy a folder with all files, links and ignored files. Blocks; no link is followed.
 
-    The copy is there whole or not at all: what is to be done to it first is done by `finish`. Raises TooLarge where
-    there are more than `most` bytes (0: no limit), holes in files included: a copy has none.
+    The copy appears whole or not at all: `finish` runs before it does. Raises TooLarge for more than `most` bytes (0:
+    no limit), holes included: a copy has none.
     """
     with _opened(str(source)) as old:
         size = bytes_in(old)
@@ -217,7 +220,7 @@ def copy_folder(source: Path, target: Path, *, most: int = 0, finish: Callable[[
 
 def _copy_all(old: int, new: int, depth: int) -> None:
     for name in os.listdir(old) if depth else ():
-        # What is gone by now, or is something else, is not copied.
+        # Skip entries that are gone or have changed their kind.
         with suppress(OSError):
             _copy(old, new, name, depth)
 
@@ -241,7 +244,7 @@ def _copy_file(old: int, new: int, name: str, mode: int) -> None:
         os.fdopen(os.open(name, READ_FILE, dir_fd=old), "rb") as content,
         os.fdopen(os.open(name, NEW_FILE, PRIVATE_FILE, dir_fd=new), "wb") as copied,
     ):
-        # What grows meanwhile is copied up to where it was: it may never end.
+        # A growing file is copied up to its size at the start: it may never end.
         left = os.fstat(content.fileno()).st_size
         while left and (some := content.read(min(left, AT_ONCE))):
             left -= copied.write(some)

@@ -1,4 +1,4 @@
-"""The tool that puts an upload of any kind into the thread's workspace (F9). It fetches nothing from elsewhere."""
+"""The sandbox_fetch_user_file tool (F9): copies an upload into the thread's workspace. It fetches nothing else."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pydantic import Field
 
 from recto.conversation.input_files import InputFile
 from recto.errors import FileRefused, StorageDown, ToolError
-from recto.tools.blocking import in_thread
+from recto.tools.daemon_thread import run_in_thread
 from recto.tools.documents.read_many import NAME_SHOWN, STORAGE_DOWN, files_of
 from recto.tools.mark import tool
-from recto.tools.ports import FilesAtHand, ToolContext
+from recto.tools.ports import ToolContext, ToolFiles
 from recto.tools.workspace.filesystem_create import new_file
 from recto.tools.workspace.open_path import names_of_file, open_path
 from recto.tools.workspace.workspace_files import NewFile, WrittenFile
@@ -41,9 +41,9 @@ async def sandbox_fetch_user_file(
     names = names_of_file(target_path, workspace)
     file = _file(file_index, files)
     try:
-        # One at a time: two that fit by themselves may not fit together.
+        # One at a time: two files that fit alone may not fit together.
         async with lock_of(workspace.folder):
-            new = await in_thread(partial(_new, workspace, names), name=WRITING)
+            new = await run_in_thread(partial(_new, workspace, names), name=WRITING)
             written = await _put(file, files, new)
     except FileRefused as error:
         raise ToolError(f"{file.name} cannot be read: {error}") from error
@@ -52,17 +52,17 @@ async def sandbox_fetch_user_file(
     return {"path": written.path, "bytes": written.size, "replaced": written.is_replaced}
 
 
-def _file(id: str, files: FilesAtHand) -> InputFile:
+def _file(id: str, files: ToolFiles) -> InputFile:
     file = files.maps.files.get(id)
     if file is None:
-        # The newest are the likeliest to be meant.
+        # The newest are the most likely to be meant.
         known = ", ".join(list(files.maps.files)[-KNOWN_SHOWN:]) or "none"
         raise ToolError(f"There is no file {id[:NAME_SHOWN]!r} here. The newest are: {known}.")
     return file
 
 
 def _new(workspace: Workspace, names: tuple[str, ...]) -> NewFile:
-    """A file that is to be where this path really leads, like the one that is there."""
+    """Prepare the new file at the resolved path, like an existing one there."""
     with open_path(workspace, names) as found:
         if found.is_folder:
             raise ToolError(f"{'/'.join(names)} is a folder. Choose another path.")
@@ -70,13 +70,13 @@ def _new(workspace: Workspace, names: tuple[str, ...]) -> NewFile:
         return new_file(workspace, found.names, like)
 
 
-async def _put(file: InputFile, files: FilesAtHand, new: NewFile) -> WrittenFile:
+async def _put(file: InputFile, files: ToolFiles, new: NewFile) -> WrittenFile:
     try:
-        await in_thread(new.begin, name=WRITING)
+        await run_in_thread(new.begin, name=WRITING)
         async with aclosing(files.read(file)) as pieces:
             async for piece in pieces:
-                await in_thread(partial(new.write, piece), name=WRITING)
-        return await in_thread(new.finish, name=WRITING)
+                await run_in_thread(partial(new.write, piece), name=WRITING)
+        return await run_in_thread(new.finish, name=WRITING)
     finally:
-        # A thread of its own runs to its end even where nobody waits for it any more.
-        await in_thread(new.abandon, name=WRITING)
+        # The thread runs to its end even after a cancel.
+        await run_in_thread(new.abandon, name=WRITING)

@@ -1,9 +1,8 @@
-"""Snapshots of workspaces: what files were before a turn changed them, kept beside the server's data. Git is not used.
+"""Snapshots of workspaces before a turn changes them, stored beside the server's data. Git is not used.
 
-What `.gitignore` files leave out is not in them. A manifest is put in its place last, so a snapshot is there whole or
-not at all; what was stored for one that is not is garbage. The newest manifest says which files need not be read again.
-An empty one stands for a turn whose files could not be kept, or for the newest of those dropped as too old: no later
-turn stands in for it.
+Files ignored by `.gitignore` are not included. A manifest is written last, so a snapshot is whole or absent; content of
+an unfinished one is garbage. The newest manifest tells which files need no second read. An empty manifest marks a turn
+whose files could not be stored, or the newest of those dropped for age, so that no later turn replaces it.
 """
 
 from __future__ import annotations
@@ -30,18 +29,18 @@ from recto.tools.workspace.workspace_files import FOLDER, GONE, PRIVATE_FILE, PR
 
 KindOfChange: TypeAlias = Literal["created", "changed", "deleted"]
 TURNS, UNDO, OBJECTS = "turns", "undo", "objects"
-# A file that was written just before it was looked at may be written again within the same tick of its clock.
+# A file written just before it was read may be written again within the same clock tick.
 TICK = 1_000_000_000
 MICROSECOND = timedelta(microseconds=1)
-# Beyond what is kept, so that what nothing refers to is not looked for at every turn.
+# Extra snapshots to keep, so that garbage is not collected at every turn.
 SLACK = 10
 TOO_MANY = "The workspace has more than {most:,} files and folders, so none is kept. Leave some out by a .gitignore."
 
 
 class FileState(NamedTuple):
-    """A file or a link as it was. `digest` is None where its content was not kept; of a link, `target` is all of it.
+    """A file or link. `digest` is None if its content was not stored; a link is stored in `target`.
 
-    `stamp` is what the system said of it: size, times of change, number. The same stamp is the same content.
+    `stamp` is size, modification time, change time and inode. The same stamp means the same content.
     """
 
     mode: int
@@ -51,16 +50,16 @@ class FileState(NamedTuple):
 
     @property
     def is_kept(self) -> bool:
-        """Whether it can be put back."""
+        """True if the file can be restored."""
         return self.digest is not None or self.target is not None
 
 
 @dataclass(frozen=True, kw_only=True)
 class FolderState:
-    """All that is listed of a workspace, by path. `time` is when it was looked at, in nanoseconds.
+    """All listed files of a workspace, by path. `time` is the time of the scan in nanoseconds.
 
-    `folders` are their modes, `held` is how many bytes were stored for the thread by then. `given` is the folder where
-    the operator gave it, whole; none: it is the thread's own, wherever the server keeps that.
+    `folders` are modes; `held` are the bytes stored for the thread so far. `given` is the folder if the operator gave
+    it; empty for the thread's own.
     """
 
     given: str = ""
@@ -70,12 +69,12 @@ class FolderState:
     held: int = 0
 
     def is_of(self, workspace: Workspace) -> bool:
-        """Whether it is this folder that was looked at."""
+        """Return True if this is the state of that workspace."""
         return self.given == _given(workspace)
 
     @property
     def digests(self) -> set[str]:
-        """Those of all contents that are kept of it."""
+        """The digests of all stored contents."""
         return {one.digest for one in self.files.values() if one.digest}
 
 
@@ -84,20 +83,20 @@ NOTHING = FolderState()
 
 @dataclass(frozen=True, kw_only=True)
 class KeptTurn:
-    """A turn whose files are kept: the id of its user message, and when that was admitted."""
+    """A turn whose files are stored: the id of its user message, and when that was admitted."""
 
     message: str
     admitted: datetime
 
     @property
     def name(self) -> str:
-        """What its snapshot is called: names in the order of turns. An id may be anything, a file's name may not."""
+        """The name of its snapshot. Names sort in turn order; an id may contain anything, a file name may not."""
         return f"{(self.admitted - EPOCH) // MICROSECOND:020}-{_digest(self.message)}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileChange:
-    """What became of a file, and whether it can be put back as it was."""
+    """The change of a file, and whether it can be reverted."""
 
     path: str
     change: KindOfChange
@@ -109,7 +108,7 @@ def _given(workspace: Workspace) -> str:
 
 
 def difference(old: FolderState, new: FolderState) -> list[FileChange]:
-    """What became of the files of one state in the other, by path."""
+    """Return the changes of files between two states, by path."""
     changes = list[FileChange]()
     for path in sorted({*old.files, *new.files}):
         before, after = old.files.get(path), new.files.get(path)
@@ -122,7 +121,7 @@ def difference(old: FolderState, new: FolderState) -> list[FileChange]:
 
 
 def is_same(before: FileState, after: FileState) -> bool:
-    """Whether two states of a path are one content with one mode."""
+    """Return True if two states of a path have the same content and mode."""
     if before.mode != after.mode or before.target != after.target:
         return False
     if before.digest is None or after.digest is None:
@@ -131,27 +130,27 @@ def is_same(before: FileState, after: FileState) -> bool:
 
 
 def left_out_of(workspace: Workspace) -> IgnoreRules:
-    """What no snapshot has and no restoring touches: git's own, what is hidden, and what is guarded."""
+    """Return the rules for what no snapshot has and no restore touches: git's own, hidden and guarded files."""
     return rules_of(never_listed((*workspace.hidden, *workspace.guarded)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshots:
-    """The snapshots of all threads, each in a folder of its own in `root`. All of it blocks."""
+    """The snapshots of all threads, each in its own folder in `root`. All methods block."""
 
     root: Path
     settings: SnapshotSettings = SnapshotSettings()
 
     def has_turn(self, thread: str, message: str) -> bool:
-        """Whether keeping the files was tried before the turn of this user message changed any: later is too late."""
+        """Return True if a snapshot was tried before the turn of this user message changed any file."""
         return any(name.endswith(_digest(message)) for name in self._turns(thread))
 
     def has_any(self, thread: str) -> bool:
-        """Whether files of a thread were kept before any turn."""
+        """Return True if the thread has a snapshot of any turn."""
         return bool(self._turns(thread))
 
     def keep_turn(self, workspace: Workspace, thread: str, turn: KeptTurn) -> FolderState:
-        """Keep the files as they are before a turn changes them. Where that fails, nothing stands in for them."""
+        """Store the files before a turn changes them. If that fails, no later snapshot replaces it."""
         name = f"{TURNS}/{turn.name}"
         try:
             return self._keep(workspace, thread, name)
@@ -161,17 +160,17 @@ class Snapshots:
             raise
 
     def keep_undo(self, workspace: Workspace, thread: str, before: FolderState = NOTHING) -> tuple[str, FolderState]:
-        """Keep the files as they are, `before` others are put in their place: those stay, however old they are.
+        """Store the files before others replace them; those of `before` stay, however old.
 
-        Returns the name that brings the files back.
+        Returns the name that restores the files.
         """
         name = uuid4().hex
         return name, self._keep(workspace, thread, f"{UNDO}/{name}", before)
 
     def of_turn(self, thread: str, turn: KeptTurn) -> FolderState | None:
-        """The files as they were before a turn, or the first after it that changed any.
+        """Return the files as they were before a turn, or before the first later one that changed any.
 
-        Between turns that keep nothing, nothing changes. None: no turn has changed any, or they are not kept.
+        Between turns with snapshots nothing changes. None: no turn changed any file, or the snapshots are gone.
         """
         names = self._turns(thread)
         own = [name for name in names if name.endswith(_digest(turn.message))]
@@ -179,15 +178,15 @@ class Snapshots:
         return self._read(thread, f"{TURNS}/{(own or later)[0]}") if own or later else None
 
     def of_undo(self, thread: str, name: str) -> FolderState | None:
-        """The files as they were before some were put back."""
+        """Return the files as they were before a restore."""
         return self._read(thread, f"{UNDO}/{name}") if name.isalnum() else None
 
     def state(self, workspace: Workspace, thread: str) -> FolderState:
-        """The files as they are now. Nothing is kept."""
+        """Return the current files without storing them."""
         return self._look(workspace, self._newest(thread), lambda content: hashlib.sha256(content).hexdigest())
 
     def content(self, thread: str, digest: str) -> bytes:
-        """What was kept under a digest. Raises OSError where it is not there any more, or is damaged."""
+        """Return the content of a digest. Raises OSError if it is missing or damaged."""
         path = self._object(thread, digest)
         with suppress(zlib.error):
             content = zlib.decompress(path.read_bytes())
@@ -227,7 +226,7 @@ class Snapshots:
         return _names(self._folder(thread) / TURNS)
 
     def _newest(self, thread: str) -> FolderState:
-        """What was kept last, whatever for."""
+        """Return the newest stored state of any kind."""
         folder = self._folder(thread)
         kept = [path for part in (TURNS, UNDO) for name in _names(folder / part) for path in (folder / part / name,)]
         kept = [path for path in kept if path.stat().st_size]
@@ -244,12 +243,12 @@ class Snapshots:
         _put(self._folder(thread), self._folder(thread) / name, b"")
 
     def make_room(self, thread: str, used: Collection[str]) -> int:
-        """Delete all that need not be kept, but for contents that are `used`. Returns the bytes of what stays."""
+        """Delete everything unneeded except `used` contents. Returns the remaining bytes."""
         self._drop_old(thread, self.settings.kept)
         return self._collect(thread, used)
 
     def _drop_old(self, thread: str, most: int) -> bool:
-        """Where there are more of a kind, the newest stay. Whether any is gone, and contents with it."""
+        """Keep the newest snapshots of each kind. Returns True if any was deleted."""
         undo = self._folder(thread) / UNDO
         undos = sorted(_names(undo), key=lambda name: (undo / name).stat().st_mtime_ns)
         dropped = list[Path]()
@@ -265,7 +264,7 @@ class Snapshots:
         return bool(dropped)
 
     def _collect(self, thread: str, used: Collection[str]) -> int:
-        """Delete contents that no snapshot has, and that are not `used`. Returns the bytes of those that stay."""
+        """Delete contents that no snapshot refers to and that are not `used`. Returns the remaining bytes."""
         folder, wanted, held = self._folder(thread), set(used), 0
         for name in (f"{part}/{name}" for part in (TURNS, UNDO) for name in _names(folder / part)):
             wanted |= (self._read(thread, name) or NOTHING).digests
@@ -280,9 +279,9 @@ class Snapshots:
 
 
 class _Objects:
-    """Contents of one thread as they are added, each once, until there are too many bytes of them.
+    """Writer of a thread's contents, each once, up to the byte limit.
 
-    What is `used` stays when room is made for more, and that is done once.
+    It frees space at most once, and `used` contents stay.
     """
 
     def __init__(self, snapshots: Snapshots, thread: str, held: int, used: set[str]) -> None:
@@ -296,7 +295,7 @@ class _Objects:
         digest = hashlib.sha256(content).hexdigest()
         folder = self._snapshots.root / self._thread
         path = folder / OBJECTS / digest[:2] / digest
-        # One that is damaged is written again.
+        # A damaged one is written again.
         with suppress(OSError):
             self._snapshots.content(self._thread, digest)
             self.used.add(digest)
@@ -318,9 +317,9 @@ class _Objects:
 
 
 class _Look:
-    """What is found of a workspace. A file that is as the last state has it is not read again.
+    """A scan of a workspace. Files with the stamp of the last state are not read again.
 
-    What is to be read waits until all was found. What is gone by then, or cannot be read, is not there.
+    Reading starts after the scan. A file that is gone by then, or unreadable, is left out.
     """
 
     def __init__(self, last: FolderState, keep: Callable[[bytes], str | None], settings: SnapshotSettings) -> None:
@@ -340,7 +339,7 @@ class _Look:
     def walk(self, top: int, left_out: IgnoreRules) -> None:
         for entry in listed(top, left_out=left_out):
             self._take(entry)
-        # All were counted by now: of too many, none is read or stored.
+        # All are counted by now: if there are too many, none is read or stored.
         for folder in dict.fromkeys([tuple(path.split("/")[:-1]) for path in self._unread]):
             for entry in listed(top, left_out=left_out, under=folder, depth=1):
                 self._read(entry)
@@ -394,7 +393,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _put(scratch: Path, path: Path, content: bytes) -> None:
-    """A file that is there whole or not at all. One that is half written is swept with those of workspaces."""
+    """Write a file whole or not at all. The workspace sweep removes half-written ones."""
     part = scratch / f".recto-{uuid4().hex}.part"
     try:
         _write(part, content)
@@ -421,7 +420,7 @@ def _written(state: FolderState) -> Mapping[str, object]:
 
 
 def _as_text(path: str) -> str:
-    """Names need not be text: what is none is written so that nothing is lost of it."""
+    """Encode a path that may not be valid text, without loss."""
     return path if path.isascii() else path.encode(errors="surrogateescape").decode("latin-1")
 
 
@@ -434,7 +433,7 @@ def _state(written: object) -> FolderState:
     files = cast("Mapping[str, tuple[int, int, int, int, int, str | None, str | None]]", told["files"])
     folders = cast("Mapping[str, int]", told["folders"])
     return FolderState(
-        # Those that do not say it are taken for a thread's own: nothing of them gets into what is not.
+        # Older manifests lack it and count as the thread's own: nothing of them enters a given folder.
         given=_as_path(cast("str", told.get("given", ""))),
         time=cast("int", told["time"]),
         held=cast("int", told["held"]),

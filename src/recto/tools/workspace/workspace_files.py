@@ -1,7 +1,7 @@
 """Files in a workspace, a thread's own folder. No path leads out of it: not by `..`, not by links, not in a race.
 
-Every folder on the way is opened by its name in the one before, and never through a link; what was opened stays what
-it is, whatever is put in its place meanwhile.
+Every folder on the way is opened by its name in the one before, never through a link. An open file stays the same,
+whatever replaces it.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ SHOWN = 100
 CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-# What others may do with new files: nothing, or what this process lets them do with all it makes.
+# Permissions withheld from others for new files: all, or none beyond the umask.
 PRIVATE, SHARED = 0o077, 0o000
 NEW_FOLDER_MODE, NEW_FILE_MODE = 0o777, 0o666
 PRIVATE_FOLDER, PRIVATE_FILE = NEW_FOLDER_MODE & ~PRIVATE, NEW_FILE_MODE & ~PRIVATE
 PERMISSIONS = 0o777
 TURN_SECONDS, TURN_TRIES = 1.0, 200
-# Is told what is in a file's place right before another takes it (None: nothing), and raises where it is not to.
+# Receives the folder and the existing file (None if there is none) right before the replacement, and raises to reject
+# it.
 PlaceCheck: TypeAlias = Callable[[int, os.stat_result | None], None]
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 GIT = ".git"
-# What a file is called in the workspace until it is finished.
+# The name of an unfinished file in the workspace.
 PART = re.compile(r"\.recto-[0-9a-f]{32}\.part")
 FULL = (
     "{path} does not fit: the workspace holds {held:,} bytes besides it and may hold {most:,}, so {room:,} are left, "
@@ -53,11 +54,11 @@ GONE = "The folder to work in is not there any more. Nothing was done. Tell the 
 
 @dataclass(frozen=True, kw_only=True)
 class Workspace:
-    """The folder a thread works in. One of its own may hold `most_bytes` (0: no limit), and ends with the thread.
+    """The folder a thread works in. Its own one may hold `most_bytes` (0: no limit) and is deleted with the thread.
 
-    One that the operator gave is shared by threads. In it the server's own folders may lie: tools do not see what is
-    `hidden`, and change nothing of what is `guarded`; both are paths in it. What is `private` is not to be seen
-    anywhere on this machine. `search` says what searches may take, `limits` what reads and edits may.
+    A folder that the operator gave is shared by threads and may contain the server's own files: tools do not see
+    `hidden` paths and do not change `guarded` ones. `private` paths must not be visible anywhere. `search` and `limits`
+    bound searches, reads and edits.
     """
 
     folder: Path
@@ -71,12 +72,12 @@ class Workspace:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is not there, and nobody is to make it: one that was given."""
+        """True for a given folder that is missing. The server never creates it."""
         return not self.is_own and not self.folder.is_dir()
 
 
 def refuse_change(names: tuple[str, ...], workspace: Workspace) -> None:
-    """Raise ToolError for a place that tools change nothing of: guarded, or what the server keeps for itself."""
+    """Raise ToolError for a place that tools must not change: guarded or hidden."""
     if ".." in names:
         raise ToolError(f"{'/'.join(names)} cannot be made: a link on the way leads through what is not there.")
     # Git runs what it finds there, for whoever uses it next. Commands may use it themselves.
@@ -88,7 +89,7 @@ def refuse_change(names: tuple[str, ...], workspace: Workspace) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenFile:
-    """A file that was written: its path in the workspace, and whether another was there before."""
+    """A written file: its path in the workspace, size, and whether it replaced another."""
 
     path: str
     size: int
@@ -96,7 +97,7 @@ class WrittenFile:
 
 
 def path_parts(path: str) -> tuple[str, ...]:
-    """The names a path in a workspace consists of, the file's last. Raises ToolError for one that is none."""
+    """Split the path of a file into names. Raises ToolError for an invalid path."""
     shown = f"The path {path[:SHOWN]!r}"
     check_text(path, shown)
     if path.startswith("/"):
@@ -114,7 +115,7 @@ def path_parts(path: str) -> tuple[str, ...]:
 
 
 def check_text(path: str, shown: str, most: int = LONGEST_PATH) -> None:
-    """Raise ToolError for characters no path has, and for too many of them."""
+    """Raise ToolError for control characters and for a path that is too long."""
     if CONTROLS.search(path):
         raise ToolError(f"{shown} has control characters. Leave them out.")
     if _bytes_in(path) > most:
@@ -122,7 +123,7 @@ def check_text(path: str, shown: str, most: int = LONGEST_PATH) -> None:
 
 
 def check_names(names: tuple[str, ...], shown: str) -> None:
-    """Raise ToolError for a name that is too long, and for too many of them."""
+    """Raise ToolError for a name that is too long, and for too many folders."""
     if any(_bytes_in(name) > LONGEST_NAME for name in names):
         raise ToolError(f"{shown} ... has a name that is too long: {LONGEST_NAME} bytes are allowed.")
     if len(names) > MOST_FOLDERS + 1:
@@ -137,14 +138,13 @@ def _bytes_in(name: str) -> int:
 
 
 class NewFile:
-    """A file on its way into a workspace: there whole once it is finished, or not at all.
+    """A file being written into a workspace: whole once it is finished, or absent.
 
-    Every step blocks, may be taken in another thread than the one before, and raises ToolError where it cannot be
-    taken. Who breaks off abandons it, whatever step a thread is at: nothing is left of it, and no new folder.
+    Every step blocks, may run on another thread than the one before, and raises ToolError if it fails. After a cancel,
+    call `abandon`, whatever step a thread is at: it removes the file.
 
-    What is in the workspace is counted as it begins, so where there is a limit one file is added at a time. In a
-    thread's own folder others may do nothing with it. One that takes the place of another, `like` it, has its
-    permissions and its owner.
+    The workspace is measured at the start, so with a limit add one file at a time. In a thread's own folder the file is
+    private. A file that replaces another, `like` it, keeps permissions and owner.
     """
 
     def __init__(self, workspace: Workspace, parts: tuple[str, ...], *, like: os.stat_result | None = None) -> None:
@@ -161,7 +161,7 @@ class NewFile:
         self._lock = Lock()
 
     def begin(self) -> None:
-        """Make the workspace where it is missing. A place where no file can be is refused before any is written."""
+        """Open a part file and create a missing workspace. A place where no file can be is rejected first."""
         with self._lock, self._as_tool_errors():
             if self._is_over:
                 return
@@ -176,16 +176,16 @@ class NewFile:
                 _make_alike(descriptor, self._like)
 
     def write(self, piece: bytes) -> None:
-        """Add to the file. More than the workspace may hold is not written."""
+        """Append to the file. Raises ToolError if the workspace would exceed its limit."""
         with self._lock, self._as_tool_errors():
             if self._file is not None:
                 self._refuse_too_much(self._file.tell() + len(piece))
                 self._file.write(piece)
 
     def finish(self, check: PlaceCheck | None = None, *, is_new: bool = False) -> WrittenFile:
-        """Put the file in its place, in folders made where they are missing. `check` may still refuse.
+        """Move the file to its place and create missing folders. `check` may still reject it.
 
-        One that `is_new` takes the place of no other, whenever that comes.
+        With `is_new` it replaces no other file, even one created meanwhile.
         """
         with self._lock, self._as_tool_errors():
             if self._file is None or self._top is None:
@@ -203,22 +203,22 @@ class NewFile:
         return WrittenFile(path="/".join(self._parts), size=size, is_replaced=found is not None)
 
     def _is_linked(self, top: int, folder: int) -> bool:
-        """Give the file its name where that is free; its old one goes when it is abandoned."""
+        """Give the file its name if that is free; abandoning it removes the old name."""
         try:
             os.link(self._name, self._parts[-1], src_dir_fd=top, dst_dir_fd=folder, follow_symlinks=False)
         except OSError as error:
-            # Some file systems know no second names: there the look that was taken right before has to do.
+            # Some file systems have no hard links: the check right before has to suffice.
             if error.errno not in NO_LINKS:
                 raise
             return False
         return True
 
     def abandon(self) -> None:
-        """Leave nothing behind; of a finished file nothing is taken away."""
+        """Remove an unfinished file; a finished one stays."""
         with self._lock:
             self._is_over = True
             if self._file is not None:
-                # What cannot be flushed is not wanted any more.
+                # Unflushed data is not needed.
                 with suppress(OSError):
                     self._file.close()
                 self._file = None
@@ -236,7 +236,7 @@ class NewFile:
 
     @contextmanager
     def _as_tool_errors(self) -> Generator[None]:
-        """What the system says against it, without the paths of this machine."""
+        """Convert system errors to ToolErrors without paths of this machine."""
         try:
             yield
         except FileExistsError as error:
@@ -246,10 +246,9 @@ class NewFile:
 
 
 def _wait_for_turn(folder: int) -> None:
-    """Be the only one of all processes that looks at a file in this folder and then replaces it.
+    """Lock the folder against other processes that check and replace a file in it.
 
-    The turn is over when the folder is closed. Who holds it for long is no file being put in its place: after a while
-    nobody waits for it any more.
+    Closing the folder releases the lock. Stop waiting after a while: a longer holder is not replacing a file.
     """
     for _ in range(TURN_TRIES):
         try:
@@ -262,14 +261,14 @@ def _wait_for_turn(folder: int) -> None:
 def _make_alike(descriptor: int, like: os.stat_result) -> None:
     own = os.fstat(descriptor)
     if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
-        # Only who may give files away keeps the owner.
+        # Only privileged users can give files away.
         with suppress(PermissionError):
             os.fchown(descriptor, like.st_uid, like.st_gid)
     os.fchmod(descriptor, like.st_mode & PERMISSIONS)
 
 
 def open_root(workspace: Workspace) -> int:
-    """The workspace. A thread's own is made where it is missing, with what it is in, for its owner alone."""
+    """Open the workspace. A thread's own one is created with its parents, private to its owner."""
     refuse_gone(workspace)
     root = workspace.folder
     missing = [folder for folder in (root, *root.parents) if workspace.is_own and not folder.exists()]
@@ -279,14 +278,14 @@ def open_root(workspace: Workspace) -> int:
 
 
 def refuse_gone(workspace: Workspace) -> None:
-    """Raise ToolError where a folder that was given is not there any more. One is never made in its place."""
+    """Raise ToolError if a given folder is gone. It is never created."""
     if workspace.is_gone:
         raise ToolError(GONE)
 
 
 @contextmanager
 def open_folder(top: int, names: tuple[str, ...], *, make: int | None = None) -> Generator[int]:
-    """The folder of these names in an open one; missing ones are made, with this mode, or raise FileNotFoundError."""
+    """Open a folder below an open one. Missing ones are created with mode `make`, else FileNotFoundError is raised."""
     folder = os.dup(top)
     try:
         for depth in range(len(names)):
@@ -305,14 +304,14 @@ def _inner(folder: int, names: tuple[str, ...], *, make: int | None) -> int:
     try:
         return os.open(names[-1], FOLDER, dir_fd=folder)
     except OSError as error:
-        # A link is the one or the other, by the system's taste.
+        # Systems differ in the error for a link.
         if error.errno not in (errno.ENOTDIR, errno.ELOOP):
             raise
         raise ToolError(f"{'/'.join(names)} is no folder, or only a link to one. Choose another path.") from error
 
 
 def _look_ahead(top: int, parts: tuple[str, ...]) -> int:
-    """Refuse a bad place before anything is written. Returns the bytes of the file that is there now."""
+    """Reject a bad place before writing. Returns the bytes of the existing file."""
     with suppress(FileNotFoundError), open_folder(top, parts[:-1]) as folder:
         found = _file_there(folder, parts)
         return found.st_size if found else 0
@@ -320,7 +319,7 @@ def _look_ahead(top: int, parts: tuple[str, ...]) -> int:
 
 
 def _file_there(folder: int, parts: tuple[str, ...]) -> os.stat_result | None:
-    """The file that is there already, None where there is none. Anything else there is refused."""
+    """Return the stat of the existing file, or None. Raises ToolError for anything else there."""
     try:
         found = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -332,11 +331,11 @@ def _file_there(folder: int, parts: tuple[str, ...]) -> os.stat_result | None:
 
 
 def bytes_in(top: int) -> int:
-    """The bytes of all files in an open folder and in the folders in it. Links are not followed, and count nothing."""
+    """Return the bytes of all files below an open folder. Links are not followed and count nothing."""
     total, left = 0, list[tuple[str, ...]]([()])
     while left:
         names = left.pop()
-        # What is gone by now, or has become a link, has nothing to count.
+        # Skip what is gone or has become a link.
         with suppress(FileNotFoundError, ToolError), open_folder(top, names) as folder:
             found = _looked_through(folder)
             total += found.size
@@ -346,7 +345,7 @@ def bytes_in(top: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class _Looked:
-    """What is in one folder: the bytes of its files, and the folders in it by name."""
+    """One folder: the bytes of its files, and the names of its folders."""
 
     size: int
     folders: tuple[str, ...]

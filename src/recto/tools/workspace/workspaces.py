@@ -1,4 +1,4 @@
-"""The folders threads work in: which is whose, who may add to one now, and the end of what nobody needs any more."""
+"""Workspaces of threads: which folder belongs to which thread, locks for writers, and cleanup."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from recto.errors import SettingsError
 from recto.tools.workspace.workspace_files import FOLDER, GIT, PART, PRIVATE_FOLDER, Workspace, open_folder
 
 AT_ONCE = 500
-# What a folder is called that is not whole yet, behind its name.
+# The suffix of a folder that is not complete.
 ARRIVING = ".part"
-# Of the files beside a database that hold what is new in it.
+# Suffixes of the files beside a database that hold its newest data.
 DATABASE_ENDINGS = ("-wal", "-shm")
-# What of a repository is run, or says what is.
+# Parts of a repository that git runs, or that say what it runs.
 GIT_GUARDED = ("hooks", "config", "config.worktree", "commondir")
-# Names and links that a path may lead through. The kernel follows forty links.
+# The most names and links of a path. The kernel follows forty links.
 MOST_STEPS = 4_096
-# A file on its way is written to all the time; one that was not for so long was left by a process that died.
+# A file in progress is written to all the time; one idle this long was left by a dead process.
 LEFT_SECONDS = 3_600
 
-# Only as long as somebody has or waits for the lock.
+# An entry exists only while somebody holds or waits for the lock.
 _locks: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
-# How many are at work in each folder, in this process.
+# The number of running tools per folder in this process.
 _at_work: Counter[Path] = Counter()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Workspaces:
-    """Where threads work: each in a folder of its own in `root`, or all of them in one that the operator gave.
+    """The workspaces of threads: each its own folder in `root`, or one that the operator gave.
 
-    `private` are paths that nobody is to see (what the server keeps, and its secrets), `guarded` those nobody is to
-    change (what it runs and is told by).
+    Nobody may see `private` paths (the server's data and secrets); nobody may change `guarded` ones (its code and
+    settings).
     """
 
     root: Path
@@ -53,11 +53,11 @@ class Workspaces:
     limits: FileToolSettings = FileToolSettings()
 
     def of(self, thread: str, given: Path | None = None) -> Workspace:
-        """The folder of a thread, whose agent may be given one."""
+        """Return the workspace of a thread, whose agent may have a given folder."""
         folder, whole = given or self.given, [path.resolve() for path in self.private]
         private = _outermost(whole)
         if folder is None:
-            # Whole: a sandbox starts elsewhere than this process did.
+            # Absolute: a sandbox starts in another folder than this process.
             own = workspace_of(self.root, thread).resolve()
             made = Workspace(folder=own, most_bytes=self.most_bytes, private=private)
             return replace(made, search=self.search, limits=self.limits)
@@ -74,7 +74,7 @@ class Workspaces:
         )
 
     def _guarded(self) -> Iterator[Path]:
-        """What is guarded, and links that lead to it or to what is private: whoever replaces one leads elsewhere."""
+        """Yield guarded paths, and links that lead to them or to private ones: replacing a link would redirect it."""
         for path in self.guarded:
             yield from (*_links_to(path), _real(path))
         for path in self.private:
@@ -82,14 +82,14 @@ class Workspaces:
 
 
 def guarded_now(workspace: Workspace) -> Workspace:
-    """A workspace with what git would run there now: since it was looked up, a repository may have been made."""
+    """Return the workspace with the places where git runs code now: a repository may be new."""
     if workspace.is_own:
         return workspace
     return replace(workspace, guarded=tuple(dict.fromkeys((*workspace.guarded, *_of_git(workspace.folder)))))
 
 
 def check_given(folder: Path, private: Iterable[Path]) -> None:
-    """Raise SettingsError for a folder that nobody can work in, or that holds what nobody is to see and little else."""
+    """Raise SettingsError for a folder that cannot be a workspace, or that consists of private data."""
     if not folder.is_dir():
         raise SettingsError(name="workspace", value=str(folder), allowed="there is no such folder. Make it first")
     whole = folder.resolve()
@@ -99,7 +99,7 @@ def check_given(folder: Path, private: Iterable[Path]) -> None:
 
 
 def _outermost(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Paths without those that lie in others of them."""
+    """Return the paths that are not inside another one of them."""
     whole = list(dict.fromkeys(paths))
     return tuple(path for path in whole if not any(other in path.parents for other in whole))
 
@@ -111,7 +111,7 @@ def _inside(folder: Path, paths: Iterable[Path]) -> Iterator[str]:
 
 
 def _links_to(path: Path) -> Iterator[Path]:
-    """The links on the way to a path, itself included, each by the path that it really has."""
+    """Yield the links on the way to a path, itself included, each by its real path."""
     folder, left = Path("/"), [*reversed(path.absolute().parts[1:])]
     for _ in range(MOST_STEPS):
         if not left:
@@ -129,10 +129,10 @@ def _links_to(path: Path) -> Iterator[Path]:
 
 
 def _of_git(folder: Path) -> Iterator[str]:
-    """What runs outside any sandbox as soon as somebody uses git here, and what says where git finds that.
+    """Yield the paths that git executes outside any sandbox, and those that tell git where to find them.
 
-    In a worktree and in a submodule it lies elsewhere, as the file in its place says. What is a link is guarded where
-    it is, and where it leads to.
+    In a worktree or submodule they are elsewhere, and `.git` is a file with the path. A link is guarded itself and at
+    its target.
     """
     git = folder / GIT
     for path in (git,) if git.is_symlink() or git.is_file() else [git / name for name in GIT_GUARDED]:
@@ -140,7 +140,7 @@ def _of_git(folder: Path) -> Iterator[str]:
 
 
 def _real(path: Path) -> Path:
-    """Where a path leads. A link of a command's making may go round, or to where nobody may look: it leads nowhere."""
+    """Return the target of a path. A link made by a command may be circular or unreadable: it leads nowhere."""
     try:
         return Path(os.path.realpath(path))
     except OSError:
@@ -148,18 +148,20 @@ def _real(path: Path) -> Path:
 
 
 def workspace_of(root: Path, thread: str) -> Path:
-    """The folder of a thread. It is made by whoever first writes to it."""
+    """Return the folder of a thread. The first writer creates it."""
     return root / thread
 
 
 def lock_of(workspace: Path) -> asyncio.Lock:
-    """For who adds to a workspace: the next one counts what is there only then. A thread is at work in one process."""
+    """Return the lock for writers of a workspace, so that each measures it after the last one. A thread works in one
+    process.
+    """
     return _locks.setdefault(workspace, asyncio.Lock())
 
 
 @contextmanager
 def at_work_in(workspace: Path) -> Generator[None]:
-    """For whose tools may change files in a workspace, as long as they act."""
+    """Mark a workspace as in use by tools that may change files."""
     _at_work[workspace] += 1
     try:
         yield
@@ -170,20 +172,20 @@ def at_work_in(workspace: Path) -> Generator[None]:
 
 
 def is_at_work_in(workspace: Path) -> bool:
-    """Whether tools that may change files act in a workspace, for whomever. Other processes are not known of."""
+    """Return True if tools of this process that may change files run in a workspace."""
     return workspace in _at_work
 
 
 async def drop_workspace(root: Path, thread: str) -> None:
-    """Delete the folder of a thread with all that is in it, if there is one. Links in it are not followed."""
+    """Delete the folder of a thread. Links in it are not followed."""
     await asyncio.to_thread(drop_folder, workspace_of(root, thread))
 
 
 @contextmanager
 def arriving_folder(target: Path) -> Generator[Path]:
-    """A folder to be filled under another name. It is in its place once it is whole; who breaks off leaves nothing.
+    """Create a folder under a temporary name and rename it when the context ends. An error removes it.
 
-    It is locked as long as somebody fills it. One that was left by a process that died is swept.
+    It is locked meanwhile. The sweep removes one left by a dead process.
     """
     part = target.with_name(target.name + ARRIVING)
     part.mkdir(mode=PRIVATE_FOLDER, parents=True)
@@ -214,9 +216,9 @@ def _is_arriving(folder: Path) -> bool:
 
 
 def drop_folder(workspace: Path) -> None:
-    """Whatever a command has left there: folders that nobody may enter, or thousands of them in each other.
+    """Delete a folder, even with unreadable or thousands of nested folders.
 
-    What is in a folder is moved up before it goes, so it does not matter how deep it was.
+    Inner folders are moved up before they are deleted, so depth does not matter.
     """
     with suppress(OSError):
         top = os.open(workspace, FOLDER)
@@ -231,14 +233,14 @@ def _clear(top: int) -> None:
     left = _emptied(top, top)
     while left:
         name = left.pop()
-        # What a command that is still at work makes meanwhile is for the next sweep.
+        # A folder that a running command fills meanwhile is left to the next sweep.
         with suppress(OSError), open_folder(top, (name,)) as folder:
             left += _emptied(folder, top)
             os.rmdir(name, dir_fd=top)
 
 
 def _emptied(folder: int, top: int) -> list[str]:
-    """The folders in one, under new names in the top one; what else is in it is deleted."""
+    """Delete the files of a folder and move its folders to the top under new names. Returns those names."""
     moved = list[str]()
     with os.scandir(folder) as entries:
         found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
@@ -255,8 +257,8 @@ def _emptied(folder: int, top: int) -> list[str]:
 
 
 def _let_us_in(parent: int, name: str) -> None:
-    """Have a folder be one that its owner may look into and move; what has become a link meanwhile stays as it is."""
-    # By a descriptor that needs no rights: Linux has them. Elsewhere such a folder stays.
+    """Give the owner access to a folder so that it can be moved; a link stays as it is."""
+    # O_PATH needs no rights, but exists only on Linux. Elsewhere such a folder stays.
     folder = os.open(name, FOLDER | getattr(os, "O_PATH", 0), dir_fd=parent)
     try:
         with suppress(OSError):
@@ -266,9 +268,9 @@ def _let_us_in(parent: int, name: str) -> None:
 
 
 async def sweep_workspaces(root: Path, known: Callable[[Sequence[str]], Awaitable[Collection[str]]]) -> int:
-    """Delete the folders of threads that are not known any more, and half-written files that were left in the others.
+    """Delete the folders of unknown threads, and half-written files in the others.
 
-    Returns how many of both.
+    Returns the number of both.
     """
     folders = await asyncio.to_thread(_folders, root)
     count = 0
@@ -287,14 +289,14 @@ async def sweep_workspaces(root: Path, known: Callable[[Sequence[str]], Awaitabl
 def _drop_left(workspaces: Sequence[Path], before: float) -> int:
     count = 0
     for workspace in workspaces:
-        # One that is gone by now, or that cannot be looked into, does not keep the others from being swept.
+        # A folder that is gone or unreadable does not stop the sweep.
         with suppress(OSError):
             count += drop_left_in(workspace, before)
     return count
 
 
 def drop_left_in(workspace: Path, before: float) -> int:
-    """Delete half-written files in a workspace that nobody has written to since then. Returns how many."""
+    """Delete half-written files that nobody wrote to since `before`. Returns how many."""
     folder = os.open(workspace, FOLDER)
     try:
         with os.scandir(folder) as entries:
