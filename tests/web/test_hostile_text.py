@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from recto.ids import new_id
-from recto.testing.client import request
 from recto.testing.model_server import Answer, Call
 from tests.api.scripted_server import ALICE, Scripted
+from tests.support.client import request
 from tests.web.hostile import HOSTILE
 from tests.web.page import PageOpener, WebPage
 

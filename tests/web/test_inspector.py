@@ -9,9 +9,9 @@ import pytest
 from recto.conversation.json import Json, load
 from recto.ids import new_id
 from recto.models.ports import Usage
-from recto.testing.client import ask, request
 from recto.testing.model_server import Answer, Call
 from tests.api.scripted_server import ALICE, Scripted, scripted_server
+from tests.support.client import ask, request
 from tests.web.conftest import write_agent
 from tests.web.page import WRITE, PageOpener, WebPage
 

@@ -6,8 +6,8 @@ from typing import cast
 import pytest
 
 from recto.conversation.json import Json
-from recto.testing.client import request
 from tests.api.scripted_server import ALICE
+from tests.support.client import request
 from tests.web.page import PageOpener, WebPage
 
 pytestmark = pytest.mark.full

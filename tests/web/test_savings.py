@@ -3,9 +3,9 @@
 import pytest
 
 from recto.conversation.json import Json
-from recto.testing.client import request
 from recto.testing.model_server import Answer, Call
 from tests.api.scripted_server import ALICE, Scripted
+from tests.support.client import request
 from tests.web.page import PageOpener, WebPage
 
 pytestmark = pytest.mark.full

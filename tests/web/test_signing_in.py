@@ -2,8 +2,8 @@
 
 import pytest
 
-from recto.testing.client import request
 from tests.api.scripted_server import ALICE, BOB, Scripted
+from tests.support.client import request
 from tests.web.page import WRITE, PageOpener
 
 pytestmark = pytest.mark.full

@@ -3,9 +3,9 @@
 import pytest
 
 from recto.ids import new_id
-from recto.testing.client import request
 from tests.api.scripted_server import ALICE, BOB, Scripted
 from tests.end_to_end.world import wait_until
+from tests.support.client import request
 from tests.web.page import WRITE, PageOpener, WebPage
 
 pytestmark = pytest.mark.full

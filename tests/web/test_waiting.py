@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 
 from recto.conversation.json import Json
-from recto.testing.client import request
 from recto.testing.model_server import Answer, Call
 from tests.api.scripted_server import ALICE, Scripted, page_messages
+from tests.support.client import request
 from tests.web.page import WRITE, PageOpener, WebPage
 
 pytestmark = pytest.mark.full

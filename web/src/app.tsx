@@ -1,30 +1,42 @@
-/** The page: signing in, then the list of threads, the conversation, and beside it what the model saw. */
+/** Page layout: the sign-in form, or the conversation list, the main view and the inspector. */
 
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
-import { beginAnew, credential, isSomebodyElse } from "./api/credential.ts";
+import { restart, credential, isDifferentUser } from "./api/credential.ts";
 import { getMe } from "./api/routes.ts";
+import { bilingual } from "./language/language.ts";
 import { lazy } from "./parts/lazy.tsx";
 import { loadAgents } from "./state/agents.ts";
-import { current, watchCurrent } from "./state/current.ts";
-import { isNarrow } from "./state/narrow.ts";
-import { notifyError } from "./state/notices.ts";
+import { currentThread, watchCurrentThread } from "./state/current_thread.ts";
 import { go, route, type Route } from "./state/route.ts";
 import { refreshThreads } from "./state/threads.ts";
+import { notifyError } from "./state/toasts.ts";
 import { Chat } from "./views/chat/chat.tsx";
 import { Shortcuts } from "./views/help/shortcuts.tsx";
-import { Notices } from "./views/notices/notices.tsx";
 import { SignIn } from "./views/sign_in/sign_in.tsx";
 import { ThreadList } from "./views/threads/thread_list.tsx";
-import { words } from "./words.ts";
+import { Toasts } from "./views/toasts/toasts.tsx";
+
+export const words = bilingual(
+  { skip: "Skip to conversation", threads: "Conversations", inspector: "Model input" },
+  { skip: "跳到对话", threads: "对话列表", inspector: "模型输入" },
+);
+
+const query = matchMedia("(max-width: 48rem)");
+
+export const isNarrow = signal(query.matches);
+
+query.addEventListener("change", () => {
+  isNarrow.value = query.matches;
+});
 
 const Inspector = lazy(async () => (await import("./views/inspector/inspector.tsx")).Inspector);
 const PreviewPage = lazy(async () => (await import("./views/inspector/preview.tsx")).PreviewPage);
 const SavingsPage = lazy(async () => (await import("./views/savings/savings.tsx")).SavingsPage);
 const ProfilePage = lazy(async () => (await import("./views/profile/profile.tsx")).ProfilePage);
 
-/** On a phone the list lies over the conversation. */
+/** On narrow screens the conversation list is an overlay. */
 const isListOpen = signal(false);
 const openList = () => {
   isListOpen.value = true;
@@ -37,21 +49,21 @@ export function App() {
   return (
     <>
       {credential.value === null ? <SignIn /> : <Shell key={credential.value} />}
-      <Notices />
+      <Toasts />
     </>
   );
 }
 
 function Shell() {
   useEffect(() => {
-    // Who this is is told here too, for tokens that came by the address.
-    getMe().then(({ user }) => isSomebodyElse(user) && beginAnew(credential.value), () => undefined);
+    // A token from the URL signs in without the form, so check here for a different user.
+    getMe().then(({ user }) => isDifferentUser(user) && restart(credential.value), () => undefined);
     loadAgents().catch(notifyError);
     void refreshThreads();
-    return watchCurrent();
+    return watchCurrentThread();
   }, []);
-  const shown = route.value;
-  const isInspecting = shown.view === "call" || shown.view === "preview";
+  const target = route.value;
+  const isInspecting = target.view === "call" || target.view === "preview";
   const classes = ["shell", isInspecting && "with-inspector", isListOpen.value && "list-open"].filter(Boolean);
   return (
     <div class={classes.join(" ")}>
@@ -59,20 +71,20 @@ function Shell() {
         {words.value.skip}
       </a>
       <aside aria-label={words.value.threads}>
-        <ThreadList onChosen={closeList} />
+        <ThreadList onSelect={closeList} />
       </aside>
       <main id="main" tabIndex={-1}>
-        {shown.view === "profile" ? (
+        {target.view === "profile" ? (
           <ProfilePage onOpenList={openList} />
-        ) : shown.view === "savings" ? (
+        ) : target.view === "savings" ? (
           <SavingsPage onOpenList={openList} />
         ) : (
-          <Chat key={current.value.id} thread={current.value} onOpenList={openList} />
+          <Chat key={currentThread.value.id} thread={currentThread.value} onOpenList={openList} />
         )}
       </main>
       {isInspecting && (
         <section class="beside" aria-label={words.value.inspector} {...(isNarrow.value ? { role: "main" as const } : {})}>
-          <Beside shown={shown} />
+          <InspectorPane target={target} />
         </section>
       )}
       <Shortcuts />
@@ -80,14 +92,13 @@ function Shell() {
   );
 }
 
-/** What the model saw in a call, or would see now. */
-function Beside({ shown }: { shown: Extract<Route, { view: "call" | "preview" }> }) {
-  const close = () => go({ view: "chat", thread: current.value.isNew.value ? null : shown.thread });
-  if (shown.view === "preview") return <PreviewPage thread={shown.thread ?? current.value.id} onClose={close} />;
-  return <Inspector thread={shown.thread} run={shown.run} n={shown.n} onClose={close} />;
+function InspectorPane({ target }: { target: Extract<Route, { view: "call" | "preview" }> }) {
+  const close = () => go({ view: "chat", thread: currentThread.value.isNew.value ? null : target.thread });
+  if (target.view === "preview") return <PreviewPage thread={target.thread ?? currentThread.value.id} onClose={close} />;
+  return <Inspector thread={target.thread} run={target.run} n={target.n} onClose={close} />;
 }
 
-/** Where a link would go is an address of ours: the focus goes instead. */
+/** The router uses the URL hash, so move the focus instead of following the link. */
 function skipToMain(event: Event): void {
   event.preventDefault();
   document.getElementById("main")?.focus();

@@ -1,16 +1,15 @@
-/** Where the page begins. */
+/** Entry point of the page. */
 
 import { render } from "preact";
 
-import { takeFromAddress } from "./api/credential.ts";
+import { readTokenFromUrl } from "./api/credential.ts";
 import { App } from "./app.tsx";
-import "./state/theme.ts";
 import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/layout.css";
 
-takeFromAddress();
-addEventListener("hashchange", takeFromAddress);
+readTokenFromUrl();
+addEventListener("hashchange", readTokenFromUrl);
 
 const page = document.getElementById("page");
 if (page) render(<App />, page);

@@ -64,7 +64,7 @@ describe("calls", () => {
     expect(callOf(failed)).toMatchObject({ state: "failed", result: "Error: no such city" });
   });
 
-  test("one that is told again from its beginning is there once", () => {
+  test("one that is told again from its excerpt is there once", () => {
     const again = after([], start, { type: "TOOL_CALL_ARGS", toolCallId: "c", delta: "{" }, start, { type: "TOOL_CALL_ARGS", toolCallId: "c", delta: "{}" });
     expect((again[0] as AssistantMessage).calls).toHaveLength(1);
     expect(callOf(again)?.arguments).toBe("{}");

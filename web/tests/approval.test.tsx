@@ -1,4 +1,4 @@
-/** A call that waits for approval, on a page that was opened after it began to wait. */
+/** Approval of a call on a page that opened after the call paused. */
 
 import { expect, test } from "vitest";
 
@@ -14,20 +14,20 @@ const messages = [
   { id: "a", role: "assistant", content: "", toolCalls },
 ];
 
-test("P11: a call that waits is there after a reload, and is made once it is approved", async () => {
+test("P11: a pending approval survives a reload, and approving it resumes the run", async () => {
   const answers: Record<string, unknown> = {
     "GET /agent/threads/t": { ...details, interrupts: [interrupt] },
     "GET /agent/threads/t/messages": { messages, next: null, activeRun: null },
     "POST /agent/runs/r/resume": { taskId: "s", threadId: "t", runId: "s", created: "" },
     "GET /agent/runs/s/events": 'data: {"type": "RUN_FINISHED", "outcome": {"type": "success"}}\n\n',
   };
-  const asked = serve(answers);
+  const requestsOf = serve(answers);
   const page = draw(<Chat thread={new OpenThread("t")} onOpenList={() => {}} />);
-  await expect.poll(() => texts(page, ".approval h2")).toEqual(["May send be called?"]);
+  await expect.poll(() => texts(page, ".approval h2")).toEqual(["Allow call to send?"]);
   expect(texts(page, ".approval").join()).toContain("hello all");
   answers["GET /agent/threads/t"] = { ...details, interrupts: [] };
   await press(page, "Approve");
   await expect.poll(() => texts(page, ".approval")).toEqual([]);
   const resume = [{ interruptId: "i", status: "resolved", payload: { approved: true } }];
-  expect(asked("POST /agent/runs/r/resume").map(({ body }) => body)).toEqual([{ resume }]);
+  expect(requestsOf("POST /agent/runs/r/resume").map(({ body }) => body)).toEqual([{ resume }]);
 });

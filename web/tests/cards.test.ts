@@ -4,11 +4,18 @@ import { describe, expect, test } from "vitest";
 
 import type { Agent } from "../src/api/routes.ts";
 import type { ToolCall } from "../src/conversation/messages.ts";
-import { activatedBy, titleOf } from "../src/views/cards/activation.ts";
-import { labelStep, partOf, roundStep, scaleOf, slicesOf, stretches } from "../src/views/cards/charts/scale.ts";
-import { diffLines, readUnified } from "../src/views/cards/diff.ts";
-import { prettyText, readArguments } from "../src/views/cards/read_arguments.ts";
-import { pictureAt, safeLink } from "../src/views/cards/safe_url.ts";
+import { prettyText, readArguments } from "../src/views/cards/call_details.tsx";
+import {
+  fractionOf,
+  labelInterval,
+  roundStep,
+  scaleOf,
+  segmentsOf,
+  slicesOf,
+} from "../src/views/cards/charts/scale.ts";
+import { diffLines, parseUnifiedDiff } from "../src/views/cards/diff.ts";
+import { activatedSkill, skillTitle } from "../src/views/cards/tool_card.tsx";
+import { imageSource, safeLink } from "../src/views/cards/ui_card.tsx";
 
 describe("urls", () => {
   test.each(["https://example.com/a?b#c", "HTTP://example.com", "mailto:anna@example.com", "/api/v1/files/1?sig=x"])(
@@ -43,11 +50,11 @@ describe("urls", () => {
   });
 
   test("pictures are loaded from here and from inside the url only", () => {
-    expect(pictureAt("/api/v1/files/1")).toEqual({ kind: "shown", src: "/api/v1/files/1" });
-    expect(pictureAt("data:image/png;base64,AAAA")).toMatchObject({ kind: "shown" });
-    expect(pictureAt("https://example.com/a.png")).toEqual({ kind: "linked", href: "https://example.com/a.png" });
-    expect(pictureAt("data:image/svg+xml;base64,AAAA")).toBeNull();
-    expect(pictureAt("javascript:alert(1)")).toBeNull();
+    expect(imageSource("/api/v1/files/1")).toEqual({ kind: "inline", src: "/api/v1/files/1" });
+    expect(imageSource("data:image/png;base64,AAAA")).toMatchObject({ kind: "inline" });
+    expect(imageSource("https://example.com/a.png")).toEqual({ kind: "link", href: "https://example.com/a.png" });
+    expect(imageSource("data:image/svg+xml;base64,AAAA")).toBeNull();
+    expect(imageSource("javascript:alert(1)")).toBeNull();
   });
 });
 
@@ -58,11 +65,12 @@ describe("charts", () => {
     [[[0, 0]], 0, 1],
     [[[null]], 0, 1],
     [[[0.02, 0.09]], 0, 0.1],
+    [[[4841]], 0, 6000],
   ])("%j stands between %d and %d", (series, least, most) => {
     const scale = scaleOf(series);
-    expect([scale.least, scale.most]).toEqual([least, most]);
-    expect(partOf(scale, scale.least)).toBe(0);
-    expect(partOf(scale, scale.most)).toBe(1);
+    expect([scale.min, scale.max]).toEqual([least, most]);
+    expect(fractionOf(scale, scale.min)).toBe(0);
+    expect(fractionOf(scale, scale.max)).toBe(1);
   });
 
   test("steps are round", () => {
@@ -70,7 +78,7 @@ describe("charts", () => {
   });
 
   test("null is a gap", () => {
-    expect(stretches([1, null, 2, 3, null]).map((one) => one.map(({ place }) => place))).toEqual([[0], [2, 3]]);
+    expect(segmentsOf([1, null, 2, 3, null]).map((one) => one.map(({ place }) => place))).toEqual([[0], [2, 3]]);
   });
 
   test("slices are parts of a whole, and nothing has none", () => {
@@ -83,7 +91,7 @@ describe("charts", () => {
   });
 
   test("labels that would stand on one another are thinned", () => {
-    expect([labelStep(4, 8), labelStep(9, 8), labelStep(100, 8)]).toEqual([1, 2, 13]);
+    expect([labelInterval(4, 8), labelInterval(9, 8), labelInterval(100, 8)]).toEqual([1, 2, 13]);
   });
 });
 
@@ -106,10 +114,10 @@ describe("changes", () => {
   });
 
   test("a unified diff in a result is read, with what stands before it", () => {
-    const read = readUnified("Changed a.py.\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n same\n-old\n+new\n");
+    const read = parseUnifiedDiff("Changed a.py.\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n same\n-old\n+new\n");
     expect(read?.before).toBe("Changed a.py.");
     expect(read?.lines.map(({ sign }) => sign).join("")).toBe("@ -+");
-    expect(readUnified("--- no diff\nat all")).toBeNull();
+    expect(parseUnifiedDiff("--- no diff\nat all")).toBeNull();
   });
 });
 
@@ -144,19 +152,19 @@ describe("S3: taking up a skill", () => {
   const agents = [agent("vibe", "zh", null, "八字命理"), agent("vibe-en", "en", "vibe", "Bazi")];
 
   test("is told from the result alone", () => {
-    expect(activatedBy(call('{"status": "activated", "skill": "bazi"}'))).toBe("bazi");
-    expect(activatedBy(call('{"status": "need_info", "skill": "bazi"}'))).toBe("bazi");
-    expect(activatedBy(call('{"status": "activated", "skill": "core"}'))).toBeNull();
-    expect(activatedBy(call("Error: no such skill"))).toBeUndefined();
-    expect(activatedBy(call(null))).toBeUndefined();
-    expect(activatedBy(call('{"status": "activated", "skill": "bazi"}', "other"))).toBeUndefined();
+    expect(activatedSkill(call('{"status": "activated", "skill": "bazi"}'))).toBe("bazi");
+    expect(activatedSkill(call('{"status": "need_info", "skill": "bazi"}'))).toBe("bazi");
+    expect(activatedSkill(call('{"status": "activated", "skill": "core"}'))).toBeNull();
+    expect(activatedSkill(call("Error: no such skill"))).toBeUndefined();
+    expect(activatedSkill(call(null))).toBeUndefined();
+    expect(activatedSkill(call('{"status": "activated", "skill": "bazi"}', "other"))).toBeUndefined();
   });
 
   test("its title is that of the page's language, else the agent's, else its name", () => {
-    expect(titleOf("bazi", agents[0]!, agents, "zh")).toBe("八字命理");
-    expect(titleOf("bazi", agents[0]!, agents, "en")).toBe("Bazi");
-    expect(titleOf("bazi", agents[0]!, [agents[0]!], "en")).toBe("八字命理");
-    expect(titleOf("tarot", agents[0]!, agents, "en")).toBe("tarot");
-    expect(titleOf("bazi", null, [], "en")).toBe("bazi");
+    expect(skillTitle("bazi", agents[0]!, agents, "zh")).toBe("八字命理");
+    expect(skillTitle("bazi", agents[0]!, agents, "en")).toBe("Bazi");
+    expect(skillTitle("bazi", agents[0]!, [agents[0]!], "en")).toBe("八字命理");
+    expect(skillTitle("tarot", agents[0]!, agents, "en")).toBe("tarot");
+    expect(skillTitle("bazi", null, [], "en")).toBe("bazi");
   });
 });

@@ -1,4 +1,4 @@
-/** Choices and lists that people change: the theme, the savings they look at, lists of the profile. */
+/** Settings and lists that users change: the theme, the filters of the savings page, lists of the profile. */
 
 import { expect, test, vi } from "vitest";
 
@@ -8,41 +8,41 @@ import { ProfilePage } from "../src/views/profile/profile.tsx";
 import { SavingsPage } from "../src/views/savings/savings.tsx";
 import { draw, enter, find, press, serve, texts } from "./page.ts";
 
-test("the theme is the system's until another is chosen, and the choice outlasts a reload", async () => {
-  /** The page after a reload: only the browser's storage remembers. */
+test("the theme follows the system until the user selects one, and survives a reload", async () => {
+  /** Open the page as after a reload, when only the browser's storage is left. */
   async function open(): Promise<HTMLSelectElement> {
     vi.resetModules();
     delete document.documentElement.dataset["theme"];
     const { Preferences } = await import("../src/views/preferences/preferences.tsx");
-    return await find<HTMLSelectElement>(draw(<Preferences onChosen={() => {}} />), "select[aria-label=Colours]");
+    return await find<HTMLSelectElement>(draw(<Preferences onSelect={() => {}} />), "select[aria-label=Theme]");
   }
-  const shown = (choice: HTMLSelectElement) => [choice.value, document.documentElement.dataset["theme"]];
+  const themesOf = (choice: HTMLSelectElement) => [choice.value, document.documentElement.dataset["theme"]];
   localStorage.clear();
   const choice = await open();
-  expect(shown(choice)).toEqual(["system", undefined]);
+  expect(themesOf(choice)).toEqual(["system", undefined]);
   enter(choice, "light");
-  expect(shown(choice)).toEqual(["light", "light"]);
+  expect(themesOf(choice)).toEqual(["light", "light"]);
   const after = await open();
-  expect(shown(after)).toEqual(["light", "light"]);
+  expect(themesOf(after)).toEqual(["light", "light"]);
   enter(after, "system");
-  expect(shown(await open())).toEqual(["system", undefined]);
+  expect(themesOf(await open())).toEqual(["system", undefined]);
 });
 
-test("R11: the period and the agent are chosen, and the other agents stay in the list", async () => {
+test("R11: selecting a period and an agent filters the savings, and the other agents stay in the list", async () => {
   vi.setSystemTime("2026-11-18T12:00:00Z");
   const row = { rule: "X2", ruleName: null, ruleLink: null, calls: 1, tokens: 9, saved: 5, cost: 1 };
   const rules = ["helper", "other"].map((agent) => ({ agent, ...row }));
-  const found = { since: "", until: "", currency: "USD", rules, breaks: [] };
-  const answers = { "GET /agent/savings": found };
-  const asked = serve(answers);
+  const savings = { since: "", until: "", currency: "USD", rules, breaks: [] };
+  const answers = { "GET /agent/savings": savings };
+  const requestsOf = serve(answers);
   const page = draw(<SavingsPage onOpenList={() => {}} />);
   await find(page, ".savings-table");
-  answers["GET /agent/savings"] = { ...found, rules: [] };
+  answers["GET /agent/savings"] = { ...savings, rules: [] };
   const [period, agent] = page.querySelectorAll("select");
   enter(period!, "7");
   enter(agent!, "helper");
-  await expect.poll(() => page.textContent).toContain("Nothing was folded in this period.");
-  expect(asked("GET /agent/savings").map(({ url }) => url.split("?")[1])).toEqual([
+  await expect.poll(() => page.textContent).toContain("No savings in this period.");
+  expect(requestsOf("GET /agent/savings").map(({ url }) => url.split("?")[1])).toEqual([
     "since=2026-10-20",
     "since=2026-11-12",
     "since=2026-11-12&agent=helper",
@@ -50,22 +50,22 @@ test("R11: the period and the agent are chosen, and the other agents stay in the
   expect(texts(agent!, "option")).toEqual(["All agents", "helper", "other"]);
 });
 
-test("S6: lists of the profile grow and shrink, and the saved one has what is left", async () => {
-  const extracted = { type: "array", title: "Known facts", items: { type: "string" } };
-  const profileSchema = { type: "object", properties: { extracted } };
-  const agent = { name: "vibe", locale: "en", variantOf: null, default: true, skills: [], profileSchema };
+test("S6: items can be added to and removed from a list of the profile", async () => {
+  const facts = { type: "array", title: "Facts", items: { type: "string" } };
+  const profileSchema = { type: "object", properties: { facts } };
+  const agent = { name: "helper", locale: "en", variantOf: null, default: true, skills: [], profileSchema };
   agents.value = [agent as unknown as Agent];
-  const kept = { tier: "free", updated: null, profile: {}, skillData: {} };
-  const asked = serve({ "GET /profile": kept, "PATCH /profile": { ...kept, profile: { extracted: ["Has a cat."] } } });
+  const profile = { tier: "free", updated: null, profile: {}, skillData: {} };
+  const requestsOf = serve({ "GET /profile": profile, "PATCH /profile": { ...profile, profile: { facts: ["Has a cat."] } } });
   const page = draw(<ProfilePage onOpenList={() => {}} />);
   for (const [place, fact] of ["Likes tea.", "Has a cat."].entries()) {
-    await press(page, "Add Known facts");
-    enter(await find<HTMLInputElement>(page, `[aria-label="Known facts ${place + 1}"]`), fact);
+    await press(page, "Add Facts");
+    enter(await find<HTMLInputElement>(page, `[aria-label="Facts ${place + 1}"]`), fact);
   }
-  await press(page, "Remove Known facts 1");
+  await press(page, "Remove Facts 1");
   await press(page, "Save");
-  await expect.poll(() => texts(page, "h1, .profile-forget")).toContain("Forget: Known facts");
-  expect(asked("PATCH /profile")).toMatchObject([{ url: "/api/v1/profile?agent=vibe", body: { extracted: ["Has a cat."] } }]);
-  expect((await find<HTMLInputElement>(page, "[aria-label='Known facts 1']")).value).toBe("Has a cat.");
+  await expect.poll(() => texts(page, "h1, .profile-delete")).toContain("Delete Facts");
+  expect(requestsOf("PATCH /profile")).toMatchObject([{ url: "/api/v1/profile?agent=helper", body: { facts: ["Has a cat."] } }]);
+  expect((await find<HTMLInputElement>(page, "[aria-label='Facts 1']")).value).toBe("Has a cat.");
   expect(page.querySelector("a.button")?.getAttribute("href")).toBe("#/");
 });

@@ -1,4 +1,4 @@
-/** Files on their way into a message: a failed upload, a pasted picture, an agent that takes none. */
+/** Files of the next message: a failed upload, a pasted image, an agent that accepts none. */
 
 import { beforeEach, expect, test, vi } from "vitest";
 
@@ -7,7 +7,7 @@ import { OpenThread } from "../src/conversation/open_thread.ts";
 import { Composer } from "../src/views/composer/composer.tsx";
 import { draftOf } from "../src/views/composer/draft.ts";
 import { DropArea } from "../src/views/composer/drop_area.tsx";
-import { Notices } from "../src/views/notices/notices.tsx";
+import { Toasts } from "../src/views/toasts/toasts.tsx";
 import { buttons, draw, find, press, texts } from "./page.ts";
 
 const fileInput = { documents: true, images: true, audio: false, video: false, endings: [], maxFiles: 5, maxBytes: null };
@@ -15,7 +15,7 @@ const AGENT = { name: "helper", fileInput, skills: [], forms: [] } as unknown as
 let isReachable = true;
 let forms: FormData[] = [];
 
-/** A request of the browser that the server answers at once, or that reaches nobody. */
+/** Browser request that succeeds at once, or fails if `isReachable` is false. */
 class InstantRequest {
   readonly upload = {};
   response: unknown = null;
@@ -45,51 +45,51 @@ function compose(agent: Agent) {
       <DropArea thread={thread} agent={agent}>
         <Composer thread={thread} agent={agent} />
       </DropArea>
-      <Notices />
+      <Toasts />
     </>,
   );
   return { page, uploads: draftOf(thread).uploads };
 }
 
-function give(place: Element | null, event: "paste" | "drop", key: "clipboardData" | "dataTransfer", ...files: File[]): Event {
-  const given = new Event(event, { bubbles: true, cancelable: true });
-  Object.defineProperty(given, key, { value: { files, types: files.length ? ["Files"] : ["text/plain"] } });
-  place?.dispatchEvent(given);
-  return given;
+function dispatchFiles(target: Element | null, type: "paste" | "drop", key: "clipboardData" | "dataTransfer", ...files: File[]): Event {
+  const event = new Event(type, { bubbles: true, cancelable: true });
+  Object.defineProperty(event, key, { value: { files, types: files.length ? ["Files"] : ["text/plain"] } });
+  target?.dispatchEvent(event);
+  return event;
 }
 
-test("P9: an upload that did not reach the server is sent again, with the same bytes", async () => {
+test("P9: retrying a failed upload sends the same bytes", async () => {
   const { page, uploads } = compose(AGENT);
   isReachable = false;
   uploads.add([new File(["milk"], "notes.txt")], "helper");
-  await expect.poll(() => texts(page, "[role=alert]")).toEqual(["The server could not be reached. Try again."]);
+  await expect.poll(() => texts(page, "[role=alert]")).toEqual(["Upload failed: can't reach the server. Try again."]);
   expect(uploads.ready.value).toEqual([]);
 
   isReachable = true;
-  await press(page, "Upload notes.txt again");
+  await press(page, "Retry upload of notes.txt");
   await expect.poll(() => texts(page, "[role=alert]")).toEqual([]);
   expect(buttons(page)).toContain("Remove notes.txt");
-  expect(buttons(page)).not.toContain("Upload notes.txt again");
+  expect(buttons(page)).not.toContain("Retry upload of notes.txt");
   expect(uploads.ready.value).toMatchObject([{ name: "notes.txt", url: "/file" }]);
   expect(forms.map((form) => form.get("agent"))).toEqual(["helper", "helper"]);
   expect(await (forms[1]?.get("files") as File).text()).toBe("milk");
 });
 
-test("P9: a pasted picture becomes a file of the message, and pasted text stays text", async () => {
+test("P9: a pasted image becomes an attachment, and pasted text stays text", async () => {
   const { page } = compose(AGENT);
   const box = await find(page, "#write");
-  expect(give(box, "paste", "clipboardData").defaultPrevented).toBe(false);
-  const picture = new File(["bytes"], "pasted.png", { type: "image/png" });
-  expect(give(box, "paste", "clipboardData", picture).defaultPrevented).toBe(true);
+  expect(dispatchFiles(box, "paste", "clipboardData").defaultPrevented).toBe(false);
+  const image = new File(["bytes"], "pasted.png", { type: "image/png" });
+  expect(dispatchFiles(box, "paste", "clipboardData", image).defaultPrevented).toBe(true);
   expect((await find<HTMLImageElement>(page, ".upload img")).src).toMatch(/^blob:/);
   expect(buttons(page)).toContain("Remove pasted.png");
 });
 
-test("P9: an agent without files has no button for them and rejects dropped ones", async () => {
+test("P9: an agent that accepts no files has no attach button and rejects dropped files", async () => {
   const { page, uploads } = compose({ ...AGENT, fileInput: null });
   expect(buttons(page)).not.toContain("Attach files");
-  give(await find(page, ".drop-area"), "drop", "dataTransfer", new File(["a"], "a.txt"));
-  await expect.poll(() => texts(page, ".notice")).toEqual(["This agent takes no files."]);
+  dispatchFiles(await find(page, ".drop-area"), "drop", "dataTransfer", new File(["a"], "a.txt"));
+  await expect.poll(() => texts(page, ".toast")).toEqual(["This agent doesn't accept files."]);
   expect([uploads.list.value, forms]).toEqual([[], []]);
   expect(buttons(compose(AGENT).page)).toContain("Attach files");
 });

@@ -1,10 +1,10 @@
-/** Reading a run to its end: half events, lost connections at every place, refusals, joining. */
+/** Reading a run to its end: half events, lost connections at every place, rejections, joining. */
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
 import type { AguiEvent } from "../src/api/agui.ts";
 import { credential, signIn } from "../src/api/credential.ts";
-import { EventParser, followRun, pauseBefore } from "../src/api/event_stream.ts";
+import { EventParser, followRun, retryDelay } from "../src/api/event_stream.ts";
 import { ApiError } from "../src/api/request.ts";
 
 const EVENTS: AguiEvent[] = [
@@ -133,6 +133,6 @@ describe("followRun", () => {
 });
 
 test("pauses grow, up to a limit", () => {
-  expect([1, 2, 3, 4].map(pauseBefore)).toEqual([250, 500, 1000, 2000]);
-  expect(pauseBefore(20)).toBe(15_000);
+  expect([1, 2, 3, 4].map(retryDelay)).toEqual([250, 500, 1000, 2000]);
+  expect(retryDelay(20)).toBe(15_000);
 });

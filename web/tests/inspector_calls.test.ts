@@ -5,11 +5,12 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { Difference, ThreadCall } from "../src/api/calls.ts";
 import { locale } from "../src/language/language.ts";
 import { linkTo, readRoute } from "../src/state/route.ts";
-import { callBefore, chosenCall, neighboursOf } from "../src/views/inspector/thread/call_order.ts";
-import { breakRow, causeInWords } from "../src/views/inspector/changes/difference_rows.ts";
-import { figuresOf, labelled, short, slotAt, ticks, yAt } from "../src/views/inspector/thread/plot_scale.ts";
-import { notesInWords } from "../src/views/inspector/preview_notes.ts";
-import { inChinese, reasonInWords, ruleInWords } from "../src/views/inspector/parts/reasons.ts";
+import { causeText } from "../src/views/inspector/changes/change_words.ts";
+import { breakRow } from "../src/views/inspector/changes/changes.tsx";
+import { reasonText, ruleText, translateReason } from "../src/views/inspector/parts/reasons.ts";
+import { noteTexts } from "../src/views/inspector/preview.tsx";
+import { findCall, neighborsOf, previousCall } from "../src/views/inspector/state.ts";
+import { figuresOf, formatShort, labelIndexes, slotAt, yAt } from "../src/views/inspector/thread/plot_scale.ts";
 
 const CAUSES = [
   "turn_closed",
@@ -57,35 +58,29 @@ describe("order", () => {
   const calls = [call("a", 1), call("a", 2), call("b", 1, { purpose: "title" }), call("b", 2), call("b", 3, { purpose: "summary" })];
 
   test("without a number it is the run's last reply", () => {
-    expect(chosenCall(calls, "b", null)?.n).toBe(2);
-    expect(chosenCall(calls, "b", 3)?.purpose).toBe("summary");
-    expect(chosenCall(calls, "b", 9)).toBeNull();
-    expect(chosenCall(calls, "c", null)).toBeNull();
+    expect(findCall(calls, "b", null)?.n).toBe(2);
+    expect(findCall(calls, "b", 3)?.purpose).toBe("summary");
+    expect(findCall(calls, "b", 9)).toBeNull();
+    expect(findCall(calls, "c", null)).toBeNull();
   });
 
   test("one goes from call to call across runs", () => {
-    expect(neighboursOf(calls, { run: "b", n: 1 })).toMatchObject({ previous: { run: "a", n: 2 }, next: { run: "b", n: 2 } });
-    expect(neighboursOf(calls, { run: "a", n: 1 }).previous).toBeNull();
-    expect(neighboursOf(calls, { run: "z", n: 1 })).toEqual({ previous: null, next: null });
+    expect(neighborsOf(calls, { run: "b", n: 1 })).toMatchObject({ previous: { run: "a", n: 2 }, next: { run: "b", n: 2 } });
+    expect(neighborsOf(calls, { run: "a", n: 1 }).previous).toBeNull();
+    expect(neighborsOf(calls, { run: "z", n: 1 })).toEqual({ previous: null, next: null });
   });
 
   test("a call is held against the one before it for the same purpose", () => {
-    expect(callBefore(calls, { run: "b", n: 2 })).toMatchObject({ run: "a", n: 2 });
-    expect(callBefore(calls, { run: "b", n: 1 })).toBeNull();
+    expect(previousCall(calls, { run: "b", n: 2 })).toMatchObject({ run: "a", n: 2 });
+    expect(previousCall(calls, { run: "b", n: 1 })).toBeNull();
   });
 });
 
 describe("plot", () => {
-  test("lines stand at round numbers and reach above the highest bar", () => {
-    expect(ticks(4841)).toEqual([0, 2000, 4000, 6000]);
-    expect(ticks(0)).toEqual([0]);
-    for (const most of [1, 7, 99, 12345, 3e6]) expect(ticks(most).at(-1)).toBeGreaterThanOrEqual(most);
-  });
-
   test("nothing stands at the foot and the most at the top", () => {
-    const scale = { top: 10, height: 100, most: 50 };
+    const scale = { top: 10, height: 100, max: 50 };
     expect([0, 25, 50].map((value) => yAt(value, scale))).toEqual([110, 60, 10]);
-    expect(yAt(0, { ...scale, most: 0 })).toBe(110);
+    expect(yAt(0, { ...scale, max: 0 })).toBe(110);
   });
 
   test("bars share the width, in order, and stay inside it", () => {
@@ -95,30 +90,30 @@ describe("plot", () => {
       expect((slots.at(-1)?.left ?? 0) + (slots.at(-1)?.width ?? 0)).toBeLessThanOrEqual(440.5);
       expect(slots.every((slot) => slot.width >= 1)).toBe(true);
     }
-    expect(labelled(4, 400)).toEqual([0, 1, 2, 3]);
-    expect(labelled(500, 400).length).toBeLessThan(15);
+    expect(labelIndexes(4, 400)).toEqual([0, 1, 2, 3]);
+    expect(labelIndexes(500, 400).length).toBeLessThan(15);
   });
 
   test("figures are the provider's where it told them, and a cache never has more than was sent", () => {
     const usage = { inputTokens: 90, cachedInputTokens: 200 };
     expect(figuresOf(call("a", 1, { usage, saved: 7 }))).toMatchObject({ sent: 90, cached: 90, saved: 7, price: null });
     expect(figuresOf(call("a", 1, { saved: null }))).toMatchObject({ sent: 100, cached: 0, saved: 0 });
-    expect([999, 1500, 2_000_000].map(short)).toEqual(["999", "1.5k", "2M"]);
+    expect([999, 1500, 2_000_000].map(formatShort)).toEqual(["999", "1.5k", "2M"]);
   });
 });
 
 describe("difference", () => {
   test.each(CAUSES)("the cause %s has words in both languages", (cause) => {
-    const en = causeInWords(cause);
+    const en = causeText(cause);
     locale.value = "zh";
-    const zh = causeInWords(cause);
+    const zh = causeText(cause);
     expect(en).not.toContain(cause);
     expect(zh).toMatch(/[一-鿿]/);
     expect(zh).not.toContain(cause);
   });
 
   test("a cause nobody knows is told by its name", () => {
-    expect(causeInWords("moon_phase")).toContain("moon_phase");
+    expect(causeText("moon_phase")).toContain("moon_phase");
   });
 
   test("the break stands at the row that has the first other byte", () => {
@@ -138,20 +133,20 @@ describe("difference", () => {
 
 describe("words", () => {
   test("reasons are the server's own in English, and Chinese where they are known", () => {
-    expect(reasonInWords("as in the conversation")).toBe("as in the conversation");
+    expect(reasonText("as in the conversation")).toBe("as in the conversation");
     locale.value = "zh";
-    expect(reasonInWords("as in the conversation")).toBe("与对话一致");
-    expect(reasonInWords("shop.py: read 2 counted from the newest, 1 stay")).toBe("shop.py：从最新数起第 2 次读取，只保留 1 次");
-    expect(inChinese("who the agent is and how it works; next step ready")).toBe("智能体是谁、如何工作；下一步 ready");
-    expect(inChinese("something new")).toBe("something new");
+    expect(reasonText("as in the conversation")).toBe("与对话一致");
+    expect(reasonText("shop.py: read 2 counted from the newest, 1 stay")).toBe("shop.py：从最新数起第 2 次读取，只保留 1 次");
+    expect(translateReason("who the agent is and how it works; next step ready")).toBe("智能体是谁、如何工作；下一步 ready");
+    expect(translateReason("something new")).toBe("something new");
     const step = "not needed for long, folded with 1,204 others: 3,000 tokens less on every call, ";
     const known = "很久没有用到，与另外 1,204 个结果一起折叠：每次调用少 3,000 个 token，";
-    expect(inChinese(`${step}9,500 written to the cache again`)).toBe(`${known}9,500 个重新写入缓存`);
-    expect(inChinese(`${step}the provider has no cache that it could break`)).toContain("服务商没有会被打断的缓存");
-    expect(inChinese(`${step}nothing of the page was in the cache (first call)`)).toContain("（first call）");
-    expect(ruleInWords("X2", "folding by cost")).toBe("按成本折叠");
-    expect(ruleInWords("F1", "reminder")).toBe("提醒");
-    expect(ruleInWords("X9", "of a plugin")).toBe("of a plugin");
+    expect(translateReason(`${step}9,500 written to the cache again`)).toBe(`${known}9,500 个重新写入缓存`);
+    expect(translateReason(`${step}the provider has no cache that it could break`)).toContain("服务商没有会被打断的缓存");
+    expect(translateReason(`${step}nothing of the page was in the cache (first call)`)).toContain("（first call）");
+    expect(ruleText("X2", "folding by cost")).toBe("按成本折叠");
+    expect(ruleText("F1", "reminder")).toBe("提醒");
+    expect(ruleText("X9", "of a plugin")).toBe("of a plugin");
   });
 
   test("notes of a preview say no more than what is not told by what comes first", () => {
@@ -160,9 +155,9 @@ describe("words", () => {
       "A run is at work on this thread: what it says before the next one begins is not in this page.",
       "The tool collect_birth_info would act on the client's answer first; here ...",
     ];
-    expect(notesInWords(notes)).toHaveLength(2);
+    expect(noteTexts(notes)).toHaveLength(2);
     locale.value = "zh";
-    expect(notesInWords(notes)[1]).toContain("工具 collect_birth_info 会先");
+    expect(noteTexts(notes)[1]).toContain("工具 collect_birth_info 会先");
   });
 });
 

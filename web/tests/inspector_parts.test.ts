@@ -4,10 +4,10 @@ import { describe, expect, test } from "vitest";
 
 import type { Decision, Part } from "../src/api/calls.ts";
 import type { Message } from "../src/conversation/messages.ts";
-import { compositionOf, kindOf, percent, savedOf } from "../src/views/inspector/parts/composition.ts";
-import { beginning, originalOf, originalsOf } from "../src/views/inspector/parts/originals.ts";
+import { compositionOf, kindOf, percent, savedOf } from "../src/views/inspector/parts/composition.tsx";
+import { excerpt, originalOf, originalsOf } from "../src/views/inspector/parts/originals.ts";
 import { pretty, readable, textAt } from "../src/views/inspector/parts/page_bytes.ts";
-import { decisionsOf, rowsDecided, rowsOf, STRETCH } from "../src/views/inspector/parts/part_rows.ts";
+import { decisionsOf, MIN_RANGE, rowsByDecision, rowsOf } from "../src/views/inspector/parts/part_list.tsx";
 
 function part(more: Partial<Part> = {}): Part {
   return {
@@ -61,16 +61,16 @@ describe("composition", () => {
 
 describe("rows", () => {
   test("a long stretch of plainly kept messages is one row, with its tokens", () => {
-    const rows = rowsOf([part({ kind: "system", decision: "injected" }), ...many(STRETCH), part({ decision: "folded" })]);
-    expect(rows.map((row) => row.type)).toEqual(["part", "stretch", "part"]);
-    expect(rows[1]).toMatchObject({ place: 1, of: "messages", tokens: 10 * STRETCH });
-    expect(rows[2]).toMatchObject({ place: STRETCH + 1 });
+    const rows = rowsOf([part({ kind: "system", decision: "injected" }), ...many(MIN_RANGE), part({ decision: "folded" })]);
+    expect(rows.map((row) => row.type)).toEqual(["part", "range", "part"]);
+    expect(rows[1]).toMatchObject({ place: 1, of: "messages", tokens: 10 * MIN_RANGE });
+    expect(rows[2]).toMatchObject({ place: MIN_RANGE + 1 });
   });
 
   test("a short one stays, and tools do not go with messages", () => {
-    expect(rowsOf(many(STRETCH - 1))).toHaveLength(STRETCH - 1);
-    const rows = rowsOf([...many(STRETCH, { kind: "tool", role: null }), ...many(STRETCH)]);
-    expect(rows.map((row) => (row.type === "stretch" ? row.of : "part"))).toEqual(["tools", "messages"]);
+    expect(rowsOf(many(MIN_RANGE - 1))).toHaveLength(MIN_RANGE - 1);
+    const rows = rowsOf([...many(MIN_RANGE, { kind: "tool", role: null }), ...many(MIN_RANGE)]);
+    expect(rows.map((row) => (row.type === "range" ? row.of : "part"))).toEqual(["tools", "messages"]);
   });
 
   test("two thousand parts come to few rows, and each part is in exactly one", () => {
@@ -83,7 +83,7 @@ describe("rows", () => {
   test("one decision alone keeps the places", () => {
     const decisions: Decision[] = ["kept", "cut", "kept", "cut"];
     const parts = decisions.map((decision) => part({ decision }));
-    expect(rowsDecided(parts, "cut").map((row) => row.place)).toEqual([1, 3]);
+    expect(rowsByDecision(parts, "cut").map((row) => row.place)).toEqual([1, 3]);
     expect([...decisionsOf(parts)]).toEqual([
       ["kept", 2],
       ["cut", 2],
@@ -148,9 +148,9 @@ describe("originals", () => {
     expect(originalOf({ source: "gone", upto: "r" }, known)).toEqual([]);
   });
 
-  test("a beginning is one line and never half a sign", () => {
-    expect(beginning("  a\n\n b ")).toBe("a b");
-    expect(beginning("✨".repeat(5), 3)).toBe("✨✨✨…");
-    expect(beginning("𠮷".repeat(5), 3)).toBe("𠮷𠮷𠮷…");
+  test("a excerpt is one line and never half a sign", () => {
+    expect(excerpt("  a\n\n b ")).toBe("a b");
+    expect(excerpt("✨".repeat(5), 3)).toBe("✨✨✨…");
+    expect(excerpt("𠮷".repeat(5), 3)).toBe("𠮷𠮷𠮷…");
   });
 });

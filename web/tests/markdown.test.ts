@@ -3,9 +3,8 @@
 import { h, render } from "preact";
 import { describe, expect, test } from "vitest";
 
-import { extendBlocks, readBlocks } from "../src/parts/markdown/blocks.ts";
 import { highlight } from "../src/parts/markdown/highlight.ts";
-import { Markdown } from "../src/parts/markdown/markdown.tsx";
+import { extendBlocks, Markdown, parseBlocks } from "../src/parts/markdown/markdown.tsx";
 
 function shown(text: string): HTMLElement {
   const place = document.createElement("div");
@@ -144,11 +143,11 @@ test("tables keep the side of their columns", () => {
 const LONG = "# One\n\nText *with* things\n\n- a\n- b\n\n- c\n\n```js\nlet a;\n\nlet b;\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> q\nlazy\n\nEnd\n===\n\n1. x\n   y\n";
 
 test("text that grows is read as the whole would be, whatever it is cut into", () => {
-  let blocks = readBlocks("");
+  let blocks = parseBlocks("");
   for (let length = 1; length <= LONG.length; length += 1) {
     const text = LONG.slice(0, length);
     blocks = extendBlocks(blocks, text);
-    expect(JSON.stringify(blocks.tokens), text).toBe(JSON.stringify(readBlocks(text).tokens));
+    expect(JSON.stringify(blocks.tokens), text).toBe(JSON.stringify(parseBlocks(text).tokens));
   }
 });
 

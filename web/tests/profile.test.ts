@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 
-import { profileFields, refusedField } from "../src/views/profile/profile_fields.ts";
+import { fieldProblem, profileFields } from "../src/views/profile/profile_state.ts";
 
 const SCHEMA = {
   type: "object",
@@ -14,7 +14,7 @@ const SCHEMA = {
 
 describe("fields", () => {
   test("those of the schema come first, whatever else is kept follows as JSON", () => {
-    const root = profileFields({ schema: SCHEMA, kept: { bicycle: { kind: "road" }, extracted: [] }, locale: "en" });
+    const root = profileFields(SCHEMA, { bicycle: { kind: "road" }, extracted: [] });
     expect(root.fields.map(({ name, kind }) => `${name} ${kind}`)).toEqual([
       "birth_info group",
       "extracted list",
@@ -23,12 +23,12 @@ describe("fields", () => {
   });
 
   test("without a schema all is JSON", () => {
-    expect(profileFields({ schema: null, kept: { a: 1 }, locale: "en" }).fields.map(({ kind }) => kind)).toEqual(["json"]);
+    expect(profileFields(null, { a: 1 }).fields.map(({ kind }) => kind)).toEqual(["json"]);
   });
 });
 
-describe("refusals", () => {
-  const root = profileFields({ schema: SCHEMA, kept: {}, locale: "en" });
+describe("rejections", () => {
+  const root = profileFields(SCHEMA, {});
   test.each([
     ["profile: birth_info.date: too short.", ["birth_info", "date"]],
     ["profile: birth_info: There is no day 45. Give `date` as year, month, day.", ["birth_info", "date"]],
@@ -38,6 +38,6 @@ describe("refusals", () => {
     ["profile: unknown: no", null],
     ["Something else.", null],
   ])("%s", (detail, path) => {
-    expect(refusedField(detail, root)?.path ?? null).toEqual(path);
+    expect(fieldProblem(detail, root)?.path ?? null).toEqual(path);
   });
 });

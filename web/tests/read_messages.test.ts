@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 
 import type { MessageRow } from "../src/api/agui.ts";
-import { isError, readMessages, wordsOf } from "../src/conversation/read_messages.ts";
+import { isError, readMessages, textOf } from "../src/conversation/read_messages.ts";
 
 test("a user's message has its words, files by the model's ids, run and time", () => {
   const row: MessageRow = {
@@ -20,7 +20,7 @@ test("a user's message has its words, files by the model's ids, run and time", (
       id: "u",
       text: "Read it",
       files: [{ id: "x-0", name: "a.csv", kind: "document", url: "/f?signed" }],
-      status: "said",
+      status: "sent",
       run: "r",
       time: "2026-05-14T12:00:00.000Z",
     },
@@ -82,8 +82,8 @@ test("a queued message says so, and an answer that is not whole too", () => {
 });
 
 test("words and errors", () => {
-  expect(wordsOf(undefined)).toBe("");
-  expect(wordsOf([{ type: "text", text: "a" }, { type: "image" }, { type: "text", text: "b" }])).toBe("a\nb");
+  expect(textOf(undefined)).toBe("");
+  expect(textOf([{ type: "text", text: "a" }, { type: "image" }, { type: "text", text: "b" }])).toBe("a\nb");
   expect(isError(" Error: x")).toBe(true);
   expect(isError("No Error: x")).toBe(false);
 });

@@ -3,8 +3,7 @@
 import { describe, expect, test } from "vitest";
 
 import type { Savings } from "../src/api/routes.ts";
-import { sinceDay } from "../src/views/savings/savings_state.ts";
-import { byAgent, byCause, byRule, netOf, totalOf } from "../src/views/savings/sums.ts";
+import { byAgent, byCause, byRule, firstDay, netOf, totalOf } from "../src/views/savings/savings_state.ts";
 
 const rule = (agent: string, rule: string, tokens: number, saved: number | null, cost: number | null) => ({
   ...{ agent, rule, tokens, saved, cost },
@@ -40,7 +39,7 @@ describe("sums", () => {
 
 test("a period has today in it", () => {
   const now = new Date("2026-11-18T23:59:00Z");
-  expect([1, 7, 30, null].map((days) => sinceDay(days, now))).toEqual([
+  expect([1, 7, 30, null].map((days) => firstDay(days, now))).toEqual([
     "2026-11-18",
     "2026-11-12",
     "2026-10-20",

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 
-import { answerText, emptyAnswer, runOf, shownWords, turnsOf, type Message } from "../src/conversation/messages.ts";
+import { answerText, emptyAnswer, runOf, displayText, turnsOf, type Message } from "../src/conversation/messages.ts";
 import { answer, user } from "./values.ts";
 
 test("a turn is what a user said and all that follows", () => {
@@ -35,11 +35,11 @@ const CARD = { version: "2.0", locale: "en", status: "info", theme: "default", r
 
 test("of an answer with a card the words are shown, never its JSON", () => {
   const text = '{"content": "Sunny.", "ui_hints": {}}';
-  expect(shownWords(answer("a", { text, ui: CARD }))).toBe("Sunny.");
-  expect(shownWords(answer("a", { text: '{"ui_hints": {}}', ui: CARD }))).toBe("");
-  expect(shownWords(answer("a", { text: "Sunny.", ui: CARD }))).toBe("Sunny.");
-  expect(shownWords({ ...emptyAnswer("a"), text: '{"content": "Su' })).toBe("");
-  expect(shownWords(answer("a", { text: '{"a": 1}' }))).toBe('{"a": 1}');
+  expect(displayText(answer("a", { text, ui: CARD }))).toBe("Sunny.");
+  expect(displayText(answer("a", { text: '{"ui_hints": {}}', ui: CARD }))).toBe("");
+  expect(displayText(answer("a", { text: "Sunny.", ui: CARD }))).toBe("Sunny.");
+  expect(displayText({ ...emptyAnswer("a"), text: '{"content": "Su' })).toBe("");
+  expect(displayText(answer("a", { text: '{"a": 1}' }))).toBe('{"a": 1}');
 });
 
 test("all words of a turn are its answer", () => {

@@ -3,7 +3,7 @@
 import type { AssistantMessage, ToolCall, UserMessage } from "../src/conversation/messages.ts";
 
 export function user(id: string, change: Partial<UserMessage> = {}): UserMessage {
-  return { role: "user", id, text: `said ${id}`, files: [], status: "said", run: null, time: null, ...change };
+  return { role: "user", id, text: `said ${id}`, files: [], status: "sent", run: null, time: null, ...change };
 }
 
 export function answer(id: string, change: Partial<AssistantMessage> = {}): AssistantMessage {

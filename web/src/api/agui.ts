@@ -1,4 +1,4 @@
-/** Events and messages of AG-UI 1.0, as far as the page reads them. What it does not know it leaves alone. */
+/** AG-UI 1.0 events and messages, limited to the fields that the page reads. */
 
 import type { UiSchema } from "./ui_schema.ts";
 
@@ -82,7 +82,7 @@ export interface CallRow {
   readonly function: { readonly name: string; readonly arguments: string };
 }
 
-/** A message of `GET /threads/{id}/messages?details=1` or of a snapshot, which has no details. */
+/** A message of `GET /threads/{id}/messages?details=1` or of a snapshot. Snapshots lack the details. */
 export interface MessageRow {
   readonly id: string;
   readonly role: "user" | "assistant" | "tool" | "reasoning" | "activity" | "system" | "developer";

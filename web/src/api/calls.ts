@@ -1,6 +1,6 @@
-/** Model calls as the server tells them: which there are, one with its page, and what is other in the next. */
+/** Model calls of the API: lists, a single call with its page, differences and previews. */
 
-import { ask, send } from "./request.ts";
+import { fetchJson, send } from "./request.ts";
 import type { Call as LooseCall, Difference as LooseDifference } from "./routes.ts";
 import type { components } from "./schema.ts";
 
@@ -8,7 +8,7 @@ type Shapes = components["schemas"];
 
 export type Decision = "kept" | "folded" | "cut" | "repaired" | "injected" | "dropped";
 export type PartKind = "envelope" | "tool" | "system" | "prompt" | "quote" | "summary" | "message" | "closing";
-/** Bytes of a page, from and up to. */
+/** Start and end offset in the bytes of a page. The end is exclusive. */
 export type Span = readonly [number, number];
 
 export interface Receipt {
@@ -20,7 +20,7 @@ export interface Receipt {
   readonly reason: string;
 }
 
-/** A part of a page, or one that was left out of it. `source` is a message's id, a tool's name, or what it is. */
+/** A part of a page, or a part left out of it. `source` is a message id, a tool name, or the name of the part. */
 export interface Part {
   readonly kind: PartKind;
   readonly source: string;
@@ -33,7 +33,7 @@ export interface Part {
   readonly span: Span | null;
   readonly words: string | null;
   readonly receipts?: readonly Receipt[];
-  /** Of messages left out together, the last and how many. */
+  /** Id of the last message and their number, if several messages were left out together. */
   readonly upto?: string;
   readonly count?: number;
 }
@@ -59,8 +59,7 @@ export type Call = Omit<LooseCall, "manifest" | "usage"> & {
 };
 export type Preview = Omit<Shapes["PreviewShape"], "manifest"> & { readonly manifest: Manifest };
 
-/** Where a call is to be found. */
-export interface CallPlace {
+export interface CallRef {
   readonly run: string;
   readonly n: number;
 }
@@ -76,7 +75,7 @@ export interface DifferenceRow {
   readonly instead?: Pick<Part, "source" | "decision" | "rule" | "ruleName" | "reason" | "upto" | "count">;
 }
 
-export interface BytePlace {
+export interface BytePosition {
   readonly place: number;
   readonly kind: PartKind;
   readonly source: string;
@@ -94,33 +93,33 @@ export interface PrefixBreak {
 export type Difference = Omit<LooseDifference, "firstDifference" | "prefixBreak" | "parts"> & {
   readonly firstDifference: {
     readonly offset: number;
-    readonly before: BytePlace | null;
-    readonly after: BytePlace | null;
+    readonly before: BytePosition | null;
+    readonly after: BytePosition | null;
   } | null;
   readonly prefixBreak: PrefixBreak | null;
   readonly parts: readonly DifferenceRow[];
 };
 
-/** As many calls of a thread as the server tells at once. */
-export const MOST_CALLS = 500;
+/** Maximum number of calls that the server lists per request. */
+export const MAX_CALLS = 500;
 
 const AGENT = "/api/v1/agent";
 const thread = (id: string) => `${AGENT}/threads/${encodeURIComponent(id)}`;
 const calls = (run: string) => `${AGENT}/runs/${encodeURIComponent(run)}/calls`;
 
-/** Newest first. */
+/** List calls, newest first. */
 export const listThreadCalls = (id: string) =>
-  ask<{ calls: ThreadCall[] }>(`${thread(id)}/calls`, { query: { limit: MOST_CALLS } });
-export const listRunCalls = (run: string) => ask<{ calls: Omit<ThreadCall, "run" | "saved">[] }>(calls(run));
-export const getCall = ({ run, n }: CallPlace) => ask<Call>(`${calls(run)}/${n}`);
-export const getCallBytes = async ({ run, n }: CallPlace) =>
+  fetchJson<{ calls: ThreadCall[] }>(`${thread(id)}/calls`, { query: { limit: MAX_CALLS } });
+export const listRunCalls = (run: string) => fetchJson<{ calls: Omit<ThreadCall, "run" | "saved">[] }>(calls(run));
+export const getCall = ({ run, n }: CallRef) => fetchJson<Call>(`${calls(run)}/${n}`);
+export const getCallBytes = async ({ run, n }: CallRef) =>
   await bytesOf(await send(`${calls(run)}/${n}`, { query: { raw: 1 } }));
-export const getCurl = async ({ run, n }: CallPlace) =>
+export const getCurl = async ({ run, n }: CallRef) =>
   await (await send(`${calls(run)}/${n}`, { query: { as: "curl" } })).text();
-export const compareCalls = (before: CallPlace, after: CallPlace) =>
-  ask<Difference>(`${calls(before.run)}/${before.n}/diff/${after.n}`, { query: { run: after.run } });
+export const compareCalls = (before: CallRef, after: CallRef) =>
+  fetchJson<Difference>(`${calls(before.run)}/${before.n}/diff/${after.n}`, { query: { run: after.run } });
 export const getPreview = (id: string, body: unknown) =>
-  ask<Preview>(`${thread(id)}/preview`, { method: "POST", body });
+  fetchJson<Preview>(`${thread(id)}/preview`, { method: "POST", body });
 export const getPreviewBytes = async (id: string, body: unknown) =>
   await bytesOf(await send(`${thread(id)}/preview`, { method: "POST", query: { raw: 1 }, body }));
 

@@ -1,80 +1,81 @@
 /**
- * The token or key this tab is signed in with. It is in the session storage of the tab, never in the address.
+ * Credential of this tab. It is stored in session storage and never in the URL.
  *
- * Whoever signs out, or in as somebody else, leaves nothing: storage is emptied, and the page begins anew.
+ * Signing out, or in as another user, empties the storage and reloads the page so that no data of the previous user
+ * stays.
  */
 
 import { signal } from "@preact/signals";
 
 const PREFIX = "recto.";
-const NAME = `${PREFIX}token`;
+const TOKEN_KEY = `${PREFIX}token`;
 
 export const credential = signal<string | null>(readStored());
-/** The last one was refused by the server: people are told so. */
-export const wasRefused = signal(false);
+/** True after the server rejected the last token. The sign-in form shows a message. */
+export const isTokenRejected = signal(false);
 
 type Finish = () => Promise<unknown>;
 
-const finishing: Finish[] = [];
+const signOutTasks: Finish[] = [];
 
-/** What has to be done with the credential before it is forgotten. */
-export function beforeLeaving(finish: Finish): void {
-  finishing.push(finish);
+/** Register a task that needs the credential and runs before sign-out. */
+export function onSignOut(finish: Finish): void {
+  signOutTasks.push(finish);
 }
 
-/** Take a token out of the address, so that neither history nor a shared link has it. */
-export function takeFromAddress(): void {
-  const given = new URLSearchParams(location.hash.slice(1)).get("token")?.trim();
-  if (given === undefined) return;
+/** Sign in with a token from the URL and remove it, so that neither the history nor a copied link contains it. */
+export function readTokenFromUrl(): void {
+  const token = new URLSearchParams(location.hash.slice(1)).get("token")?.trim();
+  if (token === undefined) return;
   history.replaceState(null, "", location.pathname + location.search);
-  if (!given || given === credential.value) return;
-  if (credential.value === null) signIn(given);
-  else beginAnew(given);
+  if (!token || token === credential.value) return;
+  if (credential.value === null) signIn(token);
+  else restart(token);
 }
 
 export function signIn(token: string): void {
-  wasRefused.value = false;
+  isTokenRejected.value = false;
   credential.value = token;
-  withStorage((storage) => storage.setItem(NAME, token));
+  withStorage((storage) => storage.setItem(TOKEN_KEY, token));
 }
 
 export async function signOut(): Promise<void> {
-  await Promise.allSettled(finishing.map((finish) => finish()));
-  beginAnew(null);
+  await Promise.allSettled(signOutTasks.map((finish) => finish()));
+  restart(null);
 }
 
-/** What the server does not take is forgotten; one that was given meanwhile stays. What is written stays for its writer. */
-export function refuse(token: string): void {
+/** Forget a token that the server rejected. A newer token stays, and so do drafts. */
+export function reject(token: string): void {
   if (credential.value !== token) return;
-  wasRefused.value = true;
+  isTokenRejected.value = true;
   credential.value = null;
-  withStorage((storage) => storage.removeItem(NAME));
+  withStorage((storage) => storage.removeItem(TOKEN_KEY));
 }
 
-/** Nothing of the one who was signed in stays, in storage or in memory. */
-export function beginAnew(token: string | null): void {
+/** Clear all stored data and reload the page, signed in with `token` if there is one. */
+export function restart(token: string | null): void {
   withStorage((storage) => {
     for (const name of Object.keys(storage)) if (name.startsWith(PREFIX)) storage.removeItem(name);
-    if (token) storage.setItem(NAME, token);
+    if (token) storage.setItem(TOKEN_KEY, token);
   });
   history.replaceState(null, "", location.pathname);
   location.reload();
 }
 
-const WHO = `${PREFIX}user`;
+const USER_KEY = `${PREFIX}user`;
 
-/** Whether a user is another than the one whose words are in this tab; from now on they are theirs. */
-export function isSomebodyElse(user: string): boolean {
-  const before = withStorage((storage) => storage.getItem(WHO)) ?? null;
-  withStorage((storage) => storage.setItem(WHO, user));
+/** Store the user of this tab. Return true if the stored data belongs to a different user. */
+export function isDifferentUser(user: string): boolean {
+  const before = withStorage((storage) => storage.getItem(USER_KEY)) ?? null;
+  withStorage((storage) => storage.setItem(USER_KEY, user));
   return before !== null && before !== user;
 }
 
 function readStored(): string | null {
-  return withStorage((storage) => storage.getItem(NAME)) ?? null;
+  return withStorage((storage) => storage.getItem(TOKEN_KEY)) ?? null;
 }
 
-function withStorage<Found>(use: (storage: Storage) => Found): Found | undefined {
+function withStorage<Value>(use: (storage: Storage) => Value): Value | undefined {
   try {
     return use(sessionStorage);
   } catch {

@@ -1,8 +1,8 @@
 /**
- * Server-sent events of a run, read to its end whatever happens to the connection.
+ * Server-sent events of a run, with reconnects.
  *
- * A stream that ends before RUN_FINISHED or RUN_ERROR is a lost connection: it is asked for again behind the last
- * number, so nothing is missed and nothing comes twice.
+ * A stream that ends before RUN_FINISHED or RUN_ERROR is a lost connection. The next request resumes after the last
+ * event id, so no event is lost or repeated.
  */
 
 import type { AguiEvent } from "./agui.ts";
@@ -13,7 +13,7 @@ export interface NumberedEvent {
   readonly event: AguiEvent;
 }
 
-/** Takes text as it comes and gives whole events; half of one waits for the rest. */
+/** Incremental parser of server-sent events. It keeps incomplete events until their rest arrives. */
 export class EventParser {
   #rest = "";
 
@@ -37,12 +37,12 @@ function parseBlock(block: string): NumberedEvent | null {
 
 export interface Follower {
   readonly onEvent: (event: AguiEvent) => void;
-  /** Told when a connection was lost, and when one is there again. */
+  /** Called when the connection is lost and when it is open again. */
   readonly onConnection: (state: "open" | "lost") => void;
   readonly signal: AbortSignal;
-  /** What the reader has not: the conversation so far comes first. */
+  /** Start with a snapshot of the conversation. */
   readonly join?: boolean;
-  /** Milliseconds without a byte after which a connection is taken for lost: several heartbeats. */
+  /** Milliseconds without a byte until the connection counts as lost. It spans several heartbeats. */
   readonly silence?: number;
   readonly pause?: (milliseconds: number) => Promise<void>;
 }
@@ -50,15 +50,15 @@ export interface Follower {
 const SILENCE = 50_000;
 const LONGEST_PAUSE = 15_000;
 
-/** Read a run until it has ended, or the signal says that nobody listens any more. */
+/** Pass the events of a run to the listener until the run ends or the signal aborts. */
 export async function followRun(run: string, follower: Follower): Promise<void> {
   const pause = follower.pause ?? wait;
   let last: number | null = null;
   for (let failures = 0; !follower.signal.aborted; failures += 1) {
-    if (failures) await pause(pauseBefore(failures));
+    if (failures) await pause(retryDelay(failures));
     try {
       const before: number | null = last;
-      for await (const { id, event } of eventsOf(run, last, follower)) {
+      for await (const { id, event } of readEvents(run, last, follower)) {
         follower.onConnection("open");
         if (id !== null) last = id;
         follower.onEvent(event);
@@ -67,17 +67,17 @@ export async function followRun(run: string, follower: Follower): Promise<void> 
       if (last !== before) failures = 0;
     } catch (error) {
       if (follower.signal.aborted) return;
-      if (error instanceof ApiError && !error.isPassing) throw error;
+      if (error instanceof ApiError && !error.isTransient) throw error;
     }
     if (!follower.signal.aborted) follower.onConnection("lost");
   }
 }
 
-export function pauseBefore(failures: number): number {
+export function retryDelay(failures: number): number {
   return Math.min(LONGEST_PAUSE, 250 * 2 ** (failures - 1));
 }
 
-async function* eventsOf(run: string, last: number | null, follower: Follower): AsyncGenerator<NumberedEvent> {
+async function* readEvents(run: string, last: number | null, follower: Follower): AsyncGenerator<NumberedEvent> {
   const connection = new AbortController();
   const abort = () => connection.abort();
   follower.signal.addEventListener("abort", abort);
@@ -113,7 +113,6 @@ async function* textOf(response: Response): AsyncGenerator<string> {
 function wait(milliseconds: number): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(finish, milliseconds);
-    // Whoever comes back online need not wait any longer.
     addEventListener("online", finish);
     function finish() {
       clearTimeout(timer);

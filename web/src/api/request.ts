@@ -1,9 +1,9 @@
-/** One request to the server, with the credential of this tab. What is refused is raised with the server's own words. */
+/** HTTP requests to the server, with the credential of this tab. */
 
-import { credential, refuse } from "./credential.ts";
-import { words } from "./words.ts";
+import { bilingual } from "../language/language.ts";
+import { credential, reject } from "./credential.ts";
 
-/** A refusal of the server, or none of it at all (`status` 0). `detail` is a sentence for people. */
+/** An error response, or no response at all (`status` 0). `detail` is text for the user. */
 export class ApiError extends Error {
   readonly status: number;
   readonly detail: string;
@@ -17,8 +17,8 @@ export class ApiError extends Error {
     this.retryAfter = retryAfter;
   }
 
-  /** The same request may be answered later: nobody was reached, or the server has no room just now. */
-  get isPassing(): boolean {
+  /** True if the same request may succeed later. */
+  get isTransient(): boolean {
     return this.status === 0 || this.status === 429 || this.status >= 500;
   }
 }
@@ -31,35 +31,41 @@ export interface Request {
   readonly body?: unknown;
   readonly signal?: AbortSignal;
   readonly headers?: Readonly<Record<string, string>>;
-  /** In the place of the one this tab is signed in with: one that is tried. */
+  /** Token to use instead of the credential of this tab. */
   readonly token?: string;
-  /** It is sent on though the page is left. */
+  /** Finish the request even if the user leaves the page. */
   readonly keepalive?: boolean;
 }
 
-/** Send it and give the answer as it is; who reads it finds out whether it is whole. */
+/** Send a request and return its response. Raise ApiError for an error status. */
 export async function send(path: string, request: Request = {}): Promise<Response> {
   const token = request.token ?? credential.value;
   const headers: Record<string, string> = { ...request.headers };
   if (token) headers["authorization"] = `Bearer ${token}`;
   if (request.body !== undefined) headers["content-type"] = "application/json";
-  const response = await reach(address(path, request.query), {
-    method: request.method ?? "GET",
-    headers,
-    body: request.body === undefined ? null : JSON.stringify(request.body),
-    signal: request.signal ?? null,
-    keepalive: request.keepalive ?? false,
-  });
+  let response: Response;
+  try {
+    response = await fetch(address(path, request.query), {
+      method: request.method ?? "GET",
+      headers,
+      body: request.body === undefined ? null : JSON.stringify(request.body),
+      signal: request.signal ?? null,
+      keepalive: request.keepalive ?? false,
+    });
+  } catch (error) {
+    if (request.signal?.aborted) throw error;
+    throw new ApiError(0, words.peek().offline);
+  }
   if (response.ok) return response;
-  if (response.status === 401 && token) refuse(token);
-  throw await refusalOf(response);
+  if (response.status === 401 && token) reject(token);
+  throw await errorOf(response);
 }
 
-/** Send it and read the answer as JSON. */
-export async function ask<Answer>(path: string, request: Request = {}): Promise<Answer> {
+/** Send a request and return its JSON body. */
+export async function fetchJson<Body>(path: string, request: Request = {}): Promise<Body> {
   const response = await send(path, request);
   try {
-    return (await response.json()) as Answer;
+    return (await response.json()) as Body;
   } catch (error) {
     if (request.signal?.aborted) throw error;
     throw new ApiError(0, words.peek().cut);
@@ -67,21 +73,12 @@ export async function ask<Answer>(path: string, request: Request = {}): Promise<
 }
 
 export function address(path: string, query: Query = {}): string {
-  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
-  const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  const parameters = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
+  const search = new URLSearchParams(parameters.map(([name, value]) => [name, String(value)])).toString();
   return search ? `${path}?${search}` : path;
 }
 
-async function reach(url: string, init: RequestInit): Promise<Response> {
-  try {
-    return await fetch(url, init);
-  } catch (error) {
-    if (init.signal?.aborted) throw error;
-    throw new ApiError(0, words.peek().unreached);
-  }
-}
-
-export async function refusalOf(response: Response): Promise<ApiError> {
+export async function errorOf(response: Response): Promise<ApiError> {
   const seconds = Number(response.headers.get("retry-after"));
   const retryAfter = Number.isFinite(seconds) && seconds > 0 ? seconds : null;
   return new ApiError(response.status, await detailOf(response), retryAfter);
@@ -92,7 +89,20 @@ async function detailOf(response: Response): Promise<string> {
     const body = (await response.json()) as { detail?: unknown };
     if (typeof body.detail === "string") return body.detail;
   } catch {
-    // What stands between the page and the server may answer with anything.
+    // A proxy may answer with any body.
   }
-  return words.peek().answered(response.status);
+  return words.peek().status(response.status);
 }
+
+export const words = bilingual(
+  {
+    offline: "Can't reach the server. Check your connection and try again.",
+    cut: "The response was cut off. Try again.",
+    status: (status: number) => `Request failed (HTTP ${status}). Try again.`,
+  },
+  {
+    offline: "无法连接服务器。请检查网络后重试。",
+    cut: "响应中断，请重试。",
+    status: (status: number) => `请求失败（HTTP ${status}），请重试。`,
+  },
+);

@@ -1,7 +1,7 @@
-/** The routes of the server that the page uses, typed by its own description. */
+/** API routes that the page uses, with types from the OpenAPI description. */
 
 import type { MessageRow } from "./agui.ts";
-import { ask, send } from "./request.ts";
+import { fetchJson, send } from "./request.ts";
 import type { components, paths } from "./schema.ts";
 
 type Shapes = components["schemas"];
@@ -13,14 +13,14 @@ export type Agent = Shapes["AgentShape"];
 export type Skill = Shapes["SkillShape"];
 export type Call = Shapes["CallShape"];
 export type Difference = Shapes["DifferenceShape"];
-export type RolledBack =
+export type RollbackResult =
   paths["/api/v1/agent/threads/{id}/rollback"]["post"]["responses"][200]["content"]["application/json"];
-export type Restored =
+export type RestoreResult =
   paths["/api/v1/agent/threads/{id}/files/restore"]["post"]["responses"][200]["content"]["application/json"];
 export type Savings = Shapes["SavingsShape"];
 export type Profile = paths["/api/v1/profile"]["get"]["responses"][200]["content"]["application/json"];
 
-export interface Admitted {
+export interface RunAdmission {
   readonly taskId: string;
   readonly threadId: string;
   readonly runId: string;
@@ -41,35 +41,35 @@ const AGENT = "/api/v1/agent";
 const thread = (id: string) => `${AGENT}/threads/${encodeURIComponent(id)}`;
 const run = (id: string) => `${AGENT}/runs/${encodeURIComponent(id)}`;
 
-export const getMe = (token?: string) => ask<Me>(`${AGENT}/me`, token === undefined ? {} : { token });
-export const getAgents = () => ask<{ agents: Agent[] }>(`${AGENT}/agents`);
+export const getMe = (token?: string) => fetchJson<Me>(`${AGENT}/me`, token === undefined ? {} : { token });
+export const getAgents = () => fetchJson<{ agents: Agent[] }>(`${AGENT}/agents`);
 
 export const listThreads = (query: { cursor?: string | null; search?: string | null; limit?: number }) =>
-  ask<ThreadsPage>(`${AGENT}/threads`, { query });
+  fetchJson<ThreadsPage>(`${AGENT}/threads`, { query });
 export const getThread = (id: string, signal?: AbortSignal) =>
-  ask<ThreadDetails>(thread(id), signal ? { signal } : {});
+  fetchJson<ThreadDetails>(thread(id), signal ? { signal } : {});
 export const renameThread = (id: string, title: string) =>
-  ask<ThreadRow>(thread(id), { method: "PATCH", body: { title } });
+  fetchJson<ThreadRow>(thread(id), { method: "PATCH", body: { title } });
 export const deleteThread = (id: string) => send(thread(id), { method: "DELETE", keepalive: true });
 export const forkThread = (id: string, before: string | null) =>
-  ask<ThreadRow>(`${thread(id)}/fork`, { method: "POST", body: before === null ? {} : { before } });
+  fetchJson<ThreadRow>(`${thread(id)}/fork`, { method: "POST", body: before === null ? {} : { before } });
 export const rollBack = (id: string, messageId: string) =>
-  ask<RolledBack>(`${thread(id)}/rollback`, { method: "POST", body: { messageId } });
-export const undoRollback = (id: string) => ask<unknown>(`${thread(id)}/undo`, { method: "POST" });
+  fetchJson<RollbackResult>(`${thread(id)}/rollback`, { method: "POST", body: { messageId } });
+export const undoRollback = (id: string) => fetchJson<unknown>(`${thread(id)}/undo`, { method: "POST" });
 export const compactThread = (id: string, runId: string) =>
-  ask<Admitted>(`${thread(id)}/compact`, { method: "POST", body: { runId, protocolVersion: "1.0" } });
+  fetchJson<RunAdmission>(`${thread(id)}/compact`, { method: "POST", body: { runId, protocolVersion: "1.0" } });
 export const restoreFiles = (id: string, messageId: string) =>
-  ask<Restored>(`${thread(id)}/files/restore`, { method: "POST", body: { messageId } });
+  fetchJson<RestoreResult>(`${thread(id)}/files/restore`, { method: "POST", body: { messageId } });
 export const getMessages = (id: string, since: string | null, signal?: AbortSignal) =>
-  ask<MessagesPage>(`${thread(id)}/messages`, { query: { details: 1, since }, ...(signal ? { signal } : {}) });
+  fetchJson<MessagesPage>(`${thread(id)}/messages`, { query: { details: 1, since }, ...(signal ? { signal } : {}) });
 
-export const startRun = (body: unknown) => ask<Admitted>(`${AGENT}/runs`, { method: "POST", body });
-export const cancelRun = (id: string) => ask<unknown>(`${run(id)}/cancel`, { method: "POST" });
+export const startRun = (body: unknown) => fetchJson<RunAdmission>(`${AGENT}/runs`, { method: "POST", body });
+export const cancelRun = (id: string) => fetchJson<unknown>(`${run(id)}/cancel`, { method: "POST" });
 export const resumeRun = (id: string, resume: unknown) =>
-  ask<Admitted>(`${run(id)}/resume`, { method: "POST", body: { resume } });
+  fetchJson<RunAdmission>(`${run(id)}/resume`, { method: "POST", body: { resume } });
 
 export const getSavings = (since: string, agent: string | null) =>
-  ask<Savings>(`${AGENT}/savings`, { query: { since, agent } });
-export const getProfile = () => ask<Profile>("/api/v1/profile");
+  fetchJson<Savings>(`${AGENT}/savings`, { query: { since, agent } });
+export const getProfile = () => fetchJson<Profile>("/api/v1/profile");
 export const changeProfile = (patch: unknown, agent: string | null) =>
-  ask<Profile>("/api/v1/profile", { method: "PATCH", query: { agent }, body: patch });
+  fetchJson<Profile>("/api/v1/profile", { method: "PATCH", query: { agent }, body: patch });

@@ -1,4 +1,4 @@
-/** `uiSchema` v2.0: a card as the server compiled it. Every string is text, but that of `markdown` is Markdown. */
+/** `uiSchema` v2.0: a card from the server. All strings are plain text, except the content of `markdown` nodes. */
 
 export type Status = "info" | "success" | "warning" | "error" | "pending";
 export type Scalar = string | number | boolean | null;

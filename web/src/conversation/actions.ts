@@ -1,4 +1,4 @@
-/** What a person does in a thread: say something, stop, try again, go back, answer what waits. */
+/** User actions in a thread: send, stop, retry, roll back, fork and answer calls. */
 
 import { batch } from "@preact/signals";
 
@@ -6,51 +6,51 @@ import { ApiError } from "../api/request.ts";
 import * as routes from "../api/routes.ts";
 import type { Agent } from "../api/routes.ts";
 import { newId } from "../state/ids.ts";
-import { tellTabs } from "../state/tabs.ts";
+import { notifyTabs } from "../state/tabs.ts";
 import type { AttachedFile, UserMessage } from "./messages.ts";
 import type { OpenThread } from "./open_thread.ts";
 
-export interface Words {
+export interface MessageInput {
   readonly text: string;
   readonly files: readonly AttachedFile[];
-  /** A skill to go on in from here; `core` leaves the one in force. */
+  /** Skill for this run. `core` leaves the active skill. */
   readonly skill?: string | null;
 }
 
-const TRIES = 5;
+const MAX_TRIES = 5;
 
-/** Say something. True once the server has it; else it is marked as unsent and the reason is the thread's problem. */
-export async function say(thread: OpenThread, agent: Agent | null, words: Words): Promise<boolean> {
+/** Send a message. Return true once the server accepts it. After an error, mark it as unsent and set the thread's problem. */
+export async function submitMessage(thread: OpenThread, agent: Agent | null, input: MessageInput): Promise<boolean> {
   const message: UserMessage = {
     role: "user",
     id: newId(),
-    text: words.text,
-    files: words.files,
+    text: input.text,
+    files: input.files,
     status: "sending",
     run: null,
     time: new Date().toISOString(),
-    ...(words.skill ? { skill: words.skill } : {}),
+    ...(input.skill ? { skill: input.skill } : {}),
   };
   batch(() => {
     thread.problem.value = null;
-    // What the server never had is no part of the conversation, and stays below it.
-    const unsent = thread.messages.value.filter((one) => one.role === "user" && one.status === "unsent");
-    thread.messages.value = [...thread.messages.value.filter((one) => !unsent.includes(one)), message, ...unsent];
+    // Unsent messages are not part of the conversation, so keep them below it.
+    const unsent = thread.messages.value.filter((other) => other.role === "user" && other.status === "unsent");
+    thread.messages.value = [...thread.messages.value.filter((other) => !unsent.includes(other)), message, ...unsent];
   });
-  const body = runBody(thread, agent, [userRow(message)], words.skill ? { skill: words.skill } : {});
+  const body = runBody(thread, agent, [userRow(message)], input.skill ? { skill: input.skill } : {});
   return await admit(thread, () => routes.startRun(body), message.id);
 }
 
-/** Bring results of calls that wait for this page, such as forms. */
+/** Send the results of pending calls, such as forms. */
 export async function answerCalls(
   thread: OpenThread,
   agent: Agent | null,
   results: ReadonlyMap<string, string>,
 ): Promise<boolean> {
-  const asked = thread.messages.value.findLast((message) => message.role === "user");
-  if (!asked) return false;
+  const question = thread.messages.value.findLast((message) => message.role === "user");
+  if (!question) return false;
   const rows = [...results].map(([toolCallId, content]) => ({ id: newId(), role: "tool", toolCallId, content }));
-  const body = runBody(thread, agent, [userRow(asked), ...rows], {});
+  const body = runBody(thread, agent, [userRow(question), ...rows], {});
   return await admit(thread, () => routes.startRun(body), null);
 }
 
@@ -60,7 +60,7 @@ export interface Decision {
   readonly payload?: { approved: boolean; message?: string; arguments?: unknown };
 }
 
-/** Agree to calls, or not. */
+/** Approve or deny calls. */
 export async function decide(thread: OpenThread, run: string, decisions: readonly Decision[]): Promise<boolean> {
   return await admit(thread, () => routes.resumeRun(run, decisions), null);
 }
@@ -75,42 +75,42 @@ export async function compact(thread: OpenThread): Promise<boolean> {
   return await admit(thread, () => routes.compactThread(thread.id, runId), null);
 }
 
-/** Take a message and all that follows out of view; its words come back to be edited. */
-export async function goBackTo(thread: OpenThread, messageId: string): Promise<routes.RolledBack> {
+/** Roll back a message and everything after it. The result has its text and files for editing. */
+export async function rollBackTo(thread: OpenThread, messageId: string): Promise<routes.RollbackResult> {
   const rolledBack = await routes.rollBack(thread.id, messageId);
   await thread.reload();
-  tellTabs({ thread: thread.id, change: "view" });
+  notifyTabs({ thread: thread.id, change: "view" });
   return rolledBack;
 }
 
 export async function undo(thread: OpenThread): Promise<void> {
   await routes.undoRollback(thread.id);
   await thread.reload();
-  tellTabs({ thread: thread.id, change: "view" });
+  notifyTabs({ thread: thread.id, change: "view" });
 }
 
-/** Have a message answered again: what was answered goes out of view, and undo brings it back. */
+/** Ask for another response to a message. Undo restores the first one. */
 export async function tryAgain(thread: OpenThread, agent: Agent | null, message: UserMessage): Promise<boolean> {
-  const said = await goBackTo(thread, message.id);
-  return await say(thread, agent, { text: said.content, files: filesOf(said, message.files) });
+  const rollback = await rollBackTo(thread, message.id);
+  return await submitMessage(thread, agent, { text: rollback.content, files: filesOf(rollback, message.files) });
 }
 
-/** The files of a message that was taken back, each with the url that was signed anew. */
-export function filesOf(said: routes.RolledBack, known: readonly AttachedFile[]): AttachedFile[] {
-  return (said.files as readonly { name: string | null; url: string; type: string }[]).map((file, place) => ({
+/** Return the files of a rolled-back message with fresh signed URLs. */
+export function filesOf(rollback: routes.RollbackResult, files: readonly AttachedFile[]): AttachedFile[] {
+  return (rollback.files as readonly { name: string | null; url: string; type: string }[]).map((file, place) => ({
     id: null,
-    name: file.name ?? known[place]?.name ?? "",
-    kind: known[place]?.kind ?? "document",
+    name: file.name ?? files[place]?.name ?? "",
+    kind: files[place]?.kind ?? "document",
     url: file.url,
   }));
 }
 
-/** A copy that ends with the answer to a message; of the last one, the whole thread. */
+/** Fork the thread after the response to a message and return the id of the copy. */
 export async function fork(thread: OpenThread, message: UserMessage): Promise<string> {
-  const users = thread.messages.value.filter((one) => one.role === "user" && one.status === "said");
-  const next = users[users.findIndex((one) => one.id === message.id) + 1];
-  const made = await routes.forkThread(thread.id, next?.id ?? null);
-  return made.id;
+  const users = thread.messages.value.filter((other) => other.role === "user" && other.status === "sent");
+  const next = users[users.findIndex((other) => other.id === message.id) + 1];
+  const copy = await routes.forkThread(thread.id, next?.id ?? null);
+  return copy.id;
 }
 
 function runBody(
@@ -139,39 +139,39 @@ export function userRow(message: Pick<UserMessage, "id" | "text" | "files">): un
   return { id: message.id, role: "user", content: files.length ? [...text, ...files] : message.text };
 }
 
-/** Have a run admitted, asking again where nobody answered: its id makes that harmless. Then follow it. */
+/** Start a run and follow it. Retries are safe, because the request contains the run id. */
 async function admit(
   thread: OpenThread,
-  ask: () => Promise<routes.Admitted>,
+  request: () => Promise<routes.RunAdmission>,
   message: string | null,
 ): Promise<boolean> {
   for (let tries = 1; ; tries += 1) {
     try {
-      const admitted = await ask();
+      const admission = await request();
       batch(() => {
         thread.isNew.value = false;
         thread.problem.value = null;
-        mark(thread, message, { status: thread.isRunning.value ? "queued" : "said", run: admitted.taskId });
+        updateMessage(thread, message, { status: thread.isRunning.value ? "queued" : "sent", run: admission.taskId });
       });
-      tellTabs({ thread: thread.id, change: "run" });
-      if (!thread.isRunning.value) thread.follow(admitted.taskId);
+      notifyTabs({ thread: thread.id, change: "run" });
+      if (!thread.isRunning.value) thread.follow(admission.taskId);
       return true;
     } catch (error) {
-      const refusal = error instanceof ApiError ? error : new ApiError(0, String(error));
-      if (refusal.isPassing && tries < TRIES) {
-        await new Promise((resolve) => setTimeout(resolve, 1000 * (refusal.retryAfter ?? 2 ** (tries - 2))));
+      const apiError = error instanceof ApiError ? error : new ApiError(0, String(error));
+      if (apiError.isTransient && tries < MAX_TRIES) {
+        await new Promise((resolve) => setTimeout(resolve, 1000 * (apiError.retryAfter ?? 2 ** (tries - 2))));
         continue;
       }
       batch(() => {
-        mark(thread, message, { status: "unsent" });
-        thread.problem.value = { code: refusal.status ? "refused" : "unreached", message: refusal.detail };
+        updateMessage(thread, message, { status: "unsent" });
+        thread.problem.value = { code: apiError.status ? "refused" : "offline", message: apiError.detail };
       });
       return false;
     }
   }
 }
 
-function mark(thread: OpenThread, id: string | null, change: Partial<UserMessage>): void {
+function updateMessage(thread: OpenThread, id: string | null, change: Partial<UserMessage>): void {
   if (id === null) return;
   thread.messages.value = thread.messages.value.map((message) =>
     message.role === "user" && message.id === id ? { ...message, ...change } : message,

@@ -1,46 +1,46 @@
-/** What an event of a run does to the conversation. Pure: the same messages and event give the same messages. */
+/** Pure reducer from messages and a run event to new messages. */
 
 import type { AguiEvent, Progress } from "../api/agui.ts";
 import { emptyAnswer, type AssistantMessage, type Message, type ReasoningMessage, type ToolCall } from "./messages.ts";
-import { isError, readMessages, wordsOf } from "./read_messages.ts";
+import { isError, readMessages, textOf } from "./read_messages.ts";
 
-/** `now` is the browser's clock in milliseconds; `run` the task the event is of. */
-export interface Moment {
+/** `now` is the browser clock in milliseconds, `run` the task of the event. */
+export interface EventContext {
   readonly now: number;
   readonly run: string;
 }
 
-export function applyEvent(messages: readonly Message[], event: AguiEvent, moment: Moment): readonly Message[] {
+export function applyEvent(messages: readonly Message[], event: AguiEvent, context: EventContext): readonly Message[] {
   switch (event.type) {
     case "TEXT_MESSAGE_START":
-      return opened(messages, event.messageId, moment);
+      return openAnswer(messages, event.messageId, context);
     case "TEXT_MESSAGE_CONTENT":
-      return withAnswer(messages, event.messageId, moment, (answer) => ({ ...answer, text: answer.text + event.delta }));
+      return updateAnswer(messages, event.messageId, context, (answer) => ({ ...answer, text: answer.text + event.delta }));
     case "TEXT_MESSAGE_END":
-      return withAnswer(messages, event.messageId, moment, (answer) => ({ ...answer, isStreaming: false }));
+      return updateAnswer(messages, event.messageId, context, (answer) => ({ ...answer, isStreaming: false }));
     case "REASONING_MESSAGE_START":
-      return withThought(messages, event.messageId, (thought) => thought);
+      return updateReasoning(messages, event.messageId, (reasoning) => reasoning);
     case "REASONING_MESSAGE_CONTENT":
-      return withThought(messages, event.messageId, (thought) => ({ ...thought, text: thought.text + event.delta }));
+      return updateReasoning(messages, event.messageId, (reasoning) => ({ ...reasoning, text: reasoning.text + event.delta }));
     case "REASONING_MESSAGE_END":
-      return withThought(messages, event.messageId, (thought) => ({ ...thought, isStreaming: false }));
+      return updateReasoning(messages, event.messageId, (reasoning) => ({ ...reasoning, isStreaming: false }));
     case "TOOL_CALL_START":
-      return startCall(messages, event, moment);
+      return startCall(messages, event, context);
     case "TOOL_CALL_ARGS":
-      return withCall(messages, event.toolCallId, (call) => ({ ...call, arguments: call.arguments + event.delta }));
+      return updateCall(messages, event.toolCallId, (call) => ({ ...call, arguments: call.arguments + event.delta }));
     case "TOOL_CALL_END":
-      return withCall(messages, event.toolCallId, (call) => ({ ...call, state: "running", started: moment.now }));
+      return updateCall(messages, event.toolCallId, (call) => ({ ...call, state: "running", started: context.now }));
     case "TOOL_CALL_RESULT":
-      return endCall(messages, event, moment);
+      return endCall(messages, event, context);
     case "ACTIVITY_SNAPSHOT":
-      return withActivity(messages, event);
+      return applyActivity(messages, event);
     case "CUSTOM":
       return applyCustom(messages, event);
     case "MESSAGES_SNAPSHOT":
       return readMessages(event.messages, messages);
     case "RUN_FINISHED":
     case "RUN_ERROR":
-      return closed(messages);
+      return closeStreams(messages);
     default:
       return messages;
   }
@@ -48,14 +48,14 @@ export function applyEvent(messages: readonly Message[], event: AguiEvent, momen
 
 type EventOf<Type extends AguiEvent["type"]> = Extract<AguiEvent, { type: Type }>;
 
-function opened(messages: readonly Message[], id: string, moment: Moment): readonly Message[] {
-  return withAnswer(messages, id, moment, (answer) => ({ ...answer, isStreaming: true }));
+function openAnswer(messages: readonly Message[], id: string, context: EventContext): readonly Message[] {
+  return updateAnswer(messages, id, context, (answer) => ({ ...answer, isStreaming: true }));
 }
 
-function withAnswer(
+function updateAnswer(
   messages: readonly Message[],
   id: string,
-  { run }: Moment,
+  { run }: EventContext,
   change: (answer: AssistantMessage) => AssistantMessage,
 ): readonly Message[] {
   const place = messages.findLastIndex((message) => message.role === "assistant" && message.id === id);
@@ -63,17 +63,17 @@ function withAnswer(
   return messages.with(place, change(messages[place] as AssistantMessage));
 }
 
-function withThought(
+function updateReasoning(
   messages: readonly Message[],
   id: string,
-  change: (thought: ReasoningMessage) => ReasoningMessage,
+  change: (reasoning: ReasoningMessage) => ReasoningMessage,
 ): readonly Message[] {
   const place = messages.findLastIndex((message) => message.role === "reasoning" && message.id === id);
   if (place < 0) return [...messages, change({ role: "reasoning", id, text: "", isStreaming: true })];
   return messages.with(place, change(messages[place] as ReasoningMessage));
 }
 
-function startCall(messages: readonly Message[], event: EventOf<"TOOL_CALL_START">, moment: Moment): readonly Message[] {
+function startCall(messages: readonly Message[], event: EventOf<"TOOL_CALL_START">, context: EventContext): readonly Message[] {
   const call: ToolCall = {
     id: event.toolCallId,
     name: event.toolCallName,
@@ -86,26 +86,26 @@ function startCall(messages: readonly Message[], event: EventOf<"TOOL_CALL_START
     started: null,
     ended: null,
   };
-  return withAnswer(messages, event.parentMessageId, moment, (answer) => ({
+  return updateAnswer(messages, event.parentMessageId, context, (answer) => ({
     ...answer,
-    // One that is opened again, for who joined in the middle, is told from its beginning.
-    calls: [...answer.calls.filter((one) => one.id !== call.id), call],
+    // A client that joins late gets the call from its start.
+    calls: [...answer.calls.filter((other) => other.id !== call.id), call],
   }));
 }
 
-function endCall(messages: readonly Message[], event: EventOf<"TOOL_CALL_RESULT">, moment: Moment): readonly Message[] {
-  const result = wordsOf(event.content);
-  return withCall(messages, event.toolCallId, (call) => ({
+function endCall(messages: readonly Message[], event: EventOf<"TOOL_CALL_RESULT">, context: EventContext): readonly Message[] {
+  const result = textOf(event.content);
+  return updateCall(messages, event.toolCallId, (call) => ({
     ...call,
     state: isError(result) ? "failed" : "done",
     result,
     resultId: event.messageId,
-    ended: moment.now,
-    started: call.started ?? moment.now,
+    ended: context.now,
+    started: call.started ?? context.now,
   }));
 }
 
-function withCall(messages: readonly Message[], id: string, change: (call: ToolCall) => ToolCall): readonly Message[] {
+function updateCall(messages: readonly Message[], id: string, change: (call: ToolCall) => ToolCall): readonly Message[] {
   const place = messages.findLastIndex(
     (message) => message.role === "assistant" && message.calls.some((call) => call.id === id),
   );
@@ -117,12 +117,12 @@ function withCall(messages: readonly Message[], id: string, change: (call: ToolC
   });
 }
 
-/** Progress of a call stands at the call; that of the run itself, and what else is told, is a note. */
-function withActivity(messages: readonly Message[], event: EventOf<"ACTIVITY_SNAPSHOT">): readonly Message[] {
+/** Attach progress of a call to the call. Other activities become notes. */
+function applyActivity(messages: readonly Message[], event: EventOf<"ACTIVITY_SNAPSHOT">): readonly Message[] {
   if (event.activityType === "recto.progress") {
     const progress = event.content as unknown as Progress;
-    const call = callsOf(messages).find((one) => event.messageId.startsWith(`${one.id}-progress`));
-    if (call) return withCall(messages, call.id, (found) => ({ ...found, progress }));
+    const call = callsOf(messages).find((other) => event.messageId.startsWith(`${other.id}-progress`));
+    if (call) return updateCall(messages, call.id, (match) => ({ ...match, progress }));
   }
   const note: Message = { role: "note", id: event.messageId, kind: event.activityType, content: event.content };
   const place = messages.findLastIndex((message) => message.id === event.messageId);
@@ -134,17 +134,17 @@ function applyCustom(messages: readonly Message[], event: EventOf<"CUSTOM">): re
   if (event.name === "recto.discarded") return messages.filter((message) => message.id !== messageId);
   if (event.name !== "recto.ui") return messages;
   const { uiSchema } = event.value;
-  const call = callsOf(messages).find((one) => one.resultId === messageId);
-  if (call) return withCall(messages, call.id, (found) => ({ ...found, ui: uiSchema }));
+  const call = callsOf(messages).find((other) => other.resultId === messageId);
+  if (call) return updateCall(messages, call.id, (match) => ({ ...match, ui: uiSchema }));
   return messages.map((message) =>
     message.role === "assistant" && message.id === messageId ? { ...message, ui: uiSchema } : message,
   );
 }
 
-/** The run is over: nothing is written any more, and its progress is of no use. */
-function closed(messages: readonly Message[]): readonly Message[] {
-  const kept = messages.filter((message) => !(message.role === "note" && message.kind === "recto.progress"));
-  return kept.map((message) => {
+/** End all streams and drop the run's progress. */
+function closeStreams(messages: readonly Message[]): readonly Message[] {
+  const remaining = messages.filter((message) => !(message.role === "note" && message.kind === "recto.progress"));
+  return remaining.map((message) => {
     if (message.role === "reasoning" && message.isStreaming) return { ...message, isStreaming: false };
     if (message.role === "assistant" && message.isStreaming) return { ...message, isStreaming: false };
     return message;

@@ -1,4 +1,4 @@
-/** What a conversation is to the page: messages in order, with each call's result at the call. Values, never edited. */
+/** Messages of a conversation as immutable values. Each call contains its result. */
 
 import type { Progress } from "../api/agui.ts";
 import type { UiSchema } from "../api/ui_schema.ts";
@@ -6,7 +6,7 @@ import type { UiSchema } from "../api/ui_schema.ts";
 export type FileKind = "document" | "image" | "audio" | "video";
 
 export interface AttachedFile {
-  /** As the model knows it; null while nobody has told. */
+  /** Id that the model uses, or null until the server reports it. */
   readonly id: string | null;
   readonly name: string;
   readonly kind: FileKind;
@@ -18,9 +18,9 @@ export interface UserMessage {
   readonly id: string;
   readonly text: string;
   readonly files: readonly AttachedFile[];
-  /** `sending` until the server has it, `queued` while another run is at work, `unsent` where it was refused. */
-  readonly status: "said" | "sending" | "queued" | "unsent";
-  /** What was asked for with it, kept until the server has it. */
+  /** `sending` until the server accepts it, `queued` behind another run, `unsent` after an error. */
+  readonly status: "sent" | "sending" | "queued" | "unsent";
+  /** Requested skill, for a retry. */
   readonly skill?: string;
   readonly run: string | null;
   readonly time: string | null;
@@ -37,7 +37,7 @@ export interface ToolCall {
   readonly resultId: string | null;
   readonly ui: UiSchema | null;
   readonly progress: Progress | null;
-  /** Milliseconds of this browser's clock; null where nobody was looking. */
+  /** Browser clock in milliseconds, or null if this page did not see it. */
   readonly started: number | null;
   readonly ended: number | null;
 }
@@ -49,7 +49,7 @@ export interface AssistantMessage {
   readonly calls: readonly ToolCall[];
   readonly ui: UiSchema | null;
   readonly isStreaming: boolean;
-  /** `interrupted`, `length`, `refused` or `filtered` of one that is not whole. */
+  /** `interrupted`, `length`, `refused` or `filtered` if the answer is incomplete. */
   readonly status: string | null;
   readonly run: string | null;
   readonly time: string | null;
@@ -62,7 +62,7 @@ export interface ReasoningMessage {
   readonly isStreaming: boolean;
 }
 
-/** What is told to people beside the conversation, such as files that could not be used. */
+/** Activity beside the conversation, such as unusable files. */
 export interface NoteMessage {
   readonly role: "note";
   readonly id: string;
@@ -72,14 +72,14 @@ export interface NoteMessage {
 
 export type Message = UserMessage | AssistantMessage | ReasoningMessage | NoteMessage;
 
-/** A user's message and what follows it up to the next. */
+/** A user message and everything up to the next one. */
 export interface Turn {
   readonly key: string;
   readonly user: UserMessage | null;
   readonly answers: readonly Exclude<Message, UserMessage>[];
 }
 
-/** A turn in which nothing changed is the same value as before, so that it need not be drawn again. */
+/** Group messages into turns. Unchanged turns keep their identity, so they do not render again. */
 export function turnsOf(messages: readonly Message[]): Turn[] {
   const turns: { key: string; user: UserMessage | null; answers: Exclude<Message, UserMessage>[] }[] = [];
   for (const message of messages) {
@@ -89,29 +89,29 @@ export function turnsOf(messages: readonly Message[]): Turn[] {
       turns.at(-1)?.answers.push(message);
     }
   }
-  return turns.map(knownTurn);
+  return turns.map(reuseTurn);
 }
 
-const known = new WeakMap<Message, Turn>();
+const turnCache = new WeakMap<Message, Turn>();
 
-function knownTurn(turn: Turn): Turn {
+function reuseTurn(turn: Turn): Turn {
   const first = turn.user ?? (turn.answers[0] as Message);
-  const before = known.get(first);
-  const isSame =
+  const before = turnCache.get(first);
+  const isEqual =
     before?.answers.length === turn.answers.length && before.answers.every((one, place) => one === turn.answers[place]);
-  if (before && isSame) return before;
-  known.set(first, turn);
+  if (before && isEqual) return before;
+  turnCache.set(first, turn);
   return turn;
 }
 
-/** The run whose calls can be looked at for a turn: the last that wrote anything in it. */
+/** Return the last run that wrote in a turn, else the run of its user message. */
 export function runOf(turn: Turn): string | null {
-  const written = turn.answers.filter((message) => message.role === "assistant").map((message) => message.run);
-  return written.findLast((run) => run !== null) ?? turn.user?.run ?? null;
+  const runs = turn.answers.filter((message) => message.role === "assistant").map((message) => message.run);
+  return runs.findLast((run) => run !== null) ?? turn.user?.run ?? null;
 }
 
-/** The words of an answer. One with a card is JSON as the model wrote it: its words are in there, if anywhere. */
-export function shownWords(message: AssistantMessage): string {
+/** Return the text of an answer. With a card, the model writes JSON that may contain text. */
+export function displayText(message: AssistantMessage): string {
   const isJson = /^\s*\{/.test(message.text);
   if (message.isStreaming) return isJson ? "" : message.text;
   if (!message.ui || !isJson) return message.text;
@@ -123,10 +123,10 @@ export function shownWords(message: AssistantMessage): string {
   }
 }
 
-/** All that was answered in a turn, to be copied or read aloud. */
+/** Return all text of a turn, for copying and for screen readers. */
 export function answerText(turn: Turn): string {
   return turn.answers
-    .map((message) => (message.role === "assistant" ? shownWords(message) : ""))
+    .map((message) => (message.role === "assistant" ? displayText(message) : ""))
     .filter(Boolean)
     .join("\n\n");
 }

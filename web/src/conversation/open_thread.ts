@@ -1,4 +1,4 @@
-/** A thread that is shown: its messages, the run at work on it, and what waits for a person. Read here, changed by actions. */
+/** A thread on the page: its messages, its active run and its interrupts. Actions change it. */
 
 import { batch, computed, signal } from "@preact/signals";
 
@@ -8,8 +8,7 @@ import { ApiError } from "../api/request.ts";
 import { getMessages, getThread, type ThreadDetails } from "../api/routes.ts";
 import { applyEvent } from "./apply_event.ts";
 import type { Message } from "./messages.ts";
-import { beforeLastTurn, hasMissedRun, unsaid, withDetails } from "./read_details.ts";
-import { readMessages, readUser } from "./read_messages.ts";
+import { hasMissedRun, lastTurnCursor, mergeDetails, readMessages, readUser, unsentMessages } from "./read_messages.ts";
 
 export interface Problem {
   readonly code: string;
@@ -18,23 +17,23 @@ export interface Problem {
 
 export type Phase = "loading" | "ready" | "missing" | "failed";
 
-const QUEUE_LOOK_MS = 400;
+const QUEUE_POLL_MS = 400;
 
 export class OpenThread {
   readonly id: string;
-  /** Nobody has spoken in it yet: the server does not know it. */
+  /** True until the first message. The server does not have the thread until then. */
   readonly isNew = signal(false);
   readonly phase = signal<Phase>("loading");
   readonly details = signal<ThreadDetails | null>(null);
   readonly messages = signal<readonly Message[]>([]);
-  /** The task that is followed. */
+  /** Task id of the run that the page follows. */
   readonly run = signal<string | null>(null);
   readonly connection = signal<"open" | "lost">("open");
-  /** Why the last run, or the last thing that was asked for, came to nothing. */
+  /** Error of the last run or request. */
   readonly problem = signal<Problem | null>(null);
-  /** How the last run ended, where there is something to say of it. */
+  /** Finish reason of the last run, if it is worth a message. */
   readonly finish = signal<string | null>(null);
-  /** A summary is being written. */
+  /** True while the server writes a summary. */
   readonly isCompacting = signal(false);
   readonly isRunning = computed(() => this.run.value !== null);
   #closing = new AbortController();
@@ -52,40 +51,40 @@ export class OpenThread {
     this.#following?.abort();
   }
 
-  /** Read all of it again, and join the run that is at work. */
+  /** Load the whole thread and join its active run. */
   async reload(): Promise<void> {
     try {
-      const [details, rows] = await Promise.all([getThread(this.id, this.#closing.signal), this.#allRows()]);
+      const [details, rows] = await Promise.all([getThread(this.id, this.#closing.signal), this.#loadRows()]);
       batch(() => {
         this.isNew.value = false;
         this.details.value = details;
-        const known = this.messages.value;
-        this.messages.value = this.#withQueued([...readMessages(rows, known), ...unsaid(known, rows)], details);
+        const previous = this.messages.value;
+        this.messages.value = this.#appendQueued([...readMessages(rows, previous), ...unsentMessages(previous, rows)], details);
         this.phase.value = "ready";
       });
       this.#joinActive(details);
     } catch (error) {
-      this.#failed(error);
+      this.#fail(error);
     }
   }
 
-  /** Read what is told of the thread beside its messages, and go on with a run that waited. */
+  /** Load the details of the thread and join a run that has started. */
   async refresh(): Promise<void> {
     if (this.isNew.value) return;
     try {
       const details = await getThread(this.id, this.#closing.signal);
       batch(() => {
         this.details.value = details;
-        this.messages.value = this.#withQueued(this.messages.value, details);
+        this.messages.value = this.#appendQueued(this.messages.value, details);
       });
       if (hasMissedRun(this.messages.value, details)) await this.reload();
       else this.#joinActive(details);
     } catch (error) {
-      if (error instanceof ApiError && error.status === 404) this.#failed(error);
+      if (error instanceof ApiError && error.status === 404) this.#fail(error);
     }
   }
 
-  /** Somebody else may have spoken: read it again where the server has other news than is shown. */
+  /** Reload the thread if the server has a newer version. */
   async catchUp(): Promise<void> {
     if (this.run.value !== null || this.phase.value !== "ready" || this.isNew.value) return;
     const before = this.details.value?.updated;
@@ -93,7 +92,7 @@ export class OpenThread {
     if (this.details.value?.updated !== before && this.run.value === null) await this.reload();
   }
 
-  /** Follow a run to its end. One that others began is joined, with the conversation it stands in. */
+  /** Follow a run to its end. `join` starts with a snapshot, for runs that this page did not start. */
   follow(run: string, { join = false }: { join?: boolean } = {}): void {
     if (this.run.value === run) return;
     this.#following?.abort();
@@ -117,7 +116,7 @@ export class OpenThread {
         this.problem.value = { code: "lost", message: error instanceof ApiError ? error.detail : String(error) };
       })
       .finally(() => {
-        if (this.#following === following) this.#ended();
+        if (this.#following === following) this.#finishRun();
       });
   }
 
@@ -134,42 +133,42 @@ export class OpenThread {
     });
   }
 
-  #ended(): void {
+  #finishRun(): void {
     this.#following = null;
     batch(() => {
       this.run.value = null;
       this.isCompacting.value = false;
       this.connection.value = "open";
     });
-    if (!this.#closing.signal.aborted) void this.#settle();
+    if (!this.#closing.signal.aborted) void this.#loadResults();
   }
 
-  /** Read what became of the run: what waits now, and what events have no place for. */
-  async #settle(): Promise<void> {
+  /** Load what events do not contain, such as interrupts and file ids. */
+  async #loadResults(): Promise<void> {
     await this.refresh();
     try {
-      const page = await getMessages(this.id, beforeLastTurn(this.messages.value), this.#closing.signal);
-      this.messages.value = withDetails(this.messages.value, readMessages(page.messages));
+      const page = await getMessages(this.id, lastTurnCursor(this.messages.value), this.#closing.signal);
+      this.messages.value = mergeDetails(this.messages.value, readMessages(page.messages));
     } catch {
-      // Whoever looks again is told; nothing that is shown is wrong without it.
+      // The page is correct without the details, and the next refresh retries.
     }
   }
 
   #joinActive(details: ThreadDetails): void {
     if (this.#closing.signal.aborted) return;
     if (details.activeRun) this.follow(details.activeRun, { join: true });
-    // What waits begins in a moment: its run is not at work yet, and nobody is told when it is.
-    else if (details.queued.length) setTimeout(() => void this.refresh(), QUEUE_LOOK_MS);
+    // A queued run starts soon, but no event reports that.
+    else if (details.queued.length) setTimeout(() => void this.refresh(), QUEUE_POLL_MS);
   }
 
-  #withQueued(messages: readonly Message[], details: ThreadDetails): readonly Message[] {
+  #appendQueued(messages: readonly Message[], details: ThreadDetails): readonly Message[] {
     const queued = (details.queued as readonly MessageRow[]).map((row) => readUser({ ...row, status: "queued" }));
-    const waiting = new Set(queued.map((message) => message.id));
-    const said = messages.filter((message) => !waiting.has(message.id));
-    return queued.length ? [...said, ...queued] : messages;
+    const queuedIds = new Set(queued.map((message) => message.id));
+    const rest = messages.filter((message) => !queuedIds.has(message.id));
+    return queued.length ? [...rest, ...queued] : messages;
   }
 
-  async #allRows(): Promise<MessageRow[]> {
+  async #loadRows(): Promise<MessageRow[]> {
     const rows: MessageRow[] = [];
     for (let since: string | null = null; ; ) {
       const page = await getMessages(this.id, since, this.#closing.signal);
@@ -179,7 +178,7 @@ export class OpenThread {
     }
   }
 
-  #failed(error: unknown): void {
+  #fail(error: unknown): void {
     if (this.#closing.signal.aborted) return;
     const isMissing = error instanceof ApiError && error.status === 404;
     batch(() => {

@@ -1,14 +1,15 @@
-/** The messages of a thread as the server tells them, read into what the page shows. */
+/** Parser from API messages to page messages. */
 
 import type { Content, FilePart, FileRow, MessageRow } from "../api/agui.ts";
+import type { ThreadDetails } from "../api/routes.ts";
 import type { AssistantMessage, AttachedFile, FileKind, Message, ToolCall, UserMessage } from "./messages.ts";
 
 const KINDS: readonly FileKind[] = ["document", "image", "audio", "video"];
 
-/** Results stand at their calls. `known` is what is shown already: a snapshot has no details, so those stay. */
-export function readMessages(rows: readonly MessageRow[], known: readonly Message[] = []): Message[] {
+/** Attach results to their calls. `previous` supplies the details that snapshots lack. */
+export function readMessages(rows: readonly MessageRow[], previous: readonly Message[] = []): Message[] {
   const results = new Map(rows.filter((row) => row.role === "tool").map((row) => [row.toolCallId, row]));
-  const before = new Map(known.map((message) => [message.id, message]));
+  const before = new Map(previous.map((message) => [message.id, message]));
   return rows
     .map((row) => readMessage(row, results, before.get(row.id)))
     .filter((message) => message !== null);
@@ -17,15 +18,15 @@ export function readMessages(rows: readonly MessageRow[], known: readonly Messag
 function readMessage(
   row: MessageRow,
   results: ReadonlyMap<string | undefined, MessageRow>,
-  known: Message | undefined,
+  previous: Message | undefined,
 ): Message | null {
   switch (row.role) {
     case "user":
-      return readUser(row, known?.role === "user" ? known : undefined);
+      return readUser(row, previous?.role === "user" ? previous : undefined);
     case "assistant":
-      return readAnswer(row, results, known?.role === "assistant" ? known : undefined);
+      return readAnswer(row, results, previous?.role === "assistant" ? previous : undefined);
     case "reasoning":
-      return { role: "reasoning", id: row.id, text: wordsOf(row.content), isStreaming: false };
+      return { role: "reasoning", id: row.id, text: textOf(row.content), isStreaming: false };
     case "activity":
       return readNote(row);
     default:
@@ -33,50 +34,50 @@ function readMessage(
   }
 }
 
-export function readUser(row: MessageRow, known?: UserMessage): UserMessage {
+export function readUser(row: MessageRow, previous?: UserMessage): UserMessage {
   const files = row.files?.map(fileOfRow) ?? filesOf(row.content);
   return {
     role: "user",
     id: row.id,
-    text: wordsOf(row.content),
-    files: row.files || !known ? files : files.map((file, place) => ({ ...file, id: known.files[place]?.id ?? null })),
-    status: row.status === "queued" ? "queued" : "said",
-    run: row.run ?? known?.run ?? null,
-    time: row.timestamp ?? known?.time ?? null,
+    text: textOf(row.content),
+    files: row.files || !previous ? files : files.map((file, place) => ({ ...file, id: previous.files[place]?.id ?? null })),
+    status: row.status === "queued" ? "queued" : "sent",
+    run: row.run ?? previous?.run ?? null,
+    time: row.timestamp ?? previous?.time ?? null,
   };
 }
 
 function readAnswer(
   row: MessageRow,
   results: ReadonlyMap<string | undefined, MessageRow>,
-  known?: AssistantMessage,
+  previous?: AssistantMessage,
 ): AssistantMessage {
   const calls = (row.toolCalls ?? []).map((call): ToolCall => {
     const result = results.get(call.id);
-    const shown = known?.calls.find((one) => one.id === call.id);
+    const previousCall = previous?.calls.find((one) => one.id === call.id);
     return {
       id: call.id,
       name: call.function.name,
       arguments: call.function.arguments,
-      state: result ? (isFailure(result) ? "failed" : "done") : (shown?.state ?? "running"),
-      result: result ? wordsOf(result.content) : (shown?.result ?? null),
-      resultId: result?.id ?? shown?.resultId ?? null,
-      ui: result?.uiSchema ?? shown?.ui ?? null,
-      progress: shown?.progress ?? null,
-      started: shown?.started ?? null,
-      ended: shown?.ended ?? null,
+      state: result ? (isFailure(result) ? "failed" : "done") : (previousCall?.state ?? "running"),
+      result: result ? textOf(result.content) : (previousCall?.result ?? null),
+      resultId: result?.id ?? previousCall?.resultId ?? null,
+      ui: result?.uiSchema ?? previousCall?.ui ?? null,
+      progress: previousCall?.progress ?? null,
+      started: previousCall?.started ?? null,
+      ended: previousCall?.ended ?? null,
     };
   });
   return {
     role: "assistant",
     id: row.id,
-    text: wordsOf(row.content),
+    text: textOf(row.content),
     calls,
-    ui: row.uiSchema ?? known?.ui ?? null,
+    ui: row.uiSchema ?? previous?.ui ?? null,
     isStreaming: false,
-    status: row.status ?? known?.status ?? null,
-    run: row.run ?? known?.run ?? null,
-    time: row.timestamp ?? known?.time ?? null,
+    status: row.status ?? previous?.status ?? null,
+    run: row.run ?? previous?.run ?? null,
+    time: row.timestamp ?? previous?.time ?? null,
   };
 }
 
@@ -87,15 +88,15 @@ function readNote(row: MessageRow): Message | null {
 }
 
 function isFailure(row: MessageRow): boolean {
-  return row.error !== undefined || isError(wordsOf(row.content));
+  return row.error !== undefined || isError(textOf(row.content));
 }
 
-/** Results that failed begin so, by every tool. */
+/** Failed results of all tools start this way. */
 export function isError(result: string): boolean {
   return /^\s*Error:/.test(result);
 }
 
-export function wordsOf(content: MessageRow["content"]): string {
+export function textOf(content: MessageRow["content"]): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";
   return (content as Exclude<Content, string>)
@@ -121,4 +122,52 @@ export function fileOfRow(row: FileRow): AttachedFile {
 
 function kindOf(type: string): FileKind {
   return KINDS.find((kind) => kind === type) ?? (type === "binary" ? "image" : "document");
+}
+
+/** Return the id of the message before the newest turn. */
+export function lastTurnCursor(messages: readonly Message[]): string | null {
+  const last = messages.findLastIndex((message) => message.role === "user" && message.status === "sent");
+  const before = messages.slice(0, Math.max(last, 0));
+  return before.findLast((message) => message.role === "user" || message.role === "assistant")?.id ?? null;
+}
+
+/** Merge details from the server into the messages on the page. */
+export function mergeDetails(messages: readonly Message[], details: readonly Message[]): readonly Message[] {
+  const byId = new Map(details.map((message) => [message.id, message]));
+  return messages.map((message) => mergeMessage(message, byId.get(message.id)));
+}
+
+function mergeMessage(message: Message, details: Message | undefined): Message {
+  if (message.role === "user" && details?.role === "user") {
+    return { ...message, files: details.files, run: details.run, time: details.time };
+  }
+  if (message.role === "assistant" && details?.role === "assistant") return mergeAnswer(message, details);
+  return message;
+}
+
+function mergeAnswer(message: AssistantMessage, details: AssistantMessage): AssistantMessage {
+  const calls = message.calls.map((call) => mergeCall(call, details.calls.find((other) => other.id === call.id)));
+  return { ...message, calls, status: details.status, ui: details.ui ?? message.ui, run: details.run ?? message.run, time: details.time };
+}
+
+function mergeCall(call: ToolCall, details: ToolCall | undefined): ToolCall {
+  if (!details || details.result === null) return call;
+  return { ...call, state: details.state, result: details.result, resultId: details.resultId, ui: details.ui ?? call.ui };
+}
+
+/** Return true if a message is still queued here although its run has started and ended. */
+export function hasMissedRun(messages: readonly Message[], details: ThreadDetails): boolean {
+  if (details.activeRun || details.queued.length) return false;
+  return messages.some((message) => message.role === "user" && message.status === "queued");
+}
+
+/** Return the messages that the server does not have, so that a reload keeps them. */
+export function unsentMessages(messages: readonly Message[], rows: readonly MessageRow[]): Message[] {
+  const storedIds = new Set(rows.map((row) => row.id));
+  return messages.filter(
+    (message) =>
+      message.role === "user" &&
+      (message.status === "sending" || message.status === "unsent") &&
+      !storedIds.has(message.id),
+  );
 }

@@ -1,31 +1,30 @@
-/** The language of the page: the browser's at first, then what was chosen. Every view has its words beside it. */
+/** Page language: the browser setting until the user selects one. */
 
-import { computed, effect, signal, type ReadonlySignal } from "@preact/signals";
+import { computed, effect, type ReadonlySignal, signal } from "@preact/signals";
 
-import { kept } from "../state/kept.ts";
+import { readSetting, writeSetting } from "../state/local_storage.ts";
 
 export type Locale = "en" | "zh";
 
 export const LOCALES: readonly Locale[] = ["en", "zh"];
 
-export const locale = signal<Locale>(kept.read("locale", LOCALES) ?? ofBrowser(navigator.languages));
+export const locale = signal<Locale>(readSetting("locale", LOCALES) ?? browserLocale(navigator.languages));
 
 effect(() => {
   document.documentElement.lang = locale.value === "zh" ? "zh-CN" : "en";
 });
 
-/** Chosen by a person: it stays. */
-export function chooseLocale(chosen: Locale): void {
-  kept.write("locale", chosen);
-  locale.value = chosen;
+export function chooseLocale(selected: Locale): void {
+  writeSetting("locale", selected);
+  locale.value = selected;
 }
 
-export function ofBrowser(languages: readonly string[]): Locale {
-  const known = languages.find((language) => /^(en|zh)\b/i.test(language));
-  return known?.toLowerCase().startsWith("zh") ? "zh" : "en";
+export function browserLocale(languages: readonly string[]): Locale {
+  const match = languages.find((language) => /^(en|zh)\b/i.test(language));
+  return match?.toLowerCase().startsWith("zh") ? "zh" : "en";
 }
 
-/** The words of a view in both languages; the second has exactly the keys of the first. */
+/** Return the strings of a view in the page language. The type check ensures that both languages have the same keys. */
 export function bilingual<Words>(en: Words, zh: NoInfer<Words>): ReadonlySignal<Words> {
   return computed(() => (locale.value === "zh" ? zh : en));
 }
@@ -45,13 +44,13 @@ export function formatTime(iso: string): string {
   return new Intl.DateTimeFormat(locale.value, { dateStyle: "medium", timeStyle: "short" }).format(new Date(iso));
 }
 
-/** Thousand-millionths of a unit of currency, as the server tells prices. */
+/** Format a price in billionths of a US dollar. */
 export function formatPrice(nano: number): string {
   const value = nano / 1e9;
   return `$${value < 0.01 ? value.toFixed(6) : value.toFixed(4)}`;
 }
 
-/** The same in a currency by its code, in cents and two more digits where it is less than one of it. */
+/** Format an amount in billionths of a currency unit. */
 export function formatMoney(nano: number, currency: string): string {
   const value = nano / 1e9;
   const digits = Math.abs(value) < 1 ? 4 : 2;

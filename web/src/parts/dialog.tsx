@@ -1,4 +1,4 @@
-/** Something that is answered before all else: the browser's own dialog, which keeps the focus and closes on Escape. */
+/** Modal dialog. The native element traps the focus and closes on Escape. */
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
@@ -21,7 +21,7 @@ export function Dialog({ title, onClose, children }: Props) {
       aria-labelledby={heading}
       onClose={onClose}
       onClick={(event) => {
-        // The dialog itself is what is around its content: its backdrop.
+        // A click on the dialog element itself hits the backdrop.
         if (event.target === dialog.current) dialog.current?.close();
       }}
     >

@@ -1,4 +1,4 @@
-/** The signs of the page, drawn with the text's colour. They are seen only: whoever shows one gives it a name. */
+/** Icons in the text color. They are hidden from screen readers, so their parent needs a label. */
 
 const PATHS = {
   plus: "M12 5v14M5 12h14",
@@ -49,5 +49,30 @@ export function Icon({ name }: { name: IconName }) {
     >
       <path d={PATHS[name]} />
     </svg>
+  );
+}
+
+interface Props {
+  readonly icon: IconName;
+  readonly label: string;
+  readonly onClick: (event: MouseEvent) => void;
+  readonly disabled?: boolean;
+  readonly class?: string;
+  readonly pressed?: boolean;
+}
+
+export function IconButton({ icon, label, onClick, disabled = false, class: className = "", pressed }: Props) {
+  return (
+    <button
+      type="button"
+      class={`icon-button ${className}`}
+      aria-label={label}
+      title={label}
+      disabled={disabled}
+      onClick={onClick}
+      {...(pressed === undefined ? {} : { "aria-pressed": pressed })}
+    >
+      <Icon name={icon} />
+    </button>
   );
 }

@@ -1,17 +1,19 @@
-/** A view whose code is loaded when it is first shown: what opens the page stays small. */
+/** Components whose code loads on first use, which keeps the initial bundle small. */
 
 import { useSignal } from "@preact/signals";
 import { h, type ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 
-import { words } from "./words.ts";
+import { bilingual } from "../language/language.ts";
 
-/** The view itself once it is there. Where it is not to be had, the server may have a newer page: it is loaded again. */
+/**
+ * Return a component that loads on first render. If that fails, it offers to reload the page, which may be outdated.
+ */
 export function lazy<Props extends object>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> {
   let loaded: ComponentType<Props> | null = null;
   return function Lazy(props: Props) {
     const View = useSignal(loaded);
-    const isMissing = useSignal(false);
+    const hasFailed = useSignal(false);
     useEffect(() => {
       if (loaded) return;
       load().then(
@@ -20,22 +22,35 @@ export function lazy<Props extends object>(load: () => Promise<ComponentType<Pro
           View.value = view;
         },
         () => {
-          isMissing.value = true;
+          hasFailed.value = true;
         },
       );
     }, []);
     if (View.value) return h(View.value, props);
-    return isMissing.value ? <Missing /> : <p class="lazy soft">{words.value.loading}</p>;
+    return hasFailed.value ? <LoadError /> : <p class="lazy soft">{words.value.loading}</p>;
   };
 }
 
-function Missing() {
+function LoadError() {
   return (
     <p class="lazy problem" role="alert">
-      {words.value.missing}{" "}
+      {words.value.failed}{" "}
       <button type="button" onClick={() => location.reload()}>
         {words.value.reload}
       </button>
     </p>
   );
 }
+
+const words = bilingual(
+  {
+    loading: "Loading…",
+    failed: "Couldn't load this view. The server may have a newer version of the page.",
+    reload: "Reload page",
+  },
+  {
+    loading: "正在加载…",
+    failed: "无法加载此视图。服务器上的页面可能已更新。",
+    reload: "重新加载页面",
+  },
+);

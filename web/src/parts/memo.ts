@@ -1,11 +1,11 @@
-/** A component that is drawn again only when one of its props is another value. Signals it reads still reach it. */
+/** Return a component that renders only when a prop changes. Signals still update it. */
 
 import { Component, h, type FunctionComponent } from "preact";
 
 export function memo<Props extends object>(Inner: FunctionComponent<Props>): new (props: Props) => Component<Props> {
   return class extends Component<Props> {
     override shouldComponentUpdate(next: Readonly<Props>): boolean {
-      return isOther(this.props, next);
+      return hasChanged(this.props, next);
     }
 
     override render() {
@@ -14,7 +14,7 @@ export function memo<Props extends object>(Inner: FunctionComponent<Props>): new
   };
 }
 
-function isOther(before: object, next: object): boolean {
+function hasChanged(before: object, next: object): boolean {
   const values = before as Readonly<Record<string, unknown>>;
   const names = Object.keys(next);
   if (names.length !== Object.keys(before).length) return true;

@@ -1,4 +1,4 @@
-/** The agents of the server, and the one a new conversation is had with. */
+/** Agents of the server, and the agent for new conversations. */
 
 import { computed, signal } from "@preact/signals";
 
@@ -6,15 +6,15 @@ import { getAgents, type Agent, type Skill } from "../api/routes.ts";
 import { locale } from "../language/language.ts";
 
 export const agents = signal<readonly Agent[]>([]);
-/** What a person chose for the next new thread; null leaves it to the server's default. */
-export const chosenAgent = signal<string | null>(null);
+/** Agent that the user selected for the next conversation, or null for the default. */
+export const selectedAgent = signal<string | null>(null);
 
 export async function loadAgents(): Promise<void> {
   agents.value = (await getAgents()).agents;
 }
 
-/** Of agents that are there in several languages, the one of the page's stands for all. */
-export const shownAgents = computed(() => {
+/** One agent of each family of language variants: the variant in the page language if there is one. */
+export const visibleAgents = computed(() => {
   const families = new Map<string, Agent[]>();
   for (const agent of agents.value) {
     const family = agent.variantOf ?? agent.name;
@@ -27,10 +27,10 @@ export const shownAgents = computed(() => {
 
 export const newThreadAgent = computed(
   () =>
-    findAgent(chosenAgent.value) ??
-    shownAgents.value.find((agent) => agent.default) ??
-    shownAgents.value.find((agent) => agents.value.find((one) => one.default)?.variantOf === agent.name) ??
-    shownAgents.value[0] ??
+    findAgent(selectedAgent.value) ??
+    visibleAgents.value.find((agent) => agent.default) ??
+    visibleAgents.value.find((agent) => agents.value.find((other) => other.default)?.variantOf === agent.name) ??
+    visibleAgents.value[0] ??
     null,
 );
 

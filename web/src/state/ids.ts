@@ -1,4 +1,4 @@
-/** Ids of our own. `crypto.randomUUID` is there on https and on this machine only; random bytes are everywhere. */
+/** Random UUIDs. `crypto.randomUUID` is missing on plain HTTP, so build them from random bytes. */
 
 export function newId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));

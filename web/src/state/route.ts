@@ -1,4 +1,4 @@
-/** Which view is shown: the part of the address behind #, so that back, forward and links work. */
+/** Routes in the URL hash, so that back, forward and links work. */
 
 import { computed, signal } from "@preact/signals";
 
@@ -18,7 +18,7 @@ addEventListener("hashchange", () => {
 export const route = computed(() => readRoute(hash.value));
 
 export function readRoute(text: string): Route {
-  const [view, thread, runs, run, calls, n] = text.replace(/^#\/?/, "").split("/").map(decoded);
+  const [view, thread, runs, run, calls, n] = text.replace(/^#\/?/, "").split("/").map(decode);
   if (view === "profile" || view === "savings") return { view };
   if (view === "threads" && thread && runs === "runs" && run) {
     return { view: "call", thread, run, n: calls === "calls" && n && /^\d+$/.test(n) ? Number(n) : null };
@@ -55,7 +55,7 @@ addEventListener("popstate", () => {
   hash.value = location.hash;
 });
 
-function decoded(part: string): string {
+function decode(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {

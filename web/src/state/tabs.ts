@@ -1,18 +1,18 @@
-/** Tabs of one browser tell each other when a thread has changed, so that all of them show the same. */
+/** Messages between tabs of one browser about changes to threads. */
 
-export interface TabNews {
+export interface TabMessage {
   readonly thread: string;
   readonly change: "run" | "view" | "list";
 }
 
 const channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("recto");
 
-export function tellTabs(news: TabNews): void {
-  channel?.postMessage(news);
+export function notifyTabs(message: TabMessage): void {
+  channel?.postMessage(message);
 }
 
-export function onTabNews(listen: (news: TabNews) => void): () => void {
-  const heard = (event: MessageEvent<TabNews>) => listen(event.data);
-  channel?.addEventListener("message", heard);
-  return () => channel?.removeEventListener("message", heard);
+export function onTabMessage(listen: (message: TabMessage) => void): () => void {
+  const onMessage = (event: MessageEvent<TabMessage>) => listen(event.data);
+  channel?.addEventListener("message", onMessage);
+  return () => channel?.removeEventListener("message", onMessage);
 }

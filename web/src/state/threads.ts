@@ -1,60 +1,59 @@
-/** The list of threads: searched, read on as one scrolls, renamed, and deleted with a moment to take it back. */
+/** Conversation list: search, paging, rename, and delete with undo. */
 
 import { signal } from "@preact/signals";
 
-import { beforeLeaving } from "../api/credential.ts";
+import { onSignOut } from "../api/credential.ts";
 import { deleteThread, listThreads, renameThread, type ThreadRow } from "../api/routes.ts";
-import { notifyError } from "./notices.ts";
-import { tellTabs } from "./tabs.ts";
+import { notifyTabs } from "./tabs.ts";
+import { notifyError } from "./toasts.ts";
 
 export const threads = signal<readonly ThreadRow[]>([]);
 export const search = signal("");
-/** The cursor of the page that follows; null where there is none, undefined before the first. */
+/** Cursor of the next page. Null after the last page, undefined before the first. */
 export const nextCursor = signal<string | null | undefined>(undefined);
 export const isLoading = signal(false);
-/** Threads that are gone from the list, and will be from the server unless somebody takes it back. */
-const leaving = new Map<string, ReturnType<typeof setTimeout>>();
+/** Deleted threads that the user can still restore, with their timers. */
+const pendingDeletes = new Map<string, ReturnType<typeof setTimeout>>();
 
 export const DELETE_MS = 6_000;
 const PAGE = 50;
-let generation = 0;
+let latestRequest = 0;
 
-/** Read the list from its beginning; as much of it as is shown. */
+/** Reload the list, as many rows as it has now. */
 export async function refreshThreads(): Promise<void> {
-  const mine = ++generation;
+  const request = ++latestRequest;
   const limit = Math.min(100, Math.max(PAGE, threads.value.length));
-  await load(mine, { limit, search: search.value || null }, () => []);
+  await load(request, { limit, search: search.value || null }, () => []);
 }
 
 export async function loadOlderThreads(): Promise<void> {
   if (!nextCursor.value || isLoading.value) return;
-  const mine = ++generation;
+  const request = ++latestRequest;
   const query = { limit: PAGE, search: search.value || null, cursor: nextCursor.value };
-  await load(mine, query, () => threads.value);
+  await load(request, query, () => threads.value);
 }
 
-export async function searchThreads(words: string): Promise<void> {
-  search.value = words;
+export async function searchThreads(text: string): Promise<void> {
+  search.value = text;
   await refreshThreads();
 }
 
 async function load(
-  mine: number,
+  request: number,
   query: Parameters<typeof listThreads>[0],
   before: () => readonly ThreadRow[],
 ): Promise<void> {
   isLoading.value = true;
   try {
     const page = await listThreads(query);
-    // Who asked later is answered by another page.
-    if (mine !== generation) return;
-    const known = new Map([...before(), ...page.threads].map((row) => [row.id, row]));
-    threads.value = [...known.values()].filter((row) => !leaving.has(row.id));
+    if (request !== latestRequest) return;
+    const rows = new Map([...before(), ...page.threads].map((row) => [row.id, row]));
+    threads.value = [...rows.values()].filter((row) => !pendingDeletes.has(row.id));
     nextCursor.value = page.next;
   } catch (error) {
-    if (mine === generation) notifyError(error);
+    if (request === latestRequest) notifyError(error);
   } finally {
-    if (mine === generation) isLoading.value = false;
+    if (request === latestRequest) isLoading.value = false;
   }
 }
 
@@ -63,41 +62,41 @@ export async function rename(id: string, title: string): Promise<void> {
   threads.value = before.map((row) => (row.id === id ? { ...row, title } : row));
   try {
     await renameThread(id, title);
-    tellTabs({ thread: id, change: "list" });
+    notifyTabs({ thread: id, change: "list" });
   } catch (error) {
     threads.value = before;
     notifyError(error);
   }
 }
 
-/** Gone from the list at once, from the server in a moment. The answer takes it back. */
+/** Remove a thread from the list now and from the server in a moment. Return a function that undoes it. */
 export function remove(id: string): () => void {
   const before = threads.value;
   threads.value = before.filter((row) => row.id !== id);
-  leaving.set(
+  pendingDeletes.set(
     id,
     setTimeout(() => void deleteNow(id), DELETE_MS),
   );
   return () => {
-    clearTimeout(leaving.get(id));
-    leaving.delete(id);
+    clearTimeout(pendingDeletes.get(id));
+    pendingDeletes.delete(id);
     threads.value = before;
     void refreshThreads();
   };
 }
 
 async function deleteNow(id: string): Promise<void> {
-  clearTimeout(leaving.get(id));
+  clearTimeout(pendingDeletes.get(id));
   try {
     await deleteThread(id);
-    tellTabs({ thread: id, change: "list" });
+    notifyTabs({ thread: id, change: "list" });
   } catch (error) {
     notifyError(error);
   }
-  leaving.delete(id);
+  pendingDeletes.delete(id);
 }
 
-// A page that is left, and whoever signs out, meant what they said.
-const deleteAll = () => Promise.all([...leaving.keys()].map(deleteNow));
+// Leaving the page or signing out confirms all pending deletes.
+const deleteAll = () => Promise.all([...pendingDeletes.keys()].map(deleteNow));
 addEventListener("pagehide", () => void deleteAll());
-beforeLeaving(deleteAll);
+onSignOut(deleteAll);

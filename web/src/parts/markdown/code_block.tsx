@@ -1,45 +1,29 @@
-/** Code, letter for letter, with colours and a button that copies it. */
+/** Code block with syntax colors and a copy button. */
 
-import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 
-import { copyText } from "../clipboard.ts";
+import { bilingual } from "../../language/language.ts";
+import { CopyButton } from "../clipboard.tsx";
 import { highlight } from "./highlight.ts";
 import "./markdown.css";
-import { words } from "./words.ts";
-
-const COPIED_MS = 1_500;
 
 export function CodeBlock({ code, language }: { code: string; language: string }) {
-  const isCopied = useSignal(false);
-  const stretches = useMemo(() => highlight(code, language), [code, language]);
-  const text = words.value;
-
-  async function copy(): Promise<void> {
-    if (!(await copyText(code))) return;
-    isCopied.value = true;
-    setTimeout(() => {
-      isCopied.value = false;
-    }, COPIED_MS);
-  }
-
+  const tokens = useMemo(() => highlight(code, language), [code, language]);
   return (
     <div class="code-block">
       <div class="code-bar">
         <span>{language}</span>
-        <button type="button" class="copy-code plain" onClick={() => void copy()}>
-          {isCopied.value ? text.copied : text.copy}
-        </button>
+        <CopyButton class="copy-code plain" hasIcon={false} text={() => code} />
       </div>
-      <pre tabIndex={0} role="region" aria-label={language || text.code}>
+      <pre tabIndex={0} role="region" aria-label={language || codeWords.value.code}>
         <code>
-          {stretches.map(({ text: shown, kind }, place) =>
+          {tokens.map(({ text, kind }, index) =>
             kind ? (
-              <span key={place} class={`code-${kind}`}>
-                {shown}
+              <span key={index} class={`code-${kind}`}>
+                {text}
               </span>
             ) : (
-              shown
+              text
             ),
           )}
         </code>
@@ -47,3 +31,5 @@ export function CodeBlock({ code, language }: { code: string; language: string }
     </div>
   );
 }
+
+const codeWords = bilingual({ code: "Code" }, { code: "代码" });

@@ -1,7 +1,7 @@
 /**
- * Colours for code: comments, strings, numbers, keywords and names of a few languages.
+ * Syntax highlighting for a few languages.
  *
- * One pass with one expression per language: it is small, and takes as long as the code is, whatever stands in it.
+ * It matches one regular expression per language in one pass, so its time is linear in the length of the code.
  */
 
 type Kind = "comment" | "string" | "number" | "keyword" | "name" | "added" | "removed";
@@ -111,35 +111,35 @@ const ALIASES: Readonly<Record<string, string>> = {
   scss: "css", yml: "yaml", golang: "go", rs: "rust", patch: "diff", md: "markdown", jsonc: "json",
 };
 
-/** Longer code is plain: each colour is an element. */
-const LONGEST = 20_000;
+/** Longer code stays plain, because each token is an element. */
+const MAX_LENGTH = 20_000;
 const compiled = new Map<string, RegExp>();
 
-export interface Stretch {
+export interface CodeToken {
   readonly text: string;
   readonly kind: Kind | null;
 }
 
-/** The code in stretches of one colour each; in one without a colour where the language is not known. */
-export function highlight(code: string, language: string): Stretch[] {
+/** Split code into tokens. Code in an unknown language is one plain token. */
+export function highlight(code: string, language: string): CodeToken[] {
   const name = ALIASES[language] ?? language;
   const rules = Object.hasOwn(LANGUAGES, name) ? LANGUAGES[name] : undefined;
-  if (!rules || code.length > LONGEST) return [{ text: code, kind: null }];
-  const stretches: Stretch[] = [];
+  if (!rules || code.length > MAX_LENGTH) return [{ text: code, kind: null }];
+  const tokens: CodeToken[] = [];
   let end = 0;
   for (const match of code.matchAll(expressionOf(name, rules))) {
     const kind = rules[match.slice(1).findIndex((group) => group !== undefined)]?.[0] ?? "name";
-    if (match.index > end) stretches.push({ text: code.slice(end, match.index), kind: null });
-    stretches.push({ text: match[0], kind });
+    if (match.index > end) tokens.push({ text: code.slice(end, match.index), kind: null });
+    tokens.push({ text: match[0], kind });
     end = match.index + match[0].length;
   }
-  return end < code.length ? [...stretches, { text: code.slice(end), kind: null }] : stretches;
+  return end < code.length ? [...tokens, { text: code.slice(end), kind: null }] : tokens;
 }
 
 function expressionOf(name: string, rules: readonly Rule[]): RegExp {
-  const known = compiled.get(name);
-  if (known) return known;
-  const made = new RegExp(rules.map(([, source]) => `(${source})`).join("|"), name === "sql" ? "gim" : "gm");
-  compiled.set(name, made);
-  return made;
+  const cached = compiled.get(name);
+  if (cached) return cached;
+  const expression = new RegExp(rules.map(([, source]) => `(${source})`).join("|"), name === "sql" ? "gim" : "gm");
+  compiled.set(name, expression);
+  return expression;
 }

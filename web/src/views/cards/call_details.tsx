@@ -1,25 +1,25 @@
-/** What a call was given and what came back. Also shown where a person has to agree to it. */
+/** Arguments and result of a call. Approvals show the arguments, too. */
 
 import { useSignal } from "@preact/signals";
 
 import { formatNumber } from "../../language/language.ts";
-import { readUnified, type DiffLine } from "./diff.ts";
-import { prettyText, readArguments } from "./read_arguments.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../forms/json.ts";
+import { type DiffLine, diffLines, parseUnifiedDiff } from "./diff.ts";
 import "./tool_card.css";
 import { words } from "./words.ts";
 
-const SHOWN = 2_000;
+const MAX_LENGTH = 2_000;
 
 export function CallArguments({ text }: { text: string }) {
-  const read = readArguments(text);
-  switch (read.kind) {
+  const args = readArguments(text);
+  switch (args.kind) {
     case "none":
       return <p class="soft small">{words.value.noArguments}</p>;
     case "edit":
       return (
         <div class="call-edit">
-          <code class="call-path">{read.path}</code>
-          {read.changes.map((lines, place) => (
+          <code class="call-path">{args.path}</code>
+          {args.changes.map((lines, place) => (
             <Diff key={place} lines={lines} />
           ))}
         </div>
@@ -28,19 +28,19 @@ export function CallArguments({ text }: { text: string }) {
       return (
         <>
           <pre class="call-text call-command" tabIndex={0}>
-            <code>{read.command}</code>
+            <code>{args.command}</code>
           </pre>
-          {read.rest && <LongText text={read.rest} />}
+          {args.rest && <LongText text={args.rest} />}
         </>
       );
     case "json":
     case "text":
-      return <LongText text={read.text} />;
+      return <LongText text={args.text} />;
   }
 }
 
 export function CallResult({ text }: { text: string }) {
-  const unified = readUnified(text);
+  const unified = parseUnifiedDiff(text);
   if (unified) {
     return (
       <>
@@ -60,7 +60,7 @@ function Diff({ lines }: { lines: readonly DiffLine[] }) {
       {lines.map(({ sign, text }, place) => (
         <span key={place} class={`diff-line ${CLASSES[sign]}`}>
           <span aria-hidden="true">{sign === "@" ? " " : sign} </span>
-          {(sign === "+" || sign === "-") && <span class="hidden-but-read">{names[sign]}: </span>}
+          {(sign === "+" || sign === "-") && <span class="visually-hidden">{names[sign]}: </span>}
           {text}
           {"\n"}
         </span>
@@ -71,28 +71,84 @@ function Diff({ lines }: { lines: readonly DiffLine[] }) {
 
 const CLASSES = { "+": "added", "-": "removed", " ": "same", "@": "place" } as const;
 
-/** A long one is cut, and shown whole when it is asked for. */
+/** Text that is cut until the user expands it. */
 function LongText({ text }: { text: string }) {
-  const isWhole = useSignal(false);
-  const left = text.length - SHOWN;
-  const isCut = left > SHOWN / 10;
+  const isExpanded = useSignal(false);
+  const left = text.length - MAX_LENGTH;
+  const isCut = left > MAX_LENGTH / 10;
   return (
     <>
       <pre class="call-text" tabIndex={0}>
-        {isCut && !isWhole.value ? `${text.slice(0, SHOWN)}…` : text}
+        {isCut && !isExpanded.value ? `${text.slice(0, MAX_LENGTH)}…` : text}
       </pre>
       {isCut && (
         <button
           type="button"
           class="plain small call-all"
-          aria-expanded={isWhole.value}
+          aria-expanded={isExpanded.value}
           onClick={() => {
-            isWhole.value = !isWhole.value;
+            isExpanded.value = !isExpanded.value;
           }}
         >
-          {isWhole.value ? words.value.showLess : words.value.showAll(formatNumber(left))}
+          {isExpanded.value ? words.value.showLess : words.value.showAll(formatNumber(left))}
         </button>
       )}
     </>
   );
+}
+
+export type ReadArguments =
+  | { readonly kind: "none" }
+  | { readonly kind: "edit"; readonly path: string; readonly changes: readonly (readonly DiffLine[])[] }
+  | { readonly kind: "command"; readonly command: string; readonly rest: string | null }
+  | { readonly kind: "json"; readonly text: string }
+  /** Incomplete or invalid JSON. */
+  | { readonly kind: "text"; readonly text: string };
+
+export function readArguments(text: string): ReadArguments {
+  if (text.trim() === "") return { kind: "none" };
+  const args = parseJson(text);
+  if (args === undefined) return { kind: "text", text };
+  if (!isObject(args)) return { kind: "json", text: pretty(args) };
+  return readEdit(args) ?? readCommand(args) ?? readOther(args);
+}
+
+/** Read arguments of the form that filesystem-edit and filesystem-create take. */
+function readEdit(args: JsonObject): ReadArguments | null {
+  const path = args["filePath"];
+  if (typeof path !== "string") return null;
+  if (typeof args["content"] === "string") return { kind: "edit", path, changes: [diffLines("", args["content"])] };
+  const edits: readonly Json[] = Array.isArray(args["edits"]) && args["edits"].length ? args["edits"] : [args];
+  const changes = edits.map(readChange);
+  return changes.every((change) => change !== null) ? { kind: "edit", path, changes } : null;
+}
+
+function readChange(edit: Json): readonly DiffLine[] | null {
+  if (!isObject(edit)) return null;
+  const { searchContent, replaceContent } = edit;
+  if (typeof searchContent !== "string" || typeof replaceContent !== "string") return null;
+  return diffLines(searchContent, replaceContent);
+}
+
+function readCommand(args: JsonObject): ReadArguments | null {
+  const { command, ...rest } = args;
+  if (typeof command !== "string") return null;
+  return { kind: "command", command, rest: Object.keys(rest).length ? pretty(rest) : null };
+}
+
+function readOther(args: JsonObject): ReadArguments {
+  return Object.keys(args).length ? { kind: "json", text: pretty(args) } : { kind: "none" };
+}
+
+/** Indent JSON and drop the part that the card shows. Return other text unchanged. */
+export function prettyText(text: string): string {
+  const value = parseJson(text);
+  if (typeof value !== "object" || value === null) return text;
+  if (!isObject(value)) return pretty(value);
+  const { ui_hints: _, ...rest } = value;
+  return pretty(rest);
+}
+
+function pretty(value: Json): string {
+  return JSON.stringify(value, null, 2);
 }

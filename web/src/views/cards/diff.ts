@@ -1,17 +1,17 @@
-/** What a change comes to, line by line. */
+/** Line diffs. */
 
 export interface DiffLine {
   readonly sign: "+" | "-" | " " | "@";
   readonly text: string;
 }
 
-/** More lines than this squared are not compared one with another: all went, all came. */
-const MOST_CELLS = 400_000;
+/** Larger comparisons list all old lines, then all new lines. */
+const MAX_CELLS = 400_000;
 
 export function diffLines(before: string, after: string): readonly DiffLine[] {
   const [was, is] = [linesOf(before), linesOf(after)];
-  if (was.length * is.length > MOST_CELLS) return [...marked("-", was), ...marked("+", is)];
-  const common = commonLengths(was, is);
+  if (was.length * is.length > MAX_CELLS) return [...linesWithSign("-", was), ...linesWithSign("+", is)];
+  const common = commonLineCounts(was, is);
   const lines: DiffLine[] = [];
   for (let old = 0, now = 0; old < was.length || now < is.length; ) {
     if (old < was.length && now < is.length && was[old] === is[now]) {
@@ -29,8 +29,8 @@ export function diffLines(before: string, after: string): readonly DiffLine[] {
   return lines;
 }
 
-/** A unified diff in a result, such as filesystem-edit's; null where there is none. */
-export function readUnified(text: string): { readonly before: string; readonly lines: readonly DiffLine[] } | null {
+/** Parse a unified diff in a tool result, such as that of filesystem-edit. Return null if there is none. */
+export function parseUnifiedDiff(text: string): { readonly before: string; readonly lines: readonly DiffLine[] } | null {
   const start = text.search(/^--- .*\n\+\+\+ .*\n@@ /m);
   if (start < 0) return null;
   const lines = linesOf(text.slice(start)).slice(2).map((line): DiffLine => {
@@ -40,8 +40,8 @@ export function readUnified(text: string): { readonly before: string; readonly l
   return { before: text.slice(0, start).trim(), lines };
 }
 
-/** For each pair of places, how many lines the two have in common from there on. */
-function commonLengths(was: readonly string[], is: readonly string[]): readonly Uint32Array[] {
+/** Return the length of the longest common subsequence from each pair of lines on. */
+function commonLineCounts(was: readonly string[], is: readonly string[]): readonly Uint32Array[] {
   const table = Array.from({ length: was.length + 1 }, () => new Uint32Array(is.length + 1));
   for (let old = was.length - 1; old >= 0; old -= 1) {
     for (let now = is.length - 1; now >= 0; now -= 1) {
@@ -57,7 +57,7 @@ function at(table: readonly Uint32Array[], old: number, now: number): number {
   return table[old]?.[now] ?? 0;
 }
 
-function marked(sign: "+" | "-", lines: readonly string[]): DiffLine[] {
+function linesWithSign(sign: "+" | "-", lines: readonly string[]): DiffLine[] {
   return lines.map((text) => ({ sign, text }));
 }
 

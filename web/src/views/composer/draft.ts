@@ -1,26 +1,26 @@
-/** What is written and not yet said in a thread. Its words outlast a reload of the tab, its files do not. */
+/** Unsent message of a thread. Its text survives a reload, its files do not. */
 
 import { batch, computed, effect, signal } from "@preact/signals";
 
 import type { AttachedFile } from "../../conversation/messages.ts";
 import type { OpenThread } from "../../conversation/open_thread.ts";
-import { Uploads } from "../../state/uploads.ts";
+import { Uploads } from "./uploads.ts";
 
-/** The server takes no longer message. */
-export const LONGEST = 10_000;
+/** Server limit in characters. */
+export const MAX_LENGTH = 10_000;
 const PREFIX = "recto.draft.";
 
 export class Draft {
   readonly text = signal("");
   readonly uploads = new Uploads();
-  /** The next message leaves the skill in force. */
+  /** True if the next message leaves the active skill. */
   readonly leavesSkill = signal(false);
   readonly length = computed(() => lengthOf(this.text.value));
   readonly isEmpty = computed(() => !this.text.value.trim() && this.uploads.ready.value.length === 0);
-  readonly canSend = computed(() => !this.isEmpty.value && !this.uploads.isBusy.value && this.length.value <= LONGEST);
-  #broughtBack: string | null = null;
-  /** What was in the box when a message came back into it; it is there again once that is said or undone. */
-  #setAside: { readonly text: string; readonly files: readonly AttachedFile[] } | null = null;
+  readonly canSend = computed(() => !this.isEmpty.value && !this.uploads.isBusy.value && this.length.value <= MAX_LENGTH);
+  #restoredText: string | null = null;
+  /** Text and files before a message was restored. They return once that message is sent or discarded. */
+  #previous: { readonly text: string; readonly files: readonly AttachedFile[] } | null = null;
 
   constructor(text: string) {
     this.text.value = text;
@@ -32,20 +32,20 @@ export class Draft {
       this.leavesSkill.value = false;
       this.uploads.clear();
     });
-    this.#broughtBack = null;
-    const before = this.#setAside;
-    this.#setAside = null;
+    this.#restoredText = null;
+    const before = this.#previous;
+    this.#previous = null;
     if (before) this.#fill(before.text, before.files);
   }
 
-  /** Words and files of a message that is to be said anew. */
-  bringBack(text: string, files: readonly AttachedFile[]): void {
-    const before = this.#setAside ?? (this.isEmpty.value ? null : { text: this.text.value, files: this.uploads.ready.value });
-    this.#setAside = null;
+  /** Restore a message for editing. */
+  restoreMessage(text: string, files: readonly AttachedFile[]): void {
+    const before = this.#previous ?? (this.isEmpty.value ? null : { text: this.text.value, files: this.uploads.ready.value });
+    this.#previous = null;
     this.clear();
     this.#fill(text, files);
-    this.#setAside = before;
-    this.#broughtBack = text;
+    this.#previous = before;
+    this.#restoredText = text;
   }
 
   #fill(text: string, files: readonly AttachedFile[]): void {
@@ -53,40 +53,40 @@ export class Draft {
     this.uploads.restore(files);
   }
 
-  /** The message is in the conversation again: its words leave the box, unless somebody went on with them. */
-  takeBack(): void {
-    if (this.#broughtBack === this.text.value) this.clear();
+  /** Discard a restored message that the user has not changed. */
+  discardRestored(): void {
+    if (this.#restoredText === this.text.value) this.clear();
   }
 }
 
 const drafts = new Map<string, Draft>();
 
 export function draftOf(thread: OpenThread): Draft {
-  const known = drafts.get(thread.id);
-  if (known) return known;
-  const draft = new Draft(readStored(nameOf(thread)));
+  const cached = drafts.get(thread.id);
+  if (cached) return cached;
+  const draft = new Draft(readStored(storageKey(thread)));
   drafts.set(thread.id, draft);
-  keep(thread, draft);
+  persist(thread, draft);
   return draft;
 }
 
-function keep(thread: OpenThread, draft: Draft): void {
-  let name = nameOf(thread);
+function persist(thread: OpenThread, draft: Draft): void {
+  let name = storageKey(thread);
   effect(() => {
-    const now = nameOf(thread);
-    if (now !== name) store(name, "");
-    name = now;
-    store(now, draft.text.value);
+    const current = storageKey(thread);
+    if (current !== name) store(name, "");
+    name = current;
+    store(current, draft.text.value);
   });
 }
 
-/** Characters as the server counts them; a short text cannot be too long by either count. */
+/** Count characters as the server does. A text below the limit in UTF-16 units is below it in characters. */
 function lengthOf(text: string): number {
-  return text.length < LONGEST ? text.length : [...text].length;
+  return text.length < MAX_LENGTH ? text.length : [...text].length;
 }
 
 /** A new thread has another id after a reload. */
-function nameOf(thread: OpenThread): string {
+function storageKey(thread: OpenThread): string {
   return PREFIX + (thread.isNew.value ? "new" : thread.id);
 }
 
@@ -103,6 +103,6 @@ function store(name: string, text: string): void {
     if (text) sessionStorage.setItem(name, text);
     else sessionStorage.removeItem(name);
   } catch {
-    // Where storage is closed to the page, a draft lasts as long as the page.
+    // If the browser blocks storage, drafts last as long as the page.
   }
 }

@@ -1,4 +1,4 @@
-/** All of the conversation takes files that are dropped on it, and says so while one is held over it. */
+/** Drop target for files that covers the whole conversation. */
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -6,11 +6,10 @@ import { useEffect, useRef } from "preact/hooks";
 
 import type { Agent } from "../../api/routes.ts";
 import type { OpenThread } from "../../conversation/open_thread.ts";
+import { focusMessageBox } from "../../parts/focus.ts";
 import { Icon } from "../../parts/icon.tsx";
-import { attach } from "./attach.ts";
-import "./drop_area.css";
 import { draftOf } from "./draft.ts";
-import { focusBox } from "./focus.ts";
+import { attach } from "./uploads.ts";
 import { words } from "./words.ts";
 
 interface Props {
@@ -21,9 +20,9 @@ interface Props {
 
 export function DropArea({ thread, agent, children }: Props) {
   const isOver = useSignal(false);
-  // Whatever is entered inside is entered before the other is left.
+  // A child element is entered before its parent is left.
   const depth = useRef(0);
-  useEffect(keepPage, []);
+  useEffect(blockStrayDrops, []);
   const move = (event: DragEvent, step: number) => {
     if (!hasFiles(event)) return;
     event.preventDefault();
@@ -41,7 +40,7 @@ export function DropArea({ thread, agent, children }: Props) {
         const files = [...(event.dataTransfer?.files ?? [])];
         if (!files.length) return;
         attach(draftOf(thread).uploads, agent, files);
-        focusBox();
+        focusMessageBox();
       }}
     >
       {children}
@@ -57,16 +56,16 @@ export function DropArea({ thread, agent, children }: Props) {
   );
 }
 
-/** A file that misses the conversation would be opened in the place of the page. */
-function keepPage(): () => void {
-  const keep = (event: DragEvent) => {
+/** Without this, the browser opens a file that misses the drop target. */
+function blockStrayDrops(): () => void {
+  const block = (event: DragEvent) => {
     if (hasFiles(event)) event.preventDefault();
   };
-  addEventListener("dragover", keep);
-  addEventListener("drop", keep);
+  addEventListener("dragover", block);
+  addEventListener("drop", block);
   return () => {
-    removeEventListener("dragover", keep);
-    removeEventListener("drop", keep);
+    removeEventListener("dragover", block);
+    removeEventListener("drop", block);
   };
 }
 

@@ -1,48 +1,48 @@
-/** What a form holds while it is filled in, and what it comes to: a value, or what is wrong with it and where. */
+/** Draft values of a form, and their conversion to and from JSON. */
 
 import type { ChoiceField, ChoicesField, Field, GroupField, ListField, NumberField, TextField } from "./field.ts";
 import { isObject, parseJson, type Json } from "./json.ts";
 
-/** Text as it is typed; of choices the JSON of what is chosen; null where nobody has said anything. */
+/** Text as typed, the JSON of a selected option, or null for an untouched flag. */
 export type Draft = string | boolean | null | readonly string[] | DraftGroup;
 export interface DraftGroup {
   readonly [name: string]: Draft;
 }
 
-export type Fault =
-  | "missing"
-  | "short"
-  | "long"
+export type ErrorCode =
+  | "required"
+  | "minLength"
+  | "maxLength"
   | "pattern"
   | "date"
   | "time"
   | "email"
   | "uri"
   | "number"
-  | "whole"
-  | "least"
-  | "most"
-  | "above"
-  | "below"
-  | "few"
-  | "many"
+  | "integer"
+  | "minimum"
+  | "maximum"
+  | "exclusiveMinimum"
+  | "exclusiveMaximum"
+  | "minItems"
+  | "maxItems"
   | "json"
-  | "refused";
+  | "server";
 
 export interface Problem {
   readonly path: readonly string[];
-  readonly fault: Fault;
-  /** The limit that was broken, or the server's words. */
+  readonly code: ErrorCode;
+  /** The limit, or the message of the server. */
   readonly limit: string;
 }
 
-/** `value` undefined: it is left out. */
+/** An undefined `value` is left out of the object. */
 export interface Reading {
   readonly value: Json | undefined;
   readonly problems: readonly Problem[];
 }
 
-/** A field filled with a value; one that does not fit it leaves the field as it is by itself. */
+/** Return the draft of a value. A value that does not fit the field gives an empty draft. */
 export function draftOf(field: Field, value: Json | undefined = field.initial): Draft {
   switch (field.kind) {
     case "text":
@@ -52,14 +52,14 @@ export function draftOf(field: Field, value: Json | undefined = field.initial): 
     case "flag":
       return typeof value === "boolean" ? value : null;
     case "choice":
-      return known(field.options, value) ?? "";
+      return optionDraft(field.options, value) ?? "";
     case "choices":
-      return listed(value).flatMap((item) => known(field.options, item) ?? []);
+      return arrayOf(value).flatMap((item) => optionDraft(field.options, item) ?? []);
     case "list":
-      return listed(value).map((item) => String(draftOf(field.item, item)));
+      return arrayOf(value).map((item) => String(draftOf(field.item, item)));
     case "group": {
       const object = isObject(value) ? value : {};
-      return Object.fromEntries(field.fields.map((one) => [one.name, draftOf(one, object[one.name] ?? one.initial)]));
+      return Object.fromEntries(field.fields.map((child) => [child.name, draftOf(child, object[child.name] ?? child.initial)]));
     }
     case "json":
       return value === undefined || value === null ? "" : JSON.stringify(value, null, 2);
@@ -69,93 +69,93 @@ export function draftOf(field: Field, value: Json | undefined = field.initial): 
 export function readDraft(field: Field, draft: Draft | undefined, path: readonly string[] = []): Reading {
   switch (field.kind) {
     case "text":
-      return readText(field, textIn(draft), path);
+      return readText(field, asText(draft), path);
     case "number":
-      return readNumber(field, textIn(draft), path);
+      return readNumber(field, asText(draft), path);
     case "flag":
-      return typeof draft === "boolean" ? right(draft) : field.isRequired ? right(false) : right(undefined);
+      return typeof draft === "boolean" ? valid(draft) : field.isRequired ? valid(false) : valid(undefined);
     case "choice":
-      return readChoice(field, textIn(draft), path);
+      return readChoice(field, asText(draft), path);
     case "choices":
-      return counted(field, itemsIn(draft).map((item) => parseJson(item) as Json), path);
+      return readItems(field, asItems(draft).map((item) => parseJson(item) as Json), path);
     case "list":
-      return readList(field, itemsIn(draft), path);
+      return readList(field, asItems(draft), path);
     case "group":
       return readGroup(field, isDraftGroup(draft) ? draft : {}, path);
     case "json":
-      return readJson(field, textIn(draft), path);
+      return readJson(field, asText(draft), path);
   }
 }
 
 function readText(field: TextField, text: string, path: readonly string[]): Reading {
-  if (text === "" && field.takesEmpty) return right("");
-  if (text.trim() === "") return nothing(field, path);
-  if (field.takesObjects && /^\s*\{/.test(text)) {
+  if (text === "" && field.allowsEmpty) return valid("");
+  if (text.trim() === "") return readEmpty(field, path);
+  if (field.allowsObjects && /^\s*\{/.test(text)) {
     const object = parseJson(text);
-    if (isObject(object)) return right(object);
+    if (isObject(object)) return valid(object);
   }
   const length = [...text].length;
-  if (field.minLength !== null && length < field.minLength) return wrong(path, "short", field.minLength);
-  if (field.maxLength !== null && length > field.maxLength) return wrong(path, "long", field.maxLength);
-  if (field.pattern !== null && !matches(field.pattern, text)) return wrong(path, "pattern", field.example ?? "");
-  if (!isOfFormat(field, text)) return wrong(path, field.format as Fault, "");
-  return right(text);
+  if (field.minLength !== null && length < field.minLength) return invalid(path, "minLength", field.minLength);
+  if (field.maxLength !== null && length > field.maxLength) return invalid(path, "maxLength", field.maxLength);
+  if (field.pattern !== null && !matches(field.pattern, text)) return invalid(path, "pattern", field.example ?? "");
+  if (!isOfFormat(field, text)) return invalid(path, field.format as ErrorCode, "");
+  return valid(text);
 }
 
 function readNumber(field: NumberField, text: string, path: readonly string[]): Reading {
-  if (text.trim() === "") return nothing(field, path);
+  if (text.trim() === "") return readEmpty(field, path);
   const value = Number(text);
-  if (!Number.isFinite(value)) return wrong(path, "number", "");
-  if (field.isWhole && !Number.isInteger(value)) return wrong(path, "whole", "");
-  if (field.minimum !== null && value < field.minimum) return wrong(path, "least", field.minimum);
-  if (field.maximum !== null && value > field.maximum) return wrong(path, "most", field.maximum);
-  if (field.above !== null && value <= field.above) return wrong(path, "above", field.above);
-  if (field.below !== null && value >= field.below) return wrong(path, "below", field.below);
-  return right(value);
+  if (!Number.isFinite(value)) return invalid(path, "number", "");
+  if (field.isInteger && !Number.isInteger(value)) return invalid(path, "integer", "");
+  if (field.minimum !== null && value < field.minimum) return invalid(path, "minimum", field.minimum);
+  if (field.maximum !== null && value > field.maximum) return invalid(path, "maximum", field.maximum);
+  if (field.exclusiveMinimum !== null && value <= field.exclusiveMinimum) return invalid(path, "exclusiveMinimum", field.exclusiveMinimum);
+  if (field.exclusiveMaximum !== null && value >= field.exclusiveMaximum) return invalid(path, "exclusiveMaximum", field.exclusiveMaximum);
+  return valid(value);
 }
 
 function readChoice(field: ChoiceField, text: string, path: readonly string[]): Reading {
-  return text === "" ? nothing(field, path) : right(parseJson(text));
+  return text === "" ? readEmpty(field, path) : valid(parseJson(text));
 }
 
 function readList(field: ListField, items: readonly string[], path: readonly string[]): Reading {
-  const written = items.map((item, place) => ({ item, place })).filter(({ item }) => item.trim() !== "");
-  const readings = written.map(({ item, place }) => readDraft(field.item, item, [...path, String(place)]));
+  const filled = items.map((item, place) => ({ item, place })).filter(({ item }) => item.trim() !== "");
+  const readings = filled.map(({ item, place }) => readDraft(field.item, item, [...path, String(place)]));
   const problems = readings.flatMap((reading) => reading.problems);
   if (problems.length) return { value: undefined, problems };
-  return counted(field, readings.map((reading) => reading.value as Json), path);
+  return readItems(field, readings.map((reading) => reading.value as Json), path);
 }
 
-function counted(field: ChoicesField | ListField, items: readonly Json[], path: readonly string[]): Reading {
-  if (!items.length && !field.isRequired) return right(undefined);
-  const least = field.minItems ?? 0;
-  if (items.length < least) return wrong(path, "few", least);
-  if (field.maxItems !== null && items.length > field.maxItems) return wrong(path, "many", field.maxItems);
-  return right(items);
+function readItems(field: ChoicesField | ListField, items: readonly Json[], path: readonly string[]): Reading {
+  if (!items.length && !field.isRequired) return valid(undefined);
+  const minItems = field.minItems ?? 0;
+  if (items.length < minItems) return invalid(path, "minItems", minItems);
+  if (field.maxItems !== null && items.length > field.maxItems) return invalid(path, "maxItems", field.maxItems);
+  return valid(items);
 }
 
-/** A group that nobody has touched is left out, unless it is required: then it says what it needs. */
+/** An untouched optional group is left out. A required child reports its required fields. */
 function readGroup(field: GroupField, draft: DraftGroup, path: readonly string[]): Reading {
-  const readings = field.fields.map((one) => ({ one, reading: readDraft(one, draft[one.name], [...path, one.name]) }));
-  const entries = readings.flatMap(({ one, reading }) =>
-    reading.value === undefined ? [] : [[one.name, reading.value] as const],
+  const readings = field.fields.map((child) => ({ child, reading: readDraft(child, draft[child.name], [...path, child.name]) }));
+  const entries = readings.flatMap(({ child, reading }) =>
+    reading.value === undefined ? [] : [[child.name, reading.value] as const],
   );
   const problems = readings.flatMap(({ reading }) => reading.problems);
-  const isUntouched = !entries.length && problems.every((problem) => problem.fault === "missing");
-  if (isUntouched && !field.isRequired) return right(undefined);
+  const isUntouched = !entries.length && problems.every((problem) => problem.code === "required");
+  if (isUntouched && !field.isRequired) return valid(undefined);
   return { value: Object.fromEntries(entries), problems };
 }
 
 function readJson(field: Field, text: string, path: readonly string[]): Reading {
-  if (text.trim() === "") return nothing(field, path);
+  if (text.trim() === "") return readEmpty(field, path);
   const value = parseJson(text);
-  return value === undefined ? wrong(path, "json", "") : right(value);
+  return value === undefined ? invalid(path, "json", "") : valid(value);
 }
 
 function textDraft(field: TextField, value: Json | undefined): string {
-  if (field.takesObjects && isObject(value)) return JSON.stringify(value);
+  if (field.allowsObjects && isObject(value)) return JSON.stringify(value);
   if (typeof value !== "string") return "";
-  // A browser's own field for dates shows nothing of what it cannot read: better nothing than a hidden something.
+  // A date input hides text that it cannot parse, so that the user could not see it.
   return (field.format === "date" || field.format === "time") && !isOfFormat(field, value) ? "" : value;
 }
 
@@ -174,7 +174,7 @@ function isOfFormat(field: TextField, text: string): boolean {
   }
 }
 
-/** A pattern that this browser cannot read is the server's to check. */
+/** The server checks patterns that this browser cannot parse. */
 function matches(pattern: string, text: string): boolean {
   try {
     return new RegExp(pattern, "u").test(text);
@@ -183,32 +183,32 @@ function matches(pattern: string, text: string): boolean {
   }
 }
 
-function nothing(field: Field, path: readonly string[]): Reading {
-  return field.isRequired ? wrong(path, "missing", "") : right(undefined);
+function readEmpty(field: Field, path: readonly string[]): Reading {
+  return field.isRequired ? invalid(path, "required", "") : valid(undefined);
 }
 
-function right(value: Json | undefined): Reading {
+function valid(value: Json | undefined): Reading {
   return { value, problems: [] };
 }
 
-function wrong(path: readonly string[], fault: Fault, limit: string | number): Reading {
-  return { value: undefined, problems: [{ path, fault, limit: String(limit) }] };
+function invalid(path: readonly string[], code: ErrorCode, limit: string | number): Reading {
+  return { value: undefined, problems: [{ path, code, limit: String(limit) }] };
 }
 
-function known(options: ChoiceField["options"], value: Json | undefined): string | null {
+function optionDraft(options: ChoiceField["options"], value: Json | undefined): string | null {
   const text = JSON.stringify(value);
   return options.some((option) => JSON.stringify(option.value) === text) ? text : null;
 }
 
-function listed(value: Json | undefined): readonly Json[] {
+function arrayOf(value: Json | undefined): readonly Json[] {
   return Array.isArray(value) ? value : [];
 }
 
-function textIn(draft: Draft | undefined): string {
+function asText(draft: Draft | undefined): string {
   return typeof draft === "string" ? draft : "";
 }
 
-function itemsIn(draft: Draft | undefined): readonly string[] {
+function asItems(draft: Draft | undefined): readonly string[] {
   return Array.isArray(draft) ? draft : [];
 }
 

@@ -1,42 +1,40 @@
-/** What a form asks for, read from a JSON Schema: each field knows how it is drawn and what it takes. */
+/** Fields of a form, as read from a JSON Schema. */
 
 import type { Json } from "./json.ts";
 
 export type TextFormat = "text" | "long" | "date" | "time" | "email" | "uri";
 
-export interface Common {
+export interface FieldBase {
   readonly name: string;
   readonly title: string;
   readonly description: string | null;
   readonly example: string | null;
   readonly isRequired: boolean;
-  /** What it is where nobody has said anything. */
+  /** Default value. */
   readonly initial: Json | undefined;
-  /** Seldom needed: shown when it is asked for. */
-  readonly isMore: boolean;
+  /** Rarely needed: shown under “More options”. */
+  readonly isAdvanced: boolean;
 }
 
-export interface TextField extends Common {
+export interface TextField extends FieldBase {
   readonly kind: "text";
   readonly format: TextFormat;
   readonly minLength: number | null;
   readonly maxLength: number | null;
   readonly pattern: string | null;
-  /** An empty text is an answer. */
-  readonly takesEmpty: boolean;
-  /** Objects are taken as well, written as JSON. */
-  readonly takesObjects: boolean;
-  /** Words of a box that says that this is not known; null: there is none. */
-  readonly unknown: string | null;
+  /** True if an empty text is a valid value. */
+  readonly allowsEmpty: boolean;
+  /** True if the field also accepts objects, written as JSON. */
+  readonly allowsObjects: boolean;
 }
 
-export interface NumberField extends Common {
+export interface NumberField extends FieldBase {
   readonly kind: "number";
-  readonly isWhole: boolean;
+  readonly isInteger: boolean;
   readonly minimum: number | null;
   readonly maximum: number | null;
-  readonly above: number | null;
-  readonly below: number | null;
+  readonly exclusiveMinimum: number | null;
+  readonly exclusiveMaximum: number | null;
 }
 
 export interface Option {
@@ -44,36 +42,36 @@ export interface Option {
   readonly label: string;
 }
 
-export interface ChoiceField extends Common {
+export interface ChoiceField extends FieldBase {
   readonly kind: "choice";
   readonly options: readonly Option[];
 }
 
-export interface FlagField extends Common {
+export interface FlagField extends FieldBase {
   readonly kind: "flag";
 }
 
-export interface ChoicesField extends Common {
+export interface ChoicesField extends FieldBase {
   readonly kind: "choices";
   readonly options: readonly Option[];
   readonly minItems: number | null;
   readonly maxItems: number | null;
 }
 
-export interface ListField extends Common {
+export interface ListField extends FieldBase {
   readonly kind: "list";
   readonly item: TextField | NumberField;
   readonly minItems: number | null;
   readonly maxItems: number | null;
 }
 
-export interface GroupField extends Common {
+export interface GroupField extends FieldBase {
   readonly kind: "group";
   readonly fields: readonly Field[];
 }
 
-/** Anything else, written as JSON. */
-export interface JsonField extends Common {
+/** Any other schema: the user writes JSON. */
+export interface JsonField extends FieldBase {
   readonly kind: "json";
 }
 

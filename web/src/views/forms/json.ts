@@ -1,4 +1,4 @@
-/** JSON values, and the little that is asked of them everywhere. */
+/** JSON values and comparisons. */
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 export interface JsonObject {
@@ -9,7 +9,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What a text says as JSON; undefined where it is none. */
+/** Parse JSON. Return undefined for invalid text. */
 export function parseJson(text: string): Json | undefined {
   try {
     return JSON.parse(text) as Json;
@@ -18,14 +18,14 @@ export function parseJson(text: string): Json | undefined {
   }
 }
 
-/** Names in any order: what is the same to who reads it is the same here. */
-export function isSame(one: Json | undefined, other: Json | undefined): boolean {
+/** Compare two values. The order of object keys does not matter. */
+export function isEqual(one: Json | undefined, other: Json | undefined): boolean {
   if (Array.isArray(one) && Array.isArray(other)) {
-    return one.length === other.length && one.every((item: Json, place) => isSame(item, other[place] as Json));
+    return one.length === other.length && one.every((item: Json, place) => isEqual(item, other[place] as Json));
   }
   if (isObject(one) && isObject(other)) {
     const names = Object.keys(one);
-    return names.length === Object.keys(other).length && names.every((name) => isSame(one[name], other[name]));
+    return names.length === Object.keys(other).length && names.every((name) => isEqual(one[name], other[name]));
   }
   return one === other;
 }

@@ -1,10 +1,10 @@
-/** A JSON Schema as fields of a form. What it cannot draw is a field of JSON: nothing is left out. */
+/** Fields of a form from a JSON Schema. Schemas without a matching field become JSON fields. */
 
-import type { Common, Field, GroupField, NumberField, Option, TextField, TextFormat } from "./field.ts";
+import type { Field, FieldBase, GroupField, NumberField, Option, TextField, TextFormat } from "./field.ts";
 import { isObject, type Json, type JsonObject } from "./json.ts";
 
-/** Deeper ones, and those that stand in themselves, are written as JSON. */
-const DEEPEST = 6;
+/** Deeper and recursive schemas become JSON fields. */
+const MAX_DEPTH = 6;
 const LONG = 300;
 const FORMATS: Readonly<Record<string, TextFormat>> = {
   date: "date",
@@ -20,14 +20,14 @@ interface Place {
   readonly depth: number;
 }
 
-/** The object that a schema describes, as a group. */
+/** Return the group of fields of an object schema. */
 export function readSchema(schema: unknown): GroupField {
   const root = isObject(schema) ? schema : {};
-  return readGroup("", root, commonOf("", root, true), { root, depth: 0 });
+  return readGroup(root, commonOf("", root, true), { root, depth: 0 });
 }
 
-function readField(name: string, given: Json | undefined, isRequired: boolean, place: Place): Field {
-  const schema = withoutNull(resolved(given, place.root), place.root);
+function readField(name: string, value: Json | undefined, isRequired: boolean, place: Place): Field {
+  const schema = dropNull(resolveRef(value, place.root), place.root);
   const common = commonOf(name, schema, isRequired);
   const options = optionsOf(schema);
   if (options) return { ...common, kind: "choice", options };
@@ -43,22 +43,22 @@ function readField(name: string, given: Json | undefined, isRequired: boolean, p
     case "array":
       return readArray(schema, common, deeper);
     case "object":
-      return place.depth < DEEPEST && isObject(schema["properties"])
-        ? readGroup(name, schema, common, deeper)
+      return place.depth < MAX_DEPTH && isObject(schema["properties"])
+        ? readGroup(schema, common, deeper)
         : { ...common, kind: "json" };
     default:
       return { ...common, kind: "json" };
   }
 }
 
-function readGroup(_name: string, schema: JsonObject, common: Common, place: Place): GroupField {
+function readGroup(schema: JsonObject, common: FieldBase, place: Place): GroupField {
   const properties = isObject(schema["properties"]) ? schema["properties"] : {};
   const required = Array.isArray(schema["required"]) ? (schema["required"] as readonly Json[]) : [];
-  const fields = Object.entries(properties).map(([name, one]) => readField(name, one, required.includes(name), place));
+  const fields = Object.entries(properties).map(([name, property]) => readField(name, property, required.includes(name), place));
   return { ...common, kind: "group", fields };
 }
 
-function readText(schema: JsonObject, common: Common): TextField {
+function readText(schema: JsonObject, common: FieldBase): TextField {
   const maxLength = numberAt(schema, "maxLength");
   const format = FORMATS[textAt(schema, "format") ?? ""] ?? ((maxLength ?? 0) > LONG ? "long" : "text");
   return {
@@ -68,25 +68,24 @@ function readText(schema: JsonObject, common: Common): TextField {
     minLength: numberAt(schema, "minLength"),
     maxLength,
     pattern: textAt(schema, "pattern"),
-    takesEmpty: false,
-    takesObjects: typesOf(schema).includes("object"),
-    unknown: textAt(schema, "x-unknown"),
+    allowsEmpty: false,
+    allowsObjects: typesOf(schema).includes("object"),
   };
 }
 
-function readNumber(schema: JsonObject, common: Common): NumberField {
+function readNumber(schema: JsonObject, common: FieldBase): NumberField {
   return {
     ...common,
     kind: "number",
-    isWhole: typeOf(schema) === "integer",
+    isInteger: typeOf(schema) === "integer",
     minimum: numberAt(schema, "minimum"),
     maximum: numberAt(schema, "maximum"),
-    above: numberAt(schema, "exclusiveMinimum"),
-    below: numberAt(schema, "exclusiveMaximum"),
+    exclusiveMinimum: numberAt(schema, "exclusiveMinimum"),
+    exclusiveMaximum: numberAt(schema, "exclusiveMaximum"),
   };
 }
 
-function readArray(schema: JsonObject, common: Common, place: Place): Field {
+function readArray(schema: JsonObject, common: FieldBase, place: Place): Field {
   const counts = { minItems: numberAt(schema, "minItems"), maxItems: numberAt(schema, "maxItems") };
   const item = isObject(schema["items"]) ? readField("", schema["items"], true, place) : null;
   if (item?.kind === "choice") return { ...common, kind: "choices", options: item.options, ...counts };
@@ -94,7 +93,7 @@ function readArray(schema: JsonObject, common: Common, place: Place): Field {
   return { ...common, kind: "json" };
 }
 
-function commonOf(name: string, schema: JsonObject, isRequired: boolean): Common {
+function commonOf(name: string, schema: JsonObject, isRequired: boolean): FieldBase {
   const examples = schema["examples"];
   const example: Json | undefined = Array.isArray(examples) ? (examples as readonly Json[])[0] : undefined;
   return {
@@ -104,11 +103,11 @@ function commonOf(name: string, schema: JsonObject, isRequired: boolean): Common
     example: example === undefined ? null : typeof example === "string" ? example : JSON.stringify(example),
     isRequired,
     initial: schema["default"] ?? schema["const"] ?? undefined,
-    isMore: schema["x-more"] === true,
+    isAdvanced: schema["x-more"] === true,
   };
 }
 
-/** `birth_date` and `birthDate` as people write them. */
+/** Turn `file_path` or `filePath` into “File path”. */
 export function readable(name: string): string {
   const spaced = name.replace(/[_-]+/g, " ").replace(/([a-z\d])([A-Z])/g, (_, end: string, start: string) => `${end} ${start.toLowerCase()}`);
   return spaced.charAt(0).toUpperCase() + spaced.slice(1);
@@ -116,18 +115,17 @@ export function readable(name: string): string {
 
 function optionsOf(schema: JsonObject): Option[] | null {
   if (Array.isArray(schema["enum"])) {
-    const names = isObject(schema["x-labels"]) ? schema["x-labels"] : {};
     return (schema["enum"] as readonly Json[])
       .filter((value) => value !== null)
-      .map((value) => ({ value, label: String(names[String(value)] ?? labelOf(value)) }));
+      .map((value) => ({ value, label: labelOf(value) }));
   }
   const kinds = schema["oneOf"] ?? schema["anyOf"];
   if (!Array.isArray(kinds) || !kinds.length) return null;
-  const named = (kinds as readonly Json[]).filter((one) => isObject(one) && "const" in one) as readonly JsonObject[];
+  const named = (kinds as readonly Json[]).filter((property) => isObject(property) && "const" in property) as readonly JsonObject[];
   if (named.length !== kinds.length) return null;
-  return named.map((one) => ({
-    value: one["const"] as Json,
-    label: textAt(one, "title") ?? labelOf(one["const"] as Json),
+  return named.map((property) => ({
+    value: property["const"] as Json,
+    label: textAt(property, "title") ?? labelOf(property["const"] as Json),
   }));
 }
 
@@ -135,27 +133,27 @@ function labelOf(value: Json): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** What may be null is optional: the rest of it says what it is else. */
-function withoutNull(schema: JsonObject, root: JsonObject): JsonObject {
+/** Drop null from a union, since a nullable field is optional. */
+function dropNull(schema: JsonObject, root: JsonObject): JsonObject {
   const kinds = schema["anyOf"] ?? schema["oneOf"];
   if (!Array.isArray(kinds)) return schema;
-  const others = (kinds as readonly Json[]).map((one) => resolved(one, root)).filter((one) => one["type"] !== "null");
+  const others = (kinds as readonly Json[]).map((property) => resolveRef(property, root)).filter((property) => property["type"] !== "null");
   const [only] = others;
   if (others.length !== 1 || !only) return schema;
   const { anyOf: _any, oneOf: _one, ...rest } = schema;
   return { ...only, ...rest };
 }
 
-/** A reference inside the schema, with what stands beside it. One that leads nowhere is anything at all. */
-function resolved(given: Json | undefined, root: JsonObject): JsonObject {
-  let schema = isObject(given) ? given : {};
-  for (let steps = 0; typeof schema["$ref"] === "string" && steps < DEEPEST; steps += 1) {
+/** Resolve references within the schema. An unresolvable reference matches anything. */
+function resolveRef(value: Json | undefined, root: JsonObject): JsonObject {
+  let schema = isObject(value) ? value : {};
+  for (let steps = 0; typeof schema["$ref"] === "string" && steps < MAX_DEPTH; steps += 1) {
     const { $ref, ...rest } = schema;
-    const found = String($ref)
+    const target = String($ref)
       .replace(/^#\/?/, "")
       .split("/")
       .reduce<Json | undefined>((from, name) => (isObject(from) ? from[name] : undefined), root);
-    schema = isObject(found) ? { ...found, ...rest } : rest;
+    schema = isObject(target) ? { ...target, ...rest } : rest;
   }
   return schema;
 }
@@ -165,7 +163,7 @@ function typesOf(schema: JsonObject): readonly Json[] {
   return Array.isArray(type) ? type : type === undefined ? [] : [type];
 }
 
-/** Of several types the one that people write; of none what its keywords say. */
+/** Return the type that a form can edit, or null. */
 function typeOf(schema: JsonObject): string | null {
   const types = typesOf(schema).filter((type) => type !== "null");
   if (types.length === 1) return String(types[0]);
@@ -182,4 +180,52 @@ function textAt(schema: JsonObject, name: string): string | null {
 function numberAt(schema: JsonObject, name: string): number | null {
   const value = schema[name];
   return typeof value === "number" ? value : null;
+}
+
+const LONG_VALUE = 60;
+
+export function fieldOfObject(value: JsonObject): GroupField {
+  const fields = Object.entries(value).map(([name, item]) => fieldOfValue(name, item));
+  return { ...commonOfValue("", {}), kind: "group", fields };
+}
+
+function fieldOfValue(name: string, value: Json): Field {
+  const common = commonOfValue(name, value);
+  if (typeof value === "string") return { ...common, ...textProps(value) };
+  if (typeof value === "number") {
+    const isInteger = Number.isInteger(value);
+    const limits = { minimum: null, maximum: null, exclusiveMinimum: null, exclusiveMaximum: null };
+    return { ...common, kind: "number", isInteger, ...limits };
+  }
+  if (typeof value === "boolean") return { ...common, kind: "flag" };
+  if (Array.isArray(value) && value.length && value.every((item) => typeof item === "string")) {
+    const item = { ...commonOfValue("", ""), ...textProps("") };
+    return { ...common, kind: "list", item, minItems: null, maxItems: null };
+  }
+  if (isObject(value) && Object.keys(value).length) return { ...fieldOfObject(value), ...common, kind: "group" };
+  return { ...common, kind: "json" };
+}
+
+function commonOfValue(name: string, value: Json): FieldBase {
+  return {
+    name,
+    title: readable(name),
+    description: null,
+    example: null,
+    isRequired: true,
+    initial: value,
+    isAdvanced: false,
+  };
+}
+
+function textProps(value: string) {
+  return {
+    kind: "text",
+    format: value.length > LONG_VALUE || value.includes("\n") ? "long" : "text",
+    minLength: null,
+    maxLength: null,
+    pattern: null,
+    allowsEmpty: true,
+    allowsObjects: false,
+  } as const;
 }

@@ -1,33 +1,32 @@
-/** The bar of the inspector: which call this is, the ones before and behind it, and the way out. */
+/** Header of the inspector: the call, links to its neighbors, and close. */
 
 import { useEffect, useRef } from "preact/hooks";
 
-import type { CallPlace, ThreadCall } from "../../api/calls.ts";
+import type { CallRef, ThreadCall } from "../../api/calls.ts";
 import { formatNumber } from "../../language/language.ts";
-import { Icon } from "../../parts/icon.tsx";
-import { IconButton } from "../../parts/icon_button.tsx";
+import { CopyButton } from "../../parts/clipboard.tsx";
+import { saveFile } from "../../parts/download.ts";
+import { isShortcut } from "../../parts/focus.ts";
+import { Icon, IconButton } from "../../parts/icon.tsx";
 import { go, linkTo } from "../../state/route.ts";
-import { countOf, neighboursOf } from "./thread/call_order.ts";
-import { CopyButton } from "./copy_button.tsx";
-import { downloadJson } from "./download.ts";
-import type { OpenCall } from "./state.ts";
+import { countOf, neighborsOf, type OpenCall } from "./state.ts";
 import { words } from "./words.ts";
 
 interface Props {
   readonly thread: string;
   readonly calls: readonly ThreadCall[];
   readonly open: OpenCall | null;
-  /** The call that was asked for: it may be on its way while another is still shown. */
-  readonly asked: CallPlace | null;
+  /** The call in the URL. It may still be loading while another call is open. */
+  readonly target: CallRef | null;
   readonly onClose: () => void;
 }
 
-export function Head({ thread, calls, open, asked, onClose }: Props) {
+export function Head({ thread, calls, open, target, onClose }: Props) {
   return (
     <header class="inspector-head">
       <div class="inspector-bar">
         <Title text={words.value.title} />
-        {asked && <Steps thread={thread} calls={calls} place={asked} />}
+        {target && <Steps thread={thread} calls={calls} place={target} />}
         <IconButton icon="close" label={words.value.close} onClick={onClose} />
       </div>
       {open && <About thread={thread} calls={calls} open={open} />}
@@ -35,7 +34,7 @@ export function Head({ thread, calls, open, asked, onClose }: Props) {
   );
 }
 
-/** The heading has the focus when the inspector opens: who uses the keyboard goes on from here. */
+/** Heading that takes the focus when the inspector opens, so that keyboard users continue from here. */
 export function Title({ text }: { text: string }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus({ preventScroll: true }), []);
@@ -46,15 +45,15 @@ export function Title({ text }: { text: string }) {
   );
 }
 
-function Steps({ thread, calls, place }: { thread: string; calls: readonly ThreadCall[]; place: CallPlace }) {
-  const { previous, next } = neighboursOf(calls, place);
+function Steps({ thread, calls, place }: { thread: string; calls: readonly ThreadCall[]; place: CallRef }) {
+  const { previous, next } = neighborsOf(calls, place);
   const show = (call: ThreadCall | null) => {
     if (call) go({ view: "call", thread, run: call.run, n: call.n });
   };
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      if (event.key === "[" && isFree(event)) show(previous);
-      if (event.key === "]" && isFree(event)) show(next);
+      if (event.key === "[" && isShortcut(event)) show(previous);
+      if (event.key === "]" && isShortcut(event)) show(next);
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
@@ -77,6 +76,10 @@ function About({ thread, calls, open }: Pick<Props, "thread" | "calls"> & { open
   const text = words.value;
   const { place, call } = open;
   const link = linkTo({ view: "call", thread, ...place });
+  const exportJson = () => {
+    const json = JSON.stringify({ ...call, run: place.run, thread }, null, 2);
+    saveFile(`recto-call-${place.run}-${place.n}.json`, new Blob([json], { type: "application/json" }));
+  };
   return (
     <div class="inspector-about">
       <p aria-live="polite">
@@ -86,27 +89,15 @@ function About({ thread, calls, open }: Pick<Props, "thread" | "calls"> & { open
       </p>
       <p class="inspector-tools">
         <CopyButton label={text.copyLink} text={() => new URL(link, location.href).href} />
-        <button
-          type="button"
-          class="quiet"
-          onClick={() => downloadJson(`recto-call-${place.run}-${place.n}.json`, { ...call, run: place.run, thread })}
-        >
+        <button type="button" class="quiet" onClick={exportJson}>
           <Icon name="download" />
           {text.exportJson}
         </button>
         <a class="button quiet" href={linkTo({ view: "preview", thread })}>
           <Icon name="eye" />
-          {text.previewNow}
+          {text.preview}
         </a>
       </p>
     </div>
   );
-}
-
-function isFree(event: KeyboardEvent): boolean {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return false;
-  const { target } = event;
-  const isWriting =
-    target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
-  return !isWriting && !document.querySelector("dialog[open]");
 }

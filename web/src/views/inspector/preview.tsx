@@ -1,43 +1,42 @@
-/** What would be sent now: the page of the words in the box, as a call's is shown. Nothing is sent, nothing stored. */
+/** Preview of the next request with the current draft. Nothing is sent or stored. */
 
 import { useComputed } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 
 import { userRow } from "../../conversation/actions.ts";
 import { formatBytes, formatNumber } from "../../language/language.ts";
-import { IconButton } from "../../parts/icon_button.tsx";
+import { IconButton } from "../../parts/icon.tsx";
 import { findAgent, newThreadAgent } from "../../state/agents.ts";
-import { current } from "../../state/current.ts";
-import { draftOf, type Draft } from "../composer/draft.ts";
+import { currentThread } from "../../state/current_thread.ts";
+import { type Draft, draftOf } from "../composer/draft.ts";
 import { words } from "./changes/change_words.ts";
-import { CompositionBar } from "./parts/composition_bar.tsx";
 import { Title } from "./head.tsx";
 import "./inspector.css";
-import { beginning, originalsOf } from "./parts/originals.ts";
+import { CompositionBar } from "./parts/composition.tsx";
+import { excerpt, originalsOf } from "./parts/originals.ts";
 import { PartList } from "./parts/part_list.tsx";
-import { notesInWords } from "./preview_notes.ts";
 import { RawRequest } from "./request/request.tsx";
-import { Previewing, type OpenPreview } from "./state.ts";
+import { type OpenPreview, PreviewState } from "./state.ts";
 import { words as common } from "./words.ts";
 
-/** While somebody writes, the page is asked for when they pause. */
+/** Pause in typing before the preview refreshes. */
 const PAUSE_MS = 500;
 
 export function PreviewPage({ thread, onClose }: { thread: string; onClose: () => void }) {
-  const previewing = useMemo(() => new Previewing(thread), [thread]);
-  const draft = draftOf(current.value);
-  const body = useComputed(() => previewBody(draftOf(current.value)));
-  const updated = current.value.details.value?.updated;
+  const previewing = useMemo(() => new PreviewState(thread), [thread]);
+  const draft = draftOf(currentThread.value);
+  const body = useComputed(() => previewBody(draftOf(currentThread.value)));
+  const updated = currentThread.value.details.value?.updated;
   useEffect(() => {
     const timer = setTimeout(() => void previewing.show(body.value), previewing.open.value ? PAUSE_MS : 0);
     return () => clearTimeout(timer);
-  }, [previewing, body.value, updated, current.value.isRunning.value]);
-  const shown = previewing.open.value;
+  }, [previewing, body.value, updated, currentThread.value.isRunning.value]);
+  const openPreview = previewing.open.value;
   return (
     <div class="inspector" aria-busy={previewing.isLoading.value}>
       <header class="inspector-head">
         <div class="inspector-bar">
-          <Title text={common.value.previewNow} />
+          <Title text={common.value.preview} />
           <IconButton icon="retry" label={words.value.refresh} onClick={() => void previewing.show(body.value)} />
           <IconButton icon="close" label={common.value.close} onClick={onClose} />
         </div>
@@ -45,8 +44,8 @@ export function PreviewPage({ thread, onClose }: { thread: string; onClose: () =
       </header>
       <div class="tab-panel">
         {previewing.problem.value && <p class="problem">{previewing.problem.value}</p>}
-        {!shown && previewing.isLoading.value && <p class="soft">{common.value.loading}</p>}
-        {shown && <Opened open={shown} />}
+        {!openPreview && previewing.isLoading.value && <p class="soft">{common.value.loading}</p>}
+        {openPreview && <PreviewView open={openPreview} />}
       </div>
     </div>
   );
@@ -58,16 +57,16 @@ function About({ draft }: { draft: string }) {
     <div class="inspector-about">
       <p class="soft small">{text.previewAbout}</p>
       {draft.trim() ? (
-        <p>{text.yourWords(beginning(draft))}</p>
+        <p>{text.draft(excerpt(draft))}</p>
       ) : (
-        <p class="soft">{text.noWords}</p>
+        <p class="soft">{text.noDraft}</p>
       )}
     </div>
   );
 }
 
-function Opened({ open: { preview, bytes } }: { open: OpenPreview }) {
-  const originals = useComputed(() => originalsOf(current.value.messages.value));
+function PreviewView({ open: { preview, bytes } }: { open: OpenPreview }) {
+  const originals = useComputed(() => originalsOf(currentThread.value.messages.value));
   const text = words.value;
   const { parts } = preview.manifest;
   return (
@@ -75,7 +74,7 @@ function Opened({ open: { preview, bytes } }: { open: OpenPreview }) {
       <section class="preview-next">
         <h2>{text.next}</h2>
         <p>{text.nexts[preview.next]}</p>
-        {notesInWords(preview.notes).map((note) => (
+        {noteTexts(preview.notes).map((note) => (
           <p key={note} class="badge warning">
             {note}
           </p>
@@ -92,13 +91,13 @@ function Opened({ open: { preview, bytes } }: { open: OpenPreview }) {
   );
 }
 
-/** The body of a run that would say what is in the box; where that is empty, of the thread as it stands. */
+/** Return the request body for the draft, or for the thread as it stands if the draft is empty. */
 function previewBody(draft: Draft): unknown {
-  const agent = findAgent(current.value.details.value?.agent) ?? newThreadAgent.value;
+  const agent = findAgent(currentThread.value.details.value?.agent) ?? newThreadAgent.value;
   const files = draft.uploads.ready.value;
-  const said = { id: "preview", text: draft.text.value.trim(), files };
+  const message = { id: "preview", text: draft.text.value.trim(), files };
   return {
-    messages: draft.isEmpty.value ? [] : [userRow(said)],
+    messages: draft.isEmpty.value ? [] : [userRow(message)],
     tools: agent?.forms ?? [],
     forwardedProps: {
       timezone: Intl.DateTimeFormat().resolvedOptions().timeZone,
@@ -106,4 +105,16 @@ function previewBody(draft: Draft): unknown {
       ...(draft.leavesSkill.value ? { skill: "core" } : {}),
     },
   };
+}
+
+const NEXT_STEP_NOTES = [/^The page has no room/, /^A run would /, /^There is nothing to answer/];
+
+export function noteTexts(notes: readonly string[]): string[] {
+  return notes.filter((note) => !NEXT_STEP_NOTES.some((pattern) => pattern.test(note))).map(noteText);
+}
+
+function noteText(note: string): string {
+  if (note.startsWith("A run is at work")) return words.value.inProgress;
+  const tool = /^The tool (\S+) would act/.exec(note)?.[1];
+  return tool ? words.value.acts(tool) : note;
 }

@@ -1,59 +1,47 @@
-/** What is kept of a user: to be read, changed, forgotten, and taken along. */
+/** Page with everything the server stores about the user: view, edit, delete, export. */
 
+import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 
+import { send } from "../../api/request.ts";
+import type { Agent } from "../../api/routes.ts";
 import { formatTime } from "../../language/language.ts";
+import { saveFile } from "../../parts/download.ts";
 import { Icon } from "../../parts/icon.tsx";
-import { IconButton } from "../../parts/icon_button.tsx";
-import { shownAgents } from "../../state/agents.ts";
-import { current } from "../../state/current.ts";
-import { linkTo } from "../../state/route.ts";
-import { ExportSection } from "./export_section.tsx";
-import { KeptFields } from "./kept_fields.tsx";
+import { PageBar } from "../../parts/page_bar.tsx";
+import { findSkill, visibleAgents } from "../../state/agents.ts";
+import { notify, notifyError } from "../../state/toasts.ts";
+import type { Field } from "../forms/field.ts";
+import { FormFields } from "../forms/form_fields.tsx";
+import type { Json, JsonObject } from "../forms/json.ts";
 import "./profile.css";
 import { ProfileState } from "./profile_state.ts";
-import { SkillsSection } from "./skills_section.tsx";
 import { words } from "./words.ts";
 
 export function ProfilePage({ onOpenList }: { onOpenList: () => void }) {
   const state = useMemo(() => new ProfileState(), []);
   useEffect(() => void state.load(), []);
-  const agents = shownAgents.value.filter((agent) => agent.profileSchema !== null);
+  const agents = visibleAgents.value.filter((agent) => agent.profileSchema !== null);
   useEffect(() => {
-    const chosen = agents.find((agent) => agent.name === state.agent.value?.name);
-    state.showBy(chosen ?? agents[0] ?? null);
+    const current = agents.find((agent) => agent.name === state.agent.value?.name);
+    state.selectAgent(current ?? agents[0] ?? null);
   }, [agents.map((agent) => agent.name).join()]);
   return (
     <>
-      <Bar onOpenList={onOpenList} />
+      <PageBar title={words.value.title} onOpenList={onOpenList} />
       <div class="profile-scroll">
         <div class="profile">
           <Head state={state} />
           {state.profile.value && (
             <>
-              <KeptFields state={state} agents={agents} />
-              <SkillsSection state={state} />
-              <ExportSection />
+              <ProfileForm state={state} agents={agents} />
+              <SkillData state={state} />
+              <Export />
             </>
           )}
         </div>
       </div>
     </>
-  );
-}
-
-function Bar({ onOpenList }: { onOpenList: () => void }) {
-  const text = words.value;
-  const thread = current.value;
-  return (
-    <header class="page-bar">
-      <IconButton icon="menu" label={text.list} class="only-narrow" onClick={onOpenList} />
-      <h1>{text.title}</h1>
-      <a class="button" href={linkTo({ view: "chat", thread: thread.isNew.value ? null : thread.id })}>
-        <Icon name="undo" />
-        {text.back}
-      </a>
-    </header>
   );
 }
 
@@ -67,7 +55,7 @@ function Head({ state }: { state: ProfileState }) {
       <div class="problem" role="alert">
         <p>{state.problem.value}</p>
         <button type="button" onClick={() => void state.load()}>
-          {text.again}
+          {text.tryAgain}
         </button>
       </div>
     );
@@ -80,5 +68,147 @@ function Head({ state }: { state: ProfileState }) {
         {profile.updated && <span>{text.updated(formatTime(profile.updated))}</span>}
       </p>
     </div>
+  );
+}
+
+function SkillData({ state }: { state: ProfileState }) {
+  const text = words.value;
+  const skills = Object.entries((state.profile.value?.skillData ?? {}) as JsonObject);
+  return (
+    <section class="profile-section">
+      <h2>{text.skills}</h2>
+      <p class="soft small">{skills.length ? text.skillsAbout : text.noSkills}</p>
+      {skills.map(([name, data]) => {
+        const title = findSkill(state.agent.value, name)?.title || name;
+        return (
+          <details key={name} class="profile-skill">
+            <summary>{title}</summary>
+            <pre class="profile-data" tabIndex={0}>
+              {JSON.stringify(data, null, 2)}
+            </pre>
+            <button
+              type="button"
+              class="danger"
+              disabled={state.isBusy.value}
+              onClick={() => void deleteSkillData(state, name, title, data)}
+            >
+              {text.remove(title)}
+            </button>
+          </details>
+        );
+      })}
+    </section>
+  );
+}
+
+async function deleteSkillData(state: ProfileState, name: string, title: string, data: Json): Promise<void> {
+  if (!(await state.change({ skill_data: { [name]: null } }))) return;
+  notify(words.value.removed(title), {
+    label: words.value.undo,
+    act: () => void state.change({ skill_data: { [name]: data } }),
+  });
+}
+
+function Export() {
+  const isBusy = useSignal(false);
+  const text = words.value;
+  async function exportData(): Promise<void> {
+    isBusy.value = true;
+    try {
+      const response = await send("/api/v1/agent/me/export");
+      saveFile("recto-export.ndjson", await response.blob());
+    } catch (error) {
+      notifyError(error);
+    }
+    isBusy.value = false;
+  }
+  return (
+    <section class="profile-section">
+      <h2>{text.exportTitle}</h2>
+      <p class="soft small">{text.exportAbout}</p>
+      <button type="button" disabled={isBusy.value} onClick={() => void exportData()}>
+        <Icon name="download" />
+        {isBusy.value ? text.exporting : text.export}
+      </button>
+    </section>
+  );
+}
+
+interface FormProps {
+  readonly state: ProfileState;
+  readonly agents: readonly Agent[];
+}
+
+export function ProfileForm({ state, agents }: FormProps) {
+  const form = state.form.value;
+  const text = words.value;
+
+  async function save(event: Event): Promise<void> {
+    event.preventDefault();
+    const result = await state.save();
+    if (result !== "rejected") notify(words.value[result]);
+  }
+  const deleteButton = (field: Field) =>
+    field.name in state.values && (
+      <button type="button" class="plain small profile-delete" onClick={() => void deleteField(state, field)}>
+        {text.remove(field.title)}
+      </button>
+    );
+
+  return (
+    <>
+      {!Object.keys(state.values).length && (
+        <div class="profile-empty">
+          <p>
+            <strong>{text.empty}</strong>
+          </p>
+          <p class="soft">{agents.length > 0 ? text.emptyHelp : text.noSchema}</p>
+        </div>
+      )}
+      {agents.length > 1 && <AgentSelect state={state} agents={agents} />}
+      {form && form.root.fields.length > 0 && (
+        <form class="profile-form" noValidate onSubmit={(event) => void save(event)}>
+          <FormFields key={form.id} form={form} below={deleteButton} />
+          {state.problem.value && (
+            <p class="problem" role="alert">
+              {state.problem.value}
+            </p>
+          )}
+          <button type="submit" class="primary" disabled={state.isBusy.value}>
+            {state.isBusy.value ? text.saving : text.save}
+          </button>
+        </form>
+      )}
+    </>
+  );
+}
+
+async function deleteField(state: ProfileState, field: Field): Promise<void> {
+  const value = state.values[field.name];
+  if (value === undefined || !(await state.change({ [field.name]: null }))) return;
+  notify(words.value.removed(field.title), {
+    label: words.value.undo,
+    act: () => void state.change({ [field.name]: value }),
+  });
+}
+
+function AgentSelect({ state, agents }: FormProps) {
+  return (
+    <label>
+      {words.value.agent}
+      <select
+        value={state.agent.value?.name ?? ""}
+        onChange={(event) => {
+          const { value } = event.currentTarget;
+          state.selectAgent(agents.find((agent) => agent.name === value) ?? null);
+        }}
+      >
+        {agents.map((agent) => (
+          <option key={agent.name} value={agent.name}>
+            {agent.name}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }

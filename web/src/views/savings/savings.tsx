@@ -1,15 +1,15 @@
-/** What folding saved, by rule and by agent, and what broke prompt caches, over a period that is chosen. */
+/** Savings page: what folding saved by rule and agent, and what broke prompt caches. */
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 
-import { Icon } from "../../parts/icon.tsx";
-import { IconButton } from "../../parts/icon_button.tsx";
-import { current } from "../../state/current.ts";
-import { linkTo } from "../../state/route.ts";
-import { Choices } from "./choices.tsx";
+import type { Savings } from "../../api/routes.ts";
+import { formatMoney, formatNumber } from "../../language/language.ts";
+import { PageBar } from "../../parts/page_bar.tsx";
+import { causeText } from "../inspector/changes/change_words.ts";
+import { ruleText } from "../inspector/parts/reasons.ts";
 import "./savings.css";
-import { SavingsState } from "./savings_state.ts";
-import { SavingsTables } from "./savings_tables.tsx";
+import { byAgent, byCause, byRule, netOf, PERIODS, SavingsState, type Sum, totalOf } from "./savings_state.ts";
 import { words } from "./words.ts";
 
 export function SavingsPage({ onOpenList }: { onOpenList: () => void }) {
@@ -18,7 +18,7 @@ export function SavingsPage({ onOpenList }: { onOpenList: () => void }) {
   const text = words.value;
   return (
     <>
-      <Bar onOpenList={onOpenList} />
+      <PageBar title={text.title} onOpenList={onOpenList} />
       <div class="savings-scroll">
         <div class="savings">
           <p>{text.about}</p>
@@ -28,7 +28,7 @@ export function SavingsPage({ onOpenList }: { onOpenList: () => void }) {
               <div class="problem" role="alert">
                 <p>{state.problem.value}</p>
                 <button type="button" onClick={() => void state.load()}>
-                  {text.again}
+                  {text.tryAgain}
                 </button>
               </div>
             ) : state.savings.value === null ? (
@@ -43,17 +43,175 @@ export function SavingsPage({ onOpenList }: { onOpenList: () => void }) {
   );
 }
 
-function Bar({ onOpenList }: { onOpenList: () => void }) {
+const ALL = "";
+
+export function Choices({ state }: { state: SavingsState }) {
   const text = words.value;
-  const thread = current.value;
   return (
-    <header class="page-bar">
-      <IconButton icon="menu" label={text.list} class="only-narrow" onClick={onOpenList} />
-      <h1>{text.title}</h1>
-      <a class="button" href={linkTo({ view: "chat", thread: thread.isNew.value ? null : thread.id })}>
-        <Icon name="undo" />
-        {text.back}
-      </a>
-    </header>
+    <div class="savings-choices">
+      <label>
+        {text.period}
+        <select
+          value={String(state.days.value ?? ALL)}
+          onChange={(event) => {
+            const { value } = event.currentTarget;
+            state.days.value = value === ALL ? null : Number(value);
+            void state.load();
+          }}
+        >
+          {PERIODS.map((days) => (
+            <option key={days} value={days ?? ALL}>
+              {days === null ? text.allTime : text.days(days)}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        {text.agent}
+        <select
+          value={state.agent.value ?? ALL}
+          onChange={(event) => {
+            state.agent.value = event.currentTarget.value || null;
+            void state.load();
+          }}
+        >
+          <option value={ALL}>{text.allAgents}</option>
+          {state.agents.value.map((name) => (
+            <option key={name} value={name}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+    </div>
   );
+}
+
+export function SavingsTables({ savings }: { savings: Savings }) {
+  const text = words.value;
+  const rules = byRule(savings);
+  const breaks = byCause(savings);
+  const { currency } = savings;
+  const names = new Map(savings.rules.map(({ rule, ruleName }) => [rule, ruleName ?? undefined]));
+  const nameOf = (rule: string) => `${rule} ${ruleText(rule, names.get(rule))}`.trim();
+  return (
+    <>
+      <Total sum={totalOf(rules)} currency={currency} />
+      {rules.length > 0 && (
+        <>
+          <FoldTable title={text.byRule} first={text.rule} sums={rules} {...{ currency, nameOf }} />
+          <FoldTable title={text.byAgent} first={text.agent} sums={byAgent(savings)} currency={currency} nameOf={(name) => name} />
+        </>
+      )}
+      <section class="savings-section">
+        <h2>{text.breaks}</h2>
+        <p class="soft small">{breaks.length ? text.breaksAbout : text.noBreaks}</p>
+        {breaks.length > 0 && <BreakTable sums={breaks} currency={currency} />}
+      </section>
+    </>
+  );
+}
+
+function Total({ sum, currency }: { sum: Sum; currency: string }) {
+  const text = words.value;
+  if (sum.count === 0) return <p class="savings-total">{text.nothing}</p>;
+  return (
+    <dl class="savings-total">
+      <div>
+        <dt>{text.tokens}</dt>
+        <dd>{formatNumber(sum.tokens)}</dd>
+      </div>
+      <div>
+        <dt>{text.net}</dt>
+        <dd>{money(netOf(sum), currency)}</dd>
+      </div>
+    </dl>
+  );
+}
+
+interface FoldProps {
+  readonly title: string;
+  readonly first: string;
+  readonly sums: readonly Sum[];
+  readonly currency: string;
+  readonly nameOf: (name: string) => string;
+}
+
+function FoldTable({ title, first, sums, currency, nameOf }: FoldProps) {
+  const text = words.value;
+  return (
+    <section class="savings-section">
+      <h2>{title}</h2>
+      <Table title={title} heads={[first, text.tokens, text.saved, text.cost, text.net]}>
+        {sums.map((sum) => (
+          <Row
+            key={sum.name}
+            name={nameOf(sum.name)}
+            figures={[
+              formatNumber(sum.tokens),
+              money(sum.saved, currency),
+              money(sum.cost, currency),
+              money(netOf(sum), currency),
+            ]}
+          />
+        ))}
+      </Table>
+    </section>
+  );
+}
+
+function BreakTable({ sums, currency }: { sums: readonly Sum[]; currency: string }) {
+  const text = words.value;
+  return (
+    <Table title={text.breaks} heads={[text.cause, text.times, text.sentAgain, text.cost]}>
+      {sums.map((sum) => (
+        <Row
+          key={sum.name}
+          name={causeText(sum.name)}
+          figures={[formatNumber(sum.count), formatNumber(sum.tokens), money(sum.cost, currency)]}
+        />
+      ))}
+    </Table>
+  );
+}
+
+interface TableProps {
+  readonly title: string;
+  readonly heads: readonly string[];
+  readonly children: ComponentChildren;
+}
+
+/** On narrow screens the table scrolls on its own, also by keyboard. */
+function Table({ title, heads, children }: TableProps) {
+  return (
+    <div class="savings-table" tabIndex={0} role="region" aria-label={title}>
+      <table>
+        <thead>
+          <tr>
+            {heads.map((head) => (
+              <th key={head} scope="col">
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}
+
+function Row({ name, figures }: { name: string; figures: readonly string[] }) {
+  return (
+    <tr>
+      <th scope="row">{name}</th>
+      {figures.map((figure, at) => (
+        <td key={at}>{figure}</td>
+      ))}
+    </tr>
+  );
+}
+
+function money(nano: number | null, currency: string): string {
+  return nano === null ? words.value.unknown : formatMoney(nano, currency);
 }

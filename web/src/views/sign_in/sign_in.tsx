@@ -1,13 +1,13 @@
-/** Asks for a token or key, and says where to find it. One that the server refuses is told as such. */
+/** Sign-in form for a token or API key. */
 
 import { useSignal } from "@preact/signals";
 
-import { beginAnew, isSomebodyElse, signIn, wasRefused } from "../../api/credential.ts";
+import { isDifferentUser, isTokenRejected, restart, signIn } from "../../api/credential.ts";
 import { ApiError } from "../../api/request.ts";
 import { getMe } from "../../api/routes.ts";
-import { LanguageChoice } from "../preferences/language_choice.tsx";
+import { bilingual } from "../../language/language.ts";
+import { LanguageChoice } from "../preferences/preferences.tsx";
 import "./sign_in.css";
-import { words } from "./words.ts";
 
 export function SignIn() {
   const token = useSignal("");
@@ -17,17 +17,17 @@ export function SignIn() {
 
   async function check(event: Event): Promise<void> {
     event.preventDefault();
-    const given = token.value.trim();
-    if (!given) return;
+    const value = token.value.trim();
+    if (!value) return;
     problem.value = null;
     isChecking.value = true;
     try {
-      const { user } = await getMe(given);
-      if (isSomebodyElse(user)) beginAnew(given);
-      else signIn(given);
+      const { user } = await getMe(value);
+      if (isDifferentUser(user)) restart(value);
+      else signIn(value);
     } catch (error) {
-      wasRefused.value = error instanceof ApiError && error.status === 401;
-      if (!wasRefused.value) problem.value = error instanceof ApiError ? error.detail : String(error);
+      isTokenRejected.value = error instanceof ApiError && error.status === 401;
+      if (!isTokenRejected.value) problem.value = error instanceof ApiError ? error.detail : String(error);
     }
     isChecking.value = false;
   }
@@ -37,9 +37,9 @@ export function SignIn() {
       <form onSubmit={(event) => void check(event)}>
         <h1>{text.title}</h1>
         <p class="soft">{text.about}</p>
-        {wasRefused.value && (
+        {isTokenRejected.value && (
           <p class="problem" role="alert">
-            {text.refused}
+            {text.rejected}
           </p>
         )}
         {problem.value && (
@@ -60,7 +60,7 @@ export function SignIn() {
           }}
         />
         <p id="token-where" class="soft small">
-          {text.where} {text.kept}
+          {text.where} {text.storage}
         </p>
         <button type="submit" class="primary" disabled={isChecking.value}>
           {isChecking.value ? text.checking : text.signIn}
@@ -73,3 +73,30 @@ export function SignIn() {
     </main>
   );
 }
+
+export const words = bilingual(
+  {
+    title: "Recto",
+    about: "An agent server that shows exactly what each model call contains, and why.",
+    label: "Token or API key",
+    where:
+      "The server prints its token at startup and stores it in the file “token” in its data folder (recto-data). If the server uses API keys or JWTs, enter one of those.",
+    rejected: "The server rejected this token. Copy it again from the server's startup output.",
+    signIn: "Sign in",
+    checking: "Signing in…",
+    storage: "This tab stores it until you sign out or close the tab.",
+    api: "API reference",
+  },
+  {
+    title: "Recto",
+    about: "一个智能体服务器，让你看清每次模型调用的完整内容及其原因。",
+    label: "令牌或 API 密钥",
+    where:
+      "服务器启动时会输出令牌，并保存在数据目录（recto-data）的“token”文件中。如果服务器使用 API 密钥或 JWT，请输入其中之一。",
+    rejected: "令牌无效。请从服务器的启动输出中重新复制。",
+    signIn: "登录",
+    checking: "正在登录…",
+    storage: "令牌只保存在当前标签页，退出登录或关闭标签页后即清除。",
+    api: "API 文档",
+  },
+);

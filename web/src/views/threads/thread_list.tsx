@@ -1,21 +1,32 @@
-/** The list of conversations: searched, grouped by day, older ones as one scrolls. */
+/** Conversation list with search, grouped by day. */
 
+import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
-import { IconButton } from "../../parts/icon_button.tsx";
-import { Icon } from "../../parts/icon.tsx";
-import { startThread } from "../../state/current.ts";
-import { isLoading, loadOlderThreads, nextCursor, search, searchThreads, threads } from "../../state/threads.ts";
-import { SEARCH_ID, WRITE_ID } from "../help/shortcuts.tsx";
+import type { ThreadRow } from "../../api/routes.ts";
+import { Icon, IconButton } from "../../parts/icon.tsx";
+import { currentThread, startThread } from "../../state/current_thread.ts";
+import { go, linkTo } from "../../state/route.ts";
+import {
+  DELETE_MS,
+  isLoading,
+  loadOlderThreads,
+  nextCursor,
+  remove,
+  rename,
+  search,
+  searchThreads,
+  threads,
+} from "../../state/threads.ts";
+import { notify } from "../../state/toasts.ts";
+import { SEARCH_ID, WRITE_ID } from "../../parts/focus.ts";
 import { Preferences } from "../preferences/preferences.tsx";
-import { byDay } from "./days.ts";
-import { ThreadItem } from "./thread_item.tsx";
 import "./threads.css";
 import { words } from "./words.ts";
 
 const PAUSE_MS = 200;
 
-export function ThreadList({ onChosen }: { onChosen: () => void }) {
+export function ThreadList({ onSelect }: { onSelect: () => void }) {
   const text = words.value;
   return (
     <>
@@ -25,7 +36,7 @@ export function ThreadList({ onChosen }: { onChosen: () => void }) {
           class="new-thread"
           onClick={() => {
             startThread();
-            onChosen();
+            onSelect();
             document.getElementById(WRITE_ID)?.focus();
           }}
         >
@@ -33,7 +44,7 @@ export function ThreadList({ onChosen }: { onChosen: () => void }) {
           {text.newThread}
         </button>
         <span class="only-narrow">
-          <IconButton icon="close" label={text.cancel} onClick={onChosen} />
+          <IconButton icon="close" label={text.close} onClick={onSelect} />
         </span>
       </header>
       <Search />
@@ -43,14 +54,14 @@ export function ThreadList({ onChosen }: { onChosen: () => void }) {
             <h2>{text[day]}</h2>
             <ul>
               {rows.map((row) => (
-                <ThreadItem key={row.id} row={row} onChosen={onChosen} />
+                <ThreadItem key={row.id} row={row} onSelect={onSelect} />
               ))}
             </ul>
           </section>
         ))}
         <End />
       </nav>
-      <Preferences onChosen={onChosen} />
+      <Preferences onSelect={onSelect} />
     </>
   );
 }
@@ -66,22 +77,22 @@ function Search() {
         aria-label={words.value.search}
         defaultValue={search.value}
         onInput={(event) => {
-          const found = event.currentTarget.value.trim();
+          const text = event.currentTarget.value.trim();
           clearTimeout(timer.current);
-          timer.current = setTimeout(() => void searchThreads(found), PAUSE_MS);
+          timer.current = setTimeout(() => void searchThreads(text), PAUSE_MS);
         }}
       />
     </search>
   );
 }
 
-/** What stands at the end: more of them, or why there are none. */
+/** End of the list: a loading or empty state, or older conversations. */
 function End() {
   const end = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (!end.current) return undefined;
-    const watcher = new IntersectionObserver((seen) => {
-      if (seen.some((entry) => entry.isIntersecting)) void loadOlderThreads();
+    const watcher = new IntersectionObserver((entries) => {
+      if (entries.some((entry) => entry.isIntersecting)) void loadOlderThreads();
     });
     watcher.observe(end.current);
     return () => watcher.disconnect();
@@ -90,12 +101,118 @@ function End() {
   return (
     <div ref={end} class="thread-end soft small">
       {isLoading.value && nextCursor.value === undefined && <p>{text.loading}</p>}
-      {!isLoading.value && !threads.value.length && <p>{search.value ? text.noneFound : text.none}</p>}
+      {!isLoading.value && !threads.value.length && <p>{search.value ? text.noMatches : text.none}</p>}
       {nextCursor.value && (
         <button type="button" class="plain" onClick={() => void loadOlderThreads()}>
           {text.more}
         </button>
       )}
     </div>
+  );
+}
+
+export type Day = "today" | "yesterday" | "week" | "older";
+
+export interface DayGroup {
+  readonly day: Day;
+  readonly rows: readonly ThreadRow[];
+}
+
+const DAYS: readonly Day[] = ["today", "yesterday", "week", "older"];
+
+export function byDay(rows: readonly ThreadRow[], now: Date): DayGroup[] {
+  const groups = DAYS.map((day) => ({ day, rows: rows.filter((row) => dayOf(new Date(row.updated), now) === day) }));
+  return groups.filter((group) => group.rows.length);
+}
+
+export function dayOf(moment: Date, now: Date): Day {
+  const days = Math.round((startOfDay(now) - startOfDay(moment)) / 86_400_000);
+  if (days <= 0) return "today";
+  if (days === 1) return "yesterday";
+  return days < 7 ? "week" : "older";
+}
+
+function startOfDay(moment: Date): number {
+  return new Date(moment.getFullYear(), moment.getMonth(), moment.getDate()).getTime();
+}
+
+export function ThreadItem({ row, onSelect }: { row: ThreadRow; onSelect: () => void }) {
+  const isRenaming = useSignal(false);
+  const text = words.value;
+  const title = row.title ?? text.untitled;
+  const isCurrent = currentThread.value.id === row.id;
+  if (isRenaming.value) {
+    return (
+      <li>
+        <TitleForm
+          title={title}
+          onEnd={(newTitle) => {
+            isRenaming.value = false;
+            if (newTitle && newTitle !== title) void rename(row.id, newTitle);
+          }}
+        />
+      </li>
+    );
+  }
+  return (
+    <li class={isCurrent ? "current" : ""}>
+      <a
+        href={linkTo({ view: "chat", thread: row.id })}
+        title={title}
+        {...(isCurrent ? { "aria-current": "page" } : {})}
+        onClick={(event) => {
+          if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+          event.preventDefault();
+          go({ view: "chat", thread: row.id });
+          onSelect();
+        }}
+      >
+        {row.activeRun && <span class="at-work" role="img" aria-label={text.working} />}
+        <span class="thread-title">{title}</span>
+      </a>
+      <span class="thread-actions">
+        <IconButton
+          icon="edit"
+          label={`${text.rename}: ${title}`}
+          onClick={() => {
+            isRenaming.value = true;
+          }}
+        />
+        <IconButton icon="trash" label={`${text.remove}: ${title}`} onClick={() => removeWithUndo(row.id, title)} />
+      </span>
+    </li>
+  );
+}
+
+function removeWithUndo(id: string, title: string): void {
+  const wasCurrent = currentThread.value.id === id;
+  const undo = remove(id);
+  if (wasCurrent) startThread();
+  const act = () => {
+    undo();
+    if (wasCurrent) go({ view: "chat", thread: id });
+  };
+  notify(words.value.deleted(title), { label: words.value.undo, act }, DELETE_MS);
+}
+
+function TitleForm({ title, onEnd }: { title: string; onEnd: (title: string | null) => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  useEffect(() => input.current?.select(), []);
+  return (
+    <form
+      class="title-form"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onEnd(input.current?.value.trim() || null);
+      }}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape") return;
+        event.stopPropagation();
+        onEnd(null);
+      }}
+    >
+      <input ref={input} aria-label={words.value.title} defaultValue={title} maxLength={200} required />
+      <IconButton icon="check" label={words.value.save} onClick={() => onEnd(input.current?.value.trim() || null)} />
+    </form>
   );
 }

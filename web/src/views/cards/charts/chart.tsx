@@ -1,14 +1,12 @@
-/** A chart with its legend, and the same as a table for who does not see it or wants the numbers. */
+/** Chart with a legend, and its values as a table. */
+
+import type { ComponentChildren } from "preact";
 
 import type { ChartNode } from "../../../api/ui_schema.ts";
-import { formatNumber } from "../../../language/language.ts";
+import { formatNumber, locale } from "../../../language/language.ts";
 import { words } from "../words.ts";
-import { Axes } from "./axes.tsx";
 import "./charts.css";
-import { COLOURS } from "./colours.ts";
-import { Pie } from "./pie.tsx";
-import { scaleOf } from "./scale.ts";
-import { Bars, Lines } from "./series.tsx";
+import { labelInterval, fractionOf, type Scale, scaleOf, slicesOf, segmentsOf, type Values } from "./scale.ts";
 
 export function Chart({ node }: { node: ChartNode }) {
   const name = node.title || words.value.chart;
@@ -42,7 +40,7 @@ function Legend({ node }: { node: ChartNode }) {
     <ul class="chart-legend small" aria-hidden="true">
       {names.map((one, place) => (
         <li key={place}>
-          <span class={`chart-sign colour-${place % COLOURS}`} />
+          <span class={`chart-sign color-${place % COLORS}`} />
           {one}
         </li>
       ))}
@@ -53,7 +51,7 @@ function Legend({ node }: { node: ChartNode }) {
 function Values({ node, name }: { node: ChartNode; name: string }) {
   return (
     <details class="chart-values small">
-      <summary class="soft">{words.value.values}</summary>
+      <summary class="soft">{words.value.data}</summary>
       <div class="ui-scroll" tabIndex={0} role="group" aria-label={name}>
         <table class="ui-table">
           <thead>
@@ -72,7 +70,7 @@ function Values({ node, name }: { node: ChartNode; name: string }) {
                 <th scope="row">{label}</th>
                 {node.series.map((series, place) => (
                   <td key={place} class="number">
-                    {shown(series.values[row])}
+                    {formatCell(series.values[row])}
                   </td>
                 ))}
               </tr>
@@ -84,6 +82,169 @@ function Values({ node, name }: { node: ChartNode; name: string }) {
   );
 }
 
-function shown(value: number | null | undefined): string {
+function formatCell(value: number | null | undefined): string {
   return value === null || value === undefined ? "–" : formatNumber(value);
+}
+
+/** Number of colors in charts.css. Further series start again with the first. */
+export const COLORS = 6;
+
+export const WIDTH = 400;
+export const HEIGHT = 200;
+const LEFT = 42;
+const BELOW = 26;
+const TOP = 8;
+const LABEL_ROOM = 6;
+const MAX_LENGTH = 9;
+
+interface AxesProps {
+  readonly scale: Scale;
+  readonly labels: readonly string[];
+  readonly name: string;
+  readonly children: ComponentChildren;
+}
+
+export function Axes({ scale, labels, name, children }: AxesProps) {
+  const every = labelInterval(labels.length, LABEL_ROOM);
+  return (
+    <svg class="chart-drawing" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={name}>
+      {scale.ticks.map((tick) => (
+        <g key={tick}>
+          <path class={tick === 0 ? "chart-zero" : "chart-line"} d={`M${LEFT},${yOf(scale, tick)} H${WIDTH}`} />
+          <text x={LEFT - 6} y={yOf(scale, tick) + 4} text-anchor="end">
+            {compact(tick)}
+          </text>
+        </g>
+      ))}
+      {children}
+      {labels.map((label, place) =>
+        place % every === 0 ? (
+          <text key={place} x={middleOf(labels.length, place)} y={HEIGHT - 8} text-anchor="middle">
+            {label.length > MAX_LENGTH ? `${label.slice(0, MAX_LENGTH - 1)}…` : label}
+          </text>
+        ) : null,
+      )}
+    </svg>
+  );
+}
+
+export function yOf(scale: Scale, value: number): number {
+  return HEIGHT - BELOW - fractionOf(scale, value) * (HEIGHT - BELOW - TOP);
+}
+
+export function bandOf(count: number): number {
+  return (WIDTH - LEFT) / Math.max(1, count);
+}
+
+export function middleOf(count: number, place: number): number {
+  return LEFT + bandOf(count) * (place + 0.5);
+}
+
+function compact(value: number): string {
+  return new Intl.NumberFormat(locale.value, { notation: "compact", maximumFractionDigits: 2 }).format(value);
+}
+
+interface SeriesProps {
+  readonly node: ChartNode;
+  readonly scale: Scale;
+}
+
+const BAND_USED = 0.76;
+
+export function Bars({ node, scale }: SeriesProps) {
+  const band = bandOf(node.labels.length) * BAND_USED;
+  const width = band / Math.max(1, node.series.length);
+  const zero = yOf(scale, 0);
+  return (
+    <>
+      {node.series.map((series, which) =>
+        series.values.map((value, place) => {
+          if (value === null) return null;
+          const y = yOf(scale, value);
+          const x = middleOf(node.labels.length, place) - band / 2 + which * width;
+          return (
+            <rect
+              key={`${which} ${place}`}
+              class={`chart-fill color-${which % COLORS}`}
+              x={x + 1}
+              y={Math.min(y, zero)}
+              width={Math.max(1, width - 2)}
+              height={Math.max(1, Math.abs(zero - y))}
+              rx={2}
+            >
+              <title>{`${series.name} · ${node.labels[place] ?? ""}: ${value}`}</title>
+            </rect>
+          );
+        }),
+      )}
+    </>
+  );
+}
+
+export function Lines({ node, scale, isFilled }: SeriesProps & { isFilled: boolean }) {
+  const count = node.labels.length;
+  const zero = yOf(scale, 0);
+  return (
+    <>
+      {node.series.map((series, which) =>
+        segmentsOf(series.values).map((segment, part) => {
+          const points = segment.map(({ place, value }) => ({ x: middleOf(count, place), y: yOf(scale, value) }));
+          const path = points.map(({ x, y }) => `${x},${y}`).join(" ");
+          const [first, last] = [points[0], points.at(-1)];
+          return (
+            <g key={`${which} ${part}`} class={`color-${which % COLORS}`}>
+              {isFilled && first && last && (
+                <polygon class="chart-below" points={`${first.x},${zero} ${path} ${last.x},${zero}`} />
+              )}
+              <polyline class="chart-stroke" points={path} />
+              {segment.map(({ place, value }) => (
+                <circle key={place} class="chart-point" cx={middleOf(count, place)} cy={yOf(scale, value)} r={3}>
+                  <title>{`${series.name} · ${node.labels[place] ?? ""}: ${value}`}</title>
+                </circle>
+              ))}
+            </g>
+          );
+        }),
+      )}
+    </>
+  );
+}
+
+const SIZE = 200;
+const RADIUS = 92;
+
+interface PieProps {
+  readonly labels: readonly string[];
+  readonly values: Values;
+  readonly name: string;
+}
+
+export function Pie({ labels, values, name }: PieProps) {
+  return (
+    <svg class="chart-drawing chart-pie" viewBox={`0 0 ${SIZE} ${SIZE}`} role="img" aria-label={name}>
+      {slicesOf(labels, values).map((slice) => {
+        const color = `chart-fill chart-slice color-${labels.indexOf(slice.label) % COLORS}`;
+        const title = <title>{`${slice.label}: ${slice.value} (${Math.round(slice.part * 100)} %)`}</title>;
+        return slice.part === 1 ? (
+          <circle key={slice.start} class={color} cx={SIZE / 2} cy={SIZE / 2} r={RADIUS}>
+            {title}
+          </circle>
+        ) : (
+          <path key={slice.start} class={color} d={sliceOf(slice.start, slice.end)}>
+            {title}
+          </path>
+        );
+      })}
+    </svg>
+  );
+}
+
+function sliceOf(start: number, end: number): string {
+  const isLarge = end - start > 0.5 ? 1 : 0;
+  return `M${SIZE / 2},${SIZE / 2} L${edgeAt(start)} A${RADIUS},${RADIUS} 0 ${isLarge} 1 ${edgeAt(end)} Z`;
+}
+
+function edgeAt(turn: number): string {
+  const angle = (turn - 0.25) * 2 * Math.PI;
+  return `${(SIZE / 2 + RADIUS * Math.cos(angle)).toFixed(2)},${(SIZE / 2 + RADIUS * Math.sin(angle)).toFixed(2)}`;
 }

@@ -1,64 +1,64 @@
-/** Where numbers stand on a chart. Pure: no drawing, no colours. */
+/** Scales, segments and slices of charts. Pure. */
 
 export interface Scale {
-  readonly least: number;
-  readonly most: number;
-  /** Round values between, both ends included. */
+  readonly min: number;
+  readonly max: number;
+  /** Round values from min to max, inclusive. */
   readonly ticks: readonly number[];
 }
 
 export type Values = readonly (number | null)[];
 
-/** A scale of round steps that holds all values and zero, so that lengths can be compared. */
-export function scaleOf(series: readonly Values[], wanted = 4): Scale {
+/** Return a scale of round steps with all values. It contains zero, so that lengths are comparable. */
+export function scaleOf(series: readonly Values[], count = 4): Scale {
   const numbers = series.flat().filter((value): value is number => value !== null && Number.isFinite(value));
-  const least = Math.min(0, ...numbers);
-  const most = Math.max(0, ...numbers) || (least < 0 ? 0 : 1);
-  const step = roundStep((most - least) / wanted);
-  const first = Math.floor(least / step + 1e-9);
-  const last = Math.max(Math.ceil(most / step - 1e-9), first + 1);
-  const ticks = Array.from({ length: last - first + 1 }, (_, place) => tidy((first + place) * step));
-  return { least: ticks[0] as number, most: ticks.at(-1) as number, ticks };
+  const min = Math.min(0, ...numbers);
+  const max = Math.max(0, ...numbers) || (min < 0 ? 0 : 1);
+  const step = roundStep((max - min) / count);
+  const first = Math.floor(min / step + 1e-9);
+  const last = Math.max(Math.ceil(max / step - 1e-9), first + 1);
+  const ticks = Array.from({ length: last - first + 1 }, (_, place) => roundOff((first + place) * step));
+  return { min: ticks[0] as number, max: ticks.at(-1) as number, ticks };
 }
 
-/** 1, 2 or 5 times a power of ten, not below what is wanted. */
-export function roundStep(wanted: number): number {
-  const power = 10 ** Math.floor(Math.log10(wanted));
-  const part = wanted / power;
+/** Round up to 1, 2 or 5 times a power of ten. */
+export function roundStep(step: number): number {
+  const power = 10 ** Math.floor(Math.log10(step));
+  const part = step / power;
   return (part <= 1 ? 1 : part <= 2 ? 2 : part <= 5 ? 5 : 10) * power;
 }
 
-/** From 0 (the least) to 1 (the most). */
-export function partOf(scale: Scale, value: number): number {
-  return (value - scale.least) / (scale.most - scale.least);
+/** Return the position of a value from 0 (min) to 1 (max). */
+export function fractionOf(scale: Scale, value: number): number {
+  return (value - scale.min) / (scale.max - scale.min);
 }
 
-/** Stretches of neighbours that are there; a null is a gap between two. */
-export function stretches(values: Values): readonly (readonly { readonly place: number; readonly value: number }[])[] {
-  const found: { place: number; value: number }[][] = [[]];
+/** Split values into segments without gaps. Each null is a gap. */
+export function segmentsOf(values: Values): readonly (readonly { readonly place: number; readonly value: number }[])[] {
+  const segments: { place: number; value: number }[][] = [[]];
   values.forEach((value, place) => {
-    if (value === null) found.push([]);
-    else found.at(-1)?.push({ place, value });
+    if (value === null) segments.push([]);
+    else segments.at(-1)?.push({ place, value });
   });
-  return found.filter((stretch) => stretch.length);
+  return segments.filter((segment) => segment.length);
 }
 
 export interface Slice {
   readonly label: string;
   readonly value: number;
   readonly part: number;
-  /** Of a whole turn, from the top, clockwise. */
+  /** Fractions of a full turn, clockwise from the top. */
   readonly start: number;
   readonly end: number;
 }
 
-/** The slices of a pie: what is null, zero or less has none. */
+/** Return the slices of a pie. Null, zero and negative values have none. */
 export function slicesOf(labels: readonly string[], values: Values): readonly Slice[] {
-  const there = values.map((value) => Math.max(0, value ?? 0));
-  const whole = there.reduce((sum, value) => sum + value, 0);
+  const amounts = values.map((value) => Math.max(0, value ?? 0));
+  const whole = amounts.reduce((sum, value) => sum + value, 0);
   if (whole <= 0) return [];
   let start = 0;
-  return there.flatMap((value, place) => {
+  return amounts.flatMap((value, place) => {
     if (!value) return [];
     const slice = { label: labels[place] ?? "", value, part: value / whole, start, end: start + value / whole };
     start = slice.end;
@@ -66,11 +66,11 @@ export function slicesOf(labels: readonly string[], values: Values): readonly Sl
   });
 }
 
-/** Every how manieth label is shown, so that they do not stand on one another. */
-export function labelStep(count: number, room: number): number {
+/** Return the interval between visible labels, so that they do not overlap. */
+export function labelInterval(count: number, room: number): number {
   return Math.max(1, Math.ceil(count / Math.max(1, room)));
 }
 
-function tidy(value: number): number {
+function roundOff(value: number): number {
   return Number(value.toPrecision(12));
 }

@@ -1,48 +1,47 @@
-/** What is other than in the call before: whether the cache holds, and each part that came, went or changed. */
+/** Changes since the previous call: the prefix break, then every part that was added, removed or changed. */
 
 import { useEffect } from "preact/hooks";
 
 import type { Difference, DifferenceRow, Part, PrefixBreak } from "../../../api/calls.ts";
 import { formatNumber } from "../../../language/language.ts";
 import { Icon } from "../../../parts/icon.tsx";
-import { words } from "./change_words.ts";
+import { causeText, words } from "./change_words.ts";
 import "./changes.css";
-import { kindOf } from "../parts/composition.ts";
-import { breakRow, causeInWords } from "./difference_rows.ts";
+import { kindOf } from "../parts/composition.tsx";
 import { Paged } from "../parts/paged.tsx";
 import { nameOf, Why } from "../parts/part_item.tsx";
-import { reasonInWords } from "../parts/reasons.ts";
+import { reasonText } from "../parts/reasons.ts";
 import type { OpenCall } from "../state.ts";
 import { words as common } from "../words.ts";
 
 export function Changes({ open, place }: { open: OpenCall; place: string | null }) {
   const { difference, before } = open;
-  useEffect(() => difference.ask(), [difference]);
+  useEffect(() => difference.load(), [difference]);
   const text = words.value;
-  const found = difference.value.value;
+  const value = difference.value.value;
   return (
     <section class="changes">
       <h2>{text.changes}</h2>
       {before === null && <p class="soft">{text.first}</p>}
       {before !== null && place && <p class="soft small">{text.against(place)}</p>}
       {difference.problem.value && <p class="problem">{difference.problem.value}</p>}
-      {before !== null && !found && !difference.problem.value && <p class="soft">{common.value.loading}</p>}
-      {found && <Found difference={found} />}
+      {before !== null && !value && !difference.problem.value && <p class="soft">{common.value.loading}</p>}
+      {value && <DifferenceView difference={value} />}
     </section>
   );
 }
 
-function Found({ difference }: { difference: Difference }) {
+function DifferenceView({ difference }: { difference: Difference }) {
   const text = words.value;
-  const broken = breakRow(difference);
+  const breakIndex = breakRow(difference);
   return (
     <>
       {difference.prefixBreak ? (
-        <CacheBreak found={difference.prefixBreak} offset={difference.firstDifference?.offset ?? null} />
+        <PrefixBreakBox prefixBreak={difference.prefixBreak} offset={difference.firstDifference?.offset ?? null} />
       ) : (
         <p class="cache-holds">
           <Icon name="check" />
-          {difference.identical ? text.identical : text.holds}
+          {difference.identical ? text.identical : text.reused}
         </p>
       )}
       <ol class="change-rows">
@@ -51,7 +50,7 @@ function Found({ difference }: { difference: Difference }) {
             <ChangeItem
               key={at}
               row={row}
-              into={at === broken ? (difference.firstDifference?.before?.into ?? 0) : null}
+              into={at === breakIndex ? (difference.firstDifference?.before?.into ?? 0) : null}
             />
           )}
         </Paged>
@@ -60,7 +59,7 @@ function Found({ difference }: { difference: Difference }) {
   );
 }
 
-function CacheBreak({ found, offset }: { found: PrefixBreak; offset: number | null }) {
+function PrefixBreakBox({ prefixBreak, offset }: { prefixBreak: PrefixBreak; offset: number | null }) {
   const text = words.value;
   return (
     <div class="cache-break">
@@ -68,24 +67,24 @@ function CacheBreak({ found, offset }: { found: PrefixBreak; offset: number | nu
         <Icon name="warning" />
         <strong>{text.broken}</strong>
       </p>
-      <p class="cause">{causeInWords(found.cause)}</p>
+      <p class="cause">{causeText(prefixBreak.cause)}</p>
       {offset !== null && <p class="small">{text.brokenAt(formatNumber(offset))}</p>}
       <dl>
         <div>
-          <dt>{text.kept}</dt>
-          <dd>{formatNumber(found.bytesKept)}</dd>
+          <dt>{text.bytesKept}</dt>
+          <dd>{formatNumber(prefixBreak.bytesKept)}</dd>
         </div>
         <div>
-          <dt>{text.again}</dt>
-          <dd>{formatNumber(found.tokensAgain)}</dd>
+          <dt>{text.tokensAgain}</dt>
+          <dd>{formatNumber(prefixBreak.tokensAgain)}</dd>
         </div>
       </dl>
-      <p class="small">{text.againWhy}</p>
+      <p class="small">{text.tokensAgainHelp}</p>
     </div>
   );
 }
 
-/** `into` is how far into this part the pages part ways; null: they do not in this one. */
+/** `into` is the offset of the break within this part, or null if it is elsewhere. */
 function ChangeItem({ row, into }: { row: DifferenceRow; into: number | null }) {
   const text = words.value;
   if (row.change === "same") {
@@ -108,10 +107,10 @@ function ChangeItem({ row, into }: { row: DifferenceRow; into: number | null }) 
       </span>
       <span class="what">
         <span class={`change-name ${row.change}`}>{text.changeNames[row.change]}</span>{" "}
-        <span class="kind">{nameOf(part)}</span> <ChangedWords row={row} part={part} />
+        <span class="kind">{nameOf(part)}</span> <PartText row={row} part={part} />
       </span>
-      <ChangedTokens row={row} />
-      <ChangeReason row={row} part={part} />
+      <Tokens row={row} />
+      <Reason row={row} part={part} />
       {into !== null && <BreakMark into={into} />}
     </li>
   );
@@ -119,11 +118,11 @@ function ChangeItem({ row, into }: { row: DifferenceRow; into: number | null }) 
 
 const SIGNS = { added: "+", gone: "−", changed: "~" } as const;
 
-function ChangedWords({ row, part }: { row: DifferenceRow; part: Part }) {
+function PartText({ row, part }: { row: DifferenceRow; part: Part }) {
   return <span class="words">{row.change === "gone" ? <del>{part.words}</del> : part.words}</span>;
 }
 
-function ChangedTokens({ row }: { row: DifferenceRow }) {
+function Tokens({ row }: { row: DifferenceRow }) {
   const [before, after] = [row.before?.tokens.after, row.after?.tokens.after];
   const isChanged = before !== undefined && after !== undefined && before !== after;
   return (
@@ -134,14 +133,14 @@ function ChangedTokens({ row }: { row: DifferenceRow }) {
   );
 }
 
-function ChangeReason({ row, part }: { row: DifferenceRow; part: Part }) {
+function Reason({ row, part }: { row: DifferenceRow; part: Part }) {
   const text = words.value;
   const fields = (row.fields ?? []).map((field) => text.fields[field] ?? field);
   return (
     <span class="why">
-      {fields.length > 0 && <span class="fields">{text.whatChanged(fields.join(text.fieldComma))}</span>}
+      {fields.length > 0 && <span class="fields">{text.fieldsChanged(fields.join(text.fieldComma))}</span>}
       {row.instead ? (
-        <span>{text.instead(formatNumber(row.instead.count ?? 1), reasonInWords(row.instead.reason))}</span>
+        <span>{text.instead(formatNumber(row.instead.count ?? 1), reasonText(row.instead.reason))}</span>
       ) : (
         row.change !== "gone" && <Why part={part} />
       )}
@@ -156,4 +155,11 @@ function BreakMark({ into }: { into: number }) {
       {words.value.brokenHere(formatNumber(into))}
     </span>
   );
+}
+
+/** Return the index of the row with the first changed byte, or -1 without a prefix break. */
+export function breakRow(difference: Difference): number {
+  const place = difference.firstDifference?.before?.place;
+  if (!difference.prefixBreak || place === undefined) return -1;
+  return difference.parts.findIndex(({ places: { before } }) => before && before[0] <= place && place < before[1]);
 }

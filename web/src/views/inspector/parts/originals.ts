@@ -1,4 +1,4 @@
-/** What was said before anything was folded, cut or left out: the messages of the thread by the ids parts name. */
+/** Original messages of the thread, for parts that were folded, cut or left out. */
 
 import type { Part } from "../../../api/calls.ts";
 import type { Message, ToolCall } from "../../../conversation/messages.ts";
@@ -9,29 +9,28 @@ export interface Original {
   readonly text: string;
 }
 
-/** In the order they were said; results stand behind the words of their calls. */
+/** Originals by id in conversation order. Results follow their calls. */
 export type Originals = ReadonlyMap<string, Original>;
 
 export function originalsOf(messages: readonly Message[]): Originals {
-  const all = messages.flatMap(originals);
-  return new Map(all.map((original) => [original.id, original]));
+  return new Map(messages.flatMap(originals).map((original) => [original.id, original]));
 }
 
-/** What a part stands for: a message, or all from one to another; nothing where it is not in view any more. */
-export function originalOf(part: Pick<Part, "source" | "upto">, known: Originals): readonly Original[] {
-  const first = known.get(part.source);
+/** Return the message of a part, or a range of messages. The result is empty if they left the view. */
+export function originalOf(part: Pick<Part, "source" | "upto">, all: Originals): readonly Original[] {
+  const first = all.get(part.source);
   if (part.upto === undefined) return first ? [first] : [];
-  const ids = [...known.keys()];
+  const ids = [...all.keys()];
   const [from, to] = [ids.indexOf(part.source), ids.indexOf(part.upto)];
   if (from < 0 || to < from) return first ? [first] : [];
-  return [...known.values()].slice(from, to + 1);
+  return [...all.values()].slice(from, to + 1);
 }
 
-/** How an original begins, in one line. */
-export function beginning(text: string, most = 60): string {
+/** Return the start of a text on one line. */
+export function excerpt(text: string, limit = 60): string {
   const line = text.replace(/\s+/g, " ").trim();
-  const signs = [...line.slice(0, 2 * most + 2)];
-  return signs.length > most ? `${signs.slice(0, most).join("")}…` : line;
+  const characters = [...line.slice(0, 2 * limit + 2)];
+  return characters.length > limit ? `${characters.slice(0, limit).join("")}…` : line;
 }
 
 function originals(message: Message): Original[] {

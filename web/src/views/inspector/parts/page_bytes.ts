@@ -1,8 +1,8 @@
-/** The bytes of a page as text: all of it to be read, or the part of it that a span names. */
+/** Text of a page or of one of its parts. */
 
 import type { Span } from "../../../api/calls.ts";
 
-/** Spans count bytes: text is cut before it is decoded, never after. */
+/** Spans count bytes, so slice before decoding. */
 export function textAt(bytes: Uint8Array, [from, to]: Span): string {
   return new TextDecoder().decode(bytes.subarray(from, to));
 }
@@ -13,7 +13,7 @@ export function textOf(bytes: Uint8Array): string {
 
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\]:,]|[^\s"{}[\]:,]+/gs;
 
-/** JSON on lines of its own, sign for sign: numbers and escapes stay as they were written. */
+/** Format JSON with line breaks. Numbers and escapes stay as in the source. */
 export function pretty(text: string): string {
   const lines: string[] = [];
   let line = "";
@@ -41,7 +41,7 @@ const CLOSING: Readonly<Record<string, string>> = { "{": "}", "[": "]" };
 const ESCAPE = /\\(?:u([0-9a-fA-F]{4})|(.))/gs;
 const PLAIN: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t", b: "", f: "\n" };
 
-/** A piece of JSON with its escapes read, so that lines are lines. It is for people: it is no JSON any more. */
+/** Decode the escapes of a JSON fragment for display. The result is not valid JSON. */
 export function readable(text: string): string {
   return text.replace(ESCAPE, (_, hex: string | undefined, sign: string | undefined) =>
     hex ? String.fromCharCode(parseInt(hex, 16)) : (PLAIN[sign ?? ""] ?? sign ?? ""),

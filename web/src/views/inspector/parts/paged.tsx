@@ -1,33 +1,33 @@
-/** The first of many, and the others on demand: thousands at once would hold up the page. */
+/** List that shows a page of items at a time, since thousands would block the browser. */
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 
 import { formatNumber } from "../../../language/language.ts";
-import { AT_ONCE } from "./part_rows.ts";
 import { words } from "../words.ts";
+
+const PAGE_SIZE = 100;
 
 interface Props<Item> {
   readonly items: readonly Item[];
   readonly children: (item: Item) => ComponentChildren;
 }
 
-/** Items of a list: it is drawn inside one. */
 export function Paged<Item>({ items, children }: Props<Item>) {
-  const shown = useSignal(AT_ONCE);
-  const left = items.length - shown.value;
+  const limit = useSignal(PAGE_SIZE);
+  const left = items.length - limit.value;
   return (
     <>
-      {items.slice(0, shown.value).map(children)}
+      {items.slice(0, limit.value).map(children)}
       {left > 0 && (
         <li class="more">
           <button
             type="button"
             onClick={() => {
-              shown.value += AT_ONCE;
+              limit.value += PAGE_SIZE;
             }}
           >
-            {words.value.more(formatNumber(Math.min(AT_ONCE, left)), formatNumber(left))}
+            {words.value.more(formatNumber(Math.min(PAGE_SIZE, left)), formatNumber(left))}
           </button>
         </li>
       )}

@@ -1,8 +1,8 @@
-/** Reasons and names of rules in the language of the page. The server has them in English; unknown ones stay so. */
+/** Chinese texts for reasons and rule names. The server sends them in English, and unknown ones stay in English. */
 
 import { locale } from "../../../language/language.ts";
 
-const SAME = new Map<string, string>([
+const REASONS = new Map<string, string>([
   ["the model and its options", "模型及其选项"],
   ["how every request ends", "每个请求的结尾"],
   ["the model may call it", "模型可以调用它"],
@@ -39,10 +39,10 @@ const SAME = new Map<string, string>([
   ["without the blank at its end, which this provider refuses there", "去掉了末尾的空白，服务商不接受"],
 ]);
 
-/** How the reason of each result that a step has folded begins. */
+/** Start of the reason of every result in a fold step. */
 const STEP = "^not needed for long, folded with (\\S+) others: (\\S+) tokens less on every call, ";
 
-const LIKE: readonly (readonly [RegExp, string])[] = [
+const PATTERNS: readonly (readonly [RegExp, string])[] = [
   [/^outside the newest (\d+) messages of history$/, "不在最近 $1 条历史消息之内"],
   [/^(.+): read (\d+) counted from the newest, (\d+) stay$/, "$1：从最新数起第 $2 次读取，只保留 $3 次"],
   [/^result (\d+) counted from the newest, (\d+) stay$/, "从最新数起第 $1 个结果，只保留 $2 个"],
@@ -92,24 +92,24 @@ const RULES: Readonly<Record<string, string>> = {
   fit: "适配",
 };
 
-export function reasonInWords(reason: string): string {
-  return locale.value === "zh" ? inChinese(reason) : reason;
+export function reasonText(reason: string): string {
+  return locale.value === "zh" ? translateReason(reason) : reason;
 }
 
-/** What a rule is called; nothing for one without a name. */
-export function ruleInWords(rule: string, name: string | undefined): string {
+/** Return the name of a rule, or an empty string. */
+export function ruleText(rule: string, name: string | undefined): string {
   return (locale.value === "zh" ? RULES[rule] : undefined) ?? name ?? "";
 }
 
-export function inChinese(reason: string): string {
-  const whole = SAME.get(reason);
+export function translateReason(reason: string): string {
+  const whole = REASONS.get(reason);
   if (whole !== undefined) return whole;
-  return reason.split("; ").map(oneInChinese).join("；");
+  return reason.split("; ").map(translatePart).join("；");
 }
 
-function oneInChinese(reason: string): string {
-  const known = SAME.get(reason);
-  if (known !== undefined) return known;
-  const like = LIKE.find(([pattern]) => pattern.test(reason));
-  return like ? reason.replace(like[0], like[1]) : reason;
+function translatePart(reason: string): string {
+  const translation = REASONS.get(reason);
+  if (translation !== undefined) return translation;
+  const match = PATTERNS.find(([pattern]) => pattern.test(reason));
+  return match ? reason.replace(match[0], match[1]) : reason;
 }

@@ -1,10 +1,10 @@
-/** Where things stand in the plot: a bar for each call, and lines at round numbers. */
+/** Scales of the call chart. */
 
 import type { ThreadCall } from "../../../api/calls.ts";
 
 export interface Figures {
   readonly call: ThreadCall;
-  /** As the provider counted them, else as we did. */
+  /** Input tokens as counted by the provider, else by Recto. */
   readonly sent: number;
   readonly cached: number;
   readonly saved: number;
@@ -22,24 +22,15 @@ export function figuresOf(call: ThreadCall): Figures {
   };
 }
 
-/** Round numbers from 0 to the first at or above `most`, some four of them. */
-export function ticks(most: number, wanted = 4): number[] {
-  if (most <= 0) return [0];
-  const rough = most / wanted;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = ([1, 2, 5, 10].find((factor) => factor * power >= rough) ?? 10) * power;
-  return Array.from({ length: Math.ceil(most / step) + 1 }, (_, at) => at * step);
-}
-
 export interface Scale {
   readonly top: number;
   readonly height: number;
-  readonly most: number;
+  readonly max: number;
 }
 
-/** From a value to how far down it stands. */
-export function yAt(value: number, { top, height, most }: Scale): number {
-  return most <= 0 ? top + height : top + height * (1 - value / most);
+/** Convert a value to a y coordinate. */
+export function yAt(value: number, { top, height, max }: Scale): number {
+  return max <= 0 ? top + height : top + height * (1 - value / max);
 }
 
 export interface Slot {
@@ -50,7 +41,7 @@ export interface Slot {
 
 const WIDEST = 48;
 
-/** The place of a bar among `count`: bars share the width, with a gap where there is room for one. */
+/** Return the slot of a bar. Bars share the width, with gaps if there is room. */
 export function slotAt(at: number, count: number, left: number, width: number): Slot {
   const room = width / Math.max(count, 1);
   const bar = Math.min(WIDEST, Math.max(1, room * 0.7));
@@ -58,18 +49,18 @@ export function slotAt(at: number, count: number, left: number, width: number): 
   return { left: middle - bar / 2, width: bar, middle };
 }
 
-/** Which calls have their number written below: all while there is room, else every so many. */
-export function labelled(count: number, width: number, each = 36): number[] {
+/** Return the indexes of the calls that have a label. */
+export function labelIndexes(count: number, width: number, each = 36): number[] {
   const every = Math.max(1, Math.ceil((count * each) / Math.max(width, 1)));
   return Array.from({ length: count }, (_, at) => at).filter((at) => at % every === 0);
 }
 
-/** 1,234,567 as 1.2M: labels of an axis have no room for more. */
-export function short(value: number): string {
-  if (value >= 1e6) return `${trimmed(value / 1e6)}M`;
-  return value >= 1000 ? `${trimmed(value / 1000)}k` : String(value);
+/** Format 1,234,567 as 1.2M. */
+export function formatShort(value: number): string {
+  if (value >= 1e6) return `${formatDecimal(value / 1e6)}M`;
+  return value >= 1000 ? `${formatDecimal(value / 1000)}k` : String(value);
 }
 
-function trimmed(value: number): string {
+function formatDecimal(value: number): string {
   return String(Number(value.toFixed(1)));
 }

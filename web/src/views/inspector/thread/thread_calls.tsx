@@ -1,36 +1,40 @@
-/** All calls of a thread: a plot, and the same as a table whose rows lead to the calls. */
+/** Calls of a thread as a chart and a table. */
 
-import { MOST_CALLS, type CallPlace, type ThreadCall } from "../../../api/calls.ts";
+import { type ReadonlySignal, useSignal } from "@preact/signals";
+import type { RefObject } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+
+import { type CallRef, MAX_CALLS, type ThreadCall } from "../../../api/calls.ts";
 import { formatNumber, formatPrice } from "../../../language/language.ts";
 import { linkTo } from "../../../state/route.ts";
-import { isAt } from "./call_order.ts";
+import { scaleOf } from "../../cards/charts/scale.ts";
 import { words } from "../request/figure_words.ts";
-import { Plot } from "./plot.tsx";
-import "./plot.css";
-import { figuresOf, type Figures } from "./plot_scale.ts";
+import { isSameCall } from "../state.ts";
 import { words as common } from "../words.ts";
+import "./plot.css";
+import { type Figures, figuresOf, formatShort, labelIndexes, type Scale, slotAt, yAt } from "./plot_scale.ts";
 
 interface Props {
   readonly thread: string;
   readonly calls: readonly ThreadCall[];
-  readonly shown: CallPlace;
+  readonly selected: CallRef;
 }
 
-export function ThreadCalls({ thread, calls, shown }: Props) {
+export function ThreadCalls({ thread, calls, selected }: Props) {
   const text = words.value;
   const figures = calls.map(figuresOf);
   return (
     <section class="thread-calls">
       <h2>{text.thread}</h2>
       <p class="soft small">
-        {text.threadAbout} {calls.length === MOST_CALLS && text.newest(formatNumber(MOST_CALLS))}
+        {text.threadAbout} {calls.length === MAX_CALLS && text.newest(formatNumber(MAX_CALLS))}
       </p>
       <Legend />
-      <Plot thread={thread} figures={figures} shown={shown} />
-      {figures.every((one) => one.price === null) && <p class="soft small">{text.noPrices}</p>}
+      <Plot thread={thread} figures={figures} selected={selected} />
+      {figures.every((figure) => figure.price === null) && <p class="soft small">{text.noPrices}</p>}
       <details>
         <summary>{text.table}</summary>
-        <CallTable thread={thread} figures={figures} shown={shown} />
+        <CallTable thread={thread} figures={figures} selected={selected} />
       </details>
     </section>
   );
@@ -53,7 +57,7 @@ function Legend() {
   );
 }
 
-function CallTable({ thread, figures, shown }: { thread: string; figures: readonly Figures[]; shown: CallPlace }) {
+function CallTable({ thread, figures, selected }: { thread: string; figures: readonly Figures[]; selected: CallRef }) {
   const text = words.value;
   return (
     <div class="call-table" tabIndex={0} role="region" aria-label={text.thread}>
@@ -69,8 +73,8 @@ function CallTable({ thread, figures, shown }: { thread: string; figures: readon
           </tr>
         </thead>
         <tbody>
-          {figures.map((one, at) => (
-            <CallRow key={`${one.call.run} ${one.call.n}`} {...{ thread, one, at }} isShown={isAt(one.call, shown)} />
+          {figures.map((figure, at) => (
+            <CallRow key={`${figure.call.run} ${figure.call.n}`} {...{ thread, figure, at }} isCurrent={isSameCall(figure.call, selected)} />
           ))}
         </tbody>
       </table>
@@ -80,29 +84,188 @@ function CallTable({ thread, figures, shown }: { thread: string; figures: readon
 
 interface RowProps {
   readonly thread: string;
-  readonly one: Figures;
+  readonly figure: Figures;
   readonly at: number;
-  readonly isShown: boolean;
+  readonly isCurrent: boolean;
 }
 
-function CallRow({ thread, one, at, isShown }: RowProps) {
+function CallRow({ thread, figure, at, isCurrent }: RowProps) {
   const text = words.value;
-  const { call } = one;
+  const { call } = figure;
   return (
-    <tr class={isShown ? "shown" : ""}>
+    <tr class={isCurrent ? "current" : ""}>
       <th scope="row">
         <a
           href={linkTo({ view: "call", thread, run: call.run, n: call.n })}
-          {...(isShown ? { "aria-current": "true" as const } : {})}
+          {...(isCurrent ? { "aria-current": "true" as const } : {})}
         >
           {formatNumber(at + 1)} · {common.value.purposes[call.purpose] ?? call.purpose}
         </a>
       </th>
       <td>{call.model}</td>
-      <td>{formatNumber(one.sent)}</td>
-      <td>{formatNumber(one.cached)}</td>
-      <td>{call.saved === null ? text.unknown : formatNumber(one.saved)}</td>
-      <td>{one.price === null ? text.unknown : formatPrice(one.price)}</td>
+      <td>{formatNumber(figure.sent)}</td>
+      <td>{formatNumber(figure.cached)}</td>
+      <td>{call.saved === null ? text.unknown : formatNumber(figure.saved)}</td>
+      <td>{figure.price === null ? text.unknown : formatPrice(figure.price)}</td>
     </tr>
   );
+}
+
+interface PlotProps {
+  readonly thread: string;
+  readonly figures: readonly Figures[];
+  readonly selected: CallRef;
+}
+
+const LEFT = 52;
+const RIGHT = 8;
+const TOKENS = { top: 12, height: 170 };
+const PRICE = { top: 218, height: 60 };
+const LABELS = 24;
+
+/** Hidden from screen readers, which use the table. */
+export function Plot({ thread, figures, selected }: PlotProps) {
+  const [element, width] = useWidth(480);
+  const hasPrices = figures.some((figure) => figure.price !== null);
+  const top = Math.max(...figures.map((figure) => figure.sent + figure.saved), 0);
+  const marks = top > 0 ? scaleOf([[top]]).ticks : [0];
+  const tokens: Scale = { ...TOKENS, max: marks.at(-1) ?? 0 };
+  const bottom = hasPrices ? PRICE.top + PRICE.height : TOKENS.top + TOKENS.height;
+  const inner = width.value - LEFT - RIGHT;
+  const selectedAt = figures.findIndex((figure) => isSameCall(figure.call, selected));
+  return (
+    <div class="plot" ref={element} aria-hidden="true">
+      <svg width={width.value} height={bottom + 2 * LABELS} viewBox={`0 0 ${width.value} ${bottom + 2 * LABELS}`}>
+        <Axis marks={marks} scale={tokens} width={width.value} format={formatShort} />
+        {figures.map((figure, at) => (
+          <Bar
+            key={`${figure.call.run} ${figure.call.n}`}
+            slot={slotAt(at, figures.length, LEFT, inner)}
+            {...{ thread, figure, selected, tokens, bottom }}
+          />
+        ))}
+        {hasPrices && <Prices figures={figures} width={width.value} inner={inner} />}
+        <Numbers count={figures.length} {...{ selectedAt, bottom, inner }} />
+      </svg>
+    </div>
+  );
+}
+
+interface BarProps {
+  readonly thread: string;
+  readonly figure: Figures;
+  readonly selected: CallRef;
+  readonly tokens: Scale;
+  readonly bottom: number;
+  readonly slot: { readonly left: number; readonly width: number };
+}
+
+function Bar({ thread, figure, selected, tokens, bottom, slot }: BarProps) {
+  const { call, sent, cached, saved } = figure;
+  const text = words.value;
+  const title = text.barTitle(`${text.call} ${call.n}`, formatNumber(sent), formatNumber(cached), formatNumber(saved));
+  const column = (from: number, to: number) => ({
+    x: slot.left,
+    width: slot.width,
+    y: yAt(to, tokens),
+    height: Math.max(0, yAt(from, tokens) - yAt(to, tokens)),
+  });
+  return (
+    <a
+      class={isSameCall(call, selected) ? "bar current" : "bar"}
+      href={linkTo({ view: "call", thread, run: call.run, n: call.n })}
+      tabindex={-1}
+    >
+      <title>{title}</title>
+      <rect class="reach" x={slot.left - 2} width={slot.width + 4} y={tokens.top} height={bottom - tokens.top} />
+      <rect class="sent" {...column(0, sent)} />
+      {cached > 0 && <rect class="cached" {...column(0, cached)} />}
+      {saved > 0 && <rect class="saved" {...column(sent, sent + saved)} />}
+    </a>
+  );
+}
+
+interface NumbersProps {
+  readonly count: number;
+  readonly selectedAt: number;
+  readonly bottom: number;
+  readonly inner: number;
+}
+
+/** Call numbers below the bars. */
+function Numbers({ count, selectedAt, bottom, inner }: NumbersProps) {
+  const x = (at: number) => slotAt(at, count, LEFT, inner).middle;
+  return (
+    <g text-anchor="middle">
+      {labelIndexes(count, inner).map((at) => (
+        <text key={at} class={at === selectedAt ? "tick current" : "tick"} x={x(at)} y={bottom + 16}>
+          {at + 1}
+        </text>
+      ))}
+      <text class="axis" x={LEFT + inner / 2} y={bottom + 38}>
+        {words.value.callAxis}
+      </text>
+    </g>
+  );
+}
+
+interface AxisProps {
+  readonly marks: readonly number[];
+  readonly scale: Scale;
+  readonly width: number;
+  readonly format: (value: number) => string;
+}
+
+function Axis({ marks, scale, width, format }: AxisProps) {
+  return (
+    <g>
+      {marks.map((mark) => (
+        <g key={mark}>
+          <line class="grid" x1={LEFT} x2={width - RIGHT} y1={yAt(mark, scale)} y2={yAt(mark, scale)} />
+          <text class="tick" x={LEFT - 6} y={yAt(mark, scale) + 4} text-anchor="end">
+            {format(mark)}
+          </text>
+        </g>
+      ))}
+    </g>
+  );
+}
+
+function Prices({ figures, width, inner }: { figures: readonly Figures[]; width: number; inner: number }) {
+  const max = Math.max(...figures.map((figure) => figure.price ?? 0), 0);
+  const scale: Scale = { ...PRICE, max };
+  return (
+    <g class="prices">
+      <text class="axis" x={LEFT} y={PRICE.top - 8}>
+        {words.value.priceAxis}
+      </text>
+      <Axis marks={max > 0 ? [0, max] : [0]} scale={scale} width={width} format={shortPrice} />
+      {figures.map((figure, at) => {
+        if (figure.price === null) return null;
+        const slot = slotAt(at, figures.length, LEFT, inner);
+        const y = yAt(figure.price, scale);
+        const height = PRICE.top + PRICE.height - y;
+        return <rect key={at} class="price" x={slot.left} width={slot.width} y={y} height={height} />;
+      })}
+    </g>
+  );
+}
+
+/** Format a price for the narrow axis. */
+function shortPrice(nano: number): string {
+  return nano === 0 ? "$0" : formatPrice(nano).replace(/0+$/, "").slice(0, 8);
+}
+
+export function useWidth(first: number): [RefObject<HTMLDivElement | null>, ReadonlySignal<number>] {
+  const element = useRef<HTMLDivElement>(null);
+  const width = useSignal(first);
+  useEffect(() => {
+    if (!element.current) return;
+    const observer = new ResizeObserver(([entry]) => {
+      if (entry) width.value = Math.max(240, Math.floor(entry.contentRect.width));
+    });
+    observer.observe(element.current);
+    return () => observer.disconnect();
+  }, []);
+  return [element, width];
 }
