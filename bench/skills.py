@@ -27,7 +27,7 @@ from recto.page.facts import Facts, Turn
 from recto.page.prompt.system_prompt import render
 from recto.page.text.tokens import OFFLINE
 from recto.skills.known import KnownData
-from recto.tools.load_tools import tools_of_agent, tools_of_folder
+from recto.tools.load_tools import load_folder_tools, make_agent_tools
 from recto.tools.registry import Registry
 from recto.worker.context.prompt_context import PromptContext, prompt_context
 
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str]) -> None:
         started = time.perf_counter()
         agent = load_folder(Path(folder), Limits())["many"]
         loaded = (time.perf_counter() - started) * 1_000
-        tools = Registry((*tools_of_agent(agent, {}), *tools_of_folder(Path(folder) / "many")))
+        tools = Registry((*make_agent_tools(agent, {}), *load_folder_tools(Path(folder) / "many")))
         goals = [_goal("load the agent, once", loaded), *_measured(agent, tools, times)]
     print(f"{SKILLS} skills, {CASES} cases in the one that is used; median of {times}, in milliseconds")
     print("\n".join(map(str, goals)))

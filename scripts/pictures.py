@@ -1,6 +1,6 @@
 """Make the pictures of the documents again: a real server, a scripted model, and what the terminal shows of both.
 
-Usage: python scripts/pictures.py [FOLDER]
+Usage: python -m scripts.pictures [FOLDER]
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from rich.style import Style
 from rich.text import Text
 
 from recto.client import Client
-from recto.testing.client import TOKEN
 from recto.testing.model_server import Answer, Call, ModelServer, Request
 from recto.testing.process import ServerProcess, free_port
+from tests.support.client import TOKEN
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))

@@ -1,6 +1,6 @@
 """Take screenshots of the web page in a real browser.
 
-Usage: python scripts/screenshots.py [FOLDER]. Without FOLDER, it retakes the two pictures of the README in
+Usage: python -m scripts.screenshots [FOLDER]. Without FOLDER, it retakes the two pictures of the README in
 docs/pictures: a question about a document, and the inspector's page of it. With FOLDER, it takes the main views in
 both languages and themes, and on a phone.
 """
@@ -20,10 +20,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from recto.testing.client import TOKEN  # noqa: E402 - the tests' browser is beside this folder
 from recto.testing.model_server import Answer, Call, ModelServer, Request  # noqa: E402
 from recto.testing.process import ServerProcess  # noqa: E402
 from tests.clients.node import NodeProcess  # noqa: E402
+from tests.support.client import TOKEN  # noqa: E402 - the tests' browser is beside this folder
 from tests.web.page import WRITE, WebPage  # noqa: E402
 
 PICTURES = ROOT / "docs/pictures"

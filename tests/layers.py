@@ -47,7 +47,7 @@ SUBPACKAGES: dict[str, tuple[str, ...]] = {
     "worker": ("context", "tools", "model", "gateway"),
     "api": ("access", "runs", "threads", "files", "users", "ops", "gateway", "copilotkit"),
     "cli": ("sessions", "fold", "replay", "calls", "chat"),
-    "cli.chat": ("seen",),
+    "cli.chat": ("rendering",),
     "agents.shipped.vibe": ("almanac",),
     "models": ("demo",),
     "agents.shipped.vibe.almanac": ("birth", "bazi", "sky", "tarot"),

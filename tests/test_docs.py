@@ -1,4 +1,4 @@
-"""Documents cannot drift: links resolve, commands run, the two READMEs are in step."""
+"""Tests of the documentation: links resolve, commands run, tables match the code."""
 
 import ast
 import os
@@ -17,27 +17,27 @@ import pytest
 from recto.api.problems import CODES, STATUS
 from recto.api.server import ROUTES
 from recto.conversation.input import input_rules as refuse
-from recto.testing.client import TOKEN
 from recto.testing.process import ServerProcess
 from recto.worker.finish import INTERNAL, WHY
 from tests.layers import ROOT
+from tests.support.client import TOKEN
 
 READMES = ("README.md", "README.zh-CN.md")
 GUIDES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
 RUNNABLE = [*READMES, *GUIDES]
 READ_FIRST = ("README.md",)
-LINKED = [*RUNNABLE, "CONTRIBUTING.md", "SECURITY.md"]
+LINKED = [*RUNNABLE, "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 
 SHELLS = {"sh", "console"}
 SERVE, CURL = ("recto serve", "recto gateway --port"), "curl "
 COMMANDS = ("recto ", "python ", CURL)
-# Where a server is by default, as documents say it.
+# The default address of a server, as documents give it.
 ADDRESS = "http://127.0.0.1:8787"
-# Not asked for here: another server may listen there.
+# Removed from commands: another server may use this port.
 PORT = " --port 8787"
 SECONDS = 120
-MOST_WORDS = 900
-CONCEPTS = 12
+README_WORDS, CHANGELOG_WORDS, DECISION_WORDS = 900, 400, 350
+CONCEPTS, SECTIONS = 12, ["Context", "Decision", "Consequences"]
 TOO_LARGE = "RunAgentInput payload exceeds size limit"
 FENCE = re.compile(
     r"^(?P<fence>```+|~~~+)(?P<language>[\w-]*)[^\n]*\n(?P<text>.*?)^(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL
@@ -46,7 +46,7 @@ FENCE = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """One fenced block: its language and its text."""
+    """A fenced block."""
 
     language: str
     text: str
@@ -58,15 +58,22 @@ def test_every_relative_link_resolves(document: str):
     assert not wrong, "\n" + "\n".join(wrong)
 
 
-def test_the_flow_links_the_functions_it_tells_of():
-    linked = [link for link in links("docs/flow.md") if re.search(r"src/recto/.*\.py#", link)]
-    assert linked, "docs/flow.md links no function. Link each step as [name](../src/recto/<room>/<file>.py#name)."
+def test_the_flow_links_functions():
+    functions = [link for link in links("docs/flow.md") if re.search(r"src/recto/.*\.py#", link)]
+    assert functions, "docs/flow.md links no function. Link each step as [name](../src/recto/PACKAGE/FILE.py#name)."
 
 
-@pytest.mark.parametrize("document", READMES)
-def test_a_readme_is_read_in_five_minutes(document: str):
+@pytest.mark.parametrize(
+    ("document", "limit"),
+    [
+        *((readme, README_WORDS) for readme in READMES),
+        ("CHANGELOG.md", CHANGELOG_WORDS),
+        *((guide, DECISION_WORDS) for guide in GUIDES if guide.startswith("docs/decisions/0")),
+    ],
+)
+def test_a_short_document_stays_short(document: str, limit: int):
     words = len(read(document).split())
-    assert words <= MOST_WORDS, f"{document} has {words} words. Move some to a page of docs."
+    assert words <= limit, f"{document} has {words} words of at most {limit}. Move some to a guide."
 
 
 def test_both_readmes_have_the_same_headings_and_code():
@@ -82,27 +89,29 @@ def test_both_readmes_have_the_same_headings_and_code():
 )
 def test_every_command_in_a_document_runs(document: str, tmp_path: Path):
     lay_out(tmp_path)
-    typed = commands(read(document))
-    servers = [command for command in typed if command.startswith(SERVE)]
+    lines = commands(read(document))
+    servers = [command for command in lines if command.startswith(SERVE)]
     for command in servers:
-        code, said = serve(command, tmp_path)
-        assert "listening on http://127.0.0.1:" in said, f"{document}: `{command}` does not listen:\n{said}"
-        assert code == 0, f"{document}: `{command}`, asked to stop, ended with {code}:\n{said}"
-    asking = [command for command in typed if CURL in command]
-    for command in typed:
-        if command not in servers and command not in asking:
+        code, output = serve(command, tmp_path)
+        assert "listening on http://127.0.0.1:" in output, f"{document}: `{command}` does not listen:\n{output}"
+        assert code == 0, f"{document}: `{command}`, stopped by SIGTERM, ended with {code}:\n{output}"
+    requests = [command for command in lines if CURL in command]
+    for command in lines:
+        if command not in servers and command not in requests:
             check_done(document, command, run(command, tmp_path))
-    with server_of(tmp_path) if asking else nullcontext() as server:
-        for command in asking:
+    with server_of(tmp_path) if requests else nullcontext() as server:
+        for command in requests:
             url = server.url if server else ADDRESS
             check_done(document, command, run(command.replace(CURL, f"{CURL}-f ").replace(ADDRESS, url), tmp_path))
 
 
-def test_the_index_of_decisions_has_each_of_them_in_order():
-    shown = re.findall(r"^\| \[(\d+)\]\((.*?)\)", read("docs/decisions/README.md"), flags=re.MULTILINE)
+def test_the_index_lists_all_decisions_with_their_titles():
+    rows = re.findall(r"^\| \[(\d+)\]\((.*?)\) \| (.*) \|$", read("docs/decisions/README.md"), flags=re.MULTILINE)
     files = sorted(path.name for path in (ROOT / "docs/decisions").glob("0*.md"))
-    assert shown == [(str(int(name[:4])), name) for name in files]
-    assert [read(f"docs/decisions/{name}").startswith(f"# {number}. ") for number, name in shown] == [True] * len(shown)
+    assert [(number, name) for number, name, _ in rows] == [(str(int(name[:4])), name) for name in files]
+    for number, name, title in rows:
+        assert read(f"docs/decisions/{name}").startswith(f"# {number}. {title}\n")
+        assert re.findall(r"^## (.*)$", read(f"docs/decisions/{name}"), re.MULTILINE) == SECTIONS
 
 
 def test_the_concepts_are_twelve_words_that_the_code_uses():
@@ -113,13 +122,13 @@ def test_the_concepts_are_twelve_words_that_the_code_uses():
     assert len(concepts) == len(set(concepts)) == CONCEPTS
 
 
-def test_the_page_of_the_server_has_every_route():
-    shown = re.findall(r"^\| `([A-Z]+ /[^`?]*)` \|", read("docs/server.md"), flags=re.MULTILINE)
-    assert shown == sorted(shown, key=[f"{route.method} {route.path}" for route in ROUTES].index)
-    assert sorted(shown) == sorted(f"{route.method} {route.path}" for route in ROUTES)
+def test_the_server_guide_has_every_route():
+    rows = re.findall(r"^\| `([A-Z]+ /[^`?]*)` \|", read("docs/server.md"), flags=re.MULTILINE)
+    assert rows == sorted(rows, key=[f"{route.method} {route.path}" for route in ROUTES].index)
+    assert sorted(rows) == sorted(f"{route.method} {route.path}" for route in ROUTES)
 
 
-def test_P2_the_page_of_the_server_has_every_rule_of_an_input_in_its_order():
+def test_P2_the_server_guide_has_every_input_rule_in_order():
     problem = re.findall(r"^\| .* \| 4\d\d \| `(.*)` \|$", read("docs/server.md"), flags=re.MULTILINE)
     assert problem == [
         TOO_LARGE,
@@ -136,16 +145,16 @@ def test_P2_the_page_of_the_server_has_every_rule_of_an_input_in_its_order():
     ]
 
 
-def test_the_page_of_the_server_has_every_code_of_a_refusal_under_its_status():
+def test_the_server_guide_has_every_problem_code_under_its_status():
     rows = re.findall(r"^\| (\d{3}) \| (`.*?`) \|", read("docs/server.md"), flags=re.MULTILINE)
     problem = {(int(status), code) for status, codes in rows for code in re.findall(r"`(\w+)`", codes)}
-    written = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/recto/api").rglob("*.py"))
-    found = re.findall(r'(?:problem\(|Refusal\(status=)(\d{3}), (?:code=)?"(\w+)"', written)
-    known = {(int(status), code) for status, code in found} | {*STATUS.values()}
-    assert problem == known | {(status, code) for status, code in CODES.items()}
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/recto/api").rglob("*.py"))
+    found = re.findall(r'(?:problem\(|Refusal\(status=)(\d{3}), (?:code=)?"(\w+)"', source)
+    codes = {(int(status), code) for status, code in found} | {*STATUS.values()}
+    assert problem == codes | {(status, code) for status, code in CODES.items()}
 
 
-def test_the_page_of_the_server_has_every_way_a_run_fails():
+def test_the_server_guide_has_every_error_code_of_a_run():
     shown = re.search(r"`RUN_ERROR` has one of these codes: (.*?) for older clients", read("docs/server.md"))
     assert shown is not None
     assert set(re.findall(r"`(\w+)`", shown[1])) == {*WHY, INTERNAL, "cancelled"}
@@ -158,13 +167,13 @@ def test_the_page_of_the_server_has_every_way_a_run_fails():
 
 
 @pytest.mark.parametrize("document", LINKED)
-def test_every_make_target_named_exists(document: str):
+def test_every_make_target_exists(document: str):
     targets = set(re.findall(r"^([a-z][\w-]*):", read("Makefile"), flags=re.MULTILINE))
-    wrong = sorted(set(made(read(document))) - targets)
+    wrong = sorted(set(make_targets(read(document))) - targets)
     assert not wrong, f"{document} names {wrong}, which the Makefile does not have."
 
 
-# What the tests above use, in that order
+# Helpers, in the order of the tests
 
 
 def read(document: str) -> str:
@@ -174,14 +183,14 @@ def read(document: str) -> str:
 
 
 def links(document: str) -> list[str]:
-    """Targets of links to files, outside code. Web and mail addresses and bare #anchors are left out."""
+    """Return the targets of links to files, outside code."""
     text = re.sub(r"`[^`\n]*`", "``", outside_blocks(read(document)))
     targets: list[str] = re.findall(r"\[[^\]]*\]\(<?([^)\s>]+)", text)
     return [target for target in targets if not re.match(r"[a-z]+:|#", target)]
 
 
 def broken(document: str, link: str) -> str | None:
-    """What is wrong with a link, or None."""
+    """Return the fault of a link, or None."""
     target, _, name = link.partition("#")
     path = (ROOT / document).parent / target
     if not path.exists():
@@ -194,7 +203,7 @@ def broken(document: str, link: str) -> str | None:
 
 
 def anchors(text: str) -> set[str]:
-    """Headings as links name them: lower case, with dashes for spaces."""
+    """Return the anchors of all headings."""
     headings: list[str] = re.findall(r"^#{1,6} (.*)$", outside_blocks(text), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -230,7 +239,7 @@ def heading_levels(text: str) -> list[int]:
 
 
 def lay_out(folder: Path) -> None:
-    """The folder a document's commands run in: the examples, and the session at hand as a reader has it."""
+    """Fill the folder in which the commands run with the examples."""
     shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     session = folder / "examples" / "session.json"
     if session.exists():
@@ -238,13 +247,13 @@ def lay_out(folder: Path) -> None:
 
 
 def commands(text: str) -> list[str]:
-    """Commands of the shell blocks that call recto, python or curl, in a pipe too."""
-    typed = (line for block in blocks(text) if block.language in SHELLS for line in shell_lines(block))
-    return [line for line in typed if any(part.strip().startswith(COMMANDS) for part in line.split("|"))]
+    """Return the lines of shell blocks that call recto, python or curl, also in a pipe."""
+    lines = (line for block in blocks(text) if block.language in SHELLS for line in shell_lines(block))
+    return [line for line in lines if any(part.strip().startswith(COMMANDS) for part in line.split("|"))]
 
 
 def shell_lines(block: Block) -> list[str]:
-    """Lines a reader types: in a console block those after `$ `; a trailing backslash joins the next."""
+    """Return the command lines of a block: in a console block, those after `$ `."""
     lines = [line.strip() for line in block.text.replace("\\\n", " ").splitlines()]
     if block.language == "console":
         lines = [line for line in lines if line.startswith("$ ")]
@@ -252,7 +261,7 @@ def shell_lines(block: Block) -> list[str]:
 
 
 def serve(command: str, folder: Path) -> tuple[int, str]:
-    """Start a server, which never ends by itself, and stop it once it says something: its exit code and its words."""
+    """Start a server and stop it after its first line. Return its exit code and output."""
     with subprocess.Popen(
         ["sh", "-c", f"exec {command.replace(PORT, '')}"],
         cwd=folder,
@@ -272,16 +281,16 @@ def serve(command: str, folder: Path) -> tuple[int, str]:
 
 
 def server_of(folder: Path) -> ServerProcess:
-    """A server with what the commands so far made: a folder of agents, and in recto-data/NAME.key the key of a user."""
+    """Return a server that uses the agents and the keys (recto-data/NAME.key) that earlier commands created."""
     keys = {file.stem: file.read_text(encoding="utf-8").strip() for file in folder.glob("recto-data/*.key")}
     settings = {"RECTO_API_KEYS": ",".join(f"{name}:{key}" for name, key in keys.items())} if keys else {}
     flags = ["--agents", str(folder / "agents")] if (folder / "agents").exists() else []
-    return ServerProcess.serve(folder / "asked", settings, *flags)
+    return ServerProcess.serve(folder / "server", settings, *flags)
 
 
 def check_done(document: str, command: str, done: subprocess.CompletedProcess[str]) -> None:
-    said = f"{done.stdout}{done.stderr}"
-    assert done.returncode == 0, f"{document}: `{command}` ended with {done.returncode}:\n{said}"
+    output = f"{done.stdout}{done.stderr}"
+    assert done.returncode == 0, f"{document}: `{command}` ended with {done.returncode}:\n{output}"
 
 
 def environment() -> dict[str, str]:
@@ -303,8 +312,8 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def made(text: str) -> Iterator[str]:
-    """Targets of every `make ...` in code, in a line or in a block."""
+def make_targets(text: str) -> Iterator[str]:
+    """Yield the target of every `make ...` in code, inline or in a block."""
     lines = [line for block in blocks(text) for line in shell_lines(block)]
     lines += re.findall(r"`([^`\n]+)`", outside_blocks(text))
     for line in lines:

@@ -17,11 +17,11 @@ from recto.conversation.json import load_object
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.paths import Project
 from recto.page.fold.rules import SEARCH
-from recto.testing.client import RUNS, TOKEN, SentEvent, request, run
 from recto.testing.model_server import Answer, ModelServer
 from recto.testing.process import ServerProcess
-from recto.tools.load_tools import tools_of_folder
+from recto.tools.load_tools import load_folder_tools
 from tests.layers import ROOT
+from tests.support.client import RUNS, TOKEN, ReceivedEvent, request, run
 from tests.test_docs import blocks, read
 
 # Settings that need no words beside their name.
@@ -202,7 +202,7 @@ def test_P1_P3_P11_P12_the_bodies_in_the_page_on_clients_do_what_it_says(tmp_pat
     assert b"<description>The page the user is on</description>" in page
 
 
-def said(events: Sequence[SentEvent]) -> str:
+def said(events: Sequence[ReceivedEvent]) -> str:
     return "".join(str(sent.event["delta"]) for sent in events if sent.event["type"] == "TEXT_MESSAGE_CONTENT")
 
 
@@ -233,4 +233,4 @@ def test_the_page_of_the_server_shows_settings_that_can_be_given(tmp_path: Path)
 def test_the_page_of_the_server_shows_tools_that_work(tmp_path: Path):
     (shown,) = blocks_of("docs/server.md", "python")
     (tmp_path / "tools.py").write_text(shown, encoding="utf-8")
-    assert [tool.name for tool in tools_of_folder(tmp_path)] == ["stock"]
+    assert [tool.name for tool in load_folder_tools(tmp_path)] == ["stock"]

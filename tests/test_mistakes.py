@@ -15,10 +15,10 @@ from recto.app.run_server import serve
 from recto.cli.main import make_app
 from recto.cli.server_entry import ServerEntry
 from recto.conversation.json import Json
-from recto.testing.client import RUNS, TOKEN, ask, parse_events, request
 from recto.testing.model_server import Answer, Call, ModelServer, Request, failure
 from recto.testing.process import NotStarted, ServerProcess
 from tests.api.forms import FORM, file, form_of
+from tests.support.client import RUNS, TOKEN, ask, parse_events, request
 from tests.test_docs import blocks, read
 from tests.waiting import wait_for
 

@@ -18,10 +18,10 @@ import pytest
 
 from recto.client import Client
 from recto.conversation.json import Json, load_object
-from recto.testing.client import parse_events, request
 from recto.testing.model_server import Answer, Call, ModelServer, Request
 from recto.testing.process import free_port
 from tests.layers import ROOT
+from tests.support.client import parse_events, request
 from tests.test_docs import ADDRESS, SECONDS, Block, blocks, read, shell_lines
 
 # Where the README has the model that speaks OpenAI's chat completions.

@@ -54,8 +54,8 @@ def test_R11_what_folding_saved_and_cost_is_counted_by_rule_and_agent_and_breaks
     # What stands for a result may be longer than it; and prices may be known to nobody.
     others = (replace(fold, name="R8", saved=-1, cost=0), replace(fold, name="R9", saved=None, cost=None))
     broken = Saving(kind="break", name="fold_step", tokens=70, cost=500_000_000)
-    telemetry.saved("coder", (fold, broken), "EUR")
-    telemetry.saved("coder", (fold, broken, *others), "EUR")
+    telemetry.record_savings("coder", (fold, broken), "EUR")
+    telemetry.record_savings("coder", (fold, broken, *others), "EUR")
     found = {
         (sample.name, sample.labels.get("rule") or sample.labels["cause"]): sample.value
         for family in registry.collect()
@@ -87,12 +87,12 @@ def test_R11_runs_are_counted_by_agent_and_outcome_with_the_time_they_took_and_w
     registry = CollectorRegistry()
     telemetry = Telemetry(registry)
     telemetry.began(0.25)
-    telemetry.ended("chat", "done", 2.0)
-    telemetry.ended("chat", "cancelled", 1.0)
+    telemetry.record_run_end("chat", "done", 2.0)
+    telemetry.record_run_end("chat", "cancelled", 1.0)
     # Clocks that go back count as no time.
     telemetry.began(-1.0)
-    telemetry.ended("chat", "failed", -1.0)
-    telemetry.called("m", {}, -1.0)
+    telemetry.record_run_end("chat", "failed", -1.0)
+    telemetry.record_call("m", {}, -1.0)
     value = registry.get_sample_value
     assert value("recto_runs_total", {"agent": "chat", "outcome": "done"}) == 1
     assert value("recto_runs_total", {"agent": "chat", "outcome": "cancelled"}) == 1
@@ -104,9 +104,9 @@ def test_R11_runs_are_counted_by_agent_and_outcome_with_the_time_they_took_and_w
 def test_R11_calls_are_counted_by_result_and_failures_by_their_kind():
     registry = CollectorRegistry()
     telemetry = Telemetry(registry)
-    telemetry.called("m", {"input": 7, "cached": 3}, 0.5)
-    telemetry.called("m", {}, None)
-    telemetry.paid("m", "EUR", 0.5)
+    telemetry.record_call("m", {"input": 7, "cached": 3}, 0.5)
+    telemetry.record_call("m", {}, None)
+    telemetry.record_cost("m", "EUR", 0.5)
     for error in (ModelBusy(model="m", problem="wait"), ModelRefused(model="m", problem="no")):
         telemetry.failed("m", error)
     telemetry.went_wrong(ValueError("nobody foresaw it"))

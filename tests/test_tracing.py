@@ -14,12 +14,12 @@ from recto.config.run_settings import TraceSettings
 from recto.conversation.input.run_input import known_traceparent, stored_input, with_traceparent
 from recto.conversation.json import Json, dump
 from recto.errors import SettingsError
-from recto.testing.client import RUNS, ask, read_events, request, start
 from recto.testing.model_server import Answer, Call, ModelServer, Request, failure
 from recto.testing.process import ServerProcess, free_port
 from recto.tracing.otlp import open_tracer
 from recto.tracing.spans import NO_SPAN, NO_TRACER
 from tests.otlp_receiver import ReceivedSpan, Receiver, otlp_receiver
+from tests.support.client import RUNS, ask, read_events, request, start
 
 SECRET = "the-words-nobody-else-may-read"
 TRACE, SENDER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"

@@ -1,4 +1,4 @@
-"""The command `recto`, and `python -m recto`: the command line, with the server behind it."""
+"""Entry point of `recto` and `python -m recto`: the command line with the server behind it."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from recto.tools.external.services import ToolSource
     from recto.tools.registry import Registry
 
-# New objects after which cycles among them are looked for.
+# Allocations between garbage collections.
 GARBAGE_OBJECTS = 50_000
 
-# The composition root is imported where it is needed: commands that need no server do not wait for one to be loaded.
+# Commands without a server do not import the composition root.
 
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 done, 1 failed, 2 wrong use."""
+    """Run the command line. Exit codes: 0 success, 1 failure, 2 usage error."""
     asked = command_in(sys.argv[1:])
-    # While modules are loaded next to nothing is thrown away, so looking for it again and again is in vain.
+    # Importing modules creates almost no garbage.
     gc.disable()
     app = make_app(asked)
-    # What a command loads and makes later is mostly kept too.
+    # Most objects of a command live until its end.
     gc.set_threshold(GARBAGE_OBJECTS)
     gc.enable()
-    # Nor is anything looked through once more at the end, when all of it goes anyway.
+    # Skip the final collection; the process frees everything.
     atexit.register(gc.freeze)
     app(obj=_entry() if asked in ("serve", "gateway", "agents", "chat") else None)
 
@@ -46,7 +46,7 @@ def _entry() -> ServerEntry:
 
 
 def _serve(settings: ServerSettings, announce: Announce, stop: Event | None) -> None:
-    # As above; it is on again once the server is ready.
+    # See `main`; the server enables collection once it is ready.
     gc.disable()
     from recto.app.run_server import serve
 

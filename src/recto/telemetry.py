@@ -60,7 +60,7 @@ class PageTelemetry:
         """A step of folding by cost was made."""
         self._steps.labels(cause, agent).inc()
 
-    def saved(self, agent: str, savings: Sequence[Saving], currency: str) -> None:
+    def record_savings(self, agent: str, savings: Sequence[Saving], currency: str) -> None:
         """Count what folding saved in a call that was answered, and whether its page broke a prefix."""
         for saving in savings:
             if saving.kind == FOLD:
@@ -77,13 +77,13 @@ class PageTelemetry:
         if LOGGER.isEnabledFor(logging.DEBUG):
             _log_folds(receipts, manifest)
         # A page may have hundreds, of few tools.
-        folds, saved = Tally[tuple[str, str]](), Tally[tuple[str, str]]()
+        folds, savings_tally = Tally[tuple[str, str]](), Tally[tuple[str, str]]()
         for receipt in receipts:
             folds[receipt.rule, receipt.tool] += 1
-            saved[receipt.rule, receipt.tool] += max(0, receipt.tokens_before - receipt.tokens_after)
+            savings_tally[receipt.rule, receipt.tool] += max(0, receipt.tokens_before - receipt.tokens_after)
         for labels, count in folds.items():
             self._folds.labels(*labels, agent).inc(count)
-            self._saved.labels(*labels, agent).inc(saved[labels])
+            self._saved.labels(*labels, agent).inc(savings_tally[labels])
         difference = sum(receipt.tokens_before - receipt.tokens_after for receipt in receipts)
         LOGGER.info(
             "page of %d tokens, %d results folded, %d tokens saved", manifest.tokens_after, len(receipts), difference
@@ -135,12 +135,12 @@ class Telemetry:
         """A run was begun, after it waited for so many seconds."""
         self._waited.observe(max(0.0, waited))
 
-    def ended(self, agent: str, outcome: str, seconds: float) -> None:
+    def record_run_end(self, agent: str, outcome: str, seconds: float) -> None:
         """A run has ended."""
         self._runs.labels(agent, outcome).inc()
         self._run_seconds.labels(agent).observe(max(0.0, seconds))
 
-    def called(self, model: str, tokens: Mapping[str, int], first: float | None) -> None:
+    def record_call(self, model: str, tokens: Mapping[str, int], first: float | None) -> None:
         """A model has replied."""
         self._calls.labels(model, "replied").inc()
         for kind, count in tokens.items():
@@ -148,7 +148,7 @@ class Telemetry:
         if first is not None:
             self._first.labels(model).observe(max(0.0, first))
 
-    def paid(self, model: str, currency: str, price: float) -> None:
+    def record_cost(self, model: str, currency: str, price: float) -> None:
         """A call whose price is known."""
         self._price.labels(model, currency).inc(price)
 

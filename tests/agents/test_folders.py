@@ -16,10 +16,10 @@ from recto.config.settings import Limits
 from recto.conversation.json import Json
 from recto.errors import SettingsError
 from recto.page.fold.cost_settings import CostSettings, placeholder_in
-from recto.testing.client import ask, read_events, start
 from recto.testing.model_server import Answer, Call, ModelServer, Request
 from recto.testing.process import ServerProcess
-from recto.tools.load_tools import tools_built_in
+from recto.tools.load_tools import make_built_in_tools
+from tests.support.client import ask, read_events, start
 
 LIMITS = Limits(steps=3)
 SHIPPED_NAMES = ["chat", "coder", "coder-zh", "docs", "vibe", "vibe-en"]
@@ -75,7 +75,7 @@ def test_R15_R9_the_coder_has_its_tools_folds_searches_too_and_may_take_hundreds
         *("filesystem-read", "filesystem-edit", "filesystem-create", "ace-text_search"),
         *("terminal-execute", "terminal-jobs", "recall"),
     )
-    assert {*coder.tools} <= {tool.name for tool in tools_built_in()}
+    assert {*coder.tools} <= {tool.name for tool in make_built_in_tools()}
     assert [rule.name for rule in coder.fold.rules] == ["reads", "terminal", "search"]
     assert coder.limits.steps >= 300
     assert coder.file_input.takes_documents
@@ -98,7 +98,7 @@ def test_D1_the_agent_for_documents_shows_every_setting_of_files_and_has_the_too
     assert shown == set(FileInputTable.model_fields)
     assert re.search(r"^datasets: \[\]$", text, flags=re.MULTILINE)
     assert docs.tools == ("read_files", "sandbox_fetch_user_file", "current_time", "calculator")
-    assert {*docs.tools} <= {tool.name for tool in tools_built_in()}
+    assert {*docs.tools} <= {tool.name for tool in make_built_in_tools()}
     assert "read_files" in docs.prompt.identity
 
 

@@ -13,7 +13,7 @@ from recto.page.prompt.system_prompt import render, system_prompt
 from recto.page.text.tokens import OFFLINE
 from recto.skills.known import KnownData
 from recto.skills.skill import Skill
-from recto.tools.load_tools import tools_built_in, tools_of_agent, tools_of_folder
+from recto.tools.load_tools import load_folder_tools, make_agent_tools, make_built_in_tools
 from recto.tools.registry import Registry
 from recto.worker.context.prompt_context import PromptContext, prompt_context
 from tests.agents.vibe import BIRTH, KeptInMemory, at_work, call
@@ -37,7 +37,7 @@ def agents() -> dict[str, Agent]:
 
 @pytest.fixture(scope="module")
 def tools() -> Registry:
-    return Registry(tools_of_folder(SHIPPED / "vibe"))
+    return Registry(load_folder_tools(SHIPPED / "vibe"))
 
 
 @cache
@@ -69,13 +69,13 @@ def everything(skill: Skill, locale: str) -> KnownData:
 
 
 def staged(agent: Agent, skill: Skill | None, tools: Registry, known: KnownData | None = None) -> PromptContext:
-    have = Registry((*tools_of_agent(agent, {}), *tools.values()))
+    have = Registry((*make_agent_tools(agent, {}), *tools.values()))
     return prompt_context(agent, have, skill=skill, known=known or KnownData())
 
 
 def test_S10_both_agents_load_with_nothing_to_say_against_them():
-    built_in = Registry(tools_built_in())
-    box = Toolbox(built_in=built_in, of_folder=lambda folder: Registry(tools_of_folder(folder)))
+    built_in = Registry(make_built_in_tools())
+    box = Toolbox(built_in=built_in, of_folder=lambda folder: Registry(load_folder_tools(folder)))
     loaded = load_folder(SHIPPED, Limits(), box)
     linted = [one for name in NAMES for one in lint(loaded[name], loaded.folders[name], box)]
     assert [str(one) for one in (*loaded.problems, *loaded.warnings, *linted)] == []

@@ -14,7 +14,7 @@ from recto.conversation.messages import Text
 from recto.conversation.ui.compile_ui import compile_ui
 from recto.errors import ToolError
 from recto.page.prompt.reminder import Locale
-from recto.tools.load_tools import tools_of_folder
+from recto.tools.load_tools import load_folder_tools
 from recto.tools.ports import Tool, ToolContext, ToolResult
 
 VIBE = Path(recto.agents.__file__).parent / "shipped" / "vibe"
@@ -67,7 +67,7 @@ class Answer:
 
 @cache
 def tools() -> Mapping[str, Tool]:
-    return {tool.name: tool for tool in tools_of_folder(VIBE)}
+    return {tool.name: tool for tool in load_folder_tools(VIBE)}
 
 
 def at_work(user: KeptInMemory | None, locale: str = "zh", call: str = "c1", now: datetime = NOW) -> ToolContext:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from recto.testing.client import TOKEN, request
 from tests.api.relaying_server import Relaying, relaying_server
 from tests.api.scripted_server import KEYS, Scripted, scripted_server
+from tests.support.client import TOKEN, request
 from tests.waiting import wait_for
 
 NUMBERS = count()

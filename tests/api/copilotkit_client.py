@@ -6,9 +6,9 @@ from io import BytesIO
 
 from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.testing.client import HttpReply, parse_events, request
 from recto.testing.model_server import Answer, Call
 from tests.api.scripted_server import Scripted
+from tests.support.client import HttpReply, parse_events, request
 
 BASE = "/api/v1/copilotkit"
 SUGGEST = "copilotkitSuggest"

@@ -7,7 +7,7 @@ from typing import cast
 from urllib.parse import quote
 
 from recto.conversation.json import Json
-from recto.testing.client import request
+from tests.support.client import request
 
 METHODS = ("get", "post", "put", "patch", "delete", "head", "options", "trace")
 

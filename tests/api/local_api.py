@@ -20,7 +20,7 @@ from recto.engine.hub import Hub
 from recto.files.attachments import Attachments
 from recto.files.urls.signing import Signer, SigningKey
 from recto.ids import new_id
-from recto.store.ports import Admission, Admitted
+from recto.store.ports import Admission, AdmissionResult
 from recto.store.store import Store, open_store
 from tests.api.memory_storage import MemoryStorage
 from tests.waiting import settle
@@ -156,7 +156,7 @@ async def local_api(folder: Path, routes: Sequence[Route]) -> AsyncGenerator[Loc
         await store.close()
 
 
-async def _refuse_admission(_admission: Admission) -> Admitted:
+async def _refuse_admission(_admission: Admission) -> AdmissionResult:
     raise RuntimeError("These routes admit nothing.")
 
 

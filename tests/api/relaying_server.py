@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import cast
 
 from recto.conversation.json import Json, dump
-from recto.testing.client import HttpReply, request
 from recto.testing.model_server import Answer, ModelServer, Request
 from recto.testing.process import ServerProcess
 from tests.api.scripted_server import ALICE, KEYS
+from tests.support.client import HttpReply, request
 
 SERVER_KEYS = ("sk-openai-of-the-server", "sk-anthropic-of-the-server")
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import cast
 
 from recto.conversation.json import Json
-from recto.testing.client import RUNS, HttpReply, Reader, SentEvent, request, start
 from recto.testing.model_server import Answer, ModelServer, Request
 from recto.testing.process import ServerProcess
+from tests.support.client import RUNS, HttpReply, Reader, ReceivedEvent, request, start
 
 ALICE, BOB, LOOKER = "alice-key-of-our-tests", "bob-key-of-our-tests-too", "alice-looks-only-with-this"
 KEYS = f"alice:{ALICE},bob:{BOB},alice:{LOOKER}:read"
@@ -45,7 +45,7 @@ class Scripted:
     def post(self, body: object, token: str = "", **headers: str) -> HttpReply:
         return request(self.url, "POST", RUNS, body, token=token or self.token, **headers)
 
-    def play(self, body: Mapping[str, Json], *answers: Answer) -> tuple[Sequence[SentEvent], list[Request]]:
+    def play(self, body: Mapping[str, Json], *answers: Answer) -> tuple[Sequence[ReceivedEvent], list[Request]]:
         """Have a run with these answers of the model: its events, and what the model was sent."""
         before = len(self.model.requests)
         self.answers[:] = answers

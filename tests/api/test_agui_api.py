@@ -10,8 +10,8 @@ import pytest
 
 from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.testing.client import HttpReply, SentEvent, parse_events, request
 from tests.api.scripted_server import BOB, Scripted, last_words, page_messages
+from tests.support.client import HttpReply, ReceivedEvent, parse_events, request
 
 AG_UI = "/api/v1/agent/ag-ui"
 PNG = base64.b64encode(
@@ -28,11 +28,11 @@ class ListClient:
     token: str = ""
     messages: list[Json] = field(default_factory=list[Json])
 
-    def say(self, words: Json, id: str = "") -> list[SentEvent]:
+    def say(self, words: Json, id: str = "") -> list[ReceivedEvent]:
         self.messages.append({"id": id or new_id(), "role": "user", "content": words})
         return self.run()
 
-    def run(self) -> list[SentEvent]:
+    def run(self) -> list[ReceivedEvent]:
         reply = self.send()
         assert reply.status == 200, reply.body
         assert reply.headers["content-type"] == "text/event-stream"
@@ -52,7 +52,7 @@ class ListClient:
         ]
 
 
-def _shown(events: Sequence[SentEvent]) -> list[Json]:
+def _shown(events: Sequence[ReceivedEvent]) -> list[Json]:
     """What a client shows of a run: its texts, by the ids of their messages."""
     texts = dict[str, str]()
     for event in (sent.event for sent in events):
@@ -64,7 +64,7 @@ def _shown(events: Sequence[SentEvent]) -> list[Json]:
     return [{"id": id, "role": "assistant", "content": text} for id, text in texts.items()]
 
 
-def kinds(events: Sequence[SentEvent]) -> list[str]:
+def kinds(events: Sequence[ReceivedEvent]) -> list[str]:
     return [str(sent.event["type"]) for sent in events]
 
 

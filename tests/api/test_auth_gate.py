@@ -15,7 +15,7 @@ from recto.api.access.gate import OPEN_PATHS, Gate, GateRules
 from recto.api.backend import user_of
 from recto.config.access_settings import AuthSettings
 from recto.errors import SettingsError
-from recto.testing.client import HttpReply
+from tests.support.client import HttpReply
 
 TOKEN, ANNA, BERT = "local-token-of-a-test", "anna-key-0123456789", "bert-key-0123456789"
 KEYS = f"anna:{ANNA},bert:{BERT}:read"

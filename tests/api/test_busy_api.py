@@ -8,9 +8,9 @@ import pytest
 
 from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.testing.client import RUNS, HttpReply, ask, request
 from tests.api.scripted_server import Scripted, scripted_server
 from tests.api.wrong_inputs import assert_problem
+from tests.support.client import RUNS, HttpReply, ask, request
 
 pytestmark = pytest.mark.full
 

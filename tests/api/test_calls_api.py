@@ -10,7 +10,7 @@ from sqlalchemy import create_engine, delete, update
 from recto.api.threads import calls
 from recto.conversation.json import dump
 from recto.page.body import Segment
-from recto.store.ports import CallBegun, CallEnded, Lease, RunChange, RunEnding
+from recto.store.ports import CallEnd, CallStart, Lease, RunChange, RunEnding
 from recto.store.schema import CALLS as CALL_TABLE
 from recto.store.schema import SEGMENTS
 from tests.api.local_api import LocalApi, assert_problem, local_api
@@ -31,16 +31,16 @@ async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
 
 async def a_call(api: LocalApi) -> Lease:
     lease = await begin(api.store, "r1")
-    await api.store.record(lease, RunChange(call=begun(1)), at(1))
-    ended = CallEnded(number=1, ended=at(3), first_token=at(2), finish="stop", usage=b'{"inputTokens": 9}', price=5)
-    await api.store.record(lease, RunChange(call_ended=ended), at(3))
+    await api.store.record(lease, RunChange(call_start=begun(1)), at(1))
+    ended = CallEnd(number=1, ended=at(3), first_token=at(2), finish="stop", usage=b'{"inputTokens": 9}', price=5)
+    await api.store.record(lease, RunChange(call_end=ended), at(3))
     return lease
 
 
-def begun(number: int, manifest: Mapping[str, object] = MANIFEST) -> CallBegun:
+def begun(number: int, manifest: Mapping[str, object] = MANIFEST) -> CallStart:
     segments = [Segment(data=piece, sha256=sha256(piece).digest()) for piece in PIECES]
     hashes = b"".join([segment.sha256 for segment in segments])
-    return CallBegun(
+    return CallStart(
         number=number,
         purpose="reply",
         model="gpt-x",
@@ -100,7 +100,7 @@ async def a_run(api: LocalApi, name: str, calls: int, thread: str = THREAD, *, o
     await admit(api.store, name, thread, owner=owner)
     (run,) = await api.store.claim(NODE, at(0), 1)
     for number in range(1, calls + 1):
-        await api.store.record(lease_of(run), RunChange(call=begun(number)), at(1))
+        await api.store.record(lease_of(run), RunChange(call_start=begun(number)), at(1))
     await api.store.record(lease_of(run), RunChange(ending=RunEnding(outcome="done")), at(2))
     return run.id
 
@@ -124,7 +124,7 @@ async def test_X1_a_call_of_a_thread_tells_the_tokens_that_were_kept_out_of_its_
         {**PART, "source": "m", "role": "user", "decision": decision, "reason": "", "tokens": {"before": b, "after": a}}
         for decision, b, a in tokens
     ]
-    await api.store.record(lease, RunChange(call=begun(1, {"parts": parts, "tokens": 43})), at(1))
+    await api.store.record(lease, RunChange(call_start=begun(1, {"parts": parts, "tokens": 43})), at(1))
     (row,) = (await api.ask("GET", threads_calls(THREAD))).rows("calls")
     assert (row["tokens"], row["saved"]) == (43, 90 + 40 + 1)
     harm(tmp_path, update(CALL_TABLE).values(manifest=b"no zlib"))

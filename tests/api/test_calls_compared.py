@@ -12,9 +12,9 @@ from sqlalchemy import create_engine, update
 from recto.conversation.json import Json, load_object
 from recto.ids import new_id
 from recto.store.schema import CALLS as CALL_TABLE
-from recto.testing.client import RUNS, HttpReply
 from recto.testing.model_server import Answer, Call
 from tests.flow.in_process import STREAM, InProcess, in_process
+from tests.support.client import RUNS, HttpReply
 
 ANN, BOB = "ann-key-of-our-tests-here", "bob-key-of-our-tests-here"
 KEYS = {"api_keys": f"ann:{ANN},bob:{BOB}"}

@@ -15,11 +15,11 @@ from recto.conversation.input.input_rules import HAS_DATA, LONG_WORDS, NOT_SIGNE
 from recto.conversation.input.run_input import RunInput, stored_input
 from recto.conversation.json import Json, dump, load_object
 from recto.conversation.messages import Data, File, Text, UserMessage
-from recto.store.ports import Admission, Admitted
-from recto.testing.client import SentEvent, parse_events, request
+from recto.store.ports import Admission, AdmissionResult
 from tests.api.local_api import NOW, Answer, LocalApi, assert_problem, local_api
 from tests.api.scripted_server import Scripted
 from tests.flow.in_process import events_of, in_process
+from tests.support.client import ReceivedEvent, parse_events, request
 
 CHAT = "/api/v1/chat"
 THREAD = "550e8400-e29b-41d4-a716-44665544000A"
@@ -46,7 +46,7 @@ async def door(tmp_path: Path) -> AsyncIterator[Door]:
     async with local_api(tmp_path, chat.ROUTES) as api:
         made = Door(api=api)
 
-        async def admit(admission: Admission) -> Admitted:
+        async def admit(admission: Admission) -> AdmissionResult:
             made.admitted.append(admission)
             raise RuntimeError("enough")
 
@@ -241,7 +241,7 @@ async def test_P2_a_picture_that_is_not_signed_not_theirs_or_not_taken_is_refuse
 # Over real HTTP
 
 
-def say(server: Scripted, body: object, accept: str = "application/json") -> list[SentEvent]:
+def say(server: Scripted, body: object, accept: str = "application/json") -> list[ReceivedEvent]:
     reply = request(server.url, "POST", CHAT, body, token=server.token, accept=accept)
     assert (reply.status, reply.headers["content-type"]) == (200, "text/event-stream")
     return list(parse_events(line + b"\n" for line in reply.body.split(b"\n")))

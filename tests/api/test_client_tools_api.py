@@ -6,9 +6,9 @@ from typing import cast
 import pytest
 
 from recto.conversation.json import Json
-from recto.testing.client import ask
 from recto.testing.model_server import Answer, Call, Request
 from tests.api.scripted_server import Scripted, page_messages
+from tests.support.client import ask
 
 pytestmark = pytest.mark.full
 

@@ -10,10 +10,10 @@ from typing import cast
 import pytest
 
 from recto.conversation.json import Json, dump, load_object
-from recto.testing.client import HttpReply, ask, request
 from recto.testing.model_server import Answer, Call
 from tests.api.scripted_server import ALICE, Scripted, scripted_server
 from tests.api.test_interrupts_api import DONE, asked, item, outcome, results, resuming, waiting
+from tests.support.client import HttpReply, ask, request
 from tests.tools.commands.test_terminal_execute import command_lines
 from tests.waiting import wait_for
 

@@ -13,10 +13,10 @@ import pytest
 from recto.conversation.json import Json, dump
 from recto.conversation.log import Compacted, view
 from recto.ids import new_id
-from recto.testing.client import RUNS, HttpReply, SentEvent, ask
 from recto.testing.model_server import Answer, Call, failure
 from tests.api.forms import FORM, file, form_of
 from tests.flow.in_process import STREAM, InProcess, events_of, in_process, messages_of, types_of, without_progress
+from tests.support.client import RUNS, HttpReply, ReceivedEvent, ask
 
 pytestmark = pytest.mark.full
 
@@ -40,7 +40,7 @@ async def talk(server: InProcess, *words: str) -> str:
     return thread
 
 
-async def compact(server: InProcess, thread: str, *answers: Answer, **body: Json) -> Sequence[SentEvent]:
+async def compact(server: InProcess, thread: str, *answers: Answer, **body: Json) -> Sequence[ReceivedEvent]:
     server.answers += answers
     reply = await server.send("POST", f"{THREADS}/{thread}/compact", {"protocolVersion": "1.0", **body}, headers=STREAM)
     assert reply.status == 200, reply.body

@@ -19,11 +19,11 @@ from recto.api.listen import OTHER_FILES, with_files_for
 from recto.api.server import ROUTES
 from recto.config.access_settings import BodyLimits, ConnectionLimits
 from recto.conversation.json import load_object
-from recto.testing.client import RUNS
 from tests.api.local_api import local_api
 from tests.api.raw_connection import RawConnection, RawServer
 from tests.api.virtual_time import at, run_virtually
 from tests.costs import standstill_limit
+from tests.support.client import RUNS
 from tests.waiting import settle, wait_until
 
 HEAD = b"POST / HTTP/1.1\r\nhost: localhost\r\n"

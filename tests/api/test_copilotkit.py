@@ -9,9 +9,9 @@ import pytest
 from recto.api.copilotkit.single_endpoint import KINDS
 from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.testing.client import HttpReply, ask, request, start
 from tests.api.copilotkit_client import events_of, send
 from tests.api.scripted_server import BOB, LOOKER, PLAIN, Scripted, page_messages
+from tests.support.client import HttpReply, ask, request, start
 
 ENDPOINTS = {"list": True, "inspect": True, "mutations": True, "realtimeMetadata": False}
 

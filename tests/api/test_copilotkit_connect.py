@@ -7,10 +7,10 @@ import pytest
 
 from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.testing.client import HttpReply, ask, start
 from recto.testing.model_server import Answer, Call
 from tests.api.copilotkit_client import events_of, send, types_of
 from tests.api.scripted_server import PLAIN, Scripted
+from tests.support.client import HttpReply, ask, start
 
 TOLD = ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
 PICK: Json = {"name": "pick", "description": "Pick one", "parameters": {"type": "object"}}

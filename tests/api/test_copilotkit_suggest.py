@@ -9,11 +9,11 @@ from typing import cast
 import pytest
 
 from recto.conversation.json import Json, dump, load_object
-from recto.testing.client import HttpReply, ask, bearer, request
 from recto.testing.model_server import Answer, Call, Request, failure
 from tests.api.copilotkit_client import BASE, SUGGEST, SUGGESTED, SUGGESTS, events_of, send, types_of, wish
 from tests.api.scripted_server import Scripted, scripted_server
 from tests.api.wrong_inputs import answer_of, connect
+from tests.support.client import HttpReply, ask, bearer, request
 from tests.waiting import wait_for
 
 PATH = "/agent/default/suggest"

@@ -6,10 +6,10 @@ from itertools import count
 import pytest
 
 from recto.conversation.json import Json, dump
-from recto.testing.client import ask
 from recto.testing.model_server import Answer, Call
 from tests.api.scripted_server import Scripted, page_messages, scripted_server
 from tests.costs import MEBIBYTE, Costs, costs_of, standstill_limit
+from tests.support.client import ask
 
 pytestmark = pytest.mark.full
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from recto.testing.client import ask, request, run
 from recto.testing.model_server import Answer, failure
 from tests.api.scripted_server import ALICE, BOB, Scripted, scripted_server
+from tests.support.client import ask, request, run
 
 pytestmark = pytest.mark.full
 

@@ -8,9 +8,9 @@ import pytest
 
 from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.testing.client import HttpReply, ask, request
 from recto.testing.model_server import Answer, Call
 from tests.api.scripted_server import Scripted
+from tests.support.client import HttpReply, ask, request
 
 THREADS = "/api/v1/agent/threads"
 DONE = Answer(text="It is done.")

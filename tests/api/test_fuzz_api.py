@@ -24,7 +24,6 @@ from recto.api.users.me import delete_me
 from recto.conversation.json import Json, dump
 from recto.files.urls.signing import FILES
 from recto.ids import new_id
-from recto.testing.client import RUNS, ask, bearer, read_events, request
 from recto.testing.process import ServerProcess
 from tests.api.copilotkit_client import wish
 from tests.api.described import operations
@@ -32,6 +31,7 @@ from tests.api.forms import FORM, file, form_of
 from tests.api.generated import Case, Generated, assert_as_described, cases_of, generated
 from tests.api.scripted_server import ALICE, BOB, KEYS
 from tests.api.wrong_inputs import assert_problem
+from tests.support.client import RUNS, ask, bearer, read_events, request
 
 pytestmark = pytest.mark.full
 

@@ -15,7 +15,6 @@ import pytest
 
 from recto.conversation.json import Json, dump
 from recto.testing.answer_bytes import render
-from recto.testing.client import bearer
 from recto.testing.model_server import Answer, Call, Request, failure
 from tests.api.relaying_server import (
     CHAT,
@@ -34,6 +33,7 @@ from tests.api.relaying_server import (
     whole_message,
 )
 from tests.api.scripted_server import ALICE, BOB
+from tests.support.client import bearer
 from tests.waiting import wait_for
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

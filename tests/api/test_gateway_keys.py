@@ -11,7 +11,6 @@ from typing import cast
 import pytest
 
 from recto.conversation.json import Json
-from recto.testing.client import TOKEN, HttpReply, request
 from recto.testing.model_server import Answer, failure
 from tests.api.relaying_server import (
     CHAT,
@@ -23,6 +22,7 @@ from tests.api.relaying_server import (
     user,
 )
 from tests.api.scripted_server import ALICE, BOB, LOOKER
+from tests.support.client import TOKEN, HttpReply, request
 
 OWN, OTHER = "sk-own-key-of-a-caller-1", "sk-own-key-of-a-caller-2"
 BODY: dict[str, Json] = {"model": "m", "stream": True, "messages": [user("A secret of mine.")]}

@@ -11,9 +11,9 @@ import pytest_asyncio
 
 from recto.api.home_page import SCRIPT
 from recto.api.web_page import WebPage
-from recto.testing.client import TOKEN, HttpReply
 from tests.clients.node import NODE
 from tests.flow.in_process import InProcess, events_of, in_process
+from tests.support.client import TOKEN, HttpReply
 
 POLICY = re.compile(
     r"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "

@@ -12,11 +12,11 @@ import pytest
 from recto.api.files.attachments import ATTACHMENTS
 from recto.api.server import ROUTES
 from recto.conversation.json import dump
-from recto.testing.client import RUNS, TOKEN, ask, read_events, request, start
 from recto.testing.process import ServerProcess
 from tests.api.forms import FORM, file, form_of
 from tests.api.wrong_inputs import assert_problem, assert_refused
 from tests.costs import open_sockets
+from tests.support.client import RUNS, TOKEN, ask, read_events, request, start
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.full

@@ -8,10 +8,10 @@ from ag_ui.core import Interrupt, RunAgentInput
 
 from recto.conversation.json import Json, load_object
 from recto.ids import new_id
-from recto.testing.client import RUNS, SentEvent, parse_events, request
-from recto.testing.client import ask as ask_anybody
 from recto.testing.model_server import Answer, Call, Request
 from tests.api.scripted_server import BOB, Scripted, page_messages
+from tests.support.client import RUNS, ReceivedEvent, parse_events, request
+from tests.support.client import ask as ask_anybody
 from tests.test_docs import blocks, read
 
 AG_UI = "/api/v1/agent/ag-ui"
@@ -33,19 +33,19 @@ def notes(folder: Path, word: str, agent: str = "careful") -> list[str]:
     return [line for line in file.read_text().splitlines() if word in line] if file.exists() else []
 
 
-def outcome(events: Sequence[SentEvent]) -> Mapping[str, Json]:
+def outcome(events: Sequence[ReceivedEvent]) -> Mapping[str, Json]:
     assert events[-1].event["type"] == "RUN_FINISHED", events[-1].body
     return cast("Mapping[str, Json]", events[-1].event["outcome"])
 
 
-def asked(events: Sequence[SentEvent]) -> list[str]:
+def asked(events: Sequence[ReceivedEvent]) -> list[str]:
     """The ids of what a run waits for, as AG-UI's own package reads them."""
     end = outcome(events)
     assert end["type"] == "interrupt", end
     return [Interrupt.model_validate(one).id for one in cast("list[Json]", end["interrupts"])]
 
 
-def results(events: Sequence[SentEvent]) -> dict[str, str]:
+def results(events: Sequence[ReceivedEvent]) -> dict[str, str]:
     told = [sent.event for sent in events if sent.event["type"] == "TOOL_CALL_RESULT"]
     return {str(event["toolCallId"]): str(event["content"]) for event in told}
 

@@ -13,18 +13,18 @@ from pydantic import TypeAdapter
 
 from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.testing.client import RUNS, SentEvent, ask, bearer, parse_events, request, run
 from recto.testing.model_server import Answer, render
 from tests.api.forms import FORM, file, form_of
 from tests.api.scripted_server import HOLD, Scripted
 from tests.conversation.stock_client import Row, StockClient
+from tests.support.client import RUNS, ReceivedEvent, ask, bearer, parse_events, request, run
 
 PARSER: TypeAdapter[official.Event] = TypeAdapter(official.Event)
 DIALECTS = ["1.0", "0.0.59"]
 
 
 @contextmanager
-def joined(server: Scripted, run: str, query: str = "", **headers: str) -> Generator[Iterator[SentEvent]]:
+def joined(server: Scripted, run: str, query: str = "", **headers: str) -> Generator[Iterator[ReceivedEvent]]:
     """The events that come to who joins, as they come."""
     address = urlsplit(server.url)
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
@@ -36,11 +36,11 @@ def joined(server: Scripted, run: str, query: str = "", **headers: str) -> Gener
         connection.close()
 
 
-def kinds(events: Sequence[SentEvent]) -> list[Json]:
+def kinds(events: Sequence[ReceivedEvent]) -> list[Json]:
     return [sent.event["type"] for sent in events]
 
 
-def read(*events: SentEvent) -> Sequence[Row]:
+def read(*events: ReceivedEvent) -> Sequence[Row]:
     """The messages a stock client shows after these."""
     for sent in events:
         PARSER.validate_json(sent.body)

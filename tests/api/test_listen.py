@@ -16,9 +16,9 @@ from recto.api.route import Route
 from recto.api.router import Api
 from recto.config.access_settings import ConnectionLimits
 from recto.errors import RectoError, SettingsError
-from recto.testing.client import request
 from recto.testing.process import ServerProcess
 from tests.api.test_auth_gate import ask
+from tests.support.client import request
 
 
 async def address(request: Request) -> Response:

@@ -17,11 +17,11 @@ from pydantic import TypeAdapter
 from recto.api.ops import health
 from recto.conversation.json import Json
 from recto.models.ports import Usage
-from recto.testing.client import RUNS, ask, read_events, request, run, start
 from recto.testing.model_server import Answer, Call, ModelServer, Request, failure
 from recto.testing.process import ServerProcess
 from tests.api.local_api import local_api
 from tests.flow.in_process import in_process
+from tests.support.client import RUNS, ask, read_events, request, run, start
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.full

@@ -11,13 +11,13 @@ import pytest
 
 from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.testing.client import RUNS, HttpReply, ask, request
 from recto.testing.model_server import Answer, Call
 from tests.api.copilotkit_client import wish
 from tests.api.described import Operation, operations
 from tests.api.forms import FORM, Field, file, form_of
 from tests.api.scripted_server import ALICE, BOB, KEYS, LOOKER, Scripted, scripted_server
 from tests.api.wrong_inputs import assert_problem, assert_refused
+from tests.support.client import RUNS, HttpReply, ask, request
 
 pytestmark = pytest.mark.full
 

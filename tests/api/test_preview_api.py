@@ -11,10 +11,10 @@ from sqlalchemy import create_engine, inspect, text
 
 from recto.conversation.json import Json, load_object
 from recto.ids import new_id
-from recto.testing.client import RUNS, HttpReply
 from recto.testing.model_server import Answer, Call
 from tests.api.forms import FORM, file, form_of
 from tests.flow.in_process import InProcess, in_process
+from tests.support.client import RUNS, HttpReply
 
 THREADS, ATTACHMENTS = "/api/v1/agent/threads", "/api/v1/agent/attachments"
 TIME = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \w+day")

@@ -7,7 +7,6 @@ import pytest
 
 from recto.conversation.json import Json, dump, load
 from recto.ids import new_id
-from recto.testing.client import RUNS, HttpReply, read_events, request
 from recto.testing.process import ServerProcess
 from tests.api.protocol_examples import PICTURE, TEXT, TOOLS
 from tests.api.wrong_inputs import (
@@ -22,6 +21,7 @@ from tests.api.wrong_inputs import (
     send_chunked,
     send_part,
 )
+from tests.support.client import RUNS, HttpReply, read_events, request
 
 HISTORY = "/api/v1/agent/history"
 BY_NAME = {rule.name: rule for rule in RULES}

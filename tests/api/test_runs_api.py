@@ -13,10 +13,12 @@ import pytest
 from recto.conversation.events import ends_run
 from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.testing.client import (
+from recto.testing.model_server import Answer
+from tests.api.scripted_server import Scripted
+from tests.support.client import (
     RUNS,
     HttpReply,
-    SentEvent,
+    ReceivedEvent,
     ask,
     bearer,
     parse_events,
@@ -24,8 +26,6 @@ from recto.testing.client import (
     request,
     start,
 )
-from recto.testing.model_server import Answer
-from tests.api.scripted_server import Scripted
 
 SUM = "What is 12*7?"
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
@@ -39,18 +39,18 @@ def cancel(server: Scripted, run: str) -> HttpReply:
     return request(server.url, "POST", f"{RUNS}/{run}/cancel", token=server.token)
 
 
-def read(server: Scripted, run: str, after: int = 0) -> Iterator[SentEvent]:
+def read(server: Scripted, run: str, after: int = 0) -> Iterator[ReceivedEvent]:
     return read_events(server.url, run, after, token=server.token)
 
 
-def finished(server: Scripted, *answers: Answer) -> tuple[str, list[SentEvent]]:
+def finished(server: Scripted, *answers: Answer) -> tuple[str, list[ReceivedEvent]]:
     """A run that has ended, and its events."""
     body = ask(SUM)
     server.play(body, *answers)
     return str(body["runId"]), list(read(server, str(body["runId"])))
 
 
-def events_of(reply: HttpReply) -> list[SentEvent]:
+def events_of(reply: HttpReply) -> list[ReceivedEvent]:
     return list(parse_events(line + b"\n" for line in reply.body.split(b"\n")))
 
 
@@ -120,7 +120,7 @@ def test_P7_a_reader_that_goes_away_is_no_cancel(server: Scripted):
     run, made = server.begin(ask("hold"))
     stream = read(server, run)
     next(stream)
-    cast("Generator[SentEvent]", stream).close()
+    cast("Generator[ReceivedEvent]", stream).close()
     server.go.set()
     assert list(read(server, run))[-1].event["type"] == "RUN_FINISHED"
     assert not made.disconnected

@@ -9,7 +9,7 @@ import pytest
 
 from recto.api.users import savings_route
 from recto.page.savings import Saving
-from recto.store.ports import CallEnded
+from recto.store.ports import CallEnd
 from tests.api.local_api import NOW, LocalApi, assert_problem, local_api
 from tests.store.suite.samples import begin
 from tests.store.suite.users import spend
@@ -26,7 +26,7 @@ async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
         lease = await begin(made.store, "r1")
         for number, day in enumerate((1, 2, 3), start=1):
             ended = datetime(2026, 3, day, tzinfo=UTC)
-            call = CallEnded(number=number, ended=ended, usage=b"{}", savings=(FOLD, BROKEN, PLUGIN)[: 4 - number])
+            call = CallEnd(number=number, ended=ended, usage=b"{}", savings=(FOLD, BROKEN, PLUGIN)[: 4 - number])
             await spend(made.store, lease, number, call)
         yield made
 

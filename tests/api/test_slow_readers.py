@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from recto.testing.client import RUNS, SentEvent, ask, parse_events, read_events, request, start
 from recto.testing.model_server import Answer
 from tests.api.scripted_server import ALICE, BOB, Scripted, scripted_server
 from tests.api.wrong_inputs import assert_refused
 from tests.costs import open_sockets, resident
+from tests.support.client import RUNS, ReceivedEvent, ask, parse_events, read_events, request, start
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.full
@@ -64,7 +64,7 @@ def silent_readers(server: Scripted, run: str, count: int, token: str = ALICE) -
             one.close()
 
 
-def what_came(one: socket.socket) -> list[SentEvent]:
+def what_came(one: socket.socket) -> list[ReceivedEvent]:
     """The whole events that reached a reader before its connection was ended."""
     pieces = list[bytes]()
     try:

@@ -14,9 +14,9 @@ from recto.conversation.events import RunFinished, RunStarted, TextStarted, enco
 from recto.conversation.json import Json
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, UserMessage
 from recto.store.ports import RunChange, RunEnding
-from recto.testing.client import SentEvent, parse_events
 from tests.api.local_api import Answer, LocalApi, local_api
 from tests.store.suite.samples import at, begin
+from tests.support.client import ReceivedEvent, parse_events
 
 THREAD, NAME = "550e8400-e29b-41d4-a716-44665544000a", "the client's own"
 ASKED = UserMessage(id="u", time=at(0), parts=(Text(text="Pick"),))
@@ -45,7 +45,7 @@ async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
         yield made
 
 
-def events(answer: Answer) -> list[SentEvent]:
+def events(answer: Answer) -> list[ReceivedEvent]:
     assert answer.headers["content-type"] == "text/event-stream"
     return list(parse_events(line + b"\n" for line in answer.body.split(b"\n")))
 

@@ -10,9 +10,9 @@ from pydantic import TypeAdapter
 
 from recto.conversation.json import Json, dump
 from recto.ids import new_id
-from recto.testing.client import RUNS, SentEvent, ask
 from recto.testing.model_server import Answer, Call
 from tests.flow.in_process import STREAM, InProcess, events_of, in_process, types_of
+from tests.support.client import RUNS, ReceivedEvent, ask
 
 THREADS = "/api/v1/agent/threads"
 PARSER: TypeAdapter[official.Event] = TypeAdapter(official.Event)
@@ -62,7 +62,7 @@ def calling(name: str, **arguments: Json) -> Call:
     return Call(name=name, arguments=dump(arguments).decode(), id=new_id())
 
 
-async def say(server: InProcess, thread: str, *answers: Answer, **rest: Json) -> Sequence[SentEvent]:
+async def say(server: InProcess, thread: str, *answers: Answer, **rest: Json) -> Sequence[ReceivedEvent]:
     server.answers += [*answers, Answer(text="Done.")]
     reply = await server.send("POST", RUNS, {**ask("go", thread=thread), **rest}, headers=STREAM)
     assert reply.status == 200, reply.body
@@ -72,7 +72,7 @@ async def say(server: InProcess, thread: str, *answers: Answer, **rest: Json) ->
     return events
 
 
-def told(events: Sequence[SentEvent]) -> list[Json]:
+def told(events: Sequence[ReceivedEvent]) -> list[Json]:
     """What a client hears of the state."""
     kinds = {"STATE_SNAPSHOT": "snapshot", "STATE_DELTA": "delta"}
     return [one.event[kinds[kind]] for one in events if (kind := str(one.event["type"])) in kinds]
@@ -82,7 +82,7 @@ async def state_of(server: InProcess, thread: str) -> Json:
     return (await server.send("GET", f"{THREADS}/{thread}")).json["state"]
 
 
-def results(events: Sequence[SentEvent]) -> list[Json]:
+def results(events: Sequence[ReceivedEvent]) -> list[Json]:
     return [one.event["content"] for one in events if one.event["type"] == "TOOL_CALL_RESULT"]
 
 

@@ -140,7 +140,7 @@ async def test_P17_a_deleted_thread_is_gone_and_its_runs_are_stopped(api: LocalA
     lease = await begin(api, "r1")
     await api.store.record(lease, RunChange(events=(b"{}",)), at(1))
     heard = api.hub.follow(lease.run, 1, last=None)
-    with api.hub.listening(lease.run):
+    with api.hub.open_listener(lease.run):
         answer = await api.ask("DELETE", f"{THREADS}/{ONE}")
         ending = await anext(heard)
     await heard.aclose()
@@ -156,7 +156,7 @@ async def test_P17_a_run_that_waits_while_its_thread_is_deleted_is_told_from_its
     await begin(api, "r1")
     waiting = await admit(api.store, "r2", ONE)
     heard = api.hub.follow(waiting.id, 0, last=None)
-    with api.hub.listening(waiting.id):
+    with api.hub.open_listener(waiting.id):
         await api.ask("DELETE", f"{THREADS}/{ONE}")
         problem = [(event.number, load_object(event.body)) for event in await anext(heard)]
     await heard.aclose()

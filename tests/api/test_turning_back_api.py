@@ -9,10 +9,10 @@ import pytest
 
 from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.testing.client import RUNS, HttpReply, ask
 from recto.testing.model_server import Answer
 from tests.api.forms import FORM, file, form_of
 from tests.flow.in_process import STREAM, InProcess, in_process, messages_of
+from tests.support.client import RUNS, HttpReply, ask
 
 THREADS = "/api/v1/agent/threads"
 

@@ -13,10 +13,10 @@ import pytest
 from recto.api.files.attachments import ATTACHMENTS
 from recto.conversation.json import Json
 from recto.files.storage.blobs import LABEL
-from recto.testing.client import TOKEN, HttpReply, request
 from recto.testing.process import ServerProcess
 from tests.api.forms import BOUNDARY, FORM, begun, file, form_of
 from tests.api.wrong_inputs import answer_of, connect
+from tests.support.client import TOKEN, HttpReply, request
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.full

@@ -7,8 +7,8 @@ import pytest
 import pytest_asyncio
 
 from recto.api.web_page import BUILT, WebPage
-from recto.testing.client import TOKEN
 from tests.flow.in_process import InProcess, in_process
+from tests.support.client import TOKEN
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "

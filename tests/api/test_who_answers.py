@@ -9,8 +9,8 @@ import pytest_asyncio
 
 from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.testing.client import RUNS, ask
 from tests.flow.in_process import CHAT, STREAM, InProcess, events_of, in_process
+from tests.support.client import RUNS, ask
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from recto.conversation.json import Json, dump
 from recto.ids import new_id
-from recto.testing.client import RUNS, TOKEN, HttpReply, bearer, request
+from tests.support.client import RUNS, TOKEN, HttpReply, bearer, request
 
 Body: TypeAlias = dict[str, Json]
 LIMIT = 262_144

@@ -24,9 +24,9 @@ from recto.files.ports import Upload
 from recto.files.storage.local_storage import STAGED
 from recto.store.store import Store, open_store
 from recto.testing.process import free_port
-from recto.testing.s3 import S3Server
 from tests.files.blob_names import A
 from tests.files.file_service import ANY, given
+from tests.support.s3 import S3Server
 
 
 def public(url: str) -> GateSettings:

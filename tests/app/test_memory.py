@@ -12,10 +12,10 @@ import pytest
 from recto.conversation.json import Json, dump
 from recto.ids import new_id
 from recto.testing import answer_bytes
-from recto.testing.client import RUNS
 from recto.testing.model_answers import Answer, Call
 from recto.testing.model_server import Request
 from tests.flow.in_process import STREAM, InProcess, in_process
+from tests.support.client import RUNS
 from tests.waiting import wait_until
 
 ME = "/api/v1/agent/me"

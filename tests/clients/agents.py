@@ -6,9 +6,9 @@ from typing import Protocol, TypeAlias, cast
 
 from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.testing.client import bearer
 from tests.api.scripted_server import ALICE
 from tests.clients.node import NodeProcess
+from tests.support.client import bearer
 
 VERSIONS = ("1.0.0", "0.0.59")
 AG_UI = "/api/v1/agent/ag-ui"

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self, cast
 
 from recto.conversation.json import Json, dump, load_object
-from tests.house import ROOT
+from tests.layers import ROOT
 
 FOLDER = Path(__file__).parent
 # Decides which Node.js it is.

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from recto.conversation.json import load_object
-from recto.testing.kept_streams import NEWEST, OLDER, STREAMS_FOLDER
 from tests.clients.node import FOLDER, NODE
+from tests.support.stream_recorder import NEWEST, OLDER, STREAMS_FOLDER
 
 SECONDS = 300.0
 SHOWN = 2_000

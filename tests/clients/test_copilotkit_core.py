@@ -7,12 +7,12 @@ import pytest
 
 from recto.conversation.json import Json, dump
 from recto.ids import new_id
-from recto.testing.client import bearer
 from recto.testing.model_server import Answer
 from tests.api.scripted_server import ALICE, PLAIN, Scripted
 from tests.clients.agents import Row, rows, user
 from tests.clients.node import NodeProcess
 from tests.clients.scripts import LOST, call, model_page, script
+from tests.support.client import bearer
 
 pytestmark = pytest.mark.full
 BASE = "/api/v1/copilotkit"

@@ -10,7 +10,7 @@ import pytest
 from recto.conversation.json import Json
 from recto.testing.model_server import Answer, Request
 from tests.api.relaying_server import ALICE, JSON, OLD, relaying_server, whole_chat
-from tests.house import ROOT
+from tests.layers import ROOT
 
 sys.path.insert(0, str(ROOT / "bench"))
 from bench.peer import environment_of

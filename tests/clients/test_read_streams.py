@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from recto.conversation.json import dump
-from recto.testing.kept_streams import keep
 from tests.clients.agents import Row
 from tests.clients.read_streams import refused
+from tests.support.stream_recorder import keep
 
 STARTED: Row = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
 FINISHED: Row = {"type": "RUN_FINISHED", "threadId": "t", "runId": "r", "outcome": {"type": "success"}}

@@ -20,12 +20,12 @@ from recto.files.urls.signing import Signer, SigningKey
 from recto.ids import new_id
 from recto.store.store import open_store
 from recto.testing.answer_bytes import wire_at
-from recto.testing.client import RUNS, HttpReply, SentEvent, parse_events, request
 from recto.testing.model_server import Answer, Call, ModelServer, Request
 from tests.api.forms import FORM, Field, form_of
 from tests.end_to_end.harness import assert_calls_were_stored_as_sent
 from tests.end_to_end.world import ServerHere
 from tests.page.page_rules import orphans
+from tests.support.client import RUNS, HttpReply, ReceivedEvent, parse_events, request
 
 ANN, BOB = "ann-key-of-our-file-tests", "bob-key-of-our-file-tests"
 SECRET = "a secret that signs urls in our tests"
@@ -63,7 +63,7 @@ class Turn:
     """What a turn was told as, and what the model was sent in it."""
 
     body: Mapping[str, Json]
-    events: Sequence[SentEvent]
+    events: Sequence[ReceivedEvent]
     requests: Sequence[Request]
 
     @property

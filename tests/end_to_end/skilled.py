@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import cast
 
 from recto.conversation.json import Json, load_object
-from recto.testing.client import SentEvent
 from recto.testing.model_server import Answer
 from tests.end_to_end.files import ANN, FileWorld, Turn, calling
+from tests.support.client import ReceivedEvent
 
 PROFILE = "/api/v1/profile"
 AGENT = """\
@@ -159,7 +159,7 @@ def tools_of(turn: Turn, number: int) -> list[str]:
     return [str(tool["function"]["name"]) for tool in offered]
 
 
-def result_of(events: Sequence[SentEvent], number: int = 0) -> Mapping[str, Json]:
+def result_of(events: Sequence[ReceivedEvent], number: int = 0) -> Mapping[str, Json]:
     """What a tool answered, by the order of the results."""
     found = [sent.event for sent in events if sent.event["type"] == "TOOL_CALL_RESULT"]
     return load_object(str(found[number]["content"])) or {}

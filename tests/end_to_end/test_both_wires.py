@@ -11,11 +11,11 @@ import pytest
 
 from recto.conversation.json import Json
 from recto.testing.answer_bytes import wire_at
-from recto.testing.client import RUNS, Reader, ask, request, run, start
 from recto.testing.model_server import Answer, Call, Request, failure
 from recto.testing.process import ServerProcess
 from tests.end_to_end.harness import Harness
 from tests.page.page_rules import JUDGES, orphans
+from tests.support.client import RUNS, Reader, ask, request, run, start
 
 pytestmark = pytest.mark.full
 

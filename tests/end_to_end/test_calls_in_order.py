@@ -8,11 +8,11 @@ from typing import cast
 import pytest
 
 from recto.conversation.json import Json, dump
-from recto.testing.client import Reader, ask, start
 from recto.testing.model_server import Answer, Call, Request, Script
 from recto.tools.mark import Mark
 from tests.end_to_end.harness import Harness
 from tests.end_to_end.test_interrupts_crash import agreeing, interrupts, outcome, results
+from tests.support.client import Reader, ask, start
 
 TOOLS = "filesystem-read, filesystem-edit, filesystem-create, ace-text_search, terminal-execute"
 AGENT = f"---\ntools: [{TOOLS}]\n---\n\nYou work on code.\n"

@@ -9,10 +9,10 @@ import pytest
 from recto.conversation.json import Json, dump, load
 from recto.ids import new_id
 from recto.testing.answer_bytes import wire_at
-from recto.testing.client import RUNS, ask
 from recto.testing.model_server import Answer, Call
 from tests.flow.in_process import STREAM, InProcess, events_of, in_process, messages_of, types_of
 from tests.page.page_rules import orphans
+from tests.support.client import RUNS, ask
 
 THREADS = "/api/v1/agent/threads"
 WIRES = ("compatible:x", "openai-responses:gpt-x", "anthropic:claude-opus-5", "gemini:gemini-3-pro-preview")

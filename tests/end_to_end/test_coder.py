@@ -11,8 +11,8 @@ import pytest
 from recto.conversation.json import Json
 from recto.ids import new_id
 from recto.models.demo.demo_coder import PROJECT
-from recto.testing.client import RUNS, SentEvent, ask, read_events, request, start
 from recto.testing.process import ServerProcess
+from tests.support.client import RUNS, ReceivedEvent, ask, read_events, request, start
 
 pytestmark = pytest.mark.full
 
@@ -86,22 +86,22 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def calls_in(events: Sequence[SentEvent]) -> list[str]:
+def calls_in(events: Sequence[ReceivedEvent]) -> list[str]:
     return [str(sent.event["toolCallName"]) for sent in events if sent.event["type"] == "TOOL_CALL_START"]
 
 
-def said_in(events: Sequence[SentEvent]) -> str:
+def said_in(events: Sequence[ReceivedEvent]) -> str:
     return "".join(str(sent.event["delta"]) for sent in events if sent.event["type"] == "TEXT_MESSAGE_CONTENT")
 
 
-def outcome_of(events: Sequence[SentEvent]) -> Mapping[str, Json]:
+def outcome_of(events: Sequence[ReceivedEvent]) -> Mapping[str, Json]:
     last = events[-1].event
     assert last["type"] == "RUN_FINISHED", last
     outcome = last.get("outcome")
     return outcome if isinstance(outcome, dict) else {}
 
 
-def repair(server: ServerProcess, words: str, thread: str) -> list[SentEvent]:
+def repair(server: ServerProcess, words: str, thread: str) -> list[ReceivedEvent]:
     task = start(server.url, ask(words, thread=thread, forwardedProps={"agent": "coder"}))
     return list(read_events(server.url, task))
 
@@ -142,7 +142,7 @@ def test_R15_in_a_folder_of_the_threads_own_it_makes_a_project_and_repairs_that(
     assert said_in(again).endswith("All tests pass: there is nothing to fix.")
 
 
-def approved(server: ServerProcess, events: Sequence[SentEvent], approvals: list[str]) -> Iterator[SentEvent]:
+def approved(server: ServerProcess, events: Sequence[ReceivedEvent], approvals: list[str]) -> Iterator[ReceivedEvent]:
     """A run, and those that go on with it: every call that waits is approved, one after the other."""
     yield from events
     while outcome_of(events).get("type") == "interrupt":

@@ -16,10 +16,10 @@ from recto.conversation.log import Entry
 from recto.conversation.messages import AssistantMessage, ToolMessage, words_of
 from recto.ids import new_id
 from recto.store.store import open_store
-from recto.testing.client import ask, run
 from recto.testing.model_server import Answer, Call, ModelServer, Request
 from recto.testing.process import ServerProcess
 from tests.naive_pages import COMMAND, READ, SEARCH, PageSettings, ToolRule, check_page, paths_named, rows_of
+from tests.support.client import ask, run
 
 pytestmark = pytest.mark.full
 

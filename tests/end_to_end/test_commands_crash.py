@@ -8,10 +8,10 @@ import pytest
 
 from recto.conversation.json import Json, dump
 from recto.ids import new_id
-from recto.testing.client import Reader, SentEvent, ask, start
 from recto.testing.model_server import Answer, Call, Request, Script
 from tests.end_to_end.harness import Harness
 from tests.end_to_end.test_interrupts_crash import agreeing, interrupts, outcome, results
+from tests.support.client import Reader, ReceivedEvent, ask, start
 from tests.tools.commands.test_git_guards import git
 from tests.tools.commands.test_terminal_execute import command_lines
 from tests.waiting import wait_for
@@ -46,7 +46,7 @@ def wait_until(running: bool, word: bytes) -> None:
     wait_for(lambda: is_running(word) is running, f"{word!r} {'to run' if running else 'to end'}")
 
 
-def read(harness: Harness, body: Mapping[str, Json]) -> Sequence[SentEvent]:
+def read(harness: Harness, body: Mapping[str, Json]) -> Sequence[ReceivedEvent]:
     return Reader(lambda: harness.url, start(harness.url, body)).wait()
 
 

@@ -13,7 +13,6 @@ from recto.conversation.events import ends_run
 from recto.conversation.json import Json
 from recto.conversation.log import Entry
 from recto.ids import new_id
-from recto.testing.client import Reader, SentEvent, ask, read_events, request, start
 from recto.testing.model_server import Answer, Call, Request
 from recto.testing.process import NotStarted, ServerProcess
 from tests.conversation.stock_client import Row, StockClient
@@ -28,6 +27,7 @@ from tests.end_to_end.harness import (
     try_to_start,
     without_clock,
 )
+from tests.support.client import Reader, ReceivedEvent, ask, read_events, request, start
 from tests.waiting import wait_for
 
 QUESTION = "Please make a note of the milk."
@@ -61,7 +61,7 @@ def expected_story(result: str) -> list[tuple[str, str]]:
     ]
 
 
-def assert_whole(harness: Harness, body: Mapping[str, Json], events: Sequence[SentEvent]) -> Sequence[Entry]:
+def assert_whole(harness: Harness, body: Mapping[str, Json], events: Sequence[ReceivedEvent]) -> Sequence[Entry]:
     """What every crash must leave: a gap-free stream that can be read again, telling exactly what the log has."""
     assert [sent.number for sent in events] == list(range(1, len(events) + 1))
     assert list(read_events(harness.url, str(body["runId"]))) == list(events)
@@ -72,7 +72,7 @@ def assert_whole(harness: Harness, body: Mapping[str, Json], events: Sequence[Se
     return log
 
 
-def assert_shown(harness: Harness, body: Mapping[str, Json], events: Sequence[SentEvent]) -> None:
+def assert_shown(harness: Harness, body: Mapping[str, Json], events: Sequence[ReceivedEvent]) -> None:
     """A stock client shows what the log has, and has nothing to run."""
     client = StockClient(cast("list[Row]", body["messages"])).read([sent.body for sent in events])
     told = request(harness.url, "GET", f"/api/v1/agent/threads/{body['threadId']}/messages").json["messages"]

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 
 from recto.conversation.json import load_object
-from recto.testing.client import RUNS
 from tests.api.forms import Field, file
 from tests.end_to_end.files import FileWorld, Talk, a_run, part, reading, words
-from tests.house import ROOT
+from tests.layers import ROOT
+from tests.support.client import RUNS
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.full

@@ -22,12 +22,12 @@ import pytest
 import recto
 from recto.conversation.events import ends_run
 from recto.conversation.json import Json
-from recto.testing.client import RUNS, Reader, SentEvent, ask, request, run, start
 from recto.testing.model_server import Answer, Call, Request, render
 from recto.testing.openai_answers import DONE
-from recto.testing.postgres import postgres_server
 from tests.end_to_end.harness import Harness, a_note_then_an_answer, log_texts, story, stream_texts
 from tests.flow.in_process import InProcess, in_process
+from tests.support.client import RUNS, Reader, ReceivedEvent, ask, request, run, start
+from tests.support.postgres import postgres_server
 from tests.waiting import wait_for
 
 READERS = 16
@@ -63,7 +63,7 @@ def answer_with_call(place: int, cut_at: int | None = None) -> Answer:
     return Answer(text="I write it down.", calls=(call,), cut_at=cut_at)
 
 
-def together(harness: Harness, bodies: Sequence[Mapping[str, Json]]) -> list[list[SentEvent]]:
+def together(harness: Harness, bodies: Sequence[Mapping[str, Json]]) -> list[list[ReceivedEvent]]:
     with ThreadPoolExecutor(READERS) as pool:
         return list(pool.map(run, repeat(harness.url), bodies))
 

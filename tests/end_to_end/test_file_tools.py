@@ -9,10 +9,10 @@ import pytest
 from recto.conversation.json import Json, load, load_object
 from recto.conversation.messages import AssistantMessage
 from recto.ids import new_id
-from recto.testing.client import SentEvent, read_events
 from tests.api.forms import file
 from tests.end_to_end.files import ANN, THREADS, FileWorld, Talk, Turn, calling, part, reading, rows, words
 from tests.files.heads import MP3, PNG
+from tests.support.client import ReceivedEvent, read_events
 from tests.waiting import wait_for
 
 NOTES = file("notes.txt", b"Buy milk.")
@@ -32,7 +32,7 @@ def a_tool(**properties: Json) -> Json:
     return {"name": "send", "description": "Send it.", "parameters": schema}
 
 
-def arguments_in(events: Sequence[SentEvent]) -> list[str]:
+def arguments_in(events: Sequence[ReceivedEvent]) -> list[str]:
     """Return the arguments of calls as readers received them, event by event."""
     return [str(sent.event["delta"]) for sent in events if sent.event["type"] == "TOOL_CALL_ARGS"]
 

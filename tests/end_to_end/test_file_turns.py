@@ -10,7 +10,6 @@ import pytest
 
 from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.testing.client import RUNS, Reader, start
 from recto.testing.model_server import Answer, failure
 from tests.api.forms import file
 from tests.end_to_end.files import (
@@ -30,6 +29,7 @@ from tests.end_to_end.files import (
     words,
 )
 from tests.files.heads import PNG
+from tests.support.client import RUNS, Reader, start
 
 pytestmark = pytest.mark.full
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from recto.testing.s3 import S3Server, s3_server
 from tests.api.forms import file
 from tests.end_to_end.files import ATTACHMENTS, FileWorld, Talk, reading
+from tests.support.s3 import S3Server, s3_server
 
 pytestmark = pytest.mark.full
 

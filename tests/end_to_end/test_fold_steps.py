@@ -9,10 +9,10 @@ import pytest
 
 from recto.conversation.json import Json
 from recto.conversation.log import FoldStep
-from recto.testing.client import ask, request, run, start
 from recto.testing.model_server import Answer, Call, Request
 from tests.end_to_end.harness import Harness, without_clock
 from tests.end_to_end.test_crash import assert_whole
+from tests.support.client import ask, request, run, start
 
 pytestmark = pytest.mark.full
 

@@ -8,9 +8,9 @@ import pytest
 
 from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.testing.client import Reader, SentEvent, ask, request, start
 from recto.testing.model_server import Answer, Call, Request
 from tests.end_to_end.harness import Harness
+from tests.support.client import Reader, ReceivedEvent, ask, request, start
 
 pytestmark = pytest.mark.full
 
@@ -44,12 +44,12 @@ def agreeing(thread: str, id: str, *, approved: bool = True) -> dict[str, Json]:
     return {"threadId": thread, "runId": new_id(), "protocolVersion": "1.0", "messages": [], "resume": [item]}
 
 
-def outcome(events: Sequence[SentEvent]) -> Json:
+def outcome(events: Sequence[ReceivedEvent]) -> Json:
     assert [sent.number for sent in events] == list(range(1, len(events) + 1))
     return cast("Mapping[str, Json]", events[-1].event["outcome"])["type"]
 
 
-def results(events: Sequence[SentEvent]) -> list[str]:
+def results(events: Sequence[ReceivedEvent]) -> list[str]:
     return [str(sent.event["content"]) for sent in events if sent.event["type"] == "TOOL_CALL_RESULT"]
 
 

@@ -10,9 +10,9 @@ from typing import cast
 import pytest
 
 from recto.conversation.json import Json, dump
-from recto.testing.client import RUNS, SentEvent, ask
 from recto.testing.model_server import Answer, Call
 from tests.flow.in_process import STREAM, InProcess, events_of, in_process
+from tests.support.client import RUNS, ReceivedEvent, ask
 from tests.tools.external.elsewhere import OLD
 from tests.waiting import DEADLINE_SECONDS, settle, wait_until
 
@@ -43,7 +43,7 @@ async def wait_until_offered(server: InProcess, tool: str) -> None:
             await settle()
 
 
-def results(events: Sequence[SentEvent]) -> list[Json]:
+def results(events: Sequence[ReceivedEvent]) -> list[Json]:
     return [one.event["content"] for one in events if one.event["type"] == "TOOL_CALL_RESULT"]
 
 

@@ -12,12 +12,12 @@ import pytest
 from recto.conversation.input.input_rules import NOT_SIGNED
 from recto.conversation.json import Json, dump, load
 from recto.ids import new_id
-from recto.testing.client import RUNS, HttpReply, ask
 from recto.testing.model_server import Answer, Call
 from tests.api.forms import FORM, Field, file, form_of
 from tests.documents.content import HERE
 from tests.files.heads import BINARY, PNG
 from tests.flow.in_process import STREAM, InProcess, events_of, in_process
+from tests.support.client import RUNS, HttpReply, ask
 
 ATTACHMENTS, THREADS = "/api/v1/agent/attachments", "/api/v1/agent/threads"
 MACROS = "application/vnd.ms-excel.sheet.macroEnabled.12"

@@ -7,10 +7,10 @@ from typing import cast
 
 import pytest
 
-from recto.testing.client import ask, run
 from recto.testing.model_server import Answer, Request, failure
-from recto.testing.postgres import postgres_server
 from tests.end_to_end.harness import Harness
+from tests.support.client import ask, run
+from tests.support.postgres import postgres_server
 
 pytestmark = pytest.mark.full
 

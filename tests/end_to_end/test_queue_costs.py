@@ -9,11 +9,11 @@ from typing import cast
 import pytest
 
 from recto.conversation.json import Json
-from recto.testing.client import RUNS, ask, request, start
 from recto.testing.model_server import Answer
-from recto.testing.postgres import postgres_server
 from tests.costs import MEBIBYTE, costs_of, standstill_limit
 from tests.end_to_end.harness import Harness
+from tests.support.client import RUNS, ask, request, start
+from tests.support.postgres import postgres_server
 
 pytestmark = pytest.mark.full
 

@@ -6,10 +6,10 @@ from typing import cast
 import pytest
 
 from recto.conversation.json import Json
-from recto.testing.client import RUNS, Reader, SentEvent, ask, request, run, start
 from recto.testing.model_server import Answer, Call, Request, failure
 from recto.testing.process import ServerProcess
 from tests.end_to_end.harness import Harness, log_texts, story, stream_texts
+from tests.support.client import RUNS, Reader, ReceivedEvent, ask, request, run, start
 from tests.waiting import wait_for
 
 # How the request for a summary begins.
@@ -56,11 +56,11 @@ def note(text: str, id: str = "c1") -> Call:
     return Call(name="note", arguments=f'{{"text": "{text}"}}', id=id)
 
 
-def last(events: Sequence[SentEvent]) -> Mapping[str, Json]:
+def last(events: Sequence[ReceivedEvent]) -> Mapping[str, Json]:
     return events[-1].event
 
 
-def played(harness: Harness, words: str, thread: str = "") -> tuple[list[SentEvent], list[tuple[str, str]]]:
+def played(harness: Harness, words: str, thread: str = "") -> tuple[list[ReceivedEvent], list[tuple[str, str]]]:
     body = ask(words, thread=thread)
     events = run(harness.url, body)
     log = harness.log(str(body["threadId"]))

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from recto.store.store import open_store
-from recto.testing.client import RUNS, ask
 from recto.testing.model_server import Answer
 from tests.flow.in_process import in_process
 from tests.store.suite.samples import OTHER_NODE, claim_names
+from tests.support.client import RUNS, ask
 
 
 async def test_X4_a_server_that_stops_hands_back_what_is_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

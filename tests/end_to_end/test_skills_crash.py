@@ -8,11 +8,11 @@ import pytest
 
 from recto.conversation.json import Json
 from recto.conversation.log import SkillChanged
-from recto.testing.client import ask, start
 from recto.testing.model_server import Answer, Request
 from tests.end_to_end.harness import Harness
 from tests.end_to_end.skilled import system_of, use, write_guide
 from tests.end_to_end.test_crash import assert_whole
+from tests.support.client import ask, start
 
 pytestmark = pytest.mark.full
 

@@ -8,11 +8,11 @@ import pytest
 
 from recto.conversation.json import Json
 from recto.conversation.log import StateChanged
-from recto.testing.client import Reader, SentEvent, ask, request, start
 from recto.testing.model_server import Answer, Call, Request
 from tests.conversation.test_json_patch import patched
 from tests.end_to_end.harness import Harness
 from tests.end_to_end.test_crash import assert_whole
+from tests.support.client import Reader, ReceivedEvent, ask, request, start
 
 pytestmark = pytest.mark.full
 
@@ -37,7 +37,7 @@ def counting(request: Request) -> Answer:
     return Answer(text="Counted.") if done else Answer(calls=(Call(name="count", arguments="{}", id="c1"),))
 
 
-def state_heard(events: list[SentEvent]) -> Json:
+def state_heard(events: list[ReceivedEvent]) -> Json:
     """What a client has after these."""
     state: Json = {}
     for sent in events:

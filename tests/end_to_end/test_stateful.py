@@ -23,7 +23,6 @@ from recto.conversation.json import Json
 from recto.ids import new_id
 from recto.store.store import open_store
 from recto.store.threads.cleaning import Retention
-from recto.testing.client import RUNS, SentEvent, ask, read_events
 from tests.end_to_end.naive_log import (
     Conversation,
     body_of,
@@ -38,6 +37,7 @@ from tests.end_to_end.naive_log import (
 )
 from tests.end_to_end.two_users import PATH, THREADS, Known, TwoUsers
 from tests.end_to_end.world import WORD, Row, World
+from tests.support.client import RUNS, ReceivedEvent, ask, read_events
 
 pytestmark = [pytest.mark.full, pytest.mark.hypothesis]
 
@@ -198,7 +198,7 @@ class Server(TwoUsers):
             last = cast("int", row["lastEventId"])
             self.hear(run, dice.other % (last + 1), last)
 
-    def hear(self, run: Known, after: int, last: int) -> list[SentEvent]:
+    def hear(self, run: Known, after: int, last: int) -> list[ReceivedEvent]:
         """Events behind a number, up to one that is there. They are what was told before."""
         stream = read_events(self.world.url, run.task, after, token=self.tokens[run.user])
         heard = list(stream) if run.ended else list(islice(stream, last - after))

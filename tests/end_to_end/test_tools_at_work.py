@@ -7,10 +7,10 @@ import pytest
 
 from recto.conversation.json import Json
 from recto.conversation.messages import ToolMessage, texts_of
-from recto.testing.client import RUNS, Reader, SentEvent, ask, request, run, start
 from recto.testing.model_server import Answer, Call, Script
 from recto.worker.tools.run_tools import INTERRUPTED, STOPPED
 from tests.end_to_end.harness import Harness, log_texts, stream_texts
+from tests.support.client import RUNS, Reader, ReceivedEvent, ask, request, run, start
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.full
@@ -80,7 +80,7 @@ def using(name: str, id: str = "c1") -> Answer:
     return Answer(calls=(Call(name=name, id=id),))
 
 
-def last(events: Sequence[SentEvent]) -> Mapping[str, Json]:
+def last(events: Sequence[ReceivedEvent]) -> Mapping[str, Json]:
     return events[-1].event
 
 
@@ -117,7 +117,7 @@ def test_P8_cancel_leaves_a_tool_behind_that_does_not_heed_it_and_the_model_is_t
         assert server.stop(STOP_SECONDS) == 0
 
 
-def cancelled(harness: Harness, body: Mapping[str, Json]) -> Sequence[SentEvent]:
+def cancelled(harness: Harness, body: Mapping[str, Json]) -> Sequence[ReceivedEvent]:
     """A run that is cancelled once its tool is at work: what was heard."""
     start(harness.url, body)
     wait_for_file(harness.agent / "begun")

@@ -9,14 +9,14 @@ import pytest
 
 from recto.conversation.json import Json, dump
 from recto.conversation.messages import AssistantMessage
-from recto.testing.client import RUNS, ask, request, run
 from recto.testing.model_server import Answer, Call, Request
 from recto.testing.process import ServerProcess
 from tests.api.forms import file
 from tests.cli.in_process import FAILED, recto
 from tests.end_to_end.files import FileWorld, Talk, calling
 from tests.end_to_end.harness import Harness
-from tests.house import ROOT
+from tests.layers import ROOT
+from tests.support.client import RUNS, ask, request, run
 from tests.tools.external.a_shop import FILE, KEY, Shop, shop
 from tests.tools.external.elsewhere import IS_CONFINED, NEW, listening
 

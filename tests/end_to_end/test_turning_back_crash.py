@@ -12,11 +12,11 @@ import pytest
 from recto.conversation.json import Json
 from recto.conversation.log import Compacted, Entry, RolledBack, Undone, view
 from recto.ids import new_id
-from recto.testing.client import Reader, SentEvent, ask, request, run
 from recto.testing.model_server import Answer, Request
 from recto.testing.process import ServerProcess
 from recto.tools.workspace.workspaces import ARRIVING
 from tests.end_to_end.harness import KILLED, Harness
+from tests.support.client import Reader, ReceivedEvent, ask, request, run
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.full
@@ -48,7 +48,7 @@ def compact(harness: Harness, thread: str, name: str) -> None:
 def check_compacted(harness: Harness, thread: str, name: str, before: Sequence[Entry]) -> None:
     """There is one summary, its run ended once and well, and the next page begins with it."""
     compact(harness, thread, name)
-    events: Sequence[SentEvent] = Reader(lambda: harness.url, name).wait()
+    events: Sequence[ReceivedEvent] = Reader(lambda: harness.url, name).wait()
     assert [sent.number for sent in events] == list(range(1, len(events) + 1))
     types = [sent.event["type"] for sent in events]
     assert (types.count("RUN_FINISHED"), types[-1]) == (1, "RUN_FINISHED")

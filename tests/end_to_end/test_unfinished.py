@@ -9,9 +9,9 @@ import pytest
 
 from recto.conversation.json import Json
 from recto.models.ports import Usage
-from recto.testing.client import RUNS, Reader, ask, request, run, start
 from recto.testing.model_server import Answer, Call, Request
 from tests.end_to_end.harness import Harness
+from tests.support.client import RUNS, Reader, ask, request, run, start
 
 pytestmark = pytest.mark.full
 

@@ -12,9 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from recto.conversation.json import Json, load_object
 from recto.ids import new_id
-from recto.testing.client import RUNS, HttpReply, request
 from tests.end_to_end.naive_log import Conversation, words_when_said
 from tests.end_to_end.world import SECRET, WORD, Row, World, wait_until
+from tests.support.client import RUNS, HttpReply, request
 
 PATH = "/api/v1/agent/threads"
 THREADS = 3

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from recto.testing.s3 import S3Server, s3_server
+from tests.support.s3 import S3Server, s3_server
 
 
 @pytest.fixture(scope="session")

@@ -17,9 +17,9 @@ from recto.files.storage.blobs import LABEL
 from recto.files.storage.choose_storage import open_storage
 from recto.files.urls.presign import S3Credentials, presign
 from recto.testing.process import free_port
-from recto.testing.s3 import ACCESS_KEY, BUCKET, REGION, SECRET_KEY, S3Server
 from tests.files.blob_names import NONE, A, B, C, blob_name
 from tests.files.file_service import given, read
+from tests.support.s3 import ACCESS_KEY, BUCKET, REGION, SECRET_KEY, S3Server
 
 MEBIBYTE = 2**20
 # More than one part of an upload to S3, and no whole number of them.

@@ -17,9 +17,9 @@ from recto.cli.server_settings import load_settings
 from recto.conversation.json import Json, dump
 from recto.conversation.log import Entry
 from recto.store.database.folder import DataFolder
-from recto.testing.client import RUNS, TOKEN, HttpReply, SentEvent, ask, parse_events
 from recto.testing.model_server import Answer, ModelServer, Request
 from recto.worker.runtime import Point
+from tests.support.client import RUNS, TOKEN, HttpReply, ReceivedEvent, ask, parse_events
 
 CHAT = "/api/v1/chat"
 STREAM = {"accept": "text/event-stream"}
@@ -90,7 +90,7 @@ class InProcess:
         data = body if isinstance(body, bytes) else dump(body) if body is not None else b""
         return await _call(self.api, scope, data)
 
-    async def run(self, words: str, *answers: Answer, thread: str = "", tools: Json = ()) -> Sequence[SentEvent]:
+    async def run(self, words: str, *answers: Answer, thread: str = "", tools: Json = ()) -> Sequence[ReceivedEvent]:
         """A run that says these words to a model that gives these answers: its events, to the last."""
         self.answers += answers
         reply = await self.send("POST", RUNS, ask(words, thread=thread, tools=tools), headers=STREAM)
@@ -124,15 +124,15 @@ async def _call(api: Api, scope: Scope, body: bytes) -> HttpReply:
     )
 
 
-def events_of(reply: HttpReply) -> Sequence[SentEvent]:
+def events_of(reply: HttpReply) -> Sequence[ReceivedEvent]:
     return list(parse_events(iter(reply.body.splitlines(keepends=True))))
 
 
-def types_of(events: Sequence[SentEvent]) -> Sequence[Json]:
+def types_of(events: Sequence[ReceivedEvent]) -> Sequence[Json]:
     return [sent.event["type"] for sent in events]
 
 
-def without_progress(events: Sequence[SentEvent]) -> Sequence[SentEvent]:
+def without_progress(events: Sequence[ReceivedEvent]) -> Sequence[ReceivedEvent]:
     """The events but those that tell how far something is: how many there are of these is a matter of time."""
     return [one for one in events if one.event["type"] != "ACTIVITY_SNAPSHOT"]
 

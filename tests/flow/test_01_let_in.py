@@ -1,7 +1,7 @@
 """Step 1: who comes in. Headers decide, before anything reads a body."""
 
-from recto.testing.client import RUNS, ask
 from tests.flow.in_process import InProcess
+from tests.support.client import RUNS, ask
 
 THREADS = "/api/v1/agent/threads"
 

@@ -1,7 +1,7 @@
 """Step 2: a run is stored with its input, in one transaction; only then it is answered."""
 
-from recto.testing.client import RUNS, ask
 from tests.flow.in_process import InProcess
+from tests.support.client import RUNS, ask
 
 
 async def test_P1_what_was_answered_is_stored(server: InProcess):

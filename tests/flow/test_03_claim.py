@@ -5,9 +5,9 @@ from threading import Event
 
 import pytest
 
-from recto.testing.client import RUNS, ask
 from recto.testing.model_server import Answer
 from tests.flow.in_process import InProcess, in_process
+from tests.support.client import RUNS, ask
 from tests.waiting import wait_until
 
 

@@ -4,8 +4,8 @@ from recto.conversation.json import Json
 from recto.conversation.log import messages_of
 from recto.conversation.messages import texts_of
 from recto.ids import new_id
-from recto.testing.client import RUNS, ask
 from tests.flow.in_process import STREAM, InProcess
+from tests.support.client import RUNS, ask
 
 
 async def test_P3_what_a_client_says_the_assistant_said_does_not_enter_the_log(server: InProcess):

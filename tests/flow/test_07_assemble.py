@@ -5,9 +5,9 @@ from typing import cast
 
 from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.testing.client import RUNS
 from recto.testing.model_server import Answer
 from tests.flow.in_process import InProcess, messages_of
+from tests.support.client import RUNS
 
 
 async def test_R1_the_next_page_begins_with_what_was_said_before(server: InProcess):

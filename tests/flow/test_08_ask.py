@@ -2,9 +2,9 @@
 
 from recto.conversation.messages import AssistantMessage, texts_of
 from recto.ids import new_id
-from recto.testing.client import RUNS
 from recto.testing.model_server import Answer
 from tests.flow.in_process import InProcess
+from tests.support.client import RUNS
 
 
 async def test_X1_the_stored_body_is_what_the_model_received(server: InProcess):

@@ -1,8 +1,8 @@
 """Step 10: events are numbered, committed, then published; who comes late hears the same bytes."""
 
-from recto.testing.client import RUNS
 from recto.testing.model_server import Answer
 from tests.flow.in_process import InProcess, events_of
+from tests.support.client import RUNS
 
 
 async def test_P7_a_reader_that_comes_late_hears_the_same(server: InProcess):

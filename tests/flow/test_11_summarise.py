@@ -10,9 +10,9 @@ import pytest
 
 from recto.conversation.log import Compacted
 from recto.ids import new_id
-from recto.testing.client import RUNS, ask
 from recto.testing.model_server import Answer, Call, Request, failure
 from tests.flow.in_process import STREAM, InProcess, events_of, in_process, messages_of, types_of, without_progress
+from tests.support.client import RUNS, ask
 
 LONG = "words " * 600
 TIGHT = "window: 1000\ncompact: {least: 1}"

@@ -3,9 +3,9 @@
 import pytest
 
 from recto.ids import new_id
-from recto.testing.client import RUNS
 from recto.testing.model_server import failure
 from tests.flow.in_process import InProcess, types_of
+from tests.support.client import RUNS
 
 
 async def test_P7_a_run_that_went_well_ends_with_run_finished(server: InProcess):

@@ -23,14 +23,14 @@ from recto.page.steps.compact import CompactSettings
 from recto.store.database.opening import migrate
 from recto.store.ports import StoredRun
 from recto.store.store import Store
-from recto.testing.client import ask
-from recto.tools.load_tools import tools_built_in
+from recto.tools.load_tools import make_built_in_tools
 from recto.tools.registry import Registry
 from recto.worker.loop import work
 from recto.worker.runtime import Point, Runtime
 from tests.end_to_end.harness import story
 from tests.files.loop_clock import LoopClock
 from tests.stored_runs import OWNER, WHO, now
+from tests.support.client import ask
 from tests.worker.gated_database import Gated
 from tests.worker.plays import a_runtime, admission_of
 
@@ -42,7 +42,7 @@ async def a_runtime_that_fails(folder: Path, agent: Agent = CHAT) -> AsyncGenera
     database = Gated(folder / "recto.db")
     store = Store(database)
     await database.write(migrate)
-    chat = {agent.name: Registry(tools_built_in())}
+    chat = {agent.name: Registry(make_built_in_tools())}
     runtime = replace(a_runtime(store), model=DemoModel(), agents={agent.name: agent}, tools=chat)
     try:
         yield runtime, database

@@ -12,10 +12,10 @@ import pytest
 from recto.conversation.json import Json
 from recto.conversation.messages import AssistantMessage, SystemMessage, Text, UserMessage
 from recto.models.ports import Usage
-from recto.testing.client import RUNS, ask
 from recto.testing.model_server import Answer, Request, failure
 from recto.worker.model.name_thread import ASK, SHOWN, title_request
 from tests.flow.in_process import InProcess, in_process, messages_of
+from tests.support.client import RUNS, ask
 
 PRICES = 'currency = "EUR"\nas_of = 2026-05-14\n[[prices]]\nmodels = ["*"]\ninput = 1\noutput = 1\n'
 THREADS = "/api/v1/agent/threads"

@@ -25,12 +25,11 @@ from recto.store.database.database import Result, Transaction
 from recto.store.database.opening import migrate
 from recto.store.database.sqlite import SqliteDatabase
 from recto.store.ports import StoredRun
-from recto.store.statement import driver
+from recto.store.statement import get_driver
 from recto.store.store import Store
 from recto.store.users.profiles import ProfileChange
-from recto.testing.client import ask
 from recto.testing.model_server import Answer, ModelServer
-from recto.tools.load_tools import tools_of_agent, tools_of_folder
+from recto.tools.load_tools import load_folder_tools, make_agent_tools
 from recto.tools.registry import Registry
 from recto.worker.context.prompt_context import offered, prompt_context, sampled
 from recto.worker.loop import work
@@ -38,6 +37,7 @@ from recto.worker.runtime import Point, Runtime
 from tests.end_to_end.files import calling
 from tests.end_to_end.skilled import use, write_guide
 from tests.stored_runs import OWNER, WHO, now
+from tests.support.client import ask
 from tests.worker.plays import a_runtime, admission_of
 
 LIMIT = 100_000
@@ -53,11 +53,11 @@ class Counting(SqliteDatabase):
 
     async def read(self, work: Transaction[Result], *, few: bool = False) -> Result:
         def traced(connection: Connection) -> Result:
-            driver(connection).set_trace_callback(self._note)
+            get_driver(connection).set_trace_callback(self._note)
             try:
                 return work(connection)
             finally:
-                driver(connection).set_trace_callback(None)
+                get_driver(connection).set_trace_callback(None)
 
         return await super().read(traced, few=few)
 
@@ -93,7 +93,7 @@ async def a_guided_runtime(
         a_runtime(store),
         model=choose_model("compatible:scripted", {"RECTO_MODEL_URL": model.url}),
         agents={agent.name: agent},
-        tools={agent.name: Registry((*tools_of_agent(agent, {}), *tools_of_folder(own)))},
+        tools={agent.name: Registry((*make_agent_tools(agent, {}), *load_folder_tools(own)))},
     )
     try:
         yield runtime, database
@@ -166,7 +166,7 @@ async def test_S2_all_of_history_is_legal(tmp_path: Path, guide: tuple[Agent, Pa
 
 def registry(guide: tuple[Agent, Path]) -> Registry:
     agent, own = guide
-    return Registry((*tools_of_agent(agent, {}), *tools_of_folder(own)))
+    return Registry((*make_agent_tools(agent, {}), *load_folder_tools(own)))
 
 
 def test_S3_tools_of_a_skill_are_for_it_alone_and_the_one_that_chooses_is_for_all(guide: tuple[Agent, Path]):

@@ -9,7 +9,7 @@ from recto.conversation.document import Excerpt
 from recto.errors import FileRefused, StorageDown
 from recto.page.prompt.quote import Quote
 from recto.page.text.tokens import OFFLINE
-from recto.tools.ports import FilesAtHand, report_nothing
+from recto.tools.ports import ToolFiles, discard_progress
 from recto.worker.context.quoted import quoted
 from tests.tools.files_at_hand import AtHand, a_file, at_hand
 from tests.tools.growing_document import Growing, a_text
@@ -28,11 +28,11 @@ class Counting(Growing):
         return await super().characters(start, count)
 
 
-async def quote(agent: Agent, files: FilesAtHand | None) -> Quote | None:
-    return await quoted(agent, files, OFFLINE, report_nothing, asyncio.Semaphore(1))
+async def quote(agent: Agent, files: ToolFiles | None) -> Quote | None:
+    return await quoted(agent, files, OFFLINE, discard_progress, asyncio.Semaphore(1))
 
 
-async def text(agent: Agent, files: FilesAtHand | None) -> str:
+async def text(agent: Agent, files: ToolFiles | None) -> str:
     found = await quote(agent, files)
     return found.text if found else ""
 

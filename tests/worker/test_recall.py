@@ -9,13 +9,13 @@ import pytest
 
 from recto.conversation.json import Json, dump
 from recto.conversation.messages import ToolMessage, texts_of
-from recto.testing.client import RUNS
 from recto.testing.model_server import Answer, Call
-from recto.tools.load_tools import tools_built_in
+from recto.tools.load_tools import make_built_in_tools
 from recto.tools.registry import Registry
 from recto.worker.log_cache import is_unread
 from tests.flow.in_process import InProcess, in_process, messages_of
 from tests.page.talk import result
+from tests.support.client import RUNS
 from tests.worker.plays import Play
 from tests.worker.test_long_logs import a_long_play, reading, turns
 
@@ -87,7 +87,7 @@ async def test_X5_what_was_left_in_the_store_is_found_there(tmp_path: Path):
     old[2] = result("r0", "c0", "long ago")
     async with a_long_play(tmp_path, old) as play:
         agents = {"doer": replace(play.runtime.agents["doer"], tools=("recall",))}
-        play.runtime = replace(play.runtime, agents=agents, tools={"doer": Registry(tools_built_in())})
+        play.runtime = replace(play.runtime, agents=agents, tools={"doer": Registry(make_built_in_tools())})
         assert is_unread(await reading(play))
         asked = [Answer(calls=(recall(f"x{n}", n, "ls", None),)) for n in (201, 1, 202)]
         play.answers.extend(asked)

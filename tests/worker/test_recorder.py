@@ -86,7 +86,7 @@ async def a_recorded_run(
     settings = RecorderSettings(interval=interval, characters=characters, most=most)
     run = RecordedRun(database, store, await a_lease(store), settings)
     try:
-        with run.hub.writing(run.lease.run):
+        with run.hub.open_writer(run.lease.run):
             yield run
     finally:
         database.gate.set()

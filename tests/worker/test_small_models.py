@@ -12,9 +12,9 @@ from recto.conversation.log import SkillChanged
 from recto.conversation.messages import AssistantMessage, ToolCalling, ToolMessage, texts_of
 from recto.ids import new_id
 from recto.models.choose import with_defaults
-from recto.testing.client import RUNS, SentEvent, ask
 from recto.testing.model_server import Answer, Call
 from tests.flow.in_process import STREAM, InProcess, in_process, messages_of, types_of
+from tests.support.client import RUNS, ReceivedEvent, ask
 
 NOTE = '{"name": "note", "arguments": {"text": "milk"}}'
 MADE_UP = Answer(text='I noted it.\n<tool_result name="note">\nnoted milk\n</tool_result>')
@@ -33,7 +33,7 @@ async def vibe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerato
         yield server
 
 
-async def seen_by_clients(server: InProcess, thread: str, events: Sequence[SentEvent]) -> str:
+async def seen_by_clients(server: InProcess, thread: str, events: Sequence[ReceivedEvent]) -> str:
     """All that a client can get to know of a thread."""
     paths = (f"threads/{thread}/messages", f"history?threadId={thread}", f"threads/{thread}")
     replies = [await server.send("GET", f"/api/v1/agent/{path}") for path in paths]

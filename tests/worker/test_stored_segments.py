@@ -13,15 +13,15 @@ from recto.models.demo.demo_model import DemoModel
 from recto.page.body import Segment
 from recto.store.database.opening import migrate
 from recto.store.database.sqlite import SqliteDatabase
-from recto.store.ports import Lease, Recorded, RunChange
+from recto.store.ports import Lease, RecordResult, RunChange
 from recto.store.store import Store
 from recto.store.threads.cleaning import Retention
-from recto.testing.client import ask
-from recto.tools.load_tools import tools_built_in
+from recto.tools.load_tools import make_built_in_tools
 from recto.tools.registry import Registry
 from recto.worker.loop import work
 from recto.worker.runtime import Runtime
 from tests.stored_runs import WHO, now
+from tests.support.client import ask
 from tests.worker.plays import a_runtime, admission_of
 
 THREAD = "thread"
@@ -32,9 +32,9 @@ class RecordingStore(Store):
 
     offered: list[Sequence[Segment]]
 
-    async def record(self, lease: Lease, change: RunChange, now: datetime) -> Recorded:
-        if change.call:
-            self.offered.append(change.call.segments)
+    async def record(self, lease: Lease, change: RunChange, now: datetime) -> RecordResult:
+        if change.call_start:
+            self.offered.append(change.call_start.segments)
         return await super().record(lease, change, now)
 
 
@@ -58,27 +58,27 @@ async def finish_run(runtime: Runtime) -> str:
 def a_demo_runtime(store: Store) -> Runtime:
     """A runtime whose agent uses a tool, so that each run makes several calls."""
     return replace(
-        a_runtime(store), model=DemoModel(), agents={"chat": CHAT}, tools={"chat": Registry(tools_built_in())}
+        a_runtime(store), model=DemoModel(), agents={"chat": CHAT}, tools={"chat": Registry(make_built_in_tools())}
     )
 
 
 async def test_the_first_call_of_a_run_offers_only_segments_that_the_last_run_did_not_store(store: RecordingStore):
     runtime = a_demo_runtime(store)
     await finish_run(runtime)
-    stored = {segment for segments in store.offered for segment in segments}
+    stored_segments = {segment for segments in store.offered for segment in segments}
     store.offered.clear()
     run = await finish_run(runtime)
     assert store.offered[0]
-    assert stored.isdisjoint(store.offered[0])
+    assert stored_segments.isdisjoint(store.offered[0])
     assert not (await store.look_at_call(run, 1)).damaged
 
 
 async def test_a_run_offers_all_segments_after_cleaning_deleted_those_of_the_last_run(store: RecordingStore):
     runtime = a_demo_runtime(store)
     await finish_run(runtime)
-    stored = set(store.offered[0])
+    stored_segments = set(store.offered[0])
     assert (await store.clean(Retention(calls_before=now() + timedelta(days=1)))).segments
     store.offered.clear()
     run = await finish_run(runtime)
-    assert stored & set(store.offered[0])
+    assert stored_segments & set(store.offered[0])
     assert not (await store.look_at_call(run, 1)).damaged

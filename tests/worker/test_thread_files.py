@@ -29,7 +29,6 @@ from recto.models.demo.demo_model import DemoModel
 from recto.models.ports import Delta, ReplyEnd, TextDelta
 from recto.page.wire.base import Target
 from recto.store.store import open_store
-from recto.testing.client import ask
 from recto.worker.context.pictures import Pictures
 from recto.worker.context.thread_files import NO_FILES, SOON, FileServices, ThreadFiles, load_thread_files, tool_files
 from recto.worker.log_cache import LogCache
@@ -37,6 +36,7 @@ from recto.worker.loop import work
 from recto.worker.runtime import Runtime
 from tests.files.rows import MemoryRows
 from tests.stored_runs import OWNER, WHO, now
+from tests.support.client import ask
 from tests.worker.plays import a_runtime, admission_of
 
 SIGNER = Signer([SigningKey(id="k", secret=b"s" * 32)], lambda: "https://recto.test")

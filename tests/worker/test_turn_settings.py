@@ -9,9 +9,9 @@ import pytest
 
 from recto.conversation.json import Json
 from recto.ids import new_id
-from recto.testing.client import RUNS, ask
 from recto.testing.model_server import Answer, Call
 from tests.flow.in_process import STREAM, InProcess, events_of, in_process, messages_of, types_of
+from tests.support.client import RUNS, ask
 
 TIME = re.compile(r"# Current time\n([0-9-]+ [0-9:]+)")
 SCHEMA: Json = {"type": "object", "properties": {"done": {"type": "boolean"}}, "required": ["done"]}

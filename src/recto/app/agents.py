@@ -24,7 +24,7 @@ from recto.sandbox.bubblewrap import command_program
 from recto.tools.commands.confinement import Confinement
 from recto.tools.commands.placeholders import take_away_left
 from recto.tools.commands.terminal import Terminal
-from recto.tools.load_tools import tools_built_in, tools_of_agent, tools_of_folder, tools_of_packages
+from recto.tools.load_tools import load_folder_tools, load_package_tools, make_agent_tools, make_built_in_tools
 from recto.tools.registry import Registry
 from recto.tools.workspace.workspaces import check_given
 
@@ -57,11 +57,11 @@ def are_confined() -> bool:
 
 def load_agents_and_models(settings: ServerSettings) -> AgentsAndModels:
     """Everybody who can work. One that cannot is left out and said to be, unless it answers where nobody is named."""
-    built_in, packages = Registry(tools_built_in()), tools_of_packages()
+    built_in, packages = Registry(make_built_in_tools()), load_package_tools()
 
     @cache
     def of_folder(folder: Path) -> Registry:
-        return Registry((*packages, *tools_of_folder(folder)))
+        return Registry((*packages, *load_folder_tools(folder)))
 
     toolbox = Toolbox(built_in=built_in, of_folder=of_folder, warnings_of=lambda folder: of_folder(folder).warnings)
     loaded = load_agents(settings.agents, settings.limits, toolbox)
@@ -75,7 +75,7 @@ def load_agents_and_models(settings: ServerSettings) -> AgentsAndModels:
             leave = LEAVE_OUT if settings.agents_here == "used" else ""
             allowed = ". ".join(one.strip(". ") for one in (known, why, leave) if one)
             raise SettingsError(name="agent", value=name, allowed=allowed)
-    own = {name: tools_of_agent(agent, built_in) for name, agent in agents.items()}
+    own = {name: make_agent_tools(agent, built_in) for name, agent in agents.items()}
     tools = {
         name: _with_questions(settings, agent, Registry((*own[name], *of_folder(loaded.folders[name]).values())))
         for name, agent in agents.items()
@@ -90,7 +90,7 @@ def _with_questions(settings: ServerSettings, agent: Agent, tools: Registry) -> 
         check_given(folder, private_paths(settings))
     mode: Mode = agent.mode or settings.mode or ("ask" if folder else "full")
     is_confined = not _run_commands(tools) or are_confined()
-    return tools.confirming((*agent.confirm, *tools.asking(mode, is_confined=is_confined)))
+    return tools.with_confirmation((*agent.confirm, *tools.approval_names(mode, is_confined=is_confined)))
 
 
 def _run_commands(tools: Registry) -> bool:

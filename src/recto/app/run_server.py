@@ -50,7 +50,7 @@ from recto.config.settings import ServerSettings
 from recto.config.zones import zone_of_server
 from recto.engine.dispatch import Dispatcher
 from recto.engine.hub import Hub
-from recto.engine.janitor import keep_clean
+from recto.engine.janitor import run_cleanup
 from recto.files.urls.signing import FILES, Signer
 from recto.ids import new_id
 from recto.models.endpoint import EndpointModel
@@ -107,7 +107,7 @@ def serve(
             made.address.learn(settings, url)
             # One that only relays has no agents to talk to.
             if not gateway_only:
-                folder.tell_address(url)
+                folder.write_address(url)
             announce(url, made.token)
 
         listen(made.api, settings.host, settings.port, announced, settings.connections, stop=stop)
@@ -189,7 +189,7 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
         api.state.failure = error
         raise
     tools.start()
-    cleaning = asyncio.create_task(keep_clean(_cleaning(settings, runtime), settings.cleaning.cleaning_seconds))
+    cleaning = asyncio.create_task(run_cleanup(_cleaning(settings, runtime), settings.cleaning.cleaning_seconds))
     gateway = _gateway(plan, runtime)
     backend = api.state.backend = _with_tools(_backend(settings, runtime, services, dispatcher, gateway), tools)
     runtime.telemetry.watch(streams=lambda: backend.streams.count, active=lambda: dispatcher.active)
@@ -320,7 +320,7 @@ def _with_tools(backend: Backend, tools: LiveTools) -> Backend:
         tool_names=OfEach(tools, Registry.own_names),
         offered=OfEach(tools, lambda own: frozenset(offer.name for offer in own.offers(own))),
         forms=OfEach(tools, Registry.forms),
-        confirmed=OfEach(tools, Registry.confirmed),
+        confirmed=OfEach(tools, Registry.approval_schemas),
         unavailable_tools=tools.unavailable,
     )
 
@@ -374,7 +374,7 @@ def _runtime(plan: Plan, store: Store, services: FileServices, tools: LiveTools)
         tools_tried=partial(tools.tried, seconds=settings.external.wait_seconds),
         prices=load_prices(settings.prices),
         log_cache=LogCache(store, settings.log_cache),
-        relayed=GatewayMemory.within(settings.gateway.memory_bytes),
+        relayed=GatewayMemory.with_limit(settings.gateway.memory_bytes),
         quoting=asyncio.Semaphore(settings.work.quotes_at_once),
         telemetry=Telemetry(CollectorRegistry()),
         tracer=plan.tracer,

@@ -17,7 +17,7 @@ from recto.conversation.json import Json, dump
 if TYPE_CHECKING:
     from recto.config.yaml_values import Values, YamlPath
 
-SHOWN = 100
+MAX_VALUE_LENGTH = 100
 # Placeholder for user-chosen names at the end of a path.
 ANY = "*"
 # Allowed values by pydantic error type; names in braces are bounds.
@@ -84,19 +84,19 @@ class TableForm(Generic[Root]):
     free: tuple[str, ...] = ()
 
 
-def check(found: Values, form: TableForm[Root]) -> tuple[Root, tuple[Fault, ...]]:
+def check(values: Values, form: TableForm[Root]) -> tuple[Root, tuple[Fault, ...]]:
     """Return the table and all faults. Invalid values get their defaults."""
-    empty = [place for place in found.lines if _is_empty(found.values, place, form.free)]
-    faults = [Fault(line=found.lines[place], text=NO_VALUE.format(name=dotted(place))) for place in empty]
+    empty = [place for place in values.lines if _is_empty(values.values, place, form.free)]
+    faults = [Fault(line=values.lines[place], text=NO_VALUE.format(name=dotted(place))) for place in empty]
     try:
-        table = form.root.model_validate(found.values)
+        table = form.root.model_validate(values.values)
     except ValidationError as error:
         wrong = error.errors()
-        unsaid = {*empty, *found.unread}
-        faults += [_fault(found, details, form) for details in wrong if tuple(details["loc"]) not in unsaid]
+        unsaid = {*empty, *values.unread}
+        faults += [_fault(values, details, form) for details in wrong if tuple(details["loc"]) not in unsaid]
         bad = {details["loc"][0] for details in wrong}
-        table = form.root.model_validate({name: value for name, value in found.values.items() if name not in bad})
-    return table, (*found.faults, *faults)
+        table = form.root.model_validate({name: value for name, value in values.values.items() if name not in bad})
+    return table, (*values.faults, *faults)
 
 
 def _is_empty(values: Mapping[str, Json], place: YamlPath, free: Collection[str]) -> bool:
@@ -115,11 +115,11 @@ def _is_empty(values: Mapping[str, Json], place: YamlPath, free: Collection[str]
     return value is None
 
 
-def _fault(found: Values, details: ErrorDetails, form: TableForm[Root]) -> Fault:
+def _fault(values: Values, details: ErrorDetails, form: TableForm[Root]) -> Fault:
     place = tuple(details["loc"])
     if details["type"] == "extra_forbidden":
-        return _unknown(found, place, form)
-    return value_fault(found, place, details["input"], form.mixed.get(place) or _allowed(details))
+        return _unknown(values, place, form)
+    return value_fault(values, place, details["input"], form.mixed.get(place) or _allowed(details))
 
 
 def _allowed(details: ErrorDetails) -> str:
@@ -143,11 +143,11 @@ def _table_at(place: tuple[str, ...], form: TableForm[Root]) -> type[Table]:
     return form.tables[place] if place in form.tables else form.tables.get((*place[:-1], ANY), form.root)
 
 
-def nearest(name: str, known: Collection[str]) -> str:
+def nearest(name: str, names: Collection[str]) -> str:
     """Return the end of a sentence that suggests and lists known names."""
-    near = get_close_matches(name.lower(), known, n=1)
+    near = get_close_matches(name.lower(), names, n=1)
     mean = f"; did you mean {near[0]}?" if near else ";"
-    return f"{mean} Known: {', '.join(sorted(known)) or 'none'}"
+    return f"{mean} Known: {', '.join(sorted(names)) or 'none'}"
 
 
 def value_fault(found: Values, place: YamlPath, value: object, allowed: str) -> Fault:
@@ -170,4 +170,4 @@ def dotted(place: YamlPath) -> str:
 def short(text: str) -> str:
     """Return the text on one line, shortened."""
     line = " ".join(text.split())
-    return line if len(line) <= SHOWN else f"{line[:SHOWN]} ..."
+    return line if len(line) <= MAX_VALUE_LENGTH else f"{line[:MAX_VALUE_LENGTH]} ..."

@@ -88,7 +88,9 @@ class SearchSettings:
         COUNT,
         name="search_results",
     )
-    counted: int = setting(10_000, "Matching lines after which a search stops counting.", COUNT, name="search_counted")
+    search_count: int = setting(
+        10_000, "Matching lines after which a search stops counting.", COUNT, name="search_counted"
+    )
     line_characters: int = setting(
         300, "Characters of a line that a search returns, around the match.", Range(least=40), name="search_characters"
     )

@@ -39,8 +39,8 @@ def open_tracer(settings: TraceSettings, environment: Mapping[str, str]) -> Trac
     for others: then it is told, and there are none.
     """
     is_off = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
-    asked = settings.endpoint or next((value for name in ENDPOINTS if (value := environment.get(name))), None)
-    if is_off or not asked:
+    endpoint = settings.endpoint or next((value for name in ENDPOINTS if (value := environment.get(name))), None)
+    if is_off or not endpoint:
         return NO_TRACER
     try:
         return _make(settings)
@@ -88,7 +88,7 @@ class OtlpTracer(Tracer):
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
         above = TraceContextTextMapPropagator().extract({"traceparent": parent} if parent else {}, Context())
-        span = self._tracer.start_span(name, above, SpanKind.INTERNAL, _known(attributes))
+        span = self._tracer.start_span(name, above, SpanKind.INTERNAL, _encode_known(attributes))
         return OtlpSpan(self._tracer, span, has_content=self._has_content)
 
     async def close(self) -> None:
@@ -117,18 +117,20 @@ class OtlpSpan(TraceSpan):
         from opentelemetry.trace import SpanKind, set_span_in_context
 
         kind = SpanKind.CLIENT if goes_out else SpanKind.INTERNAL
-        span = self._tracer.start_span(name, set_span_in_context(self._span, Context()), kind, _known(attributes))
+        span = self._tracer.start_span(
+            name, set_span_in_context(self._span, Context()), kind, _encode_known(attributes)
+        )
         return OtlpSpan(self._tracer, span, has_content=self._has_content)
 
     def set(self, attributes: SpanAttributes) -> None:
         """Add what is known by now."""
         if self._span.is_recording():
-            self._span.set_attributes(_known(attributes))
+            self._span.set_attributes(_encode_known(attributes))
 
     def note(self, event: str, attributes: SpanAttributes) -> None:
         """Something happened at this moment."""
         if self._span.is_recording():
-            self._span.add_event(event, _known(attributes))
+            self._span.add_event(event, _encode_known(attributes))
 
     def fail(self, kind: str) -> None:
         """It went wrong."""
@@ -144,5 +146,5 @@ class OtlpSpan(TraceSpan):
             self._span.end()
 
 
-def _known(attributes: SpanAttributes) -> dict[str, SpanValue]:
+def _encode_known(attributes: SpanAttributes) -> dict[str, SpanValue]:
     return {name: value for name, value in attributes.items() if value is not None}

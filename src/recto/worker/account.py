@@ -76,9 +76,9 @@ def charge(model: str, usage: Usage | None, prices: Prices) -> Account:
 def report_usage(telemetry: Telemetry, model: str, spent: Account, seconds: float | None) -> None:
     """Count a call that was answered; `seconds` until its first token."""
     tokens = {ours: count for ours in NAMES if (count := getattr(spent.usage, ours))}
-    telemetry.called(model, tokens, seconds)
+    telemetry.record_call(model, tokens, seconds)
     if spent.price is not None:
-        telemetry.paid(model, spent.currency, float(spent.price))
+        telemetry.record_cost(model, spent.currency, float(spent.price))
 
 
 def seconds_between(start: datetime | None, end: datetime | None) -> float | None:

@@ -28,7 +28,7 @@ from recto.engine.ports import Signal
 from recto.skills.triggers import triggered
 from recto.store.ports import RunChange, StoredRun
 from recto.store.store import Store
-from recto.tools.ports import ToolResult, report_nothing
+from recto.tools.ports import ToolResult, discard_progress
 from recto.tools.registry import Registry
 from recto.tracing.spans import NO_SPAN, TraceSpan
 from recto.worker.context.prompt_context import most_history
@@ -109,7 +109,7 @@ async def take_up(
 
 async def _agreed(runtime: Runtime, row: StoredRun, tools: Registry) -> frozenset[str]:
     """The tools that the thread's user has agreed to once and for all. Only where some ask is it looked up."""
-    if not tools.confirmed() or not row.last_seq:
+    if not tools.approval_schemas() or not row.last_seq:
         return frozenset()
     return frozenset((await runtime.store.get_thread(row.owner, row.thread)).agreed)
 
@@ -164,7 +164,7 @@ def _taken_in(
 
 def _without_asking(asked: RunInput, tools: Registry) -> RunInput:
     """A request without tools that are the client's way to ask a person about one of the agent's, by its name."""
-    kept = tuple([tool for tool in asked.tools if tool.name not in tools.confirmed()])
+    kept = tuple([tool for tool in asked.tools if tool.name not in tools.approval_schemas()])
     return asked if len(kept) == len(asked.tools) else replace(asked, tools=kept)
 
 
@@ -263,7 +263,7 @@ async def _acted_on(run: LoadedRun, answer: ToolMessage, call: ToolCall) -> Tool
         # It was made of a tool of the client's, which this agent's only has the name of.
         return None
     # Whatever skill the thread is in: the call was made, and is waited for.
-    acting = act(run, replace(call, arguments=text), Registry((tool,)), report_nothing)
+    acting = act(run, replace(call, arguments=text), Registry((tool,)), discard_progress)
     return await _unless_stopped(run.state, acting)
 
 

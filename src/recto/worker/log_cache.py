@@ -18,7 +18,7 @@ from recto.conversation.log import TURNS_BACK, Entry, StateChanged, messages_of
 from recto.conversation.messages import Message, UnreadMessages, texts_of
 from recto.page.prefix import AnsweredPage
 from recto.page.text.tokens import OFFLINE, Calibration, TokenCounter, count_new, tokens_of
-from recto.store.log.read_end import EndQuery, LogEnd, Uncounted
+from recto.store.log.read_end import EndQuery, LogEnd, MissingCounts
 from recto.store.store import Store
 
 # What an entry takes besides its texts, which are there a second time as bytes of a page. A test holds it to the truth.
@@ -97,7 +97,7 @@ class LogCache:
         counter, least = query.counter, self._settings.long // 2
         asked = EndQuery(thread=query.thread, counter=counter.name, history=query.history, least=least)
         end = await self._store.log_end(asked)
-        if isinstance(end, Uncounted):
+        if isinstance(end, MissingCounts):
             await self._count_old(query, end.upto)
             end = await self._store.log_end(asked)
         return end if isinstance(end, LogEnd) else None

@@ -13,7 +13,7 @@ from recto.conversation.log import Entry, messages_of, view
 from recto.conversation.messages import AssistantMessage, UnreadMessages, UserMessage, texts_of
 from recto.engine.ports import Signal
 from recto.page.text.tokens import count_new, known_tokens, note_tokens
-from recto.store.ports import EntryCounts, Recorded, RunChange
+from recto.store.ports import EntryCounts, RecordResult, RunChange
 from recto.worker.log_cache import is_unread
 from recto.worker.page_inputs import PageInputs
 from recto.worker.recorder import Recorder
@@ -88,7 +88,7 @@ class LogWriter:
         if self._held:
             await self.write(RunChange())
 
-    async def write(self, change: RunChange, events: Sequence[Event] = ()) -> Recorded:
+    async def write(self, change: RunChange, events: Sequence[Event] = ()) -> RecordResult:
         """Commit a change; then the log here has it too. Breaking off waits for that: half a write is none."""
         writing = asyncio.ensure_future(self._write(change, events))
         try:
@@ -101,7 +101,7 @@ class LogWriter:
                 raise error from None
             raise
 
-    async def _write(self, change: RunChange, events: Sequence[Event]) -> Recorded:
+    async def _write(self, change: RunChange, events: Sequence[Event]) -> RecordResult:
         if self._inputs.files.has_bytes:
             # Its messages remember pages with the bytes in them, those that were kept before the run too.
             self._cache.drop(self._row.thread)
@@ -130,7 +130,7 @@ class LogWriter:
         tokens = [known_tokens(entry, self._counter.name) for entry in entries]
         return EntryCounts(counter=self._counter.name, tokens=tokens)
 
-    async def _commit(self, change: RunChange, events: Sequence[Event]) -> Recorded:
+    async def _commit(self, change: RunChange, events: Sequence[Event]) -> RecordResult:
         """Write, alone where something is held: that is in one write only. What could not be written stays held."""
         if self._is_writing_held:
             raise AssertionError(WRITTEN_TWICE)
@@ -140,7 +140,7 @@ class LogWriter:
         finally:
             self._is_writing_held = False
 
-    def _take(self, change: RunChange, written: Recorded, *, held: int) -> None:
+    def _take(self, change: RunChange, written: RecordResult, *, held: int) -> None:
         """Have what was committed in the log here, the first of it in the place of what was held."""
         known = self._log[: len(self._log) - held]
         numbered = _numbered(change.entries, written.last_seq - len(change.entries) + 1)

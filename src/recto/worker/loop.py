@@ -35,7 +35,7 @@ async def work(runtime: Runtime, row: StoredRun, signal: Signal, parsed: RunInpu
     recorder = Recorder(runtime.store, runtime.hub, row.lease, clock=runtime.clock, settings=runtime.recorder)
     run: LoadedRun | None = None
     span = NO_SPAN
-    with runtime.hub.writing(row.id):
+    with runtime.hub.open_writer(row.id):
         try:
             asked = parsed or stored_input(row.input)
             span = begin_run(runtime.tracer, row, asked)
@@ -56,7 +56,7 @@ async def work(runtime: Runtime, row: StoredRun, signal: Signal, parsed: RunInpu
         finally:
             if recorder.outcome:
                 seconds = seconds_between(row.started, runtime.clock()) or 0.0
-                runtime.telemetry.ended(row.agent, recorder.outcome, seconds)
+                runtime.telemetry.record_run_end(row.agent, recorder.outcome, seconds)
             end_run(span, recorder.outcome, run.state.account.usage if run else None)
             await recorder.close()
 

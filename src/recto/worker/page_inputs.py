@@ -34,7 +34,7 @@ from recto.page.wire.base import Target
 from recto.skills.known import KnownData
 from recto.skills.skill import Skill
 from recto.store.ports import StoredRun
-from recto.tools.ports import FilesAtHand
+from recto.tools.ports import ToolFiles
 from recto.tools.registry import Registry
 from recto.tools.workspace.workspaces import Workspace
 from recto.worker.context.prompt_context import PromptContext, know, prompt_context, sampled, skill_of
@@ -324,7 +324,7 @@ class PageInputs:
             return "form" if tool and tool.mark.by_client else "client"
         return "client" if name in self.awaited and tool is None else "server"
 
-    def tool_files(self, log: Sequence[Entry]) -> FilesAtHand | None:
+    def tool_files(self, log: Sequence[Entry]) -> ToolFiles | None:
         """The thread's files, for tools."""
         return tool_files(self.files, log, self.agent.file_input.max_files)
 

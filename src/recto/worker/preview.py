@@ -14,7 +14,7 @@ from recto.conversation.next_step import CallModel, Compact, Finished, RunTools,
 from recto.engine.ports import NextStep, Preview, Signal
 from recto.page.text.tokens import known_tokens, note_tokens
 from recto.store.ports import StoredRun
-from recto.tools.ports import report_nothing
+from recto.tools.ports import discard_progress
 from recto.worker.context.quoted import quoted
 from recto.worker.load_run import log_query, skill_asked_for, take_up
 from recto.worker.page_inputs import PageInputs
@@ -42,7 +42,7 @@ async def preview(runtime: Runtime, row: StoredRun, asked: RunInput, refs: Seque
     log = (*log, *entries, *skill_asked_for(inputs, log, entries))
     await inputs.load(log, [ref for ref in refs if not (inputs.goes_on and _is_of_turn(ref, row))])
     files = inputs.tool_files(log) if inputs.files.refs else None
-    inputs.take_quote(await quoted(inputs.agent, files, runtime.counter, report_nothing, runtime.quoting))
+    inputs.take_quote(await quoted(inputs.agent, files, runtime.counter, discard_progress, runtime.quoting))
     _, page, manifest = await inputs.next_page(log)
     state = RunState.of(row, inputs.agent.limits, Signal(), runtime.clock)
     step = _step(next_step(log, snapshot(state, inputs)))

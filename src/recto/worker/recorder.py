@@ -12,7 +12,7 @@ from recto.config.run_settings import RecorderSettings
 from recto.conversation.events import CallSaid, Event, ReasoningSaid, TextSaid, encode_event, merge
 from recto.engine.hub import Hub
 from recto.errors import StoreDown
-from recto.store.ports import Lease, Recorded, RunChange, StoredEvent
+from recto.store.ports import Lease, RecordResult, RunChange, StoredEvent
 from recto.store.store import Store
 
 # What counts for an event that has no words: thousands of them are work too.
@@ -38,7 +38,7 @@ class Recorder:
         self._last = -1e9
         self._timer: asyncio.TimerHandle | None = None
         # Words on their way into the store, without a task of their own: most of what a server writes are words.
-        self._flushing: asyncio.Future[Recorded] | None = None
+        self._flushing: asyncio.Future[RecordResult] | None = None
         self._failure: BaseException | None = None
         self.run = lease.run
         self.outcome: str | None = None
@@ -60,7 +60,7 @@ class Recorder:
             self._pending.append(event)
             self._plan()
 
-    async def write(self, change: RunChange, events: Sequence[Event] = ()) -> Recorded:
+    async def write(self, change: RunChange, events: Sequence[Event] = ()) -> RecordResult:
         """Commit a change, with all that was said before it and these events, as one. Then readers get them."""
         try:
             async with self._turn:
@@ -68,7 +68,7 @@ class Recorder:
         finally:
             self._plan()
 
-    async def _commit(self, change: RunChange, events: Sequence[Event]) -> Recorded:
+    async def _commit(self, change: RunChange, events: Sequence[Event]) -> RecordResult:
         if self._flushing:
             await asyncio.wait((self._flushing,))
         if self._failure:
@@ -87,7 +87,7 @@ class Recorder:
         # Copies: what the encoder returns keeps the page of memory it was written in, and readers' tails keep these.
         return said, [bytes(memoryview(body)) for event in said for body in encode_event(event)]
 
-    def _publish(self, said: Sequence[Event], bodies: Sequence[bytes], written: Recorded) -> None:
+    def _publish(self, said: Sequence[Event], bodies: Sequence[bytes], written: RecordResult) -> None:
         if any(isinstance(event, (TextSaid, ReasoningSaid, CallSaid)) for event in said):
             self._last = self._loop.time()
         first = written.last_event - len(bodies) + 1
@@ -123,7 +123,7 @@ class Recorder:
         self._flushing = self._store.add_events(self._lease, bodies)
         self._flushing.add_done_callback(partial(self._flushed, said, bodies))
 
-    def _flushed(self, said: Sequence[Event], bodies: Sequence[bytes], flushed: asyncio.Future[Recorded]) -> None:
+    def _flushed(self, said: Sequence[Event], bodies: Sequence[bytes], flushed: asyncio.Future[RecordResult]) -> None:
         self._flushing = None
         # Whoever says or writes next is told.
         self._failure = StoreDown(problem=STOPPING) if flushed.cancelled() else flushed.exception()

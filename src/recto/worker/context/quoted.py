@@ -13,7 +13,7 @@ from recto.page.prompt.quote import ParsedDocument, Quote, Quoted, choose_docume
 from recto.page.text.cut import FULL_ENOUGH, common_length
 from recto.page.text.tokens import TokenCounter
 from recto.tools.documents.read_many import NO_TEXT, Unread, failure, read_each
-from recto.tools.ports import Document, FilesAtHand, ReportProgress
+from recto.tools.ports import Document, ReportProgress, ToolFiles
 
 # How many characters are fetched for each token of the budget: first what words take, then what lines of dots do.
 # Whatever takes more of them is mostly blanks, and not worth the memory.
@@ -21,7 +21,7 @@ CHARACTERS_PER_TOKEN = (8, 32)
 
 
 async def quoted(
-    agent: Agent, files: FilesAtHand | None, counter: TokenCounter, report: ReportProgress, gate: asyncio.Semaphore
+    agent: Agent, files: ToolFiles | None, counter: TokenCounter, report: ReportProgress, gate: asyncio.Semaphore
 ) -> Quote | None:
     """What the pages of a run carry before its history; None: nothing.
 
@@ -60,7 +60,7 @@ async def _set(quote: Quoted, agent: Agent, counter: TokenCounter) -> Quote | No
 
 
 async def _fetched(
-    chosen: Sequence[InputFile], most: int, files: FilesAtHand, report: ReportProgress
+    chosen: Sequence[InputFile], most: int, files: ToolFiles, report: ReportProgress
 ) -> tuple[ParsedDocument, ...]:
     async def beginning(document: Document) -> tuple[str, int]:
         return (await document.characters(0, most)).text, document.extent.characters

@@ -28,7 +28,7 @@ from recto.page.prompt.quote import Quote
 from recto.page.savings import Saving
 from recto.page.text.tokens import Calibration
 from recto.skills.directory import USE_SKILL
-from recto.store.ports import CallBegun, CallEnded, Purpose, RunChange
+from recto.store.ports import CallEnd, CallStart, Purpose, RunChange
 from recto.tracing.spans import TraceSpan
 from recto.worker.account import report_usage, seconds_between
 from recto.worker.context.quoted import quoted
@@ -92,7 +92,7 @@ async def _answer(run: LoadedRun, call: _Call) -> None:
         raise
     else:
         note_words(call.span, run.inputs.asked, "".join(call.reply.words))
-        run.runtime.telemetry.page.saved(run.inputs.agent.name, call.savings, run.runtime.prices.currency)
+        run.runtime.telemetry.page.record_savings(run.inputs.agent.name, call.savings, run.runtime.prices.currency)
         run.inputs.note_answered(answered)
         await _append(run, call)
 
@@ -146,20 +146,20 @@ async def begin_call(run: LoadedRun, page: Page, manifest: Manifest, purpose: Pu
         if old.sha256 != new.sha256:
             break
         shared += 1
-    stored = {segment.sha256 for segment in before or await _answered_segments(run)}
-    call = CallBegun(
+    stored_hashes = {segment.sha256 for segment in before or await _find_stored_segments(run)}
+    call = CallStart(
         number=state.count_call(),
         purpose=purpose,
         model=run.inputs.model.name,
         digest=page.digest,
         shared=shared,
         hashes=b"".join([segment.sha256 for segment in page.segments[shared:]]),
-        segments=[segment for segment in page.segments[shared:] if segment.sha256 not in stored],
+        segments=[segment for segment in page.segments[shared:] if segment.sha256 not in stored_hashes],
         manifest=dump(manifest.stored()),
         started=run.runtime.clock(),
     )
     steps = _step_of(run, manifest, purpose)
-    await run.writer.write(RunChange(call=call, entries=steps))
+    await run.writer.write(RunChange(call_start=call, entries=steps))
     for step in steps:
         run.runtime.telemetry.page.stepped(run.inputs.agent.name, step.cause)
     state.note_sent(page)
@@ -168,7 +168,7 @@ async def begin_call(run: LoadedRun, page: Page, manifest: Manifest, purpose: Pu
     return call.number
 
 
-async def _answered_segments(run: LoadedRun) -> Sequence[Segment]:
+async def _find_stored_segments(run: LoadedRun) -> Sequence[Segment]:
     """Return the segments of the last answered page of the thread if the store still has them.
 
     Cleaning deletes old calls and the segments that no call needs, but not while a run of the thread is open.
@@ -225,7 +225,7 @@ async def _append(run: LoadedRun, call: _Call) -> None:
     if ended.usage and ended.usage.input:
         counted = call.manifest.tokens_after
         inputs.calibrate(Calibration(digest=call.page.digest, counted=counted, reported=ended.usage.input))
-    done = CallEnded(
+    done = CallEnd(
         number=call.number,
         ended=now,
         first_token=call.first_token,
@@ -236,7 +236,7 @@ async def _append(run: LoadedRun, call: _Call) -> None:
     )
     change = RunChange(
         entries=reply.entries(now, runtime.new_id()),
-        call_ended=done,
+        call_end=done,
         failures=0,
         too_long=0,
         usage=dump(state.account.row()),
@@ -324,12 +324,12 @@ async def _keep_what_was_said(run: LoadedRun, call: _Call) -> None:
 
 def _unfinished(run: LoadedRun, call: _Call, error: str) -> RunChange:
     """A call that gave no whole reply. What was said is paid for, by the provider's figures or our own count."""
-    ended = CallEnded(number=call.number, ended=run.runtime.clock(), first_token=call.first_token, error=error)
+    ended = CallEnd(number=call.number, ended=run.runtime.clock(), first_token=call.first_token, error=error)
     if call.first_token is None and call.reply.used is None:
-        return RunChange(call_ended=ended)
+        return RunChange(call_end=ended)
     spent = run.state.spend(run.inputs.model.name, _estimate(run.runtime, call), run.runtime.prices)
     ended = replace(ended, usage=dump({**spent.row(), "estimated": True}), price=spent.nanos)
-    return RunChange(call_ended=ended, usage=dump(run.state.account.row()))
+    return RunChange(call_end=ended, usage=dump(run.state.account.row()))
 
 
 def _estimate(runtime: Runtime, call: _Call) -> Usage:

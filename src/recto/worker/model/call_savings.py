@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from recto.conversation.log import view
 from recto.errors import Conflict, NotFound
-from recto.page.assemble import cache_for
+from recto.page.assemble import find_cache_state
 from recto.page.facts import Facts
 from recto.page.fold.cache_state import FIRST_CALL, GAP
 from recto.page.prefix import AnsweredPage, SentPage
@@ -16,7 +16,7 @@ from recto.worker.run_state import LoadedRun
 
 async def call_savings(run: LoadedRun, number: int, facts: Facts, answered: AnsweredPage) -> tuple[Saving, ...]:
     """What was saved in a call of a run. Who was not asked for long has nothing in its cache that could be broken."""
-    is_gone = cache_for(facts, view(facts.log)).cold in (FIRST_CALL, GAP)
+    is_gone = find_cache_state(facts, view(facts.log)).cold in (FIRST_CALL, GAP)
     before = None if is_gone else await _page_before(run, number)
     return savings_of(before, answered.sent, facts.cache_prices)
 

@@ -14,7 +14,7 @@ from recto.models.deltas import cut_short
 from recto.models.ports import Delta, Model, ReplyEnd, TextDelta, Usage
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
-from recto.store.ports import CallEnded, Purpose, RunChange
+from recto.store.ports import CallEnd, Purpose, RunChange
 from recto.tracing.spans import TraceSpan
 from recto.worker.account import Account, report_usage
 from recto.worker.model.call_model import begin_call, note_fault
@@ -71,9 +71,7 @@ async def side_call(
     except TimeoutError:
         answer = Collected(error=ModelUnreachable(model=model.name, problem=f"no answer within {seconds:g} seconds."))
     except asyncio.CancelledError:
-        await run.writer.write(
-            RunChange(call_ended=CallEnded(number=number, ended=runtime.clock(), error="broken off"))
-        )
+        await run.writer.write(RunChange(call_end=CallEnd(number=number, ended=runtime.clock(), error="broken off")))
         raise
     await run.writer.write(_failed(run, number, answer) if answer.error else _answered(run, number, answer))
     return answer
@@ -89,7 +87,7 @@ def _note_answer(span: TraceSpan, answer: Collected) -> None:
 def _failed(run: LoadedRun, number: int, answer: Collected) -> RunChange:
     if answer.error:
         note_fault(run, answer.error)
-    return RunChange(call_ended=CallEnded(number=number, ended=run.runtime.clock(), error=str(answer.error)))
+    return RunChange(call_end=CallEnd(number=number, ended=run.runtime.clock(), error=str(answer.error)))
 
 
 def _answered(run: LoadedRun, number: int, answer: Collected) -> RunChange:
@@ -97,11 +95,11 @@ def _answered(run: LoadedRun, number: int, answer: Collected) -> RunChange:
     name, runtime = run.inputs.model.name, run.runtime
     spent = run.state.spend(name, usage, runtime.prices)
     report_usage(runtime.telemetry, name, spent, None)
-    ended = CallEnded(
+    ended = CallEnd(
         number=number,
         ended=runtime.clock(),
         finish=answer.ended.finish if answer.ended else None,
         usage=dump(spent.row()) if usage else None,
         price=spent.nanos,
     )
-    return RunChange(call_ended=ended, usage=dump(run.state.account.row()))
+    return RunChange(call_end=ended, usage=dump(run.state.account.row()))

@@ -23,7 +23,7 @@ from recto.models.ports import CallDelta, CallStarted, Delta, Model, ReasoningDe
 from recto.page.assemble import assemble
 from recto.page.facts import Facts, Turn
 from recto.page.prompt.suggestion_page import fit_suggestion
-from recto.store.ports import CallEnded
+from recto.store.ports import CallEnd
 from recto.worker.account import charge, report_usage
 from recto.worker.runtime import Runtime
 
@@ -151,4 +151,4 @@ async def _pay(runtime: Runtime, owner: str, model: Model, call: ForcedCall, sen
     if call.ended:
         report_usage(runtime.telemetry, model.name, spent, None)
     row = dump(spent.row())
-    await runtime.store.spend(owner, CallEnded(number=0, ended=runtime.clock(), usage=row, price=spent.nanos))
+    await runtime.store.spend(owner, CallEnd(number=0, ended=runtime.clock(), usage=row, price=spent.nanos))

@@ -10,7 +10,7 @@ from functools import partial
 from recto.conversation.log import view
 from recto.conversation.messages import ToolCall
 from recto.errors import RectoError
-from recto.tools.blocking import in_thread
+from recto.tools.daemon_thread import run_in_thread
 from recto.tools.registry import Registry
 from recto.tools.workspace.snapshots import KeptTurn
 from recto.tools.workspace.workspaces import Workspace, at_work_in, lock_of
@@ -41,10 +41,10 @@ async def _keep_files(run: LoadedRun, workspace: Workspace) -> None:
     try:
         # Who puts files back meanwhile comes first or after.
         async with lock_of(workspace.folder):
-            if not await in_thread(partial(snapshots.has_turn, thread, user.id), name="snapshot"):
+            if not await run_in_thread(partial(snapshots.has_turn, thread, user.id), name="snapshot"):
                 turn = KeptTurn(message=user.id, admitted=user.time or run.runtime.clock())
                 keep = partial(snapshots.keep_turn, workspace, thread, turn)
-                await in_thread(keep, name="snapshot")
+                await run_in_thread(keep, name="snapshot")
     # A full disk, a folder nobody may read: whatever it is, the tools can do their work.
     except Exception as error:
         LOGGER.warning(

@@ -20,7 +20,7 @@ from recto.conversation.ui.compile_ui import hinted, ui_events
 from recto.page.wire.formats import encode
 from recto.store.ports import RunChange
 from recto.tools.mark import Mark
-from recto.tools.ports import ToolResult, report_nothing
+from recto.tools.ports import ToolResult, discard_progress
 from recto.tools.registry import Registry
 from recto.worker.run_state import LoadedRun
 from recto.worker.runtime import Runtime
@@ -104,7 +104,7 @@ async def send_back_bad_calls(run: LoadedRun, step: WaitForClient) -> bool:
     ]
     # Nobody is asked about a tool that there is not.
     unknown = [call for call in step.confirm if call.name not in tools]
-    messages += [_message(runtime, call, await act(run, call, tools, report_nothing)) for call in unknown]
+    messages += [_message(runtime, call, await act(run, call, tools, discard_progress)) for call in unknown]
     if messages:
         await run.writer.write(RunChange(entries=messages), _events_of(messages, inputs.agent.locale))
     return bool(messages)

@@ -163,14 +163,14 @@ class LogOfRun:
     inputs: PageInputs
     writer: LogWriter
 
-    async def recall(self, asked: Recall) -> Recalled | NotRecalled:
+    async def recall(self, query: Recall) -> Recalled | NotRecalled:
         """An earlier result. What was left in the store is read only where it may be there."""
         before = _before_reply(self.writer.log)
         facts = self.inputs.facts(before, await self.inputs.prompt_context(before))
-        found = find_result(facts, asked)
+        found = find_result(facts, query)
         if isinstance(found, Recalled) or not is_unread(before):
             return found
-        return find_result(replace(facts, log=_before_reply(await self.writer.whole())), asked)
+        return find_result(replace(facts, log=_before_reply(await self.writer.whole())), query)
 
 
 @dataclass(frozen=True, kw_only=True)

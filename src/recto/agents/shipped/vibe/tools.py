@@ -46,7 +46,7 @@ from recto.errors import ToolError
 from recto.page.prompt.reminder import Locale
 from recto.skills.known import FEATURES, MADE_OF
 from recto.tools.mark import tool
-from recto.tools.ports import ProfileAtHand, ToolContext
+from recto.tools.ports import ToolContext, ToolProfile
 
 BIRTH_INFO, LIFE_CONTEXT, EXTRACTED = "birth_info", "life_context", "extracted"
 # The skills that keep what was made of a birth.
@@ -288,13 +288,13 @@ async def save_career_notes(
 # What is kept
 
 
-def _profile(context: ToolContext) -> ProfileAtHand:
+def _profile(context: ToolContext) -> ToolProfile:
     if context.profile is None:
         raise ToolError(NO_PROFILE)
     return context.profile
 
 
-async def _field(profile: ProfileAtHand, name: str) -> Mapping[str, Json]:
+async def _field(profile: ToolProfile, name: str) -> Mapping[str, Json]:
     value = (await profile.fields(name)).get(name)
     return value if isinstance(value, Mapping) else {}
 
@@ -312,7 +312,7 @@ async def _kept(context: ToolContext, skill: str) -> Mapping[str, Json]:
     return kept if isinstance(kept, Mapping) else {}
 
 
-async def _forget_birth(profile: ProfileAtHand, locale: Locale) -> ChartRow:
+async def _forget_birth(profile: ToolProfile, locale: Locale) -> ChartRow:
     """The charts first: where this breaks off, the birth is still there to say it again."""
     for skill in CHARTS:
         if await profile.skill_data(skill) is not None:
