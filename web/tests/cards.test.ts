@@ -1,4 +1,4 @@
-/** Cards: which urls are followed, where numbers stand on a chart, how a change reads, which skill was taken up. */
+/** Cards: allowed URLs, chart scales, diffs, arguments and skill activations. */
 
 import { describe, expect, test } from "vitest";
 
@@ -17,9 +17,9 @@ import { diffLines, parseUnifiedDiff } from "../src/views/cards/diff.ts";
 import { activatedSkill, skillTitle } from "../src/views/cards/tool_card.tsx";
 import { imageSource, safeLink } from "../src/views/cards/ui_card.tsx";
 
-describe("urls", () => {
+describe("URLs", () => {
   test.each(["https://example.com/a?b#c", "HTTP://example.com", "mailto:anna@example.com", "/api/v1/files/1?sig=x"])(
-    "%s is followed",
+    "%s may be a link",
     (url) => {
       expect(safeLink(url)).toBe(url);
     },
@@ -45,11 +45,11 @@ describe("urls", () => {
     "",
     null,
     7,
-  ])("%s is not", (url) => {
+  ])("%s may not be a link", (url) => {
     expect(safeLink(url)).toBeNull();
   });
 
-  test("pictures are loaded from here and from inside the url only", () => {
+  test("images load from this server and from data URLs only", () => {
     expect(imageSource("/api/v1/files/1")).toEqual({ kind: "inline", src: "/api/v1/files/1" });
     expect(imageSource("data:image/png;base64,AAAA")).toMatchObject({ kind: "inline" });
     expect(imageSource("https://example.com/a.png")).toEqual({ kind: "link", href: "https://example.com/a.png" });
@@ -66,9 +66,9 @@ describe("charts", () => {
     [[[null]], 0, 1],
     [[[0.02, 0.09]], 0, 0.1],
     [[[4841]], 0, 6000],
-  ])("%j stands between %d and %d", (series, least, most) => {
+  ])("the scale of %j goes from %d to %d", (series, min, max) => {
     const scale = scaleOf(series);
-    expect([scale.min, scale.max]).toEqual([least, most]);
+    expect([scale.min, scale.max]).toEqual([min, max]);
     expect(fractionOf(scale, scale.min)).toBe(0);
     expect(fractionOf(scale, scale.max)).toBe(1);
   });
@@ -77,11 +77,11 @@ describe("charts", () => {
     expect([0.3, 1, 1.2, 3, 7, 70].map(roundStep)).toEqual([0.5, 1, 2, 5, 10, 100]);
   });
 
-  test("null is a gap", () => {
+  test("null splits a line", () => {
     expect(segmentsOf([1, null, 2, 3, null]).map((one) => one.map(({ place }) => place))).toEqual([[0], [2, 3]]);
   });
 
-  test("slices are parts of a whole, and nothing has none", () => {
+  test("slices are fractions of the sum, and empty values have none", () => {
     const slices = slicesOf(["a", "b", "c", "d"], [1, null, 3, -1]);
     expect(slices.map(({ label, part, end }) => [label, part, end])).toEqual([
       ["a", 0.25, 0.25],
@@ -90,7 +90,7 @@ describe("charts", () => {
     expect(slicesOf(["a"], [0])).toEqual([]);
   });
 
-  test("labels that would stand on one another are thinned", () => {
+  test("overlapping labels are left out", () => {
     expect([labelInterval(4, 8), labelInterval(9, 8), labelInterval(100, 8)]).toEqual([1, 2, 13]);
   });
 });
@@ -108,15 +108,15 @@ describe("changes", () => {
     expect(signs(before, after)).toEqual(lines);
   });
 
-  test("very long ones are told as all gone and all new", () => {
+  test("a very long diff lists all old lines, then all new lines", () => {
     const long = Array.from({ length: 1000 }, (_, place) => `line ${place}`).join("\n");
     expect(diffLines(long, `${long}\nmore`)).toHaveLength(2001);
   });
 
-  test("a unified diff in a result is read, with what stands before it", () => {
-    const read = parseUnifiedDiff("Changed a.py.\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n same\n-old\n+new\n");
-    expect(read?.before).toBe("Changed a.py.");
-    expect(read?.lines.map(({ sign }) => sign).join("")).toBe("@ -+");
+  test("a unified diff in a result is parsed, with the text before it", () => {
+    const diff = parseUnifiedDiff("Changed a.py.\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n same\n-old\n+new\n");
+    expect(diff?.before).toBe("Changed a.py.");
+    expect(diff?.lines.map(({ sign }) => sign).join("")).toBe("@ -+");
     expect(parseUnifiedDiff("--- no diff\nat all")).toBeNull();
   });
 });
@@ -138,33 +138,33 @@ describe("arguments", () => {
     expect(readArguments(text).kind).toBe(kind);
   });
 
-  test("results that are JSON have blanks, others are as they are", () => {
+  test("JSON results are indented, other results are unchanged", () => {
     expect(prettyText('{"a":1}')).toBe('{\n  "a": 1\n}');
     expect(prettyText("12")).toBe("12");
     expect(prettyText("no {json")).toBe("no {json");
   });
 });
 
-describe("S3: taking up a skill", () => {
+describe("S3: activating a skill", () => {
   const call = (result: string | null, name = "use_skill") => ({ name, result }) as ToolCall;
   const agent = (name: string, locale: string, variantOf: string | null, title: string) =>
-    ({ name, locale, variantOf, skills: [{ name: "bazi", title }] }) as unknown as Agent;
-  const agents = [agent("vibe", "zh", null, "八字命理"), agent("vibe-en", "en", "vibe", "Bazi")];
+    ({ name, locale, variantOf, skills: [{ name: "cooking", title }] }) as unknown as Agent;
+  const agents = [agent("helper", "zh", null, "烹饪"), agent("helper-en", "en", "helper", "Cooking")];
 
-  test("is told from the result alone", () => {
-    expect(activatedSkill(call('{"status": "activated", "skill": "bazi"}'))).toBe("bazi");
-    expect(activatedSkill(call('{"status": "need_info", "skill": "bazi"}'))).toBe("bazi");
+  test("is read from the result", () => {
+    expect(activatedSkill(call('{"status": "activated", "skill": "cooking"}'))).toBe("cooking");
+    expect(activatedSkill(call('{"status": "need_info", "skill": "cooking"}'))).toBe("cooking");
     expect(activatedSkill(call('{"status": "activated", "skill": "core"}'))).toBeNull();
     expect(activatedSkill(call("Error: no such skill"))).toBeUndefined();
     expect(activatedSkill(call(null))).toBeUndefined();
-    expect(activatedSkill(call('{"status": "activated", "skill": "bazi"}', "other"))).toBeUndefined();
+    expect(activatedSkill(call('{"status": "activated", "skill": "cooking"}', "other"))).toBeUndefined();
   });
 
-  test("its title is that of the page's language, else the agent's, else its name", () => {
-    expect(skillTitle("bazi", agents[0]!, agents, "zh")).toBe("八字命理");
-    expect(skillTitle("bazi", agents[0]!, agents, "en")).toBe("Bazi");
-    expect(skillTitle("bazi", agents[0]!, [agents[0]!], "en")).toBe("八字命理");
-    expect(skillTitle("tarot", agents[0]!, agents, "en")).toBe("tarot");
-    expect(skillTitle("bazi", null, [], "en")).toBe("bazi");
+  test("shows the title in the page language, else the agent's title, else the name", () => {
+    expect(skillTitle("cooking", agents[0]!, agents, "zh")).toBe("烹饪");
+    expect(skillTitle("cooking", agents[0]!, agents, "en")).toBe("Cooking");
+    expect(skillTitle("cooking", agents[0]!, [agents[0]!], "en")).toBe("烹饪");
+    expect(skillTitle("sewing", agents[0]!, agents, "en")).toBe("sewing");
+    expect(skillTitle("cooking", null, [], "en")).toBe("cooking");
   });
 });

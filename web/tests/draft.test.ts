@@ -1,4 +1,4 @@
-/** What is written and not yet said, and what goes along with it. */
+/** Drafts of messages and their files. */
 
 import { signal } from "@preact/signals";
 import { beforeEach, expect, test } from "vitest";
@@ -14,7 +14,7 @@ function thread(id: string, isNew: boolean): OpenThread {
   return { id, isNew: signal(isNew) } as unknown as OpenThread;
 }
 
-test("nothing, spaces and too much are not sent; characters are counted as the server does", () => {
+test("blank and too long drafts cannot be sent, and the length counts characters as on the server", () => {
   const draft = new Draft("");
   const canSend = (text: string) => {
     draft.text.value = text;
@@ -25,7 +25,7 @@ test("nothing, spaces and too much are not sent; characters are counted as the s
   expect(canSend("😀".repeat(MAX_LENGTH + 1))).toBe(false);
 });
 
-test("a message that comes back brings its files, and leaves when it is taken back unchanged", () => {
+test("a restored message has its files, and is discarded if it is unchanged", () => {
   const draft = new Draft("");
   const file = { id: null, name: "a.txt", kind: "document", url: "/f" } as const;
   draft.restoreMessage("sent", [file]);
@@ -33,35 +33,35 @@ test("a message that comes back brings its files, and leaves when it is taken ba
   draft.discardRestored();
   expect([draft.text.value, draft.uploads.list.value]).toEqual(["", []]);
   draft.restoreMessage("sent", []);
-  draft.text.value = "said otherwise";
+  draft.text.value = "sent differently";
   draft.discardRestored();
-  expect(draft.text.value).toBe("said otherwise");
+  expect(draft.text.value).toBe("sent differently");
 });
 
-test("what was in the box is there again once the message that came back is said or taken back", () => {
+test("the previous draft returns once the restored message is sent", () => {
   const draft = new Draft("half a thought");
-  draft.restoreMessage("said first", []);
-  draft.restoreMessage("said second", []);
-  expect(draft.text.value).toBe("said second");
+  draft.restoreMessage("first message", []);
+  draft.restoreMessage("second message", []);
+  expect(draft.text.value).toBe("second message");
   draft.clear();
   expect(draft.text.value).toBe("half a thought");
   draft.clear();
   expect(draft.text.value).toBe("");
 });
 
-test("drafts are kept by thread; one of a new thread goes along when it gets its place", () => {
-  const made = thread("t-1", true);
-  draftOf(made).text.value = "half";
+test("each thread has a draft, and the draft of a new thread follows it to its id", () => {
+  const newThread = thread("t-1", true);
+  draftOf(newThread).text.value = "half";
   expect(draftOf(thread("t-2", true)).text.value).toBe("half");
   expect(draftOf(thread("t-3", false)).text.value).toBe("");
-  made.isNew.value = false;
+  newThread.isNew.value = false;
   expect(sessionStorage.getItem("recto.draft.t-1")).toBe("half");
   expect(sessionStorage.getItem("recto.draft.new")).toBeNull();
-  draftOf(made).clear();
+  draftOf(newThread).clear();
   expect(sessionStorage.length).toBe(0);
 });
 
-test("urls of this server's files are paths of the page, whatever name the server goes by", () => {
+test("file URLs of this server become paths under any host name", () => {
   expect(serverFilePath("http://other.example:8787/api/v1/agent/files/1/a%20b.png?signature=x")).toBe(
     "/api/v1/agent/files/1/a%20b.png?signature=x",
   );
@@ -71,7 +71,7 @@ test("urls of this server's files are paths of the page, whatever name the serve
   expect(serverFilePath("http://[bad")).toBeNull();
 });
 
-test("the picker offers what the agent takes", () => {
+test("the file picker offers the types that the agent accepts", () => {
   const none = { documents: false, images: false, audio: false, video: false, endings: [], maxFiles: 1, maxBytes: null };
   expect(acceptedTypes({ ...none, documents: true, images: true })).toBeUndefined();
   expect(acceptedTypes({ ...none, images: true, audio: true, endings: ["kt"] })).toBe("image/*,audio/*,.kt");

@@ -1,4 +1,4 @@
-/** Reading a run to its end: half events, lost connections at every place, rejections, joining. */
+/** Following a run to its end: partial events, connections lost at every byte, rejections, joining. */
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
@@ -17,81 +17,81 @@ const EVENTS: AguiEvent[] = [
 const BLOCKS = EVENTS.map((event, place) => `id: ${place + 1}\nevent: x\ndata: ${JSON.stringify(event)}\n\n`);
 
 describe("EventParser", () => {
-  test("gives the same events, one character at a time, with heartbeats between", () => {
+  test("parses the same events one character at a time, with heartbeats between them", () => {
     const parser = new EventParser();
     const text = `: hello\n\n${BLOCKS.join(": beat\n\n")}`;
     const events = [...text].flatMap((character) => parser.push(character));
     expect(events).toEqual(EVENTS.map((event, place) => ({ id: place + 1, event })));
   });
 
-  test("data in several lines is one event, and half of one waits", () => {
+  test("data lines form one event, and a partial event waits for its rest", () => {
     const parser = new EventParser();
     expect(parser.push('data: {"type":\ndata: "RUN_STARTED"}\n')).toEqual([]);
     expect(parser.push("\n")).toEqual([{ id: null, event: { type: "RUN_STARTED" } }]);
   });
 });
 
-interface Asked {
+interface LoggedRequest {
   readonly url: string;
   readonly last: string | null;
 }
 
-/** A server that sends bytes from behind the last number, and is cut off after some of them. */
-function serve(cuts: readonly number[]): { asked: Asked[] } {
-  const asked: Asked[] = [];
+/** Serve the events after the last id. The n-th connection ends after `cuts[n]` bytes. */
+function serve(cuts: readonly number[]): { requests: LoggedRequest[] } {
+  const requests: LoggedRequest[] = [];
   vi.stubGlobal("fetch", (url: string, init: RequestInit) => {
     const last = new Headers(init.headers).get("last-event-id");
-    const cut = cuts[asked.length];
-    asked.push({ url, last });
+    const cut = cuts[requests.length];
+    requests.push({ url, last });
     const bytes = new TextEncoder().encode(BLOCKS.slice(Number(last ?? 0)).join(""));
     return Promise.resolve(new Response(cut === undefined ? bytes : bytes.slice(0, cut)));
   });
-  return { asked };
+  return { requests };
 }
 
 async function follow(options: { join?: boolean } = {}) {
-  const heard: AguiEvent[] = [];
+  const events: AguiEvent[] = [];
   const connection: string[] = [];
   await followRun("r 1", {
     ...options,
     signal: new AbortController().signal,
     pause: () => Promise.resolve(),
-    onEvent: (event) => heard.push(event),
+    onEvent: (event) => events.push(event),
     onConnection: (state) => {
       if (connection.at(-1) !== state) connection.push(state);
     },
   });
-  return { heard, connection };
+  return { events, connection };
 }
 
 beforeEach(() => signIn("token"));
 afterEach(() => vi.unstubAllGlobals());
 
 describe("followRun", () => {
-  test("nothing is lost and nothing comes twice, cut behind every event", async () => {
+  test("a connection lost after any event loses and repeats nothing", async () => {
     for (let count = 0; count < BLOCKS.length; count += 1) {
-      const { asked } = serve([new TextEncoder().encode(BLOCKS.slice(0, count).join("")).length]);
-      const { heard, connection } = await follow();
-      expect(heard).toEqual(EVENTS);
-      expect(asked.map(({ last }) => last)).toEqual([null, count ? String(count) : null]);
+      const { requests } = serve([new TextEncoder().encode(BLOCKS.slice(0, count).join("")).length]);
+      const { events, connection } = await follow();
+      expect(events).toEqual(EVENTS);
+      expect(requests.map(({ last }) => last)).toEqual([null, count ? String(count) : null]);
       expect(connection).toEqual(count ? ["open", "lost", "open"] : ["lost", "open"]);
     }
   });
 
-  test("nor cut in the middle of events, at every byte", async () => {
+  test("a connection lost at any byte loses and repeats nothing", async () => {
     const length = new TextEncoder().encode(BLOCKS.join("")).length;
     for (let cut = 0; cut < length - 1; cut += 1) {
       serve([cut]);
-      expect((await follow()).heard).toEqual(EVENTS);
+      expect((await follow()).events).toEqual(EVENTS);
     }
   });
 
-  test("nor cut again and again", async () => {
+  test("many lost connections lose and repeat nothing", async () => {
     serve(Array.from({ length: 40 }, (_, place) => 60 + (place % 50)));
-    expect((await follow()).heard).toEqual(EVENTS);
+    expect((await follow()).events).toEqual(EVENTS);
   });
 
-  test("a server that cannot be reached, or has no room, is asked again", async () => {
+  test("an unreachable or overloaded server is retried", async () => {
     let tries = 0;
     vi.stubGlobal("fetch", () => {
       tries += 1;
@@ -99,40 +99,40 @@ describe("followRun", () => {
       if (tries === 2) return Promise.resolve(new Response("{}", { status: 503 }));
       return Promise.resolve(new Response(BLOCKS.join("")));
     });
-    const { heard, connection } = await follow();
-    expect(heard).toEqual(EVENTS);
+    const { events, connection } = await follow();
+    expect(events).toEqual(EVENTS);
     expect(connection).toEqual(["lost", "open"]);
   });
 
-  test("a refused credential ends it and is forgotten", async () => {
-    const refused = new Response(JSON.stringify({ detail: "No." }), { status: 401 });
-    vi.stubGlobal("fetch", () => Promise.resolve(refused));
+  test("a rejected credential ends the stream and is forgotten", async () => {
+    const rejection = new Response(JSON.stringify({ detail: "No." }), { status: 401 });
+    vi.stubGlobal("fetch", () => Promise.resolve(rejection));
     await expect(follow()).rejects.toThrow(new ApiError(401, "No."));
     expect(credential.value).toBeNull();
   });
 
-  test("who joins says so once; from then on the number counts", async () => {
-    const { asked } = serve([new TextEncoder().encode(BLOCKS.slice(0, 2).join("")).length]);
+  test("joining asks for a snapshot once, and a reconnect sends the last event id", async () => {
+    const { requests } = serve([new TextEncoder().encode(BLOCKS.slice(0, 2).join("")).length]);
     await follow({ join: true });
-    expect(asked.map(({ url }) => new URL(url, "http://x").searchParams.get("join"))).toEqual(["1", null]);
-    expect(asked[0]?.url).toContain("/runs/r%201/events");
+    expect(requests.map(({ url }) => new URL(url, "http://x").searchParams.get("join"))).toEqual(["1", null]);
+    expect(requests[0]?.url).toContain("/runs/r%201/events");
   });
 
-  test("who listens no more is waited for no more, and no other connection is asked for", async () => {
+  test("an aborted follower ends at once and does not reconnect", async () => {
     const controller = new AbortController();
     let tries = 0;
     vi.stubGlobal("fetch", (_: string, { signal }: RequestInit) => {
       tries += 1;
       return new Promise((_answer, fail) => signal?.addEventListener("abort", () => fail(new Error("aborted"))));
     });
-    const ended = followRun("r", { signal: controller.signal, onConnection: () => undefined, onEvent: () => undefined });
+    const end = followRun("r", { signal: controller.signal, onConnection: () => undefined, onEvent: () => undefined });
     controller.abort();
-    await ended;
+    await end;
     expect(tries).toBe(1);
   });
 });
 
-test("pauses grow, up to a limit", () => {
+test("retry delays grow up to a limit", () => {
   expect([1, 2, 3, 4].map(retryDelay)).toEqual([250, 500, 1000, 2000]);
   expect(retryDelay(20)).toBe(15_000);
 });

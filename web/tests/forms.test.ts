@@ -1,4 +1,4 @@
-/** Forms: a JSON Schema becomes fields, what is written becomes a value, and a patch says only what changed. */
+/** Forms: fields from a JSON Schema, values from drafts, and patches of changes. */
 
 import { describe, expect, test } from "vitest";
 
@@ -6,14 +6,15 @@ import { draftOf, readDraft } from "../src/views/forms/draft.ts";
 import { FormState } from "../src/views/forms/form_state.ts";
 import { isEqual, type Json, type JsonObject } from "../src/views/forms/json.ts";
 import { fieldOfObject, readable, readSchema } from "../src/views/forms/read_schema.ts";
+import { formSchema } from "../src/views/interrupts/pending_forms.tsx";
 import { patchOf } from "../src/views/profile/profile_state.ts";
 
 const object = (properties: JsonObject, required: string[] = []): JsonObject => ({ type: "object", properties, required });
 const field = (schema: JsonObject) => readSchema(object({ it: schema })).fields[0]!;
-const needed = (schema: JsonObject) => readSchema(object({ it: schema }, ["it"])).fields[0]!;
-const faultOf = (schema: JsonObject, draft: string) => readDraft(needed(schema), draft).problems[0]?.code ?? null;
+const requiredField = (schema: JsonObject) => readSchema(object({ it: schema }, ["it"])).fields[0]!;
+const errorOf = (schema: JsonObject, draft: string) => readDraft(requiredField(schema), draft).problems[0]?.code ?? null;
 
-describe("a schema as fields", () => {
+describe("fields of a schema", () => {
   test.each<[string, JsonObject, string]>([
     ["a string", { type: "string" }, "text"],
     ["a whole number", { type: "integer" }, "number"],
@@ -41,15 +42,15 @@ describe("a schema as fields", () => {
     ["email", "email"],
     ["uri", "uri"],
     ["made-up", "text"],
-  ])("a string of the format %s is typed as %s", (format, typed) => {
-    expect(field({ type: "string", format })).toMatchObject({ format: typed });
+  ])("the format %s has an input of type %s", (format, type) => {
+    expect(field({ type: "string", format })).toMatchObject({ format: type });
   });
 
-  test("a text that may be long has room for it", () => {
+  test("a long text has a text area", () => {
     expect(field({ type: "string", maxLength: 4000 })).toMatchObject({ format: "long" });
   });
 
-  test("references inside the schema are followed, and one that stands in itself ends as JSON", () => {
+  test("references are resolved, and a recursive one ends as a JSON field", () => {
     const schema = {
       ...object({ home: { $ref: "#/$defs/place" } }),
       $defs: { place: object({ city: { type: "string" }, next: { $ref: "#/$defs/place" } }) },
@@ -59,14 +60,22 @@ describe("a schema as fields", () => {
     expect(JSON.stringify(home)).toContain('"json"');
   });
 
-  test("titles are the schema's, else the name as people write it", () => {
+  test("labels name the values of an enum, and hide values without a label", () => {
+    const options = [
+      { value: "m", label: "Metric", isHidden: false },
+      { value: "old", label: "old", isHidden: true },
+    ];
+    expect(field({ enum: ["m", "old"], "x-labels": { m: "Metric" } })).toMatchObject({ options });
+  });
+
+  test("a field without a title shows its name as words", () => {
     expect(field({ type: "string", title: "City" }).title).toBe("City");
-    expect(readable("birth_date")).toBe("Birth date");
+    expect(readable("start_date")).toBe("Start date");
     expect(readable("filePath")).toBe("File path");
   });
 });
 
-describe("what is written, as a value", () => {
+describe("values of drafts", () => {
   test.each<[string, JsonObject, Json]>([
     ["text", { type: "string" }, "Bonn"],
     ["number", { type: "number" }, 1.5],
@@ -77,15 +86,15 @@ describe("what is written, as a value", () => {
     ["group", object({ city: { type: "string" } }), { city: "Bonn" }],
     ["JSON", {}, { any: [1, null] }],
     ["mixed", { type: "array", items: { type: ["string", "object"] } }, ["one", { a: 1 }]],
-  ])("%s comes back as it was", (_, schema, value) => {
-    const asked = needed(schema);
-    expect(readDraft(asked, draftOf(asked, value))).toEqual({ value, problems: [] });
+  ])("%s keeps its value", (_, schema, value) => {
+    const item = requiredField(schema);
+    expect(readDraft(item, draftOf(item, value))).toEqual({ value, problems: [] });
   });
 
-  test("what was left empty is left out, and told where it is needed", () => {
+  test("an empty field is left out, or reported if it is required", () => {
     expect(readDraft(field({ type: "string" }), "  ")).toEqual({ value: undefined, problems: [] });
-    expect(faultOf({ type: "string" }, "")).toBe("required");
-    expect(faultOf({ enum: ["a"] }, "")).toBe("required");
+    expect(errorOf({ type: "string" }, "")).toBe("required");
+    expect(errorOf({ enum: ["a"] }, "")).toBe("required");
   });
 
   test.each<[JsonObject, string, string | null]>([
@@ -106,43 +115,43 @@ describe("what is written, as a value", () => {
     [{ type: "number", exclusiveMinimum: 2 }, "2", "exclusiveMinimum"],
     [{ type: "number", exclusiveMaximum: 2 }, "2", "exclusiveMaximum"],
     [{}, "{", "json"],
-  ])("%j takes %j: %s", (schema, text, fault) => {
-    expect(faultOf(schema, text)).toBe(fault);
+  ])("%j and the text %j give the error %s", (schema, text, code) => {
+    expect(errorOf(schema, text)).toBe(code);
   });
 
-  test("too few and too many of a list are told", () => {
-    const list = needed({ type: "array", items: { type: "string" }, minItems: 1, maxItems: 1 });
+  test("a list reports too few and too many items", () => {
+    const list = requiredField({ type: "array", items: { type: "string" }, minItems: 1, maxItems: 1 });
     expect(readDraft(list, []).problems[0]?.code).toBe("minItems");
     expect(readDraft(list, ["a", "b"]).problems[0]?.code).toBe("maxItems");
   });
 
-  test("a group that nobody touched is left out; one that was begun says what it needs", () => {
+  test("an untouched group is left out, and a partial one reports its required fields", () => {
     const group = field(object({ date: { type: "string" }, place: { type: "string" } }, ["date"]));
     expect(readDraft(group, { date: "", place: "" })).toEqual({ value: undefined, problems: [] });
-    expect(readDraft(group, { date: "", place: "Bonn" }, ["birth"]).problems).toEqual([
-      { path: ["birth", "date"], code: "required", limit: "" },
+    expect(readDraft(group, { date: "", place: "Bonn" }, ["home"]).problems).toEqual([
+      { path: ["home", "date"], code: "required", limit: "" },
     ]);
   });
 
-  test("what does not fit a field is not shown in it", () => {
+  test("a value that does not fit its field gives an empty draft", () => {
     expect(draftOf(field({ type: "string", format: "date" }), "some day")).toBe("");
     expect(draftOf(field({ enum: ["a"] }), "b")).toBe("");
     expect(draftOf(field({ type: "number" }), "b")).toBe("");
   });
 
-  test("defaults are filled in", () => {
+  test("defaults fill the draft", () => {
     expect(draftOf(readSchema(object({ a: { type: "integer", default: 3 } })))).toEqual({ a: "3" });
   });
 });
 
 describe("arguments of a call", () => {
-  test("they stay what they are, empty texts too", () => {
-    const given = { text: "", many: ["a"], count: 2, loud: false, deep: { x: "y" }, odd: [1, "b"], none: {} };
-    const form = new FormState(fieldOfObject(given), given);
-    expect(form.read()).toEqual(given);
+  test("unchanged arguments keep their values and types", () => {
+    const args = { text: "", many: ["a"], count: 2, loud: false, deep: { x: "y" }, odd: [1, "b"], none: {} };
+    const form = new FormState(fieldOfObject(args), args);
+    expect(form.read()).toEqual(args);
   });
 
-  test("a changed one is changed", () => {
+  test("edited arguments change", () => {
     const form = new FormState(fieldOfObject({ text: "hi", loud: false }), { text: "hi", loud: false });
     form.change(["text"], "hello");
     form.change(["loud"], true);
@@ -150,8 +159,8 @@ describe("arguments of a call", () => {
   });
 });
 
-describe("a form while it is filled in", () => {
-  test("a problem goes when its field is changed", () => {
+describe("form state", () => {
+  test("changing a field removes its error", () => {
     const root = readSchema(object({ a: { type: "string" }, b: { type: "string" } }, ["a", "b"]));
     const form = new FormState(root);
     expect(form.read()).toBeNull();
@@ -161,29 +170,45 @@ describe("a form while it is filled in", () => {
   });
 });
 
-describe("the patch of what changed", () => {
+describe("patch of changes", () => {
   const root = readSchema(
     object({
-      birth: object({ date: { type: "string" }, time: { type: "string" } }),
+      home: object({ date: { type: "string" }, time: { type: "string" } }),
       facts: { type: "array", items: { type: "string" } },
     }),
   );
 
   test.each<[string, JsonObject, JsonObject, JsonObject]>([
-    ["nothing", { birth: { date: "1" } }, { birth: { date: "1" } }, {}],
-    ["one key of a field", { birth: { date: "1", time: "2" } }, { birth: { date: "1", time: "3" } }, { birth: { time: "3" } }],
-    ["a key is forgotten", { birth: { date: "1", time: "2" } }, { birth: { date: "1" } }, { birth: { time: null } }],
-    ["a field is forgotten", { birth: { date: "1" } }, {}, { birth: null }],
-    ["a list is replaced", { facts: ["a", "b"] }, { facts: ["b"] }, { facts: ["b"] }],
-    ["a field is new", {}, { birth: { date: "1" } }, { birth: { date: "1" } }],
-    ["what the form does not ask for stays", { birth: { date: "1", more: 5 }, other: 1 }, {}, { birth: { date: null } }],
-    ["empty texts and lists are nothing", { birth: { date: "1", time: "" }, facts: [] }, { birth: { date: "1" } }, {}],
+    ["no change", { home: { date: "1" } }, { home: { date: "1" } }, {}],
+    ["a changed key", { home: { date: "1", time: "2" } }, { home: { date: "1", time: "3" } }, { home: { time: "3" } }],
+    ["a deleted key", { home: { date: "1", time: "2" } }, { home: { date: "1" } }, { home: { time: null } }],
+    ["a deleted field", { home: { date: "1" } }, {}, { home: null }],
+    ["a changed list", { facts: ["a", "b"] }, { facts: ["b"] }, { facts: ["b"] }],
+    ["a new field", {}, { home: { date: "1" } }, { home: { date: "1" } }],
+    ["keys without a field", { home: { date: "1", more: 5 }, other: 1 }, {}, { home: { date: null } }],
+    ["empty texts and lists", { home: { date: "1", time: "" }, facts: [] }, { home: { date: "1" } }, {}],
   ])("%s", (_, before, after, patch) => {
     expect(patchOf(root, before, after)).toEqual(patch);
   });
 
-  test("names in another order are the same", () => {
+  test("the order of keys does not matter", () => {
     expect(isEqual({ a: 1, b: [2] }, { b: [2], a: 1 })).toBe(true);
     expect(isEqual({ a: 1 }, { a: 1, b: 2 })).toBe(false);
+  });
+});
+
+describe("S3: the form of a tool", () => {
+  const parameters = object({ city: { type: "string" }, cancelled: { type: "boolean" } });
+
+  test("takes titles from the profile field that has all its parameters", () => {
+    const address = object({ street: {}, city: { type: "string", title: "City" } }, ["city"]);
+    const schema = formSchema(parameters, object({ facts: { type: "array" }, address }));
+    expect(schema).toMatchObject({ required: ["city"], properties: { city: { title: "City" } } });
+    expect(Object.keys(schema["properties"] as JsonObject)).toEqual(["city"]);
+  });
+
+  test("shows its own parameters if no profile field has them", () => {
+    expect(formSchema(parameters, object({ name: { type: "string" } }))["properties"]).toEqual({ city: { type: "string" } });
+    expect(formSchema(parameters, null)["properties"]).toEqual({ city: { type: "string" } });
   });
 });

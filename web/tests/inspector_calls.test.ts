@@ -1,4 +1,4 @@
-/** Calls of a thread: their order, their plot, what is other in the next, and all of it in both languages. */
+/** Calls of a thread: order, chart, differences, and texts in both languages. */
 
 import { afterEach, describe, expect, test } from "vitest";
 
@@ -57,33 +57,33 @@ afterEach(() => {
 describe("order", () => {
   const calls = [call("a", 1), call("a", 2), call("b", 1, { purpose: "title" }), call("b", 2), call("b", 3, { purpose: "summary" })];
 
-  test("without a number it is the run's last reply", () => {
+  test("a missing number means the last reply of the run", () => {
     expect(findCall(calls, "b", null)?.n).toBe(2);
     expect(findCall(calls, "b", 3)?.purpose).toBe("summary");
     expect(findCall(calls, "b", 9)).toBeNull();
     expect(findCall(calls, "c", null)).toBeNull();
   });
 
-  test("one goes from call to call across runs", () => {
+  test("neighbors cross runs", () => {
     expect(neighborsOf(calls, { run: "b", n: 1 })).toMatchObject({ previous: { run: "a", n: 2 }, next: { run: "b", n: 2 } });
     expect(neighborsOf(calls, { run: "a", n: 1 }).previous).toBeNull();
     expect(neighborsOf(calls, { run: "z", n: 1 })).toEqual({ previous: null, next: null });
   });
 
-  test("a call is held against the one before it for the same purpose", () => {
+  test("a call is compared with the previous one of the same purpose", () => {
     expect(previousCall(calls, { run: "b", n: 2 })).toMatchObject({ run: "a", n: 2 });
     expect(previousCall(calls, { run: "b", n: 1 })).toBeNull();
   });
 });
 
-describe("plot", () => {
-  test("nothing stands at the foot and the most at the top", () => {
+describe("chart", () => {
+  test("zero is at the bottom and the maximum at the top", () => {
     const scale = { top: 10, height: 100, max: 50 };
     expect([0, 25, 50].map((value) => yAt(value, scale))).toEqual([110, 60, 10]);
     expect(yAt(0, { ...scale, max: 0 })).toBe(110);
   });
 
-  test("bars share the width, in order, and stay inside it", () => {
+  test("bars share the width and stay inside it", () => {
     for (const count of [1, 4, 500]) {
       const slots = Array.from({ length: count }, (_, at) => slotAt(at, count, 40, 400));
       expect(slots[0]?.left).toBeGreaterThanOrEqual(39.5);
@@ -94,7 +94,7 @@ describe("plot", () => {
     expect(labelIndexes(500, 400).length).toBeLessThan(15);
   });
 
-  test("figures are the provider's where it told them, and a cache never has more than was sent", () => {
+  test("figures prefer the counts of the provider, and the cache never exceeds the input", () => {
     const usage = { inputTokens: 90, cachedInputTokens: 200 };
     expect(figuresOf(call("a", 1, { usage, saved: 7 }))).toMatchObject({ sent: 90, cached: 90, saved: 7, price: null });
     expect(figuresOf(call("a", 1, { saved: null }))).toMatchObject({ sent: 100, cached: 0, saved: 0 });
@@ -103,7 +103,7 @@ describe("plot", () => {
 });
 
 describe("difference", () => {
-  test.each(CAUSES)("the cause %s has words in both languages", (cause) => {
+  test.each(CAUSES)("the cause %s has a text in both languages", (cause) => {
     const en = causeText(cause);
     locale.value = "zh";
     const zh = causeText(cause);
@@ -112,11 +112,11 @@ describe("difference", () => {
     expect(zh).not.toContain(cause);
   });
 
-  test("a cause nobody knows is told by its name", () => {
+  test("an unknown cause shows its name", () => {
     expect(causeText("moon_phase")).toContain("moon_phase");
   });
 
-  test("the break stands at the row that has the first other byte", () => {
+  test("the prefix break is at the row with the first changed byte", () => {
     const difference = {
       firstDifference: { offset: 9, before: { place: 5 }, after: null },
       prefixBreak: { cause: "retry" },
@@ -131,8 +131,8 @@ describe("difference", () => {
   });
 });
 
-describe("words", () => {
-  test("reasons are the server's own in English, and Chinese where they are known", () => {
+describe("texts", () => {
+  test("reasons are in English, and in Chinese if the page has a translation", () => {
     expect(reasonText("as in the conversation")).toBe("as in the conversation");
     locale.value = "zh";
     expect(reasonText("as in the conversation")).toBe("与对话一致");
@@ -140,8 +140,8 @@ describe("words", () => {
     expect(translateReason("who the agent is and how it works; next step ready")).toBe("智能体是谁、如何工作；下一步 ready");
     expect(translateReason("something new")).toBe("something new");
     const step = "not needed for long, folded with 1,204 others: 3,000 tokens less on every call, ";
-    const known = "很久没有用到，与另外 1,204 个结果一起折叠：每次调用少 3,000 个 token，";
-    expect(translateReason(`${step}9,500 written to the cache again`)).toBe(`${known}9,500 个重新写入缓存`);
+    const start = "很久没有用到，与另外 1,204 个结果一起折叠：每次调用少 3,000 个 token，";
+    expect(translateReason(`${step}9,500 written to the cache again`)).toBe(`${start}9,500 个重新写入缓存`);
     expect(translateReason(`${step}the provider has no cache that it could break`)).toContain("服务商没有会被打断的缓存");
     expect(translateReason(`${step}nothing of the page was in the cache (first call)`)).toContain("（first call）");
     expect(ruleText("X2", "folding by cost")).toBe("按成本折叠");
@@ -149,20 +149,20 @@ describe("words", () => {
     expect(ruleText("X9", "of a plugin")).toBe("of a plugin");
   });
 
-  test("notes of a preview say no more than what is not told by what comes first", () => {
+  test("notes of a preview do not repeat its next step", () => {
     const notes = [
       "A run would run tools first; this page has no results of them.",
       "A run is at work on this thread: what it says before the next one begins is not in this page.",
-      "The tool collect_birth_info would act on the client's answer first; here ...",
+      "The tool collect_address would act on the client's answer first; here ...",
     ];
     expect(noteTexts(notes)).toHaveLength(2);
     locale.value = "zh";
-    expect(noteTexts(notes)[1]).toContain("工具 collect_birth_info 会先");
+    expect(noteTexts(notes)[1]).toContain("工具 collect_address 会先");
   });
 });
 
-describe("addresses", () => {
-  test("a preview has an address of its own", () => {
+describe("URLs", () => {
+  test("a preview has a URL", () => {
     expect(readRoute("#/threads/t%201/preview")).toEqual({ view: "preview", thread: "t 1" });
     expect(linkTo({ view: "preview", thread: "t 1" })).toBe("#/threads/t%201/preview");
   });

@@ -1,4 +1,4 @@
-/** The parts of a page: what they come to, which are shown as one row, and their very bytes. */
+/** Parts of a page: composition, rows, bytes and originals. */
 
 import { describe, expect, test } from "vitest";
 
@@ -27,7 +27,7 @@ function part(more: Partial<Part> = {}): Part {
 const many = (count: number, more: Partial<Part> = {}) => Array.from({ length: count }, () => part(more));
 
 describe("composition", () => {
-  test("every kind of part has a kind that people know", () => {
+  test("each part belongs to a kind of the composition", () => {
     expect(kindOf(part({ kind: "prompt" }))).toBe("system");
     expect(kindOf(part({ kind: "tool", role: null }))).toBe("tools");
     expect(kindOf(part({ role: "tool" }))).toBe("results");
@@ -37,7 +37,7 @@ describe("composition", () => {
     expect(kindOf(part({ kind: "envelope", role: null }))).toBe("other");
   });
 
-  test("shares are of what was sent, and come to all of it", () => {
+  test("shares of the sent parts add up to 1", () => {
     const parts = [
       part({ kind: "system", tokens: { before: 60, after: 60 } }),
       part({ tokens: { before: 40, after: 40 } }),
@@ -51,7 +51,7 @@ describe("composition", () => {
     expect(savedOf(parts)).toBe(900);
   });
 
-  test("what a reminder adds is not saved, and a small share is not nothing", () => {
+  test("injected parts save nothing, and a small share is not 0 %", () => {
     expect(savedOf([part({ decision: "injected", tokens: { before: 50, after: 10 } })])).toBe(0);
     expect(percent(0.001)).toBe("<1 %");
     expect(percent(0.426)).toBe("43 %");
@@ -60,27 +60,27 @@ describe("composition", () => {
 });
 
 describe("rows", () => {
-  test("a long stretch of plainly kept messages is one row, with its tokens", () => {
+  test("a long range of kept messages is one row", () => {
     const rows = rowsOf([part({ kind: "system", decision: "injected" }), ...many(MIN_RANGE), part({ decision: "folded" })]);
     expect(rows.map((row) => row.type)).toEqual(["part", "range", "part"]);
     expect(rows[1]).toMatchObject({ place: 1, of: "messages", tokens: 10 * MIN_RANGE });
     expect(rows[2]).toMatchObject({ place: MIN_RANGE + 1 });
   });
 
-  test("a short one stays, and tools do not go with messages", () => {
+  test("a short range stays, and tools and messages have separate ranges", () => {
     expect(rowsOf(many(MIN_RANGE - 1))).toHaveLength(MIN_RANGE - 1);
     const rows = rowsOf([...many(MIN_RANGE, { kind: "tool", role: null }), ...many(MIN_RANGE)]);
     expect(rows.map((row) => (row.type === "range" ? row.of : "part"))).toEqual(["tools", "messages"]);
   });
 
-  test("two thousand parts come to few rows, and each part is in exactly one", () => {
+  test("two thousand parts give few rows, with each part in exactly one", () => {
     const parts = Array.from({ length: 2000 }, (_, at) => part({ decision: at % 100 ? "kept" : "folded" }));
     const rows = rowsOf(parts);
     expect(rows.length).toBeLessThan(50);
     expect(rows.reduce((sum, row) => sum + (row.type === "part" ? 1 : row.parts.length), 0)).toBe(2000);
   });
 
-  test("one decision alone keeps the places", () => {
+  test("filtered rows keep their positions", () => {
     const decisions: Decision[] = ["kept", "cut", "kept", "cut"];
     const parts = decisions.map((decision) => part({ decision }));
     expect(rowsByDecision(parts, "cut").map((row) => row.place)).toEqual([1, 3]);
@@ -92,8 +92,8 @@ describe("rows", () => {
 });
 
 describe("bytes", () => {
-  test("spans count bytes: text beyond ASCII is cut where the server cuts it", () => {
-    const pieces = ['{"a":"', "八字命理", "✨ é", '"}'];
+  test("spans count bytes, also in text beyond ASCII", () => {
+    const pieces = ['{"a":"', "大家早上好", "✨ é", '"}'];
     const bytes = new TextEncoder().encode(pieces.join(""));
     let from = 0;
     for (const piece of pieces) {
@@ -103,17 +103,17 @@ describe("bytes", () => {
     }
   });
 
-  test("escapes are read in one pass", () => {
+  test("escapes are decoded in one pass", () => {
     expect(readable(String.raw`a\nb \"c\" \\n \u516b`)).toBe('a\nb "c" \\n 八');
   });
 
-  test("JSON is set on lines as everybody does it, and is the same JSON", () => {
+  test("formatted JSON equals that of JSON.stringify", () => {
     for (const value of [{ a: 1 }, {}, [], [[], {}], { a: [1, { b: "x, {y}: \"z\" \\\\" }], c: null }, "八", -1.5e3]) {
       expect(pretty(JSON.stringify(value))).toBe(JSON.stringify(value, null, 2));
     }
   });
 
-  test("numbers and escapes stay as they were written", () => {
+  test("formatting keeps numbers and escapes", () => {
     expect(pretty(String.raw`{"n":12345678901234567890,"x":1.0,"e":"\u00e9\/"}`)).toBe(
       String.raw`{
   "n": 12345678901234567890,
@@ -131,24 +131,24 @@ describe("originals", () => {
     { role: "assistant", id: "a", text: "", calls: [call] },
     { role: "user", id: "v", text: "Again", files: [] },
   ] as unknown as readonly Message[];
-  const known = originalsOf(messages);
+  const originals = originalsOf(messages);
 
-  test("a result is found by its own id, behind the words of its call", () => {
-    expect([...known.keys()]).toEqual(["u", "a", "r", "v"]);
-    expect(originalOf({ source: "r" }, known)).toEqual([{ id: "r", role: "tool", text: "all of it" }]);
-    expect(known.get("a")?.text).toBe("read({})");
+  test("a result has its own id and follows its call", () => {
+    expect([...originals.keys()]).toEqual(["u", "a", "r", "v"]);
+    expect(originalOf({ source: "r" }, originals)).toEqual([{ id: "r", role: "tool", text: "all of it" }]);
+    expect(originals.get("a")?.text).toBe("read({})");
   });
 
-  test("messages left out together are all there", () => {
-    expect(originalOf({ source: "u", upto: "r" }, known).map(({ id }) => id)).toEqual(["u", "a", "r"]);
+  test("a range gives all its messages", () => {
+    expect(originalOf({ source: "u", upto: "r" }, originals).map(({ id }) => id)).toEqual(["u", "a", "r"]);
   });
 
-  test("what is not in view any more is nothing", () => {
-    expect(originalOf({ source: "gone" }, known)).toEqual([]);
-    expect(originalOf({ source: "gone", upto: "r" }, known)).toEqual([]);
+  test("a message that left the view has no original", () => {
+    expect(originalOf({ source: "missing" }, originals)).toEqual([]);
+    expect(originalOf({ source: "missing", upto: "r" }, originals)).toEqual([]);
   });
 
-  test("a excerpt is one line and never half a sign", () => {
+  test("an excerpt is one line and never splits a character", () => {
     expect(excerpt("  a\n\n b ")).toBe("a b");
     expect(excerpt("✨".repeat(5), 3)).toBe("✨✨✨…");
     expect(excerpt("𠮷".repeat(5), 3)).toBe("𠮷𠮷𠮷…");

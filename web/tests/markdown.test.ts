@@ -1,4 +1,4 @@
-/** Markdown of models: what is shown of it, and that nothing of it runs or is loaded. */
+/** Markdown of models: rendering, and no scripts or remote content. */
 
 import { h, render } from "preact";
 import { describe, expect, test } from "vitest";
@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { highlight } from "../src/parts/markdown/highlight.ts";
 import { extendBlocks, Markdown, parseBlocks } from "../src/parts/markdown/markdown.tsx";
 
-function shown(text: string): HTMLElement {
+function renderMarkdown(text: string): HTMLElement {
   const place = document.createElement("div");
   render(h(Markdown, { text }), place);
   return place;
@@ -79,14 +79,14 @@ const HOSTILE = [
   "<?xml <img src=x onerror=alert(1)> ?>",
 ];
 
-const KNOWN_TAGS = new Set(
+const ALLOWED_TAGS = new Set(
   "A BLOCKQUOTE BR BUTTON CODE DEL DIV EM H3 HR LI OL P PRE SPAN STRONG TABLE TBODY TD TH THEAD TR UL".split(" "),
 );
 
-describe("nothing of it runs, and nothing is loaded", () => {
+describe("no script runs and nothing loads", () => {
   test.each(HOSTILE)("%s", (text) => {
-    for (const element of shown(text).querySelectorAll("*")) {
-      expect(KNOWN_TAGS).toContain(element.tagName);
+    for (const element of renderMarkdown(text).querySelectorAll("*")) {
+      expect(ALLOWED_TAGS).toContain(element.tagName);
       for (const name of element.getAttributeNames()) {
         expect(name).not.toMatch(/^on|^style$|^src|^data|^xlink|action/i);
       }
@@ -97,52 +97,52 @@ describe("nothing of it runs, and nothing is loaded", () => {
   });
 });
 
-test("HTML is shown as the text it is", () => {
-  expect(shown("<b>bold</b> and <br>").textContent).toContain("<b>bold</b> and <br>");
-  expect(shown("<div>\nblock\n</div>").textContent).toContain("<div>");
+test("HTML stays text", () => {
+  expect(renderMarkdown("<b>bold</b> and <br>").textContent).toContain("<b>bold</b> and <br>");
+  expect(renderMarkdown("<div>\nblock\n</div>").textContent).toContain("<div>");
 });
 
-test("links open elsewhere and tell nobody where they were", () => {
-  const link = shown("[here](https://example.com/a?b=1&c=2)").querySelector("a");
+test("links open in a new tab without a referrer", () => {
+  const link = renderMarkdown("[here](https://example.com/a?b=1&c=2)").querySelector("a");
   expect(link?.getAttribute("href")).toBe("https://example.com/a?b=1&c=2");
   expect(link?.target).toBe("_blank");
   expect(link?.rel).toBe("noopener noreferrer");
 });
 
-test("a picture is a link with what it shows", () => {
-  const place = shown("![a cat](https://example.com/cat.png)");
+test("an image becomes a link with its alt text", () => {
+  const place = renderMarkdown("![a cat](https://example.com/cat.png)");
   expect(place.querySelector("img")).toBeNull();
   expect(place.querySelector("a")?.textContent).toBe("a cat");
 });
 
-test("code has its language, colours and a button to copy it", () => {
-  const place = shown("```python\nreturn 1 # one\n```");
+test("code has syntax colors and a copy button", () => {
+  const place = renderMarkdown("```python\nreturn 1 # one\n```");
   expect(place.querySelector("code")?.textContent).toBe("return 1 # one");
   expect(place.querySelector(".code-keyword")?.textContent).toBe("return");
   expect(place.querySelector(".code-comment")?.textContent).toBe("# one");
   expect(place.querySelector("button.copy-code")?.textContent).toBe("Copy");
 });
 
-test("colours change no character of the code", () => {
+test("syntax colors change no character of the code", () => {
   const code = "def f(x):\n  '''<b>'''\n  return \"a\\\"&\" + x /* 1 */ // -- <!-- `t` $A 0x1F\n+a\n-b";
   const languages = "python js json bash html css sql yaml go rust java diff markdown".split(" ");
   for (const language of languages) {
-    const stretches = highlight(code, language);
-    expect(stretches.map(({ text }) => text).join(""), language).toBe(code);
-    expect(stretches.length, language).toBeGreaterThan(1);
+    const tokens = highlight(code, language);
+    expect(tokens.map(({ text }) => text).join(""), language).toBe(code);
+    expect(tokens.length, language).toBeGreaterThan(1);
   }
   expect(highlight(code, "constructor")).toEqual([{ text: code, kind: null }]);
 });
 
-test("tables keep the side of their columns", () => {
-  const place = shown("| a | b |\n|---|--:|\n| 1 | 2 |");
+test("tables keep the alignment of their columns", () => {
+  const place = renderMarkdown("| a | b |\n|---|--:|\n| 1 | 2 |");
   expect(place.querySelector("tbody td:last-child")?.className).toBe("align-right");
   expect(place.querySelector(".table-scroll > table")).not.toBeNull();
 });
 
 const LONG = "# One\n\nText *with* things\n\n- a\n- b\n\n- c\n\n```js\nlet a;\n\nlet b;\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> q\nlazy\n\nEnd\n===\n\n1. x\n   y\n";
 
-test("text that grows is read as the whole would be, whatever it is cut into", () => {
+test("growing text gives the same blocks as the whole text", () => {
   let blocks = parseBlocks("");
   for (let length = 1; length <= LONG.length; length += 1) {
     const text = LONG.slice(0, length);
@@ -151,7 +151,7 @@ test("text that grows is read as the whole would be, whatever it is cut into", (
   }
 });
 
-test("blocks that are finished stay the same values", () => {
+test("complete blocks keep their identity", () => {
   const before = extendBlocks(null, "One\n\nTwo\n\nThr");
   const after = extendBlocks(before, "One\n\nTwo\n\nThree");
   expect(after.tokens[0]).toBe(before.tokens[0]);

@@ -1,9 +1,9 @@
-/** A document that draws components, and a server that answers them from a table. */
+/** Rendering of components, and a fake server with a table of responses. */
 
 import { render, type ComponentChild } from "preact";
 import { afterEach, vi } from "vitest";
 
-/** A limit only: the first drawing waits for modules that are loaded when somebody opens their view. */
+/** Upper limit. The first rendering loads lazy modules. */
 const PATIENCE = { timeout: 10_000 };
 const places: HTMLElement[] = [];
 
@@ -24,26 +24,26 @@ export function draw(view: ComponentChild): HTMLElement {
   return place;
 }
 
-/** Wait until `where` is drawn. */
-export async function find<Found extends Element = HTMLElement>(place: ParentNode, where: string): Promise<Found> {
+/** Wait until an element matches `where`. */
+export async function find<Match extends Element = HTMLElement>(place: ParentNode, where: string): Promise<Match> {
   return await vi.waitFor(() => {
-    const found = place.querySelector<Found>(where);
-    if (!found) throw new Error(`${where} is not drawn: ${place.textContent}`);
-    return found;
+    const element = place.querySelector<Match>(where);
+    if (!element) throw new Error(`${where} is not on the page: ${place.textContent}`);
+    return element;
   }, PATIENCE);
 }
 
-/** The names of all buttons, as a screen reader says them. */
+/** Return the accessible names of all buttons. */
 export function buttons(place: ParentNode): string[] {
   return [...place.querySelectorAll("button")].map(nameOf);
 }
 
-/** Wait for a button whose name begins so, and click it. */
+/** Wait for a button whose name starts with `name`, and click it. */
 export async function press(place: ParentNode, name: string): Promise<void> {
   const button = await vi.waitFor(() => {
-    const found = [...place.querySelectorAll("button")].find((one) => nameOf(one).startsWith(name));
-    if (!found || found.disabled) throw new Error(`No button ${name} among ${buttons(place).join(", ")}`);
-    return found;
+    const match = [...place.querySelectorAll("button")].find((one) => nameOf(one).startsWith(name));
+    if (!match || match.disabled) throw new Error(`No button ${name} among ${buttons(place).join(", ")}`);
+    return match;
   }, PATIENCE);
   button.click();
 }
@@ -52,7 +52,7 @@ function nameOf(button: HTMLElement): string {
   return button.getAttribute("aria-label") ?? button.textContent.trim();
 }
 
-/** Type into a field or choose an option. */
+/** Type into a field or select an option. */
 export function enter(field: HTMLInputElement | HTMLSelectElement, value: string): void {
   field.value = value;
   field.dispatchEvent(new Event(field.tagName === "SELECT" ? "change" : "input", { bubbles: true }));
@@ -62,17 +62,17 @@ export function texts(place: ParentNode, where: string): string[] {
   return [...place.querySelectorAll(where)].map((one) => one.textContent.trim());
 }
 
-interface Asked {
+interface LoggedRequest {
   readonly url: string;
   readonly body: unknown;
 }
 
 /**
- * Answer requests by "METHOD /path" below /api/v1, where * is any name; every other one is a 404.
- * Return the requests of such a name.
+ * Answer requests by "METHOD /path" below /api/v1, where * is any name. All other requests get a 404.
+ * Return a function that lists the requests of a name.
  */
-export function serve(answers: Readonly<Record<string, unknown>>): (name: string) => Asked[] {
-  const all: (Asked & { readonly name: string })[] = [];
+export function serve(answers: Readonly<Record<string, unknown>>): (name: string) => LoggedRequest[] {
+  const all: (LoggedRequest & { readonly name: string })[] = [];
   vi.stubGlobal("fetch", (url: string, init: RequestInit = {}) => {
     const path = `${init.method ?? "GET"} ${url.split("?")[0]?.replace("/api/v1", "") ?? ""}`;
     const name = path in answers ? path : path.replace(/threads\/[^/]+/, "threads/*");

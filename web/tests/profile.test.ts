@@ -1,4 +1,4 @@
-/** The profile: which fields are shown, and which of them a refusal is about. */
+/** Profile: fields of the form, and the field that a server error names. */
 
 import { describe, expect, test } from "vitest";
 
@@ -7,34 +7,34 @@ import { fieldProblem, profileFields } from "../src/views/profile/profile_state.
 const SCHEMA = {
   type: "object",
   properties: {
-    birth_info: { type: "object", required: ["date"], properties: { date: { type: "string" }, time: { type: "string" } } },
-    extracted: { type: "array", items: { type: "string" } },
+    address: { type: "object", required: ["city"], properties: { city: { type: "string" }, street: { type: "string" } } },
+    facts: { type: "array", items: { type: "string" } },
   },
 };
 
 describe("fields", () => {
-  test("those of the schema come first, whatever else is kept follows as JSON", () => {
-    const root = profileFields(SCHEMA, { bicycle: { kind: "road" }, extracted: [] });
+  test("fields of the schema come first, and other stored values follow as JSON", () => {
+    const root = profileFields(SCHEMA, { bicycle: { kind: "road" }, facts: [] });
     expect(root.fields.map(({ name, kind }) => `${name} ${kind}`)).toEqual([
-      "birth_info group",
-      "extracted list",
+      "address group",
+      "facts list",
       "bicycle json",
     ]);
   });
 
-  test("without a schema all is JSON", () => {
+  test("without a schema every field is JSON", () => {
     expect(profileFields(null, { a: 1 }).fields.map(({ kind }) => kind)).toEqual(["json"]);
   });
 });
 
-describe("rejections", () => {
+describe("server errors", () => {
   const root = profileFields(SCHEMA, {});
   test.each([
-    ["profile: birth_info.date: too short.", ["birth_info", "date"]],
-    ["profile: birth_info: There is no day 45. Give `date` as year, month, day.", ["birth_info", "date"]],
-    ['profile: birth_info: "date" is a required property', ["birth_info", "date"]],
-    ["profile: birth_info: It is in the future.", ["birth_info"]],
-    ["profile: extracted.0: too long", ["extracted", "0"]],
+    ["profile: address.city: too short.", ["address", "city"]],
+    ["profile: address: There is no such city. Give `city` without a country.", ["address", "city"]],
+    ['profile: address: "city" is a required property', ["address", "city"]],
+    ["profile: address: It is not on the map.", ["address"]],
+    ["profile: facts.0: too long", ["facts", "0"]],
     ["profile: unknown: no", null],
     ["Something else.", null],
   ])("%s", (detail, path) => {

@@ -1,4 +1,4 @@
-/** Savings: what is added up of what the server tells, and since when it is asked. */
+/** Savings: totals and periods. */
 
 import { describe, expect, test } from "vitest";
 
@@ -26,18 +26,18 @@ describe("sums", () => {
     ["by rule", byRule(SAVINGS), ["X2 2 101 40", "R2 1 10 -2"]],
     ["by agent", byAgent(SAVINGS), ["a 2 110 38", "b 1 1 null"]],
     ["by cause", byCause(SAVINGS), ["fold_step 1 9 null", "turn_closed 3 4 null"]],
-    ["of all", [totalOf(byRule(SAVINGS))], [" 3 111 38"]],
+    ["of everything", [totalOf(byRule(SAVINGS))], [" 3 111 38"]],
     ["of nothing", [totalOf([])], [" 0 0 null"]],
   ])("%s", (_, sums, expected) => {
     expect(sums.map((sum) => `${sum.name} ${sum.count} ${sum.tokens} ${netOf(sum)}`)).toEqual(expected);
   });
 
-  test("a cost that nobody knows adds nothing to one that is known", () => {
+  test("an unknown cost counts as zero in a total", () => {
     expect(byCause(SAVINGS).map(({ cost }) => cost)).toEqual([17, 4]);
   });
 });
 
-test("a period has today in it", () => {
+test("a period includes today", () => {
   const now = new Date("2026-11-18T23:59:00Z");
   expect([1, 7, 30, null].map((days) => firstDay(days, now))).toEqual([
     "2026-11-18",

@@ -1,9 +1,9 @@
-/** Messages for tests: whole ones, but for what a test is about. */
+/** Complete messages for tests, with optional changes. */
 
 import type { AssistantMessage, ToolCall, UserMessage } from "../src/conversation/messages.ts";
 
 export function user(id: string, change: Partial<UserMessage> = {}): UserMessage {
-  return { role: "user", id, text: `said ${id}`, files: [], status: "sent", run: null, time: null, ...change };
+  return { role: "user", id, text: `question ${id}`, files: [], status: "sent", run: null, time: null, ...change };
 }
 
 export function answer(id: string, change: Partial<AssistantMessage> = {}): AssistantMessage {

@@ -12,7 +12,7 @@ export interface FieldBase {
   readonly isRequired: boolean;
   /** Default value. */
   readonly initial: Json | undefined;
-  /** Rarely needed: shown under “More options”. */
+  /** True for a rarely needed field, which belongs under “More options”. */
   readonly isAdvanced: boolean;
 }
 
@@ -40,6 +40,8 @@ export interface NumberField extends FieldBase {
 export interface Option {
   readonly value: Json;
   readonly label: string;
+  /** True if the form shows the option only while it is selected. */
+  readonly isHidden: boolean;
 }
 
 export interface ChoiceField extends FieldBase {

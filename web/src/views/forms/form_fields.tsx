@@ -7,7 +7,7 @@ import { type Draft, isDraftGroup } from "./draft.ts";
 import type { Field } from "./field.ts";
 import { type FormState, idOf } from "./form_state.ts";
 import "./forms.css";
-import { ChoiceInput, ChoicesInput, FlagInput, JsonInput, ListInput, NumberInput, TextInput } from "./inputs.tsx";
+import { ChoiceInput, ChoicesInput, FlagInput, hasRadios, JsonInput, ListInput, NumberInput, TextInput } from "./inputs.tsx";
 import { words } from "./words.ts";
 
 interface FormProps {
@@ -108,7 +108,7 @@ export function FieldView({ form, field, path }: FieldProps) {
     case "choices":
     case "list":
       return (
-        <FieldFrame form={form} field={field} path={path} isGroup={field.kind !== "choice" || field.options.length <= 4}>
+        <FieldFrame form={form} field={field} path={path} isGroup={field.kind !== "choice" || hasRadios(field)}>
           {field.kind === "choice" && <ChoiceInput {...inputProps} field={field} />}
           {field.kind === "choices" && <ChoicesInput {...inputProps} field={field} />}
           {field.kind === "list" && (

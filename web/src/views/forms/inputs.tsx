@@ -89,7 +89,14 @@ function commonProps({ field, id, isInvalid, describedBy, label }: InputProps<Te
 const MAX_RADIOS = 4;
 
 export function ChoiceInput(props: InputProps<ChoiceField>) {
-  return props.field.options.length <= MAX_RADIOS ? <Radios {...props} /> : <Select {...props} />;
+  const { field, draft } = props;
+  const options = field.options.filter((option) => !option.isHidden || JSON.stringify(option.value) === draft);
+  const choices = { ...props, field: { ...field, options } };
+  return hasRadios(field) ? <Radios {...choices} /> : <Select {...choices} />;
+}
+
+export function hasRadios(field: ChoiceField): boolean {
+  return field.options.filter((option) => !option.isHidden).length <= MAX_RADIOS;
 }
 
 function Radios({ field, id, draft, describedBy, onChange }: InputProps<ChoiceField>) {

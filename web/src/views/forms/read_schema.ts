@@ -113,19 +113,29 @@ export function readable(name: string): string {
   return spaced.charAt(0).toUpperCase() + spaced.slice(1);
 }
 
+/**
+ * Return the options of an enum or of titled constants, or null.
+ *
+ * `x-labels` names the values of an enum for people. The form then offers only the values with a label.
+ */
 function optionsOf(schema: JsonObject): Option[] | null {
   if (Array.isArray(schema["enum"])) {
+    const labels = isObject(schema["x-labels"]) ? schema["x-labels"] : null;
     return (schema["enum"] as readonly Json[])
       .filter((value) => value !== null)
-      .map((value) => ({ value, label: labelOf(value) }));
+      .map((value) => {
+        const label = labels && textAt(labels, String(value));
+        return { value, label: label ?? labelOf(value), isHidden: labels !== null && label === null };
+      });
   }
   const kinds = schema["oneOf"] ?? schema["anyOf"];
   if (!Array.isArray(kinds) || !kinds.length) return null;
-  const named = (kinds as readonly Json[]).filter((property) => isObject(property) && "const" in property) as readonly JsonObject[];
-  if (named.length !== kinds.length) return null;
-  return named.map((property) => ({
+  const constants = (kinds as readonly Json[]).filter((property) => isObject(property) && "const" in property) as readonly JsonObject[];
+  if (constants.length !== kinds.length) return null;
+  return constants.map((property) => ({
     value: property["const"] as Json,
     label: textAt(property, "title") ?? labelOf(property["const"] as Json),
+    isHidden: false,
   }));
 }
 
