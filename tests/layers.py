@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("conversation",),
     ("page",),
     ("telemetry", "config"),
-    ("tracing", "sandbox"),
+    ("tracing", "sandbox", "http"),
     ("skills",),
     ("agents",),
     ("tools", "files", "models", "store", "engine"),

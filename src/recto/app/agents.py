@@ -16,6 +16,7 @@ from recto.app.thread_folders import private_paths
 from recto.config.run_settings import Mode
 from recto.config.settings import ServerSettings
 from recto.errors import SettingsError
+from recto.http.network import Network
 from recto.models.choose import choose_model, with_defaults
 from recto.models.ports import Model
 from recto.models.upstream import Upstream, choose_providers, make_upstream
@@ -140,7 +141,13 @@ def _with_models(
 
 def model_of(settings: ServerSettings, name: str) -> Model:
     """A model by its name. Raises SettingsError where it cannot be had."""
-    return choose_model(name, os.environ, window=settings.work.window, timeouts=settings.timeouts)
+    network = network_of(settings)
+    return choose_model(name, os.environ, window=settings.work.window, timeouts=settings.timeouts, network=network)
+
+
+def network_of(settings: ServerSettings) -> Network:
+    """Return the proxies and certificates of outbound connections. Raise SettingsError for a bad value."""
+    return Network.from_environment(os.environ, settings.network)
 
 
 def upstreams_of(settings: ServerSettings, *, gateway_only: bool) -> Mapping[ProviderSdk, Upstream]:
@@ -152,7 +159,7 @@ def upstreams_of(settings: ServerSettings, *, gateway_only: bool) -> Mapping[Pro
     found = dict[ProviderSdk, Upstream]()
     for sdk, provider in choose_providers(settings.model, os.environ).items():
         try:
-            found[sdk] = make_upstream(provider, os.environ, timeouts)
+            found[sdk] = make_upstream(provider, os.environ, timeouts, network_of(settings))
         except SettingsError as error:
             if gateway_only:
                 raise

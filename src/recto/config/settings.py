@@ -12,6 +12,7 @@ from recto.config.access_settings import AuthSettings, BodyLimits, ConnectionLim
 from recto.config.checked import Count, CountOrZero, Seconds, Table
 from recto.config.file_settings import DocumentSettings, OutboundSettings, PictureSettings, PoolSettings, UploadRules
 from recto.config.gateway_settings import GatewaySettings
+from recto.config.network_settings import NetworkSettings
 from recto.config.run_settings import (
     BackoffSettings,
     Bounds,
@@ -168,6 +169,7 @@ class ServerSettings:
     documents: DocumentSettings = DocumentSettings()
     parsers: PoolSettings = PoolSettings()
     outbound: OutboundSettings = OutboundSettings()
+    network: NetworkSettings = NetworkSettings()
     pictures: PictureSettings = PictureSettings()
     limits: Limits = Limits()
     # State of the default folder `agents`: its agents are used, it has none, or (None) it does not exist.

@@ -11,6 +11,7 @@ from recto.config.run_settings import Timeouts, WorkSettings
 from recto.conversation.json import Json
 from recto.conversation.messages import ToolCalling
 from recto.errors import SettingsError
+from recto.http.network import Network
 from recto.models.anthropic_messages import ANTHROPIC_MESSAGES
 from recto.models.endpoint import Endpoint, EndpointModel
 from recto.models.gemini_content import GEMINI_CONTENT
@@ -108,6 +109,7 @@ def choose_model(
     options: Mapping[str, Json] | None = None,
     window: int = WorkSettings.window,
     timeouts: Timeouts | None = None,
+    network: Network | None = None,
     setting: str = SETTING,
 ) -> Model:
     """The model of this name, the server's or an agent's own; what it needs beside comes from the environment.
@@ -122,7 +124,7 @@ def choose_model(
     provider = BY_NAME.get(known)
     if provider is None or not model or model != model.strip():
         raise SettingsError(name=setting, value=name, allowed=_forms())
-    endpoint = endpoint_of(provider, environment, timeouts or Timeouts())
+    endpoint = endpoint_of(provider, environment, timeouts or Timeouts(), network)
     return EndpointModel(model, endpoint, options=options, window=window)
 
 
@@ -166,8 +168,10 @@ def _forms() -> str:
     return f"it is {', '.join((DEMO, *forms))} or {last}"
 
 
-def endpoint_of(provider: Provider, environment: Mapping[str, str], timeouts: Timeouts) -> Endpoint:
-    """Where the models of a provider are, by the environment. What is wrong in it raises a SettingsError."""
+def endpoint_of(
+    provider: Provider, environment: Mapping[str, str], timeouts: Timeouts, network: Network | None = None
+) -> Endpoint:
+    """Return the endpoint of a provider from the environment. Raise SettingsError for a bad value."""
     url = _url(environment, provider).rstrip("/").removesuffix(provider.url_tail)
     return Endpoint(
         provider=provider.name,
@@ -177,6 +181,7 @@ def endpoint_of(provider: Provider, environment: Mapping[str, str], timeouts: Ti
         key_setting=provider.key_setting,
         url_setting=provider.url_setting,
         timeouts=timeouts,
+        network=network or Network.from_environment(environment),
         sees_images=provider.sees_images,
     )
 

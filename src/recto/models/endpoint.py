@@ -15,9 +15,11 @@ from recto.agents.agent import Sampling
 from recto.config.run_settings import Timeouts, WorkSettings
 from recto.conversation.json import Json
 from recto.errors import ModelCutOff, ModelError, ModelUnreachable, WireError
+from recto.http.client import HttpClient, HttpConnection
+from recto.http.network import Network
+from recto.http.tunnel import ProxyRefused
 from recto.models.deltas import join_deltas
 from recto.models.faults import Blame, fault, parse_retry_after
-from recto.models.http_client import HttpClient, HttpConnection
 from recto.models.openai_chat import COMPATIBLE_CHAT
 from recto.models.ports import Delta
 from recto.models.sse import EventReader
@@ -42,6 +44,7 @@ class Endpoint:
     key_setting: str = "the key"
     url_setting: str = "the base url"
     timeouts: Timeouts = Timeouts()
+    network: Network = field(default_factory=Network)
     sees_images: bool = True
 
 
@@ -122,7 +125,7 @@ class EndpointModel:
 
     async def _post(self, body: bytes) -> HttpConnection:
         if self._client is None:
-            self._client = HttpClient(self._url, self._headers())
+            self._client = HttpClient(self._url, self._headers(), network=self._endpoint.network)
         answer = await self._client.post(body, self._endpoint.timeouts)
         if answer.status != OK:
             raise await self._refusal(answer)
@@ -150,9 +153,15 @@ class EndpointModel:
         if answered:
             return ModelCutOff(model=self.name, problem="the connection broke before the reply was whole.")
         # Clients read this: nothing of the address but its host.
-        host = urlsplit(self._url).hostname
-        where = f"{host} cannot be reached ({type(error).__name__}). Check {self._endpoint.url_setting}."
-        return ModelUnreachable(model=self.name, problem=where)
+        host = urlsplit(self._url).hostname or ""
+        return ModelUnreachable(model=self.name, problem=unreachable(host, error, self._endpoint.url_setting))
+
+
+def unreachable(host: str, error: OSError, url_setting: str) -> str:
+    """Return why a host cannot be reached, without credentials."""
+    if isinstance(error, ProxyRefused):
+        return f"{host} cannot be reached: {error}. Check the proxy."
+    return f"{host} cannot be reached ({type(error).__name__}). Check {url_setting}."
 
 
 def _ways_to_read(answer: HttpConnection) -> tuple[Callable[[], Awaitable[bytes]], Callable[[bytes], Iterable[bytes]]]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from recto.config.run_settings import Timeouts
 from recto.errors import ModelUnreachable
+from recto.http.client import HttpClient, HttpConnection
+from recto.http.network import Network
 from recto.models.choose import PROVIDERS, Provider, endpoint_of
-from recto.models.endpoint import Endpoint
+from recto.models.endpoint import Endpoint, unreachable
 from recto.models.faults import Blame
-from recto.models.http_client import HttpClient, HttpConnection
 from recto.models.wire_protocol import ProviderSdk, ReplyReader
 
 
@@ -60,7 +61,7 @@ class Upstream:
     async def send(self, request: UpstreamRequest) -> HttpConnection:
         """Send it. Returns once the head of the answer is there. Nobody there: ModelUnreachable."""
         if self._client is None:
-            self._client = HttpClient(self.base_url, {})
+            self._client = HttpClient(self.base_url, {}, network=self._endpoint.network)
         headers = {**dict(self._endpoint.protocol.headers), **request.headers, **self._shown(request.key)}
         url, timeouts = f"{self.base_url}{request.path}", self._endpoint.timeouts
         try:
@@ -68,7 +69,7 @@ class Upstream:
         except TimeoutError as error:
             raise ModelUnreachable(model=self.provider, problem="no sign of life in time. Try again.") from error
         except OSError as error:
-            problem = f"it cannot be reached ({type(error).__name__}). Check {self._endpoint.url_setting}."
+            problem = unreachable("it", error, self._endpoint.url_setting)
             raise ModelUnreachable(model=self.provider, problem=problem) from error
 
     def _shown(self, key: tuple[str, str] | None) -> dict[str, str]:
@@ -96,7 +97,9 @@ def choose_providers(model: str, environment: Mapping[str, str]) -> Mapping[Prov
     return chosen
 
 
-def make_upstream(provider: Provider, environment: Mapping[str, str], timeouts: Timeouts) -> Upstream:
+def make_upstream(
+    provider: Provider, environment: Mapping[str, str], timeouts: Timeouts, network: Network | None = None
+) -> Upstream:
     """A provider to send requests on to; without a key, those of callers. A wrong address raises SettingsError."""
-    endpoint = endpoint_of(replace(provider, needs_key=False), environment, timeouts)
+    endpoint = endpoint_of(replace(provider, needs_key=False), environment, timeouts, network)
     return Upstream(endpoint, needs_key=provider.needs_key)

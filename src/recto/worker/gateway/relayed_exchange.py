@@ -12,9 +12,9 @@ from datetime import datetime
 
 from recto.conversation.json import dump
 from recto.errors import ModelCutOff, ModelError, WireError
+from recto.http.client import HttpConnection
 from recto.models.endpoint import ERROR_BYTES, JSON_BYTES, OK
 from recto.models.faults import fault
-from recto.models.http_client import HttpConnection
 from recto.models.ports import CallDelta, ReasoningDelta, ReplyEnd, TextDelta, Usage
 from recto.models.prices import listed_name
 from recto.models.sse import EventReader
@@ -215,9 +215,9 @@ class RelayedExchange:
             # The store finds only calls with usage as answered ones: others left nothing in the provider's cache.
             if outcome == DONE and usage:
                 self._gateway.keep_page(relayed, model)
-            await parts.store.end_relayed(relayed.run, call, RunEnding(outcome=outcome, error=error))
+            await parts.store.relays.end(relayed.run, call, RunEnding(outcome=outcome, error=error))
         elif usage:
-            await parts.store.spend(self._owner, call)
+            await parts.store.users.add_spending(self._owner, call)
 
     async def _savings(self, relayed: RelayedRequest, model: str) -> tuple[Saving, ...]:
         """What folding saved in a call that was answered, and whether its page broke the cache of the one before."""

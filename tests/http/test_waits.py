@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from recto.config.run_settings import Timeouts
-from recto.models.http_client import STALE_SECONDS, BrokenAnswer, ClosedUnanswered, HttpClient, HttpConnection
+from recto.http.client import STALE_SECONDS, BrokenAnswer, ClosedUnanswered, HttpClient, HttpConnection
 from tests.api.virtual_time import run_virtually
 
 HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -60,7 +60,7 @@ def test_a_server_that_falls_silent_is_given_up_in_time(received: list[tuple[flo
         for second, data in received:
             at(second, connection.data_received, data)
         with pytest.raises(TimeoutError):
-            await connection.ask(REQUEST, 60.0, BETWEEN)
+            await connection.request(REQUEST, 60.0, BETWEEN)
             while await connection.read():
                 pass
         return asyncio.get_running_loop().time()
@@ -75,7 +75,7 @@ def test_a_slow_reader_is_not_taken_for_a_silent_server_and_gets_what_came_befor
         for second in (1.0, 5.0, 105.0):
             at(second, connection.data_received, HEAD + A if second == 1.0 else A)
         at(105.0, connection.connection_lost, None)
-        answer = await connection.ask(REQUEST, 60.0, BETWEEN)
+        answer = await connection.request(REQUEST, 60.0, BETWEEN)
         found = [await answer.read()]
         late = asyncio.get_running_loop().create_future()
         at(100.0, late.set_result, None)
@@ -93,7 +93,7 @@ def test_a_connection_that_nobody_uses_is_closed_after_a_while():
         client = HttpClient("http://host/x", {}, idle_seconds=15.0)
         connection, transport = connected(client)
         at(0.0, connection.data_received, HEAD + A + LAST)
-        answer = await connection.ask(REQUEST, 60.0, BETWEEN)
+        answer = await connection.request(REQUEST, 60.0, BETWEEN)
         assert (await answer.read(), await answer.read()) == (b"a", b"")
         answer.close()
         seen, later = list[bool](), asyncio.get_running_loop().create_future()
@@ -112,7 +112,7 @@ def test_a_request_that_was_worked_on_for_a_while_is_not_sent_again():
         connection, _ = connected(client)
         client.keep(connection)
         at(STALE_SECONDS + 0.1, connection.connection_lost, None)
-        with pytest.raises(ClosedUnanswered, match="closed before it answered"):
+        with pytest.raises(ClosedUnanswered, match="closed before the response"):
             await client.post(b"{}", Timeouts())
         client.close()
 

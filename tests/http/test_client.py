@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from recto.config.run_settings import Timeouts
 from recto.errors import ModelCutOff, ModelError, ModelRefused, ModelUnreachable, PageTooLong
+from recto.http.client import MAX_OVERHEAD, HttpClient
 from recto.models.choose import PROVIDERS
 from recto.models.deltas import join_deltas
 from recto.models.endpoint import Endpoint, EndpointModel
-from recto.models.http_client import MOST_OVERHEAD, HttpClient
 from recto.models.ports import Delta, ReplyEnd, TextDelta
 from recto.models.wire_protocol import WireProtocol
 from recto.testing.model_server import Answer, Call, events, render
@@ -195,7 +195,7 @@ def test_a_name_and_a_password_in_an_address_are_shown_unless_there_is_a_key(run
 
 
 def test_a_key_that_would_end_its_line_is_never_sent(run: Run):
-    with RawServer() as server, pytest.raises(ValueError, match="line's end") as caught:
+    with RawServer() as server, pytest.raises(ValueError, match="line end") as caught:
         run(replies(model_at(server.url, key="sk-1\r\nX: y")))
     assert "sk-1" not in str(caught.value)
 
@@ -341,7 +341,7 @@ def test_an_answer_with_endless(run: Run, begin: bytes, more: bytes):
     def play(talk: Talk) -> None:
         talk.answer(begin)
         try:
-            for size in range(0, 64 * MOST_OVERHEAD, 8000):
+            for size in range(0, 64 * MAX_OVERHEAD, 8000):
                 talk.send(more * (8000 // len(more)))
                 sent.append(size)
         except OSError:
@@ -349,7 +349,7 @@ def test_an_answer_with_endless(run: Run, begin: bytes, more: bytes):
 
     with RawServer(play) as server:
         assert problem_of(run, ModelError, model_at(server.url))
-    assert sent[-1] < 64 * MOST_OVERHEAD - 16000
+    assert sent[-1] < 64 * MAX_OVERHEAD - 16000
 
 
 @pytest.mark.parametrize(

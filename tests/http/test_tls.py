@@ -16,8 +16,7 @@ from recto.errors import ModelCutOff, ModelUnreachable
 from recto.models.endpoint import Endpoint, EndpointModel
 from recto.models.ports import TextDelta
 from recto.testing.model_server import Answer, render
-from tests.models.raw_server import RawServer, Talk
-from tests.models.test_http_client import (
+from tests.http.test_client import (
     BODY,
     CHUNKED,
     FRAMED,
@@ -31,6 +30,7 @@ from tests.models.test_http_client import (
     replies,
     run,
 )
+from tests.models.raw_server import RawServer, Talk
 from tests.waiting import settle
 
 __all__ = ["run"]
