@@ -1,4 +1,4 @@
-/** How the page is built: into the Python package, with nothing inline, so that a strict policy holds. */
+/** Build of the page into the Python package. A strict content security policy requires that nothing is inline. */
 
 import { defineConfig } from "vitest/config";
 
@@ -7,11 +7,11 @@ export default defineConfig({
   build: {
     outDir: "../src/recto/web",
     emptyOutDir: true,
-    // Everything has a file of its own: the page's policy allows neither inline scripts nor data urls of code.
+    // The policy of the page allows neither inline scripts nor data URLs of code.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     target: "es2022",
-    // Colours are written as light-dark(), which browsers know since 2024.
+    // Browsers support light-dark() colors since 2024.
     cssTarget: ["chrome123", "firefox120", "safari17.5"],
     reportCompressedSize: false,
   },
@@ -22,7 +22,7 @@ export default defineConfig({
   test: {
     environment: "happy-dom",
     include: ["tests/**/*.test.{ts,tsx}"],
-    // Limits for a busy machine; nothing waits longer than it has to.
+    // Limits for a busy machine.
     testTimeout: 30_000,
     expect: { poll: { timeout: 10_000 } },
   },

@@ -25,7 +25,7 @@ export const words = bilingual(
 
 const query = matchMedia("(max-width: 48rem)");
 
-export const isNarrow = signal(query.matches);
+const isNarrow = signal(query.matches);
 
 query.addEventListener("change", () => {
   isNarrow.value = query.matches;

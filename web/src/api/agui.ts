@@ -9,7 +9,7 @@ export interface Interrupt {
   readonly expiresAt?: string;
 }
 
-export interface Outcome {
+interface Outcome {
   readonly type: "success" | "cancelled" | "interrupt";
   readonly pendingToolCallIds?: readonly string[];
   readonly interrupts?: readonly Interrupt[];
@@ -54,7 +54,7 @@ export type AguiEvent =
   | { readonly type: "CUSTOM"; readonly name: "recto.discarded"; readonly value: { messageId: string } }
   | { readonly type: "MESSAGES_SNAPSHOT"; readonly messages: readonly MessageRow[] };
 
-export interface TextPart {
+interface TextPart {
   readonly type: "text";
   readonly text: string;
 }

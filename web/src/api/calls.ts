@@ -7,11 +7,11 @@ import type { components } from "./schema.ts";
 type Shapes = components["schemas"];
 
 export type Decision = "kept" | "folded" | "cut" | "repaired" | "injected" | "dropped";
-export type PartKind = "envelope" | "tool" | "system" | "prompt" | "quote" | "summary" | "message" | "closing";
+type PartKind = "envelope" | "tool" | "system" | "prompt" | "quote" | "summary" | "message" | "closing";
 /** Start and end offset in the bytes of a page. The end is exclusive. */
 export type Span = readonly [number, number];
 
-export interface Receipt {
+interface Receipt {
   readonly rule: string;
   readonly ruleName?: string;
   readonly tool: string;
@@ -38,7 +38,7 @@ export interface Part {
   readonly count?: number;
 }
 
-export interface Manifest {
+interface Manifest {
   readonly parts: readonly Part[];
   readonly tokens: number;
   readonly skill?: string | null;
@@ -75,7 +75,7 @@ export interface DifferenceRow {
   readonly instead?: Pick<Part, "source" | "decision" | "rule" | "ruleName" | "reason" | "upto" | "count">;
 }
 
-export interface BytePosition {
+interface BytePosition {
   readonly place: number;
   readonly kind: PartKind;
   readonly source: string;

@@ -8,7 +8,7 @@
 import type { AguiEvent } from "./agui.ts";
 import { ApiError, send } from "./request.ts";
 
-export interface NumberedEvent {
+interface NumberedEvent {
   readonly id: number | null;
   readonly event: AguiEvent;
 }
@@ -35,7 +35,7 @@ function parseBlock(block: string): NumberedEvent | null {
   return { id, event: JSON.parse(data.join("\n")) as AguiEvent };
 }
 
-export interface Follower {
+interface Follower {
   readonly onEvent: (event: AguiEvent) => void;
   /** Called when the connection is lost and when it is open again. */
   readonly onConnection: (state: "open" | "lost") => void;

@@ -23,7 +23,7 @@ export class ApiError extends Error {
   }
 }
 
-export type Query = Readonly<Record<string, string | number | boolean | null | undefined>>;
+type Query = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
 export interface Request {
   readonly method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";

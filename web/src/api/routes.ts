@@ -8,14 +8,14 @@ type Shapes = components["schemas"];
 
 export type ThreadRow = Shapes["ThreadRow"];
 export type ThreadDetails = paths["/api/v1/agent/threads/{id}"]["get"]["responses"][200]["content"]["application/json"];
-export type ThreadsPage = Shapes["ThreadsShape"];
+type ThreadsPage = Shapes["ThreadsShape"];
 export type Agent = Shapes["AgentShape"];
 export type Skill = Shapes["SkillShape"];
 export type Call = Shapes["CallShape"];
 export type Difference = Shapes["DifferenceShape"];
 export type RollbackResult =
   paths["/api/v1/agent/threads/{id}/rollback"]["post"]["responses"][200]["content"]["application/json"];
-export type RestoreResult =
+type RestoreResult =
   paths["/api/v1/agent/threads/{id}/files/restore"]["post"]["responses"][200]["content"]["application/json"];
 export type Savings = Shapes["SavingsShape"];
 export type Profile = paths["/api/v1/profile"]["get"]["responses"][200]["content"]["application/json"];
@@ -27,13 +27,13 @@ export interface RunAdmission {
   readonly created: string;
 }
 
-export interface MessagesPage {
+interface MessagesPage {
   readonly messages: readonly MessageRow[];
   readonly next: string | null;
   readonly activeRun: string | null;
 }
 
-export interface Me {
+interface Me {
   readonly user: string;
 }
 

@@ -25,7 +25,7 @@ export type UiNode =
   | { readonly type: "progress"; readonly value: number; readonly max: number; readonly label?: string }
   | ChartNode;
 
-export interface StackNode {
+interface StackNode {
   readonly type: "stack";
   readonly appearance?: "plain" | "card";
   readonly direction?: "vertical" | "horizontal";

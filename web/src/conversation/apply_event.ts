@@ -5,7 +5,7 @@ import { emptyAnswer, type AssistantMessage, type Message, type ReasoningMessage
 import { isError, readMessages, textOf } from "./read_messages.ts";
 
 /** `now` is the browser clock in milliseconds, `run` the task of the event. */
-export interface EventContext {
+interface EventContext {
   readonly now: number;
   readonly run: string;
 }
@@ -13,7 +13,7 @@ export interface EventContext {
 export function applyEvent(messages: readonly Message[], event: AguiEvent, context: EventContext): readonly Message[] {
   switch (event.type) {
     case "TEXT_MESSAGE_START":
-      return openAnswer(messages, event.messageId, context);
+      return updateAnswer(messages, event.messageId, context, (answer) => ({ ...answer, isStreaming: true }));
     case "TEXT_MESSAGE_CONTENT":
       return updateAnswer(messages, event.messageId, context, (answer) => ({ ...answer, text: answer.text + event.delta }));
     case "TEXT_MESSAGE_END":
@@ -47,10 +47,6 @@ export function applyEvent(messages: readonly Message[], event: AguiEvent, conte
 }
 
 type EventOf<Type extends AguiEvent["type"]> = Extract<AguiEvent, { type: Type }>;
-
-function openAnswer(messages: readonly Message[], id: string, context: EventContext): readonly Message[] {
-  return updateAnswer(messages, id, context, (answer) => ({ ...answer, isStreaming: true }));
-}
 
 function updateAnswer(
   messages: readonly Message[],

@@ -15,7 +15,7 @@ export interface Problem {
   readonly message: string;
 }
 
-export type Phase = "loading" | "ready" | "missing" | "failed";
+type Phase = "loading" | "ready" | "missing" | "failed";
 
 const QUEUE_POLL_MS = 400;
 

@@ -1,6 +1,6 @@
 /** Parser from API messages to page messages. */
 
-import type { Content, FilePart, FileRow, MessageRow } from "../api/agui.ts";
+import type { Content, FilePart, MessageRow } from "../api/agui.ts";
 import type { ThreadDetails } from "../api/routes.ts";
 import type { AssistantMessage, AttachedFile, FileKind, Message, ToolCall, UserMessage } from "./messages.ts";
 
@@ -35,7 +35,7 @@ function readMessage(
 }
 
 export function readUser(row: MessageRow, previous?: UserMessage): UserMessage {
-  const files = row.files?.map(fileOfRow) ?? filesOf(row.content);
+  const files = row.files?.map((file) => ({ id: file.id, name: file.name ?? "", kind: kindOf(file.type), url: file.url })) ?? filesOf(row.content);
   return {
     role: "user",
     id: row.id,
@@ -59,7 +59,7 @@ function readAnswer(
       id: call.id,
       name: call.function.name,
       arguments: call.function.arguments,
-      state: result ? (isFailure(result) ? "failed" : "done") : (previousCall?.state ?? "running"),
+      state: result ? (result.error !== undefined || isError(textOf(result.content)) ? "failed" : "done") : (previousCall?.state ?? "running"),
       result: result ? textOf(result.content) : (previousCall?.result ?? null),
       resultId: result?.id ?? previousCall?.resultId ?? null,
       ui: result?.uiSchema ?? previousCall?.ui ?? null,
@@ -87,10 +87,6 @@ function readNote(row: MessageRow): Message | null {
   return { role: "note", id: row.id, kind: activityType, content: content as Readonly<Record<string, unknown>> };
 }
 
-function isFailure(row: MessageRow): boolean {
-  return row.error !== undefined || isError(textOf(row.content));
-}
-
 /** Failed results of all tools start this way. */
 export function isError(result: string): boolean {
   return /^\s*Error:/.test(result);
@@ -116,10 +112,6 @@ function filesOf(content: MessageRow["content"]): AttachedFile[] {
   }));
 }
 
-export function fileOfRow(row: FileRow): AttachedFile {
-  return { id: row.id, name: row.name ?? "", kind: kindOf(row.type), url: row.url };
-}
-
 function kindOf(type: string): FileKind {
   return KINDS.find((kind) => kind === type) ?? (type === "binary" ? "image" : "document");
 }
@@ -141,11 +133,7 @@ function mergeMessage(message: Message, details: Message | undefined): Message {
   if (message.role === "user" && details?.role === "user") {
     return { ...message, files: details.files, run: details.run, time: details.time };
   }
-  if (message.role === "assistant" && details?.role === "assistant") return mergeAnswer(message, details);
-  return message;
-}
-
-function mergeAnswer(message: AssistantMessage, details: AssistantMessage): AssistantMessage {
+  if (message.role !== "assistant" || details?.role !== "assistant") return message;
   const calls = message.calls.map((call) => mergeCall(call, details.calls.find((other) => other.id === call.id)));
   return { ...message, calls, status: details.status, ui: details.ui ?? message.ui, run: details.run ?? message.run, time: details.time };
 }

@@ -4,7 +4,7 @@ import { computed, effect, type ReadonlySignal, signal } from "@preact/signals";
 
 import { readSetting, writeSetting } from "../state/local_storage.ts";
 
-export type Locale = "en" | "zh";
+type Locale = "en" | "zh";
 
 export const LOCALES: readonly Locale[] = ["en", "zh"];
 
@@ -19,7 +19,7 @@ export function chooseLocale(selected: Locale): void {
   locale.value = selected;
 }
 
-export function browserLocale(languages: readonly string[]): Locale {
+function browserLocale(languages: readonly string[]): Locale {
   const match = languages.find((language) => /^(en|zh)\b/i.test(language));
   return match?.toLowerCase().startsWith("zh") ? "zh" : "en";
 }

@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 
 import { ApiError } from "../api/request.ts";
 
-export interface Toast {
+interface Toast {
   readonly id: number;
   readonly kind: "info" | "error";
   readonly text: string;

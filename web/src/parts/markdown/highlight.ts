@@ -115,7 +115,7 @@ const ALIASES: Readonly<Record<string, string>> = {
 const MAX_LENGTH = 20_000;
 const compiled = new Map<string, RegExp>();
 
-export interface CodeToken {
+interface CodeToken {
   readonly text: string;
   readonly kind: Kind | null;
 }

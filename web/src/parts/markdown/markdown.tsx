@@ -39,11 +39,7 @@ const Block = memo(({ token }: BlockProps) => <div class="block">{renderTokens([
 
 const SAFE_LINK = /^(?:https?:\/\/|mailto:)/i;
 
-export function isSafeLink(href: string): boolean {
-  return SAFE_LINK.test(href) && URL.canParse(href);
-}
-
-export function renderTokens(tokens: readonly Token[] | undefined): ComponentChildren {
+function renderTokens(tokens: readonly Token[] | undefined): ComponentChildren {
   return tokens?.map((token, index) => <TokenView key={index} token={token as MarkedToken} />);
 }
 
@@ -55,7 +51,7 @@ function TokenView({ token }: { token: MarkedToken }): ComponentChildren {
       // Use one level below the headings of the page, because models skip levels.
       return <h3 class={`depth-${token.depth}`}>{renderTokens(token.tokens)}</h3>;
     case "code":
-      return <CodeBlock code={token.text} language={languageOf(token.lang)} />;
+      return <CodeBlock code={token.text} language={token.lang?.match(/^[\w+#-]+/)?.[0].toLowerCase() ?? ""} />;
     case "list":
       return renderList(token);
     case "table":
@@ -116,7 +112,7 @@ interface LinkProps {
 }
 
 function SafeLink({ href, title, children }: LinkProps) {
-  if (!isSafeLink(href)) return <>{children}</>;
+  if (!SAFE_LINK.test(href) || !URL.canParse(href)) return <>{children}</>;
   return (
     <a href={href} target="_blank" rel="noopener noreferrer" {...(title ? { title } : {})}>
       {children}
@@ -159,10 +155,6 @@ function renderTable({ header, rows, align }: Tokens.Table): ComponentChildren {
   );
 }
 
-function languageOf(lang: string | undefined): string {
-  return lang?.match(/^[\w+#-]+/)?.[0].toLowerCase() ?? "";
-}
-
 /** Decode HTML entities into text. */
 function decode(text: string): string {
   return text.replace(/&(?:#(\d{1,7})|#x([\da-f]{1,6})|(amp|lt|gt|quot|apos|nbsp|copy|mdash|ndash|hellip));/gi, (all, ten, hex, name) => {
@@ -185,7 +177,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   hellip: "…",
 };
 
-export interface Blocks {
+interface Blocks {
   readonly text: string;
   readonly tokens: readonly Token[];
 }

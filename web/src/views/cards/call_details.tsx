@@ -97,7 +97,7 @@ function LongText({ text }: { text: string }) {
   );
 }
 
-export type ReadArguments =
+type ReadArguments =
   | { readonly kind: "none" }
   | { readonly kind: "edit"; readonly path: string; readonly changes: readonly (readonly DiffLine[])[] }
   | { readonly kind: "command"; readonly command: string; readonly rest: string | null }
@@ -110,7 +110,7 @@ export function readArguments(text: string): ReadArguments {
   const args = parseJson(text);
   if (args === undefined) return { kind: "text", text };
   if (!isObject(args)) return { kind: "json", text: pretty(args) };
-  return readEdit(args) ?? readCommand(args) ?? readOther(args);
+  return readEdit(args) ?? readCommand(args) ?? (Object.keys(args).length ? { kind: "json", text: pretty(args) } : { kind: "none" });
 }
 
 /** Read arguments of the form that filesystem-edit and filesystem-create take. */
@@ -134,10 +134,6 @@ function readCommand(args: JsonObject): ReadArguments | null {
   const { command, ...rest } = args;
   if (typeof command !== "string") return null;
   return { kind: "command", command, rest: Object.keys(rest).length ? pretty(rest) : null };
-}
-
-function readOther(args: JsonObject): ReadArguments {
-  return Object.keys(args).length ? { kind: "json", text: pretty(args) } : { kind: "none" };
 }
 
 /** Indent JSON and drop the part that the card shows. Return other text unchanged. */

@@ -119,9 +119,9 @@ export function skillTitle(skill: string, agent: Agent | null, agents: readonly 
 }
 
 /** An `open` call has no result, no run that works on it, and no pending question. */
-export type DisplayState = CallState | "open";
+type DisplayState = CallState | "open";
 
-export function callState(call: ToolCall, thread: OpenThread): DisplayState {
+function callState(call: ToolCall, thread: OpenThread): DisplayState {
   if (call.state === "done" || call.state === "failed") return call.state;
   const pendingIds = [
     ...(thread.details.value?.pendingCalls ?? []).map((pending) => pending.id),
@@ -133,7 +133,7 @@ export function callState(call: ToolCall, thread: OpenThread): DisplayState {
 
 const TICK_MS = 1_000;
 
-export function Elapsed({ started, ended }: { started: number; ended: number | null }) {
+function Elapsed({ started, ended }: { started: number; ended: number | null }) {
   const now = useSignal(Date.now());
   useEffect(() => {
     if (ended !== null) return;

@@ -29,7 +29,7 @@ interface NodeProps<Node> {
   readonly onMessage: (text: string) => void;
 }
 
-export function NodeView({ node, onMessage }: NodeProps<UiNode>) {
+function NodeView({ node, onMessage }: NodeProps<UiNode>) {
   switch (node.type) {
     case "stack":
       return <Stack node={node} onMessage={onMessage} />;
@@ -192,7 +192,7 @@ export function Code({ node }: { node: NodeOf<"code"> }) {
   );
 }
 
-export function ProgressBar({ node }: { node: NodeOf<"progress"> }) {
+function ProgressBar({ node }: { node: NodeOf<"progress"> }) {
   const part = Math.min(1, Math.max(0, node.value / node.max));
   const percent = `${Math.round(part * 100)} %`;
   return (

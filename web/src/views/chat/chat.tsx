@@ -79,13 +79,7 @@ function Body({ thread, agent }: { thread: OpenThread; agent: Agent | null }) {
   }
 }
 
-interface BarProps {
-  readonly thread: OpenThread;
-  readonly agent: Agent | null;
-  readonly onOpenList: () => void;
-}
-
-export function ChatBar({ thread, agent, onOpenList }: BarProps) {
+function ChatBar({ thread, agent, onOpenList }: Props & { agent: Agent | null }) {
   const text = words.value;
   const details = thread.details.value;
   const isBusy = thread.isRunning.value;
@@ -118,13 +112,13 @@ export function ChatBar({ thread, agent, onOpenList }: BarProps) {
   );
 }
 
-export function RestoreDialog() {
+function RestoreDialog() {
   const rollback = changedFiles.value;
   if (!rollback) return null;
   const text = words.value;
   return (
     <Dialog title={text.restoreTitle} onClose={close}>
-      <div class="put-back">
+      <div class="restore-files">
         <p>{text.restoreHelp}</p>
         <ul>
           {rollback.files.map((file) => (
@@ -133,7 +127,7 @@ export function RestoreDialog() {
             </li>
           ))}
         </ul>
-        <div class="put-back-choices">
+        <div class="restore-files-choices">
           <button type="button" onClick={close}>
             {text.keepFiles}
           </button>
@@ -158,12 +152,7 @@ async function restore({ thread, messageId }: ChangedFiles): Promise<void> {
   if (left.length) notify(words.value.restoreFailed(left.map(String).join(", ")));
 }
 
-interface EmptyProps {
-  readonly thread: OpenThread;
-  readonly agent: Agent | null;
-}
-
-export function EmptyThread({ thread, agent }: EmptyProps) {
+function EmptyThread({ thread, agent }: { thread: OpenThread; agent: Agent | null }) {
   const text = emptyWords.value;
   return (
     <div class="empty-scroll">
@@ -229,7 +218,7 @@ function Starters({ thread, agent }: { thread: OpenThread; agent: Agent }) {
   );
 }
 
-export const emptyWords = bilingual(
+const emptyWords = bilingual(
   {
     greeting: "How can I help?",
     about: "Send a message, or start with a suggestion.",

@@ -25,7 +25,9 @@ export function Log({ thread, agent }: Props) {
   const end = useStickyScroll();
   const { start, showMore } = useVisibleTurns(turns.length, end);
   const last = turns.at(-1);
-  const active = thread.isRunning.value ? activeTurn(turns) : null;
+  // Turns after the active one are queued.
+  const isStarted = (turn: Turn) => turn.user?.status !== "queued" && turn.user?.status !== "unsent";
+  const active = thread.isRunning.value ? turns.findLast(isStarted) : null;
   const text = words.value;
 
   // Scroll to a message that the user sends.
@@ -70,12 +72,7 @@ export function Log({ thread, agent }: Props) {
   );
 }
 
-/** Return the turn that the run works on. The turns after it are queued. */
-function activeTurn(turns: readonly Turn[]): Turn | null {
-  return turns.findLast((turn) => turn.user?.status !== "queued" && turn.user?.status !== "unsent") ?? null;
-}
-
-export function RunState({ thread, agent }: Props) {
+function RunState({ thread, agent }: Props) {
   const text = words.value;
   const problem = thread.problem.value;
   return (
@@ -105,7 +102,10 @@ function ProblemBox({ thread, agent, problem }: Props & { readonly problem: Prob
     <div class="problem run-problem" role="alert">
       <p>{problemText(problem.code, problem.message)}</p>
       {needsReload && (
-        <button type="button" onClick={() => void loadAgain(thread)}>
+        <button type="button" onClick={() => {
+            thread.problem.value = null;
+            void thread.reload();
+          }}>
           {text.reload}
         </button>
       )}
@@ -118,18 +118,13 @@ function ProblemBox({ thread, agent, problem }: Props & { readonly problem: Prob
   );
 }
 
-async function loadAgain(thread: OpenThread): Promise<void> {
-  thread.problem.value = null;
-  await thread.reload();
-}
-
 /** Unsent messages show the problem themselves. */
 function isShownAtMessage(thread: OpenThread, problem: Problem): boolean {
   if (problem.code !== "refused" && problem.code !== "offline") return false;
   return thread.messages.value.some((message) => message.role === "user" && message.status === "unsent");
 }
 
-export function Announcer({ thread }: { thread: OpenThread }) {
+function Announcer({ thread }: { thread: OpenThread }) {
   const announcement = useSignal("");
   useRunEnd(thread, () => {
     const last = turnsOf(thread.messages.peek()).findLast((turn) => turn.answers.length > 0);
@@ -142,7 +137,7 @@ export function Announcer({ thread }: { thread: OpenThread }) {
   );
 }
 
-export function useRunEnd(thread: OpenThread, act: () => void): void {
+function useRunEnd(thread: OpenThread, act: () => void): void {
   const isRunning = thread.isRunning.value;
   const wasRunning = useRef(isRunning);
   useEffect(() => {
@@ -153,7 +148,7 @@ export function useRunEnd(thread: OpenThread, act: () => void): void {
 
 const HIDDEN_MS = 200;
 
-export function useFrameThrottle<Value>(source: ReadonlySignal<Value>): Value {
+function useFrameThrottle<Value>(source: ReadonlySignal<Value>): Value {
   const value = useSignal(source.peek());
   useEffect(() => {
     let cancel: (() => void) | null = null;

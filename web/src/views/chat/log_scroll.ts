@@ -7,7 +7,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 /** Pixels from the end that count as the end. */
 const NEAR = 48;
 
-export interface StickyScroll {
+interface StickyScroll {
   readonly scroller: RefObject<HTMLDivElement | null>;
   readonly content: RefObject<HTMLDivElement | null>;
   readonly isAtEnd: Signal<boolean>;
@@ -57,7 +57,7 @@ const MOMENT_MS = 30;
 /** Pixels from the top at which more turns load. */
 const NEAR_TOP = 1_200;
 
-export interface VisibleTurns {
+interface VisibleTurns {
   /** Index of the first rendered turn. New turns do not change it. */
   readonly start: number;
   readonly showMore: () => void;

@@ -26,7 +26,7 @@ export async function resendMessage(thread: OpenThread, agent: Agent | null, mes
 }
 
 /** Remove a message that the server never received. */
-export function removeUnsent(thread: OpenThread, message: UserMessage): void {
+function removeUnsent(thread: OpenThread, message: UserMessage): void {
   thread.messages.value = thread.messages.value.filter((other) => other !== message);
   thread.problem.value = null;
 }

@@ -30,10 +30,13 @@ import { UiCard } from "../cards/ui_card.tsx";
 import { editMessage, resendMessage, sendMessage } from "./message_actions.ts";
 import { problemText, words } from "./words.ts";
 
-interface Props {
-  readonly turn: Turn;
+interface Context {
   readonly thread: OpenThread;
   readonly agent: Agent | null;
+}
+
+interface Props extends Context {
+  readonly turn: Turn;
   readonly isLast: boolean;
   /** True while a run works on this turn. */
   readonly isActive: boolean;
@@ -54,13 +57,7 @@ export const TurnView = memo(({ turn, thread, agent, isLast, isActive }: Props) 
   </section>
 ));
 
-interface PartProps {
-  readonly message: Turn["answers"][number];
-  readonly thread: OpenThread;
-  readonly agent: Agent | null;
-}
-
-function Part({ message, thread, agent }: PartProps) {
+function Part({ message, thread, agent }: Context & { message: Turn["answers"][number] }) {
   switch (message.role) {
     case "assistant":
       return <Answer message={message} thread={thread} agent={agent} />;
@@ -79,13 +76,7 @@ function isWriting(turn: Turn): boolean {
   return last?.role === "assistant" && last.isStreaming && last.text !== "" && !/^\s*\{/.test(last.text);
 }
 
-interface ActionsProps {
-  readonly turn: Turn;
-  readonly thread: OpenThread;
-  readonly agent: Agent | null;
-}
-
-export function AnswerActions({ turn, thread, agent }: ActionsProps) {
+function AnswerActions({ turn, thread, agent }: Context & { turn: Turn }) {
   const text = words.value;
   const { user } = turn;
   const run = runOf(turn);
@@ -133,13 +124,7 @@ async function forkAt(thread: OpenThread, message: UserMessage): Promise<void> {
   await refreshThreads();
 }
 
-interface AnswerProps {
-  readonly message: AssistantMessage;
-  readonly thread: OpenThread;
-  readonly agent: Agent | null;
-}
-
-export const Answer = memo(({ message, thread, agent }: AnswerProps) => {
+export const Answer = memo(({ message, thread, agent }: Context & { message: AssistantMessage }) => {
   const text = displayText(message);
   return (
     <div class="answer">
@@ -224,13 +209,7 @@ function ProgressLine({ progress }: { progress: Progress }) {
   );
 }
 
-interface UserProps {
-  readonly message: UserMessage;
-  readonly thread: OpenThread;
-  readonly agent: Agent | null;
-}
-
-export function UserMessageView({ message, thread, agent }: UserProps) {
+function UserMessageView({ message, thread, agent }: Context & { message: UserMessage }) {
   const text = words.value;
   return (
     <div class="user-message">
@@ -253,7 +232,7 @@ export function UserMessageView({ message, thread, agent }: UserProps) {
   );
 }
 
-function EditButton({ message, thread }: Pick<UserProps, "message" | "thread">) {
+function EditButton({ message, thread }: { message: UserMessage; thread: OpenThread }) {
   const text = words.value;
   return (
     <div class="actions" role="group" aria-label={text.messageActions}>
@@ -267,7 +246,7 @@ function EditButton({ message, thread }: Pick<UserProps, "message" | "thread">) 
   );
 }
 
-function Status({ message, thread, agent }: UserProps) {
+function Status({ message, thread, agent }: Context & { message: UserMessage }) {
   const text = words.value;
   const problem = thread.problem.value;
   switch (message.status) {
@@ -297,7 +276,7 @@ function Status({ message, thread, agent }: UserProps) {
   }
 }
 
-export function FileChip({ file }: { file: AttachedFile }) {
+function FileChip({ file }: { file: AttachedFile }) {
   const text = words.value;
   const path = serverFilePath(file.url);
   const kind = text.kinds[file.kind];

@@ -81,14 +81,8 @@ function Length({ draft }: { draft: Draft }) {
   );
 }
 
-interface ButtonProps {
-  readonly thread: OpenThread;
-  readonly draft: Draft;
-  readonly isBlocked: boolean;
-}
-
 /** A run can be stopped, and messages can be queued meanwhile. */
-function SendOrStop({ thread, draft, isBlocked }: ButtonProps) {
+function SendOrStop({ thread, draft, isBlocked }: { thread: OpenThread; draft: Draft; isBlocked: boolean }) {
   const text = words.value;
   const isRunning = thread.isRunning.value;
   return (
@@ -119,7 +113,7 @@ function SendOrStop({ thread, draft, isBlocked }: ButtonProps) {
   );
 }
 
-export function AttachButton({ uploads, agent }: { uploads: Uploads; agent: Agent }) {
+function AttachButton({ uploads, agent }: { uploads: Uploads; agent: Agent }) {
   const picker = useRef<HTMLInputElement>(null);
   return (
     <>
@@ -141,13 +135,7 @@ export function AttachButton({ uploads, agent }: { uploads: Uploads; agent: Agen
   );
 }
 
-interface SkillProps {
-  readonly thread: OpenThread;
-  readonly agent: Agent | null;
-  readonly draft: Draft;
-}
-
-export function ActiveSkill({ thread, agent, draft }: SkillProps) {
+function ActiveSkill({ thread, agent, draft }: Props & { draft: Draft }) {
   const name = thread.details.value?.skill;
   if (!name || name === "core") return null;
   const text = words.value;
@@ -183,14 +171,7 @@ export function ActiveSkill({ thread, agent, draft }: SkillProps) {
   );
 }
 
-interface BoxProps {
-  readonly thread: OpenThread;
-  readonly agent: Agent | null;
-  readonly draft: Draft;
-  readonly onSend: () => void;
-}
-
-export function MessageBox({ thread, agent, draft, onSend }: BoxProps) {
+function MessageBox({ thread, agent, draft, onSend }: Props & { draft: Draft; onSend: () => void }) {
   const box = useRef<HTMLTextAreaElement>(null);
   const text = words.value;
 
@@ -245,7 +226,7 @@ function autoGrow(box: HTMLTextAreaElement | null): void {
   box.style.height = `${box.scrollHeight + 2}px`;
 }
 
-export function UploadList({ uploads, agent }: { uploads: Uploads; agent: Agent | null }) {
+function UploadList({ uploads, agent }: { uploads: Uploads; agent: Agent | null }) {
   const list = uploads.list.value;
   if (!list.length) return null;
   return (

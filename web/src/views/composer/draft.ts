@@ -15,7 +15,11 @@ export class Draft {
   readonly uploads = new Uploads();
   /** True if the next message leaves the active skill. */
   readonly leavesSkill = signal(false);
-  readonly length = computed(() => lengthOf(this.text.value));
+  /** Characters as the server counts them. A text below the limit in UTF-16 units is below it in characters. */
+  readonly length = computed(() => {
+    const text = this.text.value;
+    return text.length < MAX_LENGTH ? text.length : [...text].length;
+  });
   readonly isEmpty = computed(() => !this.text.value.trim() && this.uploads.ready.value.length === 0);
   readonly canSend = computed(() => !this.isEmpty.value && !this.uploads.isBusy.value && this.length.value <= MAX_LENGTH);
   #restoredText: string | null = null;
@@ -78,11 +82,6 @@ function persist(thread: OpenThread, draft: Draft): void {
     name = current;
     store(current, draft.text.value);
   });
-}
-
-/** Count characters as the server does. A text below the limit in UTF-16 units is below it in characters. */
-function lengthOf(text: string): number {
-  return text.length < MAX_LENGTH ? text.length : [...text].length;
 }
 
 /** A new thread has another id after a reload. */

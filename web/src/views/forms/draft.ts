@@ -75,7 +75,7 @@ export function readDraft(field: Field, draft: Draft | undefined, path: readonly
     case "flag":
       return typeof draft === "boolean" ? valid(draft) : field.isRequired ? valid(false) : valid(undefined);
     case "choice":
-      return readChoice(field, asText(draft), path);
+      return draft ? valid(parseJson(asText(draft))) : readEmpty(field, path);
     case "choices":
       return readItems(field, asItems(draft).map((item) => parseJson(item) as Json), path);
     case "list":
@@ -112,10 +112,6 @@ function readNumber(field: NumberField, text: string, path: readonly string[]): 
   if (field.exclusiveMinimum !== null && value <= field.exclusiveMinimum) return invalid(path, "exclusiveMinimum", field.exclusiveMinimum);
   if (field.exclusiveMaximum !== null && value >= field.exclusiveMaximum) return invalid(path, "exclusiveMaximum", field.exclusiveMaximum);
   return valid(value);
-}
-
-function readChoice(field: ChoiceField, text: string, path: readonly string[]): Reading {
-  return text === "" ? readEmpty(field, path) : valid(parseJson(text));
 }
 
 function readList(field: ListField, items: readonly string[], path: readonly string[]): Reading {

@@ -73,9 +73,9 @@ interface FieldProps {
   readonly path: readonly string[];
 }
 
-export function FieldView({ form, field, path }: FieldProps) {
+function FieldView({ form, field, path }: FieldProps) {
   const id = idOf(form.id, path);
-  const draft = draftAt(form.draft.value, path);
+  const draft = path.reduce<Draft>((from, name) => (isDraftGroup(from) ? (from[name] ?? null) : null), form.draft.value);
   const problem = form.problemAt(path);
   const inputProps = {
     id,
@@ -175,8 +175,4 @@ function FieldError({ form, path, id }: { form: FormState; path: readonly string
       {words.value.errors[problem.code](problem.limit)}
     </p>
   );
-}
-
-export function draftAt(draft: Draft, path: readonly string[]): Draft {
-  return path.reduce<Draft>((from, name) => (isDraftGroup(from) ? (from[name] ?? null) : null), draft);
 }

@@ -24,7 +24,7 @@ export class FormState {
 
   change(path: readonly string[], draft: Draft): void {
     this.draft.value = setAt(this.draft.value, path, draft) as DraftGroup;
-    this.problems.value = this.problems.value.filter((problem) => !startsWith(problem.path, path));
+    this.problems.value = this.problems.value.filter((problem) => !path.every((name, place) => problem.path[place] === name));
   }
 
   /** Return the value, or null after reporting its problems. */
@@ -55,8 +55,4 @@ function setAt(draft: Draft | undefined, path: readonly string[], value: Draft):
   if (name === undefined) return value;
   const group = isDraftGroup(draft) ? draft : {};
   return { ...group, [name]: setAt(group[name], rest, value) };
-}
-
-function startsWith(path: readonly string[], start: readonly string[]): boolean {
-  return start.every((name, place) => path[place] === name);
 }

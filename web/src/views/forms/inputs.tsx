@@ -7,7 +7,7 @@ import type { Draft, Problem } from "./draft.ts";
 import type { ChoiceField, ChoicesField, FlagField, JsonField, ListField, NumberField, TextField } from "./field.ts";
 import { words } from "./words.ts";
 
-export interface InputProps<Kind> {
+interface InputProps<Kind> {
   readonly field: Kind;
   readonly id: string;
   readonly draft: Draft;
@@ -48,14 +48,10 @@ export function NumberInput(props: InputProps<NumberField>) {
       {...(field.maximum === null ? {} : { max: field.maximum })}
       placeholder={field.example ? words.value.example(field.example) : ""}
       value={typeof draft === "string" ? draft : ""}
-      onInput={(event) => onChange(numberText(event.currentTarget))}
+      // A number input hides invalid text. Report text that fails validation, so that it does not count as empty.
+      onInput={({ currentTarget: input }) => onChange(input.validity.badInput ? "?" : input.value)}
     />
   );
-}
-
-/** A number input hides invalid text. Return text that fails validation, so that it does not count as empty. */
-function numberText(input: HTMLInputElement): string {
-  return input.validity.badInput ? "?" : input.value;
 }
 
 export function JsonInput(props: InputProps<JsonField>) {

@@ -126,7 +126,7 @@ interface TabsProps<Name extends string> {
 
 const STEPS: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowLeft: -1 };
 
-export function Tabs<Name extends string>({ label, names, selected, onSelect, children }: TabsProps<Name>) {
+function Tabs<Name extends string>({ label, names, selected, onSelect, children }: TabsProps<Name>) {
   const id = useId();
   const list = useRef<HTMLDivElement>(null);
   const tabs = Object.keys(names) as Name[];

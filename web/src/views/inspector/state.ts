@@ -75,7 +75,8 @@ export class InspectorState {
   async #loadCalls(run: string): Promise<void> {
     const { calls } = await api.listThreadCalls(this.thread);
     // The server lists only the newest calls of a thread, so list an older run separately.
-    this.calls.value = calls.some((call) => call.run === run) ? calls.toReversed() : await callsOfRun(run);
+    if (calls.some((call) => call.run === run)) this.calls.value = calls.toReversed();
+    else this.calls.value = (await api.listRunCalls(run)).calls.map((call) => ({ ...call, run, saved: null }));
   }
 
   async #openCall(place: CallRef): Promise<OpenCall> {
@@ -89,11 +90,6 @@ export class InspectorState {
       difference: new LazyValue(async () => (before ? await api.compareCalls(before, place) : null)),
     };
   }
-}
-
-async function callsOfRun(run: string): Promise<ThreadCall[]> {
-  const { calls } = await api.listRunCalls(run);
-  return calls.map((call) => ({ ...call, run, saved: null }));
 }
 
 /** Preview of a page, with its bytes. */
@@ -161,7 +157,7 @@ export class LazyValue<Value> {
   }
 }
 
-export function errorText(error: unknown): string {
+function errorText(error: unknown): string {
   return error instanceof ApiError ? error.detail : String(error instanceof Error ? error.message : error);
 }
 
@@ -176,7 +172,7 @@ export function findCall(calls: readonly ThreadCall[], run: string, n: number | 
   return runCalls.findLast((call) => call.purpose === "reply") ?? runCalls.at(-1) ?? null;
 }
 
-export interface Neighbors {
+interface Neighbors {
   readonly previous: ThreadCall | null;
   readonly next: ThreadCall | null;
 }

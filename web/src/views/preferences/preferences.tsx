@@ -12,7 +12,7 @@ import "./preferences.css";
 
 export type Theme = "system" | "light" | "dark";
 
-export const THEMES: readonly Theme[] = ["system", "light", "dark"];
+const THEMES: readonly Theme[] = ["system", "light", "dark"];
 
 export const theme = signal<Theme>(readSetting("theme", THEMES) ?? "system");
 
@@ -22,7 +22,7 @@ effect(() => {
   else root.dataset["theme"] = theme.value;
 });
 
-export function chooseTheme(selected: Theme): void {
+function chooseTheme(selected: Theme): void {
   writeSetting("theme", selected);
   theme.value = selected;
 }
@@ -111,4 +111,4 @@ export const words = bilingual(
 );
 
 /** Language names in their own language. They are the same in every locale. */
-export const NAMES = { en: "English", zh: "中文" } as const;
+const NAMES = { en: "English", zh: "中文" } as const;

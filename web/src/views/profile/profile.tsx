@@ -139,7 +139,7 @@ interface FormProps {
   readonly agents: readonly Agent[];
 }
 
-export function ProfileForm({ state, agents }: FormProps) {
+function ProfileForm({ state, agents }: FormProps) {
   const form = state.form.value;
   const text = words.value;
 

@@ -10,7 +10,7 @@ import { FormState } from "../forms/form_state.ts";
 import { isEqual, isObject, type Json, type JsonObject } from "../forms/json.ts";
 import { readSchema } from "../forms/read_schema.ts";
 
-export type SaveResult = "saved" | "unchanged" | "rejected";
+type SaveResult = "saved" | "unchanged" | "rejected";
 
 export class ProfileState {
   readonly profile = signal<Profile | null>(null);
@@ -115,19 +115,18 @@ export function patchOf(field: GroupField, before: JsonObject, after: JsonObject
   const changes = field.fields.flatMap((one): [string, Json][] => {
     const [was, is] = [before[one.name], after[one.name]];
     if (isEqual(was ?? undefined, is)) return [];
-    if (one.kind === "group" && isObject(was) && (isObject(is) || hasOtherKeys(one, was))) {
-      const inner = patchOf(one, was, isObject(is) ? is : {});
-      return Object.keys(inner).length ? [[one.name, inner]] : [];
+    if (one.kind === "group" && isObject(was)) {
+      const hasOtherKeys = Object.keys(was).some((name) => !one.fields.some((child) => child.name === name));
+      if (isObject(is) || hasOtherKeys) {
+        const inner = patchOf(one, was, isObject(is) ? is : {});
+        return Object.keys(inner).length ? [[one.name, inner]] : [];
+      }
     }
     // An empty stored value looks like an empty field, so it is not a change.
     if (is === undefined && isEmptyValue(was)) return [];
     return [[one.name, is ?? null]];
   });
   return Object.fromEntries(changes);
-}
-
-function hasOtherKeys(field: GroupField, value: JsonObject): boolean {
-  return Object.keys(value).some((name) => !field.fields.some((one) => one.name === name));
 }
 
 function isEmptyValue(value: Json | undefined): boolean {

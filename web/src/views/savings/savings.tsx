@@ -45,7 +45,7 @@ export function SavingsPage({ onOpenList }: { onOpenList: () => void }) {
 
 const ALL = "";
 
-export function Choices({ state }: { state: SavingsState }) {
+function Choices({ state }: { state: SavingsState }) {
   const text = words.value;
   return (
     <div class="savings-choices">
@@ -87,7 +87,7 @@ export function Choices({ state }: { state: SavingsState }) {
   );
 }
 
-export function SavingsTables({ savings }: { savings: Savings }) {
+function SavingsTables({ savings }: { savings: Savings }) {
   const text = words.value;
   const rules = byRule(savings);
   const breaks = byCause(savings);

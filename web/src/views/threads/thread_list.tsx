@@ -111,21 +111,21 @@ function End() {
   );
 }
 
-export type Day = "today" | "yesterday" | "week" | "older";
+type Day = "today" | "yesterday" | "week" | "older";
 
-export interface DayGroup {
+interface DayGroup {
   readonly day: Day;
   readonly rows: readonly ThreadRow[];
 }
 
 const DAYS: readonly Day[] = ["today", "yesterday", "week", "older"];
 
-export function byDay(rows: readonly ThreadRow[], now: Date): DayGroup[] {
+function byDay(rows: readonly ThreadRow[], now: Date): DayGroup[] {
   const groups = DAYS.map((day) => ({ day, rows: rows.filter((row) => dayOf(new Date(row.updated), now) === day) }));
   return groups.filter((group) => group.rows.length);
 }
 
-export function dayOf(moment: Date, now: Date): Day {
+function dayOf(moment: Date, now: Date): Day {
   const days = Math.round((startOfDay(now) - startOfDay(moment)) / 86_400_000);
   if (days <= 0) return "today";
   if (days === 1) return "yesterday";
@@ -136,7 +136,7 @@ function startOfDay(moment: Date): number {
   return new Date(moment.getFullYear(), moment.getMonth(), moment.getDate()).getTime();
 }
 
-export function ThreadItem({ row, onSelect }: { row: ThreadRow; onSelect: () => void }) {
+function ThreadItem({ row, onSelect }: { row: ThreadRow; onSelect: () => void }) {
   const isRenaming = useSignal(false);
   const text = words.value;
   const title = row.title ?? text.untitled;
@@ -167,7 +167,7 @@ export function ThreadItem({ row, onSelect }: { row: ThreadRow; onSelect: () => 
           onSelect();
         }}
       >
-        {row.activeRun && <span class="at-work" role="img" aria-label={text.working} />}
+        {row.activeRun && <span class="running-dot" role="img" aria-label={text.working} />}
         <span class="thread-title">{title}</span>
       </a>
       <span class="thread-actions">

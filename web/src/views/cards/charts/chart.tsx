@@ -87,10 +87,10 @@ function formatCell(value: number | null | undefined): string {
 }
 
 /** Number of colors in charts.css. Further series start again with the first. */
-export const COLORS = 6;
+const COLORS = 6;
 
-export const WIDTH = 400;
-export const HEIGHT = 200;
+const WIDTH = 400;
+const HEIGHT = 200;
 const LEFT = 42;
 const BELOW = 26;
 const TOP = 8;
@@ -104,7 +104,7 @@ interface AxesProps {
   readonly children: ComponentChildren;
 }
 
-export function Axes({ scale, labels, name, children }: AxesProps) {
+function Axes({ scale, labels, name, children }: AxesProps) {
   const every = labelInterval(labels.length, LABEL_ROOM);
   return (
     <svg class="chart-drawing" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={name}>
@@ -128,15 +128,15 @@ export function Axes({ scale, labels, name, children }: AxesProps) {
   );
 }
 
-export function yOf(scale: Scale, value: number): number {
+function yOf(scale: Scale, value: number): number {
   return HEIGHT - BELOW - fractionOf(scale, value) * (HEIGHT - BELOW - TOP);
 }
 
-export function bandOf(count: number): number {
+function bandOf(count: number): number {
   return (WIDTH - LEFT) / Math.max(1, count);
 }
 
-export function middleOf(count: number, place: number): number {
+function middleOf(count: number, place: number): number {
   return LEFT + bandOf(count) * (place + 0.5);
 }
 
@@ -181,7 +181,7 @@ export function Bars({ node, scale }: SeriesProps) {
   );
 }
 
-export function Lines({ node, scale, isFilled }: SeriesProps & { isFilled: boolean }) {
+function Lines({ node, scale, isFilled }: SeriesProps & { isFilled: boolean }) {
   const count = node.labels.length;
   const zero = yOf(scale, 0);
   return (
@@ -219,7 +219,7 @@ interface PieProps {
   readonly name: string;
 }
 
-export function Pie({ labels, values, name }: PieProps) {
+function Pie({ labels, values, name }: PieProps) {
   return (
     <svg class="chart-drawing chart-pie" viewBox={`0 0 ${SIZE} ${SIZE}`} role="img" aria-label={name}>
       {slicesOf(labels, values).map((slice) => {

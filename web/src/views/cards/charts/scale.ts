@@ -43,7 +43,7 @@ export function segmentsOf(values: Values): readonly (readonly { readonly place:
   return segments.filter((segment) => segment.length);
 }
 
-export interface Slice {
+interface Slice {
   readonly label: string;
   readonly value: number;
   readonly part: number;

@@ -7,7 +7,7 @@ import { words } from "../words.ts";
 export const KINDS = ["system", "tools", "summary", "quote", "user", "assistant", "results", "other"] as const;
 export type Kind = (typeof KINDS)[number];
 
-export interface Share {
+interface Share {
   readonly kind: Kind;
   readonly parts: number;
   readonly tokens: number;

@@ -1,7 +1,7 @@
 /** Original messages of the thread, for parts that were folded, cut or left out. */
 
 import type { Part } from "../../../api/calls.ts";
-import type { Message, ToolCall } from "../../../conversation/messages.ts";
+import type { Message } from "../../../conversation/messages.ts";
 
 export interface Original {
   readonly id: string;
@@ -35,26 +35,18 @@ export function excerpt(text: string, limit = 60): string {
 
 function originals(message: Message): Original[] {
   switch (message.role) {
-    case "user":
-      return [{ id: message.id, role: "user", text: [message.text, ...message.files.map(fileLine)].join("\n").trim() }];
-    case "assistant":
-      return [
-        { id: message.id, role: "assistant", text: [message.text, ...message.calls.map(callLine)].join("\n").trim() },
-        ...message.calls.flatMap(resultOf),
-      ];
+    case "user": {
+      const files = message.files.map((file) => `[${file.id ? `${file.name}, ${file.id}` : file.name}]`);
+      return [{ id: message.id, role: "user", text: [message.text, ...files].join("\n").trim() }];
+    }
+    case "assistant": {
+      const calls = message.calls.map((call) => `${call.name}(${call.arguments})`);
+      const results = message.calls.flatMap(({ resultId, result }): Original[] =>
+        resultId === null || result === null ? [] : [{ id: resultId, role: "tool", text: result }],
+      );
+      return [{ id: message.id, role: "assistant", text: [message.text, ...calls].join("\n").trim() }, ...results];
+    }
     default:
       return [];
   }
-}
-
-function fileLine(file: { readonly name: string; readonly id: string | null }): string {
-  return `[${file.id ? `${file.name}, ${file.id}` : file.name}]`;
-}
-
-function callLine(call: ToolCall): string {
-  return `${call.name}(${call.arguments})`;
-}
-
-function resultOf(call: ToolCall): Original[] {
-  return call.resultId === null || call.result === null ? [] : [{ id: call.resultId, role: "tool", text: call.result }];
 }

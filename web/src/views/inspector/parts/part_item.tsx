@@ -136,7 +136,7 @@ export function nameOf(part: Pick<Part, "kind" | "role" | "source">): string {
   return kind === "tools" || kind === "summary" || kind === "quote" ? roles.other : roles[kind];
 }
 
-export function SentText({ span, bytes }: { span: Span | null; bytes: LazyValue<Uint8Array> }) {
+function SentText({ span, bytes }: { span: Span | null; bytes: LazyValue<Uint8Array> }) {
   const text = words.value;
   if (span === null) return <p class="part-text soft small">{text.nothingSent}</p>;
   return (
@@ -175,7 +175,7 @@ function displayText(bytes: Uint8Array, span: Span): string {
   return isReadable.value ? readable(text) : text;
 }
 
-export function OriginalText({ originals }: { originals: readonly Original[] }) {
+function OriginalText({ originals }: { originals: readonly Original[] }) {
   const text = words.value;
   if (!originals.length) return <p class="part-text soft small">{text.originalMissing}</p>;
   return (

@@ -130,7 +130,7 @@ export function rowsOf(parts: readonly Part[]): Row[] {
   return rows;
 }
 
-export function partRows(parts: readonly Part[], first: number): PartRow[] {
+function partRows(parts: readonly Part[], first: number): PartRow[] {
   return parts.map((part, at) => ({ type: "part", place: first + at, part }));
 }
 

@@ -33,7 +33,7 @@ export function yAt(value: number, { top, height, max }: Scale): number {
   return max <= 0 ? top + height : top + height * (1 - value / max);
 }
 
-export interface Slot {
+interface Slot {
   readonly left: number;
   readonly width: number;
   readonly middle: number;

@@ -124,7 +124,7 @@ const PRICE = { top: 218, height: 60 };
 const LABELS = 24;
 
 /** Hidden from screen readers, which use the table. */
-export function Plot({ thread, figures, selected }: PlotProps) {
+function Plot({ thread, figures, selected }: PlotProps) {
   const [element, width] = useWidth(480);
   const hasPrices = figures.some((figure) => figure.price !== null);
   const top = Math.max(...figures.map((figure) => figure.sent + figure.saved), 0);
@@ -256,7 +256,7 @@ function shortPrice(nano: number): string {
   return nano === 0 ? "$0" : formatPrice(nano).replace(/0+$/, "").slice(0, 8);
 }
 
-export function useWidth(first: number): [RefObject<HTMLDivElement | null>, ReadonlySignal<number>] {
+function useWidth(first: number): [RefObject<HTMLDivElement | null>, ReadonlySignal<number>] {
   const element = useRef<HTMLDivElement>(null);
   const width = useSignal(first);
   useEffect(() => {
