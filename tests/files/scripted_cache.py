@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from recto.config.file_settings import DocumentSettings
-from recto.conversation.attachment import Attachment
 from recto.conversation.document import Element
+from recto.conversation.message_files import Attachment
+from recto.files.documents.cached_document import CachedDocument
 from recto.files.documents.document_cache import DocumentCache
 from recto.files.parsing.ports import DocumentEnd, FoundElements, Frame, Opened, Task
-from recto.tools.ports import Document
 
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
 ONE = Attachment(
@@ -73,11 +73,8 @@ class ScriptedCache:
         files = [path for path in self.folder.rglob("*") if path.is_file() and path.parent != self.folder]
         return sorted(path.relative_to(self.folder).as_posix() for path in files)
 
-    def barred(self) -> list[Path]:
-        return [path for path in self.folder.iterdir() if path.is_file()]
-
     def kept(self) -> list[Path]:
-        return [path.parent for path in self.folder.rglob("index") if path.parent.parent.name != "incoming"]
+        return sorted(path for path in self.folder.rglob("*") if path.is_file() and "-4." in path.name)
 
 
 async def pieces() -> AsyncGenerator[bytes]:
@@ -104,7 +101,7 @@ def scripted_cache(folder: Path, *steps: Step, settings: DocumentSettings | None
     return ScriptedCache(folder=folder, script=Script(steps=list(steps)), settings=settings or DocumentSettings())
 
 
-async def reading(documents: DocumentCache, one: Attachment = ONE) -> Document:
+async def reading(documents: DocumentCache, one: Attachment = ONE) -> CachedDocument:
     return await documents.open(one, pieces)
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recto.files.documents.document_file import BLOCK_BYTES, DocumentFile
 
 from recto.conversation.document import KINDS, Element, text_of
 from recto.files.documents.cached_document import CachedDocument
 from recto.files.documents.document_cache import DocumentCache
-from recto.files.documents.document_index import MARK_BYTES, Index, set_elements
 from recto.files.parsing.ports import DocumentEnd, FoundElements, Opened
 from tests.files.scripted_cache import ONE, ended, pieces, reading, scripted_cache
 
@@ -89,16 +89,13 @@ async def test_F5_nobody_waits_for_pages_that_a_text_does_not_have(tmp_path: Pat
     await documents.close()
 
 
-def test_D9_no_more_bytes_are_read_than_those_wanted_and_a_mark():
-    index = Index()
+def test_D9_at_most_one_block_is_read_beside_the_wanted_lines(tmp_path: Path):
+    file = DocumentFile(tmp_path / "long")
     for _ in range(20):
-        long = [Element(kind="rows", text="x" * 50_000, page=1)] * 10
-        index.add(set_elements(long, index.lengths, 0))
-    reach = index.elements_reach(100, 102)
-    assert 100_000 < reach.end - reach.start < 102_000 + 2 * MARK_BYTES
-    short = Index()
-    short.add(set_elements([Element(kind="paragraph", text="x")] * 5_000, short.lengths, 0))
-    for reach in (short.elements_reach(2_500, 2_501), short.text_reach(2_500, 2_501)):
-        assert reach.end - reach.start < 2 * MARK_BYTES
-    reach = index.text_reach(4_000_000, 4_020_000)
-    assert reach.end - reach.start < 20_000 + 4 * MARK_BYTES
+        file.append([Element(kind="rows", text="x" * 50_000, page=1)] * 10)
+    assert [len(one.text) for one in file.elements(100, 102)] == [50_000, 50_000]
+    assert 100_000 < file.bytes_read < 100_000 + 2 * BLOCK_BYTES
+    short = DocumentFile(tmp_path / "short")
+    short.append([Element(kind="paragraph", text="x")] * 5_000)
+    assert len(short.elements(2_500, 2_501)) == len(short.text(2_500, 2_501)) == 1
+    assert short.bytes_read < 3 * BLOCK_BYTES

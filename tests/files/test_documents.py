@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from recto.config.file_settings import DocumentSettings
-from recto.conversation.attachment import Attachment
 from recto.conversation.document import Excerpt, Extent
+from recto.conversation.message_files import Attachment
 from recto.errors import FileRefused, StorageDown
 from recto.files.parsing.ports import DocumentEnd, Failed, Opened
 from tests.files.scripted_cache import ONE, ended, page, pdf, reading, scripted_cache, settled, text_in

@@ -1,253 +1,193 @@
-"""One document of the cache, which is being read or was: readers wait for the part they want. It parses nothing."""
+"""One document of the cache. Readers wait for the part that they want while one task fills it."""
 
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
-import orjson
-
-from recto.conversation.document import Element, Excerpt, Extent, Selection, element_from
+from recto.conversation.document import Element, Excerpt, Extent, Selection
 from recto.errors import FileRefused, StorageDown
-from recto.files.documents.document_files import DocumentFiles
-from recto.files.documents.document_index import Batch, Index, Lengths, Reach, set_elements
+from recto.files.documents.document_file import Column, DocumentFile
 from recto.files.parsing.ports import FoundElements, Opened
 
 GONE = "gone"
 REST_UNREAD = "[the rest could not be read: {reason}]"
-DAMAGED = "what was kept of it is damaged and was thrown away; read it once more"
+DAMAGED = "its cached text is damaged and was deleted; read it again"
+# Errors of a file that is not what was written.
+DAMAGE = (ValueError, KeyError, TypeError, struct.error)
 T = TypeVar("T")
 
 
 class CachedDocument:
-    """A document whose text and elements are in files, and only the places of their parts in memory.
+    """A document whose elements are in a file.
 
-    It is filled by one task: `open`, `add` as often as there is more, then `end`, or `fail` at any time. One that was
-    in the cache is filled by `take`.
+    The task that fills it calls `start`, `add` for each batch of elements, and `finish`, or `fail` at any time.
     """
 
     def __init__(self) -> None:
-        self.files: DocumentFiles | None = None
+        self.file: DocumentFile | None = None
+        self.failure: Exception | None = None
         self.is_damaged = False
-        self._index = Index()
         self._extent = Extent()
-        self._is_open = False
-        self._failure: Exception | None = None
         self._changed = asyncio.Condition()
-
-    # For readers
 
     @property
     def extent(self) -> Extent:
-        """How much is read by now."""
+        """The extent that is read so far."""
         return self._extent
 
     async def characters(self, start: int, count: int) -> Excerpt:
-        """The text from a character on: up to `count` of them. From the end on there are none."""
+        """Return up to `count` characters from `start` on; none past the end."""
         first = max(0, start)
         end = first + max(0, count)
-        await self._until(lambda: self._extent.characters >= end)
+        await self._wait(lambda: self._extent.characters >= end)
         return await self._excerpt(first, end)
 
-    async def pages(self, first: int, last: int, start: int = 0, count: int | None = None) -> Excerpt:
-        """The text of these pages, slides or sheets, counted from 1. Those it does not have are left out.
-
-        The parts of all pages, one after another, are the text. With a `count`, it is up to so many characters of it
-        from the one at `start` on, and no more is waited for.
-        """
-        skipped = max(0, start)
-        end = None if count is None else skipped + max(0, count)
-
-        def reach() -> tuple[int, int]:
-            return self._index.pages_reach(first, last)
-
-        length = await self._until_on_pages(last, end, reach)
-        begin, stop = reach()
-        excerpt = await self._excerpt(min(begin + skipped, stop), stop if end is None else min(begin + end, stop))
-        return replace(excerpt, length=length)
-
     async def elements(self, start: int, count: int) -> Sequence[Element]:
-        """What it is made of: up to `count` elements from the one at `start` on, counted from 0 (D9)."""
+        """Return up to `count` elements from `start` on, counted from 0 (D9)."""
         first = max(0, start)
         end = first + max(0, count)
-        await self._until(lambda: self._extent.elements >= end)
+        await self._wait(lambda: self._extent.elements >= end)
         return await self._elements(first, end)
 
+    async def pages(self, first: int, last: int, start: int = 0, count: int | None = None) -> Excerpt:
+        """Return the text of these pages, slides or sheets, counted from 1, without those that do not exist.
+
+        The texts of all pages, one after another, are the text of the document. With `count`, return up to so many
+        characters from `start` on, and wait for no more.
+        """
+        begin, end, length = await self._page_range("characters", (first, last), start, count)
+        return replace(await self._excerpt(begin, end), length=length)
+
     async def page_elements(self, first: int, last: int, start: int, count: int) -> Selection:
-        """The same of these pages, whose elements are counted from 0. What stands before the first page is its own."""
-        skipped = max(0, start)
-        end = skipped + max(0, count)
-
-        def reach() -> tuple[int, int]:
-            return self._index.page_elements_reach(first, last)
-
-        length = await self._until_on_pages(last, end, reach)
-        begin, stop = reach()
-        elements = await self._elements(begin + skipped, min(begin + end, stop))
-        return Selection(elements=elements, extent=self._extent, length=length)
+        """Return elements of these pages, counted from 0. Elements before the first page belong to it."""
+        begin, end, length = await self._page_range("elements", (first, last), start, count)
+        return Selection(elements=await self._elements(begin, end), extent=self._extent, length=length)
 
     async def whole(self) -> Extent:
-        """How much there is of it, once it is read to its end."""
-        await self._until(lambda: False)
+        """Wait for the end of the document and return its extent."""
+        await self._wait(lambda: False)
         return self._extent
 
-    def _has_page(self, page: int) -> bool:
-        if self._is_open and self._extent.unit is None:
-            return True
-        return self._index.last_page > page or self._extent.pages >= page
+    async def load(self, file: DocumentFile, extent: Extent) -> None:
+        """Use a complete file of the cache."""
+        self.file = file
+        await self._set_extent(extent)
 
-    def _is_settled(self) -> bool:
-        return self._extent.is_whole or self._failure is not None
+    async def start(self, opened: Opened, make_file: Callable[[], DocumentFile]) -> None:
+        """Make the file: the bytes are a document."""
 
-    async def _until(self, is_there: Callable[[], bool]) -> None:
+        def work() -> None:
+            self.file = make_file()
+
+        await run_to_end(work)
+        await self._set_extent(replace(self._extent, unit=opened.unit, page_count=opened.page_count))
+
+    async def add(self, batch: FoundElements) -> None:
+        """Write a batch to the file, then wake readers."""
+        if batch.elements and self.file:
+            await run_to_end(partial(self.file.append, batch.elements))
+        await self._set_extent(replace(self._extent, pages=max(batch.pages, self._extent.pages)))
+
+    async def finish(self) -> None:
+        """Mark the document as complete."""
+        await self._set_extent(replace(self._extent, is_whole=True))
+
+    async def fail(self, error: Exception) -> None:
+        """End the document. A note replaces the part that cannot be read; without any element, readers get the error.
+
+        Readers of a deleted file always get the error.
+        """
+        is_gone = isinstance(error, FileRefused) and error.code == GONE
+        if self._extent.is_whole and not is_gone:
+            return None
+        if isinstance(error, FileRefused) and self._extent.elements and not is_gone:
+            note = Element(kind="note", text=REST_UNREAD.format(reason=error))
+            try:
+                await self.add(FoundElements(elements=(note,)))
+                return await self.finish()
+            except OSError as write_error:
+                error = write_error
+        self.failure = StorageDown(problem=error.strerror or str(error)) if isinstance(error, OSError) else error
+        return await self._set_extent(self._extent)
+
+    async def _set_extent(self, extent: Extent) -> None:
+        end = self.file.end if self.file else extent
+        async with self._changed:
+            self._extent = replace(extent, characters=end.characters, elements=end.elements)
+            self._changed.notify_all()
+
+    async def _wait(self, is_there: Callable[[], bool]) -> None:
         if not (is_there() or self._is_settled()):
             async with self._changed:
                 await self._changed.wait_for(lambda: is_there() or self._is_settled())
-        if self._failure is not None:
-            # Many may get it, each from where it is.
-            raise self._failure.with_traceback(None)
+        if self.failure is not None:
+            # Each reader raises the same error from its own place.
+            raise self.failure.with_traceback(None)
 
-    async def _until_on_pages(self, last: int, end: int | None, reach: Callable[[], tuple[int, int]]) -> int | None:
-        """Wait for as much of some pages, or for all of them. Then it is known how much that is."""
+    def _is_settled(self) -> bool:
+        return self._extent.is_whole or self.failure is not None
 
-        def length() -> int:
-            begin, stop = reach()
-            return stop - begin
+    def _has_page(self, page: int) -> bool:
+        if self.file is None:
+            return False
+        # Nothing can be said about pages of a document without pages, so no one waits for them.
+        return self._extent.unit is None or self.file.last_page > page or self._extent.pages >= page
 
-        await self._until(lambda: self._has_page(last) or (end is not None and length() >= end))
-        return length() if self._has_page(last) or self._is_settled() else None
+    async def _page_range(
+        self, column: Column, pages: tuple[int, int], start: int, count: int | None
+    ) -> tuple[int, int, int | None]:
+        """Wait for a part of some pages. Return its range, and the length of all these pages once it is known."""
 
-    async def _elements(self, first: int, end: int) -> tuple[Element, ...]:
-        end = min(end, self._index.lengths.elements)
-        if first >= end or self.files is None:
-            return ()
-        reach, file = self._index.elements_reach(first, end), self.files.elements
-        return await self._read(lambda: _elements(file.read(reach.start, reach.end), reach, end - first))
+        def page_range() -> tuple[int, int]:
+            return self.file.page_range(column, *pages) if self.file else (0, 0)
+
+        def is_there() -> bool:
+            begin, end = page_range()
+            return self._has_page(pages[1]) or (count is not None and end - begin >= skipped + max(0, count))
+
+        skipped = max(0, start)
+        await self._wait(is_there)
+        begin, end = page_range()
+        length = end - begin if self._has_page(pages[1]) or self._is_settled() else None
+        first = min(begin + skipped, end)
+        return first, end if count is None else min(first + max(0, count), end), length
 
     async def _excerpt(self, start: int, end: int) -> Excerpt:
-        # What is written down is in the index a little before it is in the extent.
-        written = self._index.lengths.characters
-        first, last = min(start, written), min(end, written)
-        text = ""
-        if first < last and self.files is not None:
-            reach, file = self._index.text_reach(first, last), self.files.text
-            text = await self._read(
-                lambda: _text(file.read(reach.start, reach.end), reach, last - first),
-                lambda: _text_now(file.read_now(reach.start, reach.end), reach, last - first),
-            )
+        first, last = (min(place, self._extent.characters) for place in (start, end))
+        if first == last or self.file is None:
+            return Excerpt(text="", start=first, extent=self._extent)
         return Excerpt(
-            text=text,
+            text=await self._read(partial(self.file.text, first, last)),
             start=first,
             extent=self._extent,
-            first_page=self._index.page_at(first) if text else None,
-            last_page=self._index.page_at(last - 1) if text else None,
+            first_page=self.file.page_at(first),
+            last_page=self.file.page_at(last - 1),
         )
 
-    async def _read(self, read: Callable[[], T], read_now: Callable[[], T | None] = lambda: None) -> T:
+    async def _elements(self, start: int, end: int) -> Sequence[Element]:
+        end = min(end, self._extent.elements)
+        return await self._read(partial(self.file.elements, start, end)) if self.file and start < end else ()
+
+    async def _read(self, read: Callable[[], T]) -> T:
         try:
-            now = read_now()
-            return now if now is not None else await asyncio.to_thread(read)
-        except (ValueError, KeyError, TypeError) as error:
+            return await asyncio.to_thread(read)
+        except DAMAGE as error:
             self.is_damaged = True
             raise FileRefused(DAMAGED, code="damaged") from error
         except OSError as error:
             raise StorageDown(problem=error.strerror or str(error)) from error
 
-    # For the one who reads it in
 
-    @property
-    def found_any(self) -> bool:
-        """Whether anything of it is there."""
-        return self._extent.elements > 0
-
-    @property
-    def failure(self) -> Exception | None:
-        """Why nothing of it can be read."""
-        return self._failure
-
-    def index(self) -> bytes:
-        """Its index, as its file has it."""
-        return self._index.dump(self._extent)
-
-    async def take(self, files: DocumentFiles, index: Index, extent: Extent) -> None:
-        """Be one that was in the cache."""
-        self.files, self._index = files, index
-        await self._grow(extent)
-
-    async def open(self, opened: Opened, begin: Callable[[], DocumentFiles]) -> None:
-        """It is a document, and gets files."""
-        await to_the_end(begin, self._begin)
-        self._is_open = True
-        await self._grow(replace(self._extent, unit=opened.unit, page_count=opened.page_count))
-
-    async def add(self, found: FoundElements) -> None:
-        """Write down more of it; then readers have it. `files` are there by now."""
-        if found.elements and self.files is not None:
-            files, lengths, page = self.files, self._index.lengths, self._index.last_page
-            await to_the_end(lambda: _write(files, found.elements, lengths, page), self._index.add)
-        await self._grow(self._index.measured(replace(self._extent, pages=max(found.pages, self._extent.pages))))
-
-    async def end(self) -> None:
-        """It is read to its end."""
-        await self._grow(replace(self._extent, is_whole=True))
-
-    async def fail(self, failure: Exception) -> None:
-        """It cannot be read, or not on from here: then what came is all there is, and says so."""
-        why = failure
-        # Of a file that was deleted nothing may be shown any more, whatever came.
-        if isinstance(failure, FileRefused) and failure.code != GONE and self.found_any:
-            try:
-                await self.add(FoundElements(elements=(Element(kind="note", text=REST_UNREAD.format(reason=failure)),)))
-            except OSError as error:
-                why = error
-            else:
-                return await self.end()
-        self._failure = StorageDown(problem=why.strerror or str(why)) if isinstance(why, OSError) else why
-        await self._grow(self._extent)
-        return None
-
-    def _begin(self, files: DocumentFiles) -> None:
-        self.files = files
-
-    async def _grow(self, extent: Extent) -> None:
-        async with self._changed:
-            self._extent = extent
-            self._changed.notify_all()
-
-
-async def to_the_end(work: Callable[[], T], done: Callable[[T], None]) -> None:
-    """Work on the disk in a thread, and take what it made. Who is cancelled meanwhile waits for it all the same.
-
-    A thread cannot be stopped: left alone, it would write when others believe it gone.
-    """
-    working = asyncio.ensure_future(asyncio.to_thread(work))
+async def run_to_end(work: Callable[[], T]) -> T:
+    """Run work on the disk in a thread. A cancelled caller waits for its end too: a thread cannot be stopped."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
-        await asyncio.shield(working)
+        return await asyncio.shield(task)
     except asyncio.CancelledError:
-        await asyncio.wait([working])
-        if working.exception() is None:
-            done(working.result())
+        await asyncio.wait([task])
         raise
-    done(working.result())
-
-
-def _write(files: DocumentFiles, elements: Sequence[Element], lengths: Lengths, page: int) -> Batch:
-    batch = set_elements(elements, lengths, page)
-    files.elements.add(batch.lines)
-    files.text.add(batch.text)
-    return batch
-
-
-def _text_now(data: bytes | None, reach: Reach, count: int) -> str | None:
-    return None if data is None else _text(data, reach, count)
-
-
-def _text(data: bytes, reach: Reach, count: int) -> str:
-    return reach.checked(data).decode()[reach.skipped : reach.skipped + count]
-
-
-def _elements(data: bytes, reach: Reach, count: int) -> tuple[Element, ...]:
-    lines = reach.checked(data).split(b"\n")[reach.skipped : reach.skipped + count]
-    return tuple([element_from(orjson.loads(line)) for line in lines])

@@ -1,4 +1,4 @@
-"""The cache of documents: each is read once for its owner, and can be read while it is written. It parses nothing."""
+"""The cache of documents. Each is parsed once for its owner, and can be read while it is written."""
 
 from __future__ import annotations
 
@@ -14,58 +14,50 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from recto.config.file_settings import DocumentSettings
-from recto.conversation.attachment import Attachment
+from recto.conversation.message_files import Attachment
 from recto.conversation.file_formats import format_of
 from recto.errors import FileRefused
-from recto.files.documents.cached_document import CachedDocument, to_the_end
-from recto.files.documents.document_files import STAGED_SECONDS, DocumentFolder, DocumentKey, remove
+from recto.files.documents.cached_document import GONE, CachedDocument, run_to_end
+from recto.files.documents.document_folder import STAGED_SECONDS, DocumentFolder, DocumentKey, remove
 from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, Task
 
 LOGGER = logging.getLogger("recto.files")
 STOPPED = "the server is stopping; ask again in a moment"
 DELETED = "it was deleted; ask for it to be sent again"
 CUT_OFF = "its reading ended before the document did; try once more"
-# Somebody else may do better at once.
+# Failures of the server, which a second attempt may avoid.
 NOT_REMEMBERED = frozenset({"busy", "not_started"})
 FAILURES_REMEMBERED = 256
-# Blobs that are asked for in one go.
-AT_ONCE = 500
-TOUCHED_AFTER = timedelta(hours=1)
-
+BLOBS_PER_QUERY = 500
 
 Pieces: TypeAlias = Callable[[], AsyncIterable[bytes]]
 KnownBlobs: TypeAlias = Callable[[Sequence[str]], Awaitable[frozenset[str]]]
 
 
 class Parsing(Protocol):
-    """What reads documents, elsewhere and within limits."""
+    """A parser of documents within limits."""
 
     def parse(self, owner: str, task: Task, pieces: AsyncIterable[bytes]) -> AsyncGenerator[Frame]:
-        """What it finds, as it finds it. Raises FileRefused for what cannot be read."""
+        """Yield frames as soon as they are parsed. Raise FileRefused for a file that cannot be read."""
         ...
 
 
 @dataclass(kw_only=True)
-class _Coming:
+class _Reading:
     document: CachedDocument
     task: asyncio.Task[None]
-    why_ended: FileRefused | None = None
+    cancel_reason: FileRefused | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Open:
-    document: CachedDocument
-    touched: datetime
+class _SourceError(Exception):
+    """The bytes of a document could not be read, which is no fault of the document."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Failed:
-    document: CachedDocument
-    until: datetime
+    def __init__(self, error: Exception) -> None:
+        self.error = error
 
 
 class DocumentCache:
-    """The documents of everybody. Each is read once for a user, however many threads ask."""
+    """The documents of all users. Each is parsed once for a user, for any number of threads."""
 
     def __init__(
         self,
@@ -79,78 +71,78 @@ class DocumentCache:
         self._parsing = parsing
         self._settings = settings or DocumentSettings()
         self._clock = clock
-        self._coming: dict[DocumentKey, _Coming] = {}
-        self._open: OrderedDict[DocumentKey, _Open] = OrderedDict()
-        self._failed: OrderedDict[DocumentKey, _Failed] = OrderedDict()
+        self._readings: dict[DocumentKey, _Reading] = {}
+        self._open: OrderedDict[DocumentKey, CachedDocument] = OrderedDict()
+        # With the time until which the document is not parsed again.
+        self._failed: OrderedDict[DocumentKey, tuple[CachedDocument, datetime]] = OrderedDict()
         self._forgetting: Counter[str] = Counter()
         self._is_closed = False
 
     async def open(self, attachment: Attachment, pieces: Pieces) -> CachedDocument:
-        """A document that is there, or begins to be. `pieces` gives its bytes, if they are needed."""
-        key, now = self._key(attachment), self._clock()
+        """Return a document. If it is not cached, start to parse it; `pieces` returns its bytes."""
+        key = self._key(attachment)
         self._check(key)
-        while coming := self._coming.get(key):
-            if not coming.document.is_damaged:
-                return coming.document
-            await asyncio.wait([coming.task])
+        while reading := self._readings.get(key):
+            if not reading.document.is_damaged:
+                return reading.document
+            await asyncio.wait([reading.task])
             self._check(key)
-        if (failed := self._failed.get(key)) and now < failed.until:
-            return failed.document
-        known = self._open.get(key)
-        if known and not known.document.is_damaged:
-            return await self._used(key, known, now)
+        if (failure := self._failed.get(key)) and self._clock() < failure[1]:
+            return failure[0]
+        cached = self._open.get(key)
+        if cached and not cached.is_damaged:
+            self._open.move_to_end(key)
+            self._folder.touch(key, self._clock().timestamp())
+            return cached
         self._drop(key)
         document = CachedDocument()
-        making = self._make(key, document, attachment.name, pieces, is_anew=known is not None)
-        task = asyncio.create_task(making, name=f"read {key.path}")
-        self._coming[key] = _Coming(document=document, task=task)
+        work = self._read(key, document, attachment.name, pieces, is_damaged=cached is not None)
+        self._readings[key] = _Reading(document=document, task=asyncio.create_task(work, name=f"read {key.path}"))
         return document
 
     async def forget(self, blobs: Sequence[str]) -> None:
-        """Keep nothing of these bytes any more: they are deleted."""
-        wanted = frozenset(blobs)
-        self._forgetting.update(wanted)
+        """Delete the documents of deleted blobs."""
+        names = frozenset(blobs)
+        self._forgetting.update(names)
         try:
-            await self._end(lambda key: key.blob in wanted, FileRefused(DELETED, code="gone"))
-            await asyncio.to_thread(self._folder.forget, wanted)
+            await self._cancel(lambda key: key.blob in names, FileRefused(DELETED, code=GONE))
+            await asyncio.to_thread(self._folder.forget, names)
         finally:
-            self._forgetting -= Counter(wanted)
+            self._forgetting -= Counter(names)
 
     async def clean(self, known: KnownBlobs | None = None) -> int:
-        """Remove what is too old or too much, what other versions of the parser made, and what killed processes left.
+        """Delete documents beyond the limits of age and size, those of other versions, and leftovers.
 
-        `known` tells which blobs there still are: another server may have deleted some. Says how many it were.
+        `known` returns which blobs still exist: another server may have deleted some. Return the number of deletions.
         """
-        lost = await self._lost(known) if known else []
-        await self.forget(lost)
+        blobs = await asyncio.to_thread(self._folder.blobs) if known else []
+        lost = set[str]()
+        for start in range(0, len(blobs), BLOBS_PER_QUERY):
+            part = blobs[start : start + BLOBS_PER_QUERY]
+            lost |= {*part} - (await known(part) if known else frozenset())
+        await self.forget(list(lost))
         now = self._clock()
-        for key in [key for key, failed in self._failed.items() if now >= failed.until]:
+        for key in [key for key, (_, until) in self._failed.items() if now >= until]:
             self._drop(key)
-        documents = [entry.document for entry in (*self._coming.values(), *self._failed.values())]
         clean = partial(
             self._folder.clean,
             oldest=(now - timedelta(days=days)).timestamp() if (days := self._settings.kept_days) else 0.0,
             most_bytes=self._settings.kept_bytes or None,
             stale=now.timestamp() - STAGED_SECONDS,
-            ours=frozenset([document.files.folder for document in documents if document.files]),
+            staged=frozenset([file.path for one in self._readings.values() if (file := one.document.file)]),
         )
         return len(lost) + await asyncio.to_thread(clean)
 
-    async def _lost(self, known: KnownBlobs) -> list[str]:
-        blobs = await asyncio.to_thread(self._folder.blobs)
-        parts = [blobs[start : start + AT_ONCE] for start in range(0, len(blobs), AT_ONCE)]
-        return [blob for part in parts for there in [await known(part)] for blob in part if blob not in there]
-
     async def close(self) -> None:
-        """End what is being read. Who waits for it is refused."""
+        """Stop parsing. Waiting readers get an error."""
         self._is_closed = True
-        await self._end(lambda _: True, FileRefused(STOPPED, code="busy"))
+        await self._cancel(lambda _: True, FileRefused(STOPPED, code="busy"))
 
     def _check(self, key: DocumentKey) -> None:
         if self._is_closed:
             raise FileRefused(STOPPED, code="busy")
         if key.blob in self._forgetting:
-            raise FileRefused(DELETED, code="gone")
+            raise FileRefused(DELETED, code=GONE)
 
     def _key(self, attachment: Attachment) -> DocumentKey:
         limits, ocr = self._settings.limits, self._settings.ocr
@@ -159,145 +151,107 @@ class DocumentCache:
             blob=attachment.blob,
             sha256=attachment.sha256,
             format=format_of(attachment.mime_type, attachment.name),
-            manner=f"{ocr} {limits.pages} {limits.characters} {limits.ocr_pages}",
+            options=f"{ocr} {limits.pages} {limits.characters} {limits.ocr_pages}",
         )
 
-    async def _used(self, key: DocumentKey, known: _Open, now: datetime) -> CachedDocument:
-        self._open.move_to_end(key)
-        if now - known.touched >= TOUCHED_AFTER:
-            self._open[key] = _Open(document=known.document, touched=now)
-            await asyncio.to_thread(self._folder.touch, key, now.timestamp())
-        return known.document
-
-    async def _make(
-        self, key: DocumentKey, document: CachedDocument, name: str, pieces: Pieces, *, is_anew: bool
+    async def _read(
+        self, key: DocumentKey, document: CachedDocument, name: str, pieces: Pieces, *, is_damaged: bool
     ) -> None:
-        source = _DocumentBytes(pieces)
+        """Fill a document: load it from its file, or parse it and keep it."""
         try:
-            if is_anew or not await self._find(key, document):
-                await self._parse(key, document, name, source)
-                if not await self._name(key, document):
-                    return
-            self._keep(key, document)
+            cached = None if is_damaged else await asyncio.to_thread(self._folder.find, key)
+            if cached:
+                self._folder.touch(key, self._clock().timestamp())
+                await document.load(*cached)
+            else:
+                await self._parse(key, document, name, pieces)
+            if cached or await self._keep(key, document):
+                self._open[key] = document
+                while len(self._open) > self._settings.open_documents:
+                    self._open.popitem(last=False)
         except asyncio.CancelledError:
-            await document.fail(self._coming[key].why_ended or FileRefused(STOPPED, code="busy"))
-            _remove_staged(document)
+            await _fail(document, self._readings[key].cancel_reason or FileRefused(STOPPED, code="busy"))
             raise
         except Exception as error:
-            # Whatever it is, those who wait must hear of it.
-            await self._settle(key, document, source.failure or error, is_lasting=source.failure is None)
+            # Waiting readers must get any error.
+            cause = error.error if isinstance(error, _SourceError) else error
+            await _fail(document, cause)
+            if not isinstance(cause, FileRefused):
+                LOGGER.warning("A document could not be read: %s", type(cause).__name__, exc_info=cause)
+            elif cause is error and cause.code not in NOT_REMEMBERED:
+                self._failed[key] = document, self._clock() + timedelta(seconds=self._settings.failures_seconds)
+                while len(self._failed) > FAILURES_REMEMBERED:
+                    self._failed.popitem(last=False)
         finally:
-            del self._coming[key]
+            del self._readings[key]
 
-    async def _find(self, key: DocumentKey, document: CachedDocument) -> bool:
-        found = await asyncio.to_thread(self._folder.find, key)
-        if found is None:
-            return False
-        await asyncio.to_thread(self._folder.touch, key, self._clock().timestamp())
-        await document.take(*found)
-        return True
-
-    async def _parse(self, key: DocumentKey, document: CachedDocument, name: str, source: _DocumentBytes) -> None:
+    async def _parse(self, key: DocumentKey, document: CachedDocument, name: str, pieces: Pieces) -> None:
         settings = self._settings
         task = Task(format=key.format, name=name, limits=settings.limits, ocr=settings.ocr)
         async with (
-            aclosing(source.pieces()) as pieces,
-            aclosing(self._parsing.parse(key.owner, task, pieces)) as frames,
+            aclosing(_wrap_errors(pieces())) as source,
+            aclosing(self._parsing.parse(key.owner, task, source)) as frames,
         ):
             async for frame in frames:
                 match frame:
                     case Opened():
-                        await document.open(frame, self._folder.begin)
+                        await document.start(frame, partial(self._folder.stage, key))
                     case FoundElements():
                         await document.add(frame)
                     case Failed(code=code, reason=reason):
                         raise FileRefused(reason, code=code)
                     case DocumentEnd():
-                        return await document.end()
+                        return await document.finish()
         raise FileRefused(CUT_OFF, code="cut_off")
 
-    async def _name(self, key: DocumentKey, document: CachedDocument) -> bool:
-        """Keep a document that is read. Where that fails it is there all the same, for as long as it is open.
-
-        False: somebody else deleted it meanwhile, and only who has it already reads it to its end.
-        """
-        if document.files is None:
+    async def _keep(self, key: DocumentKey, document: CachedDocument) -> bool:
+        """Keep a complete document on disk, else in memory only. Return False if its blob was deleted meanwhile."""
+        if document.file is None:
             return True
-        now, is_named = self._clock().timestamp(), list[bool]()
+        now = self._clock().timestamp()
         try:
-            # Who forgets it waits for this too: it must not get its name after that.
-            await to_the_end(partial(self._folder.name, key, document.files, document.index(), now), is_named.append)
+            # To the end: `forget` must not miss a file that is about to get its name.
+            return await run_to_end(partial(self._folder.keep, key, document.file, document.extent, now))
         except OSError as error:
-            LOGGER.warning("a document could not be kept: %s", error.strerror)
-        if is_named != [True]:
-            _remove_staged(document)
-        return is_named != [False]
+            LOGGER.warning("A parsed document could not be stored, so it will be parsed again: %s", error.strerror)
+            remove(document.file.path)
+            return True
 
-    def _keep(self, key: DocumentKey, document: CachedDocument) -> None:
-        self._open[key] = _Open(document=document, touched=self._clock())
-        while len(self._open) > self._settings.open_documents:
-            self._open.popitem(last=False)
-
-    async def _settle(self, key: DocumentKey, document: CachedDocument, error: Exception, *, is_lasting: bool) -> None:
-        await document.fail(error)
-        is_remembered = is_lasting and isinstance(error, FileRefused) and error.code not in NOT_REMEMBERED
-        if not is_remembered:
-            if not isinstance(error, FileRefused):
-                LOGGER.warning("a document could not be read: %s", type(error).__name__, exc_info=error)
-            _remove_staged(document)
-            return
-        if document.failure is not None:
-            _remove_staged(document)
-        until = self._clock() + timedelta(seconds=self._settings.failures_seconds)
-        self._failed[key] = _Failed(document=document, until=until)
-        while len(self._failed) > FAILURES_REMEMBERED:
-            self._drop(next(iter(self._failed)))
-
-    async def _end(self, is_meant: Callable[[DocumentKey], bool], why: FileRefused) -> None:
-        ending = {key: coming for key, coming in self._coming.items() if is_meant(key)}
-        for coming in ending.values():
-            # One that is ended already has to tell its readers: ended twice, it could not.
-            if coming.why_ended is None:
-                coming.why_ended = why
-                coming.task.cancel()
-        if ending:
-            await asyncio.wait([coming.task for coming in ending.values()])
-        for key, coming in ending.items():
-            # One that was ended before it began could say nothing itself.
-            if self._coming.get(key) is coming:
-                del self._coming[key]
-                await coming.document.fail(why)
-        for key in [key for key in (*self._open, *self._failed) if is_meant(key)]:
+    async def _cancel(self, is_included: Callable[[DocumentKey], bool], reason: FileRefused) -> None:
+        readings = {key: reading for key, reading in self._readings.items() if is_included(key)}
+        for reading in readings.values():
+            # A second cancellation would interrupt the one that informs readers.
+            if reading.cancel_reason is None:
+                reading.cancel_reason = reason
+                reading.task.cancel()
+        if readings:
+            await asyncio.wait([reading.task for reading in readings.values()])
+        for key, reading in readings.items():
+            # A task that was cancelled before it started has informed no one.
+            if self._readings.get(key) is reading:
+                del self._readings[key]
+                await reading.document.fail(reason)
+        for key in [key for key in (*self._open, *self._failed) if is_included(key)]:
             self._drop(key)
 
     def _drop(self, key: DocumentKey) -> None:
         self._open.pop(key, None)
-        if failed := self._failed.pop(key, None):
-            _remove_staged(failed.document)
+        self._failed.pop(key, None)
 
 
-def _remove_staged(document: CachedDocument) -> None:
-    # Three files at most: in a thread it would take longer.
-    if document.files:
-        remove(document.files.folder)
+async def _fail(document: CachedDocument, error: Exception) -> None:
+    await document.fail(error)
+    if document.file:
+        # Readers of its beginning continue: they have the file open.
+        remove(document.file.path)
 
 
-class _DocumentBytes:
-    """The bytes of a document, and what went wrong with them: that is no fault of the document."""
-
-    def __init__(self, make: Pieces) -> None:
-        self._make = make
-        self.failure: Exception | None = None
-
-    async def pieces(self) -> AsyncGenerator[bytes]:
-        """The bytes, once."""
-        made = self._make()
-        try:
-            async for piece in made:
-                yield piece
-        except Exception as error:
-            self.failure = error
-            raise
-        finally:
-            if isinstance(made, AsyncGenerator):
-                await made.aclose()
+async def _wrap_errors(pieces: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
+    try:
+        async for piece in pieces:
+            yield piece
+    except Exception as error:
+        raise _SourceError(error) from error
+    finally:
+        if isinstance(pieces, AsyncGenerator):
+            await pieces.aclose()
