@@ -40,13 +40,13 @@ async def api(tmp_path: Path, web: Web) -> AsyncIterator[LocalApi]:
     async with local_api(tmp_path, ROUTES) as made:
         agents = {"vibe": replace(CHAT, file_input=allowing(web))}
         made.app.state.backend = replace(
-            made.backend, outbound=lambda: outbound(OutboundSettings()), agents=agents, admit=made.store.admit
+            made.backend, outbound=lambda: outbound(OutboundSettings()), agents=agents, admit=made.store.runs.admit
         )
         yield made
 
 
 def outbound(settings: OutboundSettings) -> Outbound:
-    return Outbound(settings, resolver=TableResolver(HOSTS), allowance=("127.0.0.0/8",))
+    return Outbound(settings, resolve=TableResolver(HOSTS), allowance=("127.0.0.0/8",))
 
 
 def allowing(web: Web) -> FileInput:

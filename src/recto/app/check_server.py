@@ -10,12 +10,12 @@ from recto.agents.agent import Agent
 from recto.api.access.auth import Authenticator, check_binding
 from recto.api.access.gate import GateRules
 from recto.api.route import CHAT
-from recto.app.agents import commands_in_words, load_agents_and_models, model_of
+from recto.app.agents import commands_in_words, load_agents_and_models, model_of, network_of
 from recto.config.settings import ServerSettings
 from recto.config.zones import zone_of_server
 from recto.errors import SettingsError, raise_all
+from recto.files.signing import parse_keys
 from recto.files.storage.choose_storage import read_storage_url
-from recto.files.urls.signing_keys import parse_keys
 from recto.ids import new_id
 from recto.models.prices import load_prices
 from recto.tools.registry import Registry
@@ -44,6 +44,7 @@ def check_values(settings: ServerSettings) -> None:
         partial(check_binding, settings.host, settings.auth.has_accounts),
         partial(Authenticator, auth),
         partial(GateRules, **vars(settings.gate)),
+        partial(network_of, settings),
         partial(model_of, settings, settings.model),
     ]
     checks += [partial(read_storage_url, settings.storage_url)] if settings.storage_url else []

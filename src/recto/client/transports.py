@@ -1,27 +1,27 @@
-"""HTTP transports: blocking sockets or asyncio.
+"""HTTP transports: asyncio, or blocking over an event loop in a thread.
 
-Coroutines written against `Transport` await nothing else. Over blocking sockets they never suspend, so `finished` runs
-them without an event loop.
+Coroutines written against `Transport` await nothing else. Over the blocking transport they never suspend, so
+`run_blocking` runs them without an event loop of their own.
 """
 
 from __future__ import annotations
 
 import asyncio
-import http.client
 import inspect
+import os
+import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
-from urllib.parse import urlsplit
+from functools import cache
+from typing import Protocol, TypeVar, cast
 
+from recto.config.run_settings import Timeouts
 from recto.errors import ServerUnreachable
+from recto.http.client import HttpClient, HttpConnection
+from recto.http.network import Network
 
-if TYPE_CHECKING:
-    import aiohttp
-
-READ_BYTES = 65_536
 Value = TypeVar("Value")
 
 
@@ -81,26 +81,60 @@ def iterate_blocking(values: AsyncGenerator[Value]) -> Iterator[Value]:
         yield value
 
 
-class BlockingTransport:
-    """Blocking transport of the standard library: one connection per request, in the caller's thread."""
+class LoopTransport:
+    """asyncio transport: one connection per request. Blocking functions run in threads."""
 
     def __init__(self, url: str, silence: float) -> None:
-        self._url, self._silence = url, silence
+        self._url = url
+        self._network = Network.from_environment(os.environ)
+        self._timeouts = Timeouts(connect=silence, first_byte=silence, between_bytes=silence)
 
     @asynccontextmanager
     async def send(self, request: ClientRequest) -> AsyncGenerator[ServerReply]:
-        parts = urlsplit(self._url)
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        connection = kind(parts.hostname or "", parts.port, timeout=self._silence)
-        try:
-            with _map_errors(self._url, OSError, http.client.HTTPException):
-                connection.request(request.method, parts.path + request.path, request.body, dict(request.headers))
-                answer = connection.getresponse()
-            # If the server closes first, only the response owns the socket.
+        url = self._url + request.path
+        headers = {"Accept-Encoding": "identity", "Connection": "close", **request.headers}
+        with closing(HttpClient(url, {}, network=self._network)) as client:
+            with _map_errors(self._url):
+                answer = await client.send(request.method, url, headers, request.body or b"", self._timeouts)
             with closing(answer):
-                yield _BlockingReply(self._url, answer)
+                yield _Reply(self._url, answer)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def call(self, function: Callable[..., object], *args: object, **values: object) -> object:
+        if inspect.iscoroutinefunction(function):
+            return await _await(function(*args, **values))
+        return await asyncio.to_thread(function, *args, **values)
+
+
+class _Reply:
+    def __init__(self, url: str, answer: HttpConnection) -> None:
+        self._url, self._answer = url, answer
+        self.status = answer.status
+        self.headers: Mapping[str, str] = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in answer.headers.items()
+        }
+
+    async def read(self) -> bytes:
+        with _map_errors(self._url):
+            return await self._answer.read()
+
+
+class BlockingTransport:
+    """Blocking transport. Its requests run on the event loop of a thread that all blocking clients share."""
+
+    def __init__(self, url: str, silence: float) -> None:
+        self._transport = LoopTransport(url, silence)
+
+    @asynccontextmanager
+    async def send(self, request: ClientRequest) -> AsyncGenerator[ServerReply]:
+        exchange = self._transport.send(request)
+        reply = _wait(exchange.__aenter__())
+        try:
+            yield _BlockingReply(reply)
         finally:
-            connection.close()
+            _wait(exchange.__aexit__(None, None, None))
 
     async def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -112,70 +146,37 @@ class BlockingTransport:
 
 
 class _BlockingReply:
-    def __init__(self, url: str, answer: http.client.HTTPResponse) -> None:
-        self._url, self._answer = url, answer
-        self.status = answer.status
-        self.headers: Mapping[str, str] = {name.lower(): value for name, value in answer.getheaders()}
+    def __init__(self, reply: ServerReply) -> None:
+        self._reply = reply
+        self.status, self.headers = reply.status, reply.headers
 
     async def read(self) -> bytes:
-        with _map_errors(self._url, OSError, http.client.HTTPException):
-            return self._answer.read1(READ_BYTES)
+        return _wait(self._reply.read())
 
 
-class LoopTransport:
-    """asyncio transport: one connection per request. Blocking functions run in threads."""
-
-    def __init__(self, url: str, silence: float) -> None:
-        self._url, self._silence = url, silence
-
-    @asynccontextmanager
-    async def send(self, request: ClientRequest) -> AsyncGenerator[ServerReply]:
-        import aiohttp  # here: programs that block need no event loop's library
-
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._silence, sock_read=self._silence)
-        losses = (aiohttp.ClientError, OSError, TimeoutError)
-        try:
-            async with aiohttp.ClientSession(timeout=timeout, auto_decompress=False) as session:
-                with _map_errors(self._url, *losses):
-                    answer = await session.request(
-                        request.method,
-                        self._url + request.path,
-                        data=request.body,
-                        headers=request.headers,
-                        allow_redirects=False,
-                    )
-                async with answer:
-                    yield _LoopReply(self._url, answer, losses)
-        finally:
-            # aiohttp closes the socket in the next iteration of the loop; this may be the last one.
-            await asyncio.sleep(0)
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-
-    async def call(self, function: Callable[..., object], *args: object, **values: object) -> object:
-        if inspect.iscoroutinefunction(function):
-            return await _await(function(*args, **values))
-        return await asyncio.to_thread(function, *args, **values)
+def _wait(coroutine: Coroutine[object, None, Value]) -> Value:
+    """Run a coroutine on the shared event loop and wait for its result. Ctrl-C cancels it."""
+    future = asyncio.run_coroutine_threadsafe(coroutine, _start_loop())
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
 
 
-class _LoopReply:
-    def __init__(self, url: str, answer: aiohttp.ClientResponse, losses: tuple[type[Exception], ...]) -> None:
-        self._url, self._answer, self._losses = url, answer, losses
-        self.status = answer.status
-        self.headers: Mapping[str, str] = {name.lower(): value for name, value in answer.headers.items()}
-
-    async def read(self) -> bytes:
-        with _map_errors(self._url, *self._losses):
-            return await self._answer.content.readany()
+@cache
+def _start_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="recto-client", daemon=True).start()
+    return loop
 
 
 @contextmanager
-def _map_errors(url: str, *losses: type[Exception]) -> Generator[None]:
-    """Raise `losses`, the library's errors for a lost connection, as ServerUnreachable."""
+def _map_errors(url: str) -> Generator[None]:
+    """Raise ServerUnreachable for a lost connection."""
     try:
         yield
-    except losses as error:
+    except OSError as error:
         raise ServerUnreachable(url=url, problem=str(error) or type(error).__name__) from error
 
 

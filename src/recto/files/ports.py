@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from recto.agents.file_input import FileInput
-from recto.conversation.attachment import Attachment
+from recto.conversation.message_files import Attachment
 
 if TYPE_CHECKING:
-    # Here: few servers ever ask others, and its client is large.
-    import aiohttp
+    from recto.http.client import HttpConnection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,67 +91,90 @@ class LabelledStorage(Storage, Protocol):
         ...
 
 
+class BlobNotes(Protocol):
+    """Short values that all servers of a database share."""
+
+    async def find(self, name: str) -> str | None:
+        """Return the value of a note, or None."""
+        ...
+
+    async def add(self, name: str, value: str) -> str:
+        """Store a note if there is none. Return the stored value."""
+        ...
+
+    async def set(self, name: str, value: str) -> None:
+        """Set the value of a note."""
+        ...
+
+
+class BlobRows(Protocol):
+    """The rows of blobs in a database."""
+
+    async def find_blobs(self, names: Sequence[str]) -> frozenset[str]:
+        """Return those of these blobs that have a row."""
+        ...
+
+
 class OwningDatabase(Protocol):
-    """What a database tells of the storage that belongs to it. `is_shared`: several servers use it."""
+    """The parts of a database that identify the owner of a storage. `is_shared`: several servers use it."""
 
     @property
     def is_shared(self) -> bool: ...
 
-    async def note(self, name: str) -> str | None: ...
+    @property
+    def notes(self) -> BlobNotes: ...
 
-    async def take_note(self, name: str, value: str) -> str:
-        """Write a note unless there is one. Returns what is there."""
-        ...
-
-    async def change_note(self, name: str, value: str) -> None: ...
-
-    async def known_blobs(self, names: Sequence[str]) -> frozenset[str]: ...
+    @property
+    def files(self) -> BlobRows: ...
 
 
 class AttachmentRows(Protocol):
     """Attachments in a database. Each method is one transaction."""
 
-    async def add_attachment(self, attachment: Attachment, user_bytes: int, user_files: int = 0) -> Attachment:
+    async def add(self, attachment: Attachment, user_bytes: int, user_files: int = 0) -> Attachment:
         """Store a row; its owner's same bytes under another blob's name are found, and that is in what is returned.
 
         More than `user_bytes` or `user_files` of one owner (0: no limit) raises FileRefused.
         """
         ...
 
-    async def find_attachment(self, id: str, owner: str | None = None) -> Attachment:
+    async def find(self, id: str, owner: str | None = None) -> Attachment:
         """An attachment. Where an owner is named, somebody else's is not there: NotFound."""
         ...
 
-    async def same_attachment(self, owner: str, sha256: str, name: str) -> Attachment | None:
+    async def find_same(self, owner: str, sha256: str, name: str) -> Attachment | None:
         """The owner's attachment with these bytes and this name."""
         ...
 
-    async def delete_attachment(self, owner: str, id: str) -> Sequence[str]:
+    async def delete(self, owner: str, id: str) -> Sequence[str]:
         """Delete a row. Returns the blobs nobody has any more; their rows are gone too."""
         ...
 
-    async def delete_unused_attachments(self, before: datetime, limit: int) -> tuple[int, Sequence[str]]:
+    async def delete_unused(self, before: datetime, limit: int) -> tuple[int, Sequence[str]]:
         """Delete rows made before a time that no thread refers to: how many, and the blobs nobody has any more."""
         ...
 
-    async def known_blobs(self, names: Sequence[str]) -> frozenset[str]:
+    async def find_blobs(self, names: Sequence[str]) -> frozenset[str]:
         """Those of these blobs that somebody has."""
         ...
 
-    async def mend_blob(self, old: str, new: str) -> None:
+    async def rename_blob(self, old: str, new: str) -> None:
         """The bytes of a blob are under a new name from now on, for all attachments that stood on the old one."""
         ...
 
 
 class WebSession(Protocol):
-    """A session with hosts of the web, each of whose sockets is checked before it is connected."""
-
-    @property
-    def session(self) -> aiohttp.ClientSession:
-        """What sends requests. Whoever asked for it closes it."""
-        ...
+    """HTTP to hosts that an operator has named. It checks each address before it connects."""
 
     @property
     def has_refused(self) -> bool:
-        """Whether an address was refused because it is not public."""
+        """Return True if an address was rejected because it is not public."""
+        ...
+
+    async def request(self, method: str, url: str, headers: Mapping[str, str], body: bytes = b"") -> HttpConnection:
+        """Send a request and return the head of the response. The caller closes it. Raise OSError without one."""
+        ...
+
+    def close(self) -> None:
+        """Close all connections."""
         ...

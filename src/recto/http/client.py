@@ -105,28 +105,39 @@ class HttpClient:
         return await self._request(self._post_head, b"%d\r\n\r\n" % len(body), body, timeouts)
 
     async def send(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes, timeouts: Timeouts
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        timeouts: Timeouts,
+        *,
+        may_repeat: bool = True,
     ) -> HttpConnection:
-        """Send any request to this host, like `post`. Raise ValueError for a header that contains a line end."""
+        """Send any request to this host, like `post`. Raise ValueError for a header that contains a line end.
+
+        A request that may not be repeated gets a new connection: a kept one might close before the request arrives.
+        """
         head = _head(method, urlsplit(url), headers, self._forwarding_proxy, has_body=bool(body))
         length = b"%d" % len(body) if body or method not in WITHOUT_BODY else b""
-        return await self._request(head, length + b"\r\n\r\n", body, timeouts)
+        return await self._request(head, length + b"\r\n\r\n", body, timeouts, may_repeat=may_repeat)
 
-    async def _request(self, head: bytes, head_end: bytes, body: bytes, timeouts: Timeouts) -> HttpConnection:
+    async def _request(
+        self, head: bytes, head_end: bytes, body: bytes, timeouts: Timeouts, *, may_repeat: bool = True
+    ) -> HttpConnection:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeouts.connect + timeouts.first_byte
         request = (head + head_end, body)
-        if self._idle:
+        if self._idle and may_repeat:
             connection, _ = self._idle.popitem()
             start = loop.time()
             try:
-                return await connection.request(request, deadline, timeouts.between_bytes)
+                return await connection.request(request, start + timeouts.first_byte, timeouts.between_bytes)
             except ClosedUnanswered:
                 # Closed while the request was on its way: nobody processes it. Later, somebody might.
                 if loop.time() - start > STALE_SECONDS:
                     raise
         connection = await self._connect(loop, timeouts.connect)
-        return await connection.request(request, deadline, timeouts.between_bytes)
+        return await connection.request(request, loop.time() + timeouts.first_byte, timeouts.between_bytes)
 
     def close(self) -> None:
         """Close every connection, also those in use."""

@@ -66,7 +66,11 @@ class Network:
             if value and value.lower() != NO_PROXY
         }
         no_proxy = settings.no_proxy or environment.get("no_proxy") or environment.get("NO_PROXY") or ""
-        return cls(proxies=proxies, no_proxy=no_proxy, ca_file=str(settings.ca_file or ""))
+        network = cls(proxies=proxies, no_proxy=no_proxy, ca_file=str(settings.ca_file or ""))
+        if network.ca_file:
+            # Reading it now reports a bad file at the start.
+            _context = network.tls
+        return network
 
     def proxy_for(self, url: SplitResult) -> Proxy | None:
         """Return the proxy for a URL. Hosts on this machine never use one."""

@@ -19,6 +19,7 @@ from recto.api.access.rate import is_loopback
 from recto.api.backend import LOCAL, AuthResult, Denied, User, is_name
 from recto.config.access_settings import AuthSettings
 from recto.errors import NOT_SHOWN, SettingsError
+from recto.http.network import Network
 
 if TYPE_CHECKING:
     from recto.api.access.jwt import JwtReader, KeySource
@@ -57,12 +58,13 @@ class Authenticator:
         settings: AuthSettings,
         *,
         takes_callers: bool = False,
+        network: Network | None = None,
         clock: Callable[[], float] = time.time,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
         self._takes_callers = takes_callers
         self._keys = _keys(settings)
-        self._jwt = _jwt(settings, self._keys, clock, ticks)
+        self._jwt = _jwt(settings, self._keys, clock, ticks, network)
         self._missing = Denied(reason="no_credential", detail=f"No credential came with the request. {_how(settings)}")
         self._malformed = Denied(
             reason="malformed_credential", detail=f"The Authorization header cannot be read. {_how(settings)}"
@@ -124,9 +126,13 @@ def _keys(settings: AuthSettings) -> tuple[ApiKey, ...]:
 
 
 def _jwt(
-    settings: AuthSettings, keys: Sequence[ApiKey], clock: Callable[[], float], ticks: Callable[[], float]
+    settings: AuthSettings,
+    keys: Sequence[ApiKey],
+    clock: Callable[[], float],
+    ticks: Callable[[], float],
+    network: Network | None,
 ) -> JwtReader | None:
-    source = _source(settings, ticks)
+    source = _source(settings, ticks, network)
     if source is None:
         return None
     from recto.api.access.jwt import ClaimRules, JwtReader
@@ -137,7 +143,7 @@ def _jwt(
     return JwtReader(source, rules, clock)
 
 
-def _source(settings: AuthSettings, ticks: Callable[[], float]) -> KeySource | None:
+def _source(settings: AuthSettings, ticks: Callable[[], float], network: Network | None) -> KeySource | None:
     ways = (settings.jwt_secret, settings.jwt_public_key, settings.jwt_jwks_url)
     if sum(way is not None for way in ways) > 1:
         allowed = "only one of RECTO_JWT_SECRET, RECTO_JWT_PUBLIC_KEY and RECTO_JWT_JWKS_URL can be set"
@@ -159,7 +165,7 @@ def _source(settings: AuthSettings, ticks: Callable[[], float]) -> KeySource | N
         case (_, str(key), _):
             return FixedKey(public_key(key))
         case (_, _, url):
-            return JwksKeys(url or "", cache_seconds=settings.jwt_cache_seconds, ticks=ticks)
+            return JwksKeys(url or "", cache_seconds=settings.jwt_cache_seconds, ticks=ticks, network=network)
 
 
 def _how(settings: AuthSettings) -> str:

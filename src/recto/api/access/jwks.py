@@ -8,22 +8,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from urllib.parse import urlsplit
 
-import aiohttp
 import jwt
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from recto.api.access.jwt import RETRY_SECONDS, VerifyKey, key_of
 from recto.api.access.rate import is_loopback
+from recto.config.run_settings import Timeouts
 from recto.conversation.json import load_object
 from recto.errors import NOT_SHOWN, SettingsError
+from recto.http.client import HttpClient
+from recto.http.network import Network
 
 LOGGER = logging.getLogger("recto.auth")
 FETCH_SECONDS = 3.0
 MOST_BYTES = 256 * 1024
 MOST_KEYS = 64
-PIECE = 16 * 1024
 OK = 200
 # After a day without contact, the risk of using a revoked key is the greater one.
 KEEP_SECONDS = 86_400.0
@@ -33,11 +35,18 @@ class JwksKeys:
     """The keys of a url. `ticks` is a monotonic clock."""
 
     def __init__(
-        self, url: str, *, cache_seconds: float, ticks: Callable[[], float], fetch_seconds: float = FETCH_SECONDS
+        self,
+        url: str,
+        *,
+        cache_seconds: float,
+        ticks: Callable[[], float],
+        fetch_seconds: float = FETCH_SECONDS,
+        network: Network | None = None,
     ) -> None:
         self._url = check_jwks_url(url)
         self._cache_seconds = cache_seconds
-        self._limit = aiohttp.ClientTimeout(total=fetch_seconds)
+        self._fetch_seconds = fetch_seconds
+        self._network = network
         self._ticks = ticks
         self._keys: tuple[VerifyKey, ...] = ()
         self._fetched = float("-inf")
@@ -65,10 +74,10 @@ class JwksKeys:
 
     async def _refresh(self) -> None:
         try:
-            self._keys = parse_jwks(await _fetch(self._url, self._limit))
+            self._keys = parse_jwks(await self._fetch())
             self._fetched = self._ticks()
             self._is_well = True
-        except (aiohttp.ClientError, OSError, ValueError) as error:
+        except (OSError, ValueError) as error:
             self._is_well = False
             LOGGER.warning(
                 "The keys of RECTO_JWT_JWKS_URL (%s) cannot be fetched: %s", urlsplit(self._url).hostname, _kind(error)
@@ -76,6 +85,21 @@ class JwksKeys:
             if self._ticks() - self._fetched >= KEEP_SECONDS:
                 self._keys = ()
         self._next_try = self._ticks() + RETRY_SECONDS
+
+    async def _fetch(self) -> bytes:
+        headers, seconds = {"Accept": "application/json", "Connection": "close"}, self._fetch_seconds
+        timeouts = Timeouts(connect=seconds, first_byte=seconds, between_bytes=seconds)
+        with closing(HttpClient(self._url, {}, network=self._network)) as client:
+            async with asyncio.timeout(seconds):
+                answer = await client.send("GET", self._url, headers, b"", timeouts)
+                if answer.status != OK:
+                    raise ValueError(f"it answered with {answer.status}")
+                body = b""
+                while piece := await answer.read():
+                    body += piece
+                    if len(body) > MOST_BYTES:
+                        raise ValueError(f"it gave more than {MOST_BYTES} bytes")
+                return body
 
 
 def check_jwks_url(url: str) -> str:
@@ -115,18 +139,6 @@ def _parse(row: Mapping[str, object]) -> VerifyKey | None:
     except (jwt.PyJWTError, ValueError, TypeError, KeyError):
         return None
     return key if key and row.get("alg", key.algorithm) == key.algorithm else None
-
-
-async def _fetch(url: str, limit: aiohttp.ClientTimeout) -> bytes:
-    async with aiohttp.ClientSession(timeout=limit) as session, session.get(url, allow_redirects=False) as answer:
-        if answer.status != OK:
-            raise ValueError(f"it answered with {answer.status}")
-        body = b""
-        async for piece in answer.content.iter_chunked(PIECE):
-            body += piece
-            if len(body) > MOST_BYTES:
-                raise ValueError(f"it gave more than {MOST_BYTES} bytes")
-        return body
 
 
 def _kind(error: Exception) -> str:

@@ -1,45 +1,51 @@
-"""The one way out to urls that users, models or documents name (D7). Refuses every address that is not public.
+"""Connector for URLs from users, models and documents (D7). It connects to public addresses only.
 
-What counts is the address a socket is about to be connected to, not the name it was found under.
+It checks the address that a socket connects to, not the host name.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import socket
+import ssl
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from typing import TypeAlias
-
-import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
-from yarl import URL
+from urllib.parse import urlsplit
 
 from recto.config.file_settings import OutboundSettings
+from recto.config.run_settings import Timeouts
 from recto.errors import FileRefused, LimitReached, SettingsError
 from recto.files.fetch.addresses import WebUrl, check_url, follow, is_public
 from recto.files.fetch.lookup import Lookup, SystemResolver
 from recto.files.fetch.web_names import web_name
+from recto.http.client import (
+    Address,
+    BrokenAnswer,
+    ClosedUnanswered,
+    ConnectTimeout,
+    HttpClient,
+    HttpConnection,
+    Resolve,
+)
+from recto.http.network import Network
 
 LOGGER = logging.getLogger("recto.files")
-# Never compressed: what comes is as long as it is, and no bomb.
+# Uncompressed responses have the length that they state, and cannot be decompression bombs.
 HEADERS = {"User-Agent": "recto (fetches files its users name)", "Accept": "*/*", "Accept-Encoding": "identity"}
-HEADER_BYTES, HEADER_LINES = 8_190, 100
 OK, REDIRECTS = 200, frozenset({301, 302, 303, 307, 308})
 RETRY_SECONDS = 1.0
+# Callers of a web session set their own deadline.
+DAY = 86_400.0
 EVERYWHERE = (ip_network("0.0.0.0/0"), ip_network("::/0"))
 UPLOAD = "download it yourself and upload it"
-# Family, kind, protocol, name and address, as the system's resolver writes them.
-SocketAddress: TypeAlias = tuple[int, int, int, str, tuple[object, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fetched:
-    """A file on its way in: the url it came from in the end, its name and the type its server says it has."""
+    """A file being fetched: its final URL, its name, and the type that the server states."""
 
     url: str
     name: str
@@ -48,152 +54,116 @@ class Fetched:
 
 
 class Outbound:
-    """Fetches files from the web. `allowance` are networks that may be reached beside the public ones."""
+    """Fetches files from the web. `allowance` lists networks that may be reached besides public addresses."""
 
     def __init__(
         self,
         settings: OutboundSettings | None = None,
         *,
-        resolver: AbstractResolver | None = None,
+        resolve: Resolve | None = None,
         allowance: Sequence[str] = (),
+        network: Network | None = None,
     ) -> None:
         self.settings = settings or OutboundSettings()
-        self._resolver = resolver or SystemResolver(self.settings.at_once)
-        self._allowance = tuple([_network(one) for one in allowance])
+        self._resolve = resolve or SystemResolver(self.settings.at_once)
+        self._allowance = tuple([_parse_network(one) for one in allowance])
+        self._network = network or Network()
         self._users: Counter[str] = Counter()
 
     @asynccontextmanager
     async def fetch(
         self, url: str, *, hosts: Sequence[str], owner: str = "", most_bytes: int | None = None, own: str | None = None
     ) -> AsyncGenerator[Fetched]:
-        """A file, to be read while the context lasts. Whatever keeps it from coming raises FileRefused.
+        """Fetch a file, which can be read while the context lasts. Raise FileRefused with the reason if it cannot be.
 
-        `hosts` are patterns of those that may be asked; `own` is this server's url, which never is.
+        `hosts` are patterns of allowed hosts; `own` is this server's URL, which is always rejected.
         """
         first = check_url(url, hosts, own)
-        deadline = asyncio.get_running_loop().time() + self.settings.seconds
-        resolver = _PublicOnly(self._resolver, self._allowance)
-        limit = aiohttp.ClientTimeout(
-            total=None, connect=self.settings.connect_seconds, sock_read=self.settings.idle_seconds
-        )
-        with self._one_more(owner, resolver):
-            async with self._session(resolver, timeout=limit, force_close=True) as session:
-                journey = _Journey(session, resolver, deadline)
-                reaching = self._reach(journey, first, lambda onward: check_url(onward, hosts, own))
-                async with (
-                    reaching as (answer, last),
-                    aclosing(self._pieces(journey, answer, last, most_bytes)) as pieces,
-                ):
-                    yield _fetched(answer, first, last, pieces)
+        guard = Guard(self._resolve, self._allowance)
+        with self._limit_concurrency(owner, guard):
+            exchange = _Exchange(guard, self._network, self.settings)
+            following = self._follow(exchange, first, lambda location: check_url(location, hosts, own))
+            async with (
+                following as (answer, last),
+                aclosing(self._read(exchange, answer, last, most_bytes)) as pieces,
+            ):
+                yield _fetched_file(answer, first, last, pieces)
 
     def open_web(self, *, internal: bool) -> GuardedSession:
-        """A session for the host that an operator has named, to be closed by who asks for it.
-
-        It is held to public addresses too, unless the operator says that the host is an `internal` one.
-        """
-        resolver = _PublicOnly(self._resolver, EVERYWHERE if internal else self._allowance)
-        timeout = aiohttp.ClientTimeout(total=None, connect=self.settings.connect_seconds)
-        return GuardedSession(self._session(resolver, timeout=timeout, force_close=False), resolver)
+        """Open a session for hosts that an operator has named. Only `internal` hosts may have private addresses."""
+        guard = Guard(self._resolve, EVERYWHERE if internal else self._allowance)
+        return GuardedSession(guard, self._network, self.settings.connect_seconds)
 
     @contextmanager
-    def _one_more(self, owner: str, resolver: _PublicOnly) -> Generator[None]:
-        """A place among those at once. It is free again when no thread looks for a name on its behalf any more."""
-        is_users = self._users[owner] >= self.settings.of_user
-        if is_users or self._users.total() >= self.settings.at_once:
-            most = f"{self.settings.of_user} of one user" if is_users else f"{self.settings.at_once}"
+    def _limit_concurrency(self, owner: str, guard: Guard) -> Generator[None]:
+        """Reject a fetch beyond the limits. A fetch counts until its last lookup has ended."""
+        is_user_limit = self._users[owner] >= self.settings.of_user
+        if is_user_limit or self._users.total() >= self.settings.at_once:
+            most = f"{self.settings.of_user} of one user" if is_user_limit else f"{self.settings.at_once}"
             text = f"No more files than {most} are fetched from other addresses at once, and so many are under way"
             raise LimitReached(f"{text}. Try again in a moment.", retry=RETRY_SECONDS)
+
+        def release() -> None:
+            self._users = self._users - Counter({owner: 1})
+
         self._users[owner] += 1
         try:
             yield
         finally:
-            resolver.lookup.when_quiet(lambda: self._one_less(owner))
-
-    def _one_less(self, owner: str) -> None:
-        self._users = self._users - Counter({owner: 1})
-
-    def _session(
-        self, resolver: _PublicOnly, *, timeout: aiohttp.ClientTimeout, force_close: bool
-    ) -> aiohttp.ClientSession:
-        """No cookie or answer of the DNS is left over for the next request; nor a connection, by `force_close`."""
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                resolver=resolver, use_dns_cache=False, force_close=force_close, socket_factory=resolver.open_socket
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=HEADERS,
-            timeout=timeout,
-            auto_decompress=False,
-            trust_env=False,
-            max_line_size=HEADER_BYTES,
-            max_field_size=HEADER_BYTES,
-            max_headers=HEADER_LINES,
-        )
+            guard.lookup.when_done(release)
 
     @asynccontextmanager
-    async def _reach(
-        self, journey: _Journey, at: WebUrl, check: Callable[[str], WebUrl]
-    ) -> AsyncGenerator[tuple[aiohttp.ClientResponse, WebUrl]]:
-        """The answer at the end of all redirects; each is judged like the first url."""
+    async def _follow(
+        self, exchange: _Exchange, url: WebUrl, check: Callable[[str], WebUrl]
+    ) -> AsyncGenerator[tuple[HttpConnection, WebUrl]]:
+        """Return the response after all redirects. Each redirect is checked like the first URL."""
         for _ in range(self.settings.redirects + 1):
-            with closing(await journey.ask(at)) as answer:
+            client = exchange.client(url)
+            with closing(client):
+                answer = await exchange.request(client, url)
                 if answer.status not in REDIRECTS:
-                    yield answer, at
+                    yield answer, url
                     return
-            at = _onward(at, answer.headers.get("Location"), check)
+            url = _redirect_target(url, answer.header(b"location"), check)
         text = f"it leads on from url to url more than {self.settings.redirects} times"
         raise FileRefused(f"{text}; give the url it ends at", code="redirects")
 
-    async def _pieces(
-        self, journey: _Journey, answer: aiohttp.ClientResponse, target: WebUrl, most_bytes: int | None
+    async def _read(
+        self, exchange: _Exchange, answer: HttpConnection, url: WebUrl, most_bytes: int | None
     ) -> AsyncGenerator[bytes]:
         most = min(self.settings.file_bytes, most_bytes or self.settings.file_bytes)
-        _check_size(answer.content_length or 0, most)
+        length = answer.header(b"content-length")
+        _check_size(int(length) if length.isdecimal() else 0, most)
         size = 0
-        while piece := await journey.read(answer, target):
+        while piece := await exchange.read(answer, url):
             size += len(piece)
             _check_size(size, most)
             yield piece
 
 
-class _Forbidden(OSError):
-    """An address that is not public. An OSError, for that is what those who connect expect."""
+class _ForbiddenAddress(OSError):
+    """An address that is not public."""
 
 
-class _PublicOnly(AbstractResolver):
-    """What every connection passes: names are found, and sockets opened, for public addresses only."""
+class Guard:
+    """Lookups that reject a host if one of its addresses is not public and not in `allowance`."""
 
-    def __init__(self, resolver: AbstractResolver, allowance: Sequence[IPv4Network | IPv6Network]) -> None:
-        self.lookup = Lookup(resolver)
+    def __init__(self, resolve: Resolve, allowance: Sequence[IPv4Network | IPv6Network]) -> None:
+        self.lookup = Lookup(resolve)
         self._allowance = allowance
         self.has_refused = False
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        """What a name stands for. If one of it is not public, the name is not trusted with the others."""
-        found = await self.lookup.find(host, port, family)
-        if not found:
-            raise OSError("the name stands for nothing")
-        for one in found:
-            self._check(one["host"], host)
-        return found
-
-    async def close(self) -> None:
-        """Nothing is kept open; what was given is its giver's to close."""
-
-    def open_socket(self, place: SocketAddress) -> socket.socket:
-        """A socket that will be connected to this place next."""
-        family, kind, protocol, _, address = place
-        self._check(str(address[0]), str(address[0]))
-        return socket.socket(family=family, type=kind, proto=protocol)
-
-    def _check(self, address: str, host: str) -> None:
-        if is_public(address) or self._is_allowed(address):
-            return
-        self.has_refused = True
-        LOGGER.warning("%s is at %s, which is no public address; it was not asked for a file.", host, address)
-        raise _Forbidden("no public address")
+    async def resolve(self, host: str, port: int) -> Sequence[Address]:
+        """Return the checked addresses of a host."""
+        addresses = await self.lookup.find(host, port)
+        if not addresses:
+            raise OSError("the host has no address")
+        for *_, (address, *_) in addresses:
+            if not is_public(str(address)) and not self._is_allowed(str(address)):
+                self.has_refused = True
+                LOGGER.warning("%s has the address %s, which is not public; not connected.", host, address)
+                raise _ForbiddenAddress("not a public address")
+        return addresses
 
     def _is_allowed(self, address: str) -> bool:
         try:
@@ -203,60 +173,85 @@ class _PublicOnly(AbstractResolver):
 
 
 class GuardedSession:
-    """A session whose every socket is checked. `has_refused`: an address that it was to connect to is not public."""
+    """HTTP to hosts that an operator has named, with checked addresses. A request that acts is never repeated."""
 
-    def __init__(self, session: aiohttp.ClientSession, resolver: _PublicOnly) -> None:
-        self.session = session
-        self._resolver = resolver
+    def __init__(self, guard: Guard, network: Network, connect_seconds: float) -> None:
+        self._guard = guard
+        self._network = network
+        self._timeouts = Timeouts(connect=connect_seconds, first_byte=DAY, between_bytes=DAY)
+        self._clients = dict[tuple[str, str], HttpClient]()
 
     @property
     def has_refused(self) -> bool:
-        """Whether some address was refused."""
-        return self._resolver.has_refused
+        """Return True if an address was rejected because it is not public."""
+        return self._guard.has_refused
+
+    async def request(self, method: str, url: str, headers: Mapping[str, str], body: bytes = b"") -> HttpConnection:
+        """Send a request and return the head of the response. The caller closes it. Raise OSError without one."""
+        parts = urlsplit(url)
+        client = self._clients.get((parts.scheme, parts.netloc))
+        if client is None:
+            client = HttpClient(url, {}, network=self._network, resolve=self._guard.resolve)
+            self._clients[parts.scheme, parts.netloc] = client
+        names = {name.lower() for name in headers}
+        defaults = {name: value for name, value in HEADERS.items() if name.lower() not in names}
+        return await client.send(method, url, {**defaults, **headers}, body, self._timeouts, may_repeat=method == "GET")
+
+    def close(self) -> None:
+        """Close all connections."""
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
 
 
-class _Journey:
-    """One fetch over all its redirects: it ends in time, and its failures are put in words that give nothing away."""
+class _Exchange:
+    """The requests of one fetch, with a common deadline. Its errors reveal nothing about the network."""
 
-    def __init__(self, session: aiohttp.ClientSession, resolver: _PublicOnly, deadline: float) -> None:
-        self._session = session
-        self._resolver = resolver
-        self._deadline = deadline
+    def __init__(self, guard: Guard, network: Network, settings: OutboundSettings) -> None:
+        self._guard = guard
+        self._network = network
+        self._deadline = asyncio.get_running_loop().time() + settings.seconds
+        self._timeouts = Timeouts(
+            connect=settings.connect_seconds, first_byte=settings.idle_seconds, between_bytes=settings.idle_seconds
+        )
 
-    async def ask(self, target: WebUrl) -> aiohttp.ClientResponse:
-        with self._in_our_words(target):
+    def client(self, url: WebUrl) -> HttpClient:
+        return HttpClient(url.url, {}, network=self._network, resolve=self._guard.resolve)
+
+    async def request(self, client: HttpClient, url: WebUrl) -> HttpConnection:
+        with self._map_errors(url):
             async with asyncio.timeout_at(self._deadline):
-                return await self._session.get(URL(target.url, encoded=True), allow_redirects=False)
+                return await client.send("GET", url.url, {**HEADERS, "Connection": "close"}, b"", self._timeouts)
 
-    async def read(self, answer: aiohttp.ClientResponse, target: WebUrl) -> bytes:
-        """The next bytes; none at the end."""
-        with self._in_our_words(target):
+    async def read(self, answer: HttpConnection, url: WebUrl) -> bytes:
+        """Return the next bytes, empty at the end."""
+        with self._map_errors(url):
             async with asyncio.timeout_at(self._deadline):
-                return await answer.content.readany()
+                return await answer.read()
 
     @contextmanager
-    def _in_our_words(self, target: WebUrl) -> Generator[None]:
+    def _map_errors(self, url: WebUrl) -> Generator[None]:
         try:
             yield
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise self._refusal(target.host, error) from error
+        except (OSError, ValueError) as error:
+            raise self._refusal(url.host, error) from error
 
     def _refusal(self, host: str, error: Exception) -> FileRefused:
-        if self._resolver.has_refused:
+        if self._guard.has_refused:
             text = f"{host} is at an address that is not public, and only public ones are asked; {UPLOAD}"
             return FileRefused(text, code="private_address")
         match error:
-            case aiohttp.ClientConnectorCertificateError():
+            case ssl.SSLCertVerificationError():
                 return FileRefused(f"the certificate of {host} is not valid; {UPLOAD}", code="unreachable")
-            case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
-                return FileRefused(f"{host} cannot be reached; check the url, or {UPLOAD}", code="unreachable")
-            case TimeoutError():
+            case BrokenAnswer() | ClosedUnanswered() | ValueError():
+                return FileRefused(f"{host} broke off, or sent what is no answer; {UPLOAD}", code="unreachable")
+            case TimeoutError() if not isinstance(error, ConnectTimeout):
                 return FileRefused(f"{host} took too long to send it; {UPLOAD}", code="too_slow")
             case _:
-                return FileRefused(f"{host} broke off, or sent what is no answer; {UPLOAD}", code="unreachable")
+                return FileRefused(f"{host} cannot be reached; check the url, or {UPLOAD}", code="unreachable")
 
 
-def _network(text: str) -> IPv4Network | IPv6Network:
+def _parse_network(text: str) -> IPv4Network | IPv6Network:
     try:
         return ip_network(text)
     except ValueError as error:
@@ -264,25 +259,25 @@ def _network(text: str) -> IPv4Network | IPv6Network:
         raise SettingsError(name="fetch_networks", value=text, allowed=allowed) from error
 
 
-def _onward(at: WebUrl, location: str | None, check: Callable[[str], WebUrl]) -> WebUrl:
+def _redirect_target(url: WebUrl, location: str, check: Callable[[str], WebUrl]) -> WebUrl:
     if not location:
-        raise FileRefused(f"{at.host} leads on to another url and does not say which; {UPLOAD}", code="redirects")
+        raise FileRefused(f"{url.host} leads on to another url and does not say which; {UPLOAD}", code="redirects")
     try:
-        return check(follow(at, location).url)
+        return check(follow(url, location).url)
     except FileRefused as error:
-        raise FileRefused(f"{at.host} leads on to another url: {error}", code=error.code) from error
+        raise FileRefused(f"{url.host} leads on to another url: {error}", code=error.code) from error
 
 
-def _fetched(answer: aiohttp.ClientResponse, first: WebUrl, last: WebUrl, pieces: AsyncIterator[bytes]) -> Fetched:
+def _fetched_file(answer: HttpConnection, first: WebUrl, last: WebUrl, pieces: AsyncIterator[bytes]) -> Fetched:
     if answer.status != OK:
         text = f"{last.host} answered with status {answer.status} where a file was to be"
         raise FileRefused(f"{text}; check that the url can be opened by anybody", code="bad_status")
-    if (encoding := answer.headers.get("Content-Encoding", "identity").strip().lower()) not in ("", "identity"):
+    if (encoding := answer.header(b"content-encoding").strip().lower()) not in ("", "identity"):
         text = f"{last.host} sent it compressed ({encoding[:20]}), which was not asked for"
         raise FileRefused(f"{text}; {UPLOAD}", code="compressed")
-    declared = answer.headers.get("Content-Type")
-    name = web_name(answer.headers.get("Content-Disposition"), [first.url, last.url], declared)
-    return Fetched(url=last.url, name=name, mime_type=declared, pieces=pieces)
+    mime_type = answer.header(b"content-type") or None
+    name = web_name(answer.header(b"content-disposition") or None, [first.url, last.url], mime_type)
+    return Fetched(url=last.url, name=name, mime_type=mime_type, pieces=pieces)
 
 
 def _check_size(size: int, most: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from recto.conversation.file_formats import ending_for, ending_of, format_by_ending
-from recto.files.types.names import safe_name
+from recto.files.file_names import safe_name
 
 # The program that gives a file out, and seldom the file.
 _PROGRAM = "php"

@@ -6,9 +6,11 @@ import asyncio
 import logging
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from email.message import Message
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from recto.agents.external_tools import OpenApiSettings, SettingsPlace
 from recto.config.checked import nearest
@@ -16,6 +18,7 @@ from recto.conversation.json import Json, dump, load_object
 from recto.conversation.messages import Data, File, Text, ToolOffer
 from recto.conversation.next_step import INVALID_ARGUMENTS
 from recto.errors import SettingsError, ToolError
+from recto.http.client import BrokenAnswer, ClosedUnanswered
 from recto.tools.call import TIMEOUT, text_result
 from recto.tools.external.mended_schema import CannotOffer, mended_offer
 from recto.tools.external.openapi_file import (
@@ -30,15 +33,14 @@ from recto.tools.external.openapi_file import (
     read_openapi,
 )
 from recto.tools.external.secret_values import SecretValues
-from recto.tools.external.services import ExternalServices, Found
+from recto.tools.external.services import ExternalServices, Found, unreached
 from recto.tools.external.tool_names import tool_names
 from recto.tools.mark import Mark
 from recto.tools.ports import Tool, ToolContext, ToolResult
 
 if TYPE_CHECKING:
-    import aiohttp
-
     from recto.files.ports import WebSession
+    from recto.http.client import HttpConnection
 
 LOGGER = logging.getLogger("recto.tools")
 ACCEPT = "application/json, text/*;q=0.9, */*;q=0.5"
@@ -101,7 +103,7 @@ class HttpService:
             await asyncio.Event().wait()
         finally:
             if self._web:
-                await self._web.session.close()
+                self._web.close()
 
     async def _read(self) -> None:
         file = await asyncio.to_thread(self._parsed)
@@ -172,46 +174,45 @@ class HttpService:
         return Tool(offer=offer, act=act, mark=mark, origin=f"{operation.method} {operation.path} of {self.name}")
 
     async def _sent(self, tool: str, request: HttpRequest) -> ToolResult:
-        import aiohttp
-        from yarl import URL
-
-        from recto.tools.external.guarded_http import unreached
-
         web = self._web = self._web or self._services.open_web(self.settings.internal)
-        url = URL(request.url, encoded=True)
+        host = urlsplit(request.url).hostname or ""
         try:
-            asking = web.session.request(
-                request.method, url, headers=request.headers, data=request.data, allow_redirects=False
-            )
-            async with asking as answer:
+            answer = await web.request(request.method, request.url, request.headers, request.data or b"")
+            with closing(answer):
                 return await self._answered(tool, answer)
-        except aiohttp.ClientConnectorError as error:
-            raise ToolError(f"{tool} was not called: {unreached(web, url.host or '', error)}.") from error
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            if web.has_refused:
-                raise ToolError(f"{tool} was not called: {unreached(web, url.host or '', error)}.") from error
-            raise ToolError(BROKEN_OFF.format(host=url.host, tool=tool), status="interrupted") from error
+        except (OSError, ValueError) as error:
+            if web.has_refused or not isinstance(error, BrokenAnswer | ClosedUnanswered):
+                raise ToolError(f"{tool} was not called: {unreached(web, host, error)}.") from error
+            raise ToolError(BROKEN_OFF.format(host=host, tool=tool), status="interrupted") from error
 
-    async def _answered(self, tool: str, answer: aiohttp.ClientResponse) -> ToolResult:
+    async def _answered(self, tool: str, answer: HttpConnection) -> ToolResult:
         most, body = self._services.settings.message_bytes, bytearray()
-        while piece := await answer.content.readany():
+        while piece := await answer.read():
             body += piece
             if len(body) > most:
                 raise ToolError(TOO_LONG.format(tool=tool, most=most))
         error = None if answer.status in GOOD else "error"
-        if error is None and answer.content_type in PICTURES and len(body) <= self._services.settings.file_bytes:
-            picture = File(kind="image", source=Data(base64=b64encode(body).decode()), mime_type=answer.content_type)
+        content_type = _content_type(answer)
+        mime_type = content_type.get_content_type()
+        if error is None and mime_type in PICTURES and len(body) <= self._services.settings.file_bytes:
+            picture = File(kind="image", source=Data(base64=b64encode(body).decode()), mime_type=mime_type)
             return ToolResult(parts=(picture,))
-        text = _words(bytes(body), answer) or NO_ANSWER.format(status=answer.status)
+        text = _decode(bytes(body), content_type) or NO_ANSWER.format(status=answer.status)
         said = text if error is None else f"{tool} failed with status {answer.status}: {text}"
         return ToolResult(parts=(Text(text=self._secrets.hide(said)),), error=error)
 
 
-def _words(body: bytes, answer: aiohttp.ClientResponse) -> str:
+def _content_type(answer: HttpConnection) -> Message:
+    header = Message()
+    header["Content-Type"] = answer.header(b"content-type") or "application/octet-stream"
+    return header
+
+
+def _decode(body: bytes, content_type: Message) -> str:
     try:
-        return body.decode(answer.charset or "utf-8").strip()
+        return body.decode(content_type.get_content_charset("utf-8")).strip()
     except (UnicodeDecodeError, LookupError):
-        return NOT_SHOWN.format(type=answer.content_type, size=len(body))
+        return NOT_SHOWN.format(type=content_type.get_content_type(), size=len(body))
 
 
 @dataclass(frozen=True, kw_only=True)

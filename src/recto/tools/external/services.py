@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -78,3 +79,16 @@ class ToolSource(Protocol):
     async def keep(self) -> None:
         """Find the tools and keep them usable, until cancelled."""
         ...
+
+
+def unreached(web: WebSession, host: str, error: Exception) -> str:
+    """Return why a host was not reached, without revealing more than its name."""
+    if web.has_refused:
+        return f"{host} is at an address that is not public. If it is meant to be, say internal: true"
+    match error:
+        case ssl.SSLCertVerificationError():
+            return f"the certificate of {host} is not valid"
+        case TimeoutError():
+            return f"{host} did not answer in time"
+        case _:
+            return f"{host} cannot be reached"
