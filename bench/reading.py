@@ -23,11 +23,11 @@ from goal import Goal
 from peer import HERE, PeerMissing, environment_of
 
 from recto.config.file_settings import DocumentSettings, ParseLimits, PoolSettings
-from recto.conversation.attachment import Attachment
+from recto.conversation.message_files import Attachment
 from recto.errors import FileRefused
 from recto.files.documents.document_cache import DocumentCache
-from recto.files.parsing.pool.parser_pool import Parsers
-from recto.files.types.file_type import HEAD_BYTES, type_of
+from recto.files.file_type import HEAD_BYTES, type_of
+from recto.files.parsing.parser_pool import Parsers
 
 DOCUMENTS = HERE.parent / "tests" / "documents"
 # The PDFs whose pages are counted, and documents of other formats.

@@ -23,7 +23,7 @@ OF_NOBODY = frozenset(
         "src/recto/skills/triggers.py:_pattern",
         # Names, types and numbers that stand in our code.
         "src/recto/conversation/input/agui.py:_snake",
-        "src/recto/files/parsing/formats/extraction.py:_config",
+        "src/recto/files/parsing/formats/xberg_document.py:_config",
         "src/recto/page/body.py:closing_brackets",
         "src/recto/page/body.py:punctuation",
         "src/recto/page/prompt/reminder.py:_openings",
@@ -31,9 +31,9 @@ OF_NOBODY = frozenset(
         "src/recto/store/log/entries.py:_stored_fields",
         "src/recto/worker/tools/calls_in_text.py:_closing",
         # A character, or the letters of a column.
-        "src/recto/files/encoding/east_asian.py:_character",
-        "src/recto/files/encoding/east_asian.py:_everyday",
-        "src/recto/files/parsing/formats/sheets/workbook.py:_column",
+        "src/recto/files/decode.py:_character",
+        "src/recto/files/decode.py:_everyday",
+        "src/recto/files/parsing/formats/office/spreadsheet.py:_column",
         # A table that is shipped.
         "src/recto/agents/shipped/vibe/almanac/birth/places.py:_cities_with_parts",
         "src/recto/agents/shipped/vibe/almanac/birth/places.py:_provinces",

@@ -18,7 +18,7 @@ from recto.config.file_settings import FileSettings
 from recto.conversation.json import Json, dump, load
 from recto.engine.hub import Hub
 from recto.files.attachments import Attachments
-from recto.files.urls.signing import Signer, SigningKey
+from recto.files.signing import Signer, SigningKey
 from recto.ids import new_id
 from recto.store.ports import Admission, AdmissionResult
 from recto.store.store import Store, open_store
@@ -133,11 +133,11 @@ async def local_api(folder: Path, routes: Sequence[Route]) -> AsyncGenerator[Loc
     """An application of these routes over a new store."""
     store = await open_store(f"sqlite:///{folder / 'recto.db'}")
     app = Api(routes)
-    api = LocalApi(app=app, store=store, hub=Hub(store), storage=MemoryStorage())
+    api = LocalApi(app=app, store=store, hub=Hub(store.events), storage=MemoryStorage())
     app.state.backend = Backend(
         store=store,
         hub=api.hub,
-        files=Attachments(api.storage, store, FileSettings(), clock=lambda: NOW, new_id=new_id),
+        files=Attachments(api.storage, store.files, FileSettings(), clock=lambda: NOW, new_id=new_id),
         signer=Signer([SigningKey(id="k1", secret=b"a secret of our tests")], lambda: BASE),
         agent="vibe",
         chat_agent="vibe",

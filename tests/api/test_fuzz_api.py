@@ -12,6 +12,7 @@ import pytest
 import requests
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from recto.api.users.me import delete_me
 
 from recto.api.files.attachments import ATTACHMENTS
 from recto.api.files.datasets import DATASETS
@@ -19,10 +20,9 @@ from recto.api.route import Route
 from recto.api.runs.resume import resume_run
 from recto.api.server import ROUTES
 from recto.api.threads.file_changes import get_changes, restore_files
-from recto.api.threads.turning_back import roll_back_thread, undo_rollback
-from recto.api.users.me import delete_me
+from recto.api.threads.rollback import roll_back_thread, undo_rollback
 from recto.conversation.json import Json, dump
-from recto.files.urls.signing import FILES
+from recto.files.signing import FILES
 from recto.ids import new_id
 from recto.testing.process import ServerProcess
 from tests.api.copilotkit_client import wish

@@ -16,7 +16,7 @@ from typing import Self, cast
 from recto.conversation.json import Json, dump, load
 from recto.conversation.log import Entry
 from recto.conversation.messages import UserMessage
-from recto.files.urls.signing import Signer, SigningKey
+from recto.files.signing import Signer, SigningKey
 from recto.ids import new_id
 from recto.store.store import open_store
 from recto.testing.answer_bytes import wire_at
@@ -230,7 +230,7 @@ class FileWorld(ServerHere):
     async def _log(self, thread: str) -> Sequence[Entry]:
         store = await open_store(self.database)
         try:
-            return await store.log_after(thread)
+            return await store.log.read_after(thread)
         finally:
             await store.close()
 

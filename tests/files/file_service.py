@@ -6,7 +6,7 @@ from pathlib import Path
 
 from recto.agents.file_input import FileInput
 from recto.config.file_settings import FileSettings
-from recto.conversation.attachment import Attachment
+from recto.conversation.message_files import Attachment
 from recto.files.attachments import Attachments
 from recto.files.ports import Upload
 from recto.files.storage.local_storage import LocalStorage

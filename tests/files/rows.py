@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from recto.conversation.attachment import Attachment
+from recto.conversation.message_files import Attachment
 from recto.errors import FileRefused, NotFound
 
 
@@ -15,7 +15,7 @@ class MemoryRows:
         self.attachments: dict[str, Attachment] = {}
         self.named: set[str] = set()
 
-    async def add_attachment(self, attachment: Attachment, user_bytes: int, user_files: int = 0) -> Attachment:
+    async def add(self, attachment: Attachment, user_bytes: int, user_files: int = 0) -> Attachment:
         mine = [one for one in self.attachments.values() if one.owner == attachment.owner]
         has = sum(one.size for one in mine)
         if user_bytes and has + attachment.size > user_bytes:
@@ -27,27 +27,27 @@ class MemoryRows:
         self.attachments[kept.id] = kept
         return kept
 
-    async def find_attachment(self, id: str, owner: str | None = None) -> Attachment:
+    async def find(self, id: str, owner: str | None = None) -> Attachment:
         found = self.attachments.get(id)
         if found is None or (owner is not None and found.owner != owner):
             raise NotFound(what="attachment", id=id)
         return found
 
-    async def same_attachment(self, owner: str, sha256: str, name: str) -> Attachment | None:
+    async def find_same(self, owner: str, sha256: str, name: str) -> Attachment | None:
         wanted = (owner, sha256, name)
         return next((one for one in self.attachments.values() if (one.owner, one.sha256, one.name) == wanted), None)
 
-    async def delete_attachment(self, owner: str, id: str) -> Sequence[str]:
-        return self._delete([await self.find_attachment(id, owner)])
+    async def delete(self, owner: str, id: str) -> Sequence[str]:
+        return self._delete([await self.find(id, owner)])
 
-    async def delete_unused_attachments(self, before: datetime, limit: int) -> tuple[int, Sequence[str]]:
+    async def delete_unused(self, before: datetime, limit: int) -> tuple[int, Sequence[str]]:
         rows = [one for one in self.attachments.values() if one.created < before and one.id not in self.named][:limit]
         return len(rows), self._delete(rows)
 
-    async def known_blobs(self, names: Sequence[str]) -> frozenset[str]:
+    async def find_blobs(self, names: Sequence[str]) -> frozenset[str]:
         return frozenset(names) & {one.blob for one in self.attachments.values()}
 
-    async def mend_blob(self, old: str, new: str) -> None:
+    async def rename_blob(self, old: str, new: str) -> None:
         for one in [one for one in self.attachments.values() if one.blob == old]:
             self.attachments[one.id] = replace(one, blob=new)
 

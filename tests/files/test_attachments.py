@@ -14,7 +14,7 @@ import pytest
 
 from recto.agents.file_input import FileInput
 from recto.config.file_settings import FileSettings
-from recto.conversation.attachment import Attachment
+from recto.conversation.message_files import Attachment
 from recto.conversation.messages import Data, File, Url
 from recto.errors import FileRefused, NotFound, StorageDown, StoreDown
 from recto.files.ports import ServedAs, Upload

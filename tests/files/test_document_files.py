@@ -10,12 +10,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from recto.files.documents.document_file import DocumentFile
-from recto.files.documents.document_folder import STAGED_SECONDS, DocumentFolder
 
 from recto.config.file_settings import DocumentSettings
 from recto.conversation.document import Element
 from recto.errors import FileRefused, StorageDown
+from recto.files.documents.document_file import DocumentFile
+from recto.files.documents.document_folder import DocumentFolder
 from recto.files.parsing.ports import DocumentEnd, FoundElements, Opened
 from recto.ids import new_id
 from tests.files.scripted_cache import ONE, ended, page, pdf, pieces, reading, scripted_cache, settled, text_in

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recto.files.documents.document_file import BLOCK_BYTES, DocumentFile
 
 from recto.conversation.document import KINDS, Element, text_of
 from recto.files.documents.cached_document import CachedDocument
 from recto.files.documents.document_cache import DocumentCache
+from recto.files.documents.document_file import BLOCK_BYTES, DocumentFile
 from recto.files.parsing.ports import DocumentEnd, FoundElements, Opened
 from tests.files.scripted_cache import ONE, ended, pieces, reading, scripted_cache
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from recto.errors import SettingsError
-from recto.files.urls.signing_keys import FILE, load_keys, parse_keys, rotate_keys
+from recto.files.signing import FILE, load_keys, parse_keys, rotate_keys
 
 SECRET = "0123456789abcdef"
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.file_formats import ending_of
-from recto.files.types.names import content_disposition, safe_name
+from recto.files.file_names import content_disposition, safe_name
 
 NASTY = st.text(
     alphabet=st.characters()

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -22,28 +23,36 @@ class Database:
 
     def __init__(self, *blobs: str, is_shared: bool = False) -> None:
         self.blobs = frozenset(blobs)
-        self.notes: dict[str, str] = {}
+        self.values: dict[str, str] = {}
         self._is_shared = is_shared
 
     @property
     def is_shared(self) -> bool:
         return self._is_shared
 
-    async def note(self, name: str) -> str | None:
-        return self.notes.get(name)
+    @property
+    def notes(self) -> Self:
+        return self
 
-    async def take_note(self, name: str, value: str) -> str:
-        return self.notes.setdefault(name, value)
+    @property
+    def files(self) -> Self:
+        return self
 
-    async def change_note(self, name: str, value: str) -> None:
-        self.notes[name] = value
+    async def find(self, name: str) -> str | None:
+        return self.values.get(name)
 
-    async def known_blobs(self, names: Sequence[str]) -> frozenset[str]:
+    async def add(self, name: str, value: str) -> str:
+        return self.values.setdefault(name, value)
+
+    async def set(self, name: str, value: str) -> None:
+        self.values[name] = value
+
+    async def find_blobs(self, names: Sequence[str]) -> frozenset[str]:
         return self.blobs & frozenset(names)
 
     def copy(self) -> "Database":
         copied = Database(*self.blobs, is_shared=self.is_shared)
-        copied.notes = dict(self.notes)
+        copied.values = dict(self.values)
         return copied
 
 
@@ -62,10 +71,10 @@ async def label_of(storage: LabelledStorage) -> object:
 
 async def refused(storage: LabelledStorage, database: Database, owner: str) -> str:
     """What a server is told that may not start. Nothing changed."""
-    before = await storage.read_label(), dict(database.notes)
+    before = await storage.read_label(), dict(database.values)
     with pytest.raises(SettingsError) as error:
         await start(storage, database, owner)
-    assert (await storage.read_label(), database.notes) == before
+    assert (await storage.read_label(), database.values) == before
     return str(error.value)
 
 
@@ -77,7 +86,7 @@ async def test_P9_of_two_data_folders_on_one_storage_the_first_keeps_it_and_the_
         await start(storage, database, "one")
     label = await label_of(storage)
     assert isinstance(label, dict)
-    assert (label["owner"], load_object(database.notes[NOTE])) == ("one", label)
+    assert (label["owner"], load_object(database.values[NOTE])) == ("one", label)
     # Nothing is in it yet: what the first stores later would be deleted by the second all the same.
     said = await refused(storage, Database(), "two")
     assert "recto storage adopt --data DIR" in said
@@ -126,11 +135,11 @@ async def test_X4_whoever_is_killed_between_note_and_label_starts_again(storage:
     database = Database()
     with pytest.raises(KeyboardInterrupt):
         await start(Killed(tmp_path / "files"), database, "one")
-    noted = dict(database.notes)
+    noted = dict(database.values)
     assert noted
     assert await storage.read_label() is None
     await start(storage, database, "one")
-    assert database.notes == noted
+    assert database.values == noted
     assert await label_of(storage) == load_object(noted[NOTE])
 
 
@@ -143,7 +152,7 @@ async def test_X4_a_database_older_than_its_label_goes_on_unless_it_knows_none_o
         await storage.write(name, given(b"x"))
     older = Database(*stored)
     await start(storage, older, "one")
-    assert load_object(older.notes[NOTE]) == await label_of(storage)
+    assert load_object(older.values[NOTE]) == await label_of(storage)
     if stored:
         assert ANOTHERS in await refused(storage, Database(), "one")
 
@@ -176,7 +185,7 @@ async def test_P9_servers_of_one_database_share_a_storage_and_those_of_another_a
     database = Database(is_shared=True)
     for _ in range(3):
         await start(storage, database, SHARED)
-    assert await label_of(storage) == load_object(database.notes[NOTE])
+    assert await label_of(storage) == load_object(database.values[NOTE])
     assert ANOTHERS in await refused(storage, Database(is_shared=True), SHARED)
 
 
@@ -192,14 +201,14 @@ async def test_P9_of_two_that_start_at_once_on_one_storage_both_write_the_same_l
     others = '{"storage":"others","owner":"shared"}'
 
     class Slow(Database):
-        async def note(self, name: str) -> str | None:
-            found = await super().note(name)
+        async def find(self, name: str) -> str | None:
+            found = await super().find(name)
             # The other server is here just after we looked.
-            await database.take_note(NOTE, others)
+            await database.add(NOTE, others)
             return found
 
-        async def take_note(self, name: str, value: str) -> str:
-            return await database.take_note(name, value)
+        async def add(self, name: str, value: str) -> str:
+            return await database.add(name, value)
 
     await start(storage, Slow(is_shared=True), SHARED)
     assert await label_of(storage) == load_object(others)

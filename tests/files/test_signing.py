@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recto.files.urls.signing import FILES, Signer, SigningKey
+from recto.files.signing import FILES, Signer, SigningKey
 from recto.page.prompt.reminder import escape
 
 NOW = datetime(2026, 5, 14, 12, tzinfo=UTC)

@@ -15,7 +15,7 @@ from recto.errors import NotFound, StorageDown
 from recto.files.ports import LabelledStorage, ServedAs, Storage
 from recto.files.storage.blobs import LABEL
 from recto.files.storage.choose_storage import open_storage
-from recto.files.urls.presign import S3Credentials, presign
+from recto.files.storage.presign import S3Credentials, presign
 from recto.testing.process import free_port
 from tests.files.blob_names import NONE, A, B, C, blob_name
 from tests.files.file_service import given, read

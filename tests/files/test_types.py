@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from recto.conversation.file_formats import FORMATS, ending_for, type_for
 from recto.conversation.messages import FileKind
 from recto.errors import FileRefused
-from recto.files.types.file_type import HEAD_BYTES, FileType, type_of
+from recto.files.file_type import HEAD_BYTES, FileType, type_of
 from tests.files import heads
 from tests.test_docs import read
 

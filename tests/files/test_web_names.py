@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.files.fetch.web_names import web_name, with_ending
-from recto.files.types.names import safe_name
+from recto.files.file_names import safe_name
 
 PDF, HTML = "application/pdf", "text/html; charset=utf-8"
 

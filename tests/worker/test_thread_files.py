@@ -15,15 +15,15 @@ import pytest
 from recto.agents.agent import CHAT, Agent
 from recto.agents.file_input import FileInput
 from recto.config.file_settings import FileSettings, PictureSettings
-from recto.conversation.attachment import SCHEME, Attachment, FileRef, ref_to
 from recto.conversation.json import Json
 from recto.conversation.log import Entry
+from recto.conversation.message_files import SCHEME, Attachment, FileRef, ref_to
 from recto.conversation.messages import AssistantMessage, File, Key, Text, UserMessage
 from recto.engine.ports import Signal
 from recto.files.attachments import Attachments
 from recto.files.ports import Upload
+from recto.files.signing import Signer, SigningKey
 from recto.files.storage.local_storage import LocalStorage
-from recto.files.urls.signing import Signer, SigningKey
 from recto.ids import new_id
 from recto.models.demo.demo_model import DemoModel
 from recto.models.ports import Delta, ReplyEnd, TextDelta
@@ -37,7 +37,7 @@ from recto.worker.runtime import Runtime
 from tests.files.rows import MemoryRows
 from tests.stored_runs import OWNER, WHO, now
 from tests.support.client import ask
-from tests.worker.plays import a_runtime, admission_of
+from tests.worker.plays import admission_of, make_runtime
 
 SIGNER = Signer([SigningKey(id="k", secret=b"s" * 32)], lambda: "https://recto.test")
 # In the last hour of its day, so that urls of the next day are others.
@@ -81,7 +81,7 @@ class FilesAtWork:
         refs = [ref_to(one, f"{response_id}-{place}") for place, one in enumerate(files)]
         message: Json = {"id": new_id(), "role": "user", "content": parts}
         admission = admission_of({**body, "messages": [message]}, "chat", refs)
-        assert await work(self.runtime, (await self.runtime.store.admit(admission, WHO)).run, Signal())
+        assert await work(self.runtime, (await self.runtime.store.runs.admit(admission, WHO)).run, Signal())
         return admission.thread
 
 
@@ -95,15 +95,11 @@ async def files_at_work(
     folder: Path, *, agent: Agent = CHAT, vision: bool | None = None, sees: bool = True
 ) -> AsyncGenerator[FilesAtWork]:
     store = await open_store(f"sqlite:///{folder / 'recto.db'}")
-    attachments = Attachments(LocalStorage(folder), store, FileSettings(), clock=now, new_id=new_id)
+    attachments = Attachments(LocalStorage(folder), store.files, FileSettings(), clock=now, new_id=new_id)
     model = Seeing(sees=sees)
-    runtime = replace(
-        a_runtime(store),
-        model=model,
-        agents={agent.name: replace(agent, file_input=FileInput(is_on=True))},
-        file_services=FileServices(attachments=attachments, signer=SIGNER, pictures=Pictures()),
-        vision=vision,
-    )
+    agents = {agent.name: replace(agent, file_input=FileInput(is_on=True))}
+    files = FileServices(attachments=attachments, signer=SIGNER, pictures=Pictures())
+    runtime = replace(make_runtime(store, model=model, agents=agents, vision=vision), files=files)
     try:
         yield FilesAtWork(runtime=runtime, model=model, attachments=attachments)
     finally:

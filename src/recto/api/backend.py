@@ -1,38 +1,36 @@
-"""Users, authentication results, and the backend that the routes call."""
+"""Users, authentication results, and the services that the routes call."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from functools import cache
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
 from starlette.requests import HTTPConnection, Request
-from starlette.responses import Response
 
 from recto.agents.agent import Agent
 from recto.api.copilotkit.suggestions import Suggestions
-from recto.api.files.uploads import UnderWay
+from recto.api.files.uploads import ActiveUploads
 from recto.api.runs.streams import OpenStreams
 from recto.config.access_settings import BodyLimits
 from recto.config.file_settings import UploadRules
-from recto.config.run_settings import UNBOUNDED, Bounds, WorkSettings
-from recto.conversation.attachment import FileRef
-from recto.conversation.input.run_input import RunInput
-from recto.conversation.json import dump
-from recto.conversation.messages import ToolOffer
+from recto.config.run_settings import Bounds
+from recto.conversation.history import FileUrlSigner
+from recto.conversation.locale import DEFAULT_LOCALE
+from recto.conversation.message_files import FileRef
+from recto.conversation.messages import File, Key
 from recto.engine.hub import Hub
-from recto.engine.ports import Preview, Previewer
-from recto.errors import Conflict, WireError
+from recto.engine.ports import Previewer
+from recto.errors import WireError
 from recto.files.attachments import Attachments
-from recto.files.urls.signing import Signer
-from recto.models.prices import Prices, load_prices
-from recto.store.ports import Admission, AdmissionResult, StoredRun
+from recto.files.signing import Signer
+from recto.models.prices import Prices
+from recto.store.ports import Admission, AdmissionResult
 from recto.tools.client_schema import Schemas
 from recto.tools.commands.terminal import Terminal
-from recto.tools.mark import ProfileCheck
+from recto.tools.registry import Registry
 from recto.tools.workspace.snapshots import Snapshots
 from recto.tools.workspace.workspaces import Workspaces
 
@@ -79,85 +77,127 @@ def is_name(text: str) -> bool:
     return 0 < len(text) <= NAME_LENGTH and text.isprintable() and text == text.strip()
 
 
-async def forget_nothing() -> int:
-    """Do nothing, for servers without caches."""
-    return 0
+@dataclass(frozen=True, kw_only=True)
+class AgentCatalog:
+    """The agents by name, with their current tools. Requests that name no agent get `default`, on `/chat` `chat`.
+
+    `unavailable` returns the unreachable external tool servers of an agent.
+    """
+
+    by_name: Mapping[str, Agent]
+    tools: Mapping[str, Registry]
+    default: str
+    chat: str
+    unavailable: Callable[[str], tuple[str, ...]]
+
+    def require(self, name: str, field: str) -> Agent:
+        """Return the agent that a request names in this field."""
+        if name not in self.by_name:
+            names = ", ".join(self.by_name)
+            raise WireError(where=field, problem=f"there is no agent {name[:64]!r}; known: {names}")
+        return self.by_name[name]
+
+    def locale(self, name: str | None) -> str:
+        """Return the language of an agent, which may be deleted by now."""
+        agent = self.by_name.get(name or "")
+        return agent.locale if agent else DEFAULT_LOCALE
+
+    def tools_of(self, name: str | None) -> Registry:
+        """Return the current tools of an agent, which may be deleted by now."""
+        return self.tools.get(name or "", Registry())
 
 
-async def no_preview(_row: StoredRun, _asked: RunInput, _refs: Sequence[FileRef]) -> Preview:
-    """Raise Conflict, for servers without pages."""
-    raise Conflict("This server sets no pages, so it has no previews.")
+@dataclass(frozen=True, kw_only=True)
+class RunService:
+    """Admission, cancellation and event streams of runs.
+
+    `admit` stores a run, `cancel` ends an active run of this process. `has_spans` is true if runs are traced.
+    """
+
+    hub: Hub
+    admit: Callable[[Admission], Awaitable[AdmissionResult]]
+    cancel: Callable[[str], None]
+    preview: Previewer
+    streams: OpenStreams
+    suggestions: Suggestions
+    schemas: Schemas
+    bounds: Bounds
+    state_bytes: int
+    has_spans: bool
 
 
-def usual_outbound() -> Outbound:
-    """Return a client that fetches files from public addresses only."""
-    from recto.files.fetch.outbound import Outbound  # here: few servers ever fetch one, and its client is large
+@dataclass(frozen=True, kw_only=True)
+class FileService:
+    """Attachments and their signed URLs, uploads in progress, and the workspaces of threads."""
 
-    return Outbound()
+    attachments: Attachments
+    signer: Signer
+    clock: Callable[[], datetime]
+    rules: UploadRules
+    uploads: ActiveUploads
+    outbound: Callable[[], Outbound]
+    workspaces: Workspaces | None
+    terminal: Terminal | None
+    snapshots: Snapshots | None
+
+    def url(self, attachment: str, name: str) -> str:
+        """Return a signed URL of an attachment. URLs are signed when they are sent, never stored."""
+        return self.signer.url(attachment, name, self.clock() + timedelta(seconds=self.rules.url_seconds))
+
+    def urls(self, refs: Iterable[FileRef]) -> FileUrlSigner:
+        """Return a signer of the file URLs of a thread. It returns None for a deleted file."""
+        attachments = {ref.attachment for ref in refs if ref.is_there}
+
+        def url_of(file: File) -> str | None:
+            key = file.source.key if isinstance(file.source, Key) else ""
+            return self.url(key, file.name or file.kind) if key in attachments else None
+
+        return url_of
 
 
-def none_unavailable(_agent: str) -> tuple[str, ...]:
-    """Return no tools, for servers without external tools."""
-    return ()
+@dataclass(frozen=True, kw_only=True)
+class ModelCatalog:
+    """Base URLs, windows (in tokens) and prices of the models, by name."""
+
+    urls: Mapping[str, str]
+    windows: Mapping[str, int]
+    prices: Prices
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operations:
+    """Operation of the whole server, for its operators.
+
+    `problem` explains why no runs start. `forget_deleted` clears caches after a deletion.
+    """
+
+    operators: frozenset[str]
+    problem: Callable[[], str | None]
+    metrics: Callable[[], bytes]
+    forget_deleted: Callable[[], Awaitable[int]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Backend:
-    """Everything the routes call.
+    """The services of the routes, each of which takes those it uses.
 
-    `admit` stores a run, `cancel` ends an active run of this process, `problem` explains why no runs start,
-    `forget_gone` clears caches after a deletion. `agent` is the default agent, `chat_agent` that of `/chat`.
-
-    By agent: `tool_names` are its own tools; `offered` all tools its models see, including those a client may answer;
-    `forms` the parameters of the latter; `confirmed` the tools that need approval, with their schemas; `profile_checks`
-    validate a profile; `unavailable_tools` lists unreachable tool servers.
-
-    `body_turns` serialises large bodies, so that other requests get time in between. `model_urls`, `windows` (tokens)
-    and `prices` describe the models. `has_spans` is true if runs are traced.
+    `body_turns` serialises large bodies, so that other requests get time in between. `calls` limits the concurrent
+    requests through the `gateway`.
     """
 
     store: Store
-    hub: Hub
-    files: Attachments
-    signer: Signer
-    agent: str
-    chat_agent: str
-    agents: Mapping[str, Agent]
-    admit: Callable[[Admission], Awaitable[AdmissionResult]]
-    cancel: Callable[[str], None]
-    problem: Callable[[], str | None]
+    agents: AgentCatalog
+    runs: RunService
+    files: FileService
+    models: ModelCatalog
+    operations: Operations
+    gateway: Gateway | None
+    calls: OpenStreams
+    bodies: BodyLimits
+    profile_bytes: int
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
-    metrics: Callable[[], bytes]
-    forget_gone: Callable[[], Awaitable[int]] = forget_nothing
-    bounds: Bounds = UNBOUNDED
-    operators: frozenset[str] = frozenset({LOCAL})
-    workspaces: Workspaces | None = None
-    terminal: Terminal | None = None
-    snapshots: Snapshots | None = None
-    tool_names: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
-    offered: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
-    forms: Mapping[str, tuple[ToolOffer, ...]] = field(default_factory=dict[str, tuple[ToolOffer, ...]])
-    confirmed: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
-    profile_checks: Mapping[str, tuple[ProfileCheck, ...]] = field(default_factory=dict[str, tuple[ProfileCheck, ...]])
-    bodies: BodyLimits = BodyLimits()
     body_turns: asyncio.Lock = field(default_factory=asyncio.Lock)
-    uploads: UploadRules = UploadRules()
-    uploading: UnderWay = field(default_factory=UnderWay)
-    streams: OpenStreams = field(default_factory=OpenStreams)
-    outbound: Callable[[], Outbound] = field(default_factory=lambda: cache(usual_outbound))
-    schemas: Schemas = field(default_factory=Schemas)
-    profile_bytes: int = WorkSettings.profile_bytes
-    state_bytes: int = WorkSettings.state_bytes
-    suggestions: Suggestions = field(default_factory=Suggestions)
-    model_urls: Mapping[str, str] = field(default_factory=dict[str, str])
-    windows: Mapping[str, int] = field(default_factory=dict[str, int])
-    prices: Prices = field(default_factory=load_prices)
-    preview: Previewer = no_preview
-    has_spans: bool = False
-    gateway: Gateway | None = None
-    calls: OpenStreams = field(default_factory=OpenStreams)
-    unavailable_tools: Callable[[str], tuple[str, ...]] = none_unavailable
 
 
 def backend_of(request: HTTPConnection) -> Backend:
@@ -174,16 +214,4 @@ def user_of(request: Request) -> User:
 
 def is_operator(request: Request) -> bool:
     """Return True if the caller may read server-wide metrics."""
-    return user_of(request).name in backend_of(request).operators
-
-
-def agent_named(backend: Backend, name: str, where: str) -> Agent:
-    """Return the agent that a request names in the field `where`."""
-    if name not in backend.agents:
-        raise WireError(where=where, problem=f"there is no agent {name[:64]!r}; known: {', '.join(backend.agents)}")
-    return backend.agents[name]
-
-
-def json_answer(value: Mapping[str, object], status: int = 200) -> Response:
-    """Return a JSON response."""
-    return Response(dump(value), status, media_type="application/json")
+    return user_of(request).name in backend_of(request).operations.operators

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from recto.api.access.rate import is_loopback
+from recto.app.agents import network_of
 from recto.config.settings import ServerSettings
 from recto.files.attachments import Attachments
 from recto.files.documents.document_cache import DocumentCache
-from recto.files.parsing.pool.parser_pool import Parsers
+from recto.files.parsing.parser_pool import Parsers
 from recto.files.ports import Storage
+from recto.files.signing import Signer, load_keys, parse_keys
 from recto.files.storage.choose_storage import open_storage
 from recto.files.storage.owner import claim_storage, owner_of
 from recto.files.storage.storage_health import StorageHealth
-from recto.files.urls.signing import Signer
-from recto.files.urls.signing_keys import load_keys, parse_keys
 from recto.ids import new_id
 from recto.store.store import Store
 from recto.worker.context.pictures import Pictures
@@ -114,7 +114,7 @@ def make_outbound(settings: ServerSettings) -> Callable[[], Outbound]:
     def outbound() -> Outbound:
         from recto.files.fetch.outbound import Outbound  # here: few servers ever fetch one, and its client is large
 
-        return Outbound(settings.outbound, allowance=networks)
+        return Outbound(settings.outbound, allowance=networks, network=network_of(settings))
 
     if networks:
         # One that is none is told at the start.
@@ -128,7 +128,7 @@ def make_file_services(
     """Attachments in their storage, what is read of them, and what pages show of pictures."""
     forgotten = library.documents.forget
     return FileServices(
-        attachments=Attachments(storage, store, settings.uploads, clock=now, new_id=new_id, forgotten=forgotten),
+        attachments=Attachments(storage, store.files, settings.uploads, clock=now, new_id=new_id, forgotten=forgotten),
         signer=signer,
         documents=library.documents,
         pictures=Pictures(replace(settings.pictures, by_url=can_be_reached(settings))),

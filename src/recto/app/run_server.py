@@ -23,13 +23,13 @@ from recto.api.access.rate import is_loopback
 from recto.api.backend import Backend
 from recto.api.copilotkit.suggestions import Suggestions
 from recto.api.files.attachments import ATTACHMENTS
-from recto.api.gateway.relayed_answer import OpenCalls
+from recto.api.gateway.relayed_response import OpenCalls
 from recto.api.listen import listen
 from recto.api.router import Api
 from recto.api.runs.streams import OpenStreams
 from recto.api.server import make_api
 from recto.api.web_page import ASSETS
-from recto.app.agents import AgentsAndModels, load_agents_and_models, make_terminal, model_of, upstreams_of
+from recto.app.agents import AgentsAndModels, load_agents_and_models, make_terminal, model_of, network_of, upstreams_of
 from recto.app.check_server import check_values
 from recto.app.external import make_live_tools
 from recto.app.files import (
@@ -51,7 +51,7 @@ from recto.config.zones import zone_of_server
 from recto.engine.dispatch import Dispatcher
 from recto.engine.hub import Hub
 from recto.engine.janitor import run_cleanup
-from recto.files.urls.signing import FILES, Signer
+from recto.files.signing import FILES, Signer
 from recto.ids import new_id
 from recto.models.endpoint import EndpointModel
 from recto.models.prices import load_prices
@@ -76,7 +76,14 @@ from recto.worker.log_cache import LogCache
 from recto.worker.loop import work
 from recto.worker.model.suggest import suggest
 from recto.worker.preview import preview
-from recto.worker.runtime import Point, Runtime, pass_by
+from recto.worker.runtime import (
+    Checkpoint,
+    ModelServices,
+    Runtime,
+    ToolServices,
+    forget_deleted,
+    ignore_checkpoint,
+)
 
 LOGGER = logging.getLogger("recto.app")
 # New objects after which cycles among them are looked for.
@@ -89,7 +96,7 @@ def serve(
     settings: ServerSettings,
     announce: Callable[[str, str | None], None],
     stop: Event | None = None,
-    reached: Callable[[Point], None] | None = None,
+    checkpoint: Callable[[Checkpoint], None] | None = None,
     *,
     gateway_only: bool = False,
 ) -> None:
@@ -101,7 +108,7 @@ def serve(
     check_values(settings)
     folder = DataFolder(settings.data)
     try:
-        made = make_application(settings, folder, reached or pass_by, gateway_only=gateway_only)
+        made = make_application(settings, folder, checkpoint or ignore_checkpoint, gateway_only=gateway_only)
 
         def announced(url: str) -> None:
             made.address.learn(settings, url)
@@ -125,7 +132,11 @@ class Application:
 
 
 def make_application(
-    settings: ServerSettings, folder: DataFolder, reached: Callable[[Point], None], *, gateway_only: bool = False
+    settings: ServerSettings,
+    folder: DataFolder,
+    checkpoint: Callable[[Checkpoint], None],
+    *,
+    gateway_only: bool = False,
 ) -> Application:
     """All of a server but its socket. What lives as long as it does begins and ends with the lifespan of `api`."""
     token, address = _token(settings), Address.of(settings)
@@ -135,10 +146,12 @@ def make_application(
         available=load_agents_and_models(settings),
         upstreams=upstreams_of(settings, gateway_only=gateway_only),
         signer=make_signer(settings, settings.data, address),
-        reached=reached,
+        checkpoint=checkpoint,
         tracer=open_tracer(settings.traces, os.environ),
     )
-    auth = Authenticator(replace(settings.auth, token=token), takes_callers=settings.gateway.takes_callers)
+    auth = Authenticator(
+        replace(settings.auth, token=token), takes_callers=settings.gateway.takes_callers, network=network_of(settings)
+    )
     api = make_api(partial(_living, plan), auth, _rules(settings), gateway_only=gateway_only)
     return Application(api=api, address=address, token=token)
 
@@ -167,7 +180,7 @@ class Plan:
     available: AgentsAndModels
     upstreams: Mapping[ProviderSdk, Upstream]
     signer: Signer
-    reached: Callable[[Point], None]
+    checkpoint: Callable[[Checkpoint], None]
     tracer: Tracer
 
 
@@ -182,15 +195,16 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
         services = make_file_services(settings, storage, store, plan.signer, library)
         schemas = Schemas(settings.schemas)
         tools = make_live_tools(settings, plan.available.agents, plan.available.tools, schemas)
-        runtime = replace(_runtime(plan, store, services, tools), schemas=schemas)
+        runtime = _runtime(plan, store, services, tools, schemas)
         dispatcher = _dispatcher(plan, runtime)
         await dispatcher.start()
     except Exception as error:
         api.state.failure = error
         raise
     tools.start()
-    cleaning = asyncio.create_task(run_cleanup(_cleaning(settings, runtime), settings.cleaning.cleaning_seconds))
     gateway = _gateway(plan, runtime)
+    jobs = _cleaning(settings, runtime, gateway)
+    cleaning = asyncio.create_task(run_cleanup(jobs, settings.cleaning.cleaning_seconds))
     backend = api.state.backend = _with_tools(_backend(settings, runtime, services, dispatcher, gateway), tools)
     runtime.telemetry.watch(streams=lambda: backend.streams.count, active=lambda: dispatcher.active)
 
@@ -229,10 +243,10 @@ def _settle() -> None:
 async def _close(runtime: Runtime, library: Library, gateway: Gateway) -> None:
     """What others work with ends last."""
     await gateway.aclose()
-    if runtime.terminal:
-        await runtime.terminal.close()
+    if runtime.tools.terminal:
+        await runtime.tools.terminal.close()
     await library.close()
-    for model in (runtime.model, *runtime.models.values()):
+    for model in runtime.models.all:
         await model.aclose()
     await runtime.store.close()
     await runtime.tracer.close()
@@ -242,21 +256,23 @@ def _dispatcher(plan: Plan, runtime: Runtime) -> Dispatcher:
     settings = plan.settings.dispatch
     lease = timedelta(seconds=settings.lease)
     who = Claimant(node=plan.folder.node(), boot=new_id(), lease=lease, share=settings.slots_of_user)
-    return Dispatcher(runtime.store, who, partial(work, runtime), clock=now, settings=settings)
+    return Dispatcher(runtime.store.runs, who, partial(work, runtime), clock=now, settings=settings)
 
 
 async def _store(settings: ServerSettings, fallback: str) -> Store:
     return await open_store(settings.database_url or fallback, sqlite=settings.sqlite, postgres=settings.postgres)
 
 
-def _cleaning(settings: ServerSettings, runtime: Runtime) -> Mapping[str, Callable[[], Awaitable[int]]]:
-    services = runtime.file_services
+def _cleaning(
+    settings: ServerSettings, runtime: Runtime, gateway: Gateway
+) -> Mapping[str, Callable[[], Awaitable[int]]]:
+    services = runtime.files
     files = {"files": services.attachments.clean} if services else {}
     documents = services.documents if services else None
-    texts = {"texts": partial(documents.clean, runtime.store.known_blobs)} if documents else {}
-    folders = partial(sweep_workspaces, settings.workspaces_folder, runtime.store.known_threads)
-    snapshots = partial(sweep_workspaces, settings.snapshots_folder, runtime.store.known_threads)
-    memory = {"threads in memory": runtime.forget_gone}
+    texts = {"texts": partial(documents.clean, runtime.store.files.find_blobs)} if documents else {}
+    folders = partial(sweep_workspaces, settings.workspaces_folder, runtime.store.threads.find_existing)
+    snapshots = partial(sweep_workspaces, settings.snapshots_folder, runtime.store.threads.find_existing)
+    memory = {"threads in memory": partial(forget_deleted, runtime, gateway.parts.memory)}
     rows = {"rows": partial(_clean_rows, settings.cleaning, runtime.store)}
     return {**rows, **files, **texts, "workspaces": folders, "snapshots": snapshots, **memory}
 
@@ -267,7 +283,7 @@ async def _clean_rows(settings: CleaningSettings, store: Store) -> int:
         at - timedelta(days=days) if days else None
         for days in (settings.event_days, settings.call_days, settings.thread_days)
     )
-    done = await store.clean(Retention(events_before=events, calls_before=calls, threads_before=threads))
+    done = await store.threads.clean(Retention(events_before=events, calls_before=calls, threads_before=threads))
     return sum(asdict(done).values())
 
 
@@ -280,10 +296,10 @@ def _backend(
         agent=settings.run_agent,
         chat_agent=settings.chat_agent,
         agents=runtime.agents,
-        profile_checks={name: tools.profile_checks() for name, tools in runtime.tools.items()},
+        profile_checks={name: tools.profile_checks() for name, tools in runtime.tools.registries.items()},
         admit=dispatcher.admit,
         cancel=dispatcher.cancel,
-        forget_gone=runtime.forget_gone,
+        forget_gone=partial(forget_deleted, runtime, gateway.parts.memory),
         problem=lambda: runtime.store.problem or dispatcher.problem,
         metrics=partial(generate_latest, runtime.telemetry.registry),
         bounds=settings.bounds,
@@ -297,15 +313,15 @@ def _backend(
         profile_bytes=settings.work.profile_bytes,
         state_bytes=settings.work.state_bytes,
         has_spans=runtime.tracer.is_on,
-        schemas=runtime.schemas,
+        schemas=runtime.tools.schemas,
         suggestions=Suggestions(settings.suggestions, partial(suggest, runtime, settings.suggestions)),
         model_urls=_model_urls(runtime),
-        windows={model.name: model.window for model in (runtime.model, *runtime.models.values())},
-        prices=runtime.prices,
+        windows={model.name: model.window for model in runtime.models.all},
+        prices=runtime.models.prices,
         preview=partial(preview, runtime),
-        workspaces=runtime.workspaces,
-        terminal=runtime.terminal,
-        snapshots=runtime.snapshots,
+        workspaces=runtime.tools.workspaces,
+        terminal=runtime.tools.terminal,
+        snapshots=runtime.tools.snapshots,
         gateway=gateway,
         calls=OpenCalls(settings.gateway.calls, settings.gateway.user_calls),
         clock=now,
@@ -331,9 +347,9 @@ def _gateway(plan: Plan, runtime: Runtime) -> Gateway:
         GatewayParts(
             store=runtime.store,
             upstreams=plan.upstreams,
-            memory=runtime.relayed,
+            memory=GatewayMemory.with_limit(settings.gateway.memory_bytes),
             settings=settings.gateway,
-            prices=runtime.prices,
+            prices=runtime.models.prices,
             telemetry=runtime.telemetry,
             clock=now,
             new_id=new_id,
@@ -349,38 +365,41 @@ def _snapshots(settings: ServerSettings) -> Snapshots | None:
 
 
 def _model_urls(runtime: Runtime) -> Mapping[str, str]:
-    models = (runtime.model, *runtime.models.values())
-    return {model.name: model.base_url for model in models if isinstance(model, EndpointModel)}
+    return {model.name: model.base_url for model in runtime.models.all if isinstance(model, EndpointModel)}
 
 
-def _runtime(plan: Plan, store: Store, services: FileServices, tools: LiveTools) -> Runtime:
+def _runtime(plan: Plan, store: Store, services: FileServices, tools: LiveTools, schemas: Schemas) -> Runtime:
     settings, available = plan.settings, plan.available
     return Runtime(
         store=store,
-        hub=Hub(store, settings.hub),
-        file_services=services,
-        zone=zone_of_server(settings.timezone),
-        workspaces=make_workspaces(settings),
-        terminal=make_terminal(settings, available),
-        snapshots=_snapshots(settings),
-        vision=settings.work.vision,
-        profile_bytes=settings.work.profile_bytes,
-        state_bytes=settings.work.state_bytes,
-        reached=plan.reached,
-        model=model_of(settings, settings.model),
-        models=available.models,
-        agents=available.agents,
-        tools=tools,
-        tools_tried=partial(tools.tried, seconds=settings.external.wait_seconds),
-        prices=load_prices(settings.prices),
+        hub=Hub(store.events, settings.hub),
         log_cache=LogCache(store, settings.log_cache),
-        relayed=GatewayMemory.with_limit(settings.gateway.memory_bytes),
-        quoting=asyncio.Semaphore(settings.work.quotes_at_once),
+        agents=available.agents,
+        models=ModelServices(
+            default=model_of(settings, settings.model),
+            by_name=available.models,
+            prices=load_prices(settings.prices),
+            vision=settings.work.vision,
+            backoff=settings.backoff,
+            random=random.random,
+            quote_gate=asyncio.Semaphore(settings.work.quotes_at_once),
+        ),
+        tools=ToolServices(
+            registries=tools,
+            discover=partial(tools.tried, seconds=settings.external.wait_seconds),
+            schemas=schemas,
+            workspaces=make_workspaces(settings),
+            terminal=make_terminal(settings, available),
+            snapshots=_snapshots(settings),
+            profile_bytes=settings.work.profile_bytes,
+            state_bytes=settings.work.state_bytes,
+        ),
+        files=services,
         telemetry=Telemetry(CollectorRegistry()),
         tracer=plan.tracer,
         clock=now,
-        chance=random.random,
         new_id=new_id,
-        backoff=settings.backoff,
+        zone=zone_of_server(settings.timezone),
         recorder=settings.recorder,
+        checkpoint=plan.checkpoint,
     )

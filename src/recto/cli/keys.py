@@ -27,7 +27,7 @@ def rotate(*, data: options.DataDir = None, config: options.ServerConfig = None)
 
     Exit codes: 0 success, 1 failure, 2 usage error.
     """
-    from recto.files.urls.signing_keys import rotate_keys
+    from recto.files.signing import rotate_keys
 
     try:
         settings = load_settings({"data": data}, os.environ, config)

@@ -96,15 +96,15 @@ def read(
     Exit codes: 0 success, 1 a file failed, 2 usage error.
     """
     try:
-        wanted = PrintOptions(as_json=as_json, pages=_pages(pages), offset=offset, limit=limit)
-        _check(files, wanted, ocr, name)
+        options = PrintOptions(as_json=as_json, pages=_pages(pages), offset=offset, limit=limit)
+        _check(files, options, ocr, name)
     except SettingsError as error:
         raise stop("read", error, WRONG_USE) from error
-    readings = [_in_manner(_reading(file, name), wanted, ocr, seconds) for file in files]
+    readings = [_configure(_reading(file, name), options, ocr, seconds) for file in files]
     # A file name may contain undecodable bytes.
     names = [(name or STDIN_NAME if file == STDIN else file).encode("utf-8", "replace").decode() for file in files]
-    printer = Printer(wanted, len(files))
-    with _ended_in_order():
+    printer = Printer(options, len(files))
+    with _exit_on_sigterm():
         asyncio.run(_read_all(names, readings, printer))
     if printer.problems:
         raise typer.Exit(FAILED)
@@ -113,23 +113,23 @@ def read(
 def _pages(text: str | None) -> tuple[int, int | None] | None:
     if text is None:
         return None
-    found = re.fullmatch(r"([1-9]\d{0,8})(-([1-9]\d{0,8})?)?", text.strip(), re.ASCII)
-    if found:
-        first = int(found[1])
-        last = int(found[3]) if found[3] else None if found[2] else first
+    match = re.fullmatch(r"([1-9]\d{0,8})(-([1-9]\d{0,8})?)?", text.strip(), re.ASCII)
+    if match:
+        first = int(match[1])
+        last = int(match[3]) if match[3] else None if match[2] else first
         if last is None or first <= last:
             return first, last
     raise SettingsError(name="--pages", value=text, allowed="name pages as 3, 3-7 or 3-, counted from 1")
 
 
-def _check(files: Sequence[str], wanted: PrintOptions, ocr: str, name: str) -> None:
+def _check(files: Sequence[str], options: PrintOptions, ocr: str, name: str) -> None:
     if files.count(STDIN) > 1:
         raise SettingsError(name="FILE", value=STDIN, allowed="standard input can be read only once")
     if name and STDIN not in files:
         raise SettingsError(name="--name", value=name, allowed="it names standard input; give - as a file")
     if ocr and not re.fullmatch(r"\w+(\+\w+)*", ocr, re.ASCII):
         raise SettingsError(name="--ocr", value=ocr, allowed="give languages as tesseract names them: eng, chi_sim+eng")
-    if wanted.as_json and (wanted.offset or wanted.limit is not None):
+    if options.as_json and (options.offset or options.limit is not None):
         raise SettingsError(name="--json", value=True, allowed="it goes with --pages, not with --offset and --limit")
 
 
@@ -155,15 +155,15 @@ def _is_pipe(path: Path) -> bool:
         return False
 
 
-def _in_manner(reading: Reading, wanted: PrintOptions, ocr: str, seconds: float | None) -> Reading:
+def _configure(reading: Reading, options: PrintOptions, ocr: str, seconds: float | None) -> Reading:
     limits = reading.limits
     if seconds is not None:
         limits = replace(limits, seconds=seconds)
-    return replace(reading, limits=limits, ocr=ocr, last_page=wanted.pages[1] if wanted.pages else None)
+    return replace(reading, limits=limits, ocr=ocr, last_page=options.pages[1] if options.pages else None)
 
 
 @contextmanager
-def _ended_in_order() -> Generator[None]:
+def _exit_on_sigterm() -> Generator[None]:
     """Clean up on the first SIGTERM; exit at once on the second."""
 
     def end(number: int, _: FrameType | None) -> NoReturn:
@@ -179,17 +179,19 @@ def _ended_in_order() -> Generator[None]:
 
 
 async def _read_all(names: Sequence[str], readings: Sequence[Reading], printer: Printer) -> None:
-    bars = Bars(len(names))
-    with bars.shown():
+    bars = ProgressBars(len(names))
+    with bars.display():
         async with aclosing(_outcomes(names, readings, bars)) as outcomes:
             async for outcome in outcomes:
                 printer.add(outcome)
     printer.end()
 
 
-async def _outcomes(names: Sequence[str], readings: Sequence[Reading], bars: Bars) -> AsyncGenerator[ReadOutcome]:
+async def _outcomes(
+    names: Sequence[str], readings: Sequence[Reading], bars: ProgressBars
+) -> AsyncGenerator[ReadOutcome]:
     """Yield the outcome of each file in order; several are parsed at a time."""
-    from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
+    from recto.files.parsing.parser_pool import Parsers, PoolSettings
 
     places = PoolSettings().places
     parsers = Parsers(PoolSettings(children=places, of_user=places))
@@ -209,7 +211,9 @@ async def _outcomes(names: Sequence[str], readings: Sequence[Reading], bars: Bar
         await parsers.close()
 
 
-async def _outcome(parsing: Parsing, turn: asyncio.Semaphore, bars: Bars, name: str, reading: Reading) -> ReadOutcome:
+async def _outcome(
+    parsing: Parsing, turn: asyncio.Semaphore, bars: ProgressBars, name: str, reading: Reading
+) -> ReadOutcome:
     from recto.files.documents.read_document import read_with
 
     async with turn:
@@ -223,65 +227,65 @@ async def _outcome(parsing: Parsing, turn: asyncio.Semaphore, bars: Bars, name: 
 class Printer:
     """Prints documents in order. A single file is plain text; several are wrapped in blocks (D5)."""
 
-    def __init__(self, wanted: PrintOptions, count: int) -> None:
+    def __init__(self, options: PrintOptions, count: int) -> None:
         self.problems: list[str] = []
-        self._wanted = wanted
+        self._options = options
         self._is_alone = count == 1
         self._is_first = True
         # The bars use the same terminal: hold the text until they are gone.
-        self._held: list[bytes] | None = [] if sys.stdout.isatty() and sys.stderr.isatty() else None
+        self._buffer: list[bytes] | None = [] if sys.stdout.isatty() and sys.stderr.isatty() else None
 
     def add(self, outcome: ReadOutcome) -> None:
         """Print a file and record its problem."""
-        elements, problem = _elements(outcome, self._wanted)
+        elements, problem = _elements(outcome, self._options)
         if problem:
             self.problems.append(f"recto read: {outcome.name}: {problem}")
-        if self._wanted.as_json:
+        if self._options.as_json:
             self._write(dump(_row(outcome, elements, problem)) + b"\n")
         elif not self._is_alone:
-            content = problem if elements is None else _text(elements, self._wanted)
+            content = problem if elements is None else _text(elements, self._options)
             block = join_documents([ParsedDocument(name=outcome.name, content=content)])
             self._write(("" if self._is_first else SEPARATOR).encode() + block.encode())
         elif elements is not None:
-            text = _text(elements, self._wanted)
+            text = _text(elements, self._options)
             self._write(text.encode() + (b"" if text.endswith("\n") else b"\n"))
         self._is_first = False
 
     def end(self) -> None:
         """Print held output and problems."""
-        if not self._wanted.as_json and not self._is_alone:
+        if not self._options.as_json and not self._is_alone:
             self._write(b"\n")
-        sys.stdout.buffer.write(b"".join(self._held or ()))
+        sys.stdout.buffer.write(b"".join(self._buffer or ()))
         sys.stdout.buffer.flush()
         for problem in self.problems:
             sys.stderr.write(f"{problem}\n")
 
     def _write(self, data: bytes) -> None:
-        if self._held is None:
+        if self._buffer is None:
             sys.stdout.buffer.write(data)
         else:
-            self._held.append(data)
+            self._buffer.append(data)
 
 
-def _elements(outcome: ReadOutcome, wanted: PrintOptions) -> tuple[tuple[Element, ...] | None, str]:
+def _elements(outcome: ReadOutcome, options: PrintOptions) -> tuple[tuple[Element, ...] | None, str]:
     """Return the elements to print, if any, and a problem, if any."""
     document = outcome.document
     if document is None:
         return None, outcome.problem
-    if wanted.pages is None:
+    if options.pages is None:
         return document.elements, document.incomplete
     if document.unit is None:
         return None, NO_PAGES
-    if elements := document.pages(*wanted.pages):
+    if elements := document.pages(*options.pages):
         return elements, document.incomplete
     last = max([element.page or 1 for element in document.elements], default=1)
-    none = NO_SUCH_PAGE.format(unit=document.unit, first=wanted.pages[0], last=last)
+    none = NO_SUCH_PAGE.format(unit=document.unit, first=options.pages[0], last=last)
     return None, document.incomplete or none
 
 
-def _text(elements: tuple[Element, ...], wanted: PrintOptions) -> str:
-    end = None if wanted.limit is None else wanted.offset + wanted.limit
-    return text_of(elements)[wanted.offset : end]
+def _text(elements: tuple[Element, ...], options: PrintOptions) -> str:
+    end = None if options.limit is None else options.offset + options.limit
+    return text_of(elements)[options.offset : end]
 
 
 def _row(outcome: ReadOutcome, elements: tuple[Element, ...] | None, problem: str) -> dict[str, Json]:
@@ -294,7 +298,7 @@ def _row(outcome: ReadOutcome, elements: tuple[Element, ...] | None, problem: st
     return row
 
 
-class Bars:
+class ProgressBars:
     """Progress bars on a terminal: files, and pages of the files being parsed."""
 
     def __init__(self, count: int) -> None:
@@ -306,7 +310,7 @@ class Bars:
         self._files = self._progress.add_task("files", total=count, visible=count > 1)
 
     @contextmanager
-    def shown(self) -> Generator[None]:
+    def display(self) -> Generator[None]:
         """Show the bars in this context."""
         with self._progress:
             yield

@@ -15,15 +15,15 @@ from functools import partial
 
 from recto.agents.file_input import FileInput
 from recto.config.file_settings import FileSettings
-from recto.conversation.attachment import Attachment
 from recto.conversation.file_formats import ending_for, served_as
+from recto.conversation.message_files import Attachment
 from recto.conversation.messages import Data, File
 from recto.errors import FileRefused, NotFound, StorageDown
+from recto.files.file_names import content_disposition, safe_name
+from recto.files.file_type import HEAD_BYTES, FileType, type_of
 from recto.files.ports import AttachmentRows, ServedAs, Storage, Upload
 from recto.files.storage.storage_health import StorageHealth
 from recto.files.storage.thread_queue import ThreadQueue
-from recto.files.types.file_type import HEAD_BYTES, FileType, type_of
-from recto.files.types.names import content_disposition, safe_name
 
 LOGGER = logging.getLogger("recto.files")
 HASHED_AT_ONCE = 2**20
@@ -79,18 +79,18 @@ class Attachments:
             raise FileRefused("its bytes are not in the message; upload it and send its url", code="not_inline")
         bytes = await asyncio.to_thread(_decoded, file.source.base64)
         name = safe_name(file.name or f"{file.kind}{ending_for(file.mime_type)}")
-        known = await self._rows.same_attachment(owner, hashlib.sha256(bytes).hexdigest(), name)
+        known = await self._rows.find_same(owner, hashlib.sha256(bytes).hexdigest(), name)
         if known is not None:
             return known if await self._is_whole(known) else await self._put_back(known, bytes)
         return await self.receive(Upload(owner=owner, name=name, allowed=allowed, declared=file.mime_type), _one(bytes))
 
     async def find(self, owner: str, id: str) -> Attachment:
         """An attachment of its owner; to anybody else it is not there."""
-        return await self._rows.find_attachment(id, owner)
+        return await self._rows.find(id, owner)
 
     async def open(self, id: str) -> Attachment:
         """An attachment for whoever brought a signature for it."""
-        return await self._rows.find_attachment(id)
+        return await self._rows.find(id)
 
     def read(self, attachment: Attachment, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
         """Its bytes from `start` up to but not including `end`, in pieces."""
@@ -104,7 +104,7 @@ class Attachments:
 
     async def delete(self, owner: str, id: str) -> None:
         """Delete an attachment. Its urls end at once; its bytes are deleted where nobody else has them."""
-        await self.forget(await self._rows.delete_attachment(owner, id))
+        await self.forget(await self._rows.delete(owner, id))
 
     async def clean(self) -> int:
         """Delete uploads that no thread names and that are old, then bytes without a row. Returns how many of both."""
@@ -119,7 +119,7 @@ class Attachments:
         return min(limits, default=None)
 
     async def _keep(self, upload: Upload, type: FileType, incoming: _Incoming, blob: str) -> Attachment:
-        if upload.once and (known := await self._rows.same_attachment(upload.owner, incoming.sha256, upload.name)):
+        if upload.once and (known := await self._rows.find_same(upload.owner, incoming.sha256, upload.name)):
             return await self._instead(known, blob)
         attachment = Attachment(
             id=self._new_id(),
@@ -134,7 +134,7 @@ class Attachments:
             is_new=True,
         )
         try:
-            kept = await self._rows.add_attachment(attachment, self._settings.user_bytes, self._settings.user_files)
+            kept = await self._rows.add(attachment, self._settings.user_bytes, self._settings.user_files)
         except FileRefused:
             await self.forget([blob])
             raise
@@ -168,8 +168,8 @@ class Attachments:
     async def _mend(self, lost: Attachment, blob: str) -> Attachment:
         """Bytes that were lost and came again: all that stood on them stand on the new ones."""
         LOGGER.warning("The bytes of attachment %s were lost; they came again, and are there now.", lost.id)
-        await self._rows.mend_blob(lost.blob, blob)
-        mended = await self._rows.find_attachment(lost.id)
+        await self._rows.rename_blob(lost.blob, blob)
+        mended = await self._rows.find(lost.id)
         if mended.blob != blob:
             # Who sent them at the same time was first.
             await self.forget([blob])
@@ -194,7 +194,7 @@ class Attachments:
             return 0
         before, total = self._clock() - timedelta(hours=hours), 0
         while True:
-            count, blobs = await self._rows.delete_unused_attachments(before, UNUSED_AT_ONCE)
+            count, blobs = await self._rows.delete_unused(before, UNUSED_AT_ONCE)
             await self.forget(blobs)
             total += count
             if count < UNUSED_AT_ONCE:
@@ -205,7 +205,7 @@ class Attachments:
         async with aclosing(self._storage.list_all()) as listing:
             async for stored in listing:
                 old = [blob.name for blob in stored if blob.written < before]
-                known = await self._rows.known_blobs(old) if old else frozenset[str]()
+                known = await self._rows.find_blobs(old) if old else frozenset[str]()
                 orphans = [name for name in old if name not in known]
                 total += await self.forget(orphans)
         return total

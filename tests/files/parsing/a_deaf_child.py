@@ -2,8 +2,9 @@
 
 import signal
 
-from recto.files.parsing.pool import child
-from recto.files.parsing.pool.frames import Ready
+from recto.files.parsing import child
+
+from recto.files.parsing.frames import Ready
 from recto.files.parsing.ports import DocumentEnd, Opened
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from recto.config.file_settings import ParseLimits, PoolSettings
 from recto.conversation.document import text_of
 from recto.errors import FileRefused
-from recto.files.parsing.pool.parser_pool import Parsers
+from recto.files.parsing.parser_pool import Parsers
 from recto.files.parsing.ports import DocumentEnd, FoundElements, Frame, Opened, Task
 from tests.waiting import wait_until
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from recto.config.file_settings import PoolSettings
-from recto.files.parsing.pool.parser_pool import Parsers
+from recto.files.parsing.parser_pool import Parsers
 from tests.files.parsing.a_pool import children, text_from
 
 

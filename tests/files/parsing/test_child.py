@@ -8,13 +8,13 @@ from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import pytest
+from recto.files.parsing import child
 
 from recto.config.file_settings import BUBBLEWRAP, MEBIBYTE, PoolSettings
 from recto.conversation.document import Element
-from recto.files.parsing.pool import child
-from recto.files.parsing.pool.confine import confinement, in_words, prefix_of
-from recto.files.parsing.pool.memory import private_bytes
-from recto.files.parsing.pool.parser_pool import Parsers
+from recto.files.parsing.child import private_bytes
+from recto.files.parsing.child_process import confinement, in_words, prefix_of
+from recto.files.parsing.parser_pool import Parsers
 from recto.files.parsing.ports import FoundElements
 from tests.files.parsing.a_pool import frames_of, lives, text_from, until
 
@@ -93,7 +93,7 @@ async def test_D7_children_run_in_the_sandbox_that_works(tmp_path: Path):
     await pool.close()
     tried, started = (tmp_path / "bwrap.log").read_text().splitlines()
     assert (tried.split(" -- ")[0], started.split(" -- ")[0]) == (" ".join(prefix_of(path)[1:-1]),) * 2
-    assert started.endswith("-m recto.files.parsing.pool.child")
+    assert started.endswith("-m recto.files.parsing.child")
 
 
 def test_D7_a_child_that_grew_makes_room_for_another():
@@ -103,7 +103,7 @@ def test_D7_a_child_that_grew_makes_room_for_another():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("command", [["-m", "recto.files.parsing.pool.child"], [str(HERE / "a_deaf_child.py")]])
+@pytest.mark.parametrize("command", [["-m", "recto.files.parsing.child"], [str(HERE / "a_deaf_child.py")]])
 async def test_D7_a_child_ends_when_its_parent_is_killed(tmp_path: Path, command: list[str]):
     words = ("-m", "tests.files.parsing.a_short_lived_parent", str(tmp_path / "children"), *command)
     parent = await asyncio.create_subprocess_exec(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recto.files.encoding.decode import LONG_BYTES, SAMPLE_BYTES, declared_encoding, decode, decode_long, known_encoding
-from recto.files.types.signatures import is_text
+from recto.files.decode import LONG_BYTES, SAMPLE_BYTES, declared_encoding, decode, decode_long, known_encoding
+from recto.files.file_type import is_text
 
 CHINESE = "这是一个测试文件，用来检查编码识别是否正确。\n第二行：价格 12.50 元。\n"
 TRADITIONAL = "這是一個測試檔案，用來檢查編碼識別是否正確。\n第二行：價格 12.50 元。\n"

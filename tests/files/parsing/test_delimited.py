@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.files.parsing.formats.parse import parse
+from recto.files.parsing.formats.plain_text import delimiter_of
 from recto.files.parsing.formats.tables import PIECE_ROWS, ROW_CHARACTERS, fitted
-from recto.files.parsing.formats.text.delimited import delimiter_of
-from recto.files.parsing.pool.frames import pieces_of
+from recto.files.parsing.frames import pieces_of
 from recto.files.parsing.ports import FoundElements, Task
 from tests.files.parsing.reading import read
 

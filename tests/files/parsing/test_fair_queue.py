@@ -7,7 +7,7 @@ import pytest
 
 from recto.config.file_settings import PoolSettings
 from recto.errors import FileRefused
-from recto.files.parsing.pool.fair_queue import FairQueue
+from recto.files.parsing.parser_pool import FairQueue
 from tests.files.loop_clock import LoopClock
 from tests.waiting import settle
 

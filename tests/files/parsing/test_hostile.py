@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from recto.config.file_settings import ParseLimits, PoolSettings
 from recto.errors import FileRefused
-from recto.files.parsing.pool.parser_pool import Parsers
+from recto.files.parsing.parser_pool import Parsers
 from recto.files.parsing.ports import Frame, Task
 from tests.files.parsing import hostile
 from tests.files.parsing.a_pool import children, in_pieces, text_from

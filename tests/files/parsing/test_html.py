@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.files.parsing.formats.text.web import DEEPEST
+from recto.files.parsing.formats.web import DEEPEST
 from tests.files.parsing.reading import read
 
 WRAPPERS = ("div", "span", "font", "blockquote", "ul li", "table tr td", "form fieldset")

@@ -5,11 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.document import Element
-from recto.files.parsing.formats.letters import separated
+from recto.files.parsing.formats.markdown import blocks
+from recto.files.parsing.formats.office.letters import separated
 from recto.files.parsing.formats.tables import table_elements, trimmed
-from recto.files.parsing.formats.text.markdown import blocks
-from recto.files.parsing.formats.unpaged import FRAME_ELEMENTS
-from recto.files.parsing.formats.xberg_nodes import link
+from recto.files.parsing.formats.xberg_document import FRAME_ELEMENTS, link
 from recto.files.parsing.ports import FoundElements
 from tests.files.parsing.hostile import package
 from tests.files.parsing.reading import read

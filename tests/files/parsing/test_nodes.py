@@ -2,8 +2,7 @@
 
 import pytest
 
-from recto.files.parsing.formats import rtf
-from recto.files.parsing.formats.opendocument import odt
+from recto.files.parsing.formats.office import opendocument, rtf
 from tests.documents import content
 from tests.files.parsing.hostile import OFFICE, docx
 from tests.files.parsing.office import open_document, relations, table_row
@@ -59,7 +58,7 @@ def test_D6_a_remark_in_an_odt_is_no_footnote():
     "damaged", [b"", b"PK\3\4", open_document("text", "x")[:200], open_document("text", "<draw:text-box>")]
 )
 def test_D6_what_cannot_be_made_ready_stays_as_it_is(damaged: bytes):
-    assert odt.ready(damaged) == damaged
+    assert opendocument.prepare_odt(damaged) == damaged
 
 
 def test_D6_a_tab_in_the_words_of_a_doc_sets_no_cells_apart():

@@ -3,8 +3,8 @@
 import pytest
 
 from recto.files.parsing.formats.counting import Labels, counted
-from recto.files.parsing.formats.docx import docx_labels
-from recto.files.parsing.formats.opendocument.odt import odt_labels
+from recto.files.parsing.formats.office.docx import docx_labels
+from recto.files.parsing.formats.office.opendocument import odt_labels
 from tests.files.parsing.hostile import WORD, docx, laughs, paragraph
 from tests.files.parsing.office import open_document
 from tests.files.parsing.reading import read

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from recto.files.parsing.formats.sheets.old_books import shown_cells
+from recto.files.parsing.formats.office.old_office import shown_cells
 from tests.documents.compound import compound_file
 from tests.files.parsing.reading import read
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from recto.conversation.document import text_of
 from recto.conversation.file_formats import FORMATS
-from recto.files.encoding.decode import decode
-from recto.files.parsing.formats.text.plain import PIECE_CHARACTERS, pieces
+from recto.files.decode import decode
+from recto.files.parsing.formats.plain_text import PIECE_CHARACTERS, pieces
 from recto.files.parsing.ports import Failed, Opened
 from tests.documents import content
 from tests.documents.compound import compound_file

@@ -7,8 +7,7 @@ import pytest
 from recto.config.file_settings import ParseLimits
 from recto.conversation.document import Element
 from recto.errors import FileRefused, WireError
-from recto.files.parsing.pool.frames import Ready
-from recto.files.parsing.pool.parsed_frames import ParsedFrames
+from recto.files.parsing.frames import ParsedFrames, Ready
 from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, Task
 
 

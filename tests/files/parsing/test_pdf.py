@@ -10,8 +10,7 @@ import pytest
 from recto.config.file_settings import ParseLimits
 from recto.conversation.document import Element
 from recto.files.parsing.formats.parse import parse
-from recto.files.parsing.formats.pdf.ocr import reader_for
-from recto.files.parsing.formats.pdf.pdf_document import BY_OCR, CHUNKS, LOST_IN_A_ROW, PLAIN, fuller
+from recto.files.parsing.formats.pdf.pdf_document import BY_OCR, CHUNKS, LOST_IN_A_ROW, PLAIN, fuller, reader_for
 from recto.files.parsing.formats.pdf.pdfium import PageSight, open_pdf
 from recto.files.parsing.ports import Failed, FoundElements, Opened, Task
 from tests.documents import content

@@ -15,8 +15,7 @@ import pytest_asyncio
 from recto.config.file_settings import MEBIBYTE, ParseLimits, PoolSettings
 from recto.conversation.document import Element
 from recto.errors import FileRefused
-from recto.files.parsing.pool.fair_queue import CLOSED
-from recto.files.parsing.pool.parser_pool import Parsers
+from recto.files.parsing.parser_pool import CLOSED, Parsers
 from recto.files.parsing.ports import DocumentEnd, FoundElements, Opened, Task
 from tests.files.loop_clock import LoopClock
 from tests.files.parsing.a_pool import (

@@ -3,7 +3,7 @@
 import pytest
 
 from recto.conversation.document import Element
-from recto.files.parsing.formats.pdf.right_to_left import in_order
+from recto.files.parsing.formats.pdf.pdf_document import in_order
 from tests.files.parsing.a_pdf import unicode_page
 from tests.files.parsing.reading import read
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from recto.files.parsing.formats.sheets.number_formats import shape_of, shown
-from recto.files.parsing.formats.sheets.spreadsheet import NOT_READ, sheet_elements
+from recto.files.parsing.formats.office.number_formats import shape_of, shown
+from recto.files.parsing.formats.office.spreadsheet import NOT_READ, sheet_elements
 from recto.files.parsing.formats.tables import PIECE_ROWS
 from tests.files.parsing.hostile import OFFICE, package
 from tests.files.parsing.office import open_document, relations, table_row

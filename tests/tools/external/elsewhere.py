@@ -17,7 +17,7 @@ from recto.config.run_settings import ExternalSettings
 from recto.config.settings import ServerSettings
 from recto.conversation.json import dump
 from recto.conversation.messages import Text, ToolCall
-from recto.files.parsing.pool.confine import confinement
+from recto.files.parsing.child_process import confinement
 from recto.testing.process import free_port
 from recto.tools.call import call_tool
 from recto.tools.client_schema import Schemas

@@ -17,11 +17,11 @@ from recto.api.backend import Backend, backend_of
 from recto.api.parameters import in_path
 from recto.api.problems import problem
 from recto.api.route import Route
-from recto.conversation.attachment import Attachment
 from recto.conversation.file_formats import served_as
+from recto.conversation.message_files import Attachment
 from recto.errors import NotFound
-from recto.files.types.names import content_disposition
-from recto.files.urls.signing import FILES, expiry
+from recto.files.file_names import content_disposition
+from recto.files.signing import FILES, expiry
 
 # Lifetime of the storage url that a reader is redirected to.
 LINK_SECONDS = 60.0
@@ -105,17 +105,17 @@ async def _serve(backend: Backend, request: Request) -> Response:
         return Response(status_code=304, headers=headers)
     if request.method == "HEAD":
         return Response(headers={**headers, "content-length": str(attachment.size)})
-    if backend.uploads.redirects and (link := await backend.files.link(attachment, LINK_SECONDS)):
+    if backend.files.rules.redirects and (link := await backend.files.attachments.link(attachment, LINK_SECONDS)):
         return RedirectResponse(link, headers={"cache-control": "no-store"})
     return await _bytes(backend, attachment, headers, _asked_for(request, attachment, headers["etag"]))
 
 
 async def _signed_for(backend: Backend, request: Request) -> Attachment:
     target: bytes = request.scope["raw_path"] + b"?" + request.scope["query_string"]
-    id = backend.signer.read_target(target, backend.clock())
+    id = backend.files.signer.read_target(target, backend.clock())
     if id is None:
         raise NotFound(what="file", id=request.path_params["id"])
-    return await backend.files.open(id)
+    return await backend.files.attachments.open(id)
 
 
 def _seconds_left(backend: Backend, request: Request) -> int:
@@ -156,7 +156,7 @@ async def _bytes(
             start, end, status, more = 0, size, 200, {}
         case ByteRange(start=start, end=end):
             status, more = 206, {"content-range": f"bytes {start}-{end - 1}/{size}"}
-    pieces = backend.files.read(attachment, start, end)
+    pieces = backend.files.attachments.read(attachment, start, end)
     # The first read reports errors before the response starts.
     first = await anext(pieces, b"")
     return _FileResponse(first, pieces, status, {**headers, **more, "content-length": str(end - start)})
@@ -181,13 +181,5 @@ async def _chained(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[
 
 
 ROUTES = (
-    Route(
-        method="GET",
-        path=f"{FILES}{{id}}/{{name}}",
-        handler=get_file,
-        tag="attachments",
-        refusals=(404, 416),
-        is_open=True,
-        text="*/*",
-    ),
+    Route("GET", f"{FILES}{{id}}/{{name}}", get_file, "attachments", errors=(404, 416), is_open=True, text="*/*"),
 )

@@ -12,11 +12,11 @@ from typing import TypeAlias
 from recto.agents.file_input import FileInput
 from recto.api.files.multipart import FormLimits, FormPart, MultipartForm
 from recto.config.file_settings import UploadRules
-from recto.conversation.attachment import Attachment
+from recto.conversation.message_files import Attachment
 from recto.errors import FileRefused, LimitReached, NotFound, TooLarge, WireError
 from recto.files.attachments import Attachments
+from recto.files.file_names import safe_name
 from recto.files.ports import Upload
-from recto.files.types.names import safe_name
 
 AGENT = "agent"
 TEXT_BYTES = 65_536

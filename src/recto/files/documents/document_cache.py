@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from recto.config.file_settings import DocumentSettings
-from recto.conversation.message_files import Attachment
 from recto.conversation.file_formats import format_of
+from recto.conversation.message_files import Attachment
 from recto.errors import FileRefused
 from recto.files.documents.cached_document import GONE, CachedDocument, run_to_end
 from recto.files.documents.document_folder import STAGED_SECONDS, DocumentFolder, DocumentKey, remove

@@ -19,7 +19,7 @@ import orjson
 
 from recto.conversation.document import Element, ElementKind, Extent, Unit, element_from, element_row, joint
 from recto.conversation.json import Json
-from recto.files.storage.unfinished import PRIVATE, Disk
+from recto.files.storage.staged_file import PRIVATE, Disk
 
 # Part of the names of files, so that files of another layout are never read.
 LAYOUT = 3

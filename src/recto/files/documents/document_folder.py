@@ -21,7 +21,7 @@ from recto.files.documents.cached_document import DAMAGE
 from recto.files.documents.document_file import LAYOUT, DocumentFile
 from recto.files.parsing.ports import PARSER_VERSION
 from recto.files.storage.blobs import is_ours
-from recto.files.storage.unfinished import Disk
+from recto.files.storage.staged_file import Disk
 from recto.ids import new_id
 
 STAGED = ".part"

@@ -19,9 +19,9 @@ from recto.conversation.file_formats import format_of
 from recto.errors import FileRefused
 from recto.files.documents.cached_document import REST_UNREAD
 from recto.files.documents.document_cache import CUT_OFF, Parsing
+from recto.files.file_names import safe_name
+from recto.files.file_type import HEAD_BYTES, type_of
 from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, Task
-from recto.files.types.file_type import HEAD_BYTES, type_of
-from recto.files.types.names import safe_name
 
 PIECE_BYTES = 2**20
 # Nobody else's documents wait with these.
@@ -84,7 +84,7 @@ async def read_document(
 
     Raises FileRefused, which says why it cannot be read.
     """
-    from recto.files.parsing.pool.parser_pool import Parsers, PoolSettings
+    from recto.files.parsing.parser_pool import Parsers, PoolSettings
 
     parsers = Parsers(PoolSettings(children=1, of_user=1))
     path = Path(source) if isinstance(source, str) else source

@@ -1,4 +1,4 @@
-"""What is asked of a parser, what it answers as it goes, and the limits it is held to. Values; nothing acts here."""
+"""Values that the parser of documents and its callers exchange, and the reasons why a document cannot be read."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from recto.config.file_settings import ParseLimits
 from recto.conversation.document import Element, Unit
+from recto.conversation.file_formats import FORMATS
 
 # Raised whenever the same bytes would give another text: those of an older version are not used any more (D3).
 PARSER_VERSION = 4
@@ -57,3 +58,30 @@ class DocumentEnd:
 
 # `Opened` first, then any number of `FoundElements`, then `DocumentEnd` or `Failed`. Without `Opened` only the last.
 Frame: TypeAlias = Opened | FoundElements | Failed | DocumentEnd
+
+
+_READ = [row.ending for row in FORMATS if row.parser not in (None, "text")]
+
+ENCRYPTED = Failed(
+    code="encrypted",
+    reason="it is protected by a password, and so cannot be read. Ask the user for a copy without one.",
+)
+DAMAGED = Failed(
+    code="damaged",
+    reason="it is damaged, or is not what its name says. Ask the user to open it, save it anew and send that.",
+)
+NOT_TEXT = Failed(
+    code="not_text",
+    reason=(
+        f"it has no text that can be read. What can be: {', '.join(_READ)}, and texts of every kind. "
+        "Ask the user for one of these."
+    ),
+)
+
+
+class UnreadableDocument(Exception):
+    """A document that cannot be read, or not on from here."""
+
+    def __init__(self, failed: Failed) -> None:
+        super().__init__(failed.reason)
+        self.failed = failed

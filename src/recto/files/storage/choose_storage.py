@@ -11,8 +11,8 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from recto.errors import SettingsError
 from recto.files.ports import LabelledStorage
 from recto.files.storage.local_storage import LocalStorage
-from recto.files.storage.unfinished import PRIVATE_FOLDER
-from recto.files.urls.presign import S3Credentials
+from recto.files.storage.presign import S3Credentials
+from recto.files.storage.staged_file import PRIVATE_FOLDER
 
 SETTING = "RECTO_STORAGE_URL"
 FORMS = "write file:///FOLDER or s3://BUCKET/PREFIX?endpoint=URL&region=REGION, or leave it out for the data folder"

@@ -24,8 +24,8 @@ from typing import BinaryIO, TypeVar
 from recto.errors import NotFound, StorageDown
 from recto.files.ports import ServedAs, StoredBlob
 from recto.files.storage.blobs import LABEL, checked, is_ours, try_out
+from recto.files.storage.staged_file import PRIVATE_FOLDER, Disk, StagedFile
 from recto.files.storage.thread_queue import ThreadQueue
-from recto.files.storage.unfinished import PRIVATE_FOLDER, Disk, StagedFile
 from recto.ids import new_id
 
 # How many files are copied between two words about it.

@@ -72,13 +72,13 @@ async def check_owner(storage: LabelledStorage, database: OwningDatabase, owner:
 async def adopt(storage: LabelledStorage, database: OwningDatabase, owner: str, new_id: Callable[[], str]) -> None:
     """Make the storage this database's, whosever it was. All others refuse to start on it from now on."""
     label = Label(storage=new_id(), owner=owner)
-    await database.change_note(NOTE, _text(label))
+    await database.notes.set(NOTE, _text(label))
     await storage.write_label(_text(label).encode())
 
 
 async def _labels(storage: LabelledStorage, database: OwningDatabase) -> tuple[Label | None, Label | None]:
     """What the storage says, and what the database says."""
-    label, note = await storage.read_label(), await database.note(NOTE)
+    label, note = await storage.read_label(), await database.notes.find(NOTE)
     return _read(label), _read(note.encode() if note is not None else None)
 
 
@@ -91,11 +91,11 @@ async def _label(storage: LabelledStorage, database: OwningDatabase, note: Label
         raise _wrong(ELSEWHERE)
     kept = note
     if note is None:
-        kept = _read((await database.take_note(NOTE, _text(new))).encode())
+        kept = _read((await database.notes.add(NOTE, _text(new))).encode())
     if kept is None or kept.owner != new.owner:
         # A copy of a database brings the note of its original along.
         kept = new
-        await database.change_note(NOTE, _text(kept))
+        await database.notes.set(NOTE, _text(kept))
     await storage.write_label(_text(kept).encode())
 
 
@@ -105,7 +105,7 @@ async def _note(storage: LabelledStorage, database: OwningDatabase, label: Label
     # `shared` is said of any such database: only files tell that it is this one's.
     if found == "others" or (found == "nothing" and label.owner == SHARED):
         raise _wrong(ANOTHERS)
-    await database.take_note(NOTE, _text(label))
+    await database.notes.add(NOTE, _text(label))
 
 
 async def _look(storage: LabelledStorage, database: OwningDatabase) -> StorageOwner:
@@ -115,7 +115,7 @@ async def _look(storage: LabelledStorage, database: OwningDatabase) -> StorageOw
         async for some in listing:
             names = [blob.name for blob in some if not blob.name.startswith(PROBE)]
             is_empty = is_empty and not names
-            if names and await database.known_blobs(names):
+            if names and await database.files.find_blobs(names):
                 return "ours"
     return "nothing" if is_empty else "others"
 

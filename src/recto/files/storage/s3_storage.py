@@ -16,7 +16,7 @@ from obstore.store import S3Store
 from recto.errors import NotFound, StorageDown
 from recto.files.ports import ServedAs, StoredBlob
 from recto.files.storage.blobs import LABEL, checked, is_ours, try_out
-from recto.files.urls.presign import S3Credentials, presign
+from recto.files.storage.presign import S3Credentials, presign
 
 if TYPE_CHECKING:
     from obstore.store import S3Config

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from recto.conversation.attachment import Attachment, FileRef, file_of
-from recto.conversation.input_files import FileMaps, InputFile, display_name
 from recto.conversation.log import Entry, View, view
+from recto.conversation.message_files import Attachment, FileMaps, FileRef, InputFile, display_name, file_of
 from recto.conversation.messages import Data, File, Key, ToolMessage, Url, UserMessage
 from recto.errors import FileRefused, NotFound
 from recto.files.attachments import Attachments
 from recto.files.documents.document_cache import DocumentCache
-from recto.files.urls.signing import Signer
+from recto.files.signing import Signer
 from recto.page.facts import Facts, Turn
 from recto.page.steps.remind import files_shown, maps_of
 from recto.tools.ports import Document

@@ -1,14 +1,17 @@
-"""What stands in the containers of documents: members of a zip, and marks of a password. Unpacks only what is small."""
+"""Members of zip files, parts of office packages, and signs of a password."""
 
 from __future__ import annotations
 
 import lzma
+import posixpath
 import struct
 import zipfile
 import zlib
+from collections.abc import Mapping
 from io import BytesIO
+from xml.etree import ElementTree
 
-from recto.files.encoding.decode import decode
+from recto.files.decode import decode
 
 MOST_BYTES = 64 * 2**20
 # What reading a damaged zip may end in.
@@ -88,3 +91,43 @@ def is_locked(data: bytes, form: str) -> bool:
         starts = (place for place in range(0, len(data), _SECTOR) if data.startswith(_WORD, place))
         return any(int.from_bytes(data[place + 10 : place + 12], "little") & _WORD_LOCKED for place in starts)
     return form == "ppt" and _SLIDES_LOCKED in data
+
+
+RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+# The strict form of the format has other names for the same.
+_STRICT = "http://purl.oclc.org/ooxml/"
+_USUAL = {
+    "http://purl.oclc.org/ooxml/drawingml/": "http://schemas.openxmlformats.org/drawingml/2006/",
+    "http://purl.oclc.org/ooxml/presentationml/main": "http://schemas.openxmlformats.org/presentationml/2006/main",
+    "http://purl.oclc.org/ooxml/spreadsheetml/main": "http://schemas.openxmlformats.org/spreadsheetml/2006/main",
+    "http://purl.oclc.org/ooxml/wordprocessingml/main": "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
+    "http://purl.oclc.org/ooxml/officeDocument/relationships": RELATION[1:-1],
+}
+
+
+def part(archive: Archive, name: str) -> ElementTree.Element | None:
+    """A part as XML; nothing where there is none, or it is damaged."""
+    text = archive.text(name)
+    for strict, usual in _USUAL.items() if _STRICT in text else ():
+        text = text.replace(strict, usual)
+    # Entities that grow and grow are declared; no program declares any here.
+    if not text or "<!DOCTYPE" in text:
+        return None
+    try:
+        return ElementTree.fromstring(text)  # noqa: S314 - it declares no entities
+    except ElementTree.ParseError:
+        return None
+
+
+def targets(archive: Archive, name: str) -> Mapping[str, str]:
+    """Where the ids in a part lead: to other parts, or out."""
+    folder, _, base = name.rpartition("/")
+    root = part(archive, f"{folder}/_rels/{base}.rels")
+    return {} if root is None else {one.get("Id", ""): _target(one, folder) for one in root}
+
+
+def _target(relation: ElementTree.Element, folder: str) -> str:
+    target = relation.get("Target", "")
+    if relation.get("TargetMode") == "External":
+        return target
+    return target.lstrip("/") if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))

@@ -9,20 +9,28 @@ from typing import TypeAlias
 
 from recto.conversation.document import Element
 from recto.conversation.file_formats import FORMATS, ParserName, format_by_ending
-from recto.files.encoding.decode import UNREADABLE, declared_encoding, decode, decode_long
+from recto.files.decode import UNREADABLE, declared_encoding, decode, decode_long
+from recto.files.file_type import OLE, PDF, RTF, ZIP, look
 from recto.files.parsing.formats.archive import is_locked, is_sealed
-from recto.files.parsing.formats.letters import flowing
+from recto.files.parsing.formats.mail import mail
+from recto.files.parsing.formats.markdown import notebook
+from recto.files.parsing.formats.office.letters import flowing
+from recto.files.parsing.formats.office.presentation import slides
+from recto.files.parsing.formats.office.spreadsheet import sheets
 from recto.files.parsing.formats.pdf.pdf_document import pdf
-from recto.files.parsing.formats.sheets.spreadsheet import sheets
-from recto.files.parsing.formats.slides.presentation import slides
-from recto.files.parsing.formats.text.delimited import delimited
-from recto.files.parsing.formats.text.mail import mail
-from recto.files.parsing.formats.text.notebook import notebook
-from recto.files.parsing.formats.text.plain import pieces
-from recto.files.parsing.formats.text.web import html
-from recto.files.parsing.ports import DocumentEnd, FoundElements, Frame, Opened, Task
-from recto.files.parsing.refusal import DAMAGED, ENCRYPTED, NOT_TEXT, UnreadableDocument
-from recto.files.types.signatures import OLE, PDF, RTF, ZIP, look
+from recto.files.parsing.formats.plain_text import delimited, pieces
+from recto.files.parsing.formats.web import html
+from recto.files.parsing.ports import (
+    DAMAGED,
+    ENCRYPTED,
+    NOT_TEXT,
+    DocumentEnd,
+    FoundElements,
+    Frame,
+    Opened,
+    Task,
+    UnreadableDocument,
+)
 
 # What no text has: databases refuse the one, and the others are halves of characters.
 _REFUSED = re.compile("[\0\ud800-\udfff]")

@@ -1,24 +1,25 @@
-"""PDFs, a few pages first and then more at a time. Scans say that they are, or are read where that is asked for."""
+"""PDFs, a few pages first and then more at a time. Pages that are scans say so, or are read by OCR."""
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import subprocess
 import time
-from collections import defaultdict
+import unicodedata
+from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from itertools import chain, repeat
+from itertools import accumulate, chain, groupby, repeat
 
 from recto.conversation.document import Element
-from recto.files.parsing.formats.extraction import extract
 from recto.files.parsing.formats.pdf.columns import with_tables
-from recto.files.parsing.formats.pdf.missed import with_missed
-from recto.files.parsing.formats.pdf.ocr import PageReader, reader_for
 from recto.files.parsing.formats.pdf.pdfium import FEW_LETTERS, PageSight, Pdf, Rules, letters, open_pdf
-from recto.files.parsing.formats.pdf.right_to_left import in_order
-from recto.files.parsing.formats.xberg_nodes import elements_of, link
-from recto.files.parsing.ports import FoundElements, Frame, Opened, Task
-from recto.files.parsing.refusal import DAMAGED, UnreadableDocument
+from recto.files.parsing.formats.xberg_document import elements_of, extract, link
+from recto.files.parsing.ports import DAMAGED, FoundElements, Frame, Opened, Task, UnreadableDocument
 
 # The first pages are there at once; larger parts are quicker as a whole.
 CHUNKS = (4, 16, 32)
@@ -263,3 +264,138 @@ def _links(seen: PageSight, text: str, page: int) -> Iterator[Element]:
     if new:
         listed = ", ".join(link(label or url, url) for url, label in reversed(new.items()))
         yield Element(kind="paragraph", text=f"Links: {listed}", page=page)
+
+
+# A line of which so much is found in other places was only read in another order.
+FOUND_SHARE = 0.5
+# Longer pages take long to compare, and are drawings of words rather than pages.
+MOST_CHARACTERS = 100_000
+# What is told apart: a word, or some of a script without blanks.
+_PIECE = re.compile(r".{1,8}")
+_NO_LETTERS = re.compile(r"[\W_]+")
+
+
+def with_missed(elements: Sequence[Element], text: str, page: int) -> list[Element]:
+    """The elements of a page, and between them, as paragraphs, the lines of its text that are in none of them."""
+    bare = [bare_letters(one.text) for one in elements]
+    if len(text) > MOST_CHARACTERS or bare_letters(text) in "".join(bare):
+        return list(elements)
+    missed: defaultdict[int, list[str]] = defaultdict(list)
+    for after, line in _missed(bare, text):
+        missed[after].append(line)
+    found = [Element(kind="paragraph", text="\n".join(missed[0]), page=page)] if 0 in missed else []
+    for place, element in enumerate(elements, 1):
+        lines = missed.get(place)
+        found += [element, Element(kind="paragraph", text="\n".join(lines), page=page)] if lines else [element]
+    return found
+
+
+def bare_letters(text: str) -> str:
+    """The letters and digits of a text, in the form that all their forms have in common."""
+    return _NO_LETTERS.sub("", unicodedata.normalize("NFKC", text))
+
+
+def _missed(bare: Sequence[str], text: str) -> Iterator[tuple[int, str]]:
+    """Lines that are nowhere, each with the number of elements up to the one that has the line before it."""
+    whole, ends = "".join(bare), list(accumulate(map(len, bare)))
+    after = 0
+    for line in text.splitlines():
+        letters = bare_letters(line)
+        if (at := whole.find(letters)) >= 0:
+            after = min(len(bare), bisect_right(ends, at) + 1) if letters else after
+        elif not _is_scattered(line, whole):
+            yield after, line.strip()
+
+
+def _is_scattered(line: str, whole: str) -> bool:
+    pieces = [piece for word in line.split() for piece in _PIECE.findall(bare_letters(word))]
+    return sum(len(one) for one in pieces if one in whole) >= FOUND_SHARE * sum(map(len, pieces))
+
+
+PROGRAM = "tesseract"
+LIST_SECONDS = 20
+_CHINESE = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]"
+# Tesseract sets Chinese characters apart as if they were words.
+_GAP = re.compile(rf"(?<={_CHINESE}) +(?={_CHINESE})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageReader:
+    """Reads pages in the languages that were asked for."""
+
+    program: str
+    languages: tuple[str, ...]
+
+    def read(self, picture: bytes, seconds: float) -> str | None:
+        """The text of a page in a PGM; None where it could not be read, or not in time."""
+        command = [self.program, "stdin", "stdout", "-l", "+".join(self.languages)]
+        output = _run(command, picture, seconds)
+        return None if output is None else _GAP.sub("", output.decode("utf-8", "replace")).replace("\f", "").strip()
+
+
+def reader_for(wanted: str) -> PageReader | None:
+    """One for languages joined by `+`, without those tesseract lacks; None where none is left."""
+    program = shutil.which(PROGRAM) if wanted else None
+    listed = _run([program, "--list-langs"], b"", LIST_SECONDS) if program else None
+    if program is None or listed is None:
+        return None
+    known = frozenset(listed.decode("utf-8", "replace").split("\n")[1:])
+    languages = tuple(one for one in dict.fromkeys(wanted.split("+")) if one in known)
+    return PageReader(program=program, languages=languages) if languages else None
+
+
+def _run(command: Sequence[str], data: bytes, seconds: float) -> bytes | None:
+    # More threads than one only get in each other's way on a page.
+    environment = {**os.environ, "OMP_THREAD_LIMIT": "1"}
+    try:
+        done = subprocess.run(  # noqa: S603 - the languages are known ones, and nothing else comes from outside
+            command, input=data, capture_output=True, timeout=seconds, check=True, env=environment
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout
+
+
+_RIGHT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_LEFT = re.compile("[A-Za-z]")
+_MARK = re.compile(r"#+ |\s*(?:-|\S{1,9}[.)]) ")
+# A unit or a currency, which follows its number.
+_UNIT = 3
+
+
+def in_order(elements: Sequence[Element], text: str) -> list[Element]:
+    """The elements; those with such letters have the lines that pdfium sees, where their letters are the same."""
+    if not _RIGHT.search(text):
+        return list(elements)
+    lines = [line.strip() for line in text.splitlines()]
+    letters = [bare_letters(line) for line in lines]
+    ends = {end: place for place, end in enumerate([0, *accumulate(map(len, letters))])}
+    turned = (not one.rows and _RIGHT.search(one.text) for one in elements)
+    both = zip(elements, turned, strict=True)
+    return [_ordered(one, lines, letters, ends) if is_turned else one for one, is_turned in both]
+
+
+def _ordered(element: Element, lines: Sequence[str], letters: Sequence[str], ends: dict[int, int]) -> Element:
+    mark = _MARK.match(element.text) if element.kind in ("heading", "item") else None
+    begun = mark[0] if mark else ""
+    wanted = bare_letters(element.text[len(begun) :])
+    for end, start in ends.items():
+        stop = ends.get(end + len(wanted), start)
+        if stop > start and Counter("".join(letters[start:stop])) == Counter(wanted):
+            between = " " if mark else "\n"
+            return replace(element, text=begun + between.join(filter(None, map(_reading_order, lines[start:stop]))))
+    return element
+
+
+def _reading_order(line: str) -> str:
+    """A line as it is read. Where most runs are of such letters, pdfium turns Latin words round one by one."""
+    runs = [(key, list(run)) for key, run in groupby(line.split(" "), key=lambda word: _RIGHT.search(word) is None)]
+    if 2 * sum(is_left for is_left, _ in runs) > len(runs):
+        return line
+    return " ".join(word for is_left, run in runs for word in (_ordered_run(run) if is_left else run))
+
+
+def _ordered_run(words: list[str]) -> Iterator[str]:
+    named = [word for word in words if _LEFT.search(word)]
+    is_name = len(named) > 1 or any(len(_LEFT.findall(word)) > _UNIT for word in named)
+    yield from reversed(words) if is_name else words

@@ -1,20 +1,19 @@
-"""A PDF as pdfium sees it: its pages, their text, links, remarks and pictures. Knows nothing of headings and tables."""
+"""A PDF as pdfium sees it: pages, text, links, annotations, lines and pictures."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from ctypes import byref, c_float, c_int, create_string_buffer
+from ctypes import byref, c_float, c_int, c_ushort, create_string_buffer
 from dataclasses import dataclass
 from importlib import import_module
 from io import BytesIO
 from itertools import islice, pairwise
 from typing import Protocol, TypeAlias, cast
 
-from recto.files.parsing.formats.pdf.annotations import Annotation, RawAnnotations, annotations_on
 from recto.files.parsing.formats.pdf.columns import LinePiece, PageLine, Rows, tables_in
-from recto.files.parsing.refusal import DAMAGED, ENCRYPTED, UnreadableDocument
+from recto.files.parsing.ports import DAMAGED, ENCRYPTED, UnreadableDocument
 
 _WRONG_PASSWORD = 4
 _PICTURE_DEPTH = 4
@@ -40,6 +39,11 @@ _DOTS_AN_INCH = 300
 _POINTS_AN_INCH = 72
 # A page of A4 at 300 dots an inch has 8.7 million.
 _MOST_PIXELS = 12_000_000
+_MOST_ANNOTATIONS = 1_000
+# Invisible, hidden, or not for the screen.
+_UNSEEN_FLAGS = 1 | 2 | 32
+# What a box of a form has as its value while it is not ticked.
+_NOT_TICKED = "Off"
 
 
 class _TextPage(Protocol):
@@ -113,15 +117,27 @@ class _Library(Protocol):
     PdfiumError: type[RuntimeError]
 
 
-class _Raw(RawAnnotations, Protocol):
+class _Raw(Protocol):
     """The functions of pdfium itself, which its wrapper has no words for."""
 
+    FPDF_ANNOT_LINK: int
+    FPDF_ANNOT_FREETEXT: int
+    FPDF_ANNOT_STAMP: int
+    FPDF_ANNOT_POPUP: int
+    FPDF_ANNOT_WIDGET: int
     FPDF_PAGEOBJ_IMAGE: int
     FPDF_PAGEOBJ_PATH: int
     FLAT_NORMALDISPLAY: int
     FPDF_LINK: type
     FS_RECTF: type
 
+    def FPDFPage_GetAnnotCount(self, page: object) -> int: ...  # noqa: N802 - its name
+    def FPDFPage_GetAnnot(self, page: object, place: int) -> object: ...  # noqa: N802 - its name
+    def FPDFPage_CloseAnnot(self, annotation: object) -> None: ...  # noqa: N802 - its name
+    def FPDFAnnot_GetSubtype(self, annotation: object) -> int: ...  # noqa: N802 - its name
+    def FPDFAnnot_GetFlags(self, annotation: object) -> int: ...  # noqa: N802 - its name
+    def FPDFAnnot_HasKey(self, annotation: object, key: bytes) -> bool: ...  # noqa: N802 - its name
+    def FPDFAnnot_GetStringValue(self, annotation: object, key: bytes, buffer: object, size: int) -> int: ...  # noqa: N802 - its name
     def FPDFLink_Enumerate(self, page: object, place: object, link: object) -> bool: ...  # noqa: N802 - its name
     def FPDFLink_GetAction(self, link: object) -> object: ...  # noqa: N802 - its name
     def FPDFLink_GetAnnotRect(self, link: object, box: object) -> bool: ...  # noqa: N802 - its name
@@ -388,3 +404,53 @@ def _pgm(bitmap: _Bitmap) -> bytes:
     pixels = bytes(bitmap.buffer)
     rows = (pixels[row * bitmap.stride : row * bitmap.stride + bitmap.width] for row in range(bitmap.height))
     return b"P5 %d %d 255\n" % (bitmap.width, bitmap.height) + b"".join(rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Annotation:
+    """One that can be seen: whether it is drawn with words of its own, and what is to be said of it besides."""
+
+    is_drawn: bool
+    remark: str
+
+
+def annotations_on(page: object, raw: _Raw) -> tuple[Annotation, ...]:
+    """Those on a page."""
+    count = min(_MOST_ANNOTATIONS, raw.FPDFPage_GetAnnotCount(page))
+    return tuple([one for place in range(count) for one in _annotation(page, place, raw)])
+
+
+def _annotation(page: object, place: int, raw: _Raw) -> Iterator[Annotation]:
+    found = raw.FPDFPage_GetAnnot(page, place)
+    if not found:
+        return
+    try:
+        kind = raw.FPDFAnnot_GetSubtype(found)
+        if kind in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP) or raw.FPDFAnnot_GetFlags(found) & _UNSEEN_FLAGS:
+            return
+        has_words = kind in (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_FREETEXT, raw.FPDF_ANNOT_STAMP)
+        is_drawn = has_words and bool(raw.FPDFAnnot_HasKey(found, b"AP"))
+        of_kind = _of_field if kind == raw.FPDF_ANNOT_WIDGET else _of_comment
+        yield Annotation(is_drawn=is_drawn, remark=of_kind(found, is_drawn, raw))
+    finally:
+        raw.FPDFPage_CloseAnnot(found)
+
+
+def _of_field(field: object, is_drawn: bool, raw: _Raw) -> str:
+    """Its value, where that is not drawn. The mark in a box is no word, so that one is ticked is always said."""
+    value = _string(field, b"AS", raw) or ("" if is_drawn else _string(field, b"V", raw))
+    if value in ("", _NOT_TICKED):
+        return ""
+    return f"[form field] {': '.join(filter(None, (_string(field, b'T', raw), value)))}"
+
+
+def _of_comment(comment: object, is_drawn: bool, raw: _Raw) -> str:
+    words = "" if is_drawn else _string(comment, b"Contents", raw)
+    return words and f"[comment] {words}"
+
+
+def _string(annotation: object, key: bytes, raw: _Raw) -> str:
+    size = raw.FPDFAnnot_GetStringValue(annotation, key, None, 0)
+    buffer = (c_ushort * (size // 2))()
+    raw.FPDFAnnot_GetStringValue(annotation, key, buffer, size)
+    return bytes(buffer).decode("utf-16-le", "replace").rstrip("\0").strip()

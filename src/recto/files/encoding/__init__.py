@@ -1,1 +1,0 @@
-"""Decoding of bytes in any text encoding."""

@@ -1,0 +1,288 @@
+"""File types, told by the first bytes and the name of a file."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from recto.conversation.file_formats import (
+    ONLY_TEXT,
+    PLAIN,
+    UNKNOWN,
+    FileFormat,
+    bare_type,
+    ending_of,
+    format_by_ending,
+    format_by_type,
+)
+from recto.conversation.messages import FileKind
+from recto.errors import FileRefused
+from recto.files.decode import MARKS, chinese_utf16
+
+HEAD_BYTES = 2**16
+# The same container without pictures.
+_AS_SOUND: Mapping[str, str] = {
+    "video/mp4": "audio/mp4",
+    "video/webm": "audio/webm",
+    "video/x-matroska": "audio/x-matroska",
+    "video/x-ms-wmv": "audio/x-ms-wma",
+    "video/3gpp": "audio/3gpp",
+}
+_AS_VIDEO: Mapping[str, str] = {"audio/mp4": "video/mp4", "audio/ogg": "video/ogg"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileType:
+    """A kind of file, and the type it is served as."""
+
+    kind: FileKind
+    mime_type: str
+
+
+def type_of(head: bytes, name: str, declared: str | None) -> FileType:
+    """What a file is. Raises FileRefused (`mismatch`) where bytes and name do not agree.
+
+    What the sender declares only tells texts without an ending apart.
+    """
+    ending, seen = ending_of(name), look(head)
+    if seen and seen.family == "program":
+        raise FileRefused("it is a program, and those are never taken; send a document", code="mismatch")
+    known = format_by_ending(ending)
+    if known is None:
+        return _by_bytes(head, seen, declared)
+    return _document(head, seen, known, ending) if known.kind == "document" else _media(head, seen, known.kind, ending)
+
+
+def _by_bytes(head: bytes, seen: Signature | None, declared: str | None) -> FileType:
+    if seen:
+        return FileType(kind=seen.kinds[0], mime_type=seen.mime_type)
+    if is_svg(head):
+        return FileType(kind="image", mime_type=SVG.mime_type)
+    if not is_text(head):
+        return FileType(kind="document", mime_type=UNKNOWN)
+    named = bare_type(declared)
+    is_known = named.startswith("text/") and format_by_type(named) is not None
+    return FileType(kind="document", mime_type=named if is_known else PLAIN)
+
+
+def _document(head: bytes, seen: Signature | None, known: FileFormat, ending: str) -> FileType:
+    containers = known.containers
+    if containers == ONLY_TEXT or ("text" in containers and seen is None):
+        fits = seen in (None, RTF) and is_text(head)
+    elif containers == ("pdf",):
+        fits = b"%PDF" in head[:PDF_WITHIN]
+    else:
+        fits = seen is not None and seen.family in containers
+    if not fits:
+        raise _mismatch(head, seen, ending)
+    return FileType(kind="document", mime_type=known.mime_type)
+
+
+def _media(head: bytes, seen: Signature | None, kind: FileKind, ending: str) -> FileType:
+    found = seen or (SVG if kind == "image" and is_svg(head) else None)
+    if found is None or kind not in found.kinds:
+        raise _mismatch(head, seen, ending)
+    other = _AS_SOUND if kind == "audio" else _AS_VIDEO
+    return FileType(kind=kind, mime_type=other.get(found.mime_type, found.mime_type))
+
+
+def _mismatch(head: bytes, seen: Signature | None, ending: str) -> FileRefused:
+    found = seen.word if seen else "text" if is_text(head) else "something unknown"
+    reason = f"its name ends in .{ending}, but its bytes are {found}; send it under the name it should have"
+    return FileRefused(reason, code="mismatch")
+
+
+Family: TypeAlias = Literal["media", "pdf", "zip", "ole", "rtf", "archive", "program"]
+
+PDF_WITHIN = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signature:
+    """What bytes are: a word for people, their type, and the kinds a file of them may be, likeliest first."""
+
+    word: str
+    mime_type: str
+    kinds: tuple[FileKind, ...] = ("document",)
+    family: Family = "media"
+
+
+def _image(word: str, mime_type: str) -> Signature:
+    return Signature(word=word, mime_type=mime_type, kinds=("image",))
+
+
+def _audio(word: str, mime_type: str) -> Signature:
+    return Signature(word=word, mime_type=mime_type, kinds=("audio",))
+
+
+def _video(word: str, mime_type: str) -> Signature:
+    return Signature(word=word, mime_type=mime_type, kinds=("video",))
+
+
+def _either(word: str, mime_type: str, *kinds: FileKind) -> Signature:
+    """A container that holds sound, with or without pictures: its name decides which it is."""
+    return Signature(word=word, mime_type=mime_type, kinds=kinds)
+
+
+def _archive(word: str, mime_type: str) -> Signature:
+    return Signature(word=word, mime_type=mime_type, family="archive")
+
+
+PROGRAM = Signature(word="a program", mime_type="application/octet-stream", family="program")
+PDF = Signature(word="a PDF", mime_type="application/pdf", family="pdf")
+ZIP = Signature(word="a zip archive", mime_type="application/zip", family="zip")
+OLE = Signature(word="an old Office file", mime_type="application/x-ole-storage", family="ole")
+RTF = Signature(word="rich text", mime_type="application/rtf", family="rtf")
+SVG = _image("an SVG image", "image/svg+xml")
+MP4 = _either("MP4", "video/mp4", "video", "audio")
+OGG = _either("Ogg sound", "audio/ogg", "audio", "video")
+MP3 = _audio("MP3 sound", "audio/mpeg")
+QUICKTIME = _video("a QuickTime video", "video/quicktime")
+
+# Long enough to be nothing else. What is shorter is looked at more closely below.
+_BEGINNINGS: tuple[tuple[bytes, Signature], ...] = (
+    (b"\x89PNG\r\n\x1a\n", _image("a PNG image", "image/png")),
+    (b"\xff\xd8\xff", _image("a JPEG image", "image/jpeg")),
+    (b"GIF87a", _image("a GIF image", "image/gif")),
+    (b"GIF89a", _image("a GIF image", "image/gif")),
+    (b"II*\0", _image("a TIFF image", "image/tiff")),
+    (b"MM\0*", _image("a TIFF image", "image/tiff")),
+    (b"II+\0", _image("a TIFF image", "image/tiff")),
+    (b"MM\0+", _image("a TIFF image", "image/tiff")),
+    (b"#!AMR\n", _audio("AMR sound", "audio/amr")),
+    (b"#!AMR-WB\n", _audio("AMR sound", "audio/amr-wb")),
+    (b"MThd\0\0\0\x06", _audio("MIDI sound", "audio/midi")),
+    (b"OggS\0", OGG),
+    (b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", _either("Windows Media", "video/x-ms-wmv", "video", "audio")),
+    (b"\0\0\x01\xba", _video("an MPEG video", "video/mpeg")),
+    (b"\0\0\x01\xb3", _video("an MPEG video", "video/mpeg")),
+    (b"FLV\x01", _video("a Flash video", "video/x-flv")),
+    (b"PK\x03\x04", ZIP),
+    (b"PK\x05\x06", ZIP),
+    (b"PK\x07\x08", ZIP),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", OLE),
+    (b"{\\rtf", RTF),
+    (b"\x1f\x8b\x08", _archive("a gzip archive", "application/gzip")),
+    (b"7z\xbc\xaf\x27\x1c", _archive("a 7z archive", "application/x-7z-compressed")),
+    (b"Rar!\x1a\x07", _archive("a RAR archive", "application/vnd.rar")),
+    (b"\xfd7zXZ\0", _archive("an xz archive", "application/x-xz")),
+    (b"\x28\xb5\x2f\xfd", _archive("a Zstandard archive", "application/zstd")),
+    (b"\x7fELF", PROGRAM),
+    *(
+        (start, PROGRAM)
+        for start in (b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe")
+    ),
+    (b"\xca\xfe\xba\xbe", PROGRAM),
+)
+# What stands at byte 8 of a file that begins with RIFF (or FORM), where its length is at byte 4.
+_IN_RIFF = {
+    (b"RIFF", b"WEBP"): _image("a WebP image", "image/webp"),
+    (b"RIFF", b"WAVE"): _audio("WAV sound", "audio/wav"),
+    (b"RF64", b"WAVE"): _audio("WAV sound", "audio/wav"),
+    (b"RIFF", b"AVI "): _video("an AVI video", "video/x-msvideo"),
+    (b"FORM", b"AIFF"): _audio("AIFF sound", "audio/aiff"),
+    (b"FORM", b"AIFC"): _audio("AIFF sound", "audio/aiff"),
+}
+# The brand that stands at byte 8 of a file with `ftyp` at byte 4.
+_BRANDS = {
+    **dict.fromkeys((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx"), _image("a HEIC image", "image/heic")),
+    **dict.fromkeys((b"mif1", b"msf1"), _image("a HEIF image", "image/heif")),
+    **dict.fromkeys((b"avif", b"avis"), _image("an AVIF image", "image/avif")),
+    **dict.fromkeys((b"M4A ", b"M4B ", b"M4P "), _either("M4A sound", "audio/mp4", "audio", "video")),
+    b"qt  ": QUICKTIME,
+}
+# Beginnings so short that a text might have them by chance; what follows makes them sure.
+_PATTERNS: tuple[tuple[re.Pattern[bytes], Signature], ...] = tuple(
+    (re.compile(pattern, re.DOTALL), seen)
+    for pattern, seen in (
+        (rb"\0...(?:moov|mdat|wide|pnot)", QUICKTIME),
+        (rb"ID3[\x02-\x04]..[\0-\x7f]{4}", MP3),
+        (rb"fLaC[\0\x80]", _audio("FLAC sound", "audio/flac")),
+        # A frame: eleven ones, version, layer. A byte order mark (ff fe) would be layer one, which nobody uses.
+        (rb"\xff[\xf0\xf1\xf8\xf9]", _audio("AAC sound", "audio/aac")),
+        (rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb][\x10-\xef]", MP3),
+        (rb"BM.{4}\0{4}.{4}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0", _image("a BMP image", "image/bmp")),
+        (rb"\0\0\x01\0[\x01-\xff]\0...\0", _image("an icon", "image/x-icon")),
+        (rb"MZ[^\0]{0,62}\0", PROGRAM),
+    )
+)
+
+_WIDE = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
+# Controls that texts have: blanks, escapes of terminals and of Japanese encodings, the end mark of old systems.
+_CONTROLS = re.compile(rb"[\x01-\x07\x10-\x19\x1c-\x1f\x7f]")
+_MOST_CONTROLS = 0.01
+_NO_TEXT = frozenset({"Cc", "Cn", "Co", "Cs"})
+_SVG = re.compile(r"<(?:svg:)?svg[\s>/]")
+
+
+def look(head: bytes) -> Signature | None:
+    """What a file is by its first bytes; None where they do not say: text, and what nobody here knows."""
+    for start, seen in _BEGINNINGS:
+        if head.startswith(start):
+            return seen
+    for pattern, seen in _PATTERNS:
+        if pattern.match(head):
+            return seen
+    inner = _IN_RIFF.get((head[:4], head[8:12])) or _in_boxes(head) or _in_matroska(head)
+    return inner or (PDF if b"%PDF-" in head[:PDF_WITHIN] else None)
+
+
+def is_text(head: bytes) -> bool:
+    """Whether the first bytes of a file are text: UTF-8, UTF-16 or 32 by mark or evidently, or an older encoding."""
+    for mark, encoding in MARKS:
+        if head.startswith(mark):
+            return _decoded(head, encoding) is not None
+    if any(chinese_utf16(head)):
+        return True
+    if b"\0" in head:
+        return any(_is_evidently(head, encoding) for encoding in _WIDE)
+    return _decoded(head, "utf-8") is not None or len(_CONTROLS.findall(head)) <= len(head) * _MOST_CONTROLS
+
+
+def is_svg(head: bytes) -> bool:
+    """Whether a text begins, after declarations and comments, with an `svg` element."""
+    encoding = next((encoding for mark, encoding in MARKS if head.startswith(mark)), "utf-8")
+    text = (_decoded(head, encoding) or "").removeprefix("\ufeff").lstrip()
+    for opening, closing in (("<?", "?>"), ("<!--", "-->"), ("<!DOCTYPE", ">"), ("<!--", "-->")):
+        while text.startswith(opening):
+            text = text.partition(closing)[2].lstrip(" \t\r\n]>" if opening == "<!DOCTYPE" else None)
+    return _SVG.match(text) is not None
+
+
+def _in_boxes(head: bytes) -> Signature | None:
+    if head[4:8] != b"ftyp":
+        return None
+    brand = head[8:12]
+    if brand.startswith((b"3gp", b"3g2")):
+        return _either("3GP", "video/3gpp", "video", "audio")
+    return _BRANDS.get(brand, MP4)
+
+
+def _in_matroska(head: bytes) -> Signature | None:
+    if not head.startswith(b"\x1a\x45\xdf\xa3"):
+        return None
+    is_webm = b"webm" in head[:64]
+    return _either("Matroska", "video/webm" if is_webm else "video/x-matroska", "video", "audio")
+
+
+def _decoded(head: bytes, encoding: str) -> str | None:
+    """The text; a character that is cut off at the end does no harm."""
+    try:
+        return codecs.getincrementaldecoder(encoding)().decode(head)
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_evidently(head: bytes, encoding: str) -> bool:
+    """Whether bytes with zeros in them are wide characters: all are letters and the like, and there is plain text.
+
+    Read the wrong way round, plain characters become letters whose number ends in two zeros; those are rarer in texts.
+    """
+    text = _decoded(head, encoding) or ""
+    if len(head) % 2 or not all(one.isspace() or unicodedata.category(one) not in _NO_TEXT for one in text):
+        return False
+    return 0 < sum(map(str.isascii, text)) >= sum(ord(one) & 0xFF == 0 for one in text)

@@ -1,0 +1,205 @@
+"""Messages: who wrote to whom and when, about what; the words; what is attached. Refuses what does not begin like mail.
+
+What is attached is read by the parser of its format, a message within a message like the one around it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from email import message_from_bytes
+from email.errors import HeaderParseError
+from email.header import decode_header
+from email.message import Message
+from typing import TypeAlias, cast
+
+from recto.conversation.document import Element
+from recto.conversation.file_formats import ending_for, ending_of, format_by_ending
+from recto.files.decode import decode, known_encoding
+from recto.files.parsing.formats.web import page_elements
+from recto.files.parsing.formats.xberg_document import elements_of, extract, unpaged_frames
+from recto.files.parsing.ports import DAMAGED, FoundElements, Frame, UnreadableDocument
+
+# How bytes of a format are read.
+AttachedReader: TypeAlias = Callable[[bytes, str], Iterator[Frame]]
+
+_HEAD_BYTES = 4_096
+# The first line of a message, after that of the mailbox it was in.
+_HEADER = re.compile(rb"(?:From [^\n]*\n)?[\w-]+[ \t]*:")
+# How Outlook names all that is in a message.
+_OUTLOOK = "__substg1.0_".encode("utf-16-le")
+_SHOWN_HEADERS = ("Subject", "From", "To", "Cc", "Bcc", "Reply-To", "Date")
+_FOLD = re.compile(r"\s*[\r\n]+\s*")
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
+# A line that goes on: the blank at its end is not the one before a signature.
+_FLOWS = re.compile(r"(?<!^--) \n(?=[^>\n])", re.MULTILINE)
+# Messages and parts within each other; what is deeper is only named.
+_DEEPEST = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Attached:
+    """What is attached: what it is called, the bytes, and how they are to be read; empty: not at all."""
+
+    name: str
+    data: bytes = b""
+    form: str = ""
+    message: Message | None = None
+
+
+def mail(data: bytes, form: str, reader: AttachedReader) -> Iterator[Frame]:
+    """A message. Raises Unreadable."""
+    head = data[:_HEAD_BYTES].removeprefix(codecs.BOM_UTF8).lstrip()
+    if (_OUTLOOK not in data) if form == "msg" else (b"\0" in head or not _HEADER.match(head)):
+        raise UnreadableDocument(DAMAGED)
+    if form == "msg":
+        found = extract(data, form)
+        return unpaged_frames(elements_of(found.document.nodes if found.document else []))
+    return unpaged_frames(_message(_parsed(data), reader, 0))
+
+
+def _parsed(data: bytes) -> Message:
+    try:
+        return message_from_bytes(data.removeprefix(codecs.BOM_UTF8).lstrip())
+    except RecursionError as error:
+        raise UnreadableDocument(DAMAGED) from error
+
+
+def _message(message: Message, reader: AttachedReader, depth: int) -> Iterator[Element]:
+    lines = [f"{name}: {words}" for name in _SHOWN_HEADERS if (words := _header(message, name))]
+    yield from _paragraphs("\n".join(lines))
+    attached: list[_Attached] = []
+    yield from _body(message, attached, depth)
+    if attached:
+        yield Element(kind="paragraph", text="Attachments:")
+    for one in attached:
+        size = "a message" if one.message else f"{len(one.data):,} bytes"
+        yield Element(kind="item", text=f"- {one.name} ({size})", level=1)
+    for one in attached:
+        if one.form or one.message:
+            yield Element(kind="heading", text=f"## {one.name}", level=2)
+            yield from _read(one, reader, depth + 1)
+
+
+def _header(message: Message, name: str) -> str:
+    """All that a header says; a message may have it several times."""
+    found = [str(value) for key, value in message.raw_items() if key.lower() == name.lower()]
+    return ", ".join(filter(None, map(_spoken, found)))
+
+
+def _spoken(value: str) -> str:
+    """A header's value in words, whatever they are written in."""
+    text = decode(value.encode("utf-8", "surrogateescape")) or ""
+    text = _FOLD.sub(" ", text).strip()
+    try:
+        parts = decode_header(text)
+    except (HeaderParseError, ValueError):
+        return text
+    words = [part if isinstance(part, str) else _word(part, charset) for part, charset in parts]
+    return " ".join("".join(words).split())
+
+
+def _word(part: bytes, charset: str | None) -> str:
+    if charset is None:
+        return part.decode("raw-unicode-escape", "replace")
+    known = known_encoding(charset)
+    return part.decode(known, "replace") if known else decode(part) or ""
+
+
+def _text(data: bytes, charset: str | None) -> str | None:
+    return decode(data, known_encoding(charset or ""))
+
+
+def _body(part: Message, attached: list[_Attached], depth: int) -> Iterator[Element]:
+    """The words of a part. What is attached is put into `attached`."""
+    kind = part.get_content_type()
+    if kind == "message/delivery-status" and part.is_multipart():
+        for one in cast("list[Message]", part.get_payload()):
+            yield from _paragraphs("\n".join(f"{name}: {_spoken(str(value))}" for name, value in one.raw_items()))
+    elif part.is_multipart() and depth < _DEEPEST and kind != "message/rfc822":
+        parts = cast("list[Message]", part.get_payload())
+        if kind == "multipart/alternative":
+            yield from _best(parts, attached, depth + 1)
+            return
+        for one in parts:
+            yield from _body(one, attached, depth + 1)
+    elif _is_words(part):
+        yield from _words(part)
+    elif not kind.startswith("multipart/") or part.is_multipart():
+        attached.append(_named(part))
+
+
+def _best(parts: Iterable[Message], attached: list[_Attached], depth: int) -> Iterator[Element]:
+    """One of several forms of the same words: the last that says anything, as it is the richest."""
+    for part in reversed(list(parts)):
+        inner: list[_Attached] = []
+        elements = list(_body(part, inner, depth)) if part.get_content_type() != "text/calendar" else []
+        if elements:
+            attached += inner
+            yield from elements
+            return
+
+
+def _is_words(part: Message) -> bool:
+    """Whether a part is to be read with the message, not by itself."""
+    is_apart = part.get_content_disposition() == "attachment" or part.get_filename() is not None
+    return part.get_content_maintype() == "text" and not is_apart and not part.is_multipart()
+
+
+def _words(part: Message) -> Iterator[Element]:
+    text = _text(_bytes(part), part.get_content_charset())
+    if text is None:
+        yield Element(kind="note", text="[a part of this message has no text that can be read]")
+    elif part.get_content_subtype() == "html":
+        yield from page_elements(text)
+    else:
+        lines = "\n".join(text.splitlines())
+        yield from _paragraphs(_FLOWS.sub(" ", lines) if part.get_param("format") == "flowed" else lines)
+
+
+def _paragraphs(text: str) -> Iterator[Element]:
+    for paragraph in _BLANK_LINES.split(text.strip("\n")):
+        if paragraph.strip():
+            yield Element(kind="paragraph", text=paragraph.rstrip())
+
+
+def _bytes(part: Message) -> bytes:
+    """What a part holds. One that is wrongly packed is taken as it stands."""
+    payload = part.get_payload(decode=True)
+    return payload if isinstance(payload, bytes) else b""
+
+
+def _named(part: Message) -> _Attached:
+    name = _spoken(part.get_filename() or "")
+    if part.get_content_type() == "message/rfc822" and part.is_multipart():
+        message = cast("list[Message]", part.get_payload())[0]
+        return _Attached(name=name or _header(message, "Subject") or "message", message=message)
+    ending = ending_of(name) or ending_for(part.get_content_type()).removeprefix(".")
+    known = format_by_ending(ending)
+    form = known.ending if known and known.kind == "document" else ""
+    return _Attached(name=name or "unnamed", data=_bytes(part), form=form)
+
+
+def _read(one: _Attached, reader: AttachedReader, depth: int) -> Iterator[Element]:
+    """What something attached says, or why it cannot be read."""
+    if depth >= _DEEPEST:
+        yield Element(kind="note", text="[too many messages are within each other: this one was not read]")
+    elif one.message:
+        yield from _message(one.message, reader, depth)
+    else:
+        yield from _opened(one, reader, depth)
+
+
+def _opened(one: _Attached, reader: AttachedReader, depth: int) -> Iterator[Element]:
+    try:
+        if one.form == "eml":
+            yield from _message(_parsed(one.data), reader, depth)
+            return
+        for frame in reader(one.data, one.form):
+            for element in frame.elements if isinstance(frame, FoundElements) else ():
+                # A page of what is attached is none of the message.
+                yield replace(element, kind="paragraph") if element.kind == "page" else element
+    except UnreadableDocument as error:
+        yield Element(kind="note", text=f"[{one.name} could not be read: {error.failed.reason}]")

@@ -1,0 +1,146 @@
+"""Markdown, and Jupyter notebooks, whose cells contain Markdown and code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from recto.conversation.document import Element
+from recto.conversation.json import Json, load_object
+from recto.files.parsing.formats.plain_text import pieces
+from recto.files.parsing.formats.tables import table_elements, trimmed
+
+_HEADING = re.compile(r"(#{1,6})\s+(.*)")
+_ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])\s+\S")
+_FENCE = re.compile(r"\s*(```+|~~~+)")
+_CELLS = re.compile(r"(?<!\\)\|")
+_RULE = re.compile(r"\|[\s:|-]+\|\s*")
+# Two line ends that are meant, one after the other, set apart what a blank line does.
+_BLANK = ("", "\\")
+# The end of a line that is meant, not only due to its length; two of these are a mark that is meant.
+_MEANT = re.compile(r"(?<!\\)((?:\\\\)*+)\\$")
+_MADE = re.compile(r"\s*\n\s*")
+# One link that its program has written as two.
+_TORN_LINK = re.compile(r"\]\(([^()\s]+)\)\[([^\[\]]*\]\(\1\))")
+_INNER_LINK = re.compile(r"(?<!!)\[([^\[\]]*)\]\(#[^()\s]*\)")
+
+
+def blocks(text: str) -> Iterator[Element]:
+    """The elements of a Markdown text."""
+    waiting: list[str] = []
+    fence = ""
+    for line in text.split("\n"):
+        opens = _FENCE.match(line)
+        if fence:
+            waiting.append(line)
+            if line.strip().startswith(fence):
+                yield Element(kind="code", text="\n".join(waiting))
+                waiting, fence = [], ""
+        elif opens:
+            yield from _block(waiting)
+            waiting, fence = [line], opens[1]
+        elif (is_blank := line.strip() in _BLANK) or _begins(line, waiting):
+            yield from _block(waiting)
+            waiting = [] if is_blank else [line]
+        else:
+            waiting.append(line)
+    yield from _block(waiting)
+
+
+def _begins(line: str, waiting: list[str]) -> bool:
+    """Whether a line begins a block of its own."""
+    if not waiting:
+        return False
+    is_row = line.startswith("|")
+    return is_row != waiting[0].startswith("|") or bool(_HEADING.match(line)) or bool(_ITEM.match(line))
+
+
+def _block(lines: list[str]) -> Iterator[Element]:
+    if not lines:
+        return
+    if lines[0].startswith("|"):
+        rows = [
+            [cell.strip().replace("\\|", "|") for cell in _CELLS.split(line.strip().strip("|").strip())]
+            for line in lines
+        ]
+        cells = [row for row, line in zip(rows, lines, strict=True) if not _RULE.fullmatch(line)]
+        yield from table_elements(trimmed(cells))
+        return
+    text = _INNER_LINK.sub(r"\1", _joined(lines))
+    text = _TORN_LINK.sub(r" \2", text)
+    if found := _HEADING.fullmatch(text):
+        yield Element(kind="heading", text=text, level=len(found[1]))
+    elif found := _ITEM.match(lines[0]):
+        level = len(found[1].expandtabs(4)) // 2 + 1
+        inner = "\n" + "  " * level
+        yield Element(kind="item", text="  " * (level - 1) + text.replace("\n", inner), level=level)
+    else:
+        yield Element(kind="paragraph", text=text)
+
+
+def _joined(lines: list[str]) -> str:
+    """Lines of a block as one, but for those that end where they are meant to."""
+    ended = [_MEANT.sub("\\1\n", line.strip()) for line in lines]
+    return _MADE.sub("\n", " ".join(ended)).strip()
+
+
+# What a terminal is told by: colours and the like.
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_FENCES = re.compile(r"`{3,}")
+
+
+def notebook(text: str) -> Iterator[Element]:
+    """The cells in their order: texts as they are, code and its output in fences. What is no notebook is its text."""
+    whole = load_object(text) or {}
+    cells = whole.get("cells")
+    if not isinstance(cells, list):
+        yield from pieces([text])
+        return
+    language = _language(whole)
+    for cell in cells:
+        if isinstance(cell, dict):
+            yield from _cell(cell, language)
+
+
+def _language(whole: Mapping[str, Json]) -> str:
+    """What its code is in, as a word behind a fence."""
+    data = whole.get("metadata")
+    info = data.get("language_info") if isinstance(data, dict) else None
+    name = info.get("name") if isinstance(info, dict) else None
+    return name if isinstance(name, str) and name.isalnum() else ""
+
+
+def _cell(cell: Mapping[str, Json], language: str) -> Iterator[Element]:
+    source = _text(cell.get("source"))
+    if cell.get("cell_type") == "markdown":
+        yield from blocks(source)
+    elif cell.get("cell_type") != "code":
+        yield from _fenced(source, "")
+    else:
+        yield from _fenced(source, language)
+        outputs = cell.get("outputs")
+        for output in outputs if isinstance(outputs, list) else []:
+            if isinstance(output, dict):
+                yield from _fenced(_printed(output), "output")
+
+
+def _printed(output: Mapping[str, Json]) -> str:
+    """The words of an output: printed, shown as text, or the trace of an error."""
+    if "traceback" in output:
+        return _ESCAPES.sub("", _text(output["traceback"], "\n"))
+    data = output.get("data")
+    return _ESCAPES.sub("", _text(data.get("text/plain") if isinstance(data, dict) else output.get("text")))
+
+
+def _text(value: Json, between: str = "") -> str:
+    """Text as notebooks have it: whole, or line by line."""
+    if isinstance(value, str):
+        return value
+    return between.join(line for line in value if isinstance(line, str)) if isinstance(value, list) else ""
+
+
+def _fenced(text: str, word: str) -> Iterator[Element]:
+    if text.strip():
+        longest = max(map(len, _FENCES.findall(text)), default=2)
+        fence = "`" * (longest + 1)
+        yield Element(kind="code", text=f"{fence}{word}\n{text.strip(chr(10))}\n{fence}")

@@ -1,0 +1,84 @@
+"""Texts without pages that count: docx, doc, odt, rtf, epub. Structure as far as the format has it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from xml.sax.saxutils import unescape
+
+from recto.conversation.document import Element
+from recto.files.parsing.formats.counting import Labels
+from recto.files.parsing.formats.markdown import blocks
+from recto.files.parsing.formats.office import docx, rtf
+from recto.files.parsing.formats.office.opendocument import odt_labels, prepare_odt
+from recto.files.parsing.formats.tables import table_elements
+from recto.files.parsing.formats.xberg_document import elements_of, extract, paragraph, unpaged_frames
+from recto.files.parsing.ports import Frame
+
+_ROW_END, _CELL_END = "\t\t", "\t"
+_MOST_COLUMNS = 64
+_ITEM_MARK = re.compile(r"\s*-\s")
+# Where a link leads, as xberg takes it from a docx: still written as XML.
+_LEADS = re.compile(r"(?<=\]\()\S*&\w+;\S*")
+
+
+def flowing(data: bytes, form: str) -> Iterator[Frame]:
+    """The elements of a text document, in their order. Raises Unreadable."""
+    if form == "epub":
+        # Its nodes do not say which item is within which.
+        return unpaged_frames(blocks(extract(data, form, "markdown").content))
+    data = _READY[form](data) if form in _READY else data
+    found = extract(data, form)
+    nodes = found.document.nodes if found.document else []
+    elements = (
+        elements_of(nodes, _LABELS.get(form, _no_labels)(data))
+        if nodes or not found.content.strip()
+        else blocks(found.content)
+    )
+    if form in _MENDED:
+        elements = chain.from_iterable(map(_MENDED[form], elements))
+    return unpaged_frames(docx.with_formulas(elements) if form == "docx" else elements)
+
+
+def _no_labels(_: bytes) -> Labels:
+    return Labels(())
+
+
+def separated(element: Element) -> Iterator[Element]:
+    """Cells of a table that its format has lost, set apart again. Other tabs stay: one alone ends no row."""
+    if _ROW_END not in element.text:
+        yield element
+        return
+    *cells, after = _ITEM_MARK.sub("", element.text, count=1).split(_CELL_END)
+    width = next((width for width in range(1, _MOST_COLUMNS) if _has_rows(cells, width)), 0)
+    if not width:
+        yield replace(element, text=element.text.replace(_ROW_END, "\n").replace(_CELL_END, " | "))
+        return
+    yield from table_elements([cells[at : at + width] for at in range(0, len(cells), width + 1)])
+    yield from paragraph(after, None)
+
+
+def _has_rows(cells: Sequence[str], width: int) -> bool:
+    """Whether the cells are rows of so many, with an end after each. One row alone may be several of other lengths."""
+    is_one = len(cells) == width + 1 and not all(cells[:width])
+    return len(cells) % (width + 1) == 0 and not any(cells[width :: width + 1]) and not is_one
+
+
+def _led(element: Element) -> Iterator[Element]:
+    """Links that lead where their document says."""
+    if _LEADS.search(element.text):
+        rows = tuple([tuple([_LEADS.sub(_plain, cell) for cell in row]) for row in element.rows])
+        element = replace(element, text=_LEADS.sub(_plain, element.text), rows=rows)
+    yield element
+
+
+def _plain(found: re.Match[str]) -> str:
+    return unescape(found[0], {"&quot;": '"', "&apos;": "'"})
+
+
+_MENDED: Mapping[str, Callable[[Element], Iterator[Element]]] = {"doc": separated, "docx": _led}
+# How items are numbered is not to be found in others.
+_LABELS: Mapping[str, Callable[[bytes], Labels]] = {"docx": docx.docx_labels, "odt": odt_labels}
+_READY: Mapping[str, Callable[[bytes], bytes]] = {"docx": docx.ready, "odt": prepare_odt, "rtf": rtf.ready}

@@ -1,0 +1,227 @@
+"""Old Office files, for details that xberg loses: numbers of an xls as shown, tables of a ppt."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from recto.files.parsing.formats.office.number_formats import Shape, shape_of, shown
+from recto.files.parsing.formats.pdf.columns import Rows
+
+_ENTRY = 128
+_HEAD_PLACES = 109
+_FREE = 0xFFFFFFFA
+_STREAM, _ROOT = 2, 5
+_HEAD = 512
+
+
+class Container:
+    """A compound file by its sectors."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._size = 1 << min(12, max(9, _whole(data, 30, "<H")))
+        self._small_below = _whole(data, 56, "<I")
+        self._next = self._table(self._places())
+        self._next_small = self._table(self._chain(_whole(data, 60, "<I"), self._next))
+        self._entries = list(self._directory())
+        start = next((start for _, kind, start, _ in self._entries if kind == _ROOT), _FREE)
+        self._small = b"".join(map(self._sector, self._chain(start, self._next)))
+
+    def stream(self, *names: str) -> bytes:
+        """The first stream of one of these names, in whatever folder; nothing where there is none."""
+        for name, kind, start, size in self._entries:
+            if kind == _STREAM and name in names and size >= self._small_below:
+                return b"".join(map(self._sector, self._chain(start, self._next)))[:size]
+            if kind == _STREAM and name in names:
+                parts = (self._small[one << 6 : (one + 1) << 6] for one in self._chain(start, self._next_small))
+                return b"".join(parts)[:size]
+        return b""
+
+    def _sector(self, place: int) -> bytes:
+        return self._data[(place + 1) * self._size : (place + 2) * self._size]
+
+    def _places(self) -> Iterator[int]:
+        """The sectors that tell which follows which."""
+        yield from struct.unpack_from(f"<{_HEAD_PLACES}I", self._data.ljust(_HEAD, b"\xff"), 76)
+        place, seen = _whole(self._data, 68, "<I"), set[int]()
+        while place < _FREE and place not in seen and (sector := self._sector(place)):
+            seen.add(place)
+            *places, place = _numbers(sector)
+            yield from places
+
+    def _table(self, sectors: Iterator[int]) -> Sequence[int]:
+        # One that is named twice is read once: a small file may name the same millions of times.
+        return _numbers(b"".join(self._sector(one) for one in dict.fromkeys(sectors) if one < _FREE))
+
+    def _chain(self, start: int, following: Sequence[int]) -> Iterator[int]:
+        seen = set[int]()
+        while start < len(following) and start not in seen:
+            seen.add(start)
+            yield start
+            start = following[start]
+
+    def _directory(self) -> Iterator[tuple[str, int, int, int]]:
+        """Name, kind, first sector and size of each entry."""
+        data = b"".join(map(self._sector, self._chain(_whole(self._data, 48, "<I"), self._next)))
+        for at in range(0, len(data) - _ENTRY + 1, _ENTRY):
+            entry = data[at : at + _ENTRY]
+            length = min(64, _whole(entry, 64, "<H"))
+            name = entry[: max(0, length - 2)].decode("utf-16-le", "replace")
+            yield name, entry[66], _whole(entry, 116, "<I"), _whole(entry, 120, "<I")
+
+
+def _numbers(sectors: bytes) -> Sequence[int]:
+    return memoryview(sectors[: len(sectors) // 4 * 4]).cast("I")
+
+
+def _whole(data: bytes, at: int, shape: str) -> int:
+    return int(struct.unpack_from(shape, data.ljust(_HEAD, b"\0"), at)[0])
+
+
+# Row and column of a cell, counted from the first that is used.
+ShownCells: TypeAlias = Mapping[tuple[int, int], str]
+
+NOTHING_SHOWN: ShownCells = {}
+_RECORD_HEAD = 4
+_BOOK_SHEET, _FORMAT, _STYLE, _END = 0x85, 0x41E, 0xE0, 0x0A
+_NUMBER, _SHORT, _SHORTS, _FORMULA = 0x203, 0x27E, 0xBD, 0x06
+# Cells with words, or with what is true or wrong.
+_OTHERS = (0xFD, 0x204, 0x205, 0xD6)
+_NO_NUMBER = b"\xff\xff"
+_WORKSHEET = 0
+
+
+def shown_cells(data: bytes) -> list[ShownCells]:
+    """What such cells show, of each sheet in its order."""
+    book = Container(data).stream("Workbook")
+    starts, codes, styles = list[int](), dict[int, str](), list[int]()
+    for kind, record in _book_records(book, 0):
+        if kind == _BOOK_SHEET and record[5:6] == bytes([_WORKSHEET]):
+            starts.append(int.from_bytes(record[:4], "little"))
+        elif kind == _FORMAT:
+            wide = record[4:5] == b"\1"
+            codes[int.from_bytes(record[:2], "little")] = record[5:].decode(
+                "utf-16-le" if wide else "latin-1", "replace"
+            )
+        elif kind == _STYLE:
+            styles.append(int.from_bytes(record[2:4], "little"))
+    shapes: list[Shape] = [shape_of(number, codes.get(number)) for number in styles]
+    return [_book_sheet(book, start, shapes) for start in starts]
+
+
+def _book_records(data: bytes, at: int) -> Iterator[tuple[int, bytes]]:
+    """The records from a place up to the end of their part."""
+    while at + _RECORD_HEAD <= len(data):
+        kind, length = struct.unpack_from("<HH", data, at)
+        if kind == _END:
+            return
+        yield kind, data[at + _RECORD_HEAD : at + _RECORD_HEAD + length]
+        at += _RECORD_HEAD + length
+
+
+def _book_sheet(book: bytes, start: int, shapes: Sequence[Shape]) -> ShownCells:
+    rows, columns, found = set[int](), set[int](), dict[tuple[int, int], str]()
+    for kind, record in _book_records(book, start):
+        for row, column, style, number in _book_cells(kind, record):
+            rows.add(row)
+            columns.add(column)
+            shape = shapes[style] if style < len(shapes) else "plain"
+            if number is not None and (shape == "percent" or isinstance(shape, int)):
+                found[row, column] = shown(repr(number), shape, from_1904=False)
+    return {(row - min(rows), column - min(columns)): text for (row, column), text in found.items()}
+
+
+def _book_cells(kind: int, record: bytes) -> Iterator[tuple[int, int, int, float | None]]:
+    """Row, column, style and number of each cell of a record."""
+    if kind in _OTHERS and len(record) >= struct.calcsize("<HHH"):
+        yield *struct.unpack_from("<HHH", record), None
+    elif kind in (_NUMBER, _FORMULA) and len(record) >= struct.calcsize("<HHHd"):
+        row, column, style, number = struct.unpack_from("<HHHd", record)
+        yield row, column, style, None if kind == _FORMULA and record[12:14] == _NO_NUMBER else number
+    elif kind == _SHORT and len(record) >= struct.calcsize("<HHHI"):
+        row, column, style, short = struct.unpack_from("<HHHI", record)
+        yield row, column, style, _long(short)
+    elif kind == _SHORTS:
+        row, column = struct.unpack_from("<HH", record.ljust(_RECORD_HEAD, b"\0"))
+        for place in range((len(record) - 6) // 6):
+            style, short = struct.unpack_from("<HI", record, _RECORD_HEAD + 6 * place)
+            yield row, column + place, style, _long(short)
+
+
+def _long(short: int) -> float:
+    """A number that was written shortly: a whole one, or the first half of a long one, or either a hundred times."""
+    whole = (short >> 2) - (1 << 30 if short >> 31 else 0)
+    number = float(whole) if short & 2 else struct.unpack("<d", struct.pack("<II", 0, short & 0xFFFFFFFC))[0]
+    return number / 100 if short & 1 else number
+
+
+_ATOM_HEAD = 8
+_CONTAINER = 0xF
+# Kinds of records: a slide, a group of shapes, a shape, its place in the group, its words.
+_SLIDE, _GROUP, _SHAPE = 0x03EE, 0xF003, 0xF004
+_PLACE, _WIDE_WORDS, _NARROW_WORDS = 0xF00F, 0x0FA0, 0x0FA8
+_FEWEST_ROWS, _FEWEST_COLUMNS = 2, 2
+_MOST_CELLS = 10_000
+# Deeper than programs nest them.
+_DEEPEST = 20
+
+
+def slide_tables(data: bytes) -> Iterator[Rows]:
+    """The tables of all slides, in their order."""
+    stream = Container(data).stream("PowerPoint Document")
+    for kind, slide in _atoms(stream):
+        if kind == _SLIDE:
+            yield from _tables(slide, 0)
+
+
+def _atoms(data: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at + _ATOM_HEAD <= len(data):
+        _, kind, length = struct.unpack_from("<HHI", data, at)
+        yield kind, data[at + _ATOM_HEAD : at + _ATOM_HEAD + length]
+        at += _ATOM_HEAD + length
+
+
+def _tables(data: bytes, depth: int) -> Iterator[Rows]:
+    """Groups of which every shape with words has a row and a column of its own."""
+    for kind, inner in _nested(data):
+        if kind == _GROUP and (rows := _rows(list(_shape_cells(inner)))):
+            yield rows
+        elif depth < _DEEPEST:
+            yield from _tables(inner, depth + 1)
+
+
+def _nested(data: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at + _ATOM_HEAD <= len(data):
+        version, kind, length = struct.unpack_from("<HHI", data, at)
+        if version & _CONTAINER == _CONTAINER:
+            yield kind, data[at + _ATOM_HEAD : at + _ATOM_HEAD + length]
+        at += _ATOM_HEAD + length
+
+
+def _shape_cells(group: bytes) -> Iterator[tuple[int, int, str]]:
+    """From the top, from the left, and the words of each shape of a group."""
+    for kind, shape in _nested(group):
+        place = next((one for inner, one in _atoms(shape) if inner == _PLACE), b"") if kind == _SHAPE else b""
+        if len(place) == struct.calcsize("<4i"):
+            left, top, _, _ = struct.unpack("<4i", place)
+            yield top, left, "\n".join(words for _, box in _nested(shape) for words in _words(box))
+
+
+def _words(box: bytes) -> Iterator[str]:
+    for kind, text in _atoms(box):
+        if kind in (_WIDE_WORDS, _NARROW_WORDS):
+            yield text.decode("utf-16-le" if kind == _WIDE_WORDS else "latin-1", "replace").replace("\r", "\n").strip()
+
+
+def _rows(cells: list[tuple[int, int, str]]) -> Rows | None:
+    tops, lefts = sorted({top for top, _, words in cells if words}), sorted({left for _, left, words in cells if words})
+    is_grid = len(tops) >= _FEWEST_ROWS and len(lefts) >= _FEWEST_COLUMNS and len(tops) * len(lefts) <= _MOST_CELLS
+    said = {(top, left): words for top, left, words in cells if words}
+    # Shapes that only stand in a group leave most of the places of a grid empty.
+    if not is_grid or 2 * len(said) <= len(tops) * len(lefts):
+        return None
+    return tuple([tuple([said.get((top, left), "") for left in lefts]) for top in tops])

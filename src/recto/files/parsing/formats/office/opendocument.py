@@ -1,0 +1,374 @@
+"""OpenDocument files: text, sheets, slides and drawings, from their XML."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape, unescape
+from itertools import chain
+from xml.etree import ElementTree
+
+from recto.conversation.document import Element
+from recto.files.parsing.formats.archive import Archive, part
+from recto.files.parsing.formats.counting import Labels, counted
+from recto.files.parsing.formats.tables import table_elements, trimmed
+from recto.files.parsing.formats.xberg_document import SPEAKER_NOTES, link, note
+
+_SPACE = "{urn:oasis:names:tc:opendocument:xmlns:"
+TEXT, TABLE, OFFICE = (f"{_SPACE}{name}:1.0}}" for name in ("text", "table", "office"))
+CHART = f"{_SPACE}chart:1.0}}"
+HREF = "{http://www.w3.org/1999/xlink}href"
+_PARAGRAPHS = (f"{TEXT}p", f"{TEXT}h")
+_ITEMS = (f"{TEXT}list-item", f"{TEXT}list-header")
+_CELLS = (f"{TABLE}table-cell", f"{TABLE}covered-table-cell")
+# What stands within words and is none of them.
+_NO_WORDS = (f"{OFFICE}annotation", f"{TEXT}note")
+_INDENT = "  "
+# Cells that repeat to the end of a sheet say nothing.
+_MOST_REPEATED = 100
+_NOT_A_NUMBER = ("NaN", "1.#NAN")
+
+
+def written(box: ElementTree.Element, level: int = 0) -> Iterator[Element]:
+    """The paragraphs and the lists in a box, in their order."""
+    for one in box:
+        if one.tag in _PARAGRAPHS and (text := words(one).strip()):
+            item = Element(kind="item", text=f"{_INDENT * (level - 1)}- {text}", level=level)
+            yield item if level else Element(kind="paragraph", text=text)
+        elif one.tag == f"{TEXT}list":
+            for item in one:
+                yield from written(item, level + 1) if item.tag in _ITEMS else ()
+
+
+def words(paragraph: ElementTree.Element) -> str:
+    """The words of a paragraph with their links."""
+    return (paragraph.text or "") + "".join(_within(one) + (one.tail or "") for one in paragraph)
+
+
+def _within(one: ElementTree.Element) -> str:
+    match one.tag.removeprefix(TEXT):
+        case "s":
+            count = one.get(f"{TEXT}c", "1")
+            return " " * min(_MOST_REPEATED, int(count) if count.isdecimal() else 1)
+        case "tab":
+            return "\t"
+        case "line-break":
+            return "\n"
+        case "a":
+            return link(words(one), one.get(HREF, ""))
+        case _:
+            return "" if one.tag in _NO_WORDS else words(one)
+
+
+def table(one: ElementTree.Element) -> Iterator[Element]:
+    """A table. What spans several cells stands in the first."""
+    rows = (
+        [text for cell in row if cell.tag in _CELLS for text in _cell(cell)] for row in one.iter(f"{TABLE}table-row")
+    )
+    yield from table_elements(trimmed(rows))
+
+
+def _cell(cell: ElementTree.Element) -> Iterator[str]:
+    times = cell.get(f"{TABLE}number-columns-repeated", "1")
+    text = "\n".join(words(one) for one in cell.iter() if one.tag in _PARAGRAPHS)
+    for _ in range(min(_MOST_REPEATED, int(times) if times.isdecimal() else 1)):
+        yield "" if text in _NOT_A_NUMBER else text
+
+
+def chart(archive: Archive, href: str) -> Iterator[Element]:
+    """A chart within a document as the table that it was drawn from; nothing where something else is there."""
+    root = part(archive, posixpath.normpath(f"{href}/content.xml"))
+    drawn = next(root.iter(f"{CHART}chart"), None) if root is not None else None
+    if drawn is None:
+        return
+    title = drawn.find(f"{CHART}title")
+    named = " ".join(" ".join(words(one) for one in title).split()) if title is not None else ""
+    yield Element(kind="paragraph", text=f"[chart: {named}]" if named else "[chart]")
+    for one in drawn.iter(f"{TABLE}table"):
+        yield from table(one)
+
+
+_CONTENT = "content.xml"
+_COVERED = re.compile(r"<table:covered-table-cell\b([^>]*?)(?:/>|>.*?</table:covered-table-cell>)", re.DOTALL)
+_TIMES = re.compile(r'table:number-columns-repeated="(\d{1,3})"')
+_REMARK = re.compile(r"<office:annotation\b[^>]*?(?:/>|>(.*?)</office:annotation>)", re.DOTALL)
+_PARAGRAPH = re.compile(r"<text:(p|h)\b[^>]*>(.*?)</text:\1>", re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
+_BOX_OR_PARAGRAPH = re.compile(r"<(/?)(draw:text-box|text:[ph])(?:\s[^>]*)?(?<!/)>")
+_BOX = "draw:text-box"
+_OBJECT_OR_PARAGRAPH = re.compile(
+    r'<draw:object\b[^>]*?\bxlink:href="([^"]*)"|<(/?)text:[ph](?:\s[^>]*)?(?<!/)>', re.DOTALL
+)
+# Where lists, items and paragraphs begin and end.
+_TOKEN = re.compile(r"<(/?)text:(list|list-item|p|h)((?:\s[^>]*)?)>")
+_STYLE = re.compile(r"<text:list-style\s([^>]*)>(.*?)</text:list-style>", re.DOTALL)
+_LEVEL = re.compile(r"<text:list-level-style-number\s([^>]*?)/?>")
+_ATTRIBUTE = re.compile(r'([\w:-]+)="([^"]*)"')
+_NOTE = re.compile(r"<text:note\b.*?</text:note>", re.DOTALL)
+_LONGEST = 8
+_WAYS = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
+_WAYS_OF_EAST = {"一, 二, 三, ...": "chineseCounting", "①, ②, ③, ...": "decimalEnclosedCircle"}
+Attributes = Mapping[str, str]
+Style = Mapping[str, Attributes]
+
+
+@dataclass(kw_only=True)
+class _List:
+    """A list that is open. `counts` has the last number of each level."""
+
+    name: str
+    counts: dict[int, int] = field(default_factory=dict[int, int])
+
+
+def prepare_odt(data: bytes) -> bytes:
+    """The document as xberg reads it whole; as it is where it needs nothing or is too large."""
+    archive = Archive(data)
+    text = archive.text(_CONTENT)
+    charted = "".join(_charted(text, archive)) if "<draw:object" in text else text
+    changed = "".join(_unboxed(_REMARK.sub(_remark, _COVERED.sub(_empty, charted))))
+    return data if changed == text else archive.with_text(_CONTENT, changed) or data
+
+
+def odt_labels(data: bytes) -> Labels:
+    """What stands before the items of an odt."""
+    archive = Archive(data)
+    text = archive.text(_CONTENT)
+    styles = {**_styles(archive.text("styles.xml")), **_styles(text)}
+    return Labels(_labels(_NOTE.sub("", text), styles))
+
+
+def _charted(text: str, archive: Archive) -> Iterator[str]:
+    """The text with the table of each chart behind the paragraph that the chart stands in."""
+    drawn, depth, done = list[str](), 0, 0
+    for found in _OBJECT_OR_PARAGRAPH.finditer(text):
+        if found[1] is not None:
+            drawn += map(_xml_of, chart(archive, found[1]))
+            continue
+        depth += -1 if found[2] else 1
+        if depth == 0 and drawn:
+            yield text[done : found.end()] + "".join(drawn)
+            drawn, done = [], found.end()
+    yield text[done:]
+
+
+def _xml_of(element: Element) -> str:
+    """A paragraph or a table as XML."""
+    if not element.rows:
+        return f"<text:p>{escape(element.text)}</text:p>"
+    cell = "<table:table-cell><text:p>{}</text:p></table:table-cell>"
+    rows = ("".join(cell.format(escape(text)) for text in row) for row in element.rows)
+    return f"<table:table>{''.join(f'<table:table-row>{row}</table:table-row>' for row in rows)}</table:table>"
+
+
+def _empty(found: re.Match[str]) -> str:
+    times = _TIMES.search(found[1])
+    return "<table:table-cell/>" * (int(times[1]) if times else 1)
+
+
+def _remark(found: re.Match[str]) -> str:
+    words = " ".join(_TAG.sub("", one[2]) for one in _PARAGRAPH.finditer(found[1] or ""))
+    return f"<text:span> [comment: {words}]</text:span>" if words.strip() else ""
+
+
+def _unboxed(text: str) -> Iterator[str]:
+    """The text with boxes that stand within a paragraph as lines of it: xberg would read them twice."""
+    around: list[str] = []
+    done = 0
+    for found in _BOX_OR_PARAGRAPH.finditer(text):
+        is_end, tag = found[1], found[2]
+        if is_end and around:
+            around.pop()
+        if around and tag == _BOX:
+            yield text[done : found.start()] + ("" if is_end else "<text:line-break/>")
+            done = found.end()
+        elif is_end and _BOX in around and len(around) > 1:
+            yield text[done : found.end()] + "<text:line-break/>"
+            done = found.end()
+        if not is_end:
+            around.append(tag)
+    yield text[done:]
+
+
+def _labels(text: str, styles: Mapping[str, Style]) -> Iterator[tuple[str, str]]:
+    open_lists: list[_List] = []
+    known: dict[str, _List] = {}
+    label: str | None = None
+    begun = 0
+    for found in _TOKEN.finditer(text):
+        given = _attributes(found[3])
+        match found[1] + found[2]:
+            case "list" if not found[3].endswith("/"):
+                open_lists.append(open_lists[-1] if open_lists else _begun(given, known))
+            case "/list" if open_lists:
+                open_lists.pop()
+            case "list-item" if open_lists:
+                label = _counted(open_lists[-1], len(open_lists), given, styles)
+            case "p" | "h" if label is not None:
+                begun = found.end()
+            case "/p" | "/h" if label is not None:
+                yield unescape(_TAG.sub("", text[begun : found.start()])), label
+                label = None
+            case _:
+                pass
+
+
+def _begun(given: Attributes, known: dict[str, _List]) -> _List:
+    """A list of the outermost level, which may go on with another."""
+    name = given.get("text:style-name", "")
+    before = known.get(given["text:continue-list"]) if "text:continue-list" in given else None
+    if before is None and given.get("text:continue-numbering") == "true":
+        before = known.get(name)
+    one = _List(name=name or (before.name if before else ""), counts=before.counts if before else {})
+    known.update({one.name: one, given.get("xml:id", one.name): one})
+    return one
+
+
+def _counted(one: _List, level: int, given: Attributes, styles: Mapping[str, Style]) -> str:
+    style = styles.get(one.name, {})
+    asked = style.get(str(level), {})
+    start = _whole(given.get("text:start-value", ""), _whole(asked.get("text:start-value", ""), 1))
+    is_anew = level not in one.counts or "text:start-value" in given
+    one.counts[level] = start if is_anew else one.counts[level] + 1
+    for deeper in [place for place in one.counts if place > level]:
+        del one.counts[deeper]
+    shown = min(level, max(1, _whole(asked.get("text:display-levels", ""), 1)))
+    levels = range(level - shown + 1, level + 1)
+    numbers = [_number(one.counts.get(place, 1), style.get(str(place), {})) for place in levels]
+    if not all(numbers):
+        return ""
+    return f"{asked.get('style:num-prefix', '')}{'.'.join(numbers)}{asked.get('style:num-suffix', '')}".strip()
+
+
+def _number(number: int, asked: Attributes) -> str:
+    way = asked.get("style:num-format", "")
+    return counted(number, _WAYS.get(way) or _WAYS_OF_EAST.get(way, ""))
+
+
+def _styles(text: str) -> Mapping[str, Style]:
+    """The levels that count, of each kind of list."""
+    styles: dict[str, Style] = {}
+    for found in _STYLE.finditer(text):
+        levels = [_attributes(level) for level in _LEVEL.findall(found[2])]
+        styles[_attributes(found[1]).get("style:name", "")] = {level.get("text:level", ""): level for level in levels}
+    return styles
+
+
+def _attributes(tag: str) -> Attributes:
+    return {name: unescape(value) for name, value in _ATTRIBUTE.findall(tag)}
+
+
+def _whole(text: str, otherwise: int) -> int:
+    return int(text) if text.isdecimal() and len(text) <= _LONGEST else otherwise
+
+
+_ODS_CONTENT = "content.xml"
+_CELL = re.compile(r"<table:table-cell\b([^>]*)>(?=<text:p>(?:[^<]*%|#[^<]*|0\d+)</text:p>)")
+_VALUE = re.compile(r'\soffice:(?:value-type|value|string-value)="[^"]*"')
+_SHEET_OR_OBJECT = re.compile(
+    r'<table:table\s[^>]*?\btable:name="([^"]*)"|<draw:object\b[^>]*?\bxlink:href="([^"]*)"', re.DOTALL
+)
+_LINK = re.compile(r'<text:a\b[^>]*\bxlink:href="([^"]*)"[^>]*>([^<]*)</text:a>')
+
+
+def prepare_ods(data: bytes) -> bytes:
+    """The book with parts of a hundred, errors and zeros in front as they are shown; as it is where it is too large."""
+    archive = Archive(data)
+    text = archive.text(_ODS_CONTENT)
+    changed = _LINK.sub(_linked, _CELL.sub(_as_shown, text))
+    return data if changed == text else archive.with_text(_ODS_CONTENT, changed) or data
+
+
+def sheet_charts(data: bytes) -> Callable[[str], Iterator[Element]]:
+    """The sheet_charts on a sheet by its name, as the tables they were drawn from."""
+    archive = Archive(data)
+    drawn: defaultdict[str, list[str]] = defaultdict(list)
+    name = ""
+    for found in _SHEET_OR_OBJECT.finditer(archive.text(_ODS_CONTENT)):
+        name = unescape(found[1]) if found[1] is not None else name
+        drawn[name] += [found[2]] if found[2] else []
+    return lambda name: chain.from_iterable(chart(archive, href) for href in drawn.get(name, ()))
+
+
+def _as_shown(found: re.Match[str]) -> str:
+    return f'<table:table-cell office:value-type="string"{_VALUE.sub("", found[1])}>'
+
+
+def _linked(found: re.Match[str]) -> str:
+    return escape(link(unescape(found[2]), unescape(found[1])))
+
+
+_DRAW = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}"
+_SHOW = "{urn:oasis:names:tc:opendocument:xmlns:presentation:1.0}"
+_SVG = "{urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0}"
+_GROUPS = (f"{_DRAW}g", f"{_DRAW}a")
+# Boxes of every slide that say nothing of it.
+_FURNITURE = ("page-number", "date-time", "header", "footer")
+_TITLE = "title"
+_TITLE_LEVEL = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """The pages of a document in their order."""
+
+    archive: Archive
+    pages: Sequence[ElementTree.Element]
+
+    def elements(self, page: ElementTree.Element) -> Iterator[Element]:
+        """What stands on a page: its title first, what was said about it and its speaker's notes last."""
+        shapes = list(_shapes(page))
+        for shape in shapes:
+            if _role(shape) == _TITLE and (text := " ".join(_all_words(shape).split())):
+                yield Element(kind="heading", text=f"{'#' * _TITLE_LEVEL} {text}", level=_TITLE_LEVEL)
+        for shape in shapes:
+            if _role(shape) not in (_TITLE, *_FURNITURE):
+                yield from self._shape(shape)
+        for said in page.findall(f"{OFFICE}annotation"):
+            yield from note("[comment] ", _all_words(said), None)
+        notes = [_all_words(box) for box in page.findall(f"{_SHOW}notes/{_DRAW}frame") if _role(box) == "notes"]
+        yield from note(SPEAKER_NOTES, "\n".join(notes), None)
+
+    def _shape(self, shape: ElementTree.Element) -> Iterator[Element]:
+        if shape.tag != f"{_DRAW}frame":
+            yield from written(shape)
+            return
+        for one in shape:
+            if one.tag == f"{_DRAW}text-box":
+                yield from written(one)
+            elif one.tag == f"{TABLE}table":
+                yield from table(one)
+            elif one.tag == f"{_DRAW}object":
+                yield from chart(self.archive, one.get(HREF, ""))
+        about = shape.find(f"{_SVG}desc") if shape.find(f"{_DRAW}image") is not None else None
+        if about is not None and (text := " ".join("".join(about.itertext()).split())):
+            yield Element(kind="paragraph", text=f"[image: {text}]")
+
+
+def open_drawing(data: bytes) -> Drawing | None:
+    """The pages in a zip, or None where there are none."""
+    archive = Archive(data)
+    root = part(archive, "content.xml")
+    return None if root is None else Drawing(archive=archive, pages=list(root.iter(f"{_DRAW}page")))
+
+
+def _shapes(page: ElementTree.Element) -> Iterator[ElementTree.Element]:
+    """The shapes on a page, in and out of groups."""
+    waiting = list(reversed(page))
+    while waiting:
+        one = waiting.pop()
+        if one.tag in _GROUPS:
+            waiting += reversed(one)
+        elif one.tag.startswith(_DRAW):
+            yield one
+
+
+def _role(shape: ElementTree.Element) -> str:
+    """What a box is for, where the slide's layout says so."""
+    return shape.get(f"{_SHOW}class", "")
+
+
+def _all_words(box: ElementTree.Element) -> str:
+    return "\n".join(words(one) for one in box.iter(f"{TEXT}p"))

@@ -1,0 +1,333 @@
+"""Presentations: each slide with its title, its content, and its speaker notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from xml.etree import ElementTree
+
+from recto.conversation.document import Element
+from recto.files.parsing.formats.archive import RELATION, Archive, part
+from recto.files.parsing.formats.archive import targets as targets_of
+from recto.files.parsing.formats.counting import NO_NUMBER, counted
+from recto.files.parsing.formats.office.old_office import slide_tables
+from recto.files.parsing.formats.office.opendocument import open_drawing
+from recto.files.parsing.formats.pdf.columns import with_tables
+from recto.files.parsing.formats.tables import table_elements, trimmed
+from recto.files.parsing.formats.xberg_document import (
+    SPEAKER_NOTES,
+    content_of,
+    elements_of,
+    extract,
+    link,
+    note,
+    words_of,
+)
+from recto.files.parsing.ports import DAMAGED, FoundElements, Frame, Opened, Unit, UnreadableDocument
+
+TITLE_LEVEL = 2
+
+
+def slides(data: bytes, form: str) -> Iterator[Frame]:
+    """The slides in their order, or the pages of a drawing. Raises Unreadable."""
+    if form == "pptx":
+        deck = open_deck(data)
+        if deck is None:
+            raise UnreadableDocument(DAMAGED)
+        yield from _frames("slide", len(deck.slides), _of_deck(deck))
+        return
+    if form == "ppt":
+        found = list(_of_nodes(data))
+        yield from _frames("slide", len(found), (("", elements) for elements in found))
+        return
+    drawing = open_drawing(data)
+    if drawing is None:
+        raise UnreadableDocument(DAMAGED)
+    unit = "page" if form == "odg" else "slide"
+    yield from _frames(unit, len(drawing.pages), (("", list(drawing.elements(page))) for page in drawing.pages))
+
+
+def _frames(unit: Unit, count: int, slides: Iterator[tuple[str, Sequence[Element]]]) -> Iterator[Frame]:
+    """Slides, each with what is to be said beside its number."""
+    yield Opened(unit=unit, page_count=count)
+    for number, (beside, elements) in enumerate(slides, 1):
+        mark = Element(kind="page", text=f"[{unit} {number}{beside}]", page=number)
+        yield FoundElements(elements=(mark, *(replace(element, page=number) for element in elements)), pages=number)
+
+
+def _of_deck(deck: Deck) -> Iterator[tuple[str, Sequence[Element]]]:
+    for number, name in enumerate(deck.slides, 1):
+        slide = deck.slide(name)
+        elements = list(slide.elements())
+        if slide.why_unread:
+            elements.append(Element(kind="note", text=f"[slide {number} {slide.why_unread}]"))
+        elif all(one.text.startswith(PICTURE) for one in elements) and slide.has_picture():
+            elements.append(Element(kind="note", text=f"[slide {number} has no text: it is a picture]"))
+        for words in slide.comments():
+            elements += note("[comment] ", words, None)
+        yield (" (hidden)" if slide.is_hidden() else ""), [*elements, *note(SPEAKER_NOTES, slide.notes(), None)]
+
+
+def _of_nodes(data: bytes) -> Iterator[Sequence[Element]]:
+    """Slides of a ppt as xberg finds them. What comes before the first belongs to it."""
+    document = extract(data, "ppt").document
+    number = 0
+    marked: list[tuple[int, Element]] = []
+    for node in document.nodes if document else []:
+        content = content_of(node)
+        if content["node_type"] == "slide":
+            number += 1
+            marked += [(number, element) for element in heading(words_of(content, "title"))]
+        elif content["node_type"] in ("raw_block", "footnote"):
+            text = words_of(content, "content") or words_of(content)
+            marked += [(number, element) for element in note(SPEAKER_NOTES, text, None)]
+        else:
+            marked += [(number, element) for element in elements_of([node])]
+    by_slide = {
+        key: [element for _, element in group] for key, group in groupby(marked, key=lambda one: max(1, one[0]))
+    }
+    tables = list(slide_tables(data))
+    for place in range(1, number + 1):
+        elements = by_slide.get(place, [])
+        texts = {one.text for one in elements}
+        own = [rows for rows in tables if texts.issuperset(filter(None, rows[0]))]
+        yield with_tables(elements, own, place)
+
+
+def heading(title: str) -> Iterator[Element]:
+    """The title of a slide, if it has one."""
+    if title := " ".join(title.split()):
+        yield Element(kind="heading", text=f"{'#' * TITLE_LEVEL} {title}", level=TITLE_LEVEL)
+
+
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
+_LONGEST = 9
+_P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_LEVELS = tuple("012345678")
+_START = "ppt/presentation.xml"
+TITLES = ("title", "ctrTitle")
+# Boxes of every slide that say nothing of it.
+_FURNITURE = ("sldNum", "dt", "ftr", "hdr", "sldImg")
+PICTURE = "[image: "
+TOO_LARGE, DAMAGED_SLIDE = "is too large to be read", "is damaged and cannot be read"
+# How kinds of numbers begin.
+_WAYS = {
+    "arabic": "decimal",
+    "alphaLc": "lowerLetter",
+    "alphaUc": "upperLetter",
+    "romanLc": "lowerRoman",
+    "romanUc": "upperRoman",
+    "circleNum": "decimalEnclosedCircle",
+    "ea1": "chineseCounting",
+}
+_INDENT = "  "
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slide:
+    """A slide by its XML, which is empty where it cannot be read. `targets` tells where its ids lead."""
+
+    archive: Archive
+    root: ElementTree.Element
+    targets: Mapping[str, str]
+    why_unread: str = ""
+
+    def elements(self) -> Iterator[Element]:
+        """What stands on it: the title first."""
+        shapes = [one for one in _shown(self.root) if one.tag == f"{_P}sp" and _role(one) in TITLES]
+        for shape in shapes:
+            if text := " ".join(_words(shape, self.targets).split()):
+                yield Element(kind="heading", text=f"{'#' * TITLE_LEVEL} {text}", level=TITLE_LEVEL)
+        for one in _shown(self.root):
+            yield from self._shape(one)
+        for drawn in self._parts("/diagrams/data"):
+            yield from _paragraphs(drawn, {})
+
+    def is_hidden(self) -> bool:
+        """Whether it is left out when the others are shown."""
+        return self.root.get("show", "1") in ("0", "false")
+
+    def has_picture(self) -> bool:
+        """Whether any picture stands on it."""
+        return any(one.tag == f"{_P}pic" for one in _shown(self.root))
+
+    def comments(self) -> Iterator[str]:
+        """What was said about it."""
+        for root in self._parts("/comments/"):
+            # The older form has plain text, the newer one paragraphs.
+            yield from ("".join(one.itertext()) for one in root.iter(f"{_P}text"))
+            yield from (_words(one, {}) for one in root.iter() if one.tag.endswith("}txBody"))
+
+    def notes(self) -> str:
+        """What its speaker has noted."""
+        shapes = [one for root in self._parts("/notesSlides/") for one in root.iter(f"{_P}sp")]
+        texts = (_words(shape, {}).strip() for shape in shapes if _role(shape) not in _FURNITURE)
+        return "\n".join(filter(None, texts))
+
+    def _parts(self, folder: str) -> Iterator[ElementTree.Element]:
+        for name in self.targets.values():
+            if folder in name and (root := part(self.archive, name)) is not None:
+                yield root
+
+    def _shape(self, one: ElementTree.Element) -> Iterator[Element]:
+        if one.tag == f"{_P}sp" and _role(one) not in (*TITLES, *_FURNITURE):
+            yield from _paragraphs(one, self.targets)
+        elif one.tag == f"{_A}tbl":
+            rows = ([_words(cell, self.targets) for cell in row.iter(f"{_A}tc")] for row in one.iter(f"{_A}tr"))
+            yield from table_elements(trimmed(rows))
+        elif one.tag == f"{_P}pic" and (words := _described(one)):
+            yield Element(kind="paragraph", text=f"{PICTURE}{words}]")
+        elif one.tag == f"{_CHART}chart":
+            found = part(self.archive, self.targets.get(one.get(f"{RELATION}id", ""), ""))
+            yield from _chart(found) if found is not None else ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deck:
+    """A presentation. `slides` are the names of its parts, in their order."""
+
+    archive: Archive
+    slides: tuple[str, ...]
+
+    def slide(self, name: str) -> Slide:
+        """One of its slides."""
+        targets = targets_of(self.archive, name)
+        if (root := part(self.archive, name)) is not None:
+            return Slide(archive=self.archive, root=root, targets=targets)
+        why = TOO_LARGE if self.archive.is_too_large(name) else DAMAGED_SLIDE
+        return Slide(archive=self.archive, root=ElementTree.Element(f"{_P}sld"), targets=targets, why_unread=why)
+
+
+def open_deck(data: bytes) -> Deck | None:
+    """The presentation in a zip, or None where there is none."""
+    archive = Archive(data)
+    root = part(archive, _START)
+    if root is None:
+        return None
+    targets = targets_of(archive, _START)
+    ids = (one.get(f"{RELATION}id", "") for one in root.iter(f"{_P}sldId"))
+    return Deck(archive=archive, slides=tuple(targets[key] for key in ids if key in targets))
+
+
+def _chart(root: ElementTree.Element) -> Iterator[Element]:
+    """What a chart is called, then a column for each of its series."""
+    title = root.find(f"{_CHART}chart/{_CHART}title")
+    words = " ".join("".join(one.text or "" for one in title.iter(f"{_A}t")).split()) if title is not None else ""
+    yield Element(kind="paragraph", text=f"[chart: {words}]" if words else "[chart]")
+    series = list(root.iter(f"{_CHART}ser"))
+    names = ["".join(_points(one, "tx").values()) for one in series]
+    categories: dict[int, str] = {}
+    for one in series:
+        categories = {**_points(one, "cat"), **_points(one, "xVal"), **categories}
+    values = [{**_points(one, "val"), **_points(one, "yVal")} for one in series]
+    places = sorted({*categories, *(place for one in values for place in one)})
+    rows = [[categories.get(place, ""), *(one.get(place, "") for one in values)] for place in places]
+    yield from table_elements(trimmed([["", *names], *rows]) if rows else [])
+
+
+def _points(series: ElementTree.Element, part: str) -> Mapping[int, str]:
+    """The values that were kept when the chart was drawn, by their places; of several levels the innermost."""
+    points: dict[int, str] = {}
+    found = series.find(f"{_CHART}{part}")
+    for one in found.iter(f"{_CHART}pt") if found is not None else ():
+        place, value = one.get("idx", ""), one.find(f"{_CHART}v")
+        if place.isdecimal() and len(place) < _LONGEST and value is not None:
+            points.setdefault(int(place), (value.text or "").strip())
+    return points
+
+
+def _described(picture: ElementTree.Element) -> str:
+    properties = picture.find(f"{_P}nvPicPr/{_P}cNvPr")
+    return "" if properties is None else " ".join(properties.get("descr", "").split())
+
+
+def _shown(root: ElementTree.Element) -> Iterator[ElementTree.Element]:
+    """All that is in a part, without what only older programs are to show in its place."""
+    waiting = [root]
+    while waiting:
+        one = waiting.pop()
+        if one.tag != _FALLBACK:
+            yield one
+            waiting += reversed(one)
+
+
+def _role(shape: ElementTree.Element) -> str:
+    """What a box is for, where the slide's layout says so."""
+    place = shape.find(f"{_P}nvSpPr/{_P}nvPr/{_P}ph")
+    return "" if place is None else place.get("type", "")
+
+
+def _paragraphs(shape: ElementTree.Element, targets: Mapping[str, str]) -> Iterator[Element]:
+    counts: dict[int, int] = {}
+    for one in shape.iter(f"{_A}p"):
+        properties = one.find(f"{_A}pPr")
+        level = _level(properties)
+        if not (text := _line(one, targets).strip()):
+            continue
+        counts = {place: count for place, count in counts.items() if place <= level}
+        numbered = properties.find(f"{_A}buAutoNum") if properties is not None else None
+        if numbered is not None:
+            counts[level] = counts.get(level, _start(numbered) - 1) + 1
+            yield Element(
+                kind="item", text=f"{_INDENT * level}{_numbered(numbered, counts[level])} {text}", level=level + 1
+            )
+            continue
+        counts.pop(level, None)
+        if level or _is_listed(properties):
+            yield Element(kind="item", text=f"{_INDENT * level}- {text}", level=level + 1)
+        else:
+            yield Element(kind="paragraph", text=text)
+
+
+def _start(numbered: ElementTree.Element) -> int:
+    start = numbered.get("startAt", "")
+    return int(start) if start.isdecimal() and len(start) <= len(_LEVELS) else 1
+
+
+def _numbered(numbered: ElementTree.Element, number: int) -> str:
+    """A number in the way that its kind says: how it counts, then what stands around it."""
+    kind = numbered.get("type", "")
+    way = next((way for begin, way in _WAYS.items() if kind.startswith(begin)), "")
+    words = counted(number, way)
+    if not words:
+        return NO_NUMBER
+    if kind.endswith("ParenBoth"):
+        return f"({words})"
+    return words + (")" if kind.endswith("ParenR") else "" if kind.endswith("Plain") else ".")
+
+
+def _level(properties: ElementTree.Element | None) -> int:
+    level = properties.get("lvl", "") if properties is not None else ""
+    return int(level) if level in _LEVELS else 0
+
+
+def _is_listed(properties: ElementTree.Element | None) -> bool:
+    marks = (f"{_A}buChar", f"{_A}buBlip")
+    return properties is not None and any(properties.find(mark) is not None for mark in marks)
+
+
+def _words(box: ElementTree.Element, targets: Mapping[str, str]) -> str:
+    return "\n".join(_line(one, targets) for one in box.iter(f"{_A}p"))
+
+
+def _line(paragraph: ElementTree.Element, targets: Mapping[str, str]) -> str:
+    """The words of a paragraph with their links. Neighbours that lead to one place are one link."""
+    runs: list[tuple[str, str]] = []
+    for run in paragraph:
+        if run.tag == f"{_A}br":
+            runs.append(("\n", ""))
+        elif run.tag in (f"{_A}r", f"{_A}fld"):
+            words = run.find(f"{_A}t")
+            leads = run.find(f"{_A}rPr/{_A}hlinkClick")
+            url = targets.get(leads.get(f"{RELATION}id", ""), "") if leads is not None else ""
+            runs.append(((words.text or "") if words is not None else "", url if ":" in url else ""))
+    joined: list[tuple[str, str]] = []
+    for text, url in runs:
+        if joined and joined[-1][1] == url:
+            joined[-1] = (joined[-1][0] + text, url)
+        else:
+            joined.append((text, url))
+    return "".join(link(text, url) for text, url in joined)

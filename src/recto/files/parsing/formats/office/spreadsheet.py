@@ -1,0 +1,323 @@
+"""Spreadsheets: each sheet with its name and its cells as tables. Formulas are not evaluated: files contain their values."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from html import unescape
+from itertools import chain, pairwise
+from typing import TypeAlias
+from xml.etree import ElementTree
+
+from recto.conversation.document import Element
+from recto.files.parsing.formats.archive import RELATION, Archive, member, part, targets
+from recto.files.parsing.formats.office.number_formats import Shape, shape_of, shown
+from recto.files.parsing.formats.office.old_office import NOTHING_SHOWN, ShownCells, shown_cells
+from recto.files.parsing.formats.office.opendocument import prepare_ods, sheet_charts
+from recto.files.parsing.formats.tables import TableRow, table_elements, trimmed
+from recto.files.parsing.formats.xberg_document import extract, link, note
+from recto.files.parsing.ports import FoundElements, Frame, Opened
+
+NOT_READ = "[this sheet could not be read: the file is damaged here]"
+# More empty rows or columns than these in turn say nothing.
+MOST_EMPTY = 20
+_XLSX_SHEET = re.compile(r"<(?:\w+:)?sheet\b[^>]*>")
+_ODS_STYLE = re.compile(
+    r'<style:style style:name="([^"]*)" style:family="table"[^>]*>.{0,500}?</style:style>', re.DOTALL
+)
+_ODS_TABLE = re.compile(r"<table:table\s[^>]*>")
+_ATTRIBUTE = re.compile(r'([\w:-]+)="([^"]*)"')
+# A record of an old workbook: where the sheet begins, whether it is seen, what it is; then its name.
+_XLS_HIDDEN = rb"\x85\0..(?:....)[\1\2]\0"
+
+
+def sheets(data: bytes, form: str) -> Iterator[Frame]:
+    """The sheets in their order. Raises Unreadable."""
+    book = open_workbook(data) if form == "xlsx" else None
+    if book is not None and book.sheets:
+        named = [(sheet.name, sheet.is_hidden, _of_workbook(book, sheet)) for sheet in book.sheets]
+    else:
+        named = list(_of_tables(data, form))
+    yield Opened(unit="sheet", page_count=len(named))
+    for number, (name, is_hidden, elements) in enumerate(named, 1):
+        mark = f"[sheet {number}: {name}{' (hidden)' if is_hidden else ''}]"
+        for element in chain((Element(kind="page", text=mark),), elements):
+            yield FoundElements(elements=(replace(element, page=number),), pages=number - 1)
+        yield FoundElements(pages=number)
+
+
+def _of_workbook(book: Workbook, sheet: Sheet) -> Iterator[Element]:
+    lines = book.lines(sheet)
+    if lines is None:
+        yield Element(kind="note", text=NOT_READ)
+        return
+    yield from sheet_elements(list(lines))
+    for place, words in book.comments(sheet):
+        yield from note(f"[comment on {place}] ", words, None)
+
+
+def _of_tables(data: bytes, form: str) -> Iterator[tuple[str, bool, Iterator[Element]]]:
+    """Sheets as xberg finds them."""
+    found = extract(prepare_ods(data) if form == "ods" else data, form, "tables")
+    names = {page.page_number: page.sheet_name or "" for page in found.pages or []}
+    tables: defaultdict[int, list[list[TableRow]]] = defaultdict(list)
+    cells = shown_cells(data) if form == "xls" else []
+    for table in found.tables:
+        # Sheets that are nothing but charts are counted by one of them only.
+        known = cells[table.page_number - 1] if len(cells) == len(names) else NOTHING_SHOWN
+        tables[table.page_number].append(trimmed(_as_shown(table.cells, known)))
+    is_hidden = HIDDEN[form](data)
+    charts = sheet_charts(data) if form == "ods" else None
+    for number in sorted({*names, *tables}):
+        name = names.get(number, "")
+        elements = chain.from_iterable(sheet_elements(_lines(rows)) for rows in tables[number])
+        yield name, is_hidden(name), chain(elements, charts(name) if charts else ())
+
+
+def _as_shown(rows: Sequence[Sequence[str]], known: ShownCells) -> list[list[str]]:
+    return [[known.get((number, column), cell) for column, cell in enumerate(row)] for number, row in enumerate(rows)]
+
+
+def _lines(rows: Sequence[TableRow]) -> list[SheetLine]:
+    filled = ((number, [(column, cell) for column, cell in enumerate(row) if cell]) for number, row in enumerate(rows))
+    return [(number, cells) for number, cells in filled if cells]
+
+
+def sheet_elements(lines: Sequence[SheetLine]) -> Iterator[Element]:
+    """The cells of a sheet as tables. Where many rows or columns in turn are empty they are left out, which is said."""
+    columns = list(_runs(sorted({column for _, cells in lines for column, _ in cells})))
+    if left_out := sum(after[0] - before[-1] - 1 for before, after in pairwise(columns)):
+        yield Element(kind="note", text=f"[{left_out:,} empty columns left out]")
+    kept = [column for run in columns for column in range(run[0], run[-1] + 1)]
+    places = {column: place for place, column in enumerate(kept)}
+    by_number: defaultdict[int, Cells] = defaultdict(list)
+    for number, cells in lines:
+        by_number[number] += cells
+    end = None
+    for run in _runs(sorted(by_number)):
+        if end is not None:
+            yield Element(kind="note", text=f"[{run[0] - end - 1:,} empty rows left out]")
+        end = run[-1]
+        yield from table_elements(_row(by_number.get(number, []), places) for number in range(run[0], end + 1))
+
+
+def _runs(numbers: Iterable[int]) -> Iterator[list[int]]:
+    """Numbers that rise, without long gaps between them."""
+    run: list[int] = []
+    for number in numbers:
+        if run and number - run[-1] > MOST_EMPTY + 1:
+            yield run
+            run = []
+        run.append(number)
+    if run:
+        yield run
+
+
+def _row(cells: Cells, places: Mapping[int, int]) -> TableRow:
+    row = [""] * len(places)
+    for column, text in cells:
+        row[places[column]] = text
+    return tuple(row)
+
+
+def _xlsx(data: bytes) -> Callable[[str], bool]:
+    sheets = map(_attributes, _XLSX_SHEET.findall(member(data, "xl/workbook.xml")))
+    return {sheet.get("name", "") for sheet in sheets if "idden" in sheet.get("state", "")}.__contains__
+
+
+def _ods(data: bytes) -> Callable[[str], bool]:
+    text = member(data, "content.xml")
+    styles = {found[1] for found in _ODS_STYLE.finditer(text) if 'table:display="false"' in found[0]}
+    tables = map(_attributes, _ODS_TABLE.findall(text))
+    return {one.get("table:name", "") for one in tables if one.get("table:style-name") in styles}.__contains__
+
+
+def _xls(data: bytes) -> Callable[[str], bool]:
+    def is_hidden(name: str) -> bool:
+        wide = b"\1" + name.encode("utf-16-le")
+        narrow = b"\0" + name.encode("latin-1", "replace")
+        record = b"(?:" + re.escape(wide) + b"|" + re.escape(narrow) + b")"
+        length = re.escape(bytes([min(255, len(name))]))
+        return bool(name) and re.search(_XLS_HIDDEN + length + record, data, re.DOTALL) is not None
+
+    return is_hidden
+
+
+def _attributes(tag: str) -> Mapping[str, str]:
+    return {name: unescape(value) for name, value in _ATTRIBUTE.findall(tag)}
+
+
+HIDDEN: Mapping[str, Callable[[bytes], Callable[[str], bool]]] = {"xlsx": _xlsx, "ods": _ods, "xls": _xls}
+
+
+# The columns and texts of a row's cells, in their order; before them the number of the row.
+Cells: TypeAlias = list[tuple[int, str]]
+SheetLine: TypeAlias = tuple[int, Cells]
+
+_S = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+_WORKBOOK = "xl/workbook.xml"
+_X = r"(?:\w+:)?"
+_ROW_OR_CELL = re.compile(rf"<{_X}(?:row\b([^>]*)|c\b([^>]*?)(?:/>|>(.*?)</{_X}c>))", re.DOTALL)
+_CELL_ATTRIBUTE = re.compile(r'\b([rst])="([^"]*)"')
+_VALUE = re.compile(rf"<{_X}v\b[^>]*>([^<]*)<")
+_FORMULA = re.compile(rf"<{_X}f\b[^>]*>([^<]*)<")
+_STRING = re.compile(rf"<{_X}si\b[^>]*?(?:/>|>(.*?)</{_X}si>)", re.DOTALL)
+_WORDS = re.compile(rf"<{_X}t\b[^>]*>([^<]*)<")
+# How what is written is spoken, and characters that XML has not.
+_SPOKEN = re.compile(rf"<{_X}rPh\b.*?</{_X}rPh>", re.DOTALL)
+_CODED = re.compile("_x([0-9A-Fa-f]{4})_")
+_HYPERLINK = re.compile(r'HYPERLINK\("([^"]*)"')
+_LONGEST = 9
+# As many as a sheet may have.
+_COLUMNS = 16_384
+_DIGITS = "0123456789"
+_COLUMN = re.compile("[A-Z]{1,3}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sheet:
+    """A sheet by its name and its part."""
+
+    name: str
+    part: str
+    is_hidden: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workbook:
+    """A workbook: its sheets in their order, the texts that they share, and how each style shows a number."""
+
+    archive: Archive
+    sheets: tuple[Sheet, ...]
+    strings: Sequence[str]
+    shapes: Sequence[Shape]
+    from_1904: bool
+
+    def lines(self, sheet: Sheet) -> Iterator[SheetLine] | None:
+        """The rows of a sheet that have anything in them; nothing where it cannot be read."""
+        text = self.archive.text(sheet.part)
+        return self._lines(text, self._links(sheet, text)) if text else None
+
+    def comments(self, sheet: Sheet) -> Iterator[tuple[str, str]]:
+        """What was said about cells, and about which."""
+        found = targets(self.archive, sheet.part).values()
+        # Where a thread is, the older part only says that there is one.
+        names = [name for name in found if "threadedComment" in name] or [name for name in found if "comments" in name]
+        for root in filter(None, (part(self.archive, name) for name in names if "://" not in name)):
+            for one in root.iter():
+                words = next((child for child in one if child.tag.endswith("}text")), None)
+                if words is not None and (place := one.get("ref")):
+                    yield place, "".join(words.itertext())
+
+    def _links(self, sheet: Sheet, text: str) -> Mapping[str, str]:
+        if "<hyperlink" not in text and ":hyperlink" not in text:
+            return {}
+        leads = targets(self.archive, sheet.part)
+        tags = re.findall(rf"<{_X}hyperlink\b[^>]*>", text)
+        attributes = [dict(re.findall(r'([\w:]+)="([^"]*)"', tag)) for tag in tags]
+        return {one.get("ref", "").partition(":")[0]: leads.get(one.get("r:id", ""), "") for one in attributes}
+
+    def _lines(self, text: str, links: Mapping[str, str]) -> Iterator[SheetLine]:
+        row, column, cells = 0, 0, Cells()
+        for found in _ROW_OR_CELL.finditer(text):
+            if found[2] is None:
+                if cells:
+                    yield row, cells
+                attributes = dict(_CELL_ATTRIBUTE.findall(found[1]))
+                row, column, cells = _number(attributes.get("r", ""), row + 1), 0, Cells()
+                continue
+            if not found[3]:
+                column += 1
+                continue
+            attributes = dict(_CELL_ATTRIBUTE.findall(found[2]))
+            place = attributes.get("r", "")
+            column = _column(place.rstrip(_DIGITS)) or column + 1
+            if words := self._cell(attributes, found[3], links.get(place, "")):
+                cells.append((column, words))
+        if cells:
+            yield row, cells
+
+    def _cell(self, attributes: Mapping[str, str], inner: str, url: str) -> str:
+        value = _VALUE.search(inner)
+        formula = _FORMULA.search(inner) if "f" in inner else None
+        words = self._value(attributes, value[1]) if value else _words(inner)
+        if formula and not words:
+            words = f"={_text(formula[1])}" if formula[1] else ""
+        if formula and not url and (leads := _HYPERLINK.match(_text(formula[1]))):
+            url = leads[1]
+        return link(words, url) if url else words.strip()
+
+    def _value(self, attributes: Mapping[str, str], value: str) -> str:
+        match attributes.get("t", "n"):
+            case "s":
+                place = _number(value, len(self.strings))
+                return self.strings[place] if place < len(self.strings) else ""
+            case "b":
+                return "true" if value.strip() == "1" else "false"
+            case "n":
+                place = _number(attributes.get("s", ""), 0)
+                shape = self.shapes[place] if place < len(self.shapes) else "plain"
+                return shown(value.strip(), shape, from_1904=self.from_1904)
+            case _:
+                return _text(value)
+
+
+def open_workbook(data: bytes) -> Workbook | None:
+    """The workbook in a zip, or None where there is none that can be read here."""
+    archive = Archive(data)
+    root = part(archive, _WORKBOOK)
+    leads = targets(archive, _WORKBOOK)
+    if root is None or not leads:
+        return None
+    sheets = tuple(_sheet_of(one, leads) for one in root.iter(f"{_S}sheet"))
+    shared = next((name for name in leads.values() if name.endswith("sharedStrings.xml")), "")
+    texts = archive.text(shared) if shared else ""
+    if (shared and not texts) or any(archive.is_too_large(sheet.part) for sheet in sheets):
+        return None
+    settings = root.find(f"{_S}workbookPr")
+    return Workbook(
+        archive=archive,
+        sheets=sheets,
+        strings=[_words(found[1] or "") for found in _STRING.finditer(texts)],
+        shapes=_shapes(part(archive, next((name for name in leads.values() if name.endswith("styles.xml")), ""))),
+        from_1904=settings is not None and settings.get("date1904", "0") in ("1", "true"),
+    )
+
+
+def _sheet_of(one: ElementTree.Element, leads: Mapping[str, str]) -> Sheet:
+    name = leads.get(one.get(f"{RELATION}id", ""), "")
+    return Sheet(name=one.get("name", ""), part=name, is_hidden="idden" in one.get("state", ""))
+
+
+def _shapes(root: ElementTree.Element | None) -> list[Shape]:
+    if root is None:
+        return []
+    codes = {one.get("numFmtId", ""): one.get("formatCode", "") for one in root.iter(f"{_S}numFmt")}
+    styles = root.find(f"{_S}cellXfs")
+    used = [one.get("numFmtId", "0") for one in styles] if styles is not None else []
+    return [shape_of(_number(number, 0), codes.get(number)) for number in used]
+
+
+def _words(inner: str) -> str:
+    return "".join([_text(words) for words in _WORDS.findall(_SPOKEN.sub("", inner) if "rPh" in inner else inner)])
+
+
+def _text(words: str) -> str:
+    text = unescape(words) if "&" in words else words
+    return _CODED.sub(lambda found: chr(int(found[1], 16)), text) if "_x" in text else text
+
+
+def _number(text: str, otherwise: int) -> int:
+    return int(text) if len(text) <= _LONGEST and text.isdecimal() else otherwise
+
+
+@lru_cache(_COLUMNS)
+def _column(letters: str) -> int:
+    """The number of a column, from 1; 0 where there is none."""
+    number = 0
+    for letter in letters if _COLUMN.fullmatch(letters) else "":
+        number = number * 26 + ord(letter) - 64
+    return number

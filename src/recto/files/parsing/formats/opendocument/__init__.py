@@ -1,1 +1,0 @@
-"""OpenDocument: shared reading, and text documents."""

@@ -1,1 +1,0 @@
-"""Presentations and drawings."""

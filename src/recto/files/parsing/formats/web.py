@@ -1,0 +1,131 @@
+"""Pages of the web: their words with headings, lists, tables, links and what is filled in. Refuses to run or fetch."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from html import escape, unescape
+
+from recto.conversation.document import Element
+from recto.files.parsing.formats.markdown import blocks
+from recto.files.parsing.formats.xberg_document import extract, unpaged_frames
+from recto.files.parsing.ports import Frame
+
+# Deeper ones lose their tags and keep their words: what reads the page gives up on depth, or dies of it.
+DEEPEST = 150
+_DECLARED = re.compile(r"<meta\b[^<>]*charset[^<>]*>", re.IGNORECASE)
+# Every pattern takes linear time, whatever the page: nothing is looked for twice from one place.
+_TOKEN = re.compile(
+    r"""<!--.*?(?:-->|\Z)
+    |<(?P<raw>script|style|title|noscript|textarea)\b[^<>]*+>(?P<within>.*?)(?:</(?P=raw)\s*>|\Z)
+    |<(?P<field>input|option)\b(?P<attributes>(?:[^<>"']++|"[^"]{0,9999}+"|'[^']{0,9999}+'){0,99}+)>
+    |<(?P<end>/?)(?P<name>[a-z][\w:-]*+)[^<>]*+>""",
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+_ATTRIBUTE = re.compile(r"""([\w:-]++)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'>]++)))?""")
+_TAG = re.compile(r"<!--.*?(?:-->|\Z)|<(script|style)\b[^<>]*+>.*?(?:</\1\s*>|\Z)|<[a-z/!?][^<>]*+>", re.I | re.S)
+_VOID = frozenset(
+    ("area", "base", "br", "col", "embed", "hr", "img", "link", "meta", "param", "source", "track", "wbr")
+)
+_INLINE = frozenset(
+    (
+        *("a", "abbr", "b", "big", "cite", "code", "del", "em", "font", "i", "ins", "kbd"),
+        *("mark", "q", "s", "small", "span", "strong", "sub", "sup", "tt", "u", "var"),
+    )
+)
+# What an element ends that nobody ended before it.
+_CELL, _ROW = frozenset({"td", "th"}), frozenset({"td", "th", "tr"})
+_TERM, _ITEM, _PARAGRAPH = frozenset({"dt", "dd"}), frozenset({"li"}), frozenset({"p"})
+_ENDS = {"td": _CELL, "th": _CELL, "tr": _ROW, "tbody": _ROW, "dt": _TERM, "dd": _TERM, "li": _ITEM}
+# What of a form says nothing, or is nobody's to read.
+_UNSAID = frozenset({"hidden", "password", "image", "file", "reset"})
+_TICKED = frozenset({"checkbox", "radio"})
+
+
+def html(text: str) -> Iterator[Frame]:
+    """A page of the web. Raises Unreadable."""
+    return unpaged_frames(page_elements(text))
+
+
+def page_elements(text: str) -> Iterator[Element]:
+    """What a page says. Raises Unreadable."""
+    # It is no longer written as it says.
+    page = _TOKEN.sub(_Tags().written, _DECLARED.sub("", text))
+    found = extract(page.encode("utf-8", "replace"), "html", "markdown").content
+    return blocks(found) if found.strip() else _words(page)
+
+
+def _words(page: str) -> Iterator[Element]:
+    """What a page says that shows nothing before its scripts have run: its lines, without any structure."""
+    for line in _TAG.sub("\n", page).split("\n"):
+        if words := " ".join(unescape(line).split()):
+            yield Element(kind="paragraph", text=words)
+
+
+class _Tags:
+    """The tags of a page one after the other, and which elements are open. Writes out what is only understood."""
+
+    def __init__(self) -> None:
+        self._open: list[str] = []
+        self._counts: Counter[str] = Counter()
+
+    def written(self, token: re.Match[str]) -> str:
+        """What stands for a tag, a comment or what a form holds."""
+        if token["raw"]:
+            return _area(token["within"]) if token["raw"].lower() == "textarea" else ""
+        if token["field"]:
+            return _field(token["field"].lower(), token["attributes"])
+        if not token["name"] or (name := token["name"].lower()) in _VOID:
+            return token[0]
+        return self._ended(name, token[0]) if token["end"] else self._begun(name, token[0])
+
+    def _begun(self, name: str, tag: str) -> str:
+        ends = _PARAGRAPH if name not in _INLINE else frozenset[str]()
+        ends |= _ENDS.get(name, frozenset())
+        closing = ""
+        while self._open and self._open[-1] in ends:
+            closing += self._close()
+        self._open.append(name)
+        self._counts[name] += 1
+        return closing + (tag if len(self._open) <= DEEPEST else _space(name))
+
+    def _ended(self, name: str, tag: str) -> str:
+        if not self._counts[name]:
+            return tag
+        while self._open[-1] != name:
+            self._close()
+        # Whatever follows stands apart from the last that may be chosen.
+        return tag + "<br>" * (name == "select") if self._close() else _space(name)
+
+    def _close(self) -> str:
+        """The end of the innermost element; nothing where its beginning was left out."""
+        is_written = len(self._open) <= DEEPEST
+        name = self._open.pop()
+        self._counts[name] -= 1
+        return f"</{name}>" if is_written else ""
+
+
+def _space(name: str) -> str:
+    return "" if name in _INLINE else "<br>"
+
+
+def _area(text: str) -> str:
+    return "<br>" + "<br>".join(text.strip().splitlines()) + "<br>"
+
+
+def _field(name: str, written: str) -> str:
+    """What is filled in or may be chosen, as words."""
+    given = {found[1].lower(): unescape(found[2] or found[3] or found[4] or "") for found in _named(written)}
+    if name == "option":
+        return "<br>[x] " if "selected" in given else "<br>[ ] "
+    kind = given.get("type", "text").lower()
+    if kind in _UNSAID:
+        return ""
+    if kind in _TICKED:
+        return " [x] " if "checked" in given else " [ ] "
+    return f" {escape(given.get('value', ''))} "
+
+
+def _named(written: str) -> Iterator[re.Match[str]]:
+    return _ATTRIBUTE.finditer(written)

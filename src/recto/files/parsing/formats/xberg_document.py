@@ -1,0 +1,307 @@
+"""Documents parsed by xberg, as elements."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+
+import orjson
+
+from recto.conversation.document import Element
+from recto.conversation.file_formats import type_for
+from recto.conversation.json import Json
+from recto.files.parsing.formats.counting import NO_NUMBER, Labels
+from recto.files.parsing.formats.tables import table_elements, trimmed
+from recto.files.parsing.ports import DAMAGED, ENCRYPTED, FoundElements, Frame, Opened, UnreadableDocument
+
+if TYPE_CHECKING:
+    from xberg import ConversionOptions, ExtractInput, ExtractionConfig
+    from xberg._xberg import ExtractedDocument, ExtractionResult
+if TYPE_CHECKING:
+    from xberg._xberg import DocumentNode, TextAnnotation
+
+# Nodes with headings, lists and links; one text in Markdown; nothing but tables.
+ExtractedAs: TypeAlias = Literal["structure", "markdown", "tables"]
+# The child is held to its memory; these only have to let large documents through.
+_LARGEST = 2**31
+_MOST_CELLS = 50_000_000
+# What is packed tighter than this is made to be.
+_TIGHTEST = 1_000
+_SECONDS = 3_600
+# Elements of HTML within each other. At twice as many its thread has no stack left, and the child would die of it.
+_DEEPEST = 250
+_LOCKED = re.compile(r"password|encrypt", re.IGNORECASE)
+
+
+def extract(data: bytes, form: str, wanted: ExtractedAs = "structure") -> ExtractedDocument:
+    """What is in the bytes of a format. What is not wanted would only take time. Raises Unreadable."""
+    import xberg
+
+    asked = xberg.ExtractInput(kind=xberg.ExtractInputKind.BYTES, bytes=data, mime_type=type_for(form))
+    config = _config(wanted)
+    try:
+        found = asyncio.run(_ask(asked, config))
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise UnreadableDocument(ENCRYPTED if _LOCKED.search(str(error)) else DAMAGED) from error
+    except BaseException as error:
+        # A panic of Rust is no Exception.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise UnreadableDocument(DAMAGED) from error
+    if not found.results:
+        raise UnreadableDocument(DAMAGED)
+    return found.results[0]
+
+
+async def _ask(asked: ExtractInput, config: ExtractionConfig) -> ExtractionResult:
+    import xberg
+
+    return await xberg.extract(asked, config)
+
+
+@cache
+def _config(wanted: ExtractedAs) -> ExtractionConfig:
+    import xberg
+
+    return xberg.ExtractionConfig(
+        use_cache=False,
+        disable_ocr=True,
+        enable_quality_processing=False,
+        escape_markdown=False,
+        mime_detection_policy=xberg.MimeDetectionPolicy.TRUST_EXTENSION,
+        output_format=xberg.OutputFormat("markdown" if wanted == "markdown" else "plain"),
+        include_document_structure=wanted == "structure",
+        extraction_timeout_secs=_SECONDS,
+        # What repeats on pages may matter: a table's head, a number of a contract.
+        content_filter=xberg.ContentFilterConfig(
+            include_headers=True,
+            include_footers=True,
+            include_footnotes=True,
+            strip_repeating_text=False,
+            include_watermarks=False,
+        ),
+        html_options=_html_options(),
+        security_limits=xberg.SecurityLimits(
+            max_archive_size=_LARGEST,
+            max_compression_ratio=_TIGHTEST,
+            max_content_size=_LARGEST,
+            max_iterations=_LARGEST,
+            max_table_cells=_MOST_CELLS,
+        ),
+    )
+
+
+def _html_options() -> ConversionOptions:
+    import xberg
+
+    return xberg.ConversionOptions(
+        extract_metadata=False,
+        compact_tables=True,
+        bullets="-",
+        max_depth=_DEEPEST,
+        # Line ends that are meant are told from those that only break a long line.
+        newline_style=xberg.NewlineStyle.BACKSLASH,
+        inline_data_media=xberg.InlineDataMedia.ALT_TEXT_ONLY,
+        # On many pages all of the words are in one form, or under the head.
+        preprocessing=xberg.PreprocessingOptions(enabled=False, remove_navigation=False, remove_forms=False),
+    )
+
+
+Content: TypeAlias = Mapping[str, Json]
+
+SPEAKER_NOTES = "[speaker notes] "
+_INDENT = "  "
+_DEEPEST_HEADING = 6
+# Tabs stay: they set apart what is in columns.
+_SPACE = re.compile(r"[^\S\n\t]+")
+
+
+def elements_of(nodes: Sequence[DocumentNode], labels: Labels | None = None) -> Iterator[Element]:
+    """The nodes as elements, in their order. `labels` are of a format whose lists may count on from one another."""
+    contents = [content_of(node) for node in nodes]
+    numbers: dict[int, int] = {}
+    doubtful = _doubtful(nodes, contents) if labels else frozenset[int]()
+    for place, node in enumerate(nodes):
+        if contents[place]["node_type"] == "list_item":
+            lists = [around for around in _above(node, nodes) if contents[around]["node_type"] == "list"]
+            mark = _mark(lists, contents, numbers) if not doubtful.intersection(lists[:1]) else NO_NUMBER
+            known = labels.take(str(contents[place].get("text") or "")) if labels else None
+            yield _item(node, contents[place], len(lists), known or mark)
+        else:
+            yield from _block(node, contents[place])
+
+
+def _doubtful(nodes: Sequence[DocumentNode], contents: Sequence[Content]) -> frozenset[int]:
+    """The places of lists that may go on with the numbers of one before: there is one, and no heading between them."""
+    found, is_after = set[int](), False
+    for place, (node, content) in enumerate(zip(nodes, contents, strict=True)):
+        if content["node_type"] == "list" and content.get("ordered") and node.parent is None:
+            found |= {place} if is_after else set()
+            is_after = True
+        is_after = is_after and content["node_type"] != "heading"
+    return frozenset(found)
+
+
+def content_of(node: DocumentNode) -> Content:
+    """What a node holds, as data."""
+    return cast("Content", orjson.loads(str(node.content)))
+
+
+def words_of(content: Content, name: str = "text") -> str:
+    """A text of a node; nothing where it has none."""
+    return str(content.get(name) or "").strip()
+
+
+def _block(node: DocumentNode, content: Content) -> Iterator[Element]:
+    page = node.page
+    match content["node_type"]:
+        case "heading" | "title":
+            yield from _heading(node, content)
+        case "paragraph" | "quote" | "citation":
+            yield from paragraph(linked(str(content.get("text") or ""), node.annotations), page)
+        case "table":
+            yield from table_elements(trimmed(grid_rows(content)), page)
+        case "code":
+            text = f"```{words_of(content, 'language')}\n{str(content.get('text') or '').rstrip()}\n```"
+            yield Element(kind="code", text=text, page=page)
+        case "formula":
+            yield from paragraph(f"$${words_of(content)}$$", page)
+        case "footnote":
+            yield from note("[footnote] ", words_of(content), page)
+        case "comment":
+            yield from note("[comment] ", words_of(content), page)
+        case "image":
+            if text := words_of(content, "description"):
+                yield from paragraph(f"[image: {text}]", page)
+        case "definition_item":
+            yield from paragraph(f"{words_of(content, 'term')}: {words_of(content, 'definition')}", page)
+        case "admonition":
+            yield from paragraph(words_of(content, "title"), page)
+        case "raw_block":
+            yield from paragraph(words_of(content, "content"), page)
+        case "metadata_block":
+            entries = cast("list[dict[str, str]]", content.get("entries") or [])
+            yield from paragraph("\n".join(f"{entry['key']}: {entry['value']}" for entry in entries), page)
+        case _:
+            pass
+
+
+def paragraph(text: str, page: int | None) -> Iterator[Element]:
+    """A paragraph, if there is anything in it."""
+    if text := _SPACE.sub(" ", text).strip():
+        yield Element(kind="paragraph", text=text, page=page)
+
+
+def note(what: str, text: str, page: int | None) -> Iterator[Element]:
+    """A note of some kind, if there is anything in it."""
+    if text := text.strip():
+        yield Element(kind="note", text=what + text, page=page)
+
+
+def _heading(node: DocumentNode, content: Content) -> Iterator[Element]:
+    level = min(_DEEPEST_HEADING, max(1, int(cast("int", content.get("level") or 1))))
+    if text := " ".join(linked(str(content.get("text") or ""), node.annotations).split()):
+        yield Element(kind="heading", text=f"{'#' * level} {text}", page=node.page, level=level)
+
+
+def _mark(lists: Sequence[int], contents: Sequence[Content], numbers: dict[int, int]) -> str:
+    """What stands before an item. `numbers` counts those of each list."""
+    if not lists or not contents[lists[0]].get("ordered"):
+        return NO_NUMBER
+    numbers[lists[0]] = numbers.get(lists[0], 0) + 1
+    return f"{numbers[lists[0]]}."
+
+
+def _item(node: DocumentNode, content: Content, depth: int, mark: str) -> Element:
+    level = max(1, depth)
+    mark = (node.attributes or {}).get("list_marker") or mark
+    text = _SPACE.sub(" ", linked(str(content.get("text") or ""), node.annotations)).strip().replace("\n", " ")
+    return Element(kind="item", text=f"{_INDENT * (level - 1)}{mark} {text}", page=node.page, level=level)
+
+
+def _above(node: DocumentNode, nodes: Sequence[DocumentNode]) -> Iterator[int]:
+    """The places of the nodes around a node, the closest first."""
+    seen: set[int] = set()
+    place = node.parent
+    while place is not None and place not in seen and place < len(nodes):
+        seen.add(place)
+        yield place
+        place = nodes[place].parent
+
+
+def grid_rows(content: Content) -> list[list[str]]:
+    """The cells of a table by row and column; one that spans others stands in the first."""
+    grid = cast("Mapping[str, Json]", content.get("grid") or {})
+    cells = cast("list[dict[str, Json]]", grid.get("cells") or [])
+    places = [(int(cast("int", cell["row"])), int(cast("int", cell["col"])), str(cell["content"])) for cell in cells]
+    rows = [[""] * (max((col for _, col, _ in places), default=-1) + 1) for _ in range(_height(places))]
+    for row, col, text in places:
+        rows[row][col] = text
+    return rows
+
+
+def _height(places: Sequence[tuple[int, int, str]]) -> int:
+    return max((row for row, _, _ in places), default=-1) + 1
+
+
+def linked(text: str, annotations: Sequence[TextAnnotation]) -> str:
+    """The text with its links in Markdown. Where they stand is counted in bytes."""
+    data = text.encode()
+    out, done = list[str](), 0
+    for start, end, url in _links(annotations):
+        if start < done or end > len(data):
+            continue
+        label = data[start:end].decode("utf-8", "ignore")
+        out += [data[done:start].decode("utf-8", "ignore"), link(label, url)]
+        done = end
+    return "".join(out) + data[done:].decode("utf-8", "ignore")
+
+
+def link(label: str, url: str) -> str:
+    """Words that lead somewhere; a place within the document leads nowhere from here."""
+    if not url or url.startswith("#") or not label.strip():
+        return label
+    before, after = label[: len(label) - len(label.lstrip())], label[len(label.rstrip()) :]
+    words = " ".join(label.split()).replace("[", "\\[").replace("]", "\\]")
+    return f"{before}[{words}]({url.replace(' ', '%20').replace(')', '%29')}){after}"
+
+
+def _links(annotations: Sequence[TextAnnotation]) -> Iterator[tuple[int, int, str]]:
+    """Where links begin and end, and where they lead. One that goes on as the one before is one with it."""
+    found = sorted(
+        (one.start, one.end, str(kind["url"]))
+        for one in annotations
+        if (kind := cast("Content", orjson.loads(str(one.kind))))["annotation_type"] == "link"
+    )
+    waiting: tuple[int, int, str] | None = None
+    for start, end, url in found:
+        if waiting and waiting[1] == start and waiting[2] == url:
+            waiting = (waiting[0], end, url)
+            continue
+        if waiting:
+            yield waiting
+        waiting = (start, end, url)
+    if waiting:
+        yield waiting
+
+
+FRAME_ELEMENTS = 100
+
+
+def unpaged_frames(elements: Iterable[Element]) -> Iterator[Frame]:
+    """The elements, some to a frame. None of them stands on a page."""
+    yield Opened()
+    waiting: list[Element] = []
+    for element in elements:
+        waiting.append(replace(element, page=None))
+        if len(waiting) == FRAME_ELEMENTS:
+            yield FoundElements(elements=tuple(waiting))
+            waiting = []
+    if waiting:
+        yield FoundElements(elements=tuple(waiting))

@@ -1,0 +1,319 @@
+"""The protocol between the server and a parser process: messages of a length and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from typing import TypeAlias, cast, get_args
+
+import orjson
+
+from recto.config.file_settings import MEBIBYTE, ParseLimits
+from recto.conversation.document import Element, Unit, element_from, element_row
+from recto.conversation.json import Json
+from recto.errors import FileRefused, WireError
+from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, Task
+
+LENGTH_BYTES = 4
+# A frame is written with about a quarter of a mebibyte, and never more than the bound: a character may take six bytes.
+PIECE_CHARACTERS = 2**17
+FRAME_BYTES = 2**20
+# Of an element, for the names of its fields.
+OVERHEAD = 64
+REASON_CHARACTERS = 2_000
+CODE_CHARACTERS = 40
+# Of a child that ends after saying so.
+MEMORY_CODE = "memory"
+LARGEST_NUMBER = 2**53
+UNITS: tuple[Unit, ...] = get_args(Unit)
+UNREADABLE = "\ufffd"
+# Where the wire is broken, in an error.
+CHILD = "parser"
+
+FrameRow: TypeAlias = dict[str, Json]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ready:
+    """The child is warm, and waits for a task."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParseOrder:
+    """A task, and how many bytes of data follow it."""
+
+    task: Task
+    size: int
+
+
+def seconds_for(task: Task, *, scans: bool = True) -> float:
+    """How long a child may work on a task. Those for scans come on top: the rest is read when they are used up."""
+    return task.limits.seconds + (task.limits.ocr_seconds if task.ocr and scans else 0)
+
+
+# Both ways
+
+
+def framed(row: FrameRow) -> bytes:
+    """Data with its length before it."""
+    body = orjson.dumps(row)
+    return len(body).to_bytes(LENGTH_BYTES, "big") + body
+
+
+def frame_length(head: bytes) -> int:
+    """How long the frame is that begins so. Raises WireError where that is more than any is."""
+    length = int.from_bytes(head, "big")
+    if length > FRAME_BYTES:
+        raise WireError(where=CHILD, problem=f"a frame of {length:,} bytes; at most {FRAME_BYTES:,} are taken")
+    return length
+
+
+# To the child
+
+
+def order_row(order: ParseOrder) -> FrameRow:
+    """An order as data."""
+    return cast("FrameRow", asdict(order))
+
+
+def order_from(body: bytes) -> ParseOrder:
+    """The order that was made data of. The child trusts it: it comes from its parent."""
+    row = cast("dict[str, dict[str, str]]", orjson.loads(body))
+    limits = ParseLimits(**cast("dict[str, int]", row["task"]["limits"]))
+    task = Task(format=row["task"]["format"], name=row["task"]["name"], limits=limits, ocr=row["task"]["ocr"])
+    return ParseOrder(task=task, size=cast("int", row["size"]))
+
+
+# From the child: written
+
+
+def frame_row(frame: Frame | Ready) -> FrameRow:
+    """A frame as data."""
+    match frame:
+        case FoundElements():
+            elements: list[Json] = [cast("Json", element_row(element)) for element in frame.elements]
+            return {"frame": "found", "elements": elements, "pages": frame.pages, "scans": frame.scans}
+        case DocumentEnd():
+            return {"frame": "ended"}
+        case Opened() | Failed() | Ready():
+            return {"frame": type(frame).__name__.lower(), **cast("FrameRow", asdict(frame))}
+
+
+def pieces_of(found: FoundElements, pages_before: int) -> Iterator[FoundElements]:
+    """The same in frames of a size. Only the last says how many pages are done with it, and what comes next."""
+    size, piece = 0, list[Element]()
+    for element in [part for whole in found.elements for part in _parts(whole)]:
+        if piece and size + _size(element) > PIECE_CHARACTERS:
+            yield FoundElements(elements=tuple(piece), pages=pages_before)
+            size, piece = 0, []
+        size += _size(element)
+        piece.append(element)
+    yield FoundElements(elements=tuple(piece), pages=found.pages, scans=found.scans)
+
+
+def _size(element: Element) -> int:
+    return OVERHEAD + len(element.text) + sum(map(_row_size, element.rows))
+
+
+def _row_size(cells: tuple[str, ...]) -> int:
+    return sum(len(cell) + 3 for cell in cells) + 3
+
+
+def _parts(element: Element) -> Iterator[Element]:
+    """An element that is too large for a frame, in several. Text and tables read on; others are torn apart.
+
+    The cells of a table whose lines cannot be counted are left out: its text has them.
+    """
+    if _size(element) <= PIECE_CHARACTERS:
+        yield element
+        return
+    lines = element.text.split("\n")
+    under_head = len(lines) - len(element.rows)
+    if element.rows and under_head in {0, 1}:
+        # The line under the first row only says that there is a table.
+        cells = [element.rows[0], *[()] * under_head, *element.rows[1:]]
+        sizes = [len(line) + _row_size(row) for line, row in zip(lines, cells, strict=True)]
+        if max(sizes) + OVERHEAD <= PIECE_CHARACTERS:
+            yield from _table_parts(element, sizes, under_head)
+            return
+    for start in range(0, len(element.text), PIECE_CHARACTERS - OVERHEAD):
+        yield replace(element, text=element.text[start : start + PIECE_CHARACTERS - OVERHEAD], rows=())
+
+
+def _table_parts(element: Element, sizes: Sequence[int], under_head: int) -> Iterator[Element]:
+    """A table by its lines, as many as fit. Those after the first part go on with it."""
+    lines = element.text.split("\n")
+    starts, room = [0], PIECE_CHARACTERS - OVERHEAD
+    for number, size in enumerate(sizes):
+        if size > room:
+            starts.append(number)
+            room = PIECE_CHARACTERS - OVERHEAD
+        room -= size
+    for start, end in pairwise([*starts, len(lines)]):
+        rows = element.rows[start - under_head if start > 1 else start : end - under_head if end > 1 else end]
+        kind = element.kind if start == 0 else "rows"
+        yield replace(element, kind=kind, text="\n".join(lines[start:end]), rows=rows)
+
+
+# From the child: read
+
+
+def frame_from(body: bytes) -> Frame | Ready:
+    """The frame a child says. Raises WireError for anything that is none."""
+    try:
+        row = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise WireError(where=CHILD, problem="a frame that is no JSON") from error
+    if not isinstance(row, dict):
+        raise WireError(where=CHILD, problem="a frame that is no object")
+    try:
+        return _frame(cast("FrameRow", row))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise WireError(where=CHILD, problem=f"a frame with a field that is wrong: {error}") from error
+
+
+def _frame(row: FrameRow) -> Frame | Ready:
+    match row["frame"]:
+        case "found":
+            elements = [_element(cast("FrameRow", element)) for element in cast("list[Json]", row["elements"])]
+            return FoundElements(
+                elements=tuple(elements), pages=_number(row["pages"]), scans=_is_true(row.get("scans", False))
+            )
+        case "opened":
+            unit = UNITS[UNITS.index(cast("Unit", row["unit"]))] if row["unit"] is not None else None
+            return Opened(unit=unit, page_count=None if row["page_count"] is None else _number(row["page_count"]))
+        case "failed":
+            code, reason = _text(row["code"]), _text(row["reason"])
+            if not code.isidentifier() or len(code) > CODE_CHARACTERS:
+                raise ValueError("code")
+            return Failed(code=code, reason=reason[:REASON_CHARACTERS])
+        case "ended":
+            return DocumentEnd()
+        case "ready":
+            return Ready()
+        case _:
+            raise ValueError("frame")
+
+
+def _element(row: FrameRow) -> Element:
+    element = element_from(row)
+    for number in (element.page, element.level):
+        if number is not None:
+            _number(number)
+    rows = tuple([tuple([_text(cell) for cell in cells]) for cells in element.rows])
+    return replace(element, text=_text(row["text"]), rows=rows)
+
+
+def _number(value: Json) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < LARGEST_NUMBER:
+        raise ValueError("not a count")
+    return value
+
+
+def _is_true(value: Json) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError("neither true nor false")
+    return value
+
+
+def _text(value: Json) -> str:
+    """Text without the one character that databases refuse."""
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    return value.replace("\0", UNREADABLE)
+
+
+# Characters take up to six bytes each, and those of tables are there twice.
+BYTES_PER_CHARACTER = 16
+SPARE_BYTES = 16 * MEBIBYTE
+
+
+class ParsedFrames:
+    """The frames of one document so far. `is_ended` once no more are let through.
+
+    `child_waits` for the next task once it has said all; not where it is cut off, or leaves for want of memory.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.is_ended = False
+        self.child_waits = False
+        self._task, self._limits = task, task.limits
+        self._reads_scans = False
+        self._opened: Opened | None = None
+        self._characters = 0
+        self._pages = 0
+        self._bytes = 0
+
+    @property
+    def seconds(self) -> float:
+        """How long the child may work on it, by what it said so far."""
+        return seconds_for(self._task, scans=self._reads_scans)
+
+    def take(self, frame: Frame | Ready, size: int) -> tuple[Frame, ...]:
+        """What to pass on of it. Raises FileRefused where the document cannot be read, WireError for what is no answer.
+
+        `size` are its bytes: a child that goes on and on without saying anything is found out by them.
+        """
+        self._bytes += size
+        if self._bytes > self._limits.characters * BYTES_PER_CHARACTER + SPARE_BYTES:
+            raise WireError(where=CHILD, problem="more frames than any document has")
+        match frame:
+            case Failed():
+                self.is_ended, self.child_waits = True, frame.code != MEMORY_CODE
+                raise FileRefused(frame.reason, code=frame.code)
+            case Opened() if self._opened is None:
+                self._opened = frame
+                return (frame,)
+            case FoundElements() if self._opened is not None:
+                return self._found(frame)
+            case DocumentEnd() if self._opened is not None:
+                self.is_ended = self.child_waits = True
+                return (frame,)
+            case _:
+                raise WireError(where=CHILD, problem=f"{type(frame).__name__} where it may not come")
+
+    def _found(self, found: FoundElements) -> tuple[Frame, ...]:
+        if found.pages < self._pages:
+            raise WireError(where=CHILD, problem=f"{found.pages} pages after {self._pages}")
+        if found.scans and (self._reads_scans or not self._task.ocr):
+            raise WireError(where=CHILD, problem="scans that it was not asked to read, or said before")
+        self._reads_scans = self._reads_scans or found.scans
+        if not found.elements and found.pages == self._pages:
+            return ()
+        kept = self._within_characters(self._within_pages(found.elements))
+        is_all = kept == found.elements
+        # Of pages that were cut off, those that begin in what is kept are read.
+        pages = min(found.pages, self._limits.pages) if is_all else self._last_page(kept)
+        self._pages = found.pages
+        let_through = FoundElements(elements=kept, pages=pages)
+        if is_all and pages == found.pages:
+            return (let_through,)
+        self.is_ended = True
+        note = FoundElements(elements=(Element(kind="note", text=self._note()),), pages=pages)
+        return (*([let_through] if kept else []), note, DocumentEnd())
+
+    def _last_page(self, elements: tuple[Element, ...]) -> int:
+        return max([self._pages, *[element.page for element in elements if element.page is not None]])
+
+    def _within_pages(self, elements: tuple[Element, ...]) -> tuple[Element, ...]:
+        most = self._limits.pages
+        return tuple([element for element in elements if element.page is None or element.page <= most])
+
+    def _within_characters(self, elements: tuple[Element, ...]) -> tuple[Element, ...]:
+        kept: list[Element] = []
+        for element in elements:
+            room = self._limits.characters - self._characters
+            self._characters += len(element.text)
+            if len(element.text) > room:
+                return (*kept, *([replace(element, text=element.text[:room], rows=())] if room > 0 else []))
+            kept.append(element)
+        return tuple(kept)
+
+    def _note(self) -> str:
+        if self._characters > self._limits.characters:
+            return f"[only the first {self._limits.characters:,} characters were read]"
+        unit = (self._opened.unit if self._opened else None) or "page"
+        count = self._opened.page_count if self._opened else None
+        of_all = f" of {count:,}" if count is not None and count > self._limits.pages else ""
+        return f"[only the first {self._limits.pages:,} {unit}s{of_all} were read]"

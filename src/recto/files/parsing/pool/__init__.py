@@ -1,1 +1,0 @@
-"""The pool of child processes that parse documents."""

@@ -1,0 +1,192 @@
+"""Signed URLs of files, and the keys that sign them. Anyone with such a URL can read its file until it expires."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+import re
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, time, timedelta
+from pathlib import Path
+from urllib.parse import quote
+
+from recto.errors import SettingsError
+from recto.files.file_names import safe_name, shorten
+
+FILES = "/api/v1/agent/files/"
+NAME_CHARACTERS = 100
+# 192 bits are beyond guessing, and end on a whole letter of base64: no two texts stand for the same signature.
+SIGNATURE_BYTES = 24
+# What is signed begins with its purpose: a signature made for something else under the same key is none here.
+PURPOSE = b"recto file url\n"
+
+_TARGET = re.compile(
+    re.escape(FILES).encode() + rb"(?P<id>[0-9A-Za-z_-]{1,64})/(?P<name>[0-9A-Za-z._~%-]{1,2000})"
+    rb"\?signature=(?P<expires>[0-9]{1,12})\.(?P<key>[0-9A-Za-z_-]{1,64})\.[0-9A-Za-z_-]{32}"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SigningKey:
+    """A secret urls are signed with. `id` stands in the url, so that an old key is known while it is kept."""
+
+    id: str
+    secret: bytes = field(repr=False)
+
+
+class Signer:
+    """Makes and reads signed urls. The first key signs, all verify. `base` is where this server is reached."""
+
+    def __init__(self, keys: Sequence[SigningKey], base: Callable[[], str]) -> None:
+        if not keys:
+            raise ValueError("Nothing can be signed without a key. Give one.")
+        self._signing = keys[0]
+        self._keys = {key.id: key for key in reversed(keys)}
+        self._base = base
+
+    def url(self, id: str, name: str, expires: datetime) -> str:
+        """The url under which an attachment can be read until it expires. Same arguments, same url."""
+        shown = quote(shorten(safe_name(name), NAME_CHARACTERS), safe="")
+        return self._root() + _target(self._signing, id, shown, int(expires.timestamp()))
+
+    def page_url(self, id: str, name: str, at: datetime) -> str:
+        """The url for a page: the same for the whole UTC day of `at`, valid to the end of the day after (P10)."""
+        day = at.astimezone(UTC).date() + timedelta(days=2)
+        return self.url(id, name, datetime.combine(day, time(), UTC))
+
+    def read_url(self, url: str, now: datetime) -> str | None:
+        """The attachment a whole url of ours stands for; None for any other, or one that has expired."""
+        given, root = url.encode("utf-8", "surrogatepass"), self._root().encode()
+        return self._read(given, root, now)
+
+    def read_target(self, target: bytes, now: datetime) -> str | None:
+        """The attachment a request asks for, by its path and query as they were sent; None if it may not."""
+        return self._read(target, b"", now)
+
+    def _read(self, given: bytes, root: bytes, now: datetime) -> str | None:
+        found = _TARGET.fullmatch(given, len(root))
+        key = self._keys.get(found["key"].decode()) if found else None
+        if not found or not key:
+            return None
+        id, expires = found["id"].decode(), int(found["expires"])
+        whole = root + _target(key, id, found["name"].decode(), expires).encode()
+        if not hmac.compare_digest(whole, given) or now.timestamp() >= expires:
+            return None
+        return id
+
+    def _root(self) -> str:
+        return self._base().rstrip("/")
+
+
+def expiry(signature: str) -> int:
+    """When a url ends, in seconds since 1970, by the signature in its query. For a url that has been verified."""
+    return int(signature.partition(".")[0])
+
+
+def _target(key: SigningKey, id: str, name: str, expires: int) -> str:
+    """Path and query with their signature. All that is in it is signed, so no byte of it can be another.
+
+    There is no `&` in it, nor anything else that a reminder escapes (F3): a model may copy it as it reads it.
+    """
+    text = f"{FILES}{id}/{name}?signature={expires}.{key.id}"
+    digest = hmac.new(key.secret, PURPOSE + text.encode(), hashlib.sha256).digest()[:SIGNATURE_BYTES]
+    return f"{text}.{base64.urlsafe_b64encode(digest).decode()}"
+
+
+FILE = "signing-keys"
+SETTING = "RECTO_SIGNING_KEYS"
+PRIVATE = 0o600
+SECRET_CHARACTERS = 16
+# The one that signs, and the one before it: a url signed just before a change lives on until it expires.
+KEPT = 2
+_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
+
+
+def parse_keys(text: str) -> tuple[SigningKey, ...]:
+    """Keys as `id:secret,id:secret`. The first signs, all verify. Their secrets are in no error."""
+    keys = tuple([_parse_key(one.strip()) for one in text.split(",") if one.strip()])
+    if not keys:
+        raise _wrong("it names no key. Write id:secret,id:secret")
+    if len({key.id for key in keys}) < len(keys):
+        raise _wrong("two keys have the same id. Give each its own")
+    return keys
+
+
+def load_keys(folder: Path) -> tuple[SigningKey, ...]:
+    """The keys of a data folder, made at first use. Two that make them at once agree on one of theirs."""
+    file = folder / FILE
+    try:
+        if not file.exists():
+            _make_keys(file)
+        return _read_keys(file)
+    except OSError as error:
+        raise _unusable(file, error) from error
+
+
+def rotate_keys(folder: Path) -> str:
+    """Sign with a new key from now on, and still take what the one before signed. Returns the new key's id."""
+    file = folder / FILE
+    new = _new_key()
+    try:
+        before = _read_keys(file) if file.exists() else ()
+        draft = _draft(file, (new, *before[: KEPT - 1]))
+        draft.replace(file)
+    except OSError as error:
+        raise _unusable(file, error) from error
+    return new.id
+
+
+def _parse_key(text: str) -> SigningKey:
+    id, colon, secret = text.partition(":")
+    if not colon or not _ID.fullmatch(id):
+        raise _wrong("a key is id:secret, its id of letters, digits, - and _. Write id:secret,id:secret")
+    if len(secret) < SECRET_CHARACTERS:
+        raise _wrong(f"the secret of key {id!r} is too short. Give it {SECRET_CHARACTERS} characters or more")
+    return SigningKey(id=id, secret=secret.encode("utf-8", "surrogateescape"))
+
+
+def _wrong(problem: str) -> SettingsError:
+    return SettingsError(name=SETTING, value="(hidden)", allowed=problem)
+
+
+def _unusable(file: Path, error: OSError) -> SettingsError:
+    allowed = f"its keys cannot be read or kept ({error.strerror}). Make it readable and writable for its owner"
+    return SettingsError(name="data", value=str(file), allowed=allowed)
+
+
+def _read_keys(file: Path) -> tuple[SigningKey, ...]:
+    try:
+        return parse_keys(file.read_text(encoding="utf-8").replace("\n", ","))
+    except (SettingsError, UnicodeDecodeError):
+        allowed = "it holds no keys: a line of id:secret for each. Delete it, and a new key is made"
+        raise SettingsError(name="data", value=str(file), allowed=allowed) from None
+
+
+def _make_keys(file: Path) -> None:
+    draft = _draft(file, (_new_key(),))
+    try:
+        # Unlike a rename this never takes the place of a file somebody made in between.
+        os.link(draft, file)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+
+
+def _draft(file: Path, keys: tuple[SigningKey, ...]) -> Path:
+    """The keys in a file that is whole, on the disk and ours alone before it gets its name."""
+    draft = file.with_name(f"{FILE}.{secrets.token_hex(8)}.new")
+    lines = "".join(f"{key.id}:{key.secret.decode()}\n" for key in keys)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE), "w", encoding="utf-8") as out:
+        out.write(lines)
+        out.flush()
+        os.fsync(out.fileno())
+    return draft
+
+
+def _new_key() -> SigningKey:
+    return SigningKey(id=secrets.token_hex(4), secret=secrets.token_urlsafe(32).encode())

@@ -1,1 +1,0 @@
-"""File types, determined from name and first bytes. `recto.conversation.file_formats` holds the table of formats."""

@@ -1,1 +1,0 @@
-"""Signed urls, which grant read access to a file for a limited time."""
