@@ -96,7 +96,7 @@ def take_all(browser: NodeProcess, url: str, shots: Iterable[Shot], folder: Path
         shot.prepare(page, shot.locale)
         page.run("await page.waitForTimeout(300)")
         page.screenshot(folder / f"{shot.name}.png")
-        page.shut()
+        page.close()
         sys.stdout.write(f"{shot.name}.png\n")
 
 
@@ -127,27 +127,33 @@ def use(tool: str, arguments: Mapping[str, object]) -> Answer:
 
 def all_shots() -> Iterator[Shot]:
     """Yield each view in both languages and themes, then on a phone."""
-    views = {"empty": empty, "chat": asked, "skill": activated, "inspector": inspected, "profile": profile}
+    views = {
+        "empty": leave_empty,
+        "chat": ask_sum,
+        "skill": activate_skill,
+        "inspector": open_inspector,
+        "profile": open_profile,
+    }
     for (name, prepare), locale, theme in product(views.items(), LOCALES, THEMES):
         yield Shot(name=f"{name}-{locale[:2]}-{theme}", locale=locale, theme=theme, size=DESKTOP, prepare=prepare)
     for (name, prepare), locale in product(views.items(), LOCALES):
         yield Shot(name=f"{name}-{locale[:2]}-phone", locale=locale, theme="light", size=PHONE, prepare=prepare)
 
 
-def empty(_page: WebPage, _locale: str) -> None:
+def leave_empty(_page: WebPage, _locale: str) -> None:
     """Leave the new conversation as it is."""
 
 
-def asked(page: WebPage, locale: str) -> None:
+def ask_sum(page: WebPage, locale: str) -> None:
     """Ask a question that takes two tools."""
-    page.say(TEXTS[locale]["sum"])
+    page.send(TEXTS[locale]["sum"])
     page.wait(".markdown >> text=84")
 
 
-def activated(page: WebPage, locale: str) -> None:
+def activate_skill(page: WebPage, locale: str) -> None:
     """Activate a skill that asks with a form."""
     choose(page, TEXTS[locale]["vibe"])
-    page.say(TEXTS[locale]["skill"])
+    page.send(TEXTS[locale]["skill"])
     page.wait("form >> input")
 
 
@@ -156,9 +162,9 @@ def choose(page: WebPage, agent: str) -> None:
     page.run("await page.locator(args.where).check()", where=f"input[type=radio][value='{agent}']")
 
 
-def inspected(page: WebPage, locale: str) -> None:
+def open_inspector(page: WebPage, locale: str) -> None:
     """Open the inspector."""
-    asked(page, locale)
+    ask_sum(page, locale)
     page.run("await page.locator('main').focus()")
     page.key("i")
     page.wait(".beside li")
@@ -171,7 +177,7 @@ def ask_about(file: Path, page: WebPage, _locale: str) -> None:
     page.wait(f".upload >> text={file.name}")
     page.wait(".upload-bar", state="hidden")
     for question, text in zip(QUESTIONS, ANSWERS, strict=True):
-        page.say(question)
+        page.send(question)
         page.wait(f".markdown >> text={text.split('**')[1]}")
         page.wait(INPUT)
     page.wait("text=42,000 euros")
@@ -187,7 +193,7 @@ def inspect_question(file: Path, page: WebPage, locale: str) -> None:
     page.run("await page.mouse.move(0, 0)")
 
 
-def profile(page: WebPage, _locale: str) -> None:
+def open_profile(page: WebPage, _locale: str) -> None:
     """Open the profile."""
     page.go("#/profile")
     page.wait("main h1")

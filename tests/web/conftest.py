@@ -1,4 +1,4 @@
-"""What tests of the page share: a server with a scripted model, one with the demo model, and a browser."""
+"""Fixtures for tests of the page: a server with a scripted model, one with the demo model, and a browser."""
 
 from collections.abc import Generator
 from pathlib import Path
@@ -68,7 +68,7 @@ def write_agent(folder: Path) -> None:
 
 @pytest.fixture
 def server(shared: Scripted) -> Scripted:
-    """The server whose model says what a test gives it to say; nothing is left from the test before."""
+    """Return the server with the scripted model, without answers of previous tests."""
     shared.answers.clear()
     shared.go.clear()
     return shared
@@ -76,7 +76,7 @@ def server(shared: Scripted) -> Scripted:
 
 @pytest.fixture(scope="package")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
-    """The address of a server with the demo model and the agents that are shipped."""
+    """Return the URL of a server with the demo model and the shipped agents."""
     settings = {"RECTO_MODEL": "demo", "RECTO_API_KEYS": KEYS}
     with ServerProcess.serve(tmp_path_factory.mktemp("demo"), settings) as running:
         yield running.url
@@ -91,14 +91,14 @@ def browser() -> Generator[NodeProcess]:
 
 @pytest.fixture
 def open_page(browser: NodeProcess, server: Scripted) -> Generator[PageOpener]:
-    """Opens the page; it is shut again. What it complains about is shown with a test that fails."""
-    opened: list[WebPage] = []
+    """Return a function that opens the page. Failed tests show the browser console."""
+    pages: list[WebPage] = []
 
-    def made(url: str = server.url, **options: Unpack[PageOptions]) -> WebPage:
-        opened.append(WebPage(browser, url, **options))
-        return opened[-1]
+    def open_one(url: str = server.url, **options: Unpack[PageOptions]) -> WebPage:
+        pages.append(WebPage(browser, url, **options))
+        return pages[-1]
 
-    yield made
-    for page in opened:
-        print("\n".join(page.said()))
-        page.shut()
+    yield open_one
+    for page in pages:
+        print("\n".join(page.console_lines()))
+        page.close()

@@ -1,4 +1,4 @@
-"""Texts that would run in a page that takes them for more than text: each sets `window.ran` if it does."""
+"""Hostile texts. Each sets `window.ran` in a page that does not escape it."""
 
 _RUN = "window.ran=1"
 _SCRIPTS = [
@@ -28,7 +28,7 @@ _HANDLERS = [
     f"<video><source onerror={_RUN}></video>",
     f"<audio src=x onerror={_RUN}></audio>",
     f"<marquee onstart={_RUN}>x</marquee>",
-    f"<div style=animation-name:at-work onanimationstart={_RUN}>x</div>",
+    f"<div style=animation-name:running-dot onanimationstart={_RUN}>x</div>",
     f"<p onpointerover={_RUN} onclick={_RUN}>hover</p>",
     f"<object data=javascript:{_RUN}></object>",
     f"<embed src=javascript:{_RUN}>",

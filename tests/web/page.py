@@ -1,7 +1,7 @@
-"""The server's own page in a browser: what a person does with it, and what they see of it.
+"""Browser driver for the web page.
 
-Places are Playwright's selectors: `role=button[name="Send"]`, `text=hello`, or CSS. `run` is the body of an async
-function of Playwright's `page` and `context`, the given `args` and `axe(page, where)`, for all that has no name here.
+Selectors are those of Playwright: `role=button[name="Send"]`, `text=hello`, or CSS. `run` takes the body of an async
+function with the parameters `page`, `context`, `args` and `axe(page, where)`, for everything without its own method.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ WRITE = "#write"
 
 
 class PageOptions(TypedDict, total=False):
-    """How a page is opened: signed in with `token` (None: not), `at` a place of it, in a browser that is so."""
+    """Options of a page: the token to sign in with (None for none), the URL hash `at`, and settings of the browser."""
 
     token: str | None
     at: str
@@ -28,7 +28,7 @@ class PageOptions(TypedDict, total=False):
 
 
 class WebPage:
-    """The page of a server, open in a tab. A tab `beside` another shares what the browser keeps, but no credential."""
+    """The page of a server in a tab. A tab `beside` another shares its browser storage, but not its credential."""
 
     def __init__(self, node: NodeProcess, url: str, **options: Unpack[PageOptions]) -> None:
         self._node = node
@@ -36,8 +36,8 @@ class WebPage:
         self.url = url
         token, at = options.get("token", ALICE), options.get("at", "")
         beside = options.get("beside")
-        known: dict[str, Json] = {"beside": beside._name} if beside else {"options": browser_options(options)}
-        node.ask("open", name=self._name, url=f"{url}/#token={token}" if token else f"{url}/{at}", **known)
+        browser: dict[str, Json] = {"beside": beside._name} if beside else {"options": browser_options(options)}
+        node.ask("open", name=self._name, url=f"{url}/#token={token}" if token else f"{url}/{at}", **browser)
         if token and at:
             self.go(at)
 
@@ -45,11 +45,12 @@ class WebPage:
         return self._node.ask("run", name=self._name, script=script, args=args).get("value")
 
     def go(self, at: str) -> None:
-        """To another place of the page: `#/threads/ID`."""
+        """Go to another URL hash, such as `#/threads/ID`."""
         self.run("await page.evaluate((at) => { location.hash = at; }, args.at)", at=at)
 
-    def say(self, words: str) -> None:
-        self.fill(WRITE, words)
+    def send(self, text: str) -> None:
+        """Send a message."""
+        self.fill(WRITE, text)
         self.press(WRITE, "Enter")
 
     def fill(self, where: str, text: str) -> None:
@@ -65,26 +66,26 @@ class WebPage:
         self.run("await page.locator(args.where).first().click()", where=where)
 
     def wait(self, where: str, state: str = "visible") -> None:
-        """Wait until something is there, or is `hidden`."""
+        """Wait until an element is visible, or `hidden`."""
         self.run("await page.locator(args.where).first().waitFor({state: args.state})", where=where, state=state)
 
     def expect(self, where: str, state: str = "visible") -> None:
-        """What a test is about: that something comes to be there, or to be `hidden`."""
+        """Assert that an element becomes visible, or `hidden`."""
         self.wait(where, state)
 
     def wait_until(self, expression: str, **args: Json) -> None:
-        """Wait until an expression of the page's own JavaScript is true; `args` is known to it."""
+        """Wait until a JavaScript expression is true. It can use `args`."""
         self.run(f"await page.waitForFunction((args) => ({expression}), args)", **args)
 
     def draw(self) -> None:
-        """Wait until the page has drawn what it knows: two frames."""
+        """Wait for two animation frames, so that all changes are rendered."""
         self.run(
             "await page.evaluate(() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go))))"
         )
 
     def texts(self, where: str) -> list[str]:
-        found = self.run("return await page.locator(args.where).allInnerTexts()", where=where)
-        return [text.strip() for text in cast("list[str]", found)]
+        texts = self.run("return await page.locator(args.where).allInnerTexts()", where=where)
+        return [text.strip() for text in cast("list[str]", texts)]
 
     def count(self, where: str) -> int:
         return cast("int", self.run("return await page.locator(args.where).count()", where=where))
@@ -99,34 +100,34 @@ class WebPage:
         names: list[Json] = [str(path) for path in paths]
         self.run("await page.locator(args.where).setInputFiles(args.paths)", where=where, paths=names)
 
-    def offline(self, *, away: bool = True) -> None:
-        """Whether the network is away."""
-        self.run("await context.setOffline(args.away)", away=away)
+    def offline(self, *, is_offline: bool = True) -> None:
+        """Take the browser offline, or online again."""
+        self.run("await context.setOffline(args.offline)", offline=is_offline)
 
     def reload(self) -> None:
         self.run("await page.reload()")
 
     def axe(self, where: str = "html") -> list[str]:
-        """What axe finds fault with."""
+        """Return the accessibility violations that axe finds."""
         return list(cast("list[str]", self.run("return await axe(page, args.where)", where=where)))
 
     def screenshot(self, path: Path) -> None:
         self.run("await page.screenshot({path: args.path})", path=str(path))
 
-    def said(self) -> list[str]:
-        """What it wrote to its console."""
+    def console_lines(self) -> list[str]:
+        """Return the lines of the browser console."""
         return list(cast("list[str]", self._node.ask("said", name=self._name)["said"]))
 
-    def asked(self) -> list[str]:
-        """The addresses it asked for."""
+    def requested_urls(self) -> list[str]:
+        """Return the URLs that the page requested."""
         return list(cast("list[str]", self._node.ask("said", name=self._name)["asked"]))
 
-    def shut(self) -> None:
+    def close(self) -> None:
         self._node.ask("shut", name=self._name)
 
 
 def browser_options(options: PageOptions) -> dict[str, Json]:
-    """A browser as Playwright makes one."""
+    """Return the browser options for Playwright."""
     width, height = options.get("size", (1280, 860))
     return {
         "locale": options.get("locale", "en-US"),
@@ -138,6 +139,6 @@ def browser_options(options: PageOptions) -> dict[str, Json]:
 
 
 class PageOpener(Protocol):
-    """Opens the page of the scripted server, or of another `url`."""
+    """Function that opens the page of the scripted server, or of another `url`."""
 
     def __call__(self, url: str = ..., **options: Unpack[PageOptions]) -> WebPage: ...

@@ -1,4 +1,4 @@
-"""Every view in both colours, as axe sees it: nothing that keeps people out."""
+"""Accessibility of every view in both themes, checked by axe."""
 
 import json
 
@@ -41,17 +41,17 @@ NODES = [
 themes = pytest.mark.parametrize("theme", ["light", "dark"])
 
 
-def talk(page: WebPage, server: Scripted) -> None:
-    """A turn with thoughts, a call, a card and an answer of all kinds of Markdown."""
+def run_turn(page: WebPage, server: Scripted) -> None:
+    """Run a turn with reasoning, a call, a card and an answer with all kinds of Markdown."""
     show = Call(name="show", arguments=json.dumps({"nodes": NODES}), id="call_0")
     server.answers.extend([Answer(text="", calls=(show,)), Answer(text=ANSWER, reasoning="Let me think.")])
-    page.say("Show me everything.")
+    page.send("Show me everything.")
     page.wait("text=Twice as much.")
     page.wait_until("document.querySelector('#write') !== null")
 
 
 @themes
-def test_signing_in_and_an_empty_thread_keep_nobody_out(open_page: PageOpener, theme: str):
+def test_the_sign_in_form_and_an_empty_thread_are_accessible(open_page: PageOpener, theme: str):
     page = open_page(token=None, theme=theme)
     page.wait("#token")
     assert page.axe() == []
@@ -65,9 +65,9 @@ def test_signing_in_and_an_empty_thread_keep_nobody_out(open_page: PageOpener, t
 
 
 @themes
-def test_a_conversation_and_what_the_model_saw_keep_nobody_out(open_page: PageOpener, server: Scripted, theme: str):
+def test_a_conversation_and_the_inspector_are_accessible(open_page: PageOpener, server: Scripted, theme: str):
     page = open_page(theme=theme)
-    talk(page, server)
+    run_turn(page, server)
     page.run("for (const one of await page.locator('main summary').all()) await one.click()")
     assert page.axe() == []
     page.run("await page.locator('main').focus()")
@@ -80,20 +80,20 @@ def test_a_conversation_and_what_the_model_saw_keep_nobody_out(open_page: PageOp
 
 
 @themes
-def test_what_waits_for_a_person_keeps_nobody_out(open_page: PageOpener, server: Scripted, theme: str):
+def test_an_approval_is_accessible(open_page: PageOpener, server: Scripted, theme: str):
     server.answers.append(Answer(text="", calls=(Call(name="send", arguments='{"text": "hello"}', id=new_id()),)))
     page = open_page(theme=theme)
-    page.say("Tell everybody.")
+    page.send("Tell everybody.")
     page.wait("role=button[name=/Approve/]")
     assert page.axe() == []
 
 
 @themes
-def test_a_form_and_the_profile_keep_nobody_out(open_page: PageOpener, demo: str, theme: str):
+def test_a_form_and_the_profile_are_accessible(open_page: PageOpener, demo: str, theme: str):
     page = open_page(demo, theme=theme)
     page.wait(WRITE)
     page.run("await page.locator('input[type=radio][value=vibe-en]').check()")
-    page.say("Read my bazi, please.")
+    page.send("Read my bazi, please.")
     page.wait("main form >> role=button")
     assert page.axe() == []
     page.go("#/profile")

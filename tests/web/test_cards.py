@@ -1,4 +1,4 @@
-"""Cards on the page: calls of tools, every node of a uiSchema (P14), the badge of a skill that was taken up (S3)."""
+"""Cards on the page: tool calls, all nodes of a uiSchema (P14), and the badge of an activated skill (S3)."""
 
 import json
 from pathlib import Path
@@ -48,28 +48,28 @@ NODES: list[Json] = [
 ]
 
 
-def shown(page: WebPage, server: Scripted, nodes: list[Json]) -> None:
+def show_card(page: WebPage, server: Scripted, nodes: list[Json]) -> None:
     server.answers.extend(
         [Answer(calls=(Call(name="show", arguments=json.dumps({"nodes": nodes})),)), Answer(text="There it is.")]
     )
-    page.say("Show me")
+    page.send("Show me")
     page.wait("text=There it is.")
 
 
 @pytest.mark.parametrize(("theme", "size"), [("light", (1280, 860)), ("dark", (390, 844))])
-def test_P14_every_node_is_drawn(
+def test_P14_every_node_renders(
     open_page: PageOpener, server: Scripted, tmp_path: Path, theme: str, size: tuple[int, int]
 ):
     page = open_page(theme=theme, size=size)
-    shown(page, server, NODES)
-    card = ".ui-shown"
-    words = page.texts(card)[0]
-    for part in ("A subtitle", "Plain", "A caption", "It is pending", "first", "north", "not known"):
-        assert part in words
+    show_card(page, server, NODES)
+    card = ".ui-root"
+    text = page.texts(card)[0]
+    for part in ("A subtitle", "Plain", "A caption", "It is pending", "first", "north", "unknown"):
+        assert part in text
     assert page.texts(f"{card} h2") == ["A title of a card"]
     assert page.texts(f"{card} .markdown strong") == ["bold"]
     assert page.count(f"{card} img") == 1
-    assert page.count("role=link[name='Open picture: far away']") == 1
+    assert page.count("role=link[name='Open image: far away']") == 1
     assert page.texts(f"{card} ol > li") == ["first"]
     assert page.texts(f"{card} .ui-table >> nth=0 >> td") == ["Bonn", "22", "Rome", ""]
     assert page.texts(f"{card} pre code") == ["print('hello')"]
@@ -77,17 +77,17 @@ def test_P14_every_node_is_drawn(
     assert page.count(f"{card} hr") == 1
     for kind in ("bar", "line", "area", "pie"):
         assert page.count(f"role=img[name='A {kind} chart']") == 1
-    # Null is a gap: of the line that has one, two stretches are drawn.
+    # Null is a gap, which splits a line in two.
     assert page.count("svg[aria-label='A line chart'] polyline") == 3
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.screenshot(tmp_path / "nodes.png")
     assert page.axe("main") == []
-    assert [address for address in page.asked() if "example" in address] == []
+    assert [url for url in page.requested_urls() if "example" in url] == []
 
 
-def test_P14_links_open_elsewhere_and_a_button_says_its_message(open_page: PageOpener, server: Scripted):
+def test_P14_links_open_a_new_tab_and_a_button_sends_its_message(open_page: PageOpener, server: Scripted):
     page = open_page()
-    shown(page, server, NODES)
+    show_card(page, server, NODES)
     link = "a[href='https://example.com/there']"
     assert page.run("return await page.locator(args.link).getAttribute('target')", link=link) == "_blank"
     assert page.run("return await page.locator(args.link).getAttribute('rel')", link=link) == "noopener noreferrer"
@@ -98,31 +98,31 @@ def test_P14_links_open_elsewhere_and_a_button_says_its_message(open_page: PageO
     assert "Tell me more of it" in " ".join(page.texts("role=log"))
 
 
-def test_P14_a_call_tells_its_arguments_and_its_result(open_page: PageOpener, server: Scripted):
+def test_P14_a_call_shows_its_arguments_and_result(open_page: PageOpener, server: Scripted):
     page = open_page()
     server.answers.extend(
         [Answer(calls=(Call(name="weather", arguments='{"city": "Bonn"}'),)), Answer(text="It is sunny.")]
     )
-    page.say("How is the weather?")
+    page.send("How is the weather?")
     page.wait("text=It is sunny.")
     assert page.texts("details.call summary")[0].split("\n")[:2] == ["weather", "done"]
     page.press("details.call summary", "Enter")
     assert '"city": "Bonn"' in page.texts(".call-details")[0]
     assert '"degrees": 22' in page.texts(".call-details")[0]
-    assert "Weather in Bonn" in page.texts(".ui-shown")[0]
+    assert "Weather in Bonn" in page.texts(".ui-root")[0]
     page.reload()
-    page.wait(".ui-shown >> text=Weather in Bonn")
+    page.wait(".ui-root >> text=Weather in Bonn")
     assert page.count("details.call.done") == 1
 
 
-def test_P14_a_call_that_failed_says_so_and_a_long_result_is_cut(open_page: PageOpener, server: Scripted):
+def test_P14_a_failed_call_is_marked_and_a_long_result_is_cut(open_page: PageOpener, server: Scripted):
     page = open_page()
     calls = (
         Call(name="nobody_has_this", id="call_a"),
         Call(name="lookup", arguments=json.dumps({"path": "p" * 3000}), id="call_b"),
     )
     server.answers.extend([Answer(calls=calls), Answer(text="That was all.")])
-    page.say("Try")
+    page.send("Try")
     page.wait("text=That was all.")
     page.reload()
     page.click("details.call.failed summary")
@@ -137,19 +137,19 @@ def test_P14_a_call_that_failed_says_so_and_a_long_result_is_cut(open_page: Page
 
 
 @pytest.mark.parametrize(
-    ("locale", "agent", "words", "badge"),
+    ("locale", "agent", "request", "badge"),
     [
         ("zh-CN", "vibe", "帮我看看八字", "✨ 已激活八字命理"),
         ("en-US", "vibe-en", "Read my bazi, please.", "✨ Activated: Bazi"),
     ],
 )
-def test_S3_a_skill_that_is_taken_up_is_told_by_a_badge(
-    open_page: PageOpener, demo: str, *, locale: str, agent: str, words: str, badge: str
+def test_S3_an_activated_skill_shows_a_badge(
+    open_page: PageOpener, demo: str, *, locale: str, agent: str, request: str, badge: str
 ):
     page = open_page(demo, locale=locale)
     page.wait(WRITE)
     page.run("await page.locator(`input[name=agent][value=${args.agent}]`).check()", agent=agent)
-    page.say(words)
+    page.send(request)
     page.wait(".activation")
     assert page.texts(".activation") == [badge]
     assert page.count(".activation[role=status]") == 1

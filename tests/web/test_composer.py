@@ -1,4 +1,4 @@
-"""Where one writes on the page: keys, drafts, files from everywhere, limits, and the skill in force."""
+"""Message composer: keys, drafts, attachments, limits, and the active skill."""
 
 import base64
 from pathlib import Path
@@ -24,16 +24,16 @@ def write(folder: Path, name: str, data: bytes) -> Path:
     return path
 
 
-def said(page: WebPage) -> list[str]:
+def user_messages(page: WebPage) -> list[str]:
     return page.texts(".bubble .plain-text")
 
 
 def chips(page: WebPage) -> list[str]:
-    """The files of the next message, each in one line."""
+    """Return the attachments of the next message, each in one line."""
     return [" ".join(text.split()) for text in page.texts(".upload")]
 
 
-def test_P17_enter_sends_and_shift_enter_is_a_line(open_page: PageOpener, server: Scripted):
+def test_P17_enter_sends_and_shift_enter_adds_a_line(open_page: PageOpener, server: Scripted):
     page = open_page()
     page.wait_until("document.activeElement.id === 'write'")
     assert page.evaluate(f"document.querySelector('{SEND}').disabled") is True
@@ -42,12 +42,12 @@ def test_P17_enter_sends_and_shift_enter_is_a_line(open_page: PageOpener, server
     page.run("await page.keyboard.type('and another')")
     page.key("Enter")
     page.wait(f"text={PLAIN}")
-    assert said(page) == ["One line\nand another"]
+    assert user_messages(page) == ["One line\nand another"]
     assert page.value(WRITE) == ""
     page.wait_until("document.activeElement.id === 'write'")
 
 
-def test_P17_a_key_of_an_input_method_sends_nothing(open_page: PageOpener, server: Scripted):
+def test_P17_enter_of_an_input_method_sends_nothing(open_page: PageOpener, server: Scripted):
     page = open_page(locale="zh-CN")
     page.fill(WRITE, "你好")
     for composing in ("isComposing: true", "keyCode: 229"):
@@ -56,12 +56,12 @@ def test_P17_a_key_of_an_input_method_sends_nothing(open_page: PageOpener, serve
     page.fill(WRITE, "你好吗")
     page.press(WRITE, "Enter")
     page.wait(f"text={PLAIN}")
-    assert said(page) == ["你好吗"]
+    assert user_messages(page) == ["你好吗"]
 
 
-def test_P17_a_draft_is_kept_for_each_thread_and_outlasts_a_reload(open_page: PageOpener, server: Scripted):
+def test_P17_each_thread_has_a_draft_that_survives_a_reload(open_page: PageOpener, server: Scripted):
     page = open_page()
-    page.say("First thread")
+    page.send("First thread")
     page.wait(f"text={PLAIN}")
     page.wait_until("location.hash.startsWith('#/threads/')")
     first = str(page.evaluate("location.hash"))
@@ -81,22 +81,20 @@ def test_P17_a_draft_is_kept_for_each_thread_and_outlasts_a_reload(open_page: Pa
     assert page.value(WRITE) == ""
 
 
-@pytest.mark.parametrize(("locale", "words"), [("en-US", "Too long to be sent."), ("zh-CN", "太长了，无法发送")])
-def test_P17_what_is_too_long_is_told_before_it_is_sent(open_page: PageOpener, locale: str, words: str):
+@pytest.mark.parametrize(("locale", "warning"), [("en-US", "Too long to send."), ("zh-CN", "内容过长，无法发送")])
+def test_P17_a_too_long_message_cannot_be_sent(open_page: PageOpener, locale: str, warning: str):
     page = open_page(locale=locale)
     page.fill(WRITE, "字" * 9_500)
     page.wait("text=9,500")
     assert page.evaluate(f"document.querySelector('{SEND}').disabled") is False
     page.fill(WRITE, "字" * 10_001)
-    page.wait(f"text={words}")
+    page.wait(f"text={warning}")
     assert page.evaluate(f"document.querySelector('{SEND}').disabled") is True
     page.press(WRITE, "Enter")
-    assert said(page) == []
+    assert user_messages(page) == []
 
 
-def test_P9_picked_files_go_along_and_are_listed_by_the_ids_of_the_model(
-    open_page: PageOpener, server: Scripted, tmp_path: Path
-):
+def test_P9_attached_files_show_the_ids_that_the_model_uses(open_page: PageOpener, server: Scripted, tmp_path: Path):
     page = open_page()
     page.wait("role=button[name='Attach files']")
     page.choose_files(PICKER, write(tmp_path, "notes.txt", b"milk and bread\n"), write(tmp_path, "dot.png", PNG))
@@ -104,38 +102,38 @@ def test_P9_picked_files_go_along_and_are_listed_by_the_ids_of_the_model(
     page.wait("role=button[name='Remove notes.txt']")
     assert chips(page)[0] == "notes.txt 15 B"
     assert page.count(".upload img") == 1
-    page.say("Read these")
+    page.send("Read these")
     page.wait(f"text={PLAIN}")
     assert page.count(".upload") == 0
-    page.wait(".file-about >> text=Picture · ")
+    page.wait(".file-about >> text=Image · ")
     page.reload()
     page.wait(".file-chip img")
     names = page.texts(".file-chip .file-name")
     assert names == ["notes.txt", "dot.png"]
-    told = page.texts(".file-chip .file-about")
+    labels = page.texts(".file-chip .file-about")
     page_of_model = str(server.model.requests[-1].page["messages"])
-    assert [about.partition(" · ")[0] for about in told] == ["Document", "Picture"]
-    assert all(about.partition(" · ")[2] in page_of_model for about in told)
+    assert [about.partition(" · ")[0] for about in labels] == ["Document", "Image"]
+    assert all(about.partition(" · ")[2] in page_of_model for about in labels)
     page.wait_until("document.querySelector('.file-chip img').naturalWidth === 1")
 
 
 DROP = """
 const data = await page.evaluateHandle(({names}) => {
-  const given = new DataTransfer();
-  for (const name of names) given.items.add(new File(['dropped words'], name, {type: 'text/plain'}));
-  return given;
+  const transfer = new DataTransfer();
+  for (const name of names) transfer.items.add(new File(['dropped text'], name, {type: 'text/plain'}));
+  return transfer;
 }, args);
 await page.dispatchEvent(args.where, args.event, {dataTransfer: data});
 """
 
 
-def test_P9_files_are_dropped_anywhere_on_the_conversation(open_page: PageOpener, server: Scripted):
+def test_P9_files_can_be_dropped_anywhere_on_the_conversation(open_page: PageOpener, server: Scripted):
     page = open_page()
     page.wait("role=button[name='Attach files']")
     page.run(DROP, where=".page-bar", event="dragenter", names=["a.txt"])
-    page.wait("text=Drop the files to attach them")
+    page.wait("text=Drop files to attach them")
     page.run(DROP, where=".page-bar", event="drop", names=["a.txt", "b.txt"])
-    page.wait("text=Drop the files to attach them", state="hidden")
+    page.wait("text=Drop files to attach them", state="hidden")
     page.wait("role=button[name='Remove b.txt']")
     page.wait("role=button[name='Remove a.txt']")
     page.press(WRITE, "Enter")
@@ -143,15 +141,15 @@ def test_P9_files_are_dropped_anywhere_on_the_conversation(open_page: PageOpener
     assert page.texts(".file-chip .file-name") == ["a.txt", "b.txt"]
 
 
-def test_P9_a_picture_is_pasted(open_page: PageOpener):
+def test_P9_a_pasted_image_is_attached(open_page: PageOpener):
     page = open_page()
     page.wait("role=button[name='Attach files']")
     page.run(
         """await page.evaluate((data) => {
-          const given = new DataTransfer();
+          const transfer = new DataTransfer();
           const bytes = Uint8Array.from(atob(data), (one) => one.charCodeAt(0));
-          given.items.add(new File([bytes], 'pasted.png', {type: 'image/png'}));
-          const event = new ClipboardEvent('paste', {clipboardData: given, bubbles: true, cancelable: true});
+          transfer.items.add(new File([bytes], 'pasted.png', {type: 'image/png'}));
+          const event = new ClipboardEvent('paste', {clipboardData: transfer, bubbles: true, cancelable: true});
           document.querySelector('#write').dispatchEvent(event);
         }, args.data)""",
         data=base64.b64encode(PNG).decode(),
@@ -161,20 +159,21 @@ def test_P9_a_picture_is_pasted(open_page: PageOpener):
     assert page.run(f"return await page.locator('.upload img').evaluate((img) => {width})") == 1
 
 
-def test_P9_progress_is_told_and_an_upload_can_be_cancelled(open_page: PageOpener, server: Scripted, tmp_path: Path):
+def test_P9_an_upload_shows_progress_and_can_be_canceled(open_page: PageOpener, server: Scripted, tmp_path: Path):
     page = open_page()
     page.wait("role=button[name='Attach files']")
     page.run(
-        "globalThis.held = []; await page.route(args.where, (route) => { globalThis.held.push(route); })", where=UPLOADS
+        "globalThis.routes = []; await page.route(args.where, (route) => { globalThis.routes.push(route); })",
+        where=UPLOADS,
     )
     page.choose_files(PICKER, write(tmp_path, "slow.txt", b"slow"), write(tmp_path, "gone.txt", b"gone"))
-    page.wait("role=progressbar[name='Upload of slow.txt']")
+    page.wait("role=progressbar[name='Uploading slow.txt']")
     page.fill(WRITE, "Read it")
     assert page.evaluate(f"document.querySelector('{SEND}').disabled") is True
-    page.click("role=button[name='Cancel the upload of gone.txt']")
+    page.click("role=button[name='Cancel upload of gone.txt']")
     page.wait("text=gone.txt", state="hidden")
     page.run(
-        "for (const route of globalThis.held) await route.continue().catch(() => {}); await page.unroute(args.where)",
+        "for (const route of globalThis.routes) await route.continue().catch(() => {}); await page.unroute(args.where)",
         where=UPLOADS,
     )
     page.wait("role=button[name='Remove slow.txt']")
@@ -183,28 +182,26 @@ def test_P9_progress_is_told_and_an_upload_can_be_cancelled(open_page: PageOpene
     assert page.texts(".file-chip .file-name") == ["slow.txt"]
 
 
-def test_P9_a_refused_file_says_why_and_the_others_go_on(open_page: PageOpener, server: Scripted, tmp_path: Path):
+def test_P9_a_rejected_file_says_why_and_the_others_upload(open_page: PageOpener, server: Scripted, tmp_path: Path):
     page = open_page()
     page.wait("role=button[name='Attach files']")
-    # As many as one message takes: what is refused is none of them.
+    # The limit of a message. A rejected file does not count.
     names = [f"fine{number}.txt" for number in range(10)]
     page.choose_files(PICKER, write(tmp_path, "empty.txt", b""), *[write(tmp_path, name, b"words") for name in names])
     page.wait(".upload.failed >> text=empty")
     page.wait_until("document.querySelectorAll('.upload.ready').length === 10")
-    assert page.texts(".upload-problem")[0] not in ("", "The server could not be reached. Try again.")
-    page.say("Read what you can")
+    assert page.texts(".upload-problem")[0] not in ("", "Upload failed: can't reach the server. Try again.")
+    page.send("Read what you can")
     page.wait(f"text={PLAIN}")
     assert page.texts(".file-chip .file-name") == names
 
 
-def test_R12_files_of_an_edited_message_come_back_with_its_words(
-    open_page: PageOpener, server: Scripted, tmp_path: Path
-):
+def test_R12_an_edited_message_restores_its_files(open_page: PageOpener, server: Scripted, tmp_path: Path):
     page = open_page()
     page.wait("role=button[name='Attach files']")
     page.choose_files(PICKER, write(tmp_path, "notes.txt", b"milk"))
     page.wait("role=button[name='Remove notes.txt']")
-    page.say("Read this")
+    page.send("Read this")
     page.wait(f"text={PLAIN}")
     page.wait(".round.stop", state="hidden")
     page.press(WRITE, "ArrowUp")
@@ -217,17 +214,17 @@ def test_R12_files_of_an_edited_message_come_back_with_its_words(
 
 
 SKILLS = {
-    "en-US": ("vibe-en", "Do my Bazi chart", "Skill: ", "Leave the skill", "The next message leaves", "Stay in it"),
-    "zh-CN": ("vibe", "帮我算八字", "技能：", "退出技能", "发送下一条消息时退出", "不退出"),
+    "en-US": ("vibe-en", "Do my Bazi chart", "Skill: ", "Leave skill", "Your next message leaves", "Keep skill"),
+    "zh-CN": ("vibe", "帮我算八字", "技能：", "退出技能", "发送下一条消息时退出", "继续使用"),
 }
 
 
 @pytest.mark.parametrize("locale", SKILLS)
-def test_S3_the_skill_in_force_is_told_and_can_be_left(open_page: PageOpener, demo: str, locale: str):
-    agent, words, skill, leave, leaving, stay = SKILLS[locale]
+def test_S3_the_active_skill_is_visible_and_can_be_left(open_page: PageOpener, demo: str, locale: str):
+    agent, request, skill, leave, leaving, stay = SKILLS[locale]
     page = open_page(demo, locale=locale)
     page.run("await page.locator('input[name=agent][value=' + args.agent + ']').check()", agent=agent)
-    page.say(words)
+    page.send(request)
     page.wait(f".skill >> text={skill}")
     page.click(f".skill >> role=button[name=/{leave}/]")
     page.wait(f"text={leaving}")
@@ -235,7 +232,7 @@ def test_S3_the_skill_in_force_is_told_and_can_be_left(open_page: PageOpener, de
     page.wait(f".skill >> text={skill}")
     page.click(f".skill >> role=button[name=/{leave}/]")
     page.wait(".round.stop", state="hidden")
-    page.say("Thanks!")
+    page.send("Thanks!")
     page.wait(".skill", state="hidden")
     page.wait(".round.stop", state="hidden")
     page.expect(".skill", state="hidden")

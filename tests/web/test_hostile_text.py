@@ -1,4 +1,4 @@
-"""Whatever models, tools, files and users write is text on the page: nothing of it runs, nothing is loaded for it."""
+"""Hostile text of models, tools, files and users: no script runs, and nothing loads from other origins."""
 
 import json
 from pathlib import Path
@@ -31,27 +31,29 @@ for (const one of await page.locator('main a, main summary').all()) await one.ho
 
 
 def expect_harmless(page: WebPage, server: Scripted) -> None:
-    """Point at everything, and see that nothing ran."""
+    """Hover over everything and assert that no script ran."""
     page.run(HOVER)
     page.draw()
     assert page.evaluate("window.ran ?? null") is None
     assert page.evaluate(LOOK) == []
-    elsewhere = [address for address in page.asked() if not address.startswith((server.url, "blob:", "data:"))]
-    assert elsewhere == []
+    other_origins = [url for url in page.requested_urls() if not url.startswith((server.url, "blob:", "data:"))]
+    assert other_origins == []
 
 
-def ask(server: Scripted, words: str, *answers: Answer) -> str:
+def ask(server: Scripted, text: str, *answers: Answer) -> str:
     server.answers.extend(answers)
     thread = new_id()
-    body = {"threadId": thread, "runId": new_id(), "messages": [{"id": new_id(), "role": "user", "content": words}]}
+    body = {"threadId": thread, "runId": new_id(), "messages": [{"id": new_id(), "role": "user", "content": text}]}
     assert b"RUN_FINISHED" in server.post(body, accept="text/event-stream").body
     return thread
 
 
-def test_an_answer_is_markdown_without_html_while_it_comes_and_after_a_reload(open_page: PageOpener, server: Scripted):
+def test_an_answer_is_markdown_without_html_while_it_streams_and_after_a_reload(
+    open_page: PageOpener, server: Scripted
+):
     server.answers.append(Answer(text=BLOCKS + "\n\nThe end of it."))
     page = open_page()
-    page.say("Say something bad.")
+    page.send("Say something bad.")
     page.wait("text=The end of it.")
     expect_harmless(page, server)
     page.reload()
@@ -59,7 +61,7 @@ def test_an_answer_is_markdown_without_html_while_it_comes_and_after_a_reload(op
     expect_harmless(page, server)
 
 
-def test_words_of_users_and_titles_are_plain_text(open_page: PageOpener, server: Scripted):
+def test_user_messages_and_titles_are_plain_text(open_page: PageOpener, server: Scripted):
     thread = ask(server, BLOCKS[:9000], Answer(text="Understood."))
     for number, text in enumerate(HOSTILE[:20]):
         title = " ".join(text.split())[:200]
@@ -77,7 +79,7 @@ def test_words_of_users_and_titles_are_plain_text(open_page: PageOpener, server:
     expect_harmless(page, server)
 
 
-def test_results_arguments_and_thoughts_are_text(open_page: PageOpener, server: Scripted):
+def test_results_arguments_and_reasoning_are_plain_text(open_page: PageOpener, server: Scripted):
     call = Call(name="weather", arguments=json.dumps({"city": BLOCKS}), id="call_0")
     thread = ask(server, "How is the weather?", Answer(text="", calls=(call,)), Answer(text="Bad.", reasoning=BLOCKS))
     page = open_page(at=f"#/threads/{thread}")
@@ -86,7 +88,7 @@ def test_results_arguments_and_thoughts_are_text(open_page: PageOpener, server: 
     expect_harmless(page, server)
 
 
-def test_cards_show_what_they_are_given_as_text(open_page: PageOpener, server: Scripted):
+def test_cards_show_hostile_text_as_text(open_page: PageOpener, server: Scripted):
     nodes = [{"type": "text", "content": text} for text in HOSTILE]
     nodes += [{"type": "markdown", "content": text} for text in HOSTILE]
     nodes += [{"type": "code", "content": text, "language": "html"} for text in HOSTILE[:10]]
@@ -103,7 +105,7 @@ def test_cards_show_what_they_are_given_as_text(open_page: PageOpener, server: S
     expect_harmless(page, server)
 
 
-def test_names_of_files_are_text(open_page: PageOpener, server: Scripted, tmp_path: Path):
+def test_file_names_are_plain_text(open_page: PageOpener, server: Scripted, tmp_path: Path):
     names = [
         "<img src=x onerror=window.ran=1>.txt",
         "'\"><script>window.ran=1<∕script>.txt",
@@ -114,7 +116,7 @@ def test_names_of_files_are_text(open_page: PageOpener, server: Scripted, tmp_pa
     page = open_page()
     page.choose_files("input[type=file]", *[tmp_path / name for name in names])
     page.wait_until("document.querySelectorAll('[role=progressbar]').length === 0")
-    page.say("Look at these.")
+    page.send("Look at these.")
     page.wait("text=one two three four five six")
     expect_harmless(page, server)
     page.reload()

@@ -1,4 +1,4 @@
-"""A thread of 2,000 messages on the page: it opens at its end, and no more of it is drawn than is read."""
+"""A thread of 2,000 messages: it opens at its end and renders a part of its turns."""
 
 import asyncio
 from collections.abc import Generator
@@ -40,7 +40,7 @@ LAST = "section.turn:last-of-type"
 
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[Scripted, str]]:
-    """A server that has the thread, and the thread."""
+    """Return a server and the id of its long thread."""
     folder = tmp_path_factory.mktemp("long")
     thread = asyncio.run(write_thread(folder))
     with scripted_server(folder) as server:
@@ -60,11 +60,11 @@ async def write_thread(folder: Path) -> str:
         response_id=new_id(),
         created=datetime.now(UTC),
     )
-    run = (await store.admit(admission, WHO)).run
+    run = (await store.runs.admit(admission, WHO)).run
     entries = [entry for number in range(TURNS) for entry in turn(number)]
     for at in range(0, len(entries), 500):
-        await store.record(run.lease, RunChange(entries=entries[at : at + 500]), datetime.now(UTC))
-    await store.record(run.lease, RunChange(entered=True, ending=RunEnding(outcome="done")), datetime.now(UTC))
+        await store.runs.record(run.lease, RunChange(entries=entries[at : at + 500]), datetime.now(UTC))
+    await store.runs.record(run.lease, RunChange(entered=True, ending=RunEnding(outcome="done")), datetime.now(UTC))
     await store.close()
     return thread
 
@@ -77,7 +77,7 @@ def turn(number: int) -> tuple[UserMessage, AssistantMessage]:
     )
 
 
-def test_P17_a_thread_of_two_thousand_messages_opens_at_its_end_and_draws_no_more_than_is_read(
+def test_P17_a_thread_of_two_thousand_messages_opens_at_its_end_and_renders_a_part(
     open_page: PageOpener, long: tuple[Scripted, str]
 ):
     server, thread = long
@@ -85,7 +85,7 @@ def test_P17_a_thread_of_two_thousand_messages_opens_at_its_end_and_draws_no_mor
     page.wait(f"text=Answer {TURNS - 1}:")
     page.wait_until("document.querySelectorAll('section.turn').length >= 60")
     assert page.count("section.turn") < 100
-    page.say("hold it here")
+    page.send("hold it here")
     page.wait(f"{LAST} >> text=one two")
     assert page.count("section.turn") < 100
     server.go.set()
@@ -93,7 +93,7 @@ def test_P17_a_thread_of_two_thousand_messages_opens_at_its_end_and_draws_no_mor
     page.expect(".round.stop", state="hidden")
 
 
-def test_P17_what_is_read_stays_where_it_is_when_older_turns_come(open_page: PageOpener, long: tuple[Scripted, str]):
+def test_P17_visible_turns_keep_their_position_when_older_turns_load(open_page: PageOpener, long: tuple[Scripted, str]):
     server, thread = long
     page = open_page(server.url, at=f"#/threads/{thread}")
     page.wait_until("document.querySelectorAll('section.turn').length >= 60")
@@ -103,12 +103,12 @@ def test_P17_what_is_read_stays_where_it_is_when_older_turns_come(open_page: Pag
     page.run("await page.locator('.log-scroll').evaluate((one) => { one.scrollTop -= 150; })")
     page.wait_until("document.querySelectorAll('section.turn').length > 60")
     top = float(before["top"]) + 150
-    assert wait_for(lambda: abs(float(place(page, before["turn"])["top"]) - top) < 5, "the turn to be where it was")
+    assert wait_for(lambda: abs(float(place(page, before["turn"])["top"]) - top) < 5, "the turn to keep its position")
 
 
 def place(page: WebPage, turn: str | None = None) -> dict[str, str]:
-    """The first turn that is in sight, or the given one, and how far it is from the top."""
-    found = page.run(
+    """Return a turn, by default the first visible one, and its distance from the top."""
+    position = page.run(
         """return await page.evaluate((turn) => {
           const turns = [...document.querySelectorAll('section.turn')];
           const outer = document.querySelector('.log-scroll').getBoundingClientRect().top;
@@ -118,4 +118,4 @@ def place(page: WebPage, turn: str | None = None) -> dict[str, str]:
         }, args.turn)""",
         turn=turn,
     )
-    return cast("dict[str, str]", found)
+    return cast("dict[str, str]", position)

@@ -1,4 +1,4 @@
-"""What folding saved, as a page (R11, X2): by rule and agent, what broke prompt caches, over a period one chooses."""
+"""Savings page (R11, X2): savings by rule and agent, and causes of prefix breaks."""
 
 import pytest
 
@@ -9,16 +9,16 @@ from tests.support.client import request
 from tests.web.page import PageOpener, WebPage
 
 pytestmark = pytest.mark.full
-OPENS = "role=button[name='What folding saved']"
+OPENS = "role=button[name='Savings']"
 CELLS = "Array.from(document.querySelectorAll('.savings-table')).map((one) => one.innerText)"
 
 
 def read_twice(page: WebPage, server: Scripted) -> None:
-    """A turn in which a file is read twice: the older read is folded in the last of its calls."""
+    """Run a turn that reads a file twice. Its last call folds the older read."""
     for number in range(2):
         server.answers.append(Answer(calls=(Call(name="lookup", arguments='{"path": "a.md"}', id=f"c{number}"),)))
     server.answers.append(Answer(text="It is all lines."))
-    page.say("Read it twice.")
+    page.send("Read it twice.")
     page.wait("text=It is all lines.")
 
 
@@ -27,7 +27,7 @@ def savings(server: Scripted, token: str = ALICE) -> dict[str, Json]:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_R11_a_person_sees_what_was_saved_by_rule_and_agent_and_what_broke_the_cache(
+def test_R11_the_page_shows_savings_by_rule_and_agent_and_causes_of_prefix_breaks(
     open_page: PageOpener, server: Scripted, theme: str
 ):
     page = open_page(theme=theme)
@@ -39,6 +39,6 @@ def test_R11_a_person_sees_what_was_saved_by_rule_and_agent_and_what_broke_the_c
     assert "R2 newer reads" in rules
     assert "helper" in agents
     assert "An old result was folded." in breaks
-    # Nobody knows what the model of these tests costs.
+    # The model of these tests has no price.
     assert "unknown" in rules
     assert page.axe() == []
