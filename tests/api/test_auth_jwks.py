@@ -5,7 +5,6 @@ import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
 import pytest
-from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, HMACAlgorithm, RSAAlgorithm
 
@@ -16,6 +15,7 @@ from recto.conversation.json import dump
 from recto.errors import SettingsError
 from tests.api.test_auth_gate import Time
 from tests.api.test_auth_jwt import EC, NOW, RSA, SECRET, signed
+from tests.files.a_web import Web, http
 
 ANNA = User(name="anna")
 CACHE_SECONDS = 600.0
@@ -45,25 +45,22 @@ class Issuer:
         self.asked = 0
         self.url = ""
 
-    async def answer(self, _request: web.Request) -> web.Response:
+    async def answer(self, writer: asyncio.StreamWriter) -> None:
         self.asked += 1
         await self.go_on.wait()
-        return web.Response(body=self.body, status=self.status, headers=self.headers)
+        headers = [f"{name}: {value}" for name, value in self.headers.items()]
+        writer.write(http(self.body, *headers, status=f"{self.status} Status"))
+        await writer.drain()
 
 
 @pytest.fixture
 async def issuer() -> AsyncGenerator[Issuer]:
-    one, app = Issuer(), web.Application()
-    app.router.add_get("/keys", one.answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    host, port = runner.addresses[0][:2]
-    one.url = f"http://{host}:{port}/keys"
-    yield one
-    one.go_on.set()
-    await runner.cleanup()
+    one = Issuer()
+    async with Web() as web:
+        web.answers["/keys"] = one.answer
+        one.url = f"http://127.0.0.1:{web.port}/keys"
+        yield one
+        one.go_on.set()
 
 
 @pytest.fixture
