@@ -22,7 +22,7 @@ from peer import Peer, PeerMissing, PeerRun, start_langchain
 
 from recto.conversation.json import as_object, dump, load
 from recto.conversation.log import Compacted, Entry
-from recto.conversation.memo import forget_recent
+from recto.conversation.memo import clear_caches
 from recto.conversation.messages import texts_of
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
@@ -170,7 +170,7 @@ def cold_run(rows: Sequence[Row]) -> float:
     """Seconds of the first page of messages nobody has seen, with no table that remembers their words."""
     log = openai.decode(rows)
     tokenizer(OFFLINE.name).clear_cache()
-    forget_recent()
+    clear_caches()
     gc.collect()
     return _seconds(log)
 

@@ -37,8 +37,8 @@ FAKES, LIBRARY = "testing", "recto"
 # Order of the subpackages of a package: each imports only those before it. Modules of the package itself may import
 # all.
 SUBPACKAGES: dict[str, tuple[str, ...]] = {
-    "conversation": ("state", "input", "ui", "snapshots"),
-    "page": ("text", "wire", "fold", "prompt", "steps", "request"),
+    "conversation": ("input", "ui"),
+    "page": ("text", "wire", "fold", "prompt", "steps"),
     "tools": ("documents", "text", "workspace", "commands", "builtin", "external"),
     "files": ("encoding", "types", "urls", "storage", "fetch", "parsing", "documents"),
     "files.parsing": ("formats", "pool"),

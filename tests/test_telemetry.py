@@ -38,8 +38,8 @@ def test_R11_folds_and_saved_tokens_are_counted_by_rule_tool_and_agent():
     registry = CollectorRegistry()
     telemetry = PageTelemetry(registry)
     manifest = manifest_of(reads=7)
-    telemetry.record(manifest, "coder")
-    telemetry.record(manifest_of(reads=6), "coder")
+    telemetry.record_page(manifest, "coder")
+    telemetry.record_page(manifest_of(reads=6), "coder")
     labels = {"rule": "R2", "tool": "filesystem-read", "agent": "coder"}
     saved = sum(receipt.tokens_before - receipt.tokens_after for receipt in manifest.receipts)
     assert registry.get_sample_value("recto_folds_total", labels) == 3
@@ -49,10 +49,10 @@ def test_R11_folds_and_saved_tokens_are_counted_by_rule_tool_and_agent():
 def test_R11_what_folding_saved_and_cost_is_counted_by_rule_and_agent_and_breaks_by_their_cause():
     registry = CollectorRegistry()
     telemetry = PageTelemetry(registry)
-    telemetry.stepped("coder", "pays")
-    fold = Saving(kind="fold", name="X2", tokens=5, saved=3_000_000_000, cost=500_000_000)
+    telemetry.record_step("coder", "pays")
+    fold = Saving(kind="fold", name="X2", tokens=5, benefit=3_000_000_000, cost=500_000_000)
     # What stands for a result may be longer than it; and prices may be known to nobody.
-    others = (replace(fold, name="R8", saved=-1, cost=0), replace(fold, name="R9", saved=None, cost=None))
+    others = (replace(fold, name="R8", benefit=-1, cost=0), replace(fold, name="R9", benefit=None, cost=None))
     broken = Saving(kind="break", name="fold_step", tokens=70, cost=500_000_000)
     telemetry.record_savings("coder", (fold, broken), "EUR")
     telemetry.record_savings("coder", (fold, broken, *others), "EUR")
@@ -75,7 +75,7 @@ def test_R11_what_folding_saved_and_cost_is_counted_by_rule_and_agent_and_breaks
 def test_R11_each_call_gets_an_info_line_and_each_file_a_debug_line(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.DEBUG, logger="recto.page")
     manifest = manifest_of(reads=7)
-    PageTelemetry(CollectorRegistry()).record(manifest)
+    PageTelemetry(CollectorRegistry()).record_page(manifest)
     saved = sum(receipt.tokens_before - receipt.tokens_after for receipt in manifest.receipts)
     assert [(record.levelname, record.message) for record in caplog.records] == [
         ("DEBUG", "folded filesystem-read src/a.ts: 2"),
@@ -86,11 +86,11 @@ def test_R11_each_call_gets_an_info_line_and_each_file_a_debug_line(caplog: pyte
 def test_R11_runs_are_counted_by_agent_and_outcome_with_the_time_they_took_and_waited():
     registry = CollectorRegistry()
     telemetry = Telemetry(registry)
-    telemetry.began(0.25)
+    telemetry.record_run_start(0.25)
     telemetry.record_run_end("chat", "done", 2.0)
     telemetry.record_run_end("chat", "cancelled", 1.0)
     # Clocks that go back count as no time.
-    telemetry.began(-1.0)
+    telemetry.record_run_start(-1.0)
     telemetry.record_run_end("chat", "failed", -1.0)
     telemetry.record_call("m", {}, -1.0)
     value = registry.get_sample_value
@@ -108,8 +108,8 @@ def test_R11_calls_are_counted_by_result_and_failures_by_their_kind():
     telemetry.record_call("m", {}, None)
     telemetry.record_cost("m", "EUR", 0.5)
     for error in (ModelBusy(model="m", problem="wait"), ModelRefused(model="m", problem="no")):
-        telemetry.failed("m", error)
-    telemetry.went_wrong(ValueError("nobody foresaw it"))
+        telemetry.record_failed_call("m", error)
+    telemetry.record_error(ValueError("nobody foresaw it"))
     value = registry.get_sample_value
     assert value("recto_model_calls_total", {"model": "m", "result": "replied"}) == 2
     assert value("recto_model_calls_total", {"model": "m", "result": "failed"}) == 2
@@ -133,8 +133,8 @@ def test_R11_tools_are_counted_by_name_and_result_and_names_that_models_make_up_
     registry = CollectorRegistry()
     telemetry = Telemetry(registry)
     for error in (None, None, "timeout", "its own words"):
-        telemetry.acted("look", error)
-    telemetry.acted(None, "unknown_tool")
+        telemetry.record_tool_call("look", error)
+    telemetry.record_tool_call(None, "unknown_tool")
     found = {
         (sample.labels["tool"], sample.labels["result"]): sample.value
         for family in registry.collect()

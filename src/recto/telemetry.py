@@ -52,11 +52,11 @@ class PageTelemetry:
             "recto_page_seconds", "Until a page is set, of what is known.", buckets=BRIEF, registry=registry
         )
 
-    def took(self, seconds: float) -> None:
+    def record_page_time(self, seconds: float) -> None:
         """A page was set."""
         self._seconds.observe(seconds)
 
-    def stepped(self, agent: str, cause: str) -> None:
+    def record_step(self, agent: str, cause: str) -> None:
         """A step of folding by cost was made."""
         self._steps.labels(cause, agent).inc()
 
@@ -65,13 +65,13 @@ class PageTelemetry:
         for saving in savings:
             if saving.kind == FOLD:
                 labels = saving.name, agent, currency
-                self._price_saved.labels(*labels).inc(max(0, saving.saved or 0) / BILLION)
+                self._price_saved.labels(*labels).inc(max(0, saving.benefit or 0) / BILLION)
                 self._price_spent.labels(*labels).inc((saving.cost or 0) / BILLION)
             else:
                 self._breaks.labels(saving.name, agent).inc()
                 self._again.labels(saving.name, agent).inc(saving.tokens)
 
-    def record(self, manifest: Manifest, agent: str = "") -> None:
+    def record_page(self, manifest: Manifest, agent: str = "") -> None:
         """Log and count what one page left out."""
         receipts = list(manifest.receipts)
         if LOGGER.isEnabledFor(logging.DEBUG):
@@ -127,11 +127,11 @@ class Telemetry:
         self._streams.set_function(streams)
         self._active.set_function(active)
 
-    def acted(self, tool: str | None, error: str | None) -> None:
+    def record_tool_call(self, tool: str | None, error: str | None) -> None:
         """A tool has acted; None is one that there is not: a model may call any name."""
         self._tools.labels(tool or UNKNOWN, DONE if error is None else error if error in FAILURES else FAILED).inc()
 
-    def began(self, waited: float) -> None:
+    def record_run_start(self, waited: float) -> None:
         """A run was begun, after it waited for so many seconds."""
         self._waited.observe(max(0.0, waited))
 
@@ -152,15 +152,15 @@ class Telemetry:
         """A call whose price is known."""
         self._price.labels(model, currency).inc(price)
 
-    def failed(self, model: str, error: Exception) -> None:
+    def record_failed_call(self, model: str, error: Exception) -> None:
         """A model gave no reply."""
         self._calls.labels(model, "failed").inc()
-        self.went_wrong(error)
+        self.record_error(error)
 
-    def broken_off(self, model: str) -> None:
+    def record_stopped_call(self, model: str) -> None:
         """A call was ended before its reply was whole."""
         self._calls.labels(model, "broken_off").inc()
 
-    def went_wrong(self, error: Exception) -> None:
+    def record_error(self, error: Exception) -> None:
         """Anything else that went wrong."""
         self._errors.labels(type(error).__name__).inc()

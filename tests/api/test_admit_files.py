@@ -11,9 +11,9 @@ from recto.agents.file_input import FileInput
 from recto.api.bodies import parse_run
 from recto.api.runs.admit_files import Attached, attach, signed_of
 from recto.config.file_settings import FileSettings
-from recto.conversation.attachment import Attachment
 from recto.conversation.input.run_input import stored_input
 from recto.conversation.json import Json, dump
+from recto.conversation.message_files import Attachment
 from recto.conversation.messages import Data, File
 from recto.errors import Refused
 from recto.files.attachments import Attachments
@@ -61,7 +61,7 @@ async def earlier(api: LocalApi, name: str, body: bytes, mime_type: str = "text/
 
 
 async def names(api: LocalApi) -> list[str]:
-    found = await api.store.list_attachments("ann", None, 50)
+    found = await api.store.files.list_page("ann", None, 50)
     return sorted(one.name for one in found.attachments)
 
 
@@ -84,9 +84,9 @@ async def test_P10_what_a_refused_request_made_is_dropped_and_what_it_found_stay
 
 async def test_P10_what_a_machine_made_whose_clock_is_ahead_is_not_taken_for_our_own(api: LocalApi):
     old = await earlier(api, "old.txt", b"old")
-    await api.store.delete_attachment("ann", old.id)
+    await api.store.files.delete("ann", old.id)
     ahead = replace(old, id="ffffffff-ffff-7fff-bfff-ffffffffffff")
-    await api.store.add_attachment(ahead, 0)
+    await api.store.files.add(ahead, 0)
     found = await attached(api, inline("old.txt", b"old"), inline("new.txt", b"new"))
     assert ahead.id in found.found
     await found.drop(api.backend, "ann")
@@ -107,7 +107,7 @@ async def test_P10_what_another_run_names_by_now_stays(api: LocalApi):
         files=other.refs(response_id),
         created=NOW,
     )
-    await api.store.admit(run)
+    await api.store.runs.admit(run)
     await refused.drop(api.backend, "ann")
     assert (await names(api), list(api.storage.blobs.values())) == (["a.txt"], [b"a"])
 
@@ -170,7 +170,7 @@ async def test_P9_files_are_counted_once_each_and_held_to_the_most_of_this_agent
 
 
 async def test_P9_what_there_is_no_room_for_takes_the_earlier_ones_with_it(api: LocalApi):
-    files = Attachments(api.storage, api.store, FileSettings(user_bytes=5), clock=lambda: NOW, new_id=new_id)
+    files = Attachments(api.storage, api.store.files, FileSettings(user_bytes=5), clock=lambda: NOW, new_id=new_id)
     api.app.state.backend = replace(api.backend, files=files)
     with pytest.raises(Refused, match=r"b\.txt: with it you would have 6"):
         await attached(api, inline("a.txt", b"abc"), inline("b.txt", b"def"))

@@ -10,9 +10,9 @@ from ag_ui.core import Message
 from pydantic import TypeAdapter
 
 from recto.api.threads import thread_messages
-from recto.conversation.attachment import FileRef
 from recto.conversation.json import Json
 from recto.conversation.log import Entry, Interrupted, RolledBack
+from recto.conversation.message_files import FileRef
 from recto.conversation.messages import (
     AssistantMessage,
     File,
@@ -44,8 +44,8 @@ async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
 
 async def write(api: LocalApi, *entries: Entry) -> None:
     await admit(api.store, new_id(), THREAD)
-    (run,) = await api.store.claim(NODE, at(0), 1)
-    await api.store.record(lease_of(run), RunChange(entries=entries, ending=RunEnding(outcome="done")), at(1))
+    (run,) = await api.store.runs.claim(NODE, at(0), 1)
+    await api.store.runs.record(lease_of(run), RunChange(entries=entries, ending=RunEnding(outcome="done")), at(1))
 
 
 def said(id: str, words: str = "Hi") -> UserMessage:
@@ -59,14 +59,14 @@ def answered(id: str, words: str = "Hello") -> AssistantMessage:
 async def with_files(api: LocalApi) -> None:
     """A message with two files, of which the first is gone."""
     one = replace(attachment(name="a.png"), id="k1", kind="image", mime_type="image/png")
-    await api.store.add_attachment(one, user_bytes=0)
+    await api.store.files.add(one, user_bytes=0)
     ref = FileRef(id="resp-1", attachment="k1", name="a.png", kind="image")
-    await api.store.admit(replace(admission(new_id(), THREAD), files=(ref,)))
-    (run,) = await api.store.claim(NODE, at(0), 1)
+    await api.store.runs.admit(replace(admission(new_id(), THREAD), files=(ref,)))
+    (run,) = await api.store.runs.claim(NODE, at(0), 1)
     picture = File(kind="image", source=Key(key="k1"), mime_type="image/png", name="a.png")
     gone = File(kind="image", source=Key(key="gone"), name="b.png")
     user = UserMessage(id="u", time=at(0), response_id="resp", parts=(Text(text="See"), gone, picture))
-    await api.store.record(lease_of(run), RunChange(entries=[user], ending=RunEnding(outcome="done")), at(1))
+    await api.store.runs.record(lease_of(run), RunChange(entries=[user], ending=RunEnding(outcome="done")), at(1))
 
 
 async def test_P10_F4_files_are_told_by_urls_signed_now_and_with_details_by_the_ids_the_model_knows(api: LocalApi):
@@ -85,7 +85,7 @@ async def test_P10_F4_files_are_told_by_urls_signed_now_and_with_details_by_the_
 async def test_P17_with_details_each_message_has_its_time_and_its_run(api: LocalApi):
     await write(api, said("u1"), ReasoningMessage(id="r", time=at(0), text="Hm."), answered("a1"))
     await write(api, said("u2"))
-    newer, older = (await api.store.runs_of_thread("ann", THREAD, None, 9)).runs
+    newer, older = (await api.store.runs.list_page("ann", THREAD, None, 9)).runs
     time = "2026-03-01T12:00:00.123Z"
     plain, rows = (await api.ask("GET", PATH)).rows("messages"), await detailed(api)
     runs = [older.id, older.id, older.id, newer.id]
@@ -97,7 +97,7 @@ async def test_P17_with_details_each_message_has_its_time_and_its_run(api: Local
 async def test_P17_what_a_fork_has_copied_is_of_no_run(api: LocalApi):
     await write(api, said("u1"))
     fork = ForkOptions(thread=THREAD, id=new_id(), now=at(2))
-    await api.store.fork("ann", fork)
+    await api.store.threads.fork("ann", fork)
     (row,) = (await api.ask("GET", f"{PATH.replace(THREAD, fork.id)}?details=1")).rows("messages")
     assert (row["id"], row["run"]) == ("u1", None)
 

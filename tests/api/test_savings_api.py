@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from recto.api.users import savings_route
+from recto.api.threads import savings_route
 from recto.page.savings import Saving
 from recto.store.ports import CallEnd
 from tests.api.local_api import NOW, LocalApi, assert_problem, local_api
@@ -15,7 +15,7 @@ from tests.store.suite.samples import begin
 from tests.store.suite.users import spend
 
 SAVINGS = "/api/v1/agent/savings"
-FOLD = Saving(kind="fold", name="X2", tokens=100, saved=7, cost=2)
+FOLD = Saving(kind="fold", name="X2", tokens=100, benefit=7, cost=2)
 PLUGIN = Saving(kind="fold", name="mine", tokens=1)
 BROKEN = Saving(kind="break", name="fold_step", tokens=30, cost=2)
 

@@ -13,8 +13,8 @@ from recto.agents.file_input import FileInput
 from recto.api.files import serving
 from recto.api.files.serving import NO_FILE, ByteRange, Outside, RequestedRange, Whole, names_tag, wanted_range
 from recto.config.file_settings import UploadRules
-from recto.conversation.attachment import Attachment
 from recto.conversation.file_formats import served_as
+from recto.conversation.message_files import Attachment
 from recto.files.ports import Upload
 from tests.api.forms import sent
 from tests.api.local_api import NOW, Answer, LocalApi, assert_problem, local_api

@@ -7,20 +7,20 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from recto.api.threads.previews import AT_WORK
+from recto.api.threads.thread_preview import ACTIVE_RUN
 from recto.cli.calls.call_report import (
     BAR_WIDTH,
-    ShownPage,
+    PageReport,
     bar_cells,
     composition_view,
     left_out,
     money,
     part_lines,
-    shown_page,
+    read_page_report,
 )
 from recto.cli.calls.call_words import CHINESE, ENGLISH, WORDS, Language
 from recto.cli.calls.page_views import context_view
-from recto.cli.calls.thread_views import look_at_call, look_at_context
+from recto.cli.calls.thread_views import report_call, report_context
 from recto.conversation.json import Json, Object
 from recto.conversation.log import Entry
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage, ToolOffer, UserMessage
@@ -28,10 +28,9 @@ from recto.errors import RequestRefused
 from recto.ids import new_id
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
-from recto.page.named_rules import NAMED_RULES
+from recto.page.manifest_rows import NAMED_RULES, shown_rows
 from recto.page.prefix import SentPage
 from recto.page.prompt.system_prompt import Prompt
-from recto.page.shown_parts import shown_rows
 from recto.testing.model_server import Answer, Call
 from recto.worker.preview import BEFORE, FULL
 from tests.flow.in_process import InProcess, in_process
@@ -61,11 +60,11 @@ def a_page(log: tuple[Entry, ...] = LOG, history: int | None = None) -> SentPage
 
 def row_of(page: SentPage, **more: Json) -> Object:
     rows = shown_rows(page.manifest.rows(), page.body)
-    return {**page.manifest.stored(), "parts": rows, "bytes": len(page.body), **more}
+    return {**page.manifest.to_stored(), "parts": rows, "bytes": len(page.body), **more}
 
 
-def shown(page: SentPage) -> ShownPage:
-    return shown_page(row_of(page))
+def shown(page: SentPage) -> PageReport:
+    return read_page_report(row_of(page))
 
 
 def printed(what: object, **options: bool) -> list[str]:
@@ -123,7 +122,7 @@ def test_X1_the_next_page_tells_what_it_is_made_of_its_room_what_was_folded_and_
 
 
 def test_X1_the_same_is_said_in_chinese_with_wide_characters_in_their_columns():
-    lines = next_page("zh", prices=PRICES, notes=[AT_WORK, FULL], next="compact")
+    lines = next_page("zh", prices=PRICES, notes=[ACTIVE_RUN, FULL], next="compact")
     text = "\n".join(lines)
     assert max(map(cell_len, lines)) <= WIDTH
     for words in ("下一个页面", "窗口：", "折叠 R2", "正在写一个回答", "空间不足"):
@@ -138,7 +137,7 @@ def test_X1_the_same_is_said_in_chinese_with_wide_characters_in_their_columns():
 
 def test_X1_what_the_server_says_and_what_rules_are_called_is_known_in_chinese():
     assert set(CHINESE.rule_names) == set(NAMED_RULES)
-    assert set(CHINESE.notes) == {AT_WORK, FULL, BEFORE["run_tools"], BEFORE["wait_for_client"]}
+    assert set(CHINESE.notes) == {ACTIVE_RUN, FULL, BEFORE["run_tools"], BEFORE["wait_for_client"]}
 
 
 def test_X1_one_bar_has_every_kind_in_its_colour_or_by_its_letter():
@@ -174,10 +173,10 @@ async def test_X1_context_and_calls_of_a_thread_are_shown_as_a_server_tells_of_t
         return reply.json
 
     async def context() -> str:
-        return "\n".join(printed(await look_at_context(ask, thread, "helper", "en")))
+        return "\n".join(printed(await report_context(ask, thread, "helper", "en")))
 
     async def call(number: int, language: Language = "en") -> str:
-        return " ".join(" ".join(printed(await look_at_call(ask, thread, number, language))).split())
+        return " ".join(" ".join(printed(await report_call(ask, thread, number, language))).split())
 
     # Nothing was said: it is the page that the agent begins with.
     assert set((await context()).splitlines()[3]) == set("ets")

@@ -4,14 +4,10 @@ from hypothesis import strategies as st
 
 from recto.conversation.events import (
     ActivityUpdate,
-    CallAnswered,
-    CallClosed,
-    CallOpened,
-    CallSaid,
     Discarded,
     Event,
+    ReasoningContent,
     ReasoningEnded,
-    ReasoningSaid,
     ReasoningStarted,
     RunFailed,
     RunFinished,
@@ -20,9 +16,13 @@ from recto.conversation.events import (
     StateSnapshot,
     StepFinished,
     StepStarted,
+    TextContent,
     TextEnded,
-    TextSaid,
     TextStarted,
+    ToolCallArguments,
+    ToolCallEnded,
+    ToolCallResult,
+    ToolCallStarted,
     UiUpdate,
 )
 from recto.conversation.json import Json
@@ -35,10 +35,10 @@ WORDS = st.text(min_size=1, max_size=8)
 USAGE: st.SearchStrategy[dict[str, Json] | None] = st.sampled_from(
     [None, {"inputTokens": 3, "outputTokens": 2, "totalTokens": 5}]
 )
-deltas: st.SearchStrategy[TextSaid | ReasoningSaid | CallSaid] = st.one_of(
-    st.builds(TextSaid, message=MESSAGES, delta=WORDS),
-    st.builds(ReasoningSaid, message=MESSAGES, delta=WORDS),
-    st.builds(CallSaid, call=CALLS, delta=WORDS),
+deltas: st.SearchStrategy[TextContent | ReasoningContent | ToolCallArguments] = st.one_of(
+    st.builds(TextContent, message=MESSAGES, delta=WORDS),
+    st.builds(ReasoningContent, message=MESSAGES, delta=WORDS),
+    st.builds(ToolCallArguments, call=CALLS, delta=WORDS),
 )
 ends: st.SearchStrategy[Event] = st.one_of(
     st.builds(
@@ -63,9 +63,9 @@ middles: st.SearchStrategy[Event] = st.one_of(
     st.builds(TextEnded, message=MESSAGES),
     st.builds(ReasoningStarted, message=MESSAGES),
     st.builds(ReasoningEnded, message=MESSAGES),
-    st.builds(CallOpened, call=CALLS, name=WORDS, message=MESSAGES),
-    st.builds(CallClosed, call=CALLS),
-    st.builds(CallAnswered, message=MESSAGES, call=CALLS, content=st.text(max_size=8)),
+    st.builds(ToolCallStarted, call=CALLS, name=WORDS, message=MESSAGES),
+    st.builds(ToolCallEnded, call=CALLS),
+    st.builds(ToolCallResult, message=MESSAGES, call=CALLS, content=st.text(max_size=8)),
     st.builds(Discarded, message=MESSAGES, reason=WORDS),
 )
 activities = st.builds(

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from recto.conversation.events import for_older_client, in_thread
+from recto.conversation.events import for_older_client, rename_thread
 from recto.conversation.json import Json, dump
 from recto.conversation.log import Entry, Interrupted, view
+from recto.conversation.message_snapshots import RenderContext, message_rows
 from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
@@ -25,7 +26,6 @@ from recto.conversation.messages import (
     UserMessage,
 )
 from recto.conversation.messages import Message as OwnMessage
-from recto.conversation.snapshots.agui_messages import RenderContext, message_rows
 from tests.page.log_strategies import logs
 
 PARSER: TypeAdapter[Message] = TypeAdapter(Message)
@@ -127,7 +127,7 @@ def test_P7_older_clients_get_results_as_words(content: Json, plain: str):
     ],
 )
 def test_P15_a_run_names_its_thread_as_the_client_does(body: bytes, named: bytes):
-    assert in_thread(body, "n") == named
+    assert rename_thread(body, "n") == named
 
 
 CALL = ToolCall(id="c", name="ask", arguments="{}")

@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.attachment import (
-    Attachment,
-    FileRef,
-    as_stored,
-    file_of,
-    files_in,
-    from_stored,
-    refs_of,
-    with_attachments,
-    without_copies,
-)
 from recto.conversation.input.run_input import decode_input
 from recto.conversation.json import Json, dump
+from recto.conversation.message_files import (
+    Attachment,
+    FileRef,
+    attach_files,
+    drop_copies,
+    file_of,
+    files_in,
+    read_stored_files,
+    refs_of,
+    replace_files,
+)
 from recto.conversation.messages import Data, File, Key, Source, Text, ToolMessage, Url, UserMessage
 
 URL = "https://recto.test/api/v1/agent/files/a1/a.pdf?signature=1.k.s"
@@ -62,13 +62,13 @@ def test_P10_a_stored_request_has_no_signature_and_no_bytes_and_reads_back_as_ke
     binary = {"type": "binary", "mimeType": "image/jpeg", "url": IMAGE_URL}
     result = {"id": "t1", "role": "tool", "toolCallId": "c", "content": [binary]}
     body = a_request({"type": "text", "text": "look"}, by_url("image"), inline, binary, result=result)
-    stored = with_attachments(body, FOUND)
+    stored = replace_files(body, FOUND)
     text = dump(stored).decode()
     assert "signature" not in text
     assert "aGk=" not in text
     assert isinstance(stored, dict)
     assert stored["unknown"] == {"kept": True}
-    user, tool = from_stored(decode_input(stored).messages)
+    user, tool = read_stored_files(decode_input(stored).messages)
     assert isinstance(user, UserMessage)
     assert user.parts == (
         Text(text="look"),
@@ -83,23 +83,23 @@ def test_P10_a_stored_request_has_no_signature_and_no_bytes_and_reads_back_as_ke
 
 def test_P10_a_request_without_files_is_stored_as_it_came():
     body = a_request({"type": "text", "text": "hi"})
-    assert with_attachments(body, {}) is body
-    assert with_attachments(body, FOUND) == body
+    assert replace_files(body, {}) is body
+    assert replace_files(body, FOUND) == body
 
 
 @pytest.mark.parametrize("body", [None, [], {"messages": "no"}, {"messages": [1, {"content": [2, {"type": "image"}]}]}])
 def test_P10_what_is_no_request_is_left_alone(body: Json):
-    assert with_attachments(body, FOUND) == body
+    assert replace_files(body, FOUND) == body
 
 
 def test_P10_what_others_said_is_no_part_of_a_stored_request():
     said = [{"id": role, "role": role, "content": "x"} for role in ("assistant", "reasoning", "activity")]
     kept = [{"id": role, "role": role, "content": "x"} for role in ("user", "tool", "system", "developer")]
-    assert without_copies({"messages": [kept[0], *said, *kept[1:]], "a": 1}) == {"messages": kept, "a": 1}
+    assert drop_copies({"messages": [kept[0], *said, *kept[1:]], "a": 1}) == {"messages": kept, "a": 1}
     body = {"messages": kept}
-    assert without_copies(body) is body
+    assert drop_copies(body) is body
     others: list[Json] = [None, [], {"messages": 1}, {"messages": ["assistant"]}]
-    assert [without_copies(other) for other in others] == others
+    assert [drop_copies(other) for other in others] == others
 
 
 PARTS: list[Json] = [
@@ -121,8 +121,8 @@ def a_message(role: str, parts: list[Json], text: str) -> dict[str, Json]:
 @given(st.lists(st.builds(a_message, st.sampled_from(ROLES), st.lists(st.sampled_from(PARTS)), st.text())))
 def test_P10_what_goes_on_at_once_is_what_reads_back_from_the_store(messages: list[dict[str, Json]]):
     body: Json = {**a_request(), "messages": messages}
-    stored = with_attachments(without_copies(body), FOUND)
-    assert as_stored(decode_input(body).messages, FOUND) == from_stored(decode_input(stored).messages)
+    stored = replace_files(drop_copies(body), FOUND)
+    assert attach_files(decode_input(body).messages, FOUND) == read_stored_files(decode_input(stored).messages)
 
 
 def test_P2_every_file_of_a_request_is_named_with_its_field():
@@ -150,4 +150,4 @@ def test_F4_ids_count_the_files_after_deduplication():
 )
 def test_P10_no_part_a_client_can_write_becomes_a_key_by_itself(value: str, kind: str | None, part: str):
     body = a_request({"type": part, "url": value, "mimeType": "image/png", "source": {"type": kind, "value": value}})
-    assert with_attachments(body, {}) == body
+    assert replace_files(body, {}) == body

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.attachment import FILES, FileRef, as_sent, refs_in, with_files
-from recto.conversation.events import CallClosed, CallSaid, TextSaid, encode_event, merge
+from recto.conversation.events import TextContent, ToolCallArguments, ToolCallEnded, encode_event, merge
 from recto.conversation.json import dump, load_object
+from recto.conversation.message_files import FILES, FileRef, encode_with_files, refs_in, sign_file_urls
 
 REF = FileRef(id="resp-0", attachment="att-1", name="a b.pdf", kind="document", mime_type="application/pdf")
 OTHER = FileRef(id="resp-1", attachment="att-2", name="p.png", kind="image")
@@ -17,14 +17,14 @@ def url_of(key: str, name: str) -> str:
 
 
 def stored(arguments: str, *files: FileRef) -> bytes:
-    (body,) = encode_event(CallSaid(call="c1", delta=arguments, files=files))
+    (body,) = encode_event(ToolCallArguments(call="c1", delta=arguments, files=files))
     return body
 
 
 def test_F8_a_stored_event_keeps_the_id_and_a_reader_gets_the_url():
     body = stored('{"file":"resp-0","note":"about resp-0","n":1.50}', REF)
     assert b"https" not in body
-    assert load_object(as_sent(body, url_of)) == {
+    assert load_object(sign_file_urls(body, url_of)) == {
         "type": "TOOL_CALL_ARGS",
         "toolCallId": "c1",
         "delta": '{"file":"https://recto.test/att-1/a b.pdf","note":"about resp-0","n":1.50}',
@@ -41,18 +41,21 @@ def test_F8_only_files_that_are_named_and_there_are_noted():
 def test_F8_nobody_can_write_the_note_himself():
     # Words that look like our note are part of a string, where quotes are escaped.
     for event in (
-        CallSaid(call="c", delta='{"rectoFiles":{"x":{"key":"k","name":"n"}}}'),
-        TextSaid(message="m", delta='"rectoFiles":'),
+        ToolCallArguments(call="c", delta='{"rectoFiles":{"x":{"key":"k","name":"n"}}}'),
+        TextContent(message="m", delta='"rectoFiles":'),
     ):
         (body,) = encode_event(event)
-        assert as_sent(body, url_of) is body
+        assert sign_file_urls(body, url_of) is body
 
 
 def test_F8_whole_arguments_are_not_merged_with_others():
-    one, two = CallSaid(call="c", delta='{"a":"resp-0"}', files=(REF,)), CallSaid(call="c", delta="x")
+    one, two = ToolCallArguments(call="c", delta='{"a":"resp-0"}', files=(REF,)), ToolCallArguments(call="c", delta="x")
     assert merge((one, two)) == [one, two]
     assert merge((two, one)) == [two, one]
-    assert merge((two, two, CallClosed(call="c"))) == [CallSaid(call="c", delta="xx"), CallClosed(call="c")]
+    assert merge((two, two, ToolCallEnded(call="c"))) == [
+        ToolCallArguments(call="c", delta="xx"),
+        ToolCallEnded(call="c"),
+    ]
 
 
 LEAVES = st.none() | st.text(max_size=5) | st.sampled_from(["resp-0", "resp-1"])
@@ -62,8 +65,8 @@ LEAVES = st.none() | st.text(max_size=5) | st.sampled_from(["resp-0", "resp-1"])
 def test_F8_what_is_noted_is_exactly_what_is_replaced(arguments: dict[str, object]):
     text = dump(arguments).decode()
     found = refs_in("send", text, (REF, OTHER))
-    (body,) = encode_event(CallSaid(call="c", delta=text, files=found))
-    sent = load_object(as_sent(body, url_of)) or {}
+    (body,) = encode_event(ToolCallArguments(call="c", delta=text, files=found))
+    sent = load_object(sign_file_urls(body, url_of)) or {}
     assert FILES not in sent
     delta = str(sent["delta"])
     assert (delta != text) is bool(found)
@@ -71,7 +74,9 @@ def test_F8_what_is_noted_is_exactly_what_is_replaced(arguments: dict[str, objec
 
 
 def test_F8_an_event_that_names_no_file_is_written_as_ever():
-    assert encode_event(CallSaid(call="c", delta="x")) == [b'{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"x"}']
-    assert with_files({"type": "TOOL_CALL_ARGS"}, (REF,)).endswith(
+    assert encode_event(ToolCallArguments(call="c", delta="x")) == [
+        b'{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"x"}'
+    ]
+    assert encode_with_files({"type": "TOOL_CALL_ARGS"}, (REF,)).endswith(
         b'"rectoFiles":{"resp-0":{"key":"att-1","name":"a b.pdf"}}}'
     )

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.input.client_list import ListReading, new_in_list, read_list, roll_back, without_part
-from recto.conversation.input.resume_items import PersonDecision, ResumeItem
-from recto.conversation.input.run_input import ListedIds, RunInput, decode_input, with_notes
-from recto.conversation.input.take_input import AdmittedRun, take_input
+from recto.conversation.input.client_list import ListReading, new_in_list, read_list, roll_back_unlisted, without_part
+from recto.conversation.input.input_entries import AdmittedRun, admit_input
+from recto.conversation.input.run_input import ListedIds, PersonDecision, ResumeItem, RunInput, decode_input, read_notes
 from recto.conversation.json import Json, Object
 from recto.conversation.log import ConfirmAsked, Entry, Interrupted, RolledBack, View, view
 from recto.conversation.messages import AssistantMessage, File, Key, Text, ToolCall, ToolMessage, UserMessage
@@ -51,7 +50,7 @@ def asked(*listed: Json) -> RunInput:
     """The input that a list becomes."""
     new = new_in_list(listed)
     found = decode_input({"threadId": "t", "runId": "r", "messages": list(new.messages)})
-    return RunInput(thread="t", run="r", messages=found.messages, listed=new.listed)
+    return RunInput(thread="t", run="r", messages=found.messages, listed_ids=new.listed)
 
 
 TALK = (user("u1"), reply("a1"), user("u2"), reply("a2"))
@@ -104,7 +103,7 @@ def test_P15_the_list_says_what_is_seen(
     log: tuple[Entry, ...], listed: list[Json], back_to: str | None, taken: list[str]
 ):
     found = read_list(view(log), asked(*listed))
-    assert (found.back_to, [message.id for message in found.taken]) == (back_to, taken)
+    assert (found.back_to, [message.id for message in found.messages]) == (back_to, taken)
 
 
 FILE = File(kind="image", source=Key(key="k"))
@@ -122,7 +121,7 @@ FILE = File(kind="image", source=Key(key="k"))
 def test_P15_a_message_is_the_same_with_its_files(files: tuple[File, ...], left_out: tuple[str, ...], back_to: str):
     log = (UserMessage(id="u1", parts=(Text(text="look"), FILE)), reply("a1"))
     message = UserMessage(id="u1", parts=(Text(text="look"), *files))
-    sent = RunInput(thread="t", run="r", messages=(message,), listed=ListedIds(), left_out=left_out)
+    sent = RunInput(thread="t", run="r", messages=(message,), listed_ids=ListedIds(), left_out=left_out)
     assert read_list(view(log), sent).back_to == back_to
 
 
@@ -144,12 +143,12 @@ def test_P15_the_reply_that_was_broken_off_is_one_the_client_shows():
 
 def admitted() -> AdmittedRun:
     numbers = count()
-    return AdmittedRun(admitted=NOW, response_id="r", turn_id="t", new_id=lambda: f"new-{next(numbers)}")
+    return AdmittedRun(admitted_at=NOW, response_id="r", turn_id="t", new_id=lambda: f"new-{next(numbers)}")
 
 
 def take_list(log: tuple[Entry, ...], reading: ListReading, run: AdmittedRun) -> tuple[Entry, ...]:
-    back = roll_back(reading, run)
-    return (*back, *take_input((*log, *back), reading.taken, run))
+    back = roll_back_unlisted(reading, run)
+    return (*back, *admit_input((*log, *back), reading.messages, run))
 
 
 def test_P15_an_edit_is_a_rollback_by_the_client_and_a_new_turn_under_an_id_of_its_own():
@@ -213,7 +212,7 @@ def test_P15_the_same_list_again_rolls_nothing_back(turns: list[int]):
     sent = asked(*listed_of(view(log)), said("new", "new words"))
     entries = take_list(log, read_list(view(log), sent), admitted())
     again = read_list(view((*log, *entries)), sent)
-    assert (again.back_to, again.taken) == (None, ())
+    assert (again.back_to, again.messages) == (None, ())
 
 
 @pytest.mark.parametrize(
@@ -263,4 +262,4 @@ def test_P15_parts_of_the_older_form_are_taken_in_any_kind():
 
 
 def test_P15_notes_of_a_stored_input_are_read_as_they_were_written():
-    assert with_notes(RunInput(thread="t", run="r"), {"rectoNotes": 3}) == RunInput(thread="t", run="r")
+    assert read_notes(RunInput(thread="t", run="r"), {"rectoNotes": 3}) == RunInput(thread="t", run="r")

@@ -6,23 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.discard import discard_lost
 from recto.conversation.events import (
-    CallAnswered,
-    CallClosed,
-    CallOpened,
-    CallSaid,
     Discarded,
     Event,
+    ReasoningContent,
     ReasoningEnded,
-    ReasoningSaid,
     ReasoningStarted,
     StepFinished,
     StepStarted,
+    TextContent,
     TextEnded,
-    TextSaid,
     TextStarted,
+    ToolCallArguments,
+    ToolCallEnded,
+    ToolCallResult,
+    ToolCallStarted,
     ViewSnapshot,
+    discard_lost,
     encode_event,
 )
 from recto.conversation.json import load_object
@@ -32,17 +32,17 @@ WHY = "It was lost."
 LAST = "the last entry of the log"
 SEEN = ViewSnapshot(upto=LAST)
 
-said_half = (TextStarted(message="m"), TextSaid(message="m", delta="We"))
-thought = (ReasoningStarted(message="t"), ReasoningSaid(message="t", delta="hm"), ReasoningEnded(message="t"))
-called = (CallOpened(call="c", name="ls", message="m"), CallSaid(call="c", delta="{"))
+said_half = (TextStarted(message="m"), TextContent(message="m", delta="We"))
+thought = (ReasoningStarted(message="t"), ReasoningContent(message="t", delta="hm"), ReasoningEnded(message="t"))
+called = (ToolCallStarted(call="c", name="ls", message="m"), ToolCallArguments(call="c", delta="{"))
 
 
 def lost(id: str) -> Discarded:
     return Discarded(message=id, reason=WHY)
 
 
-def answered(call: str) -> CallAnswered:
-    return CallAnswered(message=f"{call}-discarded", call=call, content=WHY)
+def answered(call: str) -> ToolCallResult:
+    return ToolCallResult(message=f"{call}-discarded", call=call, content=WHY)
 
 
 def without(*thoughts: str) -> ViewSnapshot:
@@ -63,11 +63,11 @@ def bodies(stream: Sequence[Event]) -> list[bytes]:
         # a whole thought and half a text
         ((*thought, *said_half), "", (TextEnded(message="m"), lost("t"), lost("m"), without("t"))),
         # a text and half a call are one message
-        ((*said_half, TextEnded(message="m"), *called), "", (CallClosed(call="c"), answered("c"), lost("m"), SEEN)),
+        ((*said_half, TextEnded(message="m"), *called), "", (ToolCallEnded(call="c"), answered("c"), lost("m"), SEEN)),
         pytest.param(
-            (*called, CallOpened(call="d", name="ls", message="m")),
+            (*called, ToolCallStarted(call="d", name="ls", message="m")),
             "",
-            (CallClosed(call="c"), CallClosed(call="d"), answered("c"), answered("d"), lost("m"), SEEN),
+            (ToolCallEnded(call="c"), ToolCallEnded(call="d"), answered("c"), answered("d"), lost("m"), SEEN),
             id="calls at once",
         ),
         pytest.param(
@@ -119,7 +119,7 @@ def standing(stream: Sequence[Event]) -> set[str]:
     found: set[str] = set()
     for event in stream:
         match event:
-            case TextStarted() | ReasoningStarted() | CallOpened():
+            case TextStarted() | ReasoningStarted() | ToolCallStarted():
                 found.add(event.message)
             case Discarded():
                 found.discard(event.message)

@@ -11,17 +11,13 @@ from hypothesis import given
 from pydantic import TypeAdapter
 
 from recto.conversation.events import (
-    MOST_SAID,
+    MAX_DELTA,
     ActivityUpdate,
-    CallAnswered,
-    CallClosed,
-    CallOpened,
-    CallSaid,
     Discarded,
     Event,
     MessagesSnapshot,
+    ReasoningContent,
     ReasoningEnded,
-    ReasoningSaid,
     ReasoningStarted,
     RunFailed,
     RunFinished,
@@ -30,9 +26,13 @@ from recto.conversation.events import (
     StateSnapshot,
     StepFinished,
     StepStarted,
+    TextContent,
     TextEnded,
-    TextSaid,
     TextStarted,
+    ToolCallArguments,
+    ToolCallEnded,
+    ToolCallResult,
+    ToolCallStarted,
     UiUpdate,
     ViewSnapshot,
     encode_event,
@@ -72,26 +72,26 @@ EXAMPLES: list[tuple[Event, str]] = [
     ),
     (RunFailed(message="no", code="deadline"), '{"type":"RUN_ERROR","message":"no","code":"deadline"}'),
     (TextStarted(message="m"), '{"type":"TEXT_MESSAGE_START","messageId":"m","role":"assistant"}'),
-    (TextSaid(message="m", delta="é\n"), '{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"é\\n"}'),
+    (TextContent(message="m", delta="é\n"), '{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"é\\n"}'),
     (TextEnded(message="m"), '{"type":"TEXT_MESSAGE_END","messageId":"m"}'),
     (
         ReasoningStarted(message="m"),
         '{"type":"REASONING_START","messageId":"m"}\n'
         '{"type":"REASONING_MESSAGE_START","messageId":"m","role":"reasoning"}',
     ),
-    (ReasoningSaid(message="m", delta="hm"), '{"type":"REASONING_MESSAGE_CONTENT","messageId":"m","delta":"hm"}'),
+    (ReasoningContent(message="m", delta="hm"), '{"type":"REASONING_MESSAGE_CONTENT","messageId":"m","delta":"hm"}'),
     (
         ReasoningEnded(message="m"),
         '{"type":"REASONING_MESSAGE_END","messageId":"m"}\n{"type":"REASONING_END","messageId":"m"}',
     ),
     (
-        CallOpened(call="c", name="ls", message="m"),
+        ToolCallStarted(call="c", name="ls", message="m"),
         '{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"ls","parentMessageId":"m"}',
     ),
-    (CallSaid(call="c", delta="{}"), '{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"{}"}'),
-    (CallClosed(call="c"), '{"type":"TOOL_CALL_END","toolCallId":"c"}'),
+    (ToolCallArguments(call="c", delta="{}"), '{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"{}"}'),
+    (ToolCallEnded(call="c"), '{"type":"TOOL_CALL_END","toolCallId":"c"}'),
     (
-        CallAnswered(message="m", call="c", content="out"),
+        ToolCallResult(message="m", call="c", content="out"),
         '{"type":"TOOL_CALL_RESULT","messageId":"m","toolCallId":"c","content":"out","role":"tool"}',
     ),
     (
@@ -176,10 +176,10 @@ def test_P7_merging_twice_changes_nothing_and_no_two_neighbours_are_of_one_thing
 
 
 def test_P7_what_is_said_at_once_is_sent_in_events_of_a_bounded_size():
-    words = "abcde" * MOST_SAID
-    merged = merge([TextSaid(message="m", delta=words), TextSaid(message="m", delta="f")])
-    assert [len(event.delta) for event in merged if isinstance(event, TextSaid)] == [MOST_SAID] * 5 + [1]
-    assert said(merged) == said([TextSaid(message="m", delta=words + "f")])
+    words = "abcde" * MAX_DELTA
+    merged = merge([TextContent(message="m", delta=words), TextContent(message="m", delta="f")])
+    assert [len(event.delta) for event in merged if isinstance(event, TextContent)] == [MAX_DELTA] * 5 + [1]
+    assert said(merged) == said([TextContent(message="m", delta=words + "f")])
     assert merge(merged) == merged
 
 
@@ -187,7 +187,7 @@ def test_P7_of_one_activity_s_updates_in_a_row_the_last_is_kept():
     updates = [
         ActivityUpdate(message=id, activity="recto.progress", content={"done": n}) for n, id in enumerate("aabb")
     ]
-    said = TextSaid(message="m", delta="Hi")
+    said = TextContent(message="m", delta="Hi")
     assert merge([updates[0], updates[1], said, updates[2], updates[3]]) == [updates[1], said, updates[3]]
     assert merge([updates[1], updates[2]]) == [updates[1], updates[2]]
 
@@ -200,7 +200,7 @@ def test_P7_merging_in_pieces_gives_the_same_as_merging_at_once(first: Sequence[
 def thing(event: Event) -> tuple[type[Event], str] | None:
     """What a delta is of; None for other events."""
     match event:
-        case TextSaid(message=id) | ReasoningSaid(message=id) | CallSaid(call=id):
+        case TextContent(message=id) | ReasoningContent(message=id) | ToolCallArguments(call=id):
             return type(event), id
         case _:
             return None
@@ -209,7 +209,7 @@ def thing(event: Event) -> tuple[type[Event], str] | None:
 def said(stream: Sequence[Event]) -> dict[tuple[type[Event], str], str]:
     words: dict[tuple[type[Event], str], str] = {}
     for event in stream:
-        if isinstance(event, TextSaid | ReasoningSaid | CallSaid):
+        if isinstance(event, TextContent | ReasoningContent | ToolCallArguments):
             of = thing(event) or (type(event), "")
             words[of] = words.get(of, "") + event.delta
     return words

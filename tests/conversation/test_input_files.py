@@ -3,7 +3,8 @@
 import pytest
 
 from recto.conversation.file_formats import FORMATS
-from recto.conversation.input_files import (
+from recto.conversation.json import load
+from recto.conversation.message_files import (
     EXEMPT_TOOLS,
     InputFile,
     arguments_for,
@@ -13,7 +14,6 @@ from recto.conversation.input_files import (
     file_prefixes,
     input_files,
 )
-from recto.conversation.json import load
 from recto.conversation.messages import (
     AssistantMessage,
     Data,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.input.input_rules import check_input
-from recto.conversation.input.run_options import RunOptions, run_options
+from recto.conversation.input.run_input import RunOptions, run_options
 from recto.conversation.json import Json
 from recto.conversation.messages import Text, UserMessage
 from recto.errors import Refused, WireError

@@ -6,10 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from recto.conversation.events import RunFinished, encode_event, for_older_client
+from recto.conversation.input.input_entries import AdmittedRun, DecisionInput, admit_decisions, check_resume
 from recto.conversation.input.input_rules import check_input
-from recto.conversation.input.resume_items import PersonDecision, ResumeItem, decision_of, decode_resume
-from recto.conversation.input.take_decisions import Brought, check_resume, take_decisions
-from recto.conversation.input.take_input import AdmittedRun
+from recto.conversation.input.run_input import PersonDecision, ResumeItem, decision_of, decode_resume
 from recto.conversation.interrupts import denial_text, interrupt_event, interrupts_of
 from recto.conversation.json import Json, load_object
 from recto.conversation.log import (
@@ -22,10 +21,9 @@ from recto.conversation.log import (
     Undone,
     view,
 )
+from recto.conversation.message_snapshots import EndedRun, RenderContext, snapshot_events
 from recto.conversation.messages import Text, ToolMessage
 from recto.conversation.next_step import DeniedCall, Finished, Run, RunTools, Step, WaitForClient, next_step
-from recto.conversation.snapshots.agui_messages import RenderContext
-from recto.conversation.snapshots.replay import EndedRun, snapshot_events
 from recto.errors import Conflict, NotFound, Refused, WireError
 from tests.page.talk import asks, call, result, user
 
@@ -227,11 +225,11 @@ def test_P15_an_older_client_answers_with_a_payload_or_a_word_and_anything_else_
 
 def admitted(at: datetime = NOW) -> AdmittedRun:
     ids = iter(f"n{number}" for number in range(99))
-    return AdmittedRun(admitted=at, response_id="r", new_id=lambda: next(ids))
+    return AdmittedRun(admitted_at=at, response_id="r", new_id=lambda: next(ids))
 
 
-def brought(*items: ResumeItem, messages: tuple[ToolMessage, ...] = ()) -> Brought:
-    return Brought(run="t1", resume=items, messages=messages)
+def brought(*items: ResumeItem, messages: tuple[ToolMessage, ...] = ()) -> DecisionInput:
+    return DecisionInput(run="t1", resume=items, messages=messages)
 
 
 def yes(id: str = "i1") -> ResumeItem:
@@ -250,38 +248,38 @@ def marks(*entries: Entry) -> list[tuple[str, bool]]:
 
 
 def test_P15_each_interrupt_is_decided_once_and_only_while_it_waits():
-    assert marks(*take_decisions(WAITING, brought(yes("i2"), yes("i9")), admitted(), ())) == [("i2", True)]
+    assert marks(*admit_decisions(WAITING, brought(yes("i2"), yes("i9")), admitted(), ())) == [("i2", True)]
     log = (*WAITING, decided())
-    assert marks(*take_decisions(log, brought(no(), no("i2")), admitted(), ())) == [("i2", False)]
+    assert marks(*admit_decisions(log, brought(no(), no("i2")), admitted(), ())) == [("i2", False)]
     late = admitted(NOW + timedelta(seconds=HOUR + 1))
-    assert list(take_decisions(WAITING, brought(yes()), late, ())) == []
-    assert list(take_decisions((*WAITING, RolledBack(id="b", to="u1")), brought(yes()), admitted(), ())) == []
+    assert list(admit_decisions(WAITING, brought(yes()), late, ())) == []
+    assert list(admit_decisions((*WAITING, RolledBack(id="b", to="u1")), brought(yes()), admitted(), ())) == []
 
 
 def test_P15_the_result_an_older_client_sends_for_a_call_that_waits_is_its_decision():
     results = (result("x", "c1", "yes"), result("y", "c9", "yes"), result("z", "c2", "Rather not."))
-    found = list(take_decisions(WAITING, brought(messages=results), admitted(), ()))
+    found = list(admit_decisions(WAITING, brought(messages=results), admitted(), ()))
     assert marks(*found) == [("i1", True), ("i2", False)]
 
 
 def test_P3_new_words_leave_nothing_waiting_and_act_on_nothing():
-    found = list(take_decisions(WAITING, brought(), admitted(), (user("u2"),)))
+    found = list(admit_decisions(WAITING, brought(), admitted(), (user("u2"),)))
     assert [(one.tool_call_id, one.error) for one in found if isinstance(one, ToolMessage)] == [
         ("c1", "denied"),
         ("c2", "denied"),
     ]
     assert "the user said something else" in str(found[0])
-    found = list(take_decisions(WAITING, brought(yes(), no("i2", "Too soon.")), admitted(), (user("u2"),)))
+    found = list(admit_decisions(WAITING, brought(yes(), no("i2", "Too soon.")), admitted(), (user("u2"),)))
     results = [one for one in found if isinstance(one, ToolMessage)]
     assert "the user said something else" in str(results[0].parts)
     assert results[1].parts == (Text(text=denial_text("send", "Too soon.")),)
-    late = list(take_decisions(WAITING, brought(), admitted(NOW + timedelta(days=2)), (user("u2"),)))
+    late = list(admit_decisions(WAITING, brought(), admitted(NOW + timedelta(days=2)), (user("u2"),)))
     assert [one.error for one in late if isinstance(one, ToolMessage)] == ["expired", "expired"]
 
 
 def test_of_a_call_that_was_started_nobody_says_that_it_was_not():
     log = (*WAITS, decided(run="t0"), started())
-    assert list(take_decisions(log, brought(), admitted(), (user("u2"),))) == []
+    assert list(admit_decisions(log, brought(), admitted(), (user("u2"),))) == []
 
 
 @pytest.mark.parametrize(

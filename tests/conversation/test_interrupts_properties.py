@@ -9,9 +9,8 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.input.resume_items import PersonDecision, ResumeItem
-from recto.conversation.input.take_decisions import Brought, take_decisions
-from recto.conversation.input.take_input import AdmittedRun
+from recto.conversation.input.input_entries import AdmittedRun, DecisionInput, admit_decisions
+from recto.conversation.input.run_input import PersonDecision, ResumeItem
 from recto.conversation.interrupts import interrupts_of
 from recto.conversation.log import ConfirmAsked, Entry, RolledBack, ToolStarted, Undone, view
 from recto.conversation.messages import ToolCall, UserMessage
@@ -58,15 +57,15 @@ class Walk:
 
     def answers(self, *, approved: bool) -> list[ResumeItem]:
         """An answer to the first that waits; the others stay."""
-        waiting = [one for one in interrupts_of(view(self.log)) if one.waits]
+        waiting = [one for one in interrupts_of(view(self.log)) if one.is_waiting]
         return [ResumeItem(interrupt=one.id, decision=PersonDecision(approved=approved)) for one in waiting[:1]]
 
     def run(self, *items: ResumeItem, said: bool = False, cancel: bool = False) -> None:
         """One run, by as many workers as die over it."""
         name, entering = self.id(), [user(self.id())] if said else []
-        admitted = AdmittedRun(admitted=self.now, response_id="r", new_id=self.id)
+        admitted = AdmittedRun(admitted_at=self.now, response_id="r", new_id=self.id)
         before = {one.id: one for one in interrupts_of(view(self.log))}
-        new = list(take_decisions(self.log, Brought(run=name, resume=items), admitted, entering))
+        new = list(admit_decisions(self.log, DecisionInput(run=name, resume=items), admitted, entering))
         for item in items:
             if item.decision.approved and not before[item.interrupt].is_late(self.now):
                 found = before[item.interrupt]
@@ -89,7 +88,7 @@ class Walk:
                 message = reply.id if reply else ""
                 self.act(row, message, step)
             case WaitForClient(confirm=confirm):
-                asked = {one.call.id for one in interrupts_of(view(self.log)) if one.waits}
+                asked = {one.call.id for one in interrupts_of(view(self.log)) if one.is_waiting}
                 message = reply.id if reply else ""
                 seconds = HOUR.total_seconds()
                 self.log += [

@@ -10,23 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from recto.conversation.discard import discard_lost
 from recto.conversation.events import (
     ActivityUpdate,
-    CallAnswered,
     Event,
     RunFinished,
     RunStarted,
+    ToolCallResult,
+    discard_lost,
     encode_event,
     for_older_client,
+    read_view_snapshot,
     starts_run,
-    view_named,
 )
 from recto.conversation.json import Json
 from recto.conversation.log import Entry, view
+from recto.conversation.message_snapshots import RenderContext, join_events, message_rows, view_event
 from recto.conversation.messages import AssistantMessage, Text, ToolMessage, UserMessage
-from recto.conversation.snapshots.agui_messages import RenderContext, message_rows
-from recto.conversation.snapshots.mid_run import join_events, view_event
 from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta
 from recto.worker.model.reply import Reply
 from tests.conversation.stock_client import Row, StockClient
@@ -62,7 +61,7 @@ class Story:
         return [self._sent(body) for body in self.bodies[after:]]
 
     def _sent(self, body: bytes) -> bytes:
-        snapshot = view_named(body)
+        snapshot = read_view_snapshot(body)
         if snapshot is None:
             return body
         last = next(place for place, entry in enumerate(self.log) if entry.id == snapshot.upto)
@@ -104,10 +103,10 @@ def stories(draw: st.DrawFn) -> Story:
         if draw(st.booleans()):
             story.write([ActivityUpdate(message="documents", activity="recto.progress", content={"done": answered})])
         for delta in _once_each(said):
-            story.write(reply.take(delta))
+            story.write(reply.add(delta))
         match fate:
             case "kept":
-                reply.take(ReplyEnd(finish="stop"))
+                reply.add(ReplyEnd(finish="stop"))
                 story.write(reply.close(), [] if reply.is_empty else reply.entries(NOW, f"e{next(numbers)}"))
                 _answer(story, reply, answered, numbers)
             case "lost":
@@ -134,7 +133,7 @@ def _answer(story: Story, reply: Reply, most: int, numbers: Iterator[int]) -> No
         id = f"t{next(numbers)}"
         story.write([ActivityUpdate(message=f"{call}-progress", activity="recto.progress", content={"done": 1})])
         result = ToolMessage(id=id, tool_call_id=call, parts=(Text(text="out"),))
-        story.write([CallAnswered(message=id, call=call, content="out")], [result])
+        story.write([ToolCallResult(message=id, call=call, content="out")], [result])
 
 
 def shown(client: StockClient, *, thoughts: bool) -> list[tuple[Json, ...]]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.json import Json, dump, load
-from recto.conversation.state.json_patch import PatchOperation, ValueChange, changed, difference, is_same, value_at
+from recto.conversation.thread_state import PatchOperation, ValueChange, apply_change, difference, is_same, value_at
 from recto.errors import WireError
 
 names: st.SearchStrategy[str] = st.sampled_from(("a", "b", "~", "/", "", "0", "-"))
@@ -100,7 +100,7 @@ def test_what_is_nested_deep_differs_as_a_whole():
 )
 def test_P1_a_value_is_put_at_a_place(whole: Json, path: str, value: Json, after: Json):
     before = dump(whole)
-    made = changed(whole, ValueChange(path=path, value=dump(value).decode()))
+    made = apply_change(whole, ValueChange(path=path, value=dump(value).decode()))
     assert is_same(made, after)
     assert dump(whole) == before
     if not path.endswith("-") and "/-/" not in path:
@@ -118,7 +118,7 @@ def test_P1_a_value_is_put_at_a_place(whole: Json, path: str, value: Json, after
     ],
 )
 def test_P1_what_stands_at_a_place_is_removed(whole: Json, path: str, after: Json):
-    made = changed(whole, ValueChange(path=path))
+    made = apply_change(whole, ValueChange(path=path))
     assert is_same(made, after)
     assert value_at({"removed": made}, f"/removed{path}/of/what") is None
 
@@ -135,5 +135,5 @@ def test_P1_what_stands_at_a_place_is_removed(whole: Json, path: str, after: Jso
 )
 def test_P1_a_place_that_cannot_be_is_told(whole: Json, path: str, problem: str):
     with pytest.raises(WireError) as told:
-        changed(whole, ValueChange(path=path, value="1"))
+        apply_change(whole, ValueChange(path=path, value="1"))
     assert problem in str(told.value)

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from recto.conversation.log import View, view
-from recto.conversation.memo import forget_recent, grow, keep_newest
+from recto.conversation.memo import cache_by_identity, clear_caches, memoise_prefix
 from recto.conversation.messages import Message, SystemMessage, Text, UserMessage
 
 
 def counted(asked: list[int]):
-    @keep_newest(2)
+    @cache_by_identity(2)
     def double(value: tuple[int, ...]) -> tuple[int, ...]:
         asked.append(len(value))
         return value * 2
@@ -24,7 +24,7 @@ def test_R1_what_was_said_of_the_newest_values_is_kept_by_their_identity_and_unt
     double(three)
     double(one)
     assert asked == [1, 2, 3, 1]
-    forget_recent()
+    clear_caches()
     double(one)
     assert asked == [1, 2, 3, 1, 1]
 
@@ -48,6 +48,6 @@ def test_R1_a_log_and_a_page_of_it_with_a_preamble_are_carried_on_side_by_side()
 
     for length in range(3, 10):
         page = (SystemMessage(text="you are it"), *log[:length])
-        assert (grow(tuple(log[:length]), count), grow(page, count)) == (length, length + 1)
+        assert (memoise_prefix(tuple(log[:length]), count), memoise_prefix(page, count)) == (length, length + 1)
     # Each message is looked at once in the log and once in the page, with what stands before it.
     assert sum(looked) == 9 + 10

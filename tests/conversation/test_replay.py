@@ -8,10 +8,11 @@ from ag_ui.core import events as official
 from hypothesis import given
 from pydantic import TypeAdapter
 
-from recto.conversation.attachment import FileRef
 from recto.conversation.events import ends_run
 from recto.conversation.json import Json, dump, load
 from recto.conversation.log import Entry, Interrupted, ReplyEnded, RolledBack, view
+from recto.conversation.message_files import FileRef
+from recto.conversation.message_snapshots import EndedRun, RenderContext, message_rows, snapshot_events
 from recto.conversation.messages import (
     AssistantMessage,
     File,
@@ -23,8 +24,6 @@ from recto.conversation.messages import (
     ToolMessage,
     UserMessage,
 )
-from recto.conversation.snapshots.agui_messages import RenderContext, message_rows
-from recto.conversation.snapshots.replay import EndedRun, snapshot_events
 from recto.conversation.ui.compile_ui import compile_ui
 from tests.page.log_strategies import logs
 

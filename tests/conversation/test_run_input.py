@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.input.run_input import ContextItem, RunInput, decode_input, noted, stored_dialect, stored_input
-from recto.conversation.input.run_options import RunOptions
+from recto.conversation.input.run_input import (
+    ContextItem,
+    RunInput,
+    RunOptions,
+    add_notes,
+    decode_input,
+    stored_dialect,
+    stored_input,
+)
 from recto.conversation.json import Json, dump, load
 from recto.conversation.messages import AssistantMessage, File, Key, Text, ToolMessage, ToolOffer, UserMessage
 from recto.errors import WireError
@@ -58,8 +65,8 @@ def test_P10_a_stored_input_has_its_options_and_its_files_by_their_keys():
 
 def test_R13_only_what_we_noted_makes_a_run_that_compacts():
     asked: Body = {**LEAST, "messages": []}
-    assert stored_input(dump(noted(asked, None, thread=None, compact=True))).compact
-    assert not stored_input(dump(noted(asked, None, thread=None))).compact
+    assert stored_input(dump(add_notes(asked, None, thread=None, compact=True))).compact
+    assert not stored_input(dump(add_notes(asked, None, thread=None))).compact
     assert not stored_input(dump({**asked, "compact": True})).compact
 
 

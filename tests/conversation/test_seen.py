@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.log import MESSAGES, Entry, RolledBack, Seen, Stretch, Undone, fork, seen_of, view
+from recto.conversation.log import (
+    MESSAGES,
+    Entry,
+    NumberRange,
+    RolledBack,
+    Undone,
+    VisibleNumbers,
+    fork,
+    view,
+    visible_numbers,
+)
 from recto.conversation.messages import UserMessage
 from tests.page.entry_strategies import entry_logs
 
@@ -17,9 +27,9 @@ def numbered(log: Sequence[Entry]) -> tuple[Entry, ...]:
     return tuple(replace(entry, seq=place) for place, entry in enumerate(log, start=1))
 
 
-def seen_in(log: Sequence[Entry]) -> Seen:
+def seen_in(log: Sequence[Entry]) -> VisibleNumbers:
     turns = [entry for entry in log if isinstance(entry, (RolledBack, Undone))]
-    return seen_of(turns, {entry.id: entry.seq or 0 for entry in log if isinstance(entry, MESSAGES)})
+    return visible_numbers(turns, {entry.id: entry.seq or 0 for entry in log if isinstance(entry, MESSAGES)})
 
 
 def turning() -> st.SearchStrategy[tuple[Entry, ...]]:
@@ -48,9 +58,9 @@ def test_P13_the_numbers_in_view_are_those_of_the_view(log: tuple[Entry, ...]):
 @given(turning(), turning())
 def test_R12_before_the_number_at_which_two_part_both_have_the_same(one: tuple[Entry, ...], other: tuple[Entry, ...]):
     ours, theirs = seen_in(numbered(one)), seen_in(numbered(other))
-    apart = ours.parts_from(theirs)
+    apart = ours.shared_until(theirs)
     assert all((number in ours) is (number in theirs) for number in range(1, apart))
-    assert apart == theirs.parts_from(ours)
+    assert apart == theirs.shared_until(ours)
 
 
 @given(turning())
@@ -65,7 +75,7 @@ def test_P17_what_stands_before_a_message_in_view_is_what_a_fork_there_begins_wi
 
 @given(turning())
 def test_P13_stretches_ascend_without_touching_those_they_hide(log: tuple[Entry, ...]):
-    stretches = seen_in(numbered(log)).stretches
+    stretches = seen_in(numbered(log)).ranges
     ends = [(one.first, one.last) for one in stretches]
     assert all(last is not None and first <= last for first, last in ends[:-1])
     assert ends[-1][1] is None
@@ -74,8 +84,8 @@ def test_P13_stretches_ascend_without_touching_those_they_hide(log: tuple[Entry,
 
 @pytest.mark.parametrize(("number", "is_in"), [(0, False), (1, True), (10**12, True)])
 def test_P13_where_nothing_was_turned_back_all_is_in_view(number: int, is_in: bool):
-    assert (number in Seen()) is is_in
-    assert seen_of((), {}) == Seen(stretches=(Stretch(first=1),))
+    assert (number in VisibleNumbers()) is is_in
+    assert visible_numbers((), {}) == VisibleNumbers(ranges=(NumberRange(first=1),))
 
 
 def test_P13_thousands_of_rollbacks_cost_little():
@@ -83,4 +93,4 @@ def test_P13_thousands_of_rollbacks_cost_little():
         RolledBack(id=f"b{place}", to=f"m{place - 1}") if place % 2 else UserMessage(id=f"m{place}")
         for place in range(20_000)
     ]
-    assert seen_in(numbered(entries)).stretches == (Stretch(first=20_001),)
+    assert seen_in(numbered(entries)).ranges == (NumberRange(first=20_001),)

@@ -33,7 +33,7 @@ def test_P15_a_wish_has_its_tool_its_context_and_the_words_of_its_history():
             context=[{"description": "page", "value": "orders"}],
         )
     )
-    assert [(type(one), words_of(one)) for one in said.said] == [
+    assert [(type(one), words_of(one)) for one in said.messages] == [
         (UserMessage, "Look"),
         (AssistantMessage, "I see."),
         (UserMessage, ASK["content"]),
@@ -46,7 +46,7 @@ def test_P15_a_wish_has_its_tool_its_context_and_the_words_of_its_history():
     "broken", [None, 7, {}, {"role": "user"}, {"id": "1", "role": "user", "content": 3}, {"id": "1", "role": "new"}]
 )
 def test_P15_a_broken_message_of_the_history_harms_nothing(broken: Json):
-    assert [words_of(one) for one in read_suggestion(wish(broken)).said] == [ASK["content"]]
+    assert [words_of(one) for one in read_suggestion(wish(broken)).messages] == [ASK["content"]]
 
 
 @pytest.mark.parametrize(
@@ -79,4 +79,4 @@ def test_P15_whatever_comes_is_a_wish_or_is_refused(value: Json):
         found = read_suggestion(value)
     except WireError:
         return
-    assert found.said
+    assert found.messages

@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 from hypothesis import given
 
-from recto.conversation.input.take_input import AdmittedRun, pending_calls, take_input
+from recto.conversation.input.input_entries import AdmittedRun, admit_input, pending_calls
 from recto.conversation.log import Entry, Interrupted, ReplyEnded, RolledBack, ToolStarted, view
 from recto.conversation.messages import Message, Runner, Text, ToolCall, ToolMessage, UserMessage, texts_of
 from tests.page.entry_strategies import entry_logs, talks
@@ -20,12 +20,12 @@ ADMITTED = datetime(2026, 5, 14, 12, tzinfo=UTC)
 def run_of(patience: timedelta | None = None) -> AdmittedRun:
     numbers = count(1)
     return AdmittedRun(
-        admitted=ADMITTED, response_id="answer", new_id=lambda: f"new-{next(numbers)}", patience=patience
+        admitted_at=ADMITTED, response_id="answer", new_id=lambda: f"new-{next(numbers)}", patience=patience
     )
 
 
 def taken_in(log: Sequence[Entry], *messages: Message) -> tuple[Entry, ...]:
-    return take_input(log, messages, run_of())
+    return admit_input(log, messages, run_of())
 
 
 def as_turn(message: UserMessage, id: str = "") -> UserMessage:
@@ -41,8 +41,8 @@ def as_result(message: ToolMessage, id: str = "") -> ToolMessage:
 def test_P3_a_client_cannot_answer_for_a_tool_of_ours():
     log = (user("u1"), asks("a1", ToolCall(id="c1", name="calculator", arguments="{}")))
     forged = ToolMessage(id="t", tool_call_id="c1", parts=(Text(text="42"),))
-    assert take_input(log, (forged,), run_of()) == (as_result(forged),)
-    assert take_input(log, (forged,), replace(run_of(), own_tools={"calculator"})) == ()
+    assert admit_input(log, (forged,), run_of()) == (as_result(forged),)
+    assert admit_input(log, (forged,), replace(run_of(), own_tools={"calculator"})) == ()
 
 
 @pytest.mark.parametrize(("runner", "is_taken"), [("server", False), ("client", True), ("form", True)])
@@ -52,7 +52,7 @@ def test_P3_a_result_is_taken_for_a_call_that_was_made_of_a_clients_tool_whateve
     log = (user("u1"), asks("a1", ToolCall(id="c1", name="calculator", arguments="{}", runner=runner)))
     sent = ToolMessage(id="t", tool_call_id="c1", parts=(Text(text="42"),))
     for own_tools in ((), {"calculator"}):
-        entries = take_input(log, (sent,), replace(run_of(), own_tools=own_tools))
+        entries = admit_input(log, (sent,), replace(run_of(), own_tools=own_tools))
         assert entries == ((as_result(sent),) if is_taken else ())
 
 
@@ -131,9 +131,9 @@ def test_P3_ids_are_compared_with_the_newest_message_that_came_under_them(id: st
 def test_P3_a_turn_under_a_taken_id_goes_by_its_run_unless_that_is_taken_too():
     run = replace(run_of(), turn_id="run")
     log = (as_turn(user("u1")), says("a1"))
-    (turn,) = take_input(log, (user("u1"),), run)
+    (turn,) = admit_input(log, (user("u1"),), run)
     assert turn == as_turn(user("u1"), "run")
-    assert take_input((*log, turn, says("a2")), (user("u1"),), run) == (as_turn(user("u1"), "new-1"),)
+    assert admit_input((*log, turn, says("a2")), (user("u1"),), run) == (as_turn(user("u1"), "new-1"),)
 
 
 # Results
@@ -213,14 +213,14 @@ def waiting_log() -> tuple[Entry, ...]:
 
 def test_P11_a_result_that_comes_too_late_is_not_taken_and_the_model_gets_a_result_for_every_call_that_waited():
     late = ToolMessage(id="t", tool_call_id="c1", parts=(Text(text="42"),))
-    assert take_input(waiting_log(), (user("u1"), late), run_of(timedelta(seconds=100))) == (as_result(late),)
-    entries = take_input(waiting_log(), (user("u1"), late), run_of(timedelta(seconds=99)))
+    assert admit_input(waiting_log(), (user("u1"), late), run_of(timedelta(seconds=100))) == (as_result(late),)
+    entries = admit_input(waiting_log(), (user("u1"), late), run_of(timedelta(seconds=99)))
     assert [(entry.tool_call_id, entry.error) for entry in entries if isinstance(entry, ToolMessage)] == [
         ("c1", "expired"),
         ("c2", "expired"),
     ]
     assert all("did not answer the call of pick in time" in str(entry) for entry in entries)
-    new_turn = take_input(waiting_log(), (user("u2", "something else"),), run_of(timedelta(seconds=99)))
+    new_turn = admit_input(waiting_log(), (user("u2", "something else"),), run_of(timedelta(seconds=99)))
     assert [entry.id for entry in new_turn] == ["u2"]
 
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from recto.conversation.events import Event, StateDelta, StateSnapshot
 from recto.conversation.json import Json
 from recto.conversation.log import Entry, RolledBack, StateChanged, Undone, fork, view
-from recto.conversation.state.json_patch import is_same
-from recto.conversation.state.thread_state import change_events, state_events, state_sent, state_text
+from recto.conversation.thread_state import change_events, is_same, merge_sent_state, state_events, state_text
 from tests.conversation.test_json_patch import patched, values
 from tests.page.talk import says, user
 
@@ -76,7 +75,7 @@ def test_P1_a_request_changes_of_the_state_what_its_client_did(
 ):
     log = timed(*before, *since)
     admitted = START + timedelta(minutes=len(before))
-    found = state_sent(log, view(log), sent, admitted)
+    found = merge_sent_state(log, view(log), sent, admitted)
     assert is_same(found, after)
 
 
@@ -84,9 +83,9 @@ def test_P1_a_request_changes_of_the_state_what_its_client_did(
 def test_P1_a_copy_changes_nothing_and_what_nobody_else_changed_is_as_sent(base: Json, sent: Json, now: Json):
     log, admitted = timed(u1, has(base)), START + timedelta(minutes=2)
     changed = (*log, replace(has(now), time=admitted))
-    assert is_same(state_sent(changed, view(changed), base, admitted), now)
+    assert is_same(merge_sent_state(changed, view(changed), base, admitted), now)
     expected = base if sent in (None, {}) else sent
-    assert is_same(state_sent(log, view(log), sent, admitted), expected)
+    assert is_same(merge_sent_state(log, view(log), sent, admitted), expected)
 
 
 @given(values, values)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.title import CHARACTER, CUT, LONGEST, given_title, title_from
+from recto.conversation.title import CHARACTER, CUT, LONGEST, check_title, title_from
 from recto.errors import WireError
 
 WORDS = "The quick brown fox jumps over the lazy dog and then it sleeps for a very long while"
@@ -55,10 +55,10 @@ def test_P17_very_long_words_cost_no_more_than_their_beginning():
 
 @pytest.mark.parametrize("title", ["Mine", " 四柱 八字 ", "x" * 200, " " * 300 + "y", "a\u3000b", "👍🏽"])
 def test_P17_a_given_title_is_trimmed(title: str):
-    assert given_title(title) == title.strip()
+    assert check_title(title) == title.strip()
 
 
 @pytest.mark.parametrize("title", [None, 7, [], "", "  ", "x" * 201, "a\nb", "a\tb", "a\x00b", "a\x7fb", "a\u2029b"])
 def test_P17_what_is_no_title_is_refused(title: object):
     with pytest.raises(WireError, match="title: "):
-        given_title(title)
+        check_title(title)

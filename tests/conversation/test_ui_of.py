@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from recto.conversation.events import UiUpdate, encode_event, for_older_client
 from recto.conversation.json import Json, dump
-from recto.conversation.ui.compile_ui import compile_ui, hinted, ui_events, ui_of
+from recto.conversation.ui.compile_ui import compile_ui, load_hinted, ui_events, ui_of
 
 PARSER: TypeAdapter[official.Event] = TypeAdapter(official.Event)
 HINTS: Json = {"title": "八字", "fields": {"日主": "庚金"}}
@@ -59,5 +59,5 @@ def test_P14_any_hints_make_an_event_that_clients_take_old_and_new(found: Json):
 
 
 def test_P14_only_an_object_with_the_key_itself_has_hints():
-    assert hinted(WORDS) == json.loads(WORDS)
-    assert hinted('{"a": {"ui_hints": {"title": "x"}}}') is None
+    assert load_hinted(WORDS) == json.loads(WORDS)
+    assert load_hinted('{"a": {"ui_hints": {"title": "x"}}}') is None

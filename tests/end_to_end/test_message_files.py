@@ -60,7 +60,7 @@ async def read(server: InProcess, *uploaded: Row) -> list[str]:
     """Return the answers of read_files for uploads, in their order."""
     thread = new_id()
     assert (await say(server, thread, *map(part, uploaded))).status == 200
-    ids = [ref.id for ref in await server.backend.store.file_refs(thread)]
+    ids = [ref.id for ref in await server.backend.store.files.list_refs(thread)]
     call = Call(name="read_files", arguments=dump({"ids": ids}).decode(), id="c1")
     events = await server.run("Read.", Answer(calls=(call,)), thread=thread)
     (shown,) = [str(one.event["content"]) for one in events if one.event["type"] == "TOOL_CALL_RESULT"]
@@ -106,7 +106,7 @@ async def test_D6_a_workbook_with_macros_is_read_as_any_workbook(server: InProce
 async def test_P10_P13_history_and_snapshots_have_urls_that_are_signed_now(server: InProcess):
     thread, (photo,) = new_id(), await upload(server, file("photo.png", PNG))
     await say(server, thread, part(photo))
-    (ref,) = await server.backend.store.file_refs(thread)
+    (ref,) = await server.backend.store.files.list_refs(thread)
     server.answers.append(Answer(calls=(Call(name="pick", arguments=dump({"file": ref.id}).decode()),)))
     await say(server, thread, {"type": "text", "text": "Ask."}, tools=[PICK])
     day = (await server.send("GET", f"/api/v1/agent/history?threadId={thread}")).json

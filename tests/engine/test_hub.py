@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recto.config.run_settings import HubSettings
-from recto.conversation.events import RunFinished, TextSaid, encode_event
+from recto.conversation.events import RunFinished, TextContent, encode_event
 from recto.engine.hub import Hub
 from recto.store.ports import Lease, StoredEvent
 from recto.store.store import Store
@@ -21,7 +21,7 @@ QUICK = HubSettings(tail=8, page=5, look=0.01, heartbeat=5)
 
 
 def body(number: int) -> bytes:
-    return encode_event(TextSaid(message="m", delta=str(number)))[0]
+    return encode_event(TextContent(message="m", delta=str(number)))[0]
 
 
 class Counted:
@@ -31,14 +31,14 @@ class Counted:
         self._store = store
         self.reads = self.answered = 0
 
-    async def events(self, run: str, after: int, limit: int, size: int) -> Sequence[StoredEvent]:
+    async def list_after(self, run: str, after: int, limit: int, size: int) -> Sequence[StoredEvent]:
         self.reads += 1
-        found = await self._store.events(run, after, limit, size)
+        found = await self._store.events.list_after(run, after, limit, size)
         self.answered += 1
         return found
 
-    async def knows(self, run: str) -> bool:
-        return await self._store.knows(run)
+    async def has_run(self, run: str) -> bool:
+        return await self._store.events.has_run(run)
 
 
 class Air:
@@ -124,7 +124,7 @@ async def test_P7_readers_that_keep_up_do_not_ask_the_store(tmp_path: Path):
 @pytest.mark.parametrize("is_late", [False, True])
 async def test_P7_a_reader_is_given_no_more_at_once_than_it_may_cost(tmp_path: Path, is_late: bool):
     async with on_air(tmp_path, HubSettings(bytes=1_000, look=0.01)) as air:
-        bodies = [*[encode_event(TextSaid(message="m", delta=str(at) * 300))[0] for at in range(9)], END]
+        bodies = [*[encode_event(TextContent(message="m", delta=str(at) * 300))[0] for at in range(9)], END]
         with air.hub.open_writer(air.lease.run):
             if is_late:
                 await air.say(*bodies)
@@ -146,7 +146,7 @@ async def pages_of(stream: AsyncGenerator[Sequence[StoredEvent]]) -> list[Sequen
 
 async def test_P7_an_event_larger_than_all_a_reader_may_cost_reaches_it(tmp_path: Path):
     async with on_air(tmp_path, HubSettings(bytes=100, look=60)) as air:
-        large = [encode_event(TextSaid(message="m", delta=letter * 5_000))[0] for letter in "ab"]
+        large = [encode_event(TextContent(message="m", delta=letter * 5_000))[0] for letter in "ab"]
         with air.hub.open_writer(air.lease.run):
             reader = air.reader()
             await air.asked()
@@ -294,7 +294,7 @@ async def test_P17_who_reads_a_run_that_is_deleted_elsewhere_is_not_left_waiting
         reader = air.reader()
         await settle()
         # Another process knows nothing of our readers.
-        await air.store.delete_thread(OWNER, air.lease.thread)
+        await air.store.threads.delete(OWNER, air.lease.thread)
         assert [event.number for event in await reader] in ([1], [])
 
 
@@ -304,11 +304,11 @@ class Fading:
     def __init__(self, kept: Sequence[StoredEvent]) -> None:
         self._kept = list(kept)
 
-    async def events(self, run: str, after: int, limit: int, size: int) -> Sequence[StoredEvent]:
+    async def list_after(self, run: str, after: int, limit: int, size: int) -> Sequence[StoredEvent]:
         found, self._kept = self._kept, []
         return found
 
-    async def knows(self, run: str) -> bool:
+    async def has_run(self, run: str) -> bool:
         return True
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.input_files import InputFile
 from recto.conversation.json import Json
+from recto.conversation.message_files import InputFile
 from recto.conversation.messages import File, FileKind, Key
 from recto.models.demo.demo_model import reply_to
 from recto.models.demo.demo_page import DemoCall, read_page

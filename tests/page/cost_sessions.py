@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from recto.conversation.messages import AssistantMessage, Message, Text, ToolCall, ToolMessage, UserMessage
-from recto.page.fold.cost_settings import CachePrices, CostSettings
-from recto.page.fold.fold_settings import FoldSettings
+from recto.page.fold.fold_settings import CachePrices, CostSettings, FoldSettings
 from recto.page.fold.rules import READS, SEARCH, TERMINAL
 
 FILES = {f"f{number}.py": [f"line {place} of file {number}" for place in range(4)] for number in range(3)}

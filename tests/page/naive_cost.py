@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from recto.conversation.messages import AssistantMessage, Message, Text, ToolMessage, UserMessage
-from recto.page.fold.cost_settings import CachePrices, CostSettings
+from recto.page.fold.fold_settings import CachePrices, CostSettings
 from recto.page.text.tokens import tokens_of
 from tests.page.cost_sessions import COMMAND, EDIT, FIND, READ
 from tests.page.counters import WordCounter

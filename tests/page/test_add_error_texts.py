@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from recto.conversation.input.take_input import EXPIRED
+from recto.conversation.input.input_entries import EXPIRED
 from recto.conversation.interrupts import DENIED
 from recto.conversation.json import Json, load_object
 from recto.conversation.messages import (
@@ -22,7 +22,7 @@ from recto.conversation.next_step import INVALID_ARGUMENTS
 from recto.page.assemble import assemble
 from recto.page.facts import Facts, Turn
 from recto.page.prompt.summarise import SummarySettings, summary_pieces
-from recto.page.steps.add_error_texts import ERROR_ADDED
+from recto.page.steps.result_texts import ERROR_ADDED
 from recto.page.text.tokens import OFFLINE
 from recto.tools.call import FAILED, TIMEOUT, UNKNOWN_TOOL
 from recto.worker.tools.run_tools import CUT_OFF, INTERRUPTED, TOO_MANY

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from recto.conversation.json import Json
 from recto.conversation.log import Entry, Interrupted
 from recto.conversation.messages import AssistantMessage, Message, Text, UserMessage
-from recto.page.assemble import assemble
+from recto.page.assemble import CONTINUED, TRIMMED, assemble
 from recto.page.body import Page
 from recto.page.facts import Facts, Turn
-from recto.page.steps.closing import CONTINUED, TRIMMED
 from recto.page.wire.base import Target, WireName
 from recto.page.wire.formats import WIRES
 from tests.page.log_strategies import FOLD, OFFERS, logs

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recto.conversation.json import Json, dump
 from recto.errors import WireError
-from recto.page.request.sent_request import SentRequest, count_shared, heads_of, parse_request
+from recto.page.sent_request import SentRequest, count_shared, heads_of, parse_request
 from recto.page.wire.openai import OPENAI
 from tests.api.relaying_server import user
 from tests.page.test_request import values

@@ -121,13 +121,13 @@ ONE_REPLY = [
         *[(ONE_REPLY, Recall(READ, "a.py", n), text) for n, text in ((1, "second"), (2, "first"))],
         # A recalled result is no read.
         (RECALLED, Recall(READ, "a.py", 1), "text"),
-        (RECALLED, Recall("recall", None, 1), NotRecalled("tool", known=(READ,))),
+        (RECALLED, Recall("recall", None, 1), NotRecalled("tool", alternatives=(READ,))),
         # Otherwise it is said what there is instead.
         (EDITS, Recall("filesystem-edit", "a.py", 1), NotRecalled("unsorted")),
         (SEVEN, Recall(READ, "a.py", 8), NotRecalled("number", of=7)),
         (SEVEN, Recall(READ, "a.py", 0), NotRecalled("number", of=7)),
-        (SEVEN, Recall(READ, "b.py", 1), NotRecalled("file", known=("a.py",))),
-        (SEVEN, Recall("read", "a.py", 1), NotRecalled("tool", known=(READ,))),
+        (SEVEN, Recall(READ, "b.py", 1), NotRecalled("file", alternatives=("a.py",))),
+        (SEVEN, Recall("read", "a.py", 1), NotRecalled("tool", alternatives=(READ,))),
     ],
 )
 def test_X5_results_are_counted_from_the_newest(rows: list[Row], asked: Recall, found: str | NotRecalled):
@@ -174,7 +174,7 @@ def test_X5_failed_results_that_no_page_has_are_given_back_too(summarised: bool)
 
     assert given(RUN) == ["newest", "fine", '{"exitCode": 1, "stdout": "why it failed"}']
     assert [given(READ, path) for path in ("a.py", "b.py")] == [["Error: gone"]] * 2
-    assert find_result(facts, Recall(READ, "c.py", 1)) == NotRecalled("file", known=("a.py", "b.py"))
+    assert find_result(facts, Recall(READ, "c.py", 1)) == NotRecalled("file", alternatives=("a.py", "b.py"))
 
 
 def test_X5_the_error_of_a_failed_result_is_given_back_with_it():

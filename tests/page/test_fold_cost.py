@@ -13,12 +13,10 @@ from recto.errors import SettingsError
 from recto.page.assemble import assemble
 from recto.page.earlier_results import Recalled, find_result
 from recto.page.facts import Facts
-from recto.page.fold.cache_state import NextCall, cache_state
-from recto.page.fold.cost_settings import CachePrices, CostSettings, placeholder_in
-from recto.page.fold.fold_settings import FoldSettings, fold_key
+from recto.page.fold.activity import EditCall, read_edit
+from recto.page.fold.fold_by_cost import NextCall, PlannedStep, cache_state, plan_step
+from recto.page.fold.fold_settings import CachePrices, CostSettings, FoldSettings, fold_key, placeholder_in
 from recto.page.fold.paths import Project
-from recto.page.fold.plan_step import PlannedStep, plan_step
-from recto.page.fold.quotes import EditCall, read_edit
 from recto.page.fold.rules import READS, SEARCH, TERMINAL
 from recto.page.text.tokens import tokens_of
 from recto.page.wire.base import Target
@@ -135,7 +133,7 @@ def test_X2_a_step_pays_for_itself_within_a_fifth_of_the_calls_so_far():
     step = planned(priced(old=1_000, young=2_000, calls=200), COST)
     assert step is not None
     assert (step.results, step.cause) == (("r0",), "pays")
-    assert step.freed == 999
+    assert step.tokens_freed == 999
     # What stays behind it: the words, and 200 calls and results.
     assert step.rewritten == 4_182
 
@@ -248,7 +246,7 @@ def test_X2_the_manifest_says_what_a_step_saves_and_costs():
     assert part.reason == f"not needed for long, folded with 0 others: {told}"
     assert part.receipts[0].tokens_before - part.receipts[0].tokens_after == 999
     assert (step.saves, step.costs) == (999 * 1_000, step.rewritten * 9_000)
-    assert manifest.stored()["step"] == {
+    assert manifest.to_stored()["step"] == {
         "results": 1,
         "cause": "pays",
         "freed": 999,

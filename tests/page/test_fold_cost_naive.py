@@ -11,8 +11,8 @@ from recto.conversation.log import Entry, FoldStep
 from recto.conversation.messages import AssistantMessage
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
+from recto.page.fold.fold_by_cost import plan_step
 from recto.page.fold.fold_settings import fold_key
-from recto.page.fold.plan_step import plan_step
 from recto.page.manifest import Manifest
 from recto.page.text.tokens import count_messages
 from recto.page.wire.base import Target
@@ -36,7 +36,7 @@ def test_X2_a_naive_implementation_folds_the_same_results(seed: int):
         count_messages(session.messages, counter)
         found = plan_step(tuple(session.messages), key, folded, session.prices, cold="gap" if cold else "")
         expected = naive_step(session.messages, session.settings, folded, session.prices, cold=cold)
-        assert (found and (set(found.results), found.freed, found.rewritten)) == expected
+        assert (found and (set(found.results), found.tokens_freed, found.rewritten)) == expected
         folded |= set(found.results) if found else set()
 
 

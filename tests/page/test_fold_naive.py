@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recto
-from recto.page.fold.fold import Folded
+from recto.page.fold.fold import FoldResult
 from recto.page.fold.paths import Project
 from recto.page.fold.rules import READS, SEARCH, TERMINAL
 from tests import naive_pages
@@ -22,7 +22,7 @@ SEEDS = [range(200), *[pytest.param(range(at, at + 500), marks=pytest.mark.full)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def fold(case: Case) -> Folded:
+def fold(case: Case) -> FoldResult:
     messages, settings = recto.decode(case.rows), settings_of(case)
     return recto.fold(messages, settings=settings, now=now_of(case), counter=WordCounter())
 

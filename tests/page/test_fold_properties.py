@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import recto
 from recto.conversation.messages import Message, Text, ToolMessage
-from recto.page.fold.fold import Folded
+from recto.page.fold.fold import FoldResult
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.text.tokens import tokens_of
 from tests.page.counters import WordCounter
@@ -22,7 +22,7 @@ anything = given(log=logs(repeats_ids=True), settings=fold_settings(), now=nows)
 Log = tuple[Message, ...]
 
 
-def fold(log: Log, settings: FoldSettings, now: datetime | None) -> Folded:
+def fold(log: Log, settings: FoldSettings, now: datetime | None) -> FoldResult:
     return recto.fold(log, settings=settings, now=now, counter=COUNTER)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import recto
-from recto.page.fold.fold import Folded
+from recto.page.fold.fold import FoldResult
 from recto.page.fold.rules import READS
 from recto.page.manifest import Note, Recall, Receipt
 from tests.page.conversations import Row, at, reads, runs, user
@@ -12,7 +12,7 @@ from tests.page.counters import WordCounter
 KEEP_ONE = recto.FoldSettings(reads=replace(READS, keep=1))
 
 
-def fold(rows: list[Row], settings: recto.FoldSettings = KEEP_ONE) -> Folded:
+def fold(rows: list[Row], settings: recto.FoldSettings = KEEP_ONE) -> FoldResult:
     return recto.fold(recto.decode(rows), settings=settings, counter=WordCounter())
 
 

@@ -297,7 +297,7 @@ def test_a_count_is_an_estimate_until_the_provider_reported_this_very_page():
     page, manifest = assemble(Facts(log=LOG, target=OPENAI, counter=CharacterCounter()))
     counted = manifest.tokens_after
     assert manifest.tokens == TokenCount(tokens=counted, estimated=True)
-    reported = Calibration(digest=page.digest, counted=counted, reported=1000)
+    reported = Calibration(digest=page.digest, own_count=counted, reported_count=1000)
     assert count(LOG, reported) == TokenCount(tokens=1000, estimated=False)
     assert count((*LOG, user("u", "a" * 96)), reported) == TokenCount(
         tokens=1000 + round(100 * 1000 / counted), estimated=True

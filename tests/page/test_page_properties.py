@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from recto.conversation.json import dump
 from recto.conversation.messages import Message, Text, ToolOffer
-from recto.page.assemble import Facts, assemble
+from recto.page.assemble import TRIMMED, Facts, assemble
 from recto.page.body import Page
 from recto.page.manifest import Manifest
-from recto.page.steps.closing import TRIMMED
 from recto.page.wire.base import Target, WireName
 from recto.page.wire.formats import WIRES
 from tests.page.log_strategies import FOLD, OFFERS, logs, newest_user

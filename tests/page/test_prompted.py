@@ -20,8 +20,7 @@ from recto.page.assemble import assemble as assembled
 from recto.page.facts import Facts
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.rules import TERMINAL
-from recto.page.prompt.tools_prompt import parse_tool_calls
-from recto.page.steps.prompted import as_prompted
+from recto.page.prompt.tools_prompt import as_prompted, parse_tool_calls
 from recto.page.wire.base import Target
 
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from recto.conversation.input_files import InputFile, input_files
+from recto.conversation.message_files import InputFile, input_files
 from recto.conversation.messages import File, FileKind, Key, UserMessage
 from recto.page.prompt.quote import (
     Cut,

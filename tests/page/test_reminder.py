@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from recto.conversation.input.run_input import ContextItem
-from recto.conversation.input_files import InputFile, input_files
+from recto.conversation.message_files import InputFile, input_files
 from recto.conversation.messages import Data, File, FileKind, Url, UserMessage
 from recto.page.prompt.reminder import (
     FRAME_TAGS,

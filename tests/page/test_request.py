@@ -17,8 +17,8 @@ from recto.page.fold.agent_tools import known_tools, rule_for
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.rules import RULES, rules_in
 from recto.page.manifest import Manifest
-from recto.page.request.rewrite import HALF_READ, OTHER_ENDS, RewriteRules, pass_on, rewrite
-from recto.page.request.sent_request import SentRequest, heads_of, messages_in, parse_request
+from recto.page.rewrite import HALF_READ, OTHER_ENDS, RewriteRules, pass_on, rewrite
+from recto.page.sent_request import SentRequest, heads_of, messages_in, parse_request
 from recto.page.wire.anthropic import ANTHROPIC
 from recto.page.wire.base import Wire
 from recto.page.wire.openai import OPENAI

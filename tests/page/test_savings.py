@@ -9,8 +9,7 @@ from recto.conversation.log import Entry, FoldStep
 from recto.conversation.messages import Text
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
-from recto.page.fold.cost_settings import CachePrices, CostSettings
-from recto.page.fold.fold_settings import FoldSettings
+from recto.page.fold.fold_settings import CachePrices, CostSettings, FoldSettings
 from recto.page.fold.rules import READS
 from recto.page.prefix import SentPage
 from recto.page.prompt.system_prompt import Prompt
@@ -43,7 +42,7 @@ PLAIN, UNLISTED = CachePrices(5, 5), PRICES._replace(is_listed=False)
 
 
 def folded(saved: float | None, cost: float | None = 0) -> Saving:
-    return Saving(kind="fold", name="X2", tokens=GONE, saved=rounded(saved), cost=rounded(cost))
+    return Saving(kind="fold", name="X2", tokens=GONE, benefit=rounded(saved), cost=rounded(cost))
 
 
 def broken(cause: str, tokens: int, cost: float | None) -> Saving:
@@ -82,7 +81,7 @@ def test_X2_what_folding_saved_in_a_call(name: str):
 
 def test_X2_what_a_call_is_said_to_save_and_cost_is_what_its_step_was_weighed_by():
     saving, loss = savings_of(BEFORE, AFTER, PRICES)
-    assert (saving.tokens, saving.saved, saving.cost) == (STEP.freed, STEP.saves, STEP.costs)
+    assert (saving.tokens, saving.benefit, saving.cost) == (STEP.freed, STEP.saves, STEP.costs)
     assert (loss.tokens, loss.cost) == (STEP.rewritten, STEP.costs)
 
 
@@ -90,7 +89,7 @@ def test_R11_what_stands_behind_another_break_would_have_been_written_anyway():
     log = (*LOG, KEPT, *poem(900))
     before, after = (page(facts(log, prompt=Prompt(identity=name))) for name in ("You code.", "You teach."))
     saving, loss = savings_of(before, after, PRICES)
-    assert (saving.saved, saving.cost) == (WRITE, 0)
+    assert (saving.benefit, saving.cost) == (WRITE, 0)
     assert (loss.kind, loss.name) == ("break", "prompt_changed")
     assert loss.tokens > STEP.rewritten
 
@@ -113,7 +112,7 @@ def test_R11_savings_are_told_by_rule_and_a_fold_that_breaks_the_prefix_costs_it
     found = {saving.name: saving for saving in savings_of(before, after, PRICES)}
     # Commands are a second old: they stay. Of the reads two are folded now, one of them since this page.
     assert found.keys() == {"R2", "fold_step"}
-    assert found["R2"].saved == found["R2"].tokens * 1_000
+    assert found["R2"].benefit == found["R2"].tokens * 1_000
     assert found["R2"].cost == found["fold_step"].cost == found["fold_step"].tokens * 9_000
     # What stands for the second read, and behind it four whole ones of the page before, each with its call.
     line, one, call = (tokens_of(message, COUNTER) for message in (FOLDED, reads[0][1], reads[0][0]))

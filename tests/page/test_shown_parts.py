@@ -27,10 +27,9 @@ from recto.page.assemble import assemble
 from recto.page.facts import Facts, Turn
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.fold.rules import READS, RULES
-from recto.page.named_rules import NAMED_RULES
+from recto.page.manifest_rows import NAMED_RULES, first_words, shown_rows
 from recto.page.prefix import SentPage
 from recto.page.prompt.system_prompt import Prompt
-from recto.page.shown_parts import first_words, shown_rows
 from recto.page.wire.base import Target
 from recto.page.wire.formats import WIRES
 from tests.layers import ROOT

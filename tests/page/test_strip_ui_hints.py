@@ -8,7 +8,7 @@ from recto.conversation.json import load_object
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage, UserMessage
 from recto.page.assemble import assemble
 from recto.page.facts import Facts, Turn
-from recto.page.steps.strip_ui_hints import HINTS_LEFT_OUT, strip_ui_hints
+from recto.page.steps.result_texts import HINTS_LEFT_OUT, strip_ui_hints
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 

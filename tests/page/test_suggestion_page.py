@@ -16,11 +16,11 @@ def wish(*words: str, context: tuple[ContextItem, ...] = ()) -> SuggestionInput:
     kinds = (UserMessage, AssistantMessage)
     history = [kinds[place % 2](id=f"m{place}", parts=(Text(text=text),)) for place, text in enumerate(words[:-1])]
     asking = UserMessage(id="s", parts=(Text(text=words[-1]),))
-    return SuggestionInput(thread="s", run="r", tool=TOOL, said=(*history, asking), context=context)
+    return SuggestionInput(thread="s", run="r", tool=TOOL, messages=(*history, asking), context=context)
 
 
 def size(asked: SuggestionInput) -> int:
-    texts = [words_of(one) for one in asked.said] + [f"{one.description}\n{one.value}" for one in asked.context]
+    texts = [words_of(one) for one in asked.messages] + [f"{one.description}\n{one.value}" for one in asked.context]
     return sum(count_text(text, OFFLINE) for text in (f"{TOOL.name}\n{TOOL.description}\n{TOOL.parameters}", *texts))
 
 
@@ -33,13 +33,13 @@ def test_P15_of_a_long_history_the_newest_is_shown_and_nothing_before_a_gap():
     asked = wish("one", "word " * 500, "three", "four", "Suggest.")
     fitting = fit_suggestion(asked, 100, OFFLINE)
     assert fitting is not None
-    assert [words_of(one) for one in fitting.said] == ["three", "four", "Suggest."]
+    assert [words_of(one) for one in fitting.messages] == ["three", "four", "Suggest."]
 
 
 def test_P15_a_long_instruction_is_cut_and_says_so():
     fitting = fit_suggestion(wish("Hello", "word " * 100_000), 100, OFFLINE)
     assert fitting is not None
-    (only,) = fitting.said
+    (only,) = fitting.messages
     assert words_of(only).startswith("word word")
     assert words_of(only).endswith(CUT)
 
@@ -49,7 +49,7 @@ def test_P15_context_that_is_too_long_is_left_out_and_what_fits_stays():
     fitting = fit_suggestion(wish("Hello", "Suggest.", context=items), 100, OFFLINE)
     assert fitting is not None
     assert fitting.context == items[1:]
-    assert len(fitting.said) == 2
+    assert len(fitting.messages) == 2
 
 
 def test_P15_a_tool_that_does_not_fit_is_not_asked_for():
@@ -65,4 +65,6 @@ def test_P15_no_wish_costs_more_than_it_may(words: list[str], values: list[str],
     asked = wish(*words, context=tuple(ContextItem(description="d", value=value) for value in values))
     fitting = fit_suggestion(asked, tokens, OFFLINE)
     assert fitting is None or size(fitting) <= tokens
-    assert fitting is None or asked.said[len(asked.said) - len(fitting.said) :][:-1] == fitting.said[:-1]
+    assert (
+        fitting is None or asked.messages[len(asked.messages) - len(fitting.messages) :][:-1] == fitting.messages[:-1]
+    )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recto.conversation.messages import ToolOffer
 from recto.errors import WireError
 from recto.page.prompt.tools_prompt import (
-    Parsed,
+    ParsedReply,
     PromptCall,
     build_tools_prompt,
     parse_tool_calls,
@@ -173,7 +173,7 @@ READ: list[tuple[str, str, tuple[PromptCall, ...]]] = [
 def test_P11_calls_in_any_usual_form_are_read_and_all_else_is_words(
     reply: str, words: str, calls: tuple[PromptCall, ...]
 ):
-    assert parse_tool_calls(reply) == Parsed(words=words, calls=calls)
+    assert parse_tool_calls(reply) == ParsedReply(words=words, calls=calls)
 
 
 # Results a model makes up
@@ -194,7 +194,7 @@ INVENTED = '<tool_result name="get_weather">\nrain\n</tool_result>\nIt rains.'
 )
 def test_P11_what_follows_a_result_made_up_after_a_call_is_dropped_with_later_calls(call: str, invented: str):
     reply = f"Let me look.\n{call}\n{invented}\n{CALL}"
-    assert parse_tool_calls(reply) == Parsed(words="Let me look.", calls=(WEATHER_CALL,))
+    assert parse_tool_calls(reply) == ParsedReply(words="Let me look.", calls=(WEATHER_CALL,))
 
 
 def test_P11_a_result_made_up_after_an_unreadable_call_is_dropped_too():
@@ -203,8 +203,8 @@ def test_P11_a_result_made_up_after_an_unreadable_call_is_dropped_too():
 
 
 def test_P11_a_result_that_is_talked_about_or_stands_before_any_call_is_words():
-    assert parse_tool_calls(INVENTED) == Parsed(words=INVENTED)
-    assert parse_tool_calls(f"{INVENTED}{CALL}") == Parsed(words=INVENTED, calls=(WEATHER_CALL,))
+    assert parse_tool_calls(INVENTED) == ParsedReply(words=INVENTED)
+    assert parse_tool_calls(f"{INVENTED}{CALL}") == ParsedReply(words=INVENTED, calls=(WEATHER_CALL,))
     assert parse_tool_calls(f"{CALL}See `<tool_result>`.{CALL}").calls == (WEATHER_CALL, WEATHER_CALL)
 
 
@@ -227,7 +227,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("content", MALFORMED)
 def test_P11_a_malformed_call_says_what_to_repair(content: str):
-    assert parse_tool_calls(f"A\n<tool_call>{content}</tool_call>\nB{CALL}") == Parsed(
+    assert parse_tool_calls(f"A\n<tool_call>{content}</tool_call>\nB{CALL}") == ParsedReply(
         words="A",
         calls=(WEATHER_CALL,),
         problems=(f"A tool call could not be read: {MALFORMED[content]}. It began with: {content}\n{REPAIR}",),
@@ -306,7 +306,7 @@ def test_P11_words_and_calls_are_all_read_back(said: list[tuple[str, tuple[str, 
         reply += before + (f"<tool_call>{call}</tool_call>" if form == "tag" else f"\n```json\n{call}\n```\n")
     # What stands behind a call was said without its result.
     whole = said[0][0].strip() if said else last
-    assert parse_tool_calls(reply + last) == Parsed(words=whole, calls=expected)
+    assert parse_tool_calls(reply + last) == ParsedReply(words=whole, calls=expected)
 
 
 @given(scraps)
@@ -322,7 +322,7 @@ def test_P11_any_text_is_read_and_every_call_is_json_letter_for_letter(text: str
 @given(st.text(max_size=8) | st.sampled_from(TAGS), scraps.filter(lambda text: "```" not in text))
 def test_P11_no_result_holds_a_call_or_a_second_result(name: str, content: str):
     text = tool_result_text(name, content)
-    assert parse_tool_calls(text) == Parsed(words=text)
+    assert parse_tool_calls(text) == ParsedReply(words=text)
     assert len(re.findall(r"<\s*/?\s*tool_result", text, re.IGNORECASE)) == 2
     assert text.startswith("<tool_result name=")
     assert text.endswith("\n</tool_result>")

@@ -153,17 +153,17 @@ def guesses(session: Session, wire: WireName) -> Iterator[Guess]:
     last: Calibration | None = None
     target = Target(wire=wire, model=MODELS[wire])
     for answer, log in calls(session.messages):
-        used = session.reported.get(answer.id)
+        used = session.usages.get(answer.id)
         if used is None:
             continue
         reported = used.input
-        if last is not None and reported < last.reported / 2:
+        if last is not None and reported < last.reported_count / 2:
             return
         page, manifest = assemble(Facts(log=log, target=target, fold=WHOLE, last=last))
         if last is not None:
             assert manifest.tokens.estimated
             yield Guess(reported=reported, counted=manifest.tokens_after, expected=manifest.tokens.tokens)
-        last = Calibration(digest=page.digest, counted=manifest.tokens_after, reported=reported)
+        last = Calibration(digest=page.digest, own_count=manifest.tokens_after, reported_count=reported)
 
 
 @EACH_SESSION

@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 
 from recto.conversation.log import View
 from recto.conversation.messages import ActivityMessage, DeveloperMessage, Message, ReasoningMessage, SystemMessage
+from recto.page.assemble import window
 from recto.page.draft import Draft
 from recto.page.facts import EXECUTE, SELECT, Phase
 from recto.page.manifest import Note
-from recto.page.steps.window import window
 from tests.page.entry_strategies import answered_calls, talks
 from tests.page.talk import asks, result, says, user
 

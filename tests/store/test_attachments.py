@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, select, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from recto.conversation.attachment import Attachment
+from recto.conversation.message_files import Attachment
 from recto.errors import FileRefused, NotFound, Refused
 from recto.store.database.database import lock_files
 from recto.store.files import attachments
@@ -112,8 +112,8 @@ async def test_P9_all_of_a_user_with_many_files_go_in_pieces(tmp_path: Path):
     store = await open_store(f"sqlite:///{tmp_path / 'recto.db'}")
     many = 2 * BATCH_SIZE + 3
     await asyncio.gather(*[add(store, content=str(number)) for number in range(many)])
-    assert len(set((await store.delete_user("ann")).blobs)) == many
-    assert await store.attachment_bytes("ann") == 0
+    assert len(set((await store.users.delete("ann")).blobs)) == many
+    assert await store.files.total_bytes("ann") == 0
     await store.close()
 
 
@@ -167,19 +167,19 @@ async def test_P9_the_second_of_two_with_the_same_bytes_gets_the_blob_of_the_fir
 ):
     same = attachment()
     adding = partial(attachments.add, attachment=same, user_bytes=NO_LIMIT)
-    found = await meeting.of(adding, store.add_attachment(attachment(), NO_LIMIT))
+    found = await meeting.of(adding, store.files.add(attachment(), NO_LIMIT))
     assert isinstance(found, Attachment)
     assert found.blob == same.blob
     deleting = partial(attachments.delete_one, owner="ann", id=same.id)
-    assert await meeting.of(deleting, store.delete_attachment("ann", found.id)) == (same.blob,)
+    assert await meeting.of(deleting, store.files.delete("ann", found.id)) == (same.blob,)
 
 
 CHANGES: Mapping[str, Callable[[Store, Attachment], Awaitable[object]]] = {
-    "add": lambda store, _: store.add_attachment(attachment(), NO_LIMIT),
-    "delete": lambda store, one: store.delete_attachment(one.owner, one.id),
-    "delete user": lambda store, one: store.delete_user(one.owner),
-    "clean": lambda store, _: store.delete_unused_attachments(at(9), 9),
-    "mend": lambda store, one: store.mend_blob(one.blob, "new"),
+    "add": lambda store, _: store.files.add(attachment(), NO_LIMIT),
+    "delete": lambda store, one: store.files.delete(one.owner, one.id),
+    "delete user": lambda store, one: store.users.delete(one.owner),
+    "clean": lambda store, _: store.files.delete_unused(at(9), 9),
+    "mend": lambda store, one: store.files.rename_blob(one.blob, "new"),
 }
 
 
@@ -201,7 +201,7 @@ async def test_P9_files_of_one_user_do_not_wait_for_those_of_another(store: Stor
     engine = create_async_engine(postgres_url.replace("://", "+asyncpg://", 1))
     async with asyncio.timeout(PATIENCE), engine.connect() as connection:
         await connection.run_sync(partial(attachments.add, attachment=attachment("ann"), user_bytes=NO_LIMIT))
-        assert await store.add_attachment(new, NO_LIMIT) == new
+        assert await store.files.add(new, NO_LIMIT) == new
     await engine.dispose()
 
 
@@ -213,17 +213,17 @@ async def test_P10_a_file_named_by_a_run_is_deleted_after_it_by_its_user_and_not
     one = await add(store)
     admitted = with_files(admission("r1"), one)
     cleaning = who == "cleaner"
-    deleting = store.delete_unused_attachments(at(9), 9) if cleaning else store.delete_attachment("ann", one.id)
+    deleting = store.files.delete_unused(at(9), 9) if cleaning else store.files.delete("ann", one.id)
     found = await meeting.of(partial(admit, admission=admitted), deleting)
     assert found == ((0, ()) if cleaning else (one.blob,))
-    assert [ref.is_there for ref in await store.file_refs("thread-1")] == [cleaning]
+    assert [ref.is_there for ref in await store.files.list_refs("thread-1")] == [cleaning]
 
 
 @pytest.mark.full
 async def test_P10_a_run_that_names_a_file_that_is_being_deleted_is_refused(store: Store, meeting: Meeting):
     one = await add(store)
     found = await meeting.of(
-        partial(attachments.delete_if_unused, ids=[one.id]), store.admit(with_files(admission("r1"), one))
+        partial(attachments.delete_if_unused, ids=[one.id]), store.runs.admit(with_files(admission("r1"), one))
     )
     assert isinstance(found, Refused)
     assert not await has_run(store, "ann", "r1")
@@ -232,8 +232,8 @@ async def test_P10_a_run_that_names_a_file_that_is_being_deleted_is_refused(stor
 @pytest.mark.full
 async def test_F4_a_thread_that_is_forked_is_deleted_after_it_and_its_files_stay(store: Store, meeting: Meeting):
     one = await add(store)
-    await store.admit(with_files(admission("r1"), one))
+    await store.runs.admit(with_files(admission("r1"), one))
     options = ForkOptions(thread="thread-1", id="fork", now=at(9))
-    await meeting.of(partial(fork, owner="ann", options=options), store.delete_thread("ann", "thread-1"))
-    assert await store.delete_unused_attachments(at(9), 9) == (0, ())
+    await meeting.of(partial(fork, owner="ann", options=options), store.threads.delete("ann", "thread-1"))
+    assert await store.files.delete_unused(at(9), 9) == (0, ())
     assert await is_there(store, one)

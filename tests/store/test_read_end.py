@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection
 
-from recto.conversation.input.take_input import pending_calls
+from recto.conversation.input.input_entries import pending_calls
 from recto.conversation.log import Compacted, Entry, RolledBack, SkillChanged, StateChanged, Undone, view
 from recto.conversation.messages import File, Message, SystemMessage, ToolMessage, UnreadMessages, Url, UserMessage
 from recto.conversation.next_step import Run, next_step

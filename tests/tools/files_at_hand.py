@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import cast
 
-from recto.conversation.input_files import FileMaps, InputFile, file_maps
+from recto.conversation.message_files import FileMaps, InputFile, file_maps
 from recto.conversation.messages import File, FileKind, Key, ToolCall
 from recto.tools.call import ToolLimits, call_tool
 from recto.tools.function import Function, make_tool

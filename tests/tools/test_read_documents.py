@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.input_files import InputFile
+from recto.conversation.message_files import InputFile
 from recto.errors import FileRefused, StorageDown
 from recto.tools.documents.read_documents import read_documents, read_thread
 from recto.tools.function import make_tool

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recto.conversation.document import Element
-from recto.conversation.input_files import InputFile
+from recto.conversation.message_files import InputFile
 from recto.errors import FileRefused, StorageDown
 from recto.tools.documents.document_parts import WantedPart
 from recto.tools.documents.read_files import DocumentRequest, file_read, numbered, read_files, show_documents

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recto.conversation.input_files import InputFile
+from recto.conversation.message_files import InputFile
 from recto.conversation.messages import ToolCall
 from recto.errors import FileRefused, StorageDown, ToolError
 from recto.tools.call import call_tool

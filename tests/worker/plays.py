@@ -7,15 +7,16 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from recto.agents.agent import CHAT
-from recto.conversation.attachment import FileRef
+from recto.agents.agent import CHAT, Agent
 from recto.conversation.json import Json, dump, load
 from recto.conversation.log import Entry
+from recto.conversation.message_files import FileRef
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage, ToolOffer, texts_of
 from recto.engine.hub import Hub
 from recto.engine.ports import Signal
 from recto.ids import new_id
 from recto.models.choose import choose_model
+from recto.models.ports import Model
 from recto.store.ports import Admission
 from recto.store.store import Store
 from recto.telemetry import Telemetry
@@ -25,7 +26,7 @@ from recto.tools.ports import Tool, ToolContext, ToolResult
 from recto.tools.registry import Registry
 from recto.worker.log_cache import LogCache
 from recto.worker.loop import work
-from recto.worker.runtime import Point, Runtime
+from recto.worker.runtime import Checkpoint, ModelServices, Runtime, ToolServices
 from tests.stored_runs import OWNER, WHO, a_store, now
 
 # What each agent has: its own tools, and `form`, for which a client may answer.
@@ -49,7 +50,7 @@ class Play:
     made: dict[str, tuple[str, bool]] = field(default_factory=dict[str, tuple[str, bool]])
 
     async def run(
-        self, agent: str, brings: Sequence[str] = (), results: Sequence[str] = (), *, stop_at: Point | None = None
+        self, agent: str, brings: Sequence[str] = (), results: Sequence[str] = (), *, stop_at: Checkpoint | None = None
     ) -> list[Json]:
         """A run that goes on with the turn there is, unless that is answered. Returns its events."""
         tools = [{"name": name, "description": name, "parameters": {"type": "object"}} for name in brings]
@@ -58,20 +59,20 @@ class Play:
         ]
         messages = [{"id": "m1", "role": "user", "content": "Go."}, *answers]
         body: dict[str, Json] = {"threadId": self.thread, "runId": new_id(), "messages": messages, "tools": tools}
-        run, signal = (await self.runtime.store.admit(admission_of(body, agent), WHO)).run, Signal()
+        run, signal = (await self.runtime.store.runs.admit(admission_of(body, agent), WHO)).run, Signal()
 
-        def reached(point: Point) -> None:
+        def stop_run(point: Checkpoint) -> None:
             if point == stop_at:
                 signal.cancelled.set()
 
         before = {call.id for call in calls_in(await self.log())}
-        assert await work(replace(self.runtime, reached=reached), run, signal)
+        assert await work(replace(self.runtime, checkpoint=stop_run), run, signal)
         made = [call for call in calls_in(await self.log()) if call.id not in before]
         self.made |= {call.id: (agent, call.name in brings) for call in made}
-        return [load(event.body) for event in await self.runtime.store.events(run.id, 0, 1_000)]
+        return [load(event.body) for event in await self.runtime.store.events.list_after(run.id, 0, 1_000)]
 
     async def log(self) -> Sequence[Entry]:
-        return await self.runtime.store.log_after(self.thread)
+        return await self.runtime.store.log.read_after(self.thread)
 
     async def results(self) -> dict[str, str]:
         """What calls were answered, by their ids."""
@@ -111,13 +112,13 @@ async def a_play(folder: Path) -> AsyncGenerator[Callable[[], Play]]:
     with ModelServer(script) as server:
         async with a_store(folder) as store:
             model = choose_model("compatible:x", {"RECTO_MODEL_URL": server.url})
-            runtime = a_runtime(store)
+            runtime = make_runtime(store, model=model)
 
             def play() -> Play:
                 answers.clear()
-                made = Play(runtime=replace(runtime, model=model), model=server, answers=answers)
+                made = Play(runtime=runtime, model=server, answers=answers)
                 registries = {name: Registry(tools_of(made, names)) for name, names in AGENTS.items()}
-                made.runtime = replace(made.runtime, tools=registries)
+                made.runtime = replace(made.runtime, tools=ToolServices(registries=registries))
                 return made
 
             try:
@@ -126,17 +127,24 @@ async def a_play(folder: Path) -> AsyncGenerator[Callable[[], Play]]:
                 await model.aclose()
 
 
-def a_runtime(store: Store) -> Runtime:
+def make_runtime(
+    store: Store,
+    *,
+    model: Model | None = None,
+    agents: Mapping[str, Agent] | None = None,
+    registries: Mapping[str, Registry] | None = None,
+    vision: bool | None = None,
+) -> Runtime:
+    """Return a runtime on a store. The model is the demo model unless one is passed."""
     return Runtime(
         store=store,
-        hub=Hub(store),
-        model=choose_model("demo", {}),
-        agents={name: replace(CHAT, name=name) for name in AGENTS},
-        tools={},
+        hub=Hub(store.events),
+        models=ModelServices(default=model or choose_model("demo", {}), random=lambda: 0.0, vision=vision),
+        agents=agents or {name: replace(CHAT, name=name) for name in AGENTS},
+        tools=ToolServices(registries=registries or {}),
         log_cache=LogCache(store),
         telemetry=Telemetry(CollectorRegistry()),
         clock=now,
-        chance=lambda: 0.0,
         new_id=new_id,
     )
 

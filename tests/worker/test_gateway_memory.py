@@ -19,7 +19,7 @@ from recto.models.upstream import make_upstream
 from recto.page.body import Page, build_plain_part, build_segment
 from recto.page.manifest import Manifest
 from recto.page.prefix import AnsweredPage
-from recto.page.request.sent_request import SentRequest, count_shared, parse_request
+from recto.page.sent_request import SentRequest, count_shared, parse_request
 from recto.page.text.tokens import TokenCount
 from recto.store.database.database import Result, Transaction
 from recto.store.database.opening import migrate
@@ -71,7 +71,7 @@ class Relay:
         """Store that the request was answered, and keep its page."""
         self.gateway.keep_page(relayed, OPENAI_MODEL)
         call = CallEnd(number=1, ended=self.now, usage=b"{}")
-        await self.gateway.parts.store.end_relayed(relayed.run, call, RunEnding(outcome="done"))
+        await self.gateway.parts.store.relays.end(relayed.run, call, RunEnding(outcome="done"))
 
     async def page_before(self, relayed: RelayedRequest) -> tuple[bytes, int]:
         """Return the body of the answered page before a request, and how many reads finding it took."""
@@ -137,7 +137,7 @@ async def test_X3_a_request_takes_nothing_from_another_owner_or_after_the_gatewa
         first = newest(relay)
         await relay.ask(messages, "bob")
         assert count_shared(newest(relay, "bob"), first) == 0
-        relay.gateway.parts.memory.forget()
+        relay.gateway.parts.memory.clear()
         await relay.ask(messages)
         assert count_shared(newest(relay), first) == 0
 
@@ -221,7 +221,7 @@ async def test_X3_an_answered_page_that_cleaning_may_have_deleted_is_read_from_t
 async def test_X3_a_gateway_that_forgets_reads_the_answered_page_from_the_store(tmp_path: Path):
     async with a_relay(tmp_path) as relay:
         _, second = await two_requests(relay)
-        relay.gateway.parts.memory.forget()
+        relay.gateway.parts.memory.clear()
         assert (await relay.page_before(second))[1] > 0
 
 

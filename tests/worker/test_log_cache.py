@@ -28,7 +28,7 @@ def up_to(thread: str, last_seq: int = MANY) -> LogQuery:
 
 
 async def append(store: Store, lease: Lease, *entries: Entry) -> None:
-    await store.record(lease, RunChange(entries=entries), now())
+    await store.runs.record(lease, RunChange(entries=entries), now())
 
 
 async def threads(store: Store, count: int) -> list[Lease]:
@@ -41,13 +41,13 @@ async def threads(store: Store, count: int) -> list[Lease]:
 
 async def kept(cache: LogCache, leases: Sequence[Lease], known: Sequence[CachedLog]) -> list[bool]:
     """Which of these threads were in the cache: their entries are the very objects put there."""
-    taken = [await cache.take(up_to(lease.thread)) for lease in leases]
+    taken = [await cache.read(up_to(lease.thread)) for lease in leases]
     return [bool(one.entries) and one.entries[0] is old.entries[0] for one, old in zip(taken, known, strict=True)]
 
 
 async def read_all(cache: LogCache, leases: Sequence[Lease]) -> list[CachedLog]:
     """Take each thread and put it back."""
-    logs = [await cache.take(up_to(lease.thread)) for lease in leases]
+    logs = [await cache.read(up_to(lease.thread)) for lease in leases]
     for lease, log in zip(leases, logs, strict=True):
         cache.put(lease.thread, log)
     return logs
@@ -55,7 +55,7 @@ async def read_all(cache: LogCache, leases: Sequence[Lease]) -> list[CachedLog]:
 
 async def test_a_thread_nobody_knows_is_empty(tmp_path: Path):
     async with a_store(tmp_path) as store:
-        assert await LogCache(store).take(up_to("nothing")) == CachedLog()
+        assert await LogCache(store).read(up_to("nothing")) == CachedLog()
 
 
 async def test_only_entries_newer_than_those_here_are_read(tmp_path: Path):
@@ -64,7 +64,7 @@ async def test_only_entries_newer_than_those_here_are_read(tmp_path: Path):
         cache = LogCache(store)
         (first,) = await read_all(cache, [lease])
         await append(store, lease, user("u2"), says("a2"))
-        second = await cache.take(up_to(lease.thread))
+        second = await cache.read(up_to(lease.thread))
         assert [entry.id for entry in second.entries] == ["u1", "a1", "u2", "a2"]
         assert [entry.seq for entry in second.entries] == [1, 2, 3, 4]
         assert all(old is new for old, new in zip(first.entries, second.entries, strict=False))
@@ -74,7 +74,7 @@ async def test_a_log_that_is_not_in_the_cache_is_read_whole(tmp_path: Path):
     async with a_store(tmp_path) as store:
         (lease,) = await threads(store, 1)
         cache = LogCache(store)
-        first, second = await cache.take(up_to(lease.thread)), await cache.take(up_to(lease.thread))
+        first, second = await cache.read(up_to(lease.thread)), await cache.read(up_to(lease.thread))
         assert first == second
         assert first.entries[0] is not second.entries[0]
 
@@ -82,9 +82,9 @@ async def test_a_log_that_is_not_in_the_cache_is_read_whole(tmp_path: Path):
 async def test_what_the_provider_said_of_its_tokens_is_kept_with_the_log(tmp_path: Path):
     async with a_store(tmp_path) as store:
         (lease,) = await threads(store, 1)
-        cache, last = LogCache(store), Calibration(digest="d", counted=10, reported=12)
-        cache.put(lease.thread, CachedLog(entries=(await cache.take(up_to(lease.thread))).entries, last=last))
-        assert (await cache.take(up_to(lease.thread))).last == last
+        cache, last = LogCache(store), Calibration(digest="d", own_count=10, reported_count=12)
+        cache.put(lease.thread, CachedLog(entries=(await cache.read(up_to(lease.thread))).entries, calibration=last))
+        assert (await cache.read(up_to(lease.thread))).calibration == last
 
 
 async def test_the_thread_not_used_for_longest_makes_room(tmp_path: Path):
@@ -146,7 +146,7 @@ async def test_a_log_larger_than_the_whole_cache_is_not_kept(tmp_path: Path):
         cache = LogCache(store, LogCacheSettings(entries=1))
         logs = await read_all(cache, leases)
         assert await kept(cache, leases, logs) == [False]
-        assert len((await cache.take(up_to(leases[0].thread))).entries) == 2
+        assert len((await cache.read(up_to(leases[0].thread))).entries) == 2
 
 
 async def test_a_log_that_is_here_to_its_end_is_not_asked_for(tmp_path: Path):
@@ -155,8 +155,8 @@ async def test_a_log_that_is_here_to_its_end_is_not_asked_for(tmp_path: Path):
         cache = LogCache(store)
         (log,) = await read_all(cache, [lease])
         await append(store, lease, user("u2"))
-        assert (await cache.take(up_to(lease.thread, 2))).entries == log.entries
-        assert len((await cache.take(up_to(lease.thread, 3))).entries) == 3
+        assert (await cache.read(up_to(lease.thread, 2))).entries == log.entries
+        assert len((await cache.read(up_to(lease.thread, 3))).entries) == 3
 
 
 async def test_threads_that_another_process_deleted_are_dropped(tmp_path: Path):
@@ -164,9 +164,9 @@ async def test_threads_that_another_process_deleted_are_dropped(tmp_path: Path):
         leases = await threads(store, 3)
         cache = LogCache(store)
         known = await read_all(cache, leases)
-        assert await cache.drop_gone() == 0
-        await store.delete_thread("ann", leases[1].thread)
-        assert await cache.drop_gone() == 1
+        assert await cache.drop_deleted() == 0
+        await store.threads.delete("ann", leases[1].thread)
+        assert await cache.drop_deleted() == 1
         assert await kept(cache, leases, known) == [True, False, True]
 
 
@@ -200,11 +200,11 @@ async def test_what_a_log_is_said_to_weigh_is_what_it_takes_with_what_its_pages_
     async with a_store(tmp_path) as store:
         lease = await a_lease(store)
         await append(store, lease, *[entry for number in range(150) for entry in turn(number)])
-        assemble(Facts(log=await store.log_after(lease.thread), turn=Turn()))
+        assemble(Facts(log=await store.log.read_after(lease.thread), turn=Turn()))
         gc.collect()
         tracemalloc.start()
         cache = LogCache(store)
-        log = await cache.take(up_to(lease.thread))
+        log = await cache.read(up_to(lease.thread))
         assemble(Facts(log=log.entries, turn=Turn()))
         cache.put(lease.thread, log)
         del log

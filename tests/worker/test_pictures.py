@@ -9,8 +9,8 @@ import pytest
 
 from recto.agents.file_input import FileInput
 from recto.config.file_settings import FileSettings, PictureSettings
-from recto.conversation.attachment import Attachment, FileRef
 from recto.conversation.log import Compacted, Entry, RolledBack, Undone, view
+from recto.conversation.message_files import Attachment, FileRef
 from recto.conversation.messages import AssistantMessage, Data, File, Key, Text, ToolCall, ToolMessage, Url, UserMessage
 from recto.errors import StorageDown
 from recto.files.attachments import Attachments

@@ -10,13 +10,13 @@ import pytest
 from recto.config.run_settings import RecorderSettings
 from recto.conversation.events import (
     Event,
+    ReasoningContent,
     ReasoningEnded,
-    ReasoningSaid,
     ReasoningStarted,
     RunFinished,
     RunStarted,
+    TextContent,
     TextEnded,
-    TextSaid,
     TextStarted,
 )
 from recto.conversation.json import load_object
@@ -37,8 +37,8 @@ STARTED = TextStarted(message="m")
 DONE = RunFinished(thread="t", run="r")
 
 
-def said(words: str) -> TextSaid:
-    return TextSaid(message="m", delta=words)
+def said(words: str) -> TextContent:
+    return TextContent(message="m", delta=words)
 
 
 class RecordedRun:
@@ -46,12 +46,12 @@ class RecordedRun:
 
     def __init__(self, database: Gated, store: Store, lease: Lease, settings: RecorderSettings) -> None:
         self.database, self.store, self.lease = database, store, lease
-        self.hub = Hub(store)
+        self.hub = Hub(store.events)
         self.recorder = Recorder(store, self.hub, lease, clock=now, settings=settings)
 
     async def stored(self) -> list[str]:
         """Each stored event as its words, or its type where it has none."""
-        found = await self.store.events(self.lease.run, 0, 10_000)
+        found = await self.store.events.list_after(self.lease.run, 0, 10_000)
         assert [event.number for event in found] == list(range(1, len(found) + 1))
         return [words(event.body) for event in found]
 
@@ -67,7 +67,7 @@ class RecordedRun:
 
     async def begin(self) -> None:
         """Say the first delta, so that the next has to wait."""
-        await self.recorder.say([STARTED, said("first")])
+        await self.recorder.emit([STARTED, said("first")])
         await self.until_stored(2)
 
 
@@ -96,14 +96,14 @@ async def a_recorded_run(
 
 async def test_P7_the_first_delta_is_stored_at_once(tmp_path: Path):
     async with a_recorded_run(tmp_path) as run:
-        await run.recorder.say([STARTED, said("first")])
+        await run.recorder.emit([STARTED, said("first")])
         assert await run.until_stored(2) == ["TEXT_MESSAGE_START", "first"]
 
 
 async def test_P7_a_write_just_before_does_not_make_the_first_delta_wait(tmp_path: Path):
     async with a_recorded_run(tmp_path) as run:
         await run.recorder.write(RunChange(entered=True), [RunStarted(thread="t", run="r")])
-        await run.recorder.say([STARTED, said("first")])
+        await run.recorder.emit([STARTED, said("first")])
         assert await run.until_stored(3) == ["RUN_STARTED", "TEXT_MESSAGE_START", "first"]
 
 
@@ -114,7 +114,7 @@ async def test_P7_later_deltas_wait_for_the_interval_and_become_one_event(
         clock = LoopClock(monkeypatch)
         await run.begin()
         for piece in ("a", "b", "c"):
-            await run.recorder.say([said(piece)])
+            await run.recorder.emit([said(piece)])
         clock.advance(LONG - 1)
         await settle()
         assert await run.stored() == ["TEXT_MESSAGE_START", "first"]
@@ -125,18 +125,18 @@ async def test_P7_later_deltas_wait_for_the_interval_and_become_one_event(
 async def test_P7_deltas_that_have_grown_large_do_not_wait(tmp_path: Path):
     async with a_recorded_run(tmp_path, characters=10) as run:
         await run.begin()
-        await run.recorder.say([said("12345")])
-        await run.recorder.say([said("67890")])
+        await run.recorder.emit([said("12345")])
+        await run.recorder.emit([said("67890")])
         assert (await run.until_stored(3))[2:] == ["1234567890"]
 
 
 async def test_P7_all_that_was_said_is_stored_in_its_order(tmp_path: Path):
     async with a_recorded_run(tmp_path, interval=0.001, characters=20) as run:
         pieces = [f"{number} " for number in range(300)]
-        await run.recorder.say([ReasoningStarted(message="t"), ReasoningSaid(message="t", delta="hm")])
-        await run.recorder.say([ReasoningEnded(message="t"), STARTED])
+        await run.recorder.emit([ReasoningStarted(message="t"), ReasoningContent(message="t", delta="hm")])
+        await run.recorder.emit([ReasoningEnded(message="t"), STARTED])
         for number, piece in enumerate(pieces):
-            await run.recorder.say([said(piece)])
+            await run.recorder.emit([said(piece)])
             await (run.until_stored(number // 25) if number % 50 == 0 else settle(1))
         await run.recorder.write(RunChange(), [TextEnded(message="m"), DONE])
         stored = await run.stored()
@@ -152,15 +152,15 @@ async def test_P7_all_that_was_said_is_stored_in_its_order(tmp_path: Path):
 async def test_P7_a_write_carries_what_was_said_before_it_in_the_same_commit(tmp_path: Path):
     async with a_recorded_run(tmp_path) as run:
         await run.begin()
-        await run.recorder.say([said(" and")])
-        await run.recorder.say([said(" last")])
+        await run.recorder.emit([said(" and")])
+        await run.recorder.emit([said(" last")])
         before = run.database.writes
         message = AssistantMessage(id="m", time=now(), parts=(Text(text="first and last"),))
         written = await run.recorder.write(RunChange(entries=(message,)), [TextEnded(message="m")])
         assert run.database.writes == before + 1
         assert (await run.stored())[2:] == [" and last", "TEXT_MESSAGE_END"]
         assert (written.last_event, written.last_seq) == (4, 1)
-        assert [entry.id for entry in await run.store.log_after(run.lease.thread)] == ["m"]
+        assert [entry.id for entry in await run.store.log.read_after(run.lease.thread)] == ["m"]
 
 
 async def test_P7_a_lost_lease_is_raised_at_the_next_word_and_nothing_is_published(tmp_path: Path):
@@ -180,7 +180,7 @@ async def test_P7_a_lost_lease_is_raised_at_the_next_word_and_nothing_is_publish
 
 async def say_until_refused(recorder: Recorder) -> None:
     for _ in range(1_000):
-        await recorder.say([said("x" * 10_000)])
+        await recorder.emit([said("x" * 10_000)])
         await settle()
 
 
@@ -189,7 +189,7 @@ async def hear(run: RecordedRun) -> list[str]:
     heard: list[str] = []
     async with aclosing(run.hub.follow(run.lease.run, 0, last=None)) as stream:
         async for events in stream:
-            stored = await run.store.events(run.lease.run, len(heard), 10_000)
+            stored = await run.store.events.list_after(run.lease.run, len(heard), 10_000)
             assert list(stored[: len(events)]) == list(events)
             heard += [words(event.body) for event in events]
     return heard
@@ -198,9 +198,9 @@ async def hear(run: RecordedRun) -> list[str]:
 async def test_P7_nothing_is_heard_before_it_is_stored(tmp_path: Path):
     async with a_recorded_run(tmp_path, interval=0.001) as run:
         readers = [asyncio.create_task(hear(run)) for _ in range(3)]
-        await run.recorder.say([STARTED])
+        await run.recorder.emit([STARTED])
         for number in range(100):
-            await run.recorder.say([said(f"{number} ")])
+            await run.recorder.emit([said(f"{number} ")])
             await settle(1)
         await run.recorder.write(RunChange(), [TextEnded(message="m"), DONE])
         stored = await run.stored()
@@ -223,11 +223,11 @@ async def test_P7_a_commit_that_is_held_up_keeps_its_events_from_readers(tmp_pat
 async def test_P7_a_model_faster_than_the_store_has_to_wait_for_it(tmp_path: Path):
     async with a_recorded_run(tmp_path, characters=10, most=100) as run:
         run.database.gate.clear()
-        await run.recorder.say([STARTED, said("x")])
+        await run.recorder.emit([STARTED, said("x")])
         await settle()
         # One commit is under way; a hundred characters may wait behind it.
-        await run.recorder.say([said("y" * 100)])
-        waits = asyncio.create_task(run.recorder.say([said("z")]))
+        await run.recorder.emit([said("y" * 100)])
+        waits = asyncio.create_task(run.recorder.emit([said("z")]))
         await settle()
         assert not waits.done()
         run.database.gate.set()
@@ -238,9 +238,9 @@ async def test_P7_a_model_faster_than_the_store_has_to_wait_for_it(tmp_path: Pat
 async def test_P7_breaking_off_a_model_that_waits_loses_nothing_it_said(tmp_path: Path):
     async with a_recorded_run(tmp_path, characters=10, most=100) as run:
         run.database.gate.clear()
-        await run.recorder.say([STARTED, said("x")])
+        await run.recorder.emit([STARTED, said("x")])
         await settle()
-        waits = asyncio.create_task(run.recorder.say([said("y" * 101)]))
+        waits = asyncio.create_task(run.recorder.emit([said("y" * 101)]))
         await settle()
         waits.cancel()
         await asyncio.wait([waits])
@@ -252,7 +252,7 @@ async def test_P7_breaking_off_a_model_that_waits_loses_nothing_it_said(tmp_path
 async def test_P7_what_was_not_committed_when_the_recorder_closes_was_never_said(tmp_path: Path):
     async with a_recorded_run(tmp_path) as run:
         await run.begin()
-        await run.recorder.say([said("too late")])
+        await run.recorder.emit([said("too late")])
         await run.recorder.close()
         await settle()
         assert await run.stored() == ["TEXT_MESSAGE_START", "first"]

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recto.conversation.discard import discard_lost
 from recto.conversation.events import (
-    CallClosed,
-    CallOpened,
-    CallSaid,
     Event,
+    ReasoningContent,
     ReasoningEnded,
-    ReasoningSaid,
     ReasoningStarted,
+    TextContent,
     TextEnded,
-    TextSaid,
     TextStarted,
+    ToolCallArguments,
+    ToolCallEnded,
+    ToolCallStarted,
+    discard_lost,
     encode_event,
 )
 from recto.conversation.log import Entry, Finish, ReplyEnded
@@ -33,7 +33,7 @@ STATE = Opaque(provider="openai", model="x", place="field", name="reasoning_deta
 def played(*deltas: Delta) -> tuple[list[Event], list[Entry], Reply]:
     """What readers get, what the log gets, and the reply."""
     reply = Reply(id="m", reasoning_id="t")
-    events = [event for delta in deltas for event in reply.take(delta)]
+    events = [event for delta in deltas for event in reply.add(delta)]
     events += reply.close()
     return events, reply.entries(NOW, "marker"), reply
 
@@ -51,8 +51,8 @@ def test_words_are_sent_as_they_come_and_kept_as_one_text():
     events, entries, _ = played(TextDelta(text="Hel"), TextDelta(text="lo."), ReplyEnd(finish="stop"))
     assert events == [
         TextStarted(message="m"),
-        TextSaid(message="m", delta="Hel"),
-        TextSaid(message="m", delta="lo."),
+        TextContent(message="m", delta="Hel"),
+        TextContent(message="m", delta="lo."),
         TextEnded(message="m"),
     ]
     assert entries == [message(Text(text="Hello."))]
@@ -62,10 +62,10 @@ def test_thoughts_end_where_the_words_begin_and_are_a_message_of_their_own_befor
     events, entries, _ = played(ReasoningDelta(text="Hm."), TextDelta(text="Yes."), ReplyEnd(finish="stop"))
     assert events == [
         ReasoningStarted(message="t"),
-        ReasoningSaid(message="t", delta="Hm."),
+        ReasoningContent(message="t", delta="Hm."),
         ReasoningEnded(message="t"),
         TextStarted(message="m"),
-        TextSaid(message="m", delta="Yes."),
+        TextContent(message="m", delta="Yes."),
         TextEnded(message="m"),
     ]
     assert entries == [ReasoningMessage(id="t", time=NOW, text="Hm."), message(Text(text="Yes."))]
@@ -84,15 +84,15 @@ def test_calls_at_once_stay_open_together_and_keep_the_order_of_their_index():
     events, entries, _ = played(*deltas)
     assert events == [
         TextStarted(message="m"),
-        TextSaid(message="m", delta="Two."),
+        TextContent(message="m", delta="Two."),
         TextEnded(message="m"),
-        CallOpened(call="c2", name="look", message="m"),
-        CallOpened(call="c1", name="note", message="m"),
-        CallSaid(call="c1", delta='{"a"'),
-        CallSaid(call="c2", delta="{}"),
-        CallSaid(call="c1", delta=":1}"),
-        CallClosed(call="c2"),
-        CallClosed(call="c1"),
+        ToolCallStarted(call="c2", name="look", message="m"),
+        ToolCallStarted(call="c1", name="note", message="m"),
+        ToolCallArguments(call="c1", delta='{"a"'),
+        ToolCallArguments(call="c2", delta="{}"),
+        ToolCallArguments(call="c1", delta=":1}"),
+        ToolCallEnded(call="c2"),
+        ToolCallEnded(call="c1"),
     ]
     first, second = a_call("c1", "note", '{"a":1}'), a_call("c2", "look", "{}")
     assert entries == [message(Text(text="Two."), first, second)]
@@ -100,7 +100,7 @@ def test_calls_at_once_stay_open_together_and_keep_the_order_of_their_index():
 
 def test_a_call_without_arguments_is_a_call():
     events, entries, _ = played(CallStarted(index=0, id="c", name="look"), ReplyEnd(finish="tool_calls"))
-    assert events == [CallOpened(call="c", name="look", message="m"), CallClosed(call="c")]
+    assert events == [ToolCallStarted(call="c", name="look", message="m"), ToolCallEnded(call="c")]
     assert entries == [message(a_call("c", "look"))]
 
 
@@ -129,7 +129,7 @@ def test_state_of_the_provider_goes_into_the_message_and_state_of_a_call_into_th
 
 def test_a_reply_that_was_broken_off_is_kept_as_far_as_it_came():
     events, entries, reply = played(TextDelta(text="We"), CallStarted(index=0, id="c", name="x"))
-    assert events[-1] == CallClosed(call="c")
+    assert events[-1] == ToolCallEnded(call="c")
     assert entries == [message(Text(text="We"), a_call("c", "x"))]
     assert not reply.is_empty
 
@@ -163,17 +163,17 @@ def replies(draw: st.DrawFn) -> list[Delta]:
 def test_readers_put_together_from_events_what_the_log_has(deltas: list[Delta]):
     events, entries, reply = played(*deltas, ReplyEnd(finish="stop"))
     logged = next(entry for entry in entries if isinstance(entry, AssistantMessage))
-    assert "".join(event.delta for event in events if isinstance(event, TextSaid)) == words_of(logged)
+    assert "".join(event.delta for event in events if isinstance(event, TextContent)) == words_of(logged)
     assert {call.id: call.arguments for call in logged.tool_calls} == arguments_of(events)
     thoughts = [entry.text for entry in entries if isinstance(entry, ReasoningMessage)]
-    assert "".join(event.delta for event in events if isinstance(event, ReasoningSaid)) == "".join(thoughts)
+    assert "".join(event.delta for event in events if isinstance(event, ReasoningContent)) == "".join(thoughts)
     assert reply.close() == []
 
 
 @given(replies())
 def test_a_reply_that_is_taken_back_half_way_leaves_nothing_open(deltas: list[Delta]):
     reply = Reply(id="m", reasoning_id="t")
-    events = [event for delta in deltas for event in reply.take(delta)]
+    events = [event for delta in deltas for event in reply.add(delta)]
     # What the reply says it has announced is enough to take all of it back.
     back = discard_lost(encoded(reply.announced), logged=(), reason="lost", upto="u")
     assert discard_lost(encoded([*events, *back]), logged=(), reason="lost", upto="u") == ()
@@ -188,9 +188,9 @@ def words_of(logged: AssistantMessage) -> str:
 
 
 def arguments_of(events: Sequence[Event]) -> dict[str, str]:
-    found = {event.call: "" for event in events if isinstance(event, CallOpened)}
+    found = {event.call: "" for event in events if isinstance(event, ToolCallStarted)}
     for event in events:
-        if isinstance(event, CallSaid):
+        if isinstance(event, ToolCallArguments):
             found[event.call] += event.delta
     return found
 
@@ -202,10 +202,10 @@ def test_P11_of_calls_beyond_the_limit_only_the_first_is_sent_and_kept(has_parts
     deltas: list[Delta] = []
     for number, call in enumerate(calls):
         deltas += [CallStarted(index=number, id=call.id, name=call.name), CallDelta(index=number, arguments="{}")]
-    events = [event for delta in deltas for event in reply.take(delta)] + reply.close()
-    reply.take(ReplyEnd(finish="tool_calls", parts=(Text(text="Hm."), *calls) if has_parts else ()))
-    assert [event.call for event in events if isinstance(event, CallOpened)] == ["c0", "c1", "c2"]
-    assert [event.call for event in events if isinstance(event, CallClosed)] == ["c0", "c1", "c2"]
+    events = [event for delta in deltas for event in reply.add(delta)] + reply.close()
+    reply.add(ReplyEnd(finish="tool_calls", parts=(Text(text="Hm."), *calls) if has_parts else ()))
+    assert [event.call for event in events if isinstance(event, ToolCallStarted)] == ["c0", "c1", "c2"]
+    assert [event.call for event in events if isinstance(event, ToolCallEnded)] == ["c0", "c1", "c2"]
     [kept] = reply.entries(NOW, "marker")
     assert isinstance(kept, AssistantMessage)
     assert kept.tool_calls == tuple(calls[:3])

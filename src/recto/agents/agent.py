@@ -13,7 +13,7 @@ from recto.agents.file_input import OFF, FileInput
 from recto.config.run_settings import Mode
 from recto.config.settings import Limits
 from recto.conversation.json import Json
-from recto.conversation.messages import ToolCalling, ToolOffer, WrittenAs
+from recto.conversation.messages import CallForm, ToolCalling, ToolOffer
 from recto.page.facts import EXECUTE, SELECT, Phase
 from recto.page.fold.fold_settings import FoldSettings
 from recto.page.prompt.summarise import SummarySettings
@@ -107,7 +107,7 @@ class Agent:
     variant_of: str | None = None
     timezone: str | None = None
     tool_calling: ToolCalling | None = None
-    call_form: WrittenAs = "fenced"
+    call_form: CallForm = "fenced"
     activation: ActivatedBy | None = None
     options: Mapping[str, Json] = field(default_factory=dict[str, Json])
     fold: FoldSettings = FoldSettings()

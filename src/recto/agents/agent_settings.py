@@ -20,7 +20,7 @@ from recto.config.run_settings import Mode
 from recto.config.settings import Limits
 from recto.config.yaml_values import Values, YamlPath
 from recto.conversation.file_formats import format_by_ending
-from recto.conversation.messages import ToolCalling, WrittenAs
+from recto.conversation.messages import CallForm, ToolCalling
 from recto.errors import SettingsError
 from recto.page.fold.rules import RULES, SEARCH
 from recto.page.prompt.summarise import SummarySettings, summary_pieces
@@ -196,7 +196,7 @@ class AgentTable(Table):
     workspace: Annotated[str, Field(min_length=1)] | None = None
     mode: Mode | None = None
     tool_calling: ToolCalling | None = None
-    call_form: WrittenAs = "fenced"
+    call_form: CallForm = "fenced"
     activation: ActivatedBy | None = None
     tool_choice: Annotated[str, AfterValidator(_choice)] | None = None
     output: dict[str, object] | None = None

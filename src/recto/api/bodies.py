@@ -14,11 +14,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from recto.api.backend import backend_of
-from recto.api.codings import Unpacked, coding_of
-from recto.conversation.attachment import without_copies
+from recto.api.codings import BodyDecoder, coding_of
 from recto.conversation.input.input_rules import check_input
 from recto.conversation.input.run_input import NOTES, RunInput
 from recto.conversation.json import Json, dump, load, load_object, parts_of
+from recto.conversation.message_files import drop_copies
 from recto.errors import TooLarge, WireError
 
 MAX_BYTES = 262_144
@@ -26,22 +26,23 @@ MAX_BYTES = 262_144
 SMALL = 16_384
 # Pause between two larger bodies for other work.
 PAUSE_SECONDS = 0.02
-TOO_SLOW = "The body took longer than {seconds:g} seconds. Send it again, faster."
+TOO_SLOW = "The body took longer than {seconds:g} s to arrive. Retry on a faster connection."
 # Deeper values cannot be encoded again, so P4 could not compare them.
 MAX_DEPTH = 128
 # PostgreSQL text cannot contain this character; JSON contains it only in escaped form.
 NUL, NUL_ESCAPE = "\0", b"\\u0000"
+NUL_PROBLEM = "contains the character U+0000, which cannot be stored. Remove it"
 # A path into JSON, from its end: the last step and the path before it.
 _Trail: TypeAlias = "tuple[_Trail, str | int] | None"
 
 
-async def read_body(request: Request, most: int = MAX_BYTES, what: str = "RunAgentInput payload") -> bytes:
+async def read_body(request: Request, limit: int = MAX_BYTES, name: str = "RunAgentInput payload") -> bytes:
     """Return the body. Rejects a body that is too large or arrives too slowly."""
     backend = backend_of(request)
     seconds = backend.bodies.seconds
     try:
         async with asyncio.timeout(seconds):
-            body = await _within(request, most, what)
+            body = await _read_within(request, limit, name)
     except TimeoutError as error:
         raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, TOO_SLOW.format(seconds=seconds)) from error
     if len(body) > SMALL:
@@ -51,47 +52,47 @@ async def read_body(request: Request, most: int = MAX_BYTES, what: str = "RunAge
     return body
 
 
-async def _within(request: Request, most: int, what: str) -> bytes:
-    unpacked, pieces, sent, size = Unpacked(coding_of(request.headers)), list[bytes](), 0, 0
-    async for piece in request.stream():
-        sent += len(piece)
-        # The limit applies to the sent bytes and to the unpacked bytes.
-        found = unpacked.feed(piece, most + 1 - size) if sent <= most else b""
-        size += len(found)
-        if max(sent, size) > most:
-            raise TooLarge(f"{what} exceeds size limit")
-        pieces.append(found)
-    unpacked.end()
+async def _read_within(request: Request, limit: int, name: str) -> bytes:
+    decoder, pieces, packed_size, size = BodyDecoder(coding_of(request.headers)), list[bytes](), 0, 0
+    async for packed_piece in request.stream():
+        packed_size += len(packed_piece)
+        # The limit applies before and after unpacking.
+        piece = decoder.feed(packed_piece, limit + 1 - size) if packed_size <= limit else b""
+        size += len(piece)
+        if max(packed_size, size) > limit:
+            raise TooLarge(f"{name} exceeds size limit")
+        pieces.append(piece)
+    decoder.end()
     return b"".join(pieces)
 
 
 async def read_object(request: Request, empty: bytes = b"") -> Mapping[str, Json]:
     """Parse the body as an object; `empty` replaces an empty body."""
-    found = load_object(await read_body(request, what="Request body") or empty)
-    if found is None:
+    value = load_object(await read_body(request, name="Request body") or empty)
+    if value is None:
         raise WireError(where="body", problem="must be a JSON object")
-    return found
+    return value
 
 
 @dataclass(frozen=True, kw_only=True)
-class SentRun:
+class RunRequest:
     """A parsed request to start a run. `digest` is equal for equal JSON in any key order.
 
-    `kept` is the stored form, without the client's copies of assistant messages. `body` is its bytes.
+    `json` is the form to store, without the client's copies of assistant messages. `body` is its bytes.
     """
 
     input: RunInput
     digest: bytes
-    kept: Json
+    json: Json
     body: bytes
 
 
-def parse_run(body: bytes) -> SentRun:
+def parse_run(body: bytes) -> RunRequest:
     """Parse and validate a run request (P2)."""
     try:
         value = load(body)
     except ValueError as error:
-        raise WireError(where="body", problem=f"is no JSON: {error}") from error
+        raise WireError(where="body", problem=f"is not JSON: {error}") from error
     if isinstance(value, dict) and NOTES in value:
         # Only the server writes notes.
         value = {name: field for name, field in value.items() if name != NOTES}
@@ -99,15 +100,15 @@ def parse_run(body: bytes) -> SentRun:
     return check_run(value, body)
 
 
-def check_run(value: Json, body: bytes, *, noted_digest: bytes | None = None) -> SentRun:
-    """Validate the run request `value`, encoded as `body`. A request with server notes passes its own digest."""
+def check_run(value: Json, body: bytes, *, digest: bytes | None = None) -> RunRequest:
+    """Validate the run request `value`, encoded as `body`. A request with server notes needs its own digest."""
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _is_deep(value):
-        raise WireError(where="body", problem=f"is nested more than {MAX_DEPTH} deep; make it flatter")
+        raise WireError(where="body", problem=f"is nested more than {MAX_DEPTH} levels deep")
     if NUL_ESCAPE in body and (field := _field_with_nul(value)) is not None:
-        raise WireError(where=field, problem="holds the character U+0000, which cannot be stored; take it out")
-    found, kept = check_input(value, has_notes=noted_digest is not None), without_copies(value)
-    return SentRun(
-        input=found, digest=noted_digest or digest_of(value), kept=kept, body=body if kept is value else dump(kept)
+        raise WireError(where=field, problem=NUL_PROBLEM)
+    run_input, json = check_input(value, has_notes=digest is not None), drop_copies(value)
+    return RunRequest(
+        input=run_input, digest=digest or digest_of(value), json=json, body=body if json is value else dump(json)
     )
 
 
@@ -126,18 +127,18 @@ def _is_deep(value: Json) -> bool:
 
 def _field_with_nul(value: Json) -> str | None:
     """Return the first field with a NUL in its text or name. Not recursive: JSON may be deeper than the stack."""
-    waiting: list[tuple[_Trail, Json]] = [(None, value)]
-    while waiting:
-        trail, item = waiting.pop()
+    pending: list[tuple[_Trail, Json]] = [(None, value)]
+    while pending:
+        trail, item = pending.pop()
         match item:
             case str() if NUL in item:
                 return _place_text(trail)
             case dict() if any(NUL in name for name in item):
                 return _place_text(trail) or "RunAgentInput"
             case dict():
-                waiting += reversed([((trail, name), part) for name, part in item.items() if part])
+                pending += reversed([((trail, name), part) for name, part in item.items() if part])
             case list():
-                waiting += reversed([((trail, place), part) for place, part in enumerate(item) if part])
+                pending += reversed([((trail, place), part) for place, part in enumerate(item) if part])
             case _:
                 pass
     return None

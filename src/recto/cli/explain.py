@@ -16,23 +16,22 @@ import typer
 from recto.agents.agent import Agent
 from recto.cli import options
 from recto.cli.command import exit_codes
-from recto.cli.data import opened_store
-from recto.cli.elsewhere import TryTools, own_tools, tools_elsewhere
-from recto.cli.server_entry import tools_tried
+from recto.cli.data import open_existing_store
+from recto.cli.elsewhere import TryTools, find_external_tools, load_own_tools
+from recto.cli.server_entry import tool_probe
 from recto.cli.server_settings import load_settings
 from recto.config.checked import nearest
 from recto.config.settings import ServerSettings
 from recto.config.zones import zone_of_server
-from recto.conversation.input.run_options import RunOptions
+from recto.conversation.input.run_input import RunOptions
 from recto.conversation.json import Json, dump
 from recto.errors import SettingsError
 from recto.page.body import EncodedPart, encode_tool
 from recto.page.facts import Facts, Turn
 from recto.page.manifest import Part
-from recto.page.named_rules import why
+from recto.page.manifest_rows import first_words, rule_fields, why
 from recto.page.preamble import parts_taken, system_text
 from recto.page.prompt.system_prompt import SystemPrompt
-from recto.page.shown_parts import first_words, rule_fields
 from recto.page.text.tokens import OFFLINE
 from recto.page.wire.base import Target
 from recto.page.wire.formats import SPEAKERS, wire_named
@@ -48,7 +47,7 @@ OF_SKILL = "scenarios are those of a skill. Name the skill with --skill"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainRequest:
+class ExplainQuery:
     """Arguments of the command."""
 
     agent: str
@@ -59,7 +58,7 @@ class ExplainRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explained:
+class AgentExplanation:
     """A system prompt, its tools with token counts, and the data that was read.
 
     With tool calling by prompt (P11), the prompt contains the tools. `missing` gives the problem of each external tool
@@ -114,24 +113,26 @@ def explain(
     Without --skill, it is that of a thread without an active skill. With --user, it uses the stored data of that user.
     Changes nothing. Exit codes: 0 success, 1 failure, 2 usage error.
     """
-    asked = ExplainRequest(agent=name, skill=skill, scenario=scenario, user=user, voice=voice)
+    query = ExplainQuery(agent=name, skill=skill, scenario=scenario, user=user, voice=voice)
     with exit_codes("agents explain"):
         settings = load_settings({"agents": agents, "data": data}, os.environ, config)
         with redirect_stdout(sys.stderr):
-            agent, tools, missing = _agent(settings, name, tools_tried(context))
-            found = replace(asyncio.run(_explained(settings, asked, agent, tools)), missing=missing)
-    typer.echo(dump(_row(found)).decode() if as_json else "\n".join(_lines(found)))
+            agent, tools, missing = _load_agent(settings, name, tool_probe(context))
+            explanation = replace(asyncio.run(_explain_agent(settings, query, agent, tools)), missing=missing)
+    typer.echo(dump(_row(explanation)).decode() if as_json else "\n".join(_lines(explanation)))
 
 
-async def _explained(settings: ServerSettings, asked: ExplainRequest, agent: Agent, tools: Registry) -> Explained:
-    from recto.worker.context.prompt_context import NO_REQUEST, prompt_context
+async def _explain_agent(
+    settings: ServerSettings, query: ExplainQuery, agent: Agent, tools: Registry
+) -> AgentExplanation:
+    from recto.worker.context.prompt_context import NO_REQUEST, build_prompt_context
 
-    skill = _skill(agent, asked)
-    if asked.voice is not None and asked.voice not in agent.voices:
-        raise _unknown("--voice", asked.voice, agent.voices)
-    known = await _known(settings, skill, asked, agent) if skill else KnownData()
-    spoken = replace(NO_REQUEST, options=RunOptions(voice_mode=asked.voice))
-    context = prompt_context(agent, tools, spoken, skill, known)
+    skill = _find_skill(agent, query)
+    if query.voice is not None and query.voice not in agent.voices:
+        raise _unknown("--voice", query.voice, agent.voices)
+    skill_data = await _load_skill_data(settings, skill, query, agent) if skill else KnownData()
+    run_request = replace(NO_REQUEST, options=RunOptions(voice_mode=query.voice))
+    context = build_prompt_context(agent, tools, run_request, skill, skill_data)
     facts = Facts(
         log=(),
         target=_target(agent.model or settings.model),
@@ -143,33 +144,37 @@ async def _explained(settings: ServerSettings, asked: ExplainRequest, agent: Age
         turn=Turn(),
         locale=agent.locale,
     )
-    return Explained(
+    return AgentExplanation(
         agent=agent,
         context=context,
         system=system_text(facts),
         tools=tuple([encode_tool(offer, wire_named(facts.target.wire), OFFLINE) for offer in facts.tools]),
-        read={path: known.at(path) is not None for path in _declared(skill)} if skill else {},
-        user=asked.user,
+        read={path: skill_data.at(path) is not None for path in _declared_paths(skill)} if skill else {},
+        user=query.user,
     )
 
 
-def _agent(settings: ServerSettings, name: str, trying: TryTools | None) -> tuple[Agent, Registry, dict[str, str]]:
+def _load_agent(
+    settings: ServerSettings, name: str, try_tools: TryTools | None
+) -> tuple[Agent, Registry, dict[str, str]]:
     """Return the agent, its tools including external ones, and problems of missing ones."""
     from recto.agents.folders import load_agents
     from recto.models.choose import with_defaults
     from recto.tools.registry import Registry
 
-    loaded = load_agents(settings.agents, settings.limits, only=name)
-    if name not in loaded:
-        loaded = load_agents(settings.agents, settings.limits)
-        why = "; ".join(map(str, loaded.broken.get(name, ())))
-        raise SettingsError(name="AGENT", value=name, allowed=why or f"there is none{nearest(name, tuple(loaded))}")
-    one = replace(loaded, agents={name: loaded[name]})
-    found = tools_elsewhere(trying, settings, one).get(name, ())
-    more = [tool for source in found for tool in source.found.tools]
-    missing = {source.name: source.found.problem for source in found if source.found.problem}
-    agent = with_defaults(loaded[name], settings.model, settings.work.tool_calling)
-    return agent, Registry((*own_tools(loaded, name).values(), *more)), missing
+    loaded_agents = load_agents(settings.agents, settings.limits, only=name)
+    if name not in loaded_agents:
+        loaded_agents = load_agents(settings.agents, settings.limits)
+        why = "; ".join(map(str, loaded_agents.broken.get(name, ())))
+        raise SettingsError(
+            name="AGENT", value=name, allowed=why or f"there is none{nearest(name, tuple(loaded_agents))}"
+        )
+    one = replace(loaded_agents, agents={name: loaded_agents[name]})
+    tool_sources = find_external_tools(try_tools, settings, one).get(name, ())
+    external_tools = [tool for source in tool_sources for tool in source.found.tools]
+    missing = {source.name: source.found.problem for source in tool_sources if source.found.problem}
+    agent = with_defaults(loaded_agents[name], settings.model, settings.work.tool_calling)
+    return agent, Registry((*load_own_tools(loaded_agents, name).values(), *external_tools)), missing
 
 
 def _target(model: str) -> Target:
@@ -177,89 +182,89 @@ def _target(model: str) -> Target:
     return Target(wire=wire) if wire else Target()
 
 
-def _skill(agent: Agent, asked: ExplainRequest) -> Skill | None:
-    if asked.skill in (None, CORE):
-        if asked.scenario is not None:
-            raise SettingsError(name="--scenario", value=asked.scenario, allowed=OF_SKILL)
+def _find_skill(agent: Agent, query: ExplainQuery) -> Skill | None:
+    if query.skill in (None, CORE):
+        if query.scenario is not None:
+            raise SettingsError(name="--scenario", value=query.scenario, allowed=OF_SKILL)
         return None
-    skill = agent.skills.get(asked.skill or "")
+    skill = agent.skills.get(query.skill or "")
     if skill is None:
-        raise _unknown("--skill", str(asked.skill), (*agent.skills, CORE))
+        raise _unknown("--skill", str(query.skill), (*agent.skills, CORE))
     scenarios = [one.name for one in skill.scenarios]
-    if asked.scenario is not None and asked.scenario not in scenarios:
-        raise _unknown("--scenario", asked.scenario, scenarios)
+    if query.scenario is not None and query.scenario not in scenarios:
+        raise _unknown("--scenario", query.scenario, scenarios)
     return skill
 
 
-def _unknown(option: str, value: str, known: Collection[str]) -> SettingsError:
-    return SettingsError(name=option, value=value, allowed=f"there is none{nearest(value, known)}")
+def _unknown(option: str, value: str, names: Collection[str]) -> SettingsError:
+    return SettingsError(name=option, value=value, allowed=f"there is none{nearest(value, names)}")
 
 
-async def _known(settings: ServerSettings, skill: Skill, asked: ExplainRequest, agent: Agent) -> KnownData:
-    from recto.worker.context.prompt_context import know
+async def _load_skill_data(settings: ServerSettings, skill: Skill, query: ExplainQuery, agent: Agent) -> KnownData:
+    from recto.worker.context.prompt_context import load_skill_data
 
-    if asked.user is None:
-        chosen = skill.scenario(asked.scenario)
-        return KnownData(scenario=chosen.name if chosen else None)
-    async with opened_store(settings) as store:
-        tier = (await store.whole_profile(asked.user)).tier or FREE_TIER
+    if query.user is None:
+        scenario = skill.scenario(query.scenario)
+        return KnownData(scenario=scenario.name if scenario else None)
+    async with open_existing_store(settings) as store:
+        tier = (await store.users.read_profile(query.user)).tier or FREE_TIER
         day = datetime.now(zone_of_server(agent.timezone or settings.timezone)).date()
         request = KnownData(
-            tier=tier, scenario=asked.scenario, month=f"{day:%Y-%m}", day=day.isoformat(), locale=agent.locale
+            tier=tier, scenario=query.scenario, month=f"{day:%Y-%m}", day=day.isoformat(), locale=agent.locale
         )
-        return await know(store, asked.user, skill, request)
+        return await load_skill_data(store, query.user, skill, request)
 
 
-def _declared(skill: Skill) -> tuple[str, ...]:
+def _declared_paths(skill: Skill) -> tuple[str, ...]:
     return (*skill.fields, *((f"{SKILL_DATA}.{skill.name}",) if skill.has_data else ()))
 
 
-def _row(found: Explained) -> dict[str, Json]:
-    context = found.context
+def _row(explanation: AgentExplanation) -> dict[str, Json]:
+    context = explanation.context
     changes = [
         {"what": one.source, "decision": one.decision, "rule": one.rule, **rule_fields(one.rule), "reason": one.reason}
-        for one in found.changes
+        for one in explanation.changes
     ]
     return {
-        "agent": found.agent.name,
+        "agent": explanation.agent.name,
         "skill": context.skill.name if context.skill else None,
-        "scenario": context.known.scenario,
-        "user": found.user,
+        "scenario": context.data.scenario,
+        "user": explanation.user,
         "why": context.prompt.why,
         "history": context.history,
         "budget": context.budget,
-        "tokens": found.tokens,
-        "tools": dict(found.tool_tokens),
-        "words": dict(found.tool_words),
-        "missing": dict(found.missing),
-        "read": dict(found.read),
+        "tokens": explanation.tokens,
+        "tools": dict(explanation.tool_tokens),
+        "words": dict(explanation.tool_words),
+        "missing": dict(explanation.missing),
+        "read": dict(explanation.read),
         "changes": changes,
-        "over": found.system.over,
-        "prompt": found.system.text,
+        "over": explanation.system.over,
+        "prompt": explanation.system.text,
     }
 
 
-def _lines(found: Explained) -> list[str]:
-    context = found.context
+def _lines(explanation: AgentExplanation) -> list[str]:
+    context = explanation.context
     history = "all messages" if context.history is None else f"the newest {context.history} messages"
     budget = "no budget" if context.budget is None else f"a budget of {context.budget}"
-    read = ", ".join(f"{path} ({'known' if is_known else 'not known'})" for path, is_known in found.read.items())
-    tools = [f"{name} ({count})" if count else name for name, count in found.tool_tokens.items()]
+    read = ", ".join(f"{path} ({'known' if is_known else 'not known'})" for path, is_known in explanation.read.items())
+    tools = [f"{name} ({count})" if count else name for name, count in explanation.tool_tokens.items()]
     lines = [
-        f"agent   {found.agent.name}; {context.prompt.why or 'it has no skills'}",
-        f"user    {found.user or NOBODY}",
+        f"agent   {explanation.agent.name}; {context.prompt.why or 'it has no skills'}",
+        f"user    {explanation.user or NOBODY}",
         f"read    {read or 'nothing'}",
         f"history {history} before the current turn",
-        f"tokens  {found.tokens} of the system prompt, {budget}; {_of_tools(found)}",
-        *[f"tool    {tool}: {begins}" for tool, begins in zip(tools, found.tool_words.values(), strict=True)],
+        f"tokens  {explanation.tokens} of the system prompt, {budget}; {_describe_tools(explanation)}",
+        *[f"tool    {tool}: {begins}" for tool, begins in zip(tools, explanation.tool_words.values(), strict=True)],
     ]
-    lines += [f"missing tools of {name}: {problem}" for name, problem in found.missing.items()]
-    lines += [f"{one.decision:<7} {one.source}: {why(one.rule, one.reason)}" for one in found.changes]
-    lines += [f"over    {found.system.over}"] if found.system.over else []
-    return [*lines, "", found.system.text]
+    lines += [f"missing tools of {name}: {problem}" for name, problem in explanation.missing.items()]
+    lines += [f"{one.decision:<7} {one.source}: {why(one.rule, one.reason)}" for one in explanation.changes]
+    lines += [f"over    {explanation.system.over}"] if explanation.system.over else []
+    return [*lines, "", explanation.system.text]
 
 
-def _of_tools(found: Explained) -> str:
-    if found.tools and found.agent.tool_calling == "prompt":
+def _describe_tools(explanation: AgentExplanation) -> str:
+    if explanation.tools and explanation.agent.tool_calling == "prompt":
         return "it tells of the tools too"
-    return f"{sum(found.tool_tokens.values())} of tools"
+    return f"{sum(explanation.tool_tokens.values())} of tools"

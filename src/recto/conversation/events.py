@@ -6,19 +6,19 @@ Neighbouring deltas become one. Stored events are AG-UI 1.0; older clients die o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from recto.conversation.attachment import FileRef, with_files
 from recto.conversation.json import Json, dump, load_object
+from recto.conversation.message_files import FileRef, encode_with_files
 
 DISCARDED, UI = "recto.discarded", "recto.ui"
 # Under this name in a stored event; nobody is ever sent it.
 VIEW = "rectoView"
 _VIEW = f'{{"type":"MESSAGES_SNAPSHOT","{VIEW}":'.encode()
 # Whoever reads an event has to hold it.
-MOST_SAID = 8_192
+MAX_DELTA = 8_192
 ENDS = (b'{"type":"RUN_FINISHED"', b'{"type":"RUN_ERROR"')
 _STARTED = b'{"type":"RUN_STARTED"'
 _RESULTS = (b'{"type":"TOOL_CALL_RESULT"', b'{"type":"MESSAGES_SNAPSHOT"')
@@ -66,7 +66,7 @@ class TextStarted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextSaid:
+class TextContent:
     """More words."""
 
     message: str
@@ -88,7 +88,7 @@ class ReasoningStarted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReasoningSaid:
+class ReasoningContent:
     """More thoughts."""
 
     message: str
@@ -103,7 +103,7 @@ class ReasoningEnded:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CallOpened:
+class ToolCallStarted:
     """The model begins a call."""
 
     call: str
@@ -112,7 +112,7 @@ class CallOpened:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CallSaid:
+class ToolCallArguments:
     """More of a call's arguments. `files` are those its ids stand for, where whoever gets it needs their urls (F8)."""
 
     call: str
@@ -121,14 +121,14 @@ class CallSaid:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CallClosed:
+class ToolCallEnded:
     """The call is whole."""
 
     call: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class CallAnswered:
+class ToolCallResult:
     """A tool's result. `content` is what AG-UI calls the content of a tool message."""
 
     message: str
@@ -212,15 +212,15 @@ Event: TypeAlias = (
     | RunFinished
     | RunFailed
     | TextStarted
-    | TextSaid
+    | TextContent
     | TextEnded
     | ReasoningStarted
-    | ReasoningSaid
+    | ReasoningContent
     | ReasoningEnded
-    | CallOpened
-    | CallSaid
-    | CallClosed
-    | CallAnswered
+    | ToolCallStarted
+    | ToolCallArguments
+    | ToolCallEnded
+    | ToolCallResult
     | ActivityUpdate
     | Discarded
     | UiUpdate
@@ -231,7 +231,7 @@ Event: TypeAlias = (
     | StepStarted
     | StepFinished
 )
-DeltaEvent: TypeAlias = TextSaid | ReasoningSaid | CallSaid
+DeltaEvent: TypeAlias = TextContent | ReasoningContent | ToolCallArguments
 
 
 def merge(events: Sequence[Event]) -> list[Event]:
@@ -260,30 +260,30 @@ def _is_newer(last: Event, event: ActivityUpdate) -> bool:
 
 
 def _is_more_of(last: Event, event: DeltaEvent) -> bool:
-    if isinstance(last, CallSaid) and isinstance(event, CallSaid):
+    if isinstance(last, ToolCallArguments) and isinstance(event, ToolCallArguments):
         # Ids are put in the place of urls in whole arguments only.
         return last.call == event.call and not (last.files or event.files)
-    if isinstance(last, (TextSaid, ReasoningSaid)) and not isinstance(event, CallSaid):
+    if isinstance(last, (TextContent, ReasoningContent)) and not isinstance(event, ToolCallArguments):
         return type(last) is type(event) and last.message == event.message
     return False
 
 
 def _join(merged: list[Event], pieces: Sequence[str]) -> None:
     last, words = merged[-1] if merged else None, "".join(pieces)
-    if not isinstance(last, DeltaEvent) or (isinstance(last, CallSaid) and last.files):
+    if not isinstance(last, DeltaEvent) or (isinstance(last, ToolCallArguments) and last.files):
         return
-    merged[-1:] = [replace(last, delta=words[at : at + MOST_SAID]) for at in range(0, len(words) or 1, MOST_SAID)]
+    merged[-1:] = [replace(last, delta=words[at : at + MAX_DELTA]) for at in range(0, len(words) or 1, MAX_DELTA)]
 
 
 def encode_event(event: Event) -> list[bytes]:
     """An event as the AG-UI events it is made of; `type` always comes first."""
     match event:
-        case TextSaid():
+        case TextContent():
             return [dump({"type": "TEXT_MESSAGE_CONTENT", "messageId": event.message, "delta": event.delta})]
-        case CallSaid():
+        case ToolCallArguments():
             said = {"type": "TOOL_CALL_ARGS", "toolCallId": event.call, "delta": event.delta}
-            return [with_files(said, event.files) if event.files else dump(said)]
-        case ReasoningSaid():
+            return [encode_with_files(said, event.files) if event.files else dump(said)]
+        case ReasoningContent():
             return [dump({"type": "REASONING_MESSAGE_CONTENT", "messageId": event.message, "delta": event.delta})]
         case TextStarted():
             return [dump({"type": "TEXT_MESSAGE_START", "messageId": event.message, "role": "assistant"})]
@@ -294,7 +294,7 @@ def encode_event(event: Event) -> list[bytes]:
             return [dump({"type": "REASONING_START", "messageId": message}), dump(start)]
         case ReasoningEnded(message=message):
             return [dump({"type": f"REASONING_{end}", "messageId": message}) for end in ("MESSAGE_END", "END")]
-        case CallOpened() | CallClosed() | CallAnswered():
+        case ToolCallStarted() | ToolCallEnded() | ToolCallResult():
             return [dump(_call(event))]
         case ActivityUpdate(message=message, activity=activity):
             snapshot = {"type": "ACTIVITY_SNAPSHOT", "messageId": message, "activityType": activity}
@@ -335,13 +335,13 @@ def _without_status(row: Json) -> Json:
     return {name: value for name, value in row.items() if name != "status"}
 
 
-def _call(event: CallOpened | CallClosed | CallAnswered) -> Mapping[str, Json]:
+def _call(event: ToolCallStarted | ToolCallEnded | ToolCallResult) -> Mapping[str, Json]:
     match event:
-        case CallOpened(call=call, name=name, message=message):
+        case ToolCallStarted(call=call, name=name, message=message):
             return {"type": "TOOL_CALL_START", "toolCallId": call, "toolCallName": name, "parentMessageId": message}
-        case CallClosed():
+        case ToolCallEnded():
             return {"type": "TOOL_CALL_END", "toolCallId": event.call}
-        case CallAnswered(message=message, call=call):
+        case ToolCallResult(message=message, call=call):
             result = {"type": "TOOL_CALL_RESULT", "messageId": message, "toolCallId": call}
             return result | {"content": event.content, "role": "tool"}
 
@@ -377,7 +377,7 @@ def starts_run(body: bytes) -> bool:
     return body.startswith(_STARTED)
 
 
-def in_thread(body: bytes, name: str) -> bytes:
+def rename_thread(body: bytes, name: str) -> bytes:
     """The event as a client gets it that calls the thread so."""
     event = load_object(body) if starts_run(body) or ends_run(body) else None
     return dump({**event, "threadId": name}) if event and "threadId" in event else body
@@ -415,7 +415,7 @@ def _plain(result: Mapping[str, Json]) -> Mapping[str, Json]:
     return {**result, "content": "\n".join(map(str, texts))}
 
 
-def view_named(body: bytes) -> ViewSnapshot | None:
+def read_view_snapshot(body: bytes) -> ViewSnapshot | None:
     """The view that a stored event stands for, where it stands for one."""
     if not body.startswith(_VIEW):
         return None
@@ -424,3 +424,54 @@ def view_named(body: bytes) -> ViewSnapshot | None:
             return ViewSnapshot(upto=upto, thoughts=tuple([str(id) for id in thoughts]))
         case _:
             return None
+
+
+def discard_lost(stored: Iterable[bytes], *, logged: Collection[str], reason: str, upto: str) -> tuple[Event, ...]:
+    """The events that close what stored events left open and take back the messages the log does not have.
+
+    A call belongs to the message that asked for it; a lost one is answered, so that no client runs it. At last comes
+    what the log has, up to the entry `upto`. What was discarded before is not discarded again.
+    """
+    still_open: dict[tuple[str, str], Event] = {}
+    messages: dict[str, list[str]] = {}
+    thoughts: set[str] = set()
+    for body in stored:
+        match load_object(body):
+            case {"type": "TEXT_MESSAGE_START", "messageId": str(id)}:
+                still_open["text", id] = TextEnded(message=id)
+                messages.setdefault(id, [])
+            case {"type": "REASONING_START", "messageId": str(id)}:
+                still_open["reasoning", id] = ReasoningEnded(message=id)
+                messages.setdefault(id, [])
+                thoughts.add(id)
+            case {"type": "TOOL_CALL_START", "toolCallId": str(call), "parentMessageId": str(id)}:
+                still_open["call", call] = ToolCallEnded(call=call)
+                messages.setdefault(id, []).append(call)
+            case {"type": "TEXT_MESSAGE_END", "messageId": str(id)}:
+                still_open.pop(("text", id), None)
+            case {"type": "REASONING_END", "messageId": str(id)}:
+                still_open.pop(("reasoning", id), None)
+            case {"type": "TOOL_CALL_END", "toolCallId": str(call)}:
+                still_open.pop(("call", call), None)
+            case {"type": "STEP_STARTED", "stepName": str(step)}:
+                still_open["step", step] = StepFinished(step=step)
+            case {"type": "STEP_FINISHED", "stepName": str(step)}:
+                still_open.pop(("step", step), None)
+            case {"type": "CUSTOM", "name": name, "value": {"messageId": str(id)}} if name == DISCARDED:
+                messages.pop(id, None)
+            case _:
+                pass
+    lost = {id: calls for id, calls in messages.items() if id not in logged}
+    return (*still_open.values(), *_taken_back(lost, reason), *_as_logged(lost, thoughts, upto))
+
+
+def _taken_back(lost: Mapping[str, Sequence[str]], reason: str) -> Iterator[Event]:
+    for call in dict.fromkeys(call for calls in lost.values() for call in calls):
+        yield ToolCallResult(message=f"{call}-discarded", call=call, content=reason)
+    for id in lost:
+        yield Discarded(message=id, reason=reason)
+
+
+def _as_logged(lost: Collection[str], thoughts: Collection[str], upto: str) -> Iterator[Event]:
+    if lost:
+        yield ViewSnapshot(upto=upto, thoughts=tuple([id for id in lost if id in thoughts]))

@@ -13,7 +13,7 @@ from recto.conversation.json import Json
 from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.log import Entry, Interrupted, ReplyEnded
 from recto.conversation.messages import AssistantMessage, File, Key, Text, ToolMessage, UserMessage, words_of
-from recto.conversation.ui.compile_ui import hinted, ui_of
+from recto.conversation.ui.compile_ui import load_hinted, ui_of
 
 HistoryMessage: TypeAlias = UserMessage | AssistantMessage | ToolMessage
 FileUrlSigner: TypeAlias = Callable[[File], str | None]
@@ -65,7 +65,7 @@ def history_row(message: HistoryMessage, url_of: FileUrlSigner, locale: str = DE
             files = _files(message, url_of)
             row |= {"url": files[0]["url"] if files else None, "files": files}
         case _:
-            answer = hinted(words)
+            answer = load_hinted(words)
             row["uiSchema"] = ui_of(words, locale)
             if answer and isinstance(message, AssistantMessage) and isinstance(said := answer.get("content"), str):
                 row["content"] = said

@@ -47,19 +47,19 @@ class Interrupt:
     message: str
     call: ToolCall
     run: str
-    asked: datetime | None = None
-    expires: datetime | None = None
+    asked_at: datetime | None = None
+    expires_at: datetime | None = None
     decision: ConfirmDecided | None = None
     is_answered: bool = False
 
     @property
-    def waits(self) -> bool:
+    def is_waiting(self) -> bool:
         """Whether nobody has decided, and nothing has made it needless."""
         return self.decision is None and not self.is_answered
 
     def is_late(self, now: datetime | None) -> bool:
         """Whether an answer would come too late."""
-        return now is not None and self.expires is not None and now > self.expires
+        return now is not None and self.expires_at is not None and now > self.expires_at
 
 
 def interrupts_of(seen: View) -> tuple[Interrupt, ...]:
@@ -75,8 +75,8 @@ def interrupts_of(seen: View) -> tuple[Interrupt, ...]:
             message=one.message,
             call=calls[one.message, one.call],
             run=one.run,
-            asked=one.time,
-            expires=one.time + timedelta(seconds=one.seconds) if one.time else None,
+            asked_at=one.time,
+            expires_at=one.time + timedelta(seconds=one.seconds) if one.time else None,
             decision=decided.get(one.id),
             is_answered=(one.message, one.call) in answered,
         )
@@ -116,4 +116,4 @@ def interrupt_event(interrupt: Interrupt, locale: str) -> dict[str, Json]:
         "toolCallId": interrupt.call.id,
         "responseSchema": RESPONSE,
     }
-    return row | ({"expiresAt": time_text(interrupt.expires)} if interrupt.expires else {})
+    return row | ({"expiresAt": time_text(interrupt.expires_at)} if interrupt.expires_at else {})

@@ -15,7 +15,7 @@ from itertools import compress, zip_longest
 from typing import Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
 from recto.conversation.json import Json, load
-from recto.conversation.memo import keep_newest
+from recto.conversation.memo import cache_by_identity
 from recto.conversation.messages import AssistantMessage, Logged, Message, UnreadMessages, UserMessage
 
 # `core` is what a client calls having no skill.
@@ -139,7 +139,7 @@ class StateChanged(Logged):
     value: str
 
 
-TurnBack: TypeAlias = RolledBack | Undone
+RollbackMarker: TypeAlias = RolledBack | Undone
 Marker: TypeAlias = (
     SkillChanged
     | ToolStarted
@@ -158,7 +158,7 @@ MARKERS: frozenset[type[Entry]] = frozenset(get_args(Marker))
 # What can be turned back to: not what stands for messages that were not read.
 MESSAGES: tuple[type[Message], ...] = tuple(kind for kind in get_args(Message) if kind is not UnreadMessages)
 KINDS_OF_MESSAGES: frozenset[type[Entry]] = frozenset(get_args(Message))
-TURNS_BACK: frozenset[type[Entry]] = frozenset(get_args(TurnBack))
+ROLLBACK_MARKERS: frozenset[type[Entry]] = frozenset(get_args(RollbackMarker))
 
 
 MarkerT = TypeVar("MarkerT", bound=Marker)
@@ -254,7 +254,7 @@ def view(log: Sequence[Entry]) -> View:
 
 
 def _view(log: tuple[Entry, ...]) -> View:
-    if TURNS_BACK.isdisjoint(map(type, log)):
+    if ROLLBACK_MARKERS.isdisjoint(map(type, log)):
         return View(entries=log)
     entries: list[Entry] = []
     hidden: list[tuple[Entry, ...]] = []
@@ -273,7 +273,7 @@ def _view(log: tuple[Entry, ...]) -> View:
 
 
 # A step of a run asks again and again, of a log or two; many runs take their steps in turn.
-_view_of = keep_newest(32)(_view)
+_view_of = cache_by_identity(32)(_view)
 
 
 def _place_of(entries: Sequence[Entry], id: str, kinds: tuple[type[Entry], ...]) -> int | None:
@@ -292,7 +292,7 @@ def fork(log: Sequence[Entry], *, before: str | None = None) -> tuple[Entry, ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stretch:
+class NumberRange:
     """Entries that follow each other and are all in view, by their numbers. `last` None: all that follow."""
 
     first: int
@@ -300,33 +300,33 @@ class Stretch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class VisibleNumbers:
     """The numbers in view, as stretches in their order, and whether there is a rollback to take back."""
 
-    stretches: tuple[Stretch, ...] = (Stretch(first=1),)
+    ranges: tuple[NumberRange, ...] = (NumberRange(first=1),)
     can_undo: bool = False
 
     def __contains__(self, number: int) -> bool:
-        place = bisect_right(self.stretches, number, key=_first) - 1
+        place = bisect_right(self.ranges, number, key=_first) - 1
         if place < 0:
             return False
-        last = self.stretches[place].last
+        last = self.ranges[place].last
         return last is None or number <= last
 
-    def parts_from(self, other: Seen) -> int:
+    def shared_until(self, other: VisibleNumbers) -> int:
         """A number before which both have the same."""
-        pairs = zip_longest(self.stretches, other.stretches)
+        pairs = zip_longest(self.ranges, other.ranges)
         ours, theirs = next(((a, b) for a, b in pairs if a != b), (None, None))
         if ours is None or theirs is None or ours.first != theirs.first:
             return min([stretch.first for stretch in (ours, theirs) if stretch], default=0)
         return min([stretch.last + 1 for stretch in (ours, theirs) if stretch.last is not None])
 
-    def before(self, number: int) -> Seen:
+    def before(self, number: int) -> VisibleNumbers:
         """What of it stands before a number."""
-        return Seen(stretches=_listed(_cut(_linked(self.stretches), number - 1)))
+        return VisibleNumbers(ranges=_listed(_cut(_linked(self.ranges), number - 1)))
 
 
-def seen_of(turns: Sequence[TurnBack], messages: Mapping[str, int]) -> Seen:
+def visible_numbers(turns: Sequence[RollbackMarker], messages: Mapping[str, int]) -> VisibleNumbers:
     """What is in view after these, the rollbacks and undos of a log in their order; `messages` are numbers by ids.
 
     The numbers are those of the entries `view` keeps, where a log is numbered from 1 without gaps.
@@ -345,7 +345,7 @@ def seen_of(turns: Sequence[TurnBack], messages: Mapping[str, int]) -> Seen:
             case Undone():
                 now = hidden.pop() if hidden else now
         now = _Link(number + 1, None, now)
-    return Seen(stretches=_listed(now), can_undo=bool(hidden))
+    return VisibleNumbers(ranges=_listed(now), can_undo=bool(hidden))
 
 
 class _Link(NamedTuple):
@@ -371,20 +371,20 @@ def _has(link: _Link | None, number: int) -> bool:
     return link is not None and (link.last is None or number <= link.last)
 
 
-def _listed(link: _Link | None) -> tuple[Stretch, ...]:
-    found: list[Stretch] = []
+def _listed(link: _Link | None) -> tuple[NumberRange, ...]:
+    found: list[NumberRange] = []
     while link is not None:
-        found.append(Stretch(first=link.first, last=link.last))
+        found.append(NumberRange(first=link.first, last=link.last))
         link = link.before
     return tuple(reversed(found))
 
 
-def _linked(stretches: Sequence[Stretch]) -> _Link | None:
+def _linked(stretches: Sequence[NumberRange]) -> _Link | None:
     link: _Link | None = None
     for stretch in stretches:
         link = _Link(stretch.first, stretch.last, link)
     return link
 
 
-def _first(stretch: Stretch) -> int:
+def _first(stretch: NumberRange) -> int:
     return stretch.first

@@ -23,16 +23,16 @@ _recent: list[Callable[[], None]] = []
 
 
 @dataclass(frozen=True, kw_only=True)
-class Remembering:
+class MemoHolder:
     """A value that remembers what pure functions said of it."""
 
     memo: Memo = field(default_factory=dict[Hashable, object], init=False, repr=False, compare=False)
 
 
-Value = TypeVar("Value", bound=Remembering)
+Value = TypeVar("Value", bound=MemoHolder)
 
 
-def remember(value: Value, function: Callable[[Value, *Args], Known], *args: *Args) -> Known:
+def memoise(value: Value, function: Callable[[Value, *Args], Known], *args: *Args) -> Known:
     """What `function(value, ...)` returns, worked out once in the life of the value. Arguments must be hashable."""
     key = (function, *args)
     known = value.memo.get(key, UNKNOWN)
@@ -41,7 +41,7 @@ def remember(value: Value, function: Callable[[Value, *Args], Known], *args: *Ar
     return known  # pyright: ignore[reportReturnType] - the key holds the function, so this is what it returned
 
 
-def remember_last(value: Value, function: Callable[[Value, *Args], Known], *args: *Args) -> Known:
+def memoise_last(value: Value, function: Callable[[Value, *Args], Known], *args: *Args) -> Known:
     """As `remember`, for arguments that change as a conversation grows: only the newest answer is kept."""
     known = value.memo.get(function)
     last = cast("tuple[tuple[*Args], Known]", known) if known else None
@@ -50,7 +50,7 @@ def remember_last(value: Value, function: Callable[[Value, *Args], Known], *args
     return last[1]
 
 
-class Spoken(Protocol):
+class MemoMessage(Protocol):
     """A message, as far as growing needs to know it: who said it, and its memo."""
 
     @property
@@ -60,7 +60,7 @@ class Spoken(Protocol):
     def memo(self) -> Memo: ...
 
 
-Said = TypeVar("Said", bound=Spoken)
+Said = TypeVar("Said", bound=MemoMessage)
 
 
 class _Known(NamedTuple, Generic[Said, State]):
@@ -71,7 +71,7 @@ class _Known(NamedTuple, Generic[Said, State]):
     state: State
 
 
-def grow(
+def memoise_prefix(
     messages: Sequence[Said], extend: Callable[[State | None, Sequence[Said], *Args], State], *args: *Args
 ) -> State:
     """What `extend` makes of a conversation, carried on from the longest one known that this one continues.
@@ -82,7 +82,7 @@ def grow(
     if len(messages) <= FEW:
         return extend(None, messages, *args)
     # Kept without the message it is kept on, so that the two do not keep each other alive.
-    anchor = anchor_of(messages)
+    anchor = memo_place(messages)
     # A log, and a page of it with something before it, are two conversations that grow side by side.
     memo, key = messages[anchor].memo, (extend, args, anchor)
     before, after = tuple(messages[:anchor]), tuple(messages[anchor + 1 :])
@@ -103,12 +103,12 @@ def grow(
     return state
 
 
-def anchor_of(messages: Sequence[Spoken]) -> int:
+def memo_place(messages: Sequence[MemoMessage]) -> int:
     """The place of the message that keeps what is known of a conversation: a user's, which no other thread has."""
     return next((place for place, message in enumerate(messages) if message.role == "user"), 0)
 
 
-def keep_recent(count: int) -> Callable[[Callable[Given, Known]], Callable[Given, Known]]:
+def cache_results(count: int) -> Callable[[Callable[Given, Known]], Callable[Given, Known]]:
     """Keep the newest answers of a pure function, for whoever asks. For all that is worked out of people's words."""
 
     def kept(function: Callable[Given, Known]) -> Callable[Given, Known]:
@@ -119,7 +119,7 @@ def keep_recent(count: int) -> Callable[[Callable[Given, Known]], Callable[Given
     return kept
 
 
-def keep_newest(count: int) -> Callable[[Callable[[Known], State]], Callable[[Known], State]]:
+def cache_by_identity(count: int) -> Callable[[Callable[[Known], State]], Callable[[Known], State]]:
     """Keep what a pure function said of the values it was asked about last. They are told apart by identity.
 
     For values that are asked about again and again and long to compare, and that nobody can change.
@@ -145,7 +145,7 @@ def keep_newest(count: int) -> Callable[[Callable[[Known], State]], Callable[[Kn
     return kept
 
 
-def forget_recent() -> None:
+def clear_caches() -> None:
     """Have nothing left of anybody's words that `keep_recent` kept. It is worked out again where it is needed."""
     for clear in _recent:
         clear()

@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from recto.conversation.memo import Remembering
+from recto.conversation.memo import MemoHolder
 
 # What providers call the blocks and fields that hold a model's thinking, or say what its words are for.
 THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_details", "phase"})
@@ -116,7 +116,7 @@ class Opaque:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToolCall(Remembering):
+class ToolCall(MemoHolder):
     """A call the model asked for. `arguments` is the text the model wrote, verbatim, valid JSON or not.
 
     `id` is unique in a thread; where what the provider called it is not, that is `provider_id`, and goes back to it.
@@ -139,11 +139,11 @@ class ToolCall(Remembering):
 # How tools are offered: natively; in words, to models that cannot call any; natively, with calls in words understood.
 ToolCalling: TypeAlias = Literal["native", "prompt", "auto"]
 # How a call is written where it is words: JSON in a fence, or in tags of ours.
-WrittenAs: TypeAlias = Literal["fenced", "tags"]
+CallForm: TypeAlias = Literal["fenced", "tags"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToolOffer(Remembering):
+class ToolOffer(MemoHolder):
     """A tool the model may call. `parameters` is its JSON Schema as text, sent as it is written.
 
     `note` says to people what its description leaves out; `tokens_before` is what it would have cost with that.
@@ -162,7 +162,7 @@ ToolPart: TypeAlias = Text | File | Opaque
 
 
 @dataclass(frozen=True, kw_only=True)
-class Logged(Remembering):
+class Logged(MemoHolder):
     """What the log knows of every message. `time` is aware; `seq` is its number in the thread."""
 
     id: str = ""

@@ -135,7 +135,7 @@ def next_step(log: Sequence[Entry], run: Run) -> Step:
     # Where no user spoke, all that was said is the turn: it ends as any other does.
     turn = seen.messages[seen.turn_start :] or seen.messages
     reply = _last_reply(turn)
-    if answer := how_answered(seen):
+    if answer := find_turn_finish(seen):
         return Finished(outcome=answer)
     if stopped := _stopped(run):
         return stopped
@@ -178,7 +178,7 @@ def _stopped(run: Run) -> Finished | None:
     return Finished(outcome="deadline") if is_late else None
 
 
-def how_answered(seen: View) -> Finish | Literal["done"] | None:
+def find_turn_finish(seen: View) -> Finish | Literal["done"] | None:
     """How the current turn ended by what the model said; None while it has no answer, or half of one."""
     reply = _last_reply(seen.messages[seen.turn_start :] or seen.messages)
     finish = seen.finishes.get(reply.id) if reply else None

@@ -53,7 +53,7 @@ def _whole_words(characters: list[str]) -> list[str]:
     return characters[: place + 1]
 
 
-def given_title(title: object) -> str:
+def check_title(title: object) -> str:
     """A title as a user gave it, trimmed. What is no line of 1 to 200 characters raises WireError."""
     if not isinstance(title, str):
         raise WireError(where="title", problem="must be a text")

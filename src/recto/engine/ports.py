@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from recto.conversation.attachment import FileRef
 from recto.conversation.input.run_input import RunInput
+from recto.conversation.message_files import FileRef
 from recto.page.body import Page
 from recto.page.manifest import Manifest
 from recto.store.ports import StoredRun

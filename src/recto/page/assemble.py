@@ -11,9 +11,10 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import NamedTuple
 
+from recto.conversation.locale import language
 from recto.conversation.log import View, view
-from recto.conversation.memo import grow
-from recto.conversation.messages import Message, UnreadMessages
+from recto.conversation.memo import memoise_prefix
+from recto.conversation.messages import AssistantMessage, Message, Text, ToolMessage, UnreadMessages, UserMessage
 from recto.page.body import (
     HEAD_REASON,
     TAIL_REASON,
@@ -28,26 +29,21 @@ from recto.page.body import (
     encode_tools,
     find_start,
 )
-from recto.page.draft import Draft, Gap, behind, join_notes, place_of, then
+from recto.page.draft import Draft, Gap, behind, join_notes, place_of, replaced, then, unchanged
 from recto.page.facts import Facts
-from recto.page.fold.cache_state import CacheState, NextCall, cache_state
-from recto.page.fold.cost_settings import CostSettings
 from recto.page.fold.fold import fold
-from recto.page.fold.fold_by_cost import CostFold, fold_by_cost
-from recto.page.fold.fold_settings import fold_key
+from recto.page.fold.fold_by_cost import CacheState, CostFold, NextCall, cache_state, fold_by_cost
+from recto.page.fold.fold_settings import CostSettings, fold_key
 from recto.page.fold.observations import BEFORE_ALL
 from recto.page.manifest import Manifest, Note, Part
 from recto.page.preamble import Injected, preamble
-from recto.page.steps.add_error_texts import add_error_texts
-from recto.page.steps.closing import closing_word, trim_end
+from recto.page.prompt.reminder import FRAME_TAGS, REMINDER, neutralise
+from recto.page.prompt.tools_prompt import as_prompted
 from recto.page.steps.compact import compact
 from recto.page.steps.fit import fit
-from recto.page.steps.guard import guard
-from recto.page.steps.prompted import as_prompted
 from recto.page.steps.remind import files_shown, remind
 from recto.page.steps.repair import repair
-from recto.page.steps.strip_ui_hints import strip_ui_hints
-from recto.page.steps.window import window
+from recto.page.steps.result_texts import add_error_texts, guard, strip_ui_hints
 from recto.page.text.tokens import TokenCounter, calibrate, count_messages, count_new, count_text, tokens_of
 from recto.page.wire.formats import wire_named
 
@@ -109,7 +105,7 @@ def find_cache_state(facts: Facts, log_view: View) -> CacheState:
 
 
 def _page_time(facts: Facts, log_view: View) -> datetime:
-    return facts.now or grow(log_view.messages, _find_newest_time)
+    return facts.now or memoise_prefix(log_view.messages, _find_newest_time)
 
 
 def prepare_messages(facts: Facts, log_view: View) -> tuple[PageBase, Draft]:
@@ -234,7 +230,7 @@ def _build_gap_part(facts: Facts, base: PageBase, gap: range, note: Note) -> Par
     if len(gap) == count == 1:
         tokens = tokens_of(message, facts.counter)
         return Part("message", name, message.role, tokens, 0, note.decision, note.rule, note.reason, note.receipts)
-    sums, last = grow(base.messages[base.first :], _sum_tokens, facts.counter), gap.stop - 1 - base.first
+    sums, last = memoise_prefix(base.messages[base.first :], _sum_tokens, facts.counter), gap.stop - 1 - base.first
     tokens_before = sums[last] - (sums[gap.start - base.first - 1] if gap.start > base.first else 0)
     return Part(
         kind="message",
@@ -271,3 +267,97 @@ def _build_page(facts: Facts, tools: EncodedParts, conversation: EncodedParts) -
 
 def _build_envelope(data: Segment, reason: str, counter: TokenCounter) -> Part:
     return build_plain_part("envelope", "envelope", reason, count_text(data.data.decode(), counter))
+
+
+# Unread messages are always outside the window: as many messages follow them as any page shows.
+COUNTED = ("user", "assistant", "tool", "unread")
+# Instructions are not history: they hold regardless of their age.
+KEPT = ("system", "developer")
+OUTSIDE = "outside the newest {limit} messages of history"
+
+
+def window(messages: Sequence[Message], turn_start: int, limit: int | None) -> Draft:
+    """Keep only the newest `limit` messages of history; None keeps all.
+
+    Messages of user, assistant and tool count; those of system and developer always stay. An assistant's calls and
+    their results stay together if any of them falls into the window or the current turn.
+    """
+    if limit is None:
+        return unchanged(messages)
+    counted = [place for place in range(turn_start) if messages[place].role in COUNTED]
+    if len(counted) <= limit:
+        return unchanged(messages)
+    first = counted[-limit] if limit else turn_start
+    kept = {place for place, message in enumerate(messages) if place >= first or message.role in KEPT}
+    for group in _groups(messages):
+        if not kept.isdisjoint(group):
+            kept.update(group)
+    origins = sorted(kept)
+    note = Note(decision="dropped", rule="S2", reason=OUTSIDE.format(limit=limit))
+    notes = {place: note for place in range(first) if place not in kept}
+    return Draft(messages=tuple([messages[place] for place in origins]), origins=origins, notes=notes)
+
+
+def _groups(messages: Sequence[Message]) -> list[set[int]]:
+    """Group the place of each assistant message with calls with the places of its results."""
+    callers: dict[str, set[int]] = {}
+    groups: list[set[int]] = []
+    for place, message in enumerate(messages):
+        if isinstance(message, AssistantMessage) and message.tool_calls:
+            group = {place}
+            groups.append(group)
+            callers |= {call.id: group for call in message.tool_calls}
+        elif isinstance(message, ToolMessage) and message.tool_call_id in callers:
+            callers[message.tool_call_id].add(place)
+    return groups
+
+
+CONTINUE = {"zh": "请继续。", "en": "Continue."}
+CONTINUED = Note(decision="injected", rule="R10", reason="a model answers a user: the turn goes on after its own words")
+CORRECTED = Note(decision="injected", rule="P11", reason="the last reply could not be used: it is asked for again")
+NOT_USED = {
+    "zh": "你的上一条回复没有被采用，请重写。{problem}",
+    "en": "Your last reply was not used. Write it again. {problem}",
+}
+TRIMMED = Note(
+    decision="repaired", rule="fit", reason="without the blank at its end, which this provider refuses there"
+)
+
+
+def closing_word(messages: tuple[Message, ...], facts: Facts) -> tuple[UserMessage, Note] | None:
+    """Return the closing user message if the assistant spoke last or its reply was unusable, and its note.
+
+    A conversation without a turn is left as it is.
+    """
+    wording = language(facts.locale)
+    if facts.correction:
+        problem = neutralise(NOT_USED[wording].format(problem=facts.correction), FRAME_TAGS)
+        return _word(REMINDER.format(sections=problem)), CORRECTED
+    if facts.turn is None or not _last_said(messages):
+        return None
+    return _word(CONTINUE[wording]), CONTINUED
+
+
+def _word(text: str) -> UserMessage:
+    return UserMessage(id="closing", parts=(Text(text=text),))
+
+
+def trim_end(messages: tuple[Message, ...], facts: Facts) -> Draft:
+    """Remove a blank at the end of the conversation if the provider rejects it."""
+    place, last = _last_said(messages) or (0, None)
+    match last:
+        case AssistantMessage(parts=(*before, Text() as words)) if not wire_named(facts.target.wire).takes_blank_end:
+            text = words.text.rstrip()
+            short = replace(last, parts=(*before, replace(words, text=text))) if text != words.text else last
+            return replaced(messages, {place: short}, TRIMMED)
+        case _:
+            return unchanged(messages)
+
+
+def _last_said(messages: tuple[Message, ...]) -> tuple[int, AssistantMessage] | None:
+    """Return the last message and its place if it is an assistant's. Instructions do not count."""
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        if message.role not in ("system", "developer"):
+            return (place, message) if isinstance(message, AssistantMessage) else None
+    return None

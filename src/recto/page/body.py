@@ -16,7 +16,7 @@ from operator import add, is_not, itemgetter
 from typing import NamedTuple, cast
 
 from recto.conversation.json import Json, dump, load_object
-from recto.conversation.memo import anchor_of, remember
+from recto.conversation.memo import memo_place, memoise
 from recto.conversation.messages import AssistantMessage, Message, Opaque, ToolOffer, UserMessage
 from recto.errors import SettingsError, WireError
 from recto.page.manifest import Note, Part, PartKind
@@ -96,7 +96,7 @@ def find_start(options: Mapping[str, Json], wire: Wire) -> Slot:
 
 def encode_tools(tools: Sequence[ToolOffer], before: Slot, wire: Wire, counter: TokenCounter) -> EncodedParts:
     """Encode tools as they follow `before` in a body."""
-    encoded = [remember(tool, encode_tool, wire, counter) for tool in tools]
+    encoded = [memoise(tool, encode_tool, wire, counter) for tool in tools]
     punctuation_segments, segments = _punctuate([before, *[wire.tools] * len(tools)]), [one.segment for one in encoded]
     return EncodedParts(
         parts=tuple([one.part for one in encoded]),
@@ -127,7 +127,7 @@ def encode_messages(conversation: PageMessages, before: Slot, wire: Wire, counte
     messages, key = conversation.messages, (before, wire, counter)
     if not messages:
         return EncodedParts(last=before)
-    anchor = anchor_of(messages)
+    anchor = memo_place(messages)
     memo = messages[anchor].memo
     cached = cast("_CachedEncoding | None", memo.get(encode_messages))
     if cached is None or cached.key != key:

@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 
 from recto.conversation.json import Json
 from recto.page.manifest import Manifest, Part
+from recto.page.manifest_rows import rule_fields, shown_row
 from recto.page.prefix import Break, SentPage, first_difference, prefix_break, what_became
-from recto.page.shown_parts import rule_fields, shown_row
 
 Change: TypeAlias = Literal["same", "changed", "added", "gone"]
 # Fields of two parts that are compared, besides their bytes.

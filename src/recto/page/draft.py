@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from recto.conversation.memo import grow
+from recto.conversation.memo import memoise_prefix
 from recto.conversation.messages import Message, ToolMessage
 from recto.page.manifest import Note, merge_notes
 
@@ -58,7 +58,7 @@ def replaced(messages: Sequence[Message], changed: Mapping[int, Message], note: 
 
 def change_results(messages: Sequence[Message], change: Callable[[ToolMessage], ToolMessage], note: Note) -> Draft:
     """Apply `change` to each tool result and note those it changed."""
-    return replaced(messages, grow(messages, _find_changed, change).shown, note)
+    return replaced(messages, memoise_prefix(messages, _find_changed, change).shown, note)
 
 
 def then(first: Draft, second: Draft) -> Draft:

@@ -16,16 +16,14 @@ from recto.conversation.messages import AssistantMessage, Message, ToolMessage, 
 from recto.page.assemble import prepare_messages
 from recto.page.draft import Draft
 from recto.page.facts import Facts
-from recto.page.fold.activity import never
-from recto.page.fold.failures import is_failure
+from recto.page.fold.activity import never_fails
 from recto.page.fold.fold_settings import RECALL, FoldKey, FoldSettings
 from recto.page.fold.observations import observe_once, parts_by_file
 from recto.page.fold.paths import normalise
-from recto.page.fold.rules import FoldRule
+from recto.page.fold.rules import FoldRule, is_failure
 from recto.page.manifest import Recall
-from recto.page.steps.add_error_texts import add_error_texts
 from recto.page.steps.repair import repair
-from recto.page.steps.strip_ui_hints import strip_ui_hints
+from recto.page.steps.result_texts import add_error_texts, strip_ui_hints
 
 
 class Recalled(NamedTuple):
@@ -44,7 +42,7 @@ class NotRecalled(NamedTuple):
 
     problem: Literal["tool", "file", "number", "unsorted"]
     of: int = 0
-    known: tuple[str, ...] = ()
+    alternatives: tuple[str, ...] = ()
 
 
 def find_result(facts: Facts, asked: Recall) -> Recalled | NotRecalled:
@@ -57,13 +55,13 @@ def find_result(facts: Facts, asked: Recall) -> Recalled | NotRecalled:
     whole, in_page = repair(seen.messages), {origin - base.first for origin in draft.origins}
     tools = _tools_with_results(seen.messages, () if facts.fold.cost else in_page)
     if asked.tool not in tools:
-        return NotRecalled("tool", known=tools)
+        return NotRecalled("tool", alternatives=tools)
     if rule is None:
         return NotRecalled("unsorted")
     project = facts.fold.project
     settings = FoldSettings(rules=(rule,), project=project)
     key = FoldKey(settings=settings, counter=facts.counter, tools=frozenset((asked.tool,)))
-    any_key = replace(key, settings=replace(settings, rules=(replace(rule, failed=never),)))
+    any_key = replace(key, settings=replace(settings, rules=(replace(rule, failed=never_fails),)))
     shown = _newest_first(draft, any_key if facts.fold.cost else key)
     others = _newest_first(whole, any_key)
     found = {
@@ -76,7 +74,9 @@ def find_result(facts: Facts, asked: Recall) -> Recalled | NotRecalled:
     file = None if asked.path is None else normalise(asked.path, project)
     places = found.get(file, [])
     if not places and file is not None:
-        return NotRecalled("file", known=tuple(sorted(file for file, places in found.items() if file and places)))
+        return NotRecalled(
+            "file", alternatives=tuple(sorted(file for file, places in found.items() if file and places))
+        )
     if not 1 <= asked.n <= len(places):
         return NotRecalled("number", of=len(places))
     return _recalled(seen.messages[places[asked.n - 1]], file, key, len(places))
@@ -105,7 +105,7 @@ def _tools_with_results(messages: Sequence[Message], in_page: Collection[int]) -
 
 def _newest_first(draft: Draft, key: FoldKey) -> Mapping[str | None, Sequence[int]]:
     """Return the log places of counted results by file, newest first."""
-    (by_file,) = observe_once(draft.messages, key).found.values()
+    (by_file,) = observe_once(draft.messages, key).by_rule.values()
     return {file: [draft.origins[one.place] for one in reversed(found.results)] for file, found in by_file.items()}
 
 

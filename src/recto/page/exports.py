@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 from recto.conversation.json import Json, dump
 
 # Only operators see the provider's URL. Others get this one, which never resolves.
-UNTOLD = "https://model.invalid"
+HIDDEN_URL = "https://model.invalid"
 END_OF_PAGE = "END_OF_PAGE"
 OK = 200
 NOT_KEPT = "The reply is in the conversation; its bytes are not kept."
@@ -32,14 +32,14 @@ class RequestHead:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MadeCall:
+class ExportedCall:
     """A call for export. `body` is None if the sent bytes are lost; `more` holds additional fields."""
 
     head: RequestHead
     body: bytes | None
     started: datetime
     first_token: datetime | None = None
-    ended: datetime | None = None
+    ended_at: datetime | None = None
     is_answered: bool = False
     more: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
@@ -78,21 +78,21 @@ def har_beginning(version: str) -> bytes:
 HAR_END = b"]}}"
 
 
-def har_entry(call: MadeCall) -> dict[str, Json]:
+def har_entry(call: ExportedCall) -> dict[str, Json]:
     """Return a call as an entry of a HAR 1.2 file."""
     text, head = (call.body or b"").decode(errors="replace"), call.head
-    wait, receive = _milliseconds(call.started, call.first_token), _milliseconds(call.first_token, call.ended)
+    wait, receive = _milliseconds(call.started, call.first_token), _milliseconds(call.first_token, call.ended_at)
     data: dict[str, Json] = {"mimeType": "application/json", "text": text}
     if call.body is None:
         data["comment"] = "The page is damaged or gone, so it is not shown."
     nothing: dict[str, Json] = {"httpVersion": "HTTP/1.1", "cookies": [], "headersSize": -1}
     return {
         "startedDateTime": call.started.isoformat(),
-        "time": _milliseconds(call.started, call.ended),
+        "time": _milliseconds(call.started, call.ended_at),
         "request": {
             **nothing,
             "method": "POST",
-            "url": f"{UNTOLD if head.url is None else head.url}{head.path}",
+            "url": f"{HIDDEN_URL if head.url is None else head.url}{head.path}",
             "headers": [{"name": name, "value": value} for name, value in head.headers.items()],
             "queryString": [{"name": name, "value": value} for name, value in parse_qsl(urlsplit(head.path).query)],
             "postData": data,

@@ -13,10 +13,9 @@ from typing import Literal
 from recto.conversation.input.run_input import ContextItem
 from recto.conversation.json import Json
 from recto.conversation.log import Entry
-from recto.conversation.messages import Data, ToolCalling, ToolOffer, Url, WrittenAs
-from recto.page.fold.cost_settings import USUAL_PRICES, CachePrices
-from recto.page.fold.fold_settings import FoldSettings
-from recto.page.prompt.quote import Quote, Quoted
+from recto.conversation.messages import CallForm, Data, ToolCalling, ToolOffer, Url
+from recto.page.fold.fold_settings import USUAL_PRICES, CachePrices, FoldSettings
+from recto.page.prompt.quote import Quote, QuoteSource
 from recto.page.prompt.reminder import Dataset
 from recto.page.prompt.system_prompt import Prompt
 from recto.page.text.tokens import OFFLINE, Calibration, TokenCounter
@@ -70,10 +69,10 @@ class Facts:
     history: int | None = None
     tools: tuple[ToolOffer, ...] = ()
     tool_calling: ToolCalling = "native"
-    call_form: WrittenAs = "fenced"
+    call_form: CallForm = "fenced"
     correction: str = ""
     turn: Turn | None = None
-    quote: Quoted | Quote = ()
+    quote: QuoteSource | Quote = ()
     quote_budget: int = 20_000
     urls: Mapping[str, str] = field(default_factory=dict[str, str])
     pictures: Mapping[str, Url | Data] | None = None

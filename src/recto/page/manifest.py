@@ -125,7 +125,7 @@ class Manifest:
         """Return the manifest as JSON objects, one for each part."""
         return [_row(part, span) for part, span in zip(self.parts, self.spans, strict=True)]
 
-    def stored(self) -> dict[str, Json]:
+    def to_stored(self) -> dict[str, Json]:
         """Return the manifest as stored with its call: everything except bytes."""
         kept: dict[str, Json] = {"parts": self.rows(), "tokens": self.tokens.tokens, "skill": self.skill}
         return {**kept, "step": step_row(self.step)} if self.step else kept

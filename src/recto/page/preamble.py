@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from recto.conversation.locale import language
 from recto.conversation.log import View
-from recto.conversation.memo import keep_recent, remember
+from recto.conversation.memo import cache_results, memoise
 from recto.conversation.messages import Message, SystemMessage
 from recto.page.body import encode_tool
 from recto.page.facts import Facts
@@ -59,7 +59,7 @@ def system_text(facts: Facts) -> SystemPrompt:
     prompt, budget, counter = facts.prompt or Prompt(identity=""), facts.budget, facts.counter
     wording = language(facts.locale)
     if facts.prompt and facts.turn:
-        prompt = remember(prompt, _with_reminders, OF_REMINDERS[wording])
+        prompt = memoise(prompt, _with_reminders, OF_REMINDERS[wording])
     tools = tools_section(facts.tools, wording, facts.call_form) if facts.tool_calling == "prompt" else ""
     if not tools:
         return system_prompt(prompt, facts.locale, budget, counter)
@@ -85,7 +85,7 @@ def _prompt(facts: Facts) -> Iterator[Injected]:
     why = facts.prompt.why if facts.prompt else ""
     reason = "; ".join(filter(None, (PROMPT_REASON, why, rendered.over)))
     message = _system(rendered.text) if len(rendered.text) <= KEPT_CHARACTERS else _new_system(rendered.text)
-    changes = (*remember(rendered, parts_taken), *_tools_taken(facts))
+    changes = (*memoise(rendered, parts_taken), *_tools_taken(facts))
     yield Injected(message=message, kind="system", rule="S9", reason=reason, changes=changes)
 
 
@@ -93,7 +93,7 @@ def _tools_taken(facts: Facts) -> Iterator[Part]:
     """Report what tools offered as text leave out, as parts without bytes."""
     for tool in facts.tools if facts.tool_calling == "prompt" else ():
         if tool.note:
-            part = remember(tool, encode_tool, wire_named(facts.target.wire), facts.counter).part
+            part = memoise(tool, encode_tool, wire_named(facts.target.wire), facts.counter).part
             yield part._replace(tokens_before=part.tokens_before - part.tokens_after, tokens_after=0)
 
 
@@ -139,7 +139,7 @@ def _summary(facts: Facts, seen: View) -> Iterator[Injected]:
 
 
 # Few entries: each may hold as much text as a quote's budget allows.
-@keep_recent(16)
+@cache_results(16)
 def _quoted(quote: str | tuple[ParsedDocument, ...], budget: int, counter: TokenCounter, locale: str) -> Quote | None:
     return quote_message(quote, budget=budget, counter=counter, locale=locale)
 
@@ -149,4 +149,4 @@ def _new_system(text: str) -> SystemMessage:
 
 
 # Equal texts share one message, so that it is encoded and counted once.
-_system = keep_recent(256)(_new_system)
+_system = cache_results(256)(_new_system)

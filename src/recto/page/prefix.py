@@ -76,7 +76,7 @@ class AnsweredPage:
     model: str
 
     @property
-    def sent(self) -> SentPage:
+    def sent_page(self) -> SentPage:
         """The page as sent. Its bytes are joined on each access."""
         return SentPage(body=self.page.body, manifest=self.manifest, model=self.model)
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from recto.page.difference import tokens_again
-from recto.page.fold.cost_settings import CachePrices
 from recto.page.fold.fold_by_cost import prices_of
+from recto.page.fold.fold_settings import CachePrices
 from recto.page.prefix import SentPage, prefix_break
 
 SavingKind: TypeAlias = Literal["fold", "break"]
@@ -31,7 +31,7 @@ class Saving:
     kind: SavingKind
     name: str
     tokens: int
-    saved: int | None = None
+    benefit: int | None = None
     cost: int | None = None
 
 
@@ -87,7 +87,7 @@ def _fold(rule: str, freed: int, unread: int, again: int, prices: CachePrices) -
         return Saving(kind=FOLD, name=rule, tokens=freed)
     # The surcharge for tokens that would have been written instead of read.
     read, more = prices_of(freed, unread, prices)
-    return Saving(kind=FOLD, name=rule, tokens=freed, saved=read + more, cost=prices_of(0, again, prices)[1])
+    return Saving(kind=FOLD, name=rule, tokens=freed, benefit=read + more, cost=prices_of(0, again, prices)[1])
 
 
 def _break(broken: _Broken, prices: CachePrices) -> Saving:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from recto.conversation.input_files import one_line
 from recto.conversation.json import dump
 from recto.conversation.locale import language
+from recto.conversation.message_files import one_line
 from recto.conversation.messages import ToolOffer
 from recto.page.prompt.reminder import Locale
 from recto.page.text.tokens import TokenCounter

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from recto.conversation.input_files import one_line
 from recto.conversation.locale import language
+from recto.conversation.message_files import one_line
 from recto.conversation.ui.compile_ui import HINTS
 from recto.page.prompt.reminder import Locale
 from recto.page.prompt.system_prompt import Datum, Prompt

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from recto.conversation.input_files import one_line
 from recto.conversation.json import Json
+from recto.conversation.message_files import one_line
 from recto.conversation.ui.compile_ui import HINTS
 from recto.page.prompt.reminder import neutralise
 

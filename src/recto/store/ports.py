@@ -8,10 +8,9 @@ from datetime import datetime, timedelta
 from typing import Literal, Protocol, TypeAlias
 
 from recto.config.run_settings import UNBOUNDED, Bounds
-from recto.conversation.attachment import FileRef
-from recto.conversation.input.run_input import RunInput
-from recto.conversation.input.run_options import Multitask
+from recto.conversation.input.run_input import Multitask, RunInput
 from recto.conversation.log import Entry, FoldStep
+from recto.conversation.message_files import FileRef
 from recto.page.body import Segment
 from recto.page.savings import Saving
 from recto.skills.known import FREE_TIER
@@ -307,7 +306,7 @@ class Runs(Protocol):
         """Extend leases. Return those still held."""
         ...
 
-    async def hand_back(self, leases: Sequence[Lease], at: datetime) -> None:
+    async def release(self, leases: Sequence[Lease], at: datetime) -> None:
         """Release runs for other workers from a time on."""
         ...
 
@@ -315,7 +314,7 @@ class Runs(Protocol):
         """Release the claims of an earlier boot of this node. Return their number."""
         ...
 
-    async def cancels(self, held: Sequence[str]) -> Sequence[str]:
+    async def list_cancelled(self, held: Sequence[str]) -> Sequence[str]:
         """Return those of these runs that are to end."""
         ...
 
@@ -323,10 +322,10 @@ class Runs(Protocol):
 class Events(Protocol):
     """The events of runs that readers use."""
 
-    async def events(self, run: str, after: int, limit: int, size: int) -> Sequence[StoredEvent]:
+    async def list_after(self, run: str, after: int, limit: int, size: int) -> Sequence[StoredEvent]:
         """Return up to `limit` events of a run after a number, in order, of about `size` bytes."""
         ...
 
-    async def knows(self, run: str) -> bool:
+    async def has_run(self, run: str) -> bool:
         """Return True if a run exists."""
         ...

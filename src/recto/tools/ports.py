@@ -9,10 +9,10 @@ from typing import Protocol, TypeAlias
 
 from recto.config.problem import FileProblem
 from recto.conversation.document import Element, Excerpt, Extent, Selection
-from recto.conversation.input_files import FileMaps, InputFile
 from recto.conversation.json import Json
+from recto.conversation.message_files import FileMaps, InputFile
 from recto.conversation.messages import ToolOffer, ToolPart
-from recto.conversation.state.json_patch import ValueChange
+from recto.conversation.thread_state import ValueChange
 from recto.page.earlier_results import NotRecalled, Recalled
 from recto.page.manifest import Recall
 from recto.tools.commands.terminal import Terminal

@@ -1,6 +1,6 @@
-"""Loading a claimed run: its log, its input on the way into it, its files. Nothing is written before the first step.
+"""Loading of a claimed run: its log, the entries that its input adds, and its files. The first step writes them.
 
-A client may answer in the place of a tool: the tool acts on that answer, and its result is what is stored.
+If a client answers in place of a tool, the tool acts on the answer, and the log gets the tool's result.
 """
 
 from __future__ import annotations
@@ -11,23 +11,26 @@ from dataclasses import replace
 from datetime import timedelta
 
 from recto.agents.agent import CHAT, Agent
-from recto.conversation.discard import discard_lost
-from recto.conversation.events import ActivityUpdate, CallAnswered, Event, RunStarted
-from recto.conversation.input.client_list import read_list, roll_back
+from recto.conversation.events import ActivityUpdate, Event, RunStarted, ToolCallResult, discard_lost
+from recto.conversation.input.client_list import read_list, roll_back_unlisted
+from recto.conversation.input.input_entries import (
+    EXPIRED,
+    AdmittedRun,
+    DecisionInput,
+    admit_decisions,
+    admit_input,
+    pending_calls,
+)
 from recto.conversation.input.run_input import RunInput, stored_input
-from recto.conversation.input.take_decisions import Brought, take_decisions
-from recto.conversation.input.take_input import EXPIRED, AdmittedRun, pending_calls, take_input
 from recto.conversation.interrupts import DENIED
 from recto.conversation.json import Json, load_object
-from recto.conversation.log import Entry, SkillChanged, StateChanged, View, view
+from recto.conversation.log import Entry, SkillChanged, StateChanged, view
 from recto.conversation.messages import ToolCall, ToolMessage, UserMessage, texts_of
-from recto.conversation.state.json_patch import is_same
-from recto.conversation.state.thread_state import state_events, state_sent, state_text
+from recto.conversation.thread_state import is_same, merge_sent_state, state_events, state_text
 from recto.conversation.ui.compile_ui import ui_events
 from recto.engine.ports import Signal
 from recto.skills.triggers import triggered
 from recto.store.ports import RunChange, StoredRun
-from recto.store.store import Store
 from recto.tools.ports import ToolResult, discard_progress
 from recto.tools.registry import Registry
 from recto.tracing.spans import NO_SPAN, TraceSpan
@@ -35,304 +38,281 @@ from recto.worker.context.prompt_context import most_history
 from recto.worker.context.thread_files import has_files
 from recto.worker.log_cache import CachedLog, LogQuery, is_unread
 from recto.worker.log_writer import LogWriter
-from recto.worker.page_inputs import PageInputs
 from recto.worker.recorder import Recorder
+from recto.worker.run_inputs import PageState, RunInputs
 from recto.worker.run_state import LoadedRun, RunState, is_done_in_time
 from recto.worker.runtime import Runtime
-from recto.worker.tools.shared_state import settle_state
-from recto.worker.tools.tool_context import act
+from recto.worker.tools.shared_state import apply_state_changes
+from recto.worker.tools.tool_context import execute
 
-TAKEN_OVER = "The server stopped while this was being said; it is said again."
-PAGE = 1_000
-# From so many entries on, a page of which nothing is remembered takes longer than anybody else should wait.
-COLD = 100
-# What events name messages and calls by.
-IDS = ("messageId", "parentMessageId", "toolCallId")
-# What of `forwardedProps` belongs to a turn, not to each of its runs.
-OF_TURN = ("timezone", "datasets", "voice_mode")
+TAKEN_OVER = "The server stopped during this reply; it starts again."
+EVENTS_AT_ONCE = 1_000
+# Assembling the first page of a log with so many entries would delay other runs.
+COLD_ENTRIES = 100
+# Fields of events that name messages and calls.
+ID_FIELDS = ("messageId", "parentMessageId", "toolCallId")
+# Fields of `forwardedProps` that belong to a turn. The others belong to one run.
+TURN_OPTIONS = ("timezone", "datasets", "voice_mode")
 
 
 async def load_run(
-    runtime: Runtime, row: StoredRun, asked: RunInput, signal: Signal, recorder: Recorder, *, span: TraceSpan = NO_SPAN
+    runtime: Runtime,
+    row: StoredRun,
+    request: RunInput,
+    signal: Signal,
+    recorder: Recorder,
+    *,
+    span: TraceSpan = NO_SPAN,
 ) -> LoadedRun:
-    """A claimed run, with its input ready to enter the log with the first write, once."""
-    runtime.reached("claimed")
-    await runtime.tools_tried(row.agent)
-    cached = await runtime.log_cache.take(log_query(runtime, row))
-    said = await _said(runtime.store, row) if row.last_event else ()
-    cached = await _whole_for_list(runtime, row, asked, cached)
-    inputs, entries = await take_up(runtime, row, asked, cached)
-    if inputs.goes_on and has_files(asked.messages):
-        # The file ids it was admitted with were never shown, so they are taken back.
-        await runtime.store.forget_refs(row.thread, row.response_id)
+    """Return a claimed run. Its first write stores its input, once."""
+    runtime.checkpoint("claimed")
+    await runtime.tools.discover(row.agent)
+    cached = await runtime.log_cache.read(log_query(runtime, row))
+    sent_events = await _read_events(runtime, row) if row.last_event else ()
+    cached = await _read_all_for_list(runtime, row, request, cached)
+    inputs, entries = await prepare_inputs(runtime, row, request, cached)
+    if inputs.continues_turn and has_files(request.messages):
+        # The file ids from admission belong to a turn that was not opened, so pages never show them.
+        await runtime.store.files.delete_refs(row.thread, row.response_id)
     writer = LogWriter(recorder, inputs, cached.entries, signal)
     state = RunState.of(row, inputs.agent.limits, signal, runtime.clock)
     run = LoadedRun(runtime=runtime, state=state, inputs=inputs, writer=writer, span=span)
-    await _hold_input(run, entries, said)
-    await inputs.load(writer.log)
-    runtime.reached("entered")
+    await _hold_input(run, entries, sent_events)
+    await inputs.load_files(writer.log)
+    runtime.checkpoint("entered")
     return run
 
 
-async def take_up(
-    runtime: Runtime, row: StoredRun, asked: RunInput, cached: CachedLog
-) -> tuple[PageInputs, tuple[Entry, ...]]:
-    """What a run's pages are made of, as far as it is known at once, and what of its input comes into the log."""
-    agent = _agent_of(runtime, row)
-    model, tools = runtime.model_of(agent), runtime.tools.get(agent.name, Registry())
-    entering = replace(_entering(runtime, row, agent, tools), taken=await _taken(runtime.store, row, asked, cached))
-    entries = () if row.entered or asked.compact else _taken_in(agent, cached.entries, asked, row, entering)
-    seen = view((*cached.entries, *entries))
-    opened = _opened_by(seen)
-    goes_on = opened not in ("", row.response_id)
-    inputs = PageInputs(
+async def prepare_inputs(
+    runtime: Runtime, row: StoredRun, request: RunInput, cached: CachedLog
+) -> tuple[RunInputs, tuple[Entry, ...]]:
+    """Return the inputs of a run without its files, and the entries that its request adds to the log."""
+    store, agent = runtime.store, _agent_of(runtime, row)
+    model, tools = runtime.models.of(agent), runtime.tools.registries.get(agent.name, Registry())
+    used_ids = frozenset[str]()
+    if is_unread(cached.entries) and not row.entered:
+        used_ids = await store.log.find_ids(row.thread, [row.id, *[message.id for message in request.messages]])
+    admitted = AdmittedRun(
+        admitted_at=row.created,
+        response_id=row.response_id,
+        turn_id=row.id,
+        new_id=runtime.new_id,
+        own_tools=tools.own_names(),
+        used_ids=used_ids,
+        patience=timedelta(seconds=agent.limits.client_seconds),
+    )
+    entries = () if row.entered or request.compact else _admit(agent, cached.entries, request, row, admitted)
+    log_view = view((*cached.entries, *entries))
+    user = log_view.messages[log_view.turn_start] if log_view.turn_start < len(log_view.messages) else None
+    opening_id = user.response_id if isinstance(user, UserMessage) else ""
+    continues_turn = opening_id not in ("", row.response_id)
+    if continues_turn:
+        request = await _with_turn_options(runtime, row, request, opening_id)
+    # A client tool named like a confirmed tool is the client's way to ask a person for approval.
+    confirmed = tools.approval_schemas()
+    if any(tool.name in confirmed for tool in request.tools):
+        request = replace(request, tools=tuple([tool for tool in request.tools if tool.name not in confirmed]))
+    approved = (await store.threads.get(row.owner, row.thread)).agreed if confirmed and row.last_seq else ()
+    # Look datasets up again, because the user may have lost access since admission (F10).
+    datasets = tuple(id.lower() for id in (*agent.datasets, *request.options.datasets))
+    inputs = RunInputs(
         runtime=runtime,
         row=row,
-        goes_on=goes_on,
-        asked=_without_asking(await _of_turn(runtime.store, row, asked, opened) if goes_on else asked, tools),
+        request=request,
         agent=agent,
         model=model,
-        tools=tools,
-        agreed=await _agreed(runtime, row, tools),
-        # A call that the user has spoken past waits for nobody: the tool is whoever's it is in this run.
-        awaited=frozenset(call.name for call in pending_calls(seen, entering.own_tools)),
-        # Models count differently: what one said of a page says nothing of another's.
-        last=cached.last if cached.model == model.name else None,
-        # Nor do its messages remember what the other was sent.
-        is_cold=cached.model != model.name and len(cached.entries) >= COLD,
-        shown_history=cached.history,
-        sent_to=cached.model,
-        answered=cached.answered,
+        approved_tools=frozenset(approved),
+        awaited_tools=frozenset(call.name for call in pending_calls(log_view, admitted.own_tools)),
+        continues_turn=continues_turn,
+        datasets=tuple(await store.datasets.find_usable(row.owner, datasets)) if datasets else (),
+        pages=PageState(
+            tools=tools,
+            # Models count tokens differently, and messages remember the bytes for one model only.
+            calibration=cached.calibration if cached.model == model.name else None,
+            is_cold=cached.model != model.name and len(cached.entries) >= COLD_ENTRIES,
+            history=cached.history,
+            last_model=cached.model,
+            last_answer=cached.last_answer,
+        ),
     )
     return inputs, entries
 
 
-async def _agreed(runtime: Runtime, row: StoredRun, tools: Registry) -> frozenset[str]:
-    """The tools that the thread's user has agreed to once and for all. Only where some ask is it looked up."""
-    if not tools.approval_schemas() or not row.last_seq:
-        return frozenset()
-    return frozenset((await runtime.store.get_thread(row.owner, row.thread)).agreed)
-
-
 def _agent_of(runtime: Runtime, row: StoredRun) -> Agent:
-    # An agent that is gone answers no more, but what it was asked is kept.
+    # The input of a run is stored even if its agent no longer exists.
     agent = runtime.agents.get(row.agent) or Agent(name=row.agent, prompt=CHAT.prompt)
     return replace(agent, limits=agent.tiers[row.tier]) if row.tier in agent.tiers else agent
 
 
 def log_query(runtime: Runtime, row: StoredRun) -> LogQuery:
-    """As much of a run's log as its pages can show."""
+    """Return the query for the part of a run's log that its pages can show."""
     return LogQuery(
         thread=row.thread,
         last_seq=row.last_seq,
-        born=row.thread_created,
+        thread_created=row.thread_created,
         history=most_history(_agent_of(runtime, row)),
-        counter=runtime.counter,
+        counter=runtime.models.counter,
     )
 
 
-async def _whole_for_list(runtime: Runtime, row: StoredRun, asked: RunInput, cached: CachedLog) -> CachedLog:
-    """The log, whole where a client's list may go back to what was not read of it (P15)."""
-    if not asked.listed or row.entered or not is_unread(cached.entries):
+async def _read_all_for_list(runtime: Runtime, row: StoredRun, request: RunInput, cached: CachedLog) -> CachedLog:
+    """Return the complete log if the client's message list may roll back to its unread part (P15)."""
+    if not request.listed_ids or row.entered or not is_unread(cached.entries):
         return cached
-    reading = read_list(view(cached.entries), asked)
+    reading = read_list(view(cached.entries), request)
     if reading.is_known and reading.back_to is None:
         return cached
-    return CachedLog(entries=tuple(await runtime.store.log_after(row.thread)), born=cached.born)
+    entries = tuple(await runtime.store.log.read_after(row.thread))
+    return CachedLog(entries=entries, thread_created=cached.thread_created)
 
 
-async def _taken(store: Store, row: StoredRun, asked: RunInput, cached: CachedLog) -> frozenset[str]:
-    """Of the ids that may be given to what enters the log, those taken by what was not read of it."""
-    if row.entered or not is_unread(cached.entries):
-        return frozenset()
-    return await store.taken_ids(row.thread, [row.id, *[message.id for message in asked.messages]])
-
-
-def _taken_in(
-    agent: Agent, log: Sequence[Entry], asked: RunInput, row: StoredRun, run: AdmittedRun
+def _admit(
+    agent: Agent, log: Sequence[Entry], request: RunInput, row: StoredRun, run: AdmittedRun
 ) -> tuple[Entry, ...]:
-    """What a request adds to the log: a rollback, what was decided of calls that wait, then what was said."""
-    back, messages = (), asked.messages
-    if asked.listed and agent.client_view == "roll_back":
-        reading = read_list(view(log), asked, run.own_tools)
-        back, messages = roll_back(reading, run), reading.taken
-    left = (*log, *back)
-    entries = take_input(left, messages, run)
-    brought = Brought(run=row.id, resume=asked.resume, messages=asked.messages)
-    return (*back, *take_decisions(left, brought, run, entries), *entries)
+    """Return the entries that a request adds to the log: a rollback, decisions about open calls, then messages."""
+    rollback, messages = (), request.messages
+    if request.listed_ids and agent.client_view == "roll_back":
+        reading = read_list(view(log), request, run.own_tools)
+        rollback, messages = roll_back_unlisted(reading, run), reading.messages
+    log = (*log, *rollback)
+    entries = admit_input(log, messages, run)
+    decisions = DecisionInput(run=row.id, resume=request.resume, messages=request.messages)
+    return (*rollback, *admit_decisions(log, decisions, run, entries), *entries)
 
 
-def _without_asking(asked: RunInput, tools: Registry) -> RunInput:
-    """A request without tools that are the client's way to ask a person about one of the agent's, by its name."""
-    kept = tuple([tool for tool in asked.tools if tool.name not in tools.approval_schemas()])
-    return asked if len(kept) == len(asked.tools) else replace(asked, tools=kept)
+async def _with_turn_options(runtime: Runtime, row: StoredRun, request: RunInput, opening_id: str) -> RunInput:
+    """Return a request with the time zone and the datasets of the run that opened its turn (F1)."""
+    body = await runtime.store.runs.read_opening_input(row.thread, opening_id)
+    if body is None:
+        return request
+    opening = stored_input(body)
+    own = {name: value for name, value in request.props.items() if name not in TURN_OPTIONS}
+    turn_props = {name: opening.props[name] for name in TURN_OPTIONS if name in opening.props}
+    options = replace(request.options, **{name: getattr(opening.options, name) for name in TURN_OPTIONS})
+    return replace(request, props={**own, **turn_props}, options=options)
 
 
-async def _said(store: Store, row: StoredRun) -> Sequence[bytes]:
-    """The events that an earlier worker's readers have."""
+async def _read_events(runtime: Runtime, row: StoredRun) -> Sequence[bytes]:
+    """Return the events that earlier workers of the run published."""
     bodies: list[bytes] = []
     number = 0
-    while found := await store.events(row.id, number, PAGE):
-        bodies += [event.body for event in found]
-        number = found[-1].number
+    while events := await runtime.store.events.list_after(row.id, number, EVENTS_AT_ONCE):
+        bodies += [event.body for event in events]
+        number = events[-1].number
     return bodies
 
 
-def _entering(runtime: Runtime, row: StoredRun, agent: Agent, tools: Registry) -> AdmittedRun:
-    return AdmittedRun(
-        admitted=row.created,
-        response_id=row.response_id,
-        turn_id=row.id,
-        new_id=runtime.new_id,
-        own_tools=tools.own_names(),
-        patience=timedelta(seconds=agent.limits.client_seconds),
-    )
+async def _hold_input(run: LoadedRun, entries: Sequence[Entry], sent_events: Sequence[bytes]) -> None:
+    """Hold the entries of the input, and the events that readers need first, for the first write."""
+    row, writer, inputs = run.state.row, run.writer, run.inputs
+    events = _discard_unlogged(writer, sent_events)
+    if row.entered:
+        if events:
+            writer.hold(RunChange(entered=True), events)
+        return
+    # An earlier worker may have reported progress before it stored anything.
+    events.append(RunStarted(thread=row.thread, run=row.name, parent=inputs.request.parent))
+    new, answer_events = await _with_answers(run, entries)
+    new = (*new, *skill_changes(inputs, writer.log, new))
+    new = (*new, *_state_changes(run, new))
+    # Readers of a run get the state first.
+    events += [*state_events(view((*writer.log, *new))), *answer_events]
+    # The server answers calls that waited too long, so readers need the results.
+    events += [
+        ToolCallResult(message=entry.id, call=entry.tool_call_id, content="\n".join(texts_of(entry)))
+        for entry in new
+        if isinstance(entry, ToolMessage) and entry.error in (EXPIRED, DENIED)
+    ]
+    if notes := inputs.request.left_out:
+        content: Mapping[str, Json] = {"notes": list(notes)}
+        events.append(ActivityUpdate(message=f"{row.id}-left-out", activity="recto.attachments", content=content))
+    writer.hold(RunChange(entries=new, entered=True), events)
 
 
-def _opened_by(seen: View) -> str:
-    """The response id that the current turn was admitted with; nothing where there is none."""
-    user = seen.messages[seen.turn_start] if seen.turn_start < len(seen.messages) else None
-    return user.response_id if isinstance(user, UserMessage) else ""
-
-
-async def _of_turn(store: Store, row: StoredRun, asked: RunInput, opened: str) -> RunInput:
-    """What a run asks for that goes on with a turn. Time zone and datasets are the turn's (F1)."""
-    found = await store.opening_input(row.thread, opened)
-    if found is None:
-        return asked
-    opening = stored_input(found)
-    own = {name: value for name, value in asked.props.items() if name not in OF_TURN}
-    of_turn = {name: opening.props[name] for name in OF_TURN if name in opening.props}
-    options = replace(asked.options, **{name: getattr(opening.options, name) for name in OF_TURN})
-    return replace(asked, props={**own, **of_turn}, options=options)
-
-
-async def _hold_input(run: LoadedRun, entries: Sequence[Entry], said: Sequence[bytes]) -> None:
-    """Have what the client sent ready to enter the log, once; and what readers have to know before."""
-    row, writer = run.state.row, run.writer
-    events = _take_back(writer, said)
-    # Progress that an earlier worker reported may have come before anything else was stored.
-    events += [] if row.entered else [RunStarted(thread=row.thread, run=row.name, parent=run.inputs.asked.parent)]
-    settled, shown = await _with_answers(run, entries)
-    settled = (*settled, *(() if row.entered else skill_asked_for(run.inputs, writer.log, settled)))
-    settled = (*settled, *(() if row.entered else _state_of(run, settled)))
-    # Whoever reads a run's events knows the state from their beginning on, whatever it knew before.
-    events += () if row.entered else state_events(view((*writer.log, *settled)))
-    events += [*shown, *_expired(settled), *(() if row.entered else _left_out(run))]
-    if events or not row.entered:
-        writer.hold(RunChange(entries=settled, entered=True), events)
-
-
-def _take_back(writer: LogWriter, said: Sequence[bytes]) -> list[Event]:
-    """What an earlier worker said and the log does not have is taken back, and its ids are not used again."""
-    for body in said:
+def _discard_unlogged(writer: LogWriter, sent_events: Sequence[bytes]) -> list[Event]:
+    """Return events that discard messages of an earlier worker without a log entry, and reserve their ids."""
+    for body in sent_events:
         event = load_object(body) or {}
-        writer.note_said(id for key in IDS if isinstance(id := event.get(key), str))
+        writer.reserve_ids(id for key in ID_FIELDS if isinstance(id := event.get(key), str))
     logged = {entry.id for entry in writer.log}
-    return list(discard_lost(said, logged=logged, reason=TAKEN_OVER, upto=writer.last_id))
+    return list(discard_lost(sent_events, logged=logged, reason=TAKEN_OVER, upto=writer.last_id))
 
 
 async def _with_answers(run: LoadedRun, entries: Sequence[Entry]) -> tuple[tuple[Entry, ...], list[Event]]:
-    """What enters the log, and what readers get of it.
+    """Return the entries with the results of tools that act on a client's answer, and events that show the results.
 
-    Acting twice does no harm to such tools, so a worker that is lost here loses nothing.
+    These tools may act twice, so another worker can repeat this after a crash.
     """
-    waiting = pending_calls(view(run.writer.log), run.inputs.tools.own_names())
+    waiting = pending_calls(view(run.writer.log), run.inputs.pages.tools.own_names())
     calls = {call.id: call for call in waiting}
-    settled, shown = list[Entry](), list[Event]()
+    results, events = list[Entry](), list[Event]()
     for entry in entries:
         call = calls.get(entry.tool_call_id) if isinstance(entry, ToolMessage) else None
-        result = await _acted_on(run, entry, call) if isinstance(entry, ToolMessage) and call else None
+        result = await _act_on_answer(run, entry, call) if isinstance(entry, ToolMessage) and call else None
         if not isinstance(entry, ToolMessage) or result is None:
-            settled.append(entry)
+            results.append(entry)
             continue
-        made = settle_state(run.runtime, (*run.writer.log, *settled), result)
-        message = replace(entry, parts=made.result.parts, error=made.result.error)
-        settled += [message, *made.entries]
-        # Clients have the message they sent: they get how what became of it may be shown, not the same again.
-        shown += ui_events(message.id, "\n".join(texts_of(message)), run.inputs.agent.locale)
-    return tuple(settled), shown
+        update = apply_state_changes(run.runtime, (*run.writer.log, *results), result)
+        message = replace(entry, parts=update.result.parts, error=update.result.error)
+        results += [message, *update.entries]
+        # Clients have the message they sent; they need only the user interface of the result.
+        events += ui_events(message.id, "\n".join(texts_of(message)), run.inputs.agent.locale)
+    return tuple(results), events
 
 
-async def _acted_on(run: LoadedRun, answer: ToolMessage, call: ToolCall) -> ToolResult | None:
-    """The result of the tool that a client answered for. An answer that is no object is left as it is."""
-    tool, text = run.inputs.tools.get(call.name), "\n".join(texts_of(answer))
-    if tool is None or not tool.mark.by_client or answer.error or load_object(text) is None:
+async def _act_on_answer(run: LoadedRun, answer: ToolMessage, call: ToolCall) -> ToolResult | None:
+    """Return the result of a tool that acts on a client's answer, or None if the answer stays as it is."""
+    tool, text = run.inputs.pages.tools.get(call.name), "\n".join(texts_of(answer))
+    # A call whose runner is the client called a client tool with the name of this tool.
+    if tool is None or not tool.mark.by_client or answer.error or call.runner == "client" or load_object(text) is None:
         return None
-    if call.runner == "client":
-        # It was made of a tool of the client's, which this agent's only has the name of.
-        return None
-    # Whatever skill the thread is in: the call was made, and is waited for.
-    acting = act(run, replace(call, arguments=text), Registry((tool,)), discard_progress)
-    return await _unless_stopped(run.state, acting)
+    # The call was made and is waiting, so the active skill does not matter.
+    action = execute(run, replace(call, arguments=text), Registry((tool,)), discard_progress)
+    return await _unless_stopped(run.state, action)
 
 
-async def _unless_stopped(state: RunState, acting: Coroutine[object, object, ToolResult]) -> ToolResult | None:
-    """What the tool answers; None where the run is to end before: the answer is kept as it came."""
-    doing = asyncio.create_task(acting)
+async def _unless_stopped(state: RunState, action: Coroutine[object, object, ToolResult]) -> ToolResult | None:
+    """Return the result of a tool, or None if the run was cancelled or its time ended first."""
+    task = asyncio.create_task(action)
     try:
-        return doing.result() if await is_done_in_time(state, doing) else None
+        return task.result() if await is_done_in_time(state, task) else None
     finally:
-        doing.cancel()
-        await asyncio.gather(doing, return_exceptions=True)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
-def skill_asked_for(inputs: PageInputs, log: Sequence[Entry], new: Sequence[Entry]) -> Iterator[SkillChanged]:
-    """The skill a request asks for (S4). It wins over the thread's, and stands behind its user message.
+def skill_changes(inputs: RunInputs, log: Sequence[Entry], new: Sequence[Entry]) -> Iterator[SkillChanged]:
+    """Yield the skill that a request activates (S4), by its options or else by a trigger in its message.
 
-    A scenario alone is one of the skill that is on; without such a skill it means nothing. Who asks for none, and has
-    none, may say the words that take one up.
+    A scenario without a skill applies to the active skill; without an active skill it is ignored.
     """
-    options, now = inputs.asked.options, view((*log, *new)).skill
-    if options.skill is None and now is None:
-        yield from _skill_spoken_of(inputs, new)
+    options, active, agent = inputs.request.options, view((*log, *new)).skill, inputs.agent
+    created, new_id = inputs.row.created, inputs.runtime.new_id
+    if options.skill is None and active is None:
+        texts = [text for entry in new if isinstance(entry, UserMessage) for text in texts_of(entry)]
+        match = triggered(agent.skills.values(), "\n".join(texts)) if agent.activation == "triggers" else None
+        if match:
+            scenario = match.skill.scenario(options.scenario)
+            name = scenario.name if scenario else None
+            yield SkillChanged(id=new_id(), time=created, skill=match.skill.name, scenario=name, said=match.said)
         return
-    skill = inputs.agent.skills.get((options.skill or (now.skill if now else None)) or "")
+    active_name = active.skill if active else None
+    skill = agent.skills.get(options.skill or active_name or "")
     scenario = next((one for one in skill.scenarios if one.name == options.scenario), None) if skill else None
-    is_other = options.skill is not None and (now.skill if now else None) != (skill.name if skill else None)
+    is_other = options.skill is not None and active_name != (skill.name if skill else None)
     if is_other or scenario:
-        chosen = scenario or (skill.scenario(None) if skill else None)
-        name, at, id = chosen.name if chosen else None, inputs.row.created, inputs.runtime.new_id()
-        yield SkillChanged(id=id, time=at, skill=skill.name if skill else None, scenario=name)
+        scenario = scenario or (skill.scenario(None) if skill else None)
+        name = scenario.name if scenario else None
+        yield SkillChanged(id=new_id(), time=created, skill=skill.name if skill else None, scenario=name)
 
 
-def _skill_spoken_of(inputs: PageInputs, new: Sequence[Entry]) -> Iterator[SkillChanged]:
-    """The skill whose triggers are in what the user says now. What was said before has had its chance."""
-    said = [text for entry in new if isinstance(entry, UserMessage) for text in texts_of(entry)]
-    if not said or inputs.agent.activation != "triggers":
-        return
-    if found := triggered(inputs.agent.skills.values(), "\n".join(said)):
-        chosen = found.skill.scenario(inputs.asked.options.scenario)
-        yield SkillChanged(
-            id=inputs.runtime.new_id(),
-            time=inputs.row.created,
-            skill=found.skill.name,
-            scenario=chosen.name if chosen else None,
-            said=found.said,
-        )
-
-
-def _left_out(run: LoadedRun) -> Iterator[ActivityUpdate]:
-    """For readers: parts of what was sent that could not be used. The model is told in their place."""
-    if reasons := run.inputs.asked.left_out:
-        content: Mapping[str, Json] = {"notes": list(reasons)}
-        yield ActivityUpdate(message=f"{run.state.row.id}-left-out", activity="recto.attachments", content=content)
-
-
-def _state_of(run: LoadedRun, settled: Sequence[Entry]) -> Iterator[StateChanged]:
-    """What the client changed of the state that it shares with the thread."""
+def _state_changes(run: LoadedRun, new: Sequence[Entry]) -> Iterator[StateChanged]:
+    """Yield the client's change of the state that it shares with the thread."""
     inputs, log = run.inputs, run.writer.log
-    now, at = view((*log, *settled)), inputs.row.created
-    after = state_sent(log, now, inputs.asked.state, at)
-    if not is_same(after, now.state):
-        # Two changes together may be too long; that of the client alone was found not to be.
+    before, created, sent = view((*log, *new)), inputs.row.created, inputs.request.state
+    after = merge_sent_state(log, before, sent, created)
+    if not is_same(after, before.state):
+        # Admission checked the size of the client's state, but not that of the merged one.
         text = state_text(after)
-        text = text if len(text) <= run.runtime.state_bytes else state_text(inputs.asked.state)
-        yield StateChanged(id=inputs.runtime.new_id(), time=at, value=text)
-
-
-def _expired(entries: Sequence[Entry]) -> Iterator[CallAnswered]:
-    """For readers: calls that waited for the client or a person, and were answered by us."""
-    for entry in entries:
-        if isinstance(entry, ToolMessage) and entry.error in (EXPIRED, DENIED):
-            yield CallAnswered(message=entry.id, call=entry.tool_call_id, content="\n".join(texts_of(entry)))
+        text = text if len(text) <= run.runtime.tools.state_bytes else state_text(sent)
+        yield StateChanged(id=inputs.runtime.new_id(), time=created, value=text)

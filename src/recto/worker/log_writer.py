@@ -1,4 +1,4 @@
-"""The log of a run, and the one way to write for it. What a run begins with is held for the first write, once."""
+"""Log of a run, and the writer that appends to it. The first write also stores the input of the run."""
 
 from __future__ import annotations
 
@@ -15,32 +15,31 @@ from recto.engine.ports import Signal
 from recto.page.text.tokens import count_new, known_tokens, note_tokens
 from recto.store.ports import EntryCounts, RecordResult, RunChange
 from recto.worker.log_cache import is_unread
-from recto.worker.page_inputs import PageInputs
 from recto.worker.recorder import Recorder
+from recto.worker.run_inputs import RunInputs
 
-HELD_TWICE = "The input of a run is held once: it enters the log once."
-WRITTEN_TWICE = "What is held is being written; another write would write it again. Wait for the first one."
-# Characters that are counted at once: it takes less time than getting a thread to do it.
+HOLD_ONCE = "Call hold() once: the input of a run enters the log once."
+WRITE_IN_PROGRESS = "Wait for the first write: it stores the held entries, and another write would store them again."
+# Counting fewer characters takes less time than starting a thread for it.
 SHORT_TEXTS = 16_384
 
 
 class LogWriter:
-    """Writes for one run, and has its log: what is committed, and what is held for the next write.
+    """Writes the log and the events of one run, and has its log: committed entries and held ones.
 
-    It remembers the ids of messages and calls that readers have seen and the log may not have.
+    It also remembers the ids of messages and calls that readers have seen, because the log may not have them.
     """
 
-    def __init__(self, recorder: Recorder, inputs: PageInputs, log: Sequence[Entry], signal: Signal) -> None:
-        self.say, self.mention = recorder.say, recorder.mention
+    def __init__(self, recorder: Recorder, inputs: RunInputs, log: Sequence[Entry], signal: Signal) -> None:
+        self.emit, self.emit_soon = recorder.emit, recorder.emit_soon
         self._recorder = recorder
         self._inputs = inputs
-        self._row = inputs.row
-        self._cache, self._store = inputs.runtime.log_cache, inputs.runtime.store
-        self._counter = inputs.runtime.counter
-        self._new_id = inputs.runtime.new_id
+        self._thread = inputs.row.thread
+        self._runtime = inputs.runtime
+        self._counter = inputs.runtime.models.counter
         self._log = tuple(log)
         self._signal = signal
-        self._said: set[str] = set()
+        self._used_ids: set[str] = set()
         self._has_held = False
         self._held: RunChange | None = None
         self._held_events: tuple[Event, ...] = ()
@@ -53,43 +52,43 @@ class LogWriter:
 
     @property
     def last_id(self) -> str:
-        """The id of its last entry."""
+        """The id of the last entry."""
         return self._log[-1].id if self._log else ""
-
-    async def read_whole(self) -> None:
-        """Have all of the log here, where only its end was read."""
-        if is_unread(self._log):
-            self._log = await self.whole()
-            self._inputs.note_whole()
-
-    async def whole(self) -> tuple[Entry, ...]:
-        """All of the log, for who looks once: where only its end was read, no more than that stays here."""
-        if not is_unread(self._log):
-            return self._log
-        unread = _last_unread(self._log)
-        before = await self._store.log_up_to(self._row.thread, unread)
-        return (*before, *[entry for entry in self._log if (entry.seq or 0) > unread])
 
     @property
     def outcome(self) -> str | None:
-        """How the run ended; None while it has not."""
+        """How the run ended; None before it ends."""
         return self._recorder.outcome
 
+    async def load_all(self) -> None:
+        """Load the rest of a log of which only the end was read."""
+        if is_unread(self._log):
+            self._log = await self.read_all()
+            self._inputs.pages.show_all_history()
+
+    async def read_all(self) -> tuple[Entry, ...]:
+        """Return the complete log, without keeping entries that were not loaded."""
+        if not is_unread(self._log):
+            return self._log
+        unread = _last_unread(self._log)
+        before = await self._runtime.store.log.read_up_to(self._thread, unread)
+        return (*before, *[entry for entry in self._log if (entry.seq or 0) > unread])
+
     def hold(self, change: RunChange, events: Sequence[Event]) -> None:
-        """Have entries and events written with the next write, as a part of it. The log here has them from now on."""
+        """Add entries to the log here. The next write stores them, with the events."""
         if self._has_held:
-            raise AssertionError(HELD_TWICE)
+            raise AssertionError(HOLD_ONCE)
         self._has_held = True
         self._held, self._held_events = change, tuple(events)
-        self._log = (*self._log, *_numbered(change.entries, self._row.last_seq + 1))
+        self._log = (*self._log, *_numbered(change.entries, self._inputs.row.last_seq + 1))
 
-    async def settle(self) -> None:
-        """Write what is held, if anything is."""
+    async def flush(self) -> None:
+        """Write held entries now."""
         if self._held:
             await self.write(RunChange())
 
     async def write(self, change: RunChange, events: Sequence[Event] = ()) -> RecordResult:
-        """Commit a change; then the log here has it too. Breaking off waits for that: half a write is none."""
+        """Commit a change and add it to the log here. A cancelled caller waits until the commit is done."""
         writing = asyncio.ensure_future(self._write(change, events))
         try:
             return await asyncio.shield(writing)
@@ -102,26 +101,27 @@ class LogWriter:
             raise
 
     async def _write(self, change: RunChange, events: Sequence[Event]) -> RecordResult:
-        if self._inputs.files.has_bytes:
-            # Its messages remember pages with the bytes in them, those that were kept before the run too.
-            self._cache.drop(self._row.thread)
+        cache = self._runtime.log_cache
+        if self._inputs.pages.files.has_bytes:
+            # The messages remember pages with the bytes of pictures, including messages from before the run.
+            cache.drop(self._thread)
         held = self._held or RunChange()
-        # Of what was held, pages may have counted what stands in the log here.
+        # Count the copies in the log here, because pages may have counted them already.
         counts = await self._count((*self._log[len(self._log) - len(held.entries) :], *change.entries))
         entries = (*held.entries, *change.entries)
-        whole = replace(change, entries=entries, counts=counts, entered=held.entered or change.entered)
-        written = await self._commit(whole, (*self._held_events, *events))
+        full_change = replace(change, entries=entries, counts=counts, entered=held.entered or change.entered)
+        result = await self._commit(full_change, (*self._held_events, *events))
         self._held, self._held_events = None, ()
-        self._take(whole, written, held=len(held.entries))
-        # Only what is committed is kept for the next run.
-        if kept := self._inputs.to_cache(self._log):
-            self._cache.put(self._row.thread, kept)
-        if written.cancel:
+        self._append(full_change, result, len(held.entries))
+        # Cache committed entries only.
+        if log := self._inputs.to_cache(self._log):
+            cache.put(self._thread, log)
+        if result.cancel:
             self._signal.cancelled.set()
-        return written
+        return result
 
     async def _count(self, entries: Sequence[Entry]) -> EntryCounts:
-        """What entries count. That of long ones is found in a thread: the next page needs it, and may need it soon."""
+        """Return the tokens of entries. Count long ones in a thread."""
         new = [message for message in messages_of(entries) if known_tokens(message, self._counter.name) is None]
         if sum(len(text) for message in new for text in texts_of(message)) > SHORT_TEXTS:
             await asyncio.to_thread(count_new, new, self._counter)
@@ -131,53 +131,53 @@ class LogWriter:
         return EntryCounts(counter=self._counter.name, tokens=tokens)
 
     async def _commit(self, change: RunChange, events: Sequence[Event]) -> RecordResult:
-        """Write, alone where something is held: that is in one write only. What could not be written stays held."""
+        """Commit a change. A write of held entries must be the only one; after a failure they stay held."""
         if self._is_writing_held:
-            raise AssertionError(WRITTEN_TWICE)
+            raise AssertionError(WRITE_IN_PROGRESS)
         self._is_writing_held = self._held is not None
         try:
             return await self._recorder.write(change, events)
         finally:
             self._is_writing_held = False
 
-    def _take(self, change: RunChange, written: RecordResult, *, held: int) -> None:
-        """Have what was committed in the log here, the first of it in the place of what was held."""
-        known = self._log[: len(self._log) - held]
-        numbered = _numbered(change.entries, written.last_seq - len(change.entries) + 1)
-        for entry, tokens in zip(numbered, change.counts.tokens, strict=True):
+    def _append(self, change: RunChange, result: RecordResult, held: int) -> None:
+        """Add committed entries to the log here. The first of them replace the held ones."""
+        committed = self._log[: len(self._log) - held]
+        new = _numbered(change.entries, result.last_seq - len(change.entries) + 1)
+        for entry, tokens in zip(new, change.counts.tokens, strict=True):
             if tokens is not None:
                 note_tokens(entry, change.counts.counter, tokens)
-        # Entries that were held keep what pages remember of them, if their numbers are what they were taken to be.
-        as_held = self._log[len(known) :] == numbered[:held]
-        self._log = (*self._log, *numbered[held:]) if as_held else (*known, *numbered)
+        # Held entries whose expected numbers were right keep what pages remember of them.
+        is_as_held = self._log[len(committed) :] == new[:held]
+        self._log = (*self._log, *new[held:]) if is_as_held else (*committed, *new)
 
-    def note_said(self, ids: Iterable[str]) -> None:
-        """Readers have seen these ids: nothing else goes by them."""
-        self._said.update(ids)
+    def reserve_ids(self, ids: Iterable[str]) -> None:
+        """Use these ids for nothing else, because readers have seen them."""
+        self._used_ids.update(ids)
 
     def message_id(self) -> str:
-        """The id of the next reply: the turn's own for its first, unless readers have seen it in a lost one."""
-        seen = view(self._log)
-        turn = seen.messages[seen.turn_start :]
+        """Return the id of the next reply: the turn's own id for its first reply unless readers saw a lost one."""
+        log_view = view(self._log)
+        turn = log_view.messages[log_view.turn_start :]
         first = turn[0].response_id if turn and isinstance(turn[0], UserMessage) else ""
         is_first = all(message.role != "assistant" for message in turn)
-        # An answer under it may have been turned back.
-        is_free = first and is_first and first not in self._said and all(entry.id != first for entry in self._log)
-        return first if is_free else self._new_id()
+        # A rolled back answer may have the id too.
+        is_free = first and is_first and first not in self._used_ids and all(entry.id != first for entry in self._log)
+        return first if is_free else self._runtime.new_id()
 
-    def call_id(self, given: str) -> str:
-        """What a call goes by that is made now: the provider's id, unless it sent none or the thread has had it."""
-        is_free = given and given not in self._said and given not in self._logged_calls
-        id = given if is_free else self._new_id()
-        self._said.add(id)
+    def call_id(self, provider_id: str) -> str:
+        """Return the id of a new call: the provider's id, or a new one if that is empty or used in the thread."""
+        is_free = provider_id and provider_id not in self._used_ids and provider_id not in self._logged_calls
+        id = provider_id if is_free else self._runtime.new_id()
+        self._used_ids.add(id)
         return id
 
-    async def know_call(self, given: str) -> None:
-        """Find out whether a call of this id is in what was not read of the log, so that none is made by it again."""
-        if not given or not is_unread(self._log):
+    async def check_call_id(self, provider_id: str) -> None:
+        """Reserve a provider's id if a call in the unread part of the log has it."""
+        if not provider_id or not is_unread(self._log):
             return
-        if await self._store.has_had_call(self._row.thread, _last_unread(self._log), given):
-            self._said.add(given)
+        if await self._runtime.store.log.has_call(self._thread, _last_unread(self._log), provider_id):
+            self._used_ids.add(provider_id)
 
     @cached_property
     def _logged_calls(self) -> frozenset[str]:

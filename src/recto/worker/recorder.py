@@ -1,4 +1,4 @@
-"""What a run says, on its way to its readers: merged, numbered, committed, then published. Never in another order."""
+"""Events of a run on their way to readers: merged, numbered, committed, then published, always in this order."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from datetime import datetime
 from functools import partial
 
 from recto.config.run_settings import RecorderSettings
-from recto.conversation.events import CallSaid, Event, ReasoningSaid, TextSaid, encode_event, merge
+from recto.conversation.events import ToolCallArguments, Event, ReasoningContent, TextContent, encode_event, merge
 from recto.engine.hub import Hub
 from recto.errors import StoreDown
 from recto.store.ports import Lease, RecordResult, RunChange, StoredEvent
 from recto.store.store import Store
 
-# What counts for an event that has no words: thousands of them are work too.
+# The weight of an event without text: thousands of them are work too.
 EVENT_CHARACTERS = 64
 STOPPING = "it is being closed"
 
 
 class Recorder:
-    """Writes for one run, under its lease. `outcome` is how it ended, once it has."""
+    """Writes for one run, under its lease. `outcome` is how the run ended; None before that."""
 
     def __init__(
         self, store: Store, hub: Hub, lease: Lease, *, clock: Callable[[], datetime], settings: RecorderSettings
@@ -32,83 +32,80 @@ class Recorder:
         self._clock = clock
         self._settings = settings
         self._loop = asyncio.get_running_loop()
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._pending: list[Event] = []
-        self._waiting = 0
-        self._last = -1e9
+        self._pending_characters = 0
+        self._last_text = -1e9
         self._timer: asyncio.TimerHandle | None = None
-        # Words on their way into the store, without a task of their own: most of what a server writes are words.
+        # Pending text on its way into the store. It has no task of its own because most writes of a server are text.
         self._flushing: asyncio.Future[RecordResult] | None = None
         self._failure: BaseException | None = None
         self.run = lease.run
         self.outcome: str | None = None
 
-    async def say(self, events: Sequence[Event]) -> None:
-        """Say this soon. Raises what stood in the way of what was said before."""
+    async def emit(self, events: Sequence[Event]) -> None:
+        """Publish events soon. Raises the error that stopped earlier ones."""
         if self._failure:
             raise self._failure
         self._pending += events
-        self._waiting += sum(map(_characters, events))
-        self._plan()
-        if self._waiting > self._settings.most and self._flushing:
-            # Not awaited itself: whoever breaks this off must not break off the commit.
+        self._pending_characters += sum(map(_characters, events))
+        self._schedule()
+        if self._pending_characters > self._settings.most and self._flushing:
+            # asyncio.wait leaves the commit running if the caller is cancelled.
             await asyncio.wait((self._flushing,))
 
-    def mention(self, event: Event) -> None:
-        """Say this when there is time. Where something stood in the way, whoever speaks next is told."""
+    def emit_soon(self, event: Event) -> None:
+        """Publish an event with the next write. The next caller of `emit` or `write` gets an earlier error."""
         if not self._failure:
             self._pending.append(event)
-            self._plan()
+            self._schedule()
 
     async def write(self, change: RunChange, events: Sequence[Event] = ()) -> RecordResult:
-        """Commit a change, with all that was said before it and these events, as one. Then readers get them."""
+        """Commit a change with all pending events and these, in one transaction, then publish the events."""
         try:
-            async with self._turn:
-                return await self._commit(change, events)
+            async with self._lock:
+                if self._flushing:
+                    await asyncio.wait((self._flushing,))
+                if self._failure:
+                    raise self._failure
+                merged, bodies = self._take_pending(events)
+                result = await self._store.runs.record(self._lease, replace(change, events=bodies), self._clock())
+                self.outcome = change.ending.outcome if change.ending else self.outcome
+                self._publish(merged, bodies, result)
+                return result
         finally:
-            self._plan()
+            self._schedule()
 
-    async def _commit(self, change: RunChange, events: Sequence[Event]) -> RecordResult:
-        if self._flushing:
-            await asyncio.wait((self._flushing,))
-        if self._failure:
-            raise self._failure
-        said, bodies = self._take(events)
-        written = await self._store.record(self._lease, replace(change, events=bodies), self._clock())
-        self.outcome = change.ending.outcome if change.ending else self.outcome
-        self._publish(said, bodies, written)
-        return written
-
-    def _take(self, events: Sequence[Event] = ()) -> tuple[list[Event], list[bytes]]:
-        """What is to be said now, and its bytes."""
-        said = merge((*self._pending, *events))
-        self._pending, self._waiting = [], 0
+    def _take_pending(self, events: Sequence[Event] = ()) -> tuple[list[Event], list[bytes]]:
+        """Remove the pending events, and return them merged with more events, and their bytes."""
+        merged = merge((*self._pending, *events))
+        self._pending, self._pending_characters = [], 0
         self._stop_timer()
-        # Copies: what the encoder returns keeps the page of memory it was written in, and readers' tails keep these.
-        return said, [bytes(memoryview(body)) for event in said for body in encode_event(event)]
+        # Copy the bytes: the encoder's objects keep its whole buffer alive, and the hub keeps recent events.
+        return merged, [bytes(memoryview(body)) for event in merged for body in encode_event(event)]
 
-    def _publish(self, said: Sequence[Event], bodies: Sequence[bytes], written: RecordResult) -> None:
-        if any(isinstance(event, (TextSaid, ReasoningSaid, CallSaid)) for event in said):
-            self._last = self._loop.time()
-        first = written.last_event - len(bodies) + 1
-        stored = [StoredEvent(number=first + place, body=body) for place, body in enumerate(bodies)]
-        self._hub.publish(self._lease.run, stored)
+    def _publish(self, events: Sequence[Event], bodies: Sequence[bytes], result: RecordResult) -> None:
+        if any(isinstance(event, (TextContent, ReasoningContent, ToolCallArguments)) for event in events):
+            self._last_text = self._loop.time()
+        first = result.last_event - len(bodies) + 1
+        rows = [StoredEvent(number=first + place, body=body) for place, body in enumerate(bodies)]
+        self._hub.publish(self._lease.run, rows)
 
     async def close(self) -> None:
-        """Say no more. What was not committed was never said."""
+        """Stop. Pending events that were not committed are dropped."""
         self._stop_timer()
         self._pending = []
         if self._flushing:
             await asyncio.wait((self._flushing,))
 
-    def _plan(self) -> None:
-        is_planned = self._timer and self._waiting < self._settings.characters
-        if not self._pending or self._failure or self._flushing or is_planned or self._turn.locked():
-            # Whoever writes takes along what is pending, and plans again when it is done.
+    def _schedule(self) -> None:
+        is_scheduled = self._timer and self._pending_characters < self._settings.characters
+        if not self._pending or self._failure or self._flushing or is_scheduled or self._lock.locked():
+            # A write in progress takes the pending events with it and schedules the next ones.
             return
         self._stop_timer()
-        due = self._last + self._settings.interval - self._loop.time()
-        if due <= 0 or self._waiting >= self._settings.characters:
+        due = self._last_text + self._settings.interval - self._loop.time()
+        if due <= 0 or self._pending_characters >= self._settings.characters:
             self._flush()
         else:
             self._timer = self._loop.call_later(due, self._flush)
@@ -119,18 +116,20 @@ class Recorder:
             self._timer = None
 
     def _flush(self) -> None:
-        said, bodies = self._take()
-        self._flushing = self._store.add_events(self._lease, bodies)
-        self._flushing.add_done_callback(partial(self._flushed, said, bodies))
+        events, bodies = self._take_pending()
+        self._flushing = self._store.events.add(self._lease, bodies)
+        self._flushing.add_done_callback(partial(self._finish_flush, events, bodies))
 
-    def _flushed(self, said: Sequence[Event], bodies: Sequence[bytes], flushed: asyncio.Future[RecordResult]) -> None:
+    def _finish_flush(
+        self, events: Sequence[Event], bodies: Sequence[bytes], flushing: asyncio.Future[RecordResult]
+    ) -> None:
         self._flushing = None
-        # Whoever says or writes next is told.
-        self._failure = StoreDown(problem=STOPPING) if flushed.cancelled() else flushed.exception()
+        # The next caller of `emit` or `write` gets the error.
+        self._failure = StoreDown(problem=STOPPING) if flushing.cancelled() else flushing.exception()
         if not self._failure:
-            self._publish(said, bodies, flushed.result())
-            self._plan()
+            self._publish(events, bodies, flushing.result())
+            self._schedule()
 
 
 def _characters(event: Event) -> int:
-    return len(event.delta) if isinstance(event, (TextSaid, ReasoningSaid, CallSaid)) else EVENT_CHARACTERS
+    return len(event.delta) if isinstance(event, (TextContent, ReasoningContent, ToolCallArguments)) else EVENT_CHARACTERS

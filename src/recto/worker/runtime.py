@@ -1,4 +1,4 @@
-"""What all runs of a process work with. Put together once, by the composition root."""
+"""Services that all runs of a process share. The composition root creates them once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from recto.agents.agent import Agent
 from recto.config.run_settings import BackoffSettings, RecorderSettings, WorkSettings
-from recto.conversation.memo import forget_recent
+from recto.conversation.memo import clear_caches
 from recto.engine.hub import Hub
 from recto.models.ports import Model
 from recto.models.prices import Prices, load_prices
@@ -27,8 +27,8 @@ from recto.worker.context.thread_files import FileServices
 from recto.worker.gateway.gateway_memory import GatewayMemory
 from recto.worker.log_cache import LogCache
 
-# Places in a run where a process that dies loses the most. Whoever watches may stop it there.
-Point: TypeAlias = Literal[
+# Places in a run where a crash loses the most. Tests stop the process there.
+Checkpoint: TypeAlias = Literal[
     "claimed",
     "entered",
     "call_begun",
@@ -45,75 +45,95 @@ Point: TypeAlias = Literal[
 ]
 
 
-def pass_by(_point: Point) -> None:
-    """Nobody watches."""
+def ignore_checkpoint(_checkpoint: Checkpoint) -> None:
+    """Do nothing at a checkpoint."""
 
 
-async def wait_for_none(_agent: str) -> None:
-    """No tools live elsewhere."""
+async def discover_nothing(_agent: str) -> None:
+    """Return at once, for a server without external tools."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelServices:
+    """The models, their prices and the limits of the pages for them.
+
+    `vision` says whether models accept pictures; None uses the known abilities of each model. `quote_gate` and
+    `page_gate` limit how many quotes and long pages are built at the same time.
+    """
+
+    default: Model
+    by_name: Mapping[str, Model] = field(default_factory=dict[str, Model])
+    prices: Prices = field(default_factory=load_prices)
+    counter: TokenCounter = OFFLINE
+    vision: bool | None = None
+    backoff: BackoffSettings = BackoffSettings()
+    random: Callable[[], float]
+    quote_gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WorkSettings.quotes_at_once))
+    page_gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+
+    @property
+    def all(self) -> tuple[Model, ...]:
+        """Every model of the server."""
+        return self.default, *self.by_name.values()
+
+    def of(self, agent: Agent) -> Model:
+        """Return the model of an agent: the one it names, or else the default."""
+        return self.by_name.get(agent.model or "", self.default)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolServices:
+    """The tools of each agent, and the services that they use.
+
+    `registries` change while external tools come and go; `discover` waits until those of an agent were looked up once.
+    """
+
+    registries: Mapping[str, Registry]
+    discover: Callable[[str], Awaitable[None]] = field(default=discover_nothing)
+    schemas: Schemas = field(default_factory=Schemas)
+    workspaces: Workspaces | None = None
+    terminal: Terminal | None = None
+    snapshots: Snapshots | None = None
+    profile_bytes: int = WorkSettings.profile_bytes
+    state_bytes: int = WorkSettings.state_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Runtime:
-    """Store, readers, model, agents and their tools; time, chance and ids, so that tests can have their own.
+    """The services of a process: models, tools, storage and observability. Tests replace the clock and the ids.
 
-    `models` are those that agents ask for by name; the others have `model`. `zone` is where it is that time, for turns
-    that name no other. `workspaces` says which folder a thread works in, `terminal` runs commands there, `snapshots`
-    keeps what was in it; a server may have none of these, nor files. `vision` says whether models see pictures, where
-    it is not left to what is known of each; `profile_bytes` how much is kept of a user, `state_bytes` how long the
-    state of a thread may be. `quoting` lets through as many as may make the quote of a page at a time, `setting` one
-    page that takes long; `schemas` checks the arguments of clients' tools. `tools` may be others from one moment to the
-    next, where some live elsewhere; `tools_tried` waits until an agent's were looked for. `relayed` are messages of
-    other agents' requests.
+    `zone` is the time zone of turns that name none. `checkpoint` is called at places where a crash loses the most.
     """
 
     store: Store
     hub: Hub
-    model: Model
-    agents: Mapping[str, Agent]
-    tools: Mapping[str, Registry]
     log_cache: LogCache
+    agents: Mapping[str, Agent]
+    models: ModelServices
+    tools: ToolServices
+    files: FileServices | None = None
     telemetry: Telemetry
-    clock: Callable[[], datetime]
-    chance: Callable[[], float]
-    new_id: Callable[[], str]
-    models: Mapping[str, Model] = field(default_factory=dict[str, Model])
-    prices: Prices = field(default_factory=load_prices)
-    counter: TokenCounter = OFFLINE
-    backoff: BackoffSettings = BackoffSettings()
-    recorder: RecorderSettings = RecorderSettings()
-    reached: Callable[[Point], None] = field(default=pass_by)
-    file_services: FileServices | None = None
-    zone: tzinfo = UTC
-    workspaces: Workspaces | None = None
-    terminal: Terminal | None = None
-    snapshots: Snapshots | None = None
-    vision: bool | None = None
-    profile_bytes: int = WorkSettings.profile_bytes
-    state_bytes: int = WorkSettings.state_bytes
     tracer: Tracer = NO_TRACER
-    quoting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WorkSettings.quotes_at_once))
-    setting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
-    schemas: Schemas = field(default_factory=Schemas)
-    relayed: GatewayMemory = field(default_factory=GatewayMemory)
-    tools_tried: Callable[[str], Awaitable[None]] = field(default=wait_for_none)
+    clock: Callable[[], datetime]
+    new_id: Callable[[], str]
+    zone: tzinfo = UTC
+    recorder: RecorderSettings = RecorderSettings()
+    checkpoint: Callable[[Checkpoint], None] = field(default=ignore_checkpoint)
 
-    async def forget_gone(self) -> int:
-        """Have nothing left in memory of who was deleted, here or by another process. Returns how many threads.
 
-        What is kept for all is not told apart, so all of it goes: it costs a moment to work out again.
-        """
-        forget_recent()
-        self.relayed.forget()
-        self.store.forget()
-        await self.schemas.forget()
-        if self.file_services and self.file_services.pictures:
-            self.file_services.pictures.forget()
-        if self.terminal and (threads := self.terminal.threads()):
-            known = await self.store.known_threads(threads)
-            await self.terminal.end_threads([thread for thread in threads if thread not in known])
-        return await self.log_cache.drop_gone()
+async def forget_deleted(runtime: Runtime, gateway: GatewayMemory) -> int:
+    """Clear memory of deleted users and threads, and return the number of threads dropped from the log cache.
 
-    def model_of(self, agent: Agent) -> Model:
-        """The model an agent works with."""
-        return self.models.get(agent.model or "", self.model)
+    Caches that all owners share do not know their owners, so they are cleared completely.
+    """
+    clear_caches()
+    gateway.clear()
+    runtime.store.forget()
+    await runtime.tools.schemas.forget()
+    if runtime.files and runtime.files.pictures:
+        runtime.files.pictures.forget()
+    terminal = runtime.tools.terminal
+    if terminal and (threads := terminal.threads()):
+        remaining = await runtime.store.threads.find_existing(threads)
+        await terminal.end_threads([thread for thread in threads if thread not in remaining])
+    return await runtime.log_cache.drop_deleted()

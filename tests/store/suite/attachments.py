@@ -8,7 +8,7 @@ from hashlib import sha256
 
 import pytest
 
-from recto.conversation.attachment import Attachment, FileRef
+from recto.conversation.message_files import Attachment, FileRef
 from recto.errors import Conflict, FileRefused, NotFound
 from recto.ids import new_id
 from recto.store.ports import Admission
@@ -36,7 +36,7 @@ def attachment(owner: str = "ann", content: str = "a", *, name: str = "a.pdf", c
 
 
 async def add(store: Store, owner: str = "ann", content: str = "a", *, created: datetime = START) -> Attachment:
-    return await store.add_attachment(attachment(owner, content, created=created), NO_LIMIT)
+    return await store.files.add(attachment(owner, content, created=created), NO_LIMIT)
 
 
 def with_files(new: Admission, *files: Attachment) -> Admission:
@@ -49,13 +49,13 @@ def with_files(new: Admission, *files: Attachment) -> Admission:
 
 async def is_there(store: Store, one: Attachment) -> bool:
     try:
-        return await store.find_attachment(one.id) == one
+        return await store.files.find(one.id) == one
     except NotFound:
         return False
 
 
 async def unused(store: Store, limit: int = 99) -> tuple[int, tuple[str, ...]]:
-    count, blobs = await store.delete_unused_attachments(at(5), limit)
+    count, blobs = await store.files.delete_unused(at(5), limit)
     return count, tuple(sorted(blobs))
 
 
@@ -63,7 +63,7 @@ async def pages(store: Store, size: int) -> list[Attachment]:
     found: list[Attachment] = []
     cursor: str | None = None
     while True:
-        page = await store.list_attachments("ann", cursor, size)
+        page = await store.files.list_page("ann", cursor, size)
         found += page.attachments
         cursor = page.next
         if cursor is None:
@@ -72,34 +72,34 @@ async def pages(store: Store, size: int) -> list[Attachment]:
 
 async def fill(store: Store, owner: str, files: int) -> None:
     """One file more, which there is room for, and another, which is too many. The first goes again."""
-    extra = await store.add_attachment(attachment(owner, "extra"), NO_LIMIT, files)
+    extra = await store.files.add(attachment(owner, "extra"), NO_LIMIT, files)
     try:
-        await store.add_attachment(attachment(owner, "too many"), NO_LIMIT, files)
+        await store.files.add(attachment(owner, "too many"), NO_LIMIT, files)
     finally:
-        await store.delete_attachment(owner, extra.id)
+        await store.files.delete(owner, extra.id)
 
 
 class AttachmentSuite:
     async def test_P9_an_attachment_is_found_as_it_came_by_its_owner_and_by_its_id(self, store: Store):
         new = replace(attachment(), name="四 😀.pdf", size=2**40, created=at(0.5))
-        assert await store.add_attachment(new, NO_LIMIT) == new
-        assert await store.find_attachment(new.id, "ann") == new
+        assert await store.files.add(new, NO_LIMIT) == new
+        assert await store.files.find(new.id, "ann") == new
         for id, owner in ((new.id, "bob"), ("unknown", "ann"), ("unknown", None)):
-            for ask in (store.find_attachment(id, owner), store.delete_attachment(owner or "ann", id)):
+            for ask in (store.files.find(id, owner), store.files.delete(owner or "ann", id)):
                 with pytest.raises(NotFound, match=f"There is no attachment '{id}'"):
                     await ask
-        assert await store.find_attachment(new.id) == new
+        assert await store.files.find(new.id) == new
 
     async def test_P9_the_same_bytes_of_a_user_are_one_blob_under_whatever_name(self, store: Store):
         first = await add(store)
         new = attachment(name="b.pdf", created=at(1))
-        second = await store.add_attachment(new, NO_LIMIT)
+        second = await store.files.add(new, NO_LIMIT)
         assert second == replace(new, blob=first.blob)
-        assert await store.find_attachment(new.id) == second
+        assert await store.files.find(new.id) == second
         other = await add(store, content="other bytes")
         asked = [first.blob, new.blob, other.blob, "unknown"]
-        assert await store.known_blobs(asked) == frozenset({first.blob, other.blob})
-        assert await store.known_blobs([*[str(number) for number in range(1200)], other.blob]) == frozenset(
+        assert await store.files.find_blobs(asked) == frozenset({first.blob, other.blob})
+        assert await store.files.find_blobs([*[str(number) for number in range(1200)], other.blob]) == frozenset(
             {other.blob}
         )
 
@@ -107,17 +107,17 @@ class AttachmentSuite:
         ids = sorted(new_id() for _ in range(2))
         newer, older = (replace(attachment(created=at(minute)), id=id) for minute, id in zip((2, 1), ids, strict=True))
         for one in (newer, older):
-            await store.add_attachment(one, NO_LIMIT)
-        found = await store.same_attachment("ann", newer.sha256, newer.name)
+            await store.files.add(one, NO_LIMIT)
+        found = await store.files.find_same("ann", newer.sha256, newer.name)
         assert found is not None
         assert found.id == newer.id
 
     async def test_P9_nobody_learns_from_a_blob_that_somebody_else_has_the_same_bytes(self, store: Store):
         both = [attachment("ann"), attachment("bob")]
-        assert [await store.add_attachment(new, NO_LIMIT) for new in both] == both
-        assert await store.same_attachment("carl", both[0].sha256, "a.pdf") is None
-        assert [await store.same_attachment(new.owner, new.sha256, "a.pdf") for new in both] == both
-        assert list(await store.delete_attachment("ann", both[0].id)) == [both[0].blob]
+        assert [await store.files.add(new, NO_LIMIT) for new in both] == both
+        assert await store.files.find_same("carl", both[0].sha256, "a.pdf") is None
+        assert [await store.files.find_same(new.owner, new.sha256, "a.pdf") for new in both] == both
+        assert list(await store.files.delete("ann", both[0].id)) == [both[0].blob]
         assert await is_there(store, both[1])
 
     async def test_P9_attachments_come_newest_first_page_by_page(self, store: Store):
@@ -127,7 +127,7 @@ class AttachmentSuite:
         wanted = made[::-1]
         for size in (1, 2, 5, 9):
             assert await pages(store, size) == wanted
-        assert (await store.list_attachments("nobody", None, 9)).attachments == ()
+        assert (await store.files.list_page("nobody", None, 9)).attachments == ()
 
     @pytest.mark.parametrize(
         ("most", "problem"),
@@ -138,35 +138,35 @@ class AttachmentSuite:
         self, store: Store, most: tuple[int, int], problem: str
     ):
         await add(store, "bob")
-        made = [await store.add_attachment(attachment(), *most) for _ in range(2)]
+        made = [await store.files.add(attachment(), *most) for _ in range(2)]
         one_more = attachment(content="new")
         with pytest.raises(FileRefused, match=f"you would have {problem}") as refused:
-            await store.add_attachment(one_more, *most)
+            await store.files.add(one_more, *most)
         assert refused.value.code == "quota"
-        assert await store.known_blobs([one_more.blob]) == frozenset[str]()
-        assert [await store.attachment_bytes(owner) for owner in ("ann", "bob", "nobody")] == [20, SIZE, 0]
-        await store.delete_attachment("ann", made[0].id)
-        assert await store.add_attachment(one_more, *most) == one_more
+        assert await store.files.find_blobs([one_more.blob]) == frozenset[str]()
+        assert [await store.files.total_bytes(owner) for owner in ("ann", "bob", "nobody")] == [20, SIZE, 0]
+        await store.files.delete("ann", made[0].id)
+        assert await store.files.add(one_more, *most) == one_more
 
     async def test_P9_a_blob_goes_by_a_new_name_for_all_that_stand_on_it(self, store: Store):
         first, second, other = await add(store), await add(store), await add(store, "bob")
-        await store.mend_blob(first.blob, "new")
+        await store.files.rename_blob(first.blob, "new")
         assert [await is_there(store, replace(one, blob="new")) for one in (first, second)] == [True, True]
-        assert (await store.known_blobs([first.blob, "new"]), await is_there(store, other)) == (
+        assert (await store.files.find_blobs([first.blob, "new"]), await is_there(store, other)) == (
             frozenset({"new"}),
             True,
         )
         assert (await add(store)).blob == "new"
-        await store.mend_blob("unknown", "newer")
-        assert await store.known_blobs(["unknown", "newer"]) == frozenset[str]()
+        await store.files.rename_blob("unknown", "newer")
+        assert await store.files.find_blobs(["unknown", "newer"]) == frozenset[str]()
         with pytest.raises(Conflict):
-            await store.mend_blob("new", other.blob)
-        assert (await store.delete_user("ann")).blobs == ("new",)
+            await store.files.rename_blob("new", other.blob)
+        assert (await store.users.delete("ann")).blobs == ("new",)
 
     async def test_P9_old_attachments_that_no_thread_refers_to_go_oldest_first(self, store: Store):
         old = [await add(store, content=str(number), created=at(number)) for number in (2, 0, 1)]
         used, young = await add(store, created=at(0)), await add(store, created=at(9))
-        await store.admit(with_files(admission("r1"), used))
+        await store.runs.admit(with_files(admission("r1"), used))
         assert await unused(store, limit=2) == (2, tuple(sorted([old[1].blob, old[2].blob])))
         assert await unused(store, limit=2) == (1, (old[0].blob,))
         assert await unused(store, limit=2) == (0, ())
@@ -174,25 +174,25 @@ class AttachmentSuite:
 
     async def test_P9_a_search_that_came_to_the_end_begins_anew(self, store: Store):
         used = [await add(store, content=str(number), created=at(number)) for number in range(2)]
-        await store.admit(with_files(admission("r1"), used[0]))
+        await store.runs.admit(with_files(admission("r1"), used[0]))
         assert await unused(store, limit=1) == (1, (used[1].blob,))
         # Behind where the search is; what stands before it comes to be unused meanwhile.
-        await store.delete_thread("ann", "thread-1")
+        await store.threads.delete("ann", "thread-1")
         assert [await unused(store, limit=1) for _ in range(3)] == [(0, ()), (1, (used[0].blob,)), (0, ())]
 
     async def test_P9_whatever_comes_and_goes_at_once_what_is_left_is_counted(self, store: Store):
         for _ in range(ATTEMPTS):
             old = [await add(store, owner, content) for owner in ("ann", "bob") for content in "aabc"]
             changes: list[Awaitable[object]] = [
-                *[store.add_attachment(attachment("ann", content, created=at(9)), NO_LIMIT) for content in "abcdef"],
-                *[store.delete_attachment(one.owner, one.id) for one in old[::3]],
-                *[store.delete_unused_attachments(at(5), 2) for _ in range(4)],
-                store.delete_user("bob"),
+                *[store.files.add(attachment("ann", content, created=at(9)), NO_LIMIT) for content in "abcdef"],
+                *[store.files.delete(one.owner, one.id) for one in old[::3]],
+                *[store.files.delete_unused(at(5), 2) for _ in range(4)],
+                store.users.delete("bob"),
             ]
             done = await asyncio.gather(*changes, return_exceptions=True)
             assert [one for one in done if isinstance(one, Exception) and not isinstance(one, NotFound)] == []
             for owner in ("ann", "bob"):
-                left = (await store.list_attachments(owner, None, 999)).attachments
-                assert await store.attachment_bytes(owner) == sum(one.size for one in left)
+                left = (await store.files.list_page(owner, None, 999)).attachments
+                assert await store.files.total_bytes(owner) == sum(one.size for one in left)
                 with pytest.raises(FileRefused, match=f"you would have {len(left) + 2} files"):
                     await fill(store, owner, len(left) + 1)

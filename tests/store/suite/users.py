@@ -26,22 +26,25 @@ from tests.store.suite.threads import end, listed
 DAY = START.date()
 LATER = START + timedelta(days=1)
 PLENTY_OF_ROWS = 450
-FOLD = Saving(kind="fold", name="X2", tokens=100, saved=7, cost=2)
+FOLD = Saving(kind="fold", name="X2", tokens=100, benefit=7, cost=2)
 BROKEN = Saving(kind="break", name="fold_step", tokens=30, cost=2)
 
 
 class UserSuite:
     async def test_what_calls_took_is_added_up_by_user_and_day(self, store: Store):
         lease = await begin(store, "r1")
-        assert await store.spent("ann", DAY) == Spent(day="2026-03-01")
+        assert await store.users.read_spending("ann", DAY) == Spent(day="2026-03-01")
         usage = b'{"inputTokens": 100, "outputTokens": 20, "cachedInputTokens": 60}'
         for number, price in enumerate((None, 7, None, 5), start=1):
             await spend(store, lease, number, CallEnd(number=number, ended=at(number), usage=usage, price=price))
         total = Spent(day="2026-03-01", input=400, output=80, cached=240, calls=4, price=12)
-        assert await store.spent("ann", DAY) == total
+        assert await store.users.read_spending("ann", DAY) == total
         await spend(store, lease, 5, CallEnd(number=5, ended=LATER, usage=b'{"outputTokens": 1}'))
-        assert await store.spent("ann", LATER.date()) == Spent(day="2026-03-02", output=1, calls=1)
-        assert (await store.spent("ann", DAY), await store.spent("bob", DAY)) == (total, Spent(day="2026-03-01"))
+        assert await store.users.read_spending("ann", LATER.date()) == Spent(day="2026-03-02", output=1, calls=1)
+        assert (await store.users.read_spending("ann", DAY), await store.users.read_spending("bob", DAY)) == (
+            total,
+            Spent(day="2026-03-01"),
+        )
 
     async def test_a_call_without_usage_and_one_under_a_lost_lease_cost_nothing(self, store: Store):
         lease = await begin(store, "r1")
@@ -49,23 +52,27 @@ class UserSuite:
         stale = replace(lease, fence=lease.fence - 1)
         with pytest.raises(Exception, match="no longer ours"):
             await spend(store, stale, 2, CallEnd(number=2, ended=at(1), usage=b'{"inputTokens": 1}'))
-        assert await store.spent("ann", DAY) == Spent(day="2026-03-01")
+        assert await store.users.read_spending("ann", DAY) == Spent(day="2026-03-01")
 
     async def test_a_call_that_belongs_to_no_run_is_added_to_the_day_of_its_user(self, store: Store):
         call = CallEnd(number=0, ended=at(1), usage=b'{"inputTokens": 9, "outputTokens": 2}', price=4)
         for _ in range(2):
-            await store.spend("ann", call)
-        assert await store.spent("ann", DAY) == Spent(day="2026-03-01", input=18, output=4, calls=2, price=8)
-        assert await store.spent("bob", DAY) == Spent(day="2026-03-01")
+            await store.users.add_spending("ann", call)
+        assert await store.users.read_spending("ann", DAY) == Spent(
+            day="2026-03-01", input=18, output=4, calls=2, price=8
+        )
+        assert await store.users.read_spending("bob", DAY) == Spent(day="2026-03-01")
 
     async def test_a_call_under_way_when_its_thread_is_deleted_costs_what_was_counted_of_its_page(self, store: Store):
         lease = await begin(store, "r1")
         ended = CallEnd(number=1, ended=at(1), usage=b'{"inputTokens": 9}')
-        await store.record(lease, RunChange(call_start=call(1, "a", manifest=b'{"tokens": 50}'), call_end=ended), at(1))
-        await store.record(lease, RunChange(call_start=call(2, "ab", manifest=b'{"tokens": 300}')), at(2))
-        await store.record(lease, RunChange(call_start=call(3, "abc", manifest=b"[]")), at(3))
-        await store.delete_thread("ann", "thread-1")
-        assert await store.spent("ann", DAY) == Spent(day="2026-03-01", input=309, calls=3)
+        await store.runs.record(
+            lease, RunChange(call_start=call(1, "a", manifest=b'{"tokens": 50}'), call_end=ended), at(1)
+        )
+        await store.runs.record(lease, RunChange(call_start=call(2, "ab", manifest=b'{"tokens": 300}')), at(2))
+        await store.runs.record(lease, RunChange(call_start=call(3, "abc", manifest=b"[]")), at(3))
+        await store.threads.delete("ann", "thread-1")
+        assert await store.users.read_spending("ann", DAY) == Spent(day="2026-03-01", input=309, calls=3)
 
     async def test_R11_what_folding_saved_is_added_up_by_day_agent_and_rule_and_breaks_by_cause(self, store: Store):
         lease = await begin(store, "r1")
@@ -80,26 +87,30 @@ class UserSuite:
         broken = Saved(agent="vibe", kind="break", name="fold_step", calls=1, tokens=30, saved=None, cost=2)
         read = Saved(agent="vibe", kind="fold", name="R2", calls=1, tokens=-1, saved=None, cost=None)
         fold = Saved(agent="vibe", kind="fold", name="X2", calls=2, tokens=200, saved=7, cost=2)
-        assert await store.saved("ann", DAY, DAY) == [broken, read, fold]
+        assert await store.users.read_savings("ann", DAY, DAY) == [broken, read, fold]
         both = replace(fold, calls=3, tokens=201, saved=14, cost=4)
-        assert await store.saved("ann", DAY, LATER.date(), "vibe") == [broken, read, both]
-        assert await store.saved("ann", DAY, DAY, "other") == await store.saved("bob", DAY, DAY) == []
-        lines = [json.loads(line) async for line in store.export_user("ann")]
+        assert await store.users.read_savings("ann", DAY, LATER.date(), "vibe") == [broken, read, both]
+        assert (
+            await store.users.read_savings("ann", DAY, DAY, "other")
+            == await store.users.read_savings("bob", DAY, DAY)
+            == []
+        )
+        lines = [json.loads(line) async for line in store.users.export("ann")]
         days = [line["savings"] for line in lines if line["type"] == "spending"]
         assert [[one["name"] for one in day] for day in days] == [["fold_step", "R2", "X2"], ["X2"]]
-        await store.delete_user("ann", today=DAY)
-        assert await store.saved("ann", DAY, LATER.date()) == []
+        await store.users.delete("ann", today=DAY)
+        assert await store.users.read_savings("ann", DAY, LATER.date()) == []
 
     async def test_all_of_a_user_is_told_line_by_line_and_nothing_of_others(self, store: Store):
         lease = await begin(store, "r1")
         many = [said(f"m{number}", "四") for number in range(PLENTY_OF_ROWS)]
         ended = CallEnd(number=1, ended=at(1), usage=b'{"inputTokens": 9}')
-        await store.record(
+        await store.runs.record(
             lease, RunChange(entries=many, call_start=call(1, "a"), call_end=ended, usage=b'{"n":1}'), at(1)
         )
         await admit(store, "r2", "thread-2")
         await admit(store, "r3", "thread-3", owner="bob")
-        lines = [json.loads(line) async for line in store.export_user("ann")]
+        lines = [json.loads(line) async for line in store.users.export("ann")]
         kinds = Counter(line["type"] for line in lines)
         assert kinds == Counter(entry=PLENTY_OF_ROWS, thread=2, run=2, spending=1, call=1)
         assert [line["seq"] for line in lines if line["type"] == "entry"] == list(range(1, PLENTY_OF_ROWS + 1))
@@ -108,16 +119,18 @@ class UserSuite:
         assert entry["time"] == "2026-03-01T12:00:00.123Z"
         run = next(line for line in lines if line["type"] == "run")
         assert (run["name"], run["input"], run["usage"], run["ended"]) == ("r1", {"n": 1}, {"n": 1}, None)
-        assert [line async for line in store.export_user("nobody")] == []
+        assert [line async for line in store.users.export("nobody")] == []
 
     async def test_X1_the_pages_sent_to_models_are_told_too(self, store: Store):
         lease = await begin(store, "r1")
         digest = sha256(segment("a").sha256 + segment("b").sha256).hexdigest()
         ended = CallEnd(number=1, ended=at(2), usage=b'{"inputTokens": 9}', finish="stop")
-        await store.record(lease, RunChange(call_start=replace(call(1, "ab"), digest=digest), call_end=ended), at(2))
+        await store.runs.record(
+            lease, RunChange(call_start=replace(call(1, "ab"), digest=digest), call_end=ended), at(2)
+        )
         # Its digest is not that of its page.
-        await store.record(lease, RunChange(call_start=call(2, "abc", shared=2)), at(3))
-        lines = [json.loads(line) async for line in store.export_user("ann")]
+        await store.runs.record(lease, RunChange(call_start=call(2, "abc", shared=2)), at(3))
+        lines = [json.loads(line) async for line in store.users.export("ann")]
         assert [line["type"] for line in lines] == ["spending", "thread", "run", "call", "call"]
         whole, damaged = lines[-2:]
         names = ("run", "number", "model", "digest", "usage", "finish", "started", "ended", "page")
@@ -139,12 +152,15 @@ class UserSuite:
         lease = await begin(store, "r1")
         await spend(store, lease, 1, CallEnd(number=1, ended=at(1), usage=b'{"inputTokens": 9}'))
         await spend(store, lease, 2, CallEnd(number=2, ended=LATER, usage=b'{"inputTokens": 7}'))
-        found = await store.delete_user("ann", today=LATER.date())
+        found = await store.users.delete("ann", today=LATER.date())
         assert (found.threads, found.days) == (1, 1)
-        assert ((await store.spent("ann", DAY)).input, (await store.spent("ann", LATER.date())).input) == (0, 7)
+        assert (
+            (await store.users.read_spending("ann", DAY)).input,
+            (await store.users.read_spending("ann", LATER.date())).input,
+        ) == (0, 7)
         asked = replace(admission("r2"), created=LATER, bounds=Bounds(user_tokens=7))
         with pytest.raises(LimitReached):
-            await store.admit(asked)
+            await store.runs.admit(asked)
 
     async def test_all_of_a_user_is_deleted_and_nothing_of_others(self, store: Store):
         for number in range(24):
@@ -152,21 +168,21 @@ class UserSuite:
         lease = await begin_another(store, "at-work")
         await spend(store, lease, 1, CallEnd(number=1, ended=at(1), usage=b'{"inputTokens": 9}'))
         await admit(store, "r1", "thread-x", owner="bob")
-        found = await store.delete_user("ann")
+        found = await store.users.delete("ann")
         assert (found.threads, len(found.stopped), found.days) == (25, 25, 1)
-        assert [line async for line in store.export_user("ann")] == []
-        assert await store.spent("ann", DAY) == Spent(day="2026-03-01")
+        assert [line async for line in store.users.export("ann")] == []
+        assert await store.users.read_spending("ann", DAY) == Spent(day="2026-03-01")
         assert await listed(store, owner="bob") == ["thread-x"]
-        assert await store.delete_user("ann") == UserDeleted(threads=0, stopped=(), profiles=0, days=0)
+        assert await store.users.delete("ann") == UserDeleted(threads=0, stopped=(), profiles=0, days=0)
 
     async def test_P9_F10_files_and_datasets_of_a_user_are_told_too(self, store: Store):
         mine = await add(store)
         await add(store, "bob")
         asked = with_files(admission("r1"), mine)
-        await store.admit(asked)
-        await store.make_dataset(dataset("d1", "bob", "*"))
-        await store.make_dataset(dataset("d2", "ann", owner="bob"))
-        lines = [json.loads(line) async for line in store.export_user("ann")]
+        await store.runs.admit(asked)
+        await store.datasets.create(dataset("d1", "bob", "*"))
+        await store.datasets.create(dataset("d2", "ann", owner="bob"))
+        lines = [json.loads(line) async for line in store.users.export("ann")]
         assert [line["type"] for line in lines] == ["attachment", "dataset", "thread", "file", "run"]
         time = "2026-03-01T12:00:00.123Z"
         row = {"id": mine.id, "name": "a.pdf", "kind": "document", "mime_type": "application/pdf", "size": mine.size}
@@ -181,86 +197,92 @@ class UserSuite:
     async def test_P9_F10_files_and_datasets_of_a_user_are_deleted_and_nothing_of_others(self, store: Store):
         used, same = await add(store), await add(store, content="b")
         his = await add(store, "bob", "b")
-        await store.admit(with_files(admission("r1"), used))
+        await store.runs.admit(with_files(admission("r1"), used))
         for id, owner, users in (("d1", "ann", ("bob",)), ("d2", "bob", ("ann", "carl")), ("d3", "bob", ("*",))):
-            await store.make_dataset(dataset(id, *users, owner=owner))
-        found = await store.delete_user("ann")
+            await store.datasets.create(dataset(id, *users, owner=owner))
+        found = await store.users.delete("ann")
         gone = UserDeleted(threads=1, stopped=found.stopped, profiles=0, days=0, attachments=2, datasets=1, shares=1)
         assert found == replace(gone, blobs=tuple(sorted([used.blob, same.blob])))
-        assert await store.known_blobs([used.blob, same.blob, his.blob]) == frozenset({his.blob})
-        assert (await store.attachment_bytes("ann"), await store.attachment_bytes("bob")) == (0, his.size)
-        assert (await store.get_dataset("bob", "d2")).shared_with == ("carl",)
-        assert await store.usable_datasets("bob", ["d1"]) == ()
-        assert len(await store.usable_datasets("ann", ["d2", "d3"])) == 1
+        assert await store.files.find_blobs([used.blob, same.blob, his.blob]) == frozenset({his.blob})
+        assert (await store.files.total_bytes("ann"), await store.files.total_bytes("bob")) == (0, his.size)
+        assert (await store.datasets.get("bob", "d2")).shared_with == ("carl",)
+        assert await store.datasets.find_usable("bob", ["d1"]) == ()
+        assert len(await store.datasets.find_usable("ann", ["d2", "d3"])) == 1
 
     async def test_F10_a_user_who_is_named_like_everybody_takes_nothing_from_anybody(self, store: Store):
-        await store.make_dataset(dataset("d1", "*"))
-        assert (await store.delete_user("*")).shares == 0
-        assert len(await store.usable_datasets("bob", ["d1"])) == 1
+        await store.datasets.create(dataset("d1", "*"))
+        assert (await store.users.delete("*")).shares == 0
+        assert len(await store.datasets.find_usable("bob", ["d1"])) == 1
 
     async def test_events_of_runs_that_ended_before_go_and_the_log_stays(self, store: Store):
         old = await end(store, "r1", "done")
         running = await begin(store, "r2", "thread-2")
-        await store.record(running, RunChange(events=(b"x",)), at(1))
-        assert await store.clean(Retention(events_before=at(1))) == Cleaned()
-        assert await store.clean(Retention(events_before=at(2))) == Cleaned(events=1)
-        assert (await store.has_events(old), await store.has_events(running.run)) == (False, True)
+        await store.runs.record(running, RunChange(events=(b"x",)), at(1))
+        assert await store.threads.clean(Retention(events_before=at(1))) == Cleaned()
+        assert await store.threads.clean(Retention(events_before=at(2))) == Cleaned(events=1)
+        assert (await store.events.has_any(old), await store.events.has_any(running.run)) == (
+            False,
+            True,
+        )
         assert await events_of(store, running.run) == [(1, b"x")]
-        run = await store.find_run("ann", "r1")
-        assert (run.last_event, len(await store.log_after("thread-1"))) == (1, 1)
-        assert await store.clean(Retention(events_before=LATER)) == Cleaned()
+        run = await store.runs.find("ann", "r1")
+        assert (run.last_event, len(await store.log.read_after("thread-1"))) == (1, 1)
+        assert await store.threads.clean(Retention(events_before=LATER)) == Cleaned()
 
     async def test_calls_go_with_the_segments_no_other_call_of_the_thread_needs(self, store: Store):
         first = await begin(store, "r1")
-        await store.record(first, RunChange(call_start=call(1, "abc"), ending=RunEnding(outcome="done")), at(1))
+        await store.runs.record(first, RunChange(call_start=call(1, "abc"), ending=RunEnding(outcome="done")), at(1))
         second = await begin(store, "r2")
-        await store.record(second, RunChange(call_start=call(1, "bcd")), at(2))
-        await store.record(second, RunChange(call_start=call(2, "bcde", shared=3)), at(2))
-        assert await store.clean(Retention(calls_before=at(2))) == Cleaned()
-        await store.record(second, RunChange(ending=RunEnding(outcome="done")), at(3))
-        assert await store.clean(Retention(calls_before=at(2))) == Cleaned(calls=1, segments=1)
-        assert [one.body for one in await store.calls(second.run)] == [body_of("bcd"), body_of("bcde")]
-        assert await store.clean(Retention(calls_before=at(4))) == Cleaned(calls=2, segments=4)
-        assert (await store.find_run("ann", "r2")).calls == 2
+        await store.runs.record(second, RunChange(call_start=call(1, "bcd")), at(2))
+        await store.runs.record(second, RunChange(call_start=call(2, "bcde", shared=3)), at(2))
+        assert await store.threads.clean(Retention(calls_before=at(2))) == Cleaned()
+        await store.runs.record(second, RunChange(ending=RunEnding(outcome="done")), at(3))
+        assert await store.threads.clean(Retention(calls_before=at(2))) == Cleaned(calls=1, segments=1)
+        assert [one.body for one in await store.calls.list_full(second.run)] == [
+            body_of("bcd"),
+            body_of("bcde"),
+        ]
+        assert await store.threads.clean(Retention(calls_before=at(4))) == Cleaned(calls=2, segments=4)
+        assert (await store.runs.find("ann", "r2")).calls == 2
 
     async def test_threads_nobody_touched_go_unless_a_run_waits_in_them(self, store: Store):
         await end(store, "r1", "done", "old")
         await end(store, "r2", "done", "waited-for")
         await admit(store, "r3", "waited-for")
         lease = await begin_another(store, "new")
-        await store.record(lease, RunChange(entries=[said("m")], ending=RunEnding(outcome="done")), at(50))
-        assert await store.clean(Retention(threads_before=at(9))) == Cleaned(threads=1)
+        await store.runs.record(lease, RunChange(entries=[said("m")], ending=RunEnding(outcome="done")), at(50))
+        assert await store.threads.clean(Retention(threads_before=at(9))) == Cleaned(threads=1)
         assert sorted(await listed(store)) == ["new", "waited-for"]
         with pytest.raises(NotFound):
-            await store.find_run("ann", "r1")
+            await store.runs.find("ann", "r1")
 
     async def test_cleaning_goes_on_where_it_stopped(self, store: Store):
         for number in range(5):
             await end(store, f"r{number}", "done", f"thread-{number}")
         retention = Retention(events_before=LATER, calls_before=LATER, limit=2)
-        found = [await store.clean(retention) for _ in range(4)]
+        found = [await store.threads.clean(retention) for _ in range(4)]
         assert [(one.events, one.calls) for one in found] == [(2, 2), (2, 2), (1, 1), (0, 0)]
-        assert await store.clean(Retention()) == Cleaned()
-        assert await store.clean(replace(retention, threads_before=LATER)) == Cleaned(threads=2)
+        assert await store.threads.clean(Retention()) == Cleaned()
+        assert await store.threads.clean(replace(retention, threads_before=LATER)) == Cleaned(threads=2)
 
     async def test_the_log_a_run_left_is_told_without_what_came_later(self, store: Store):
         for name in ("r1", "r2"):
             await end(store, name, "done")
-        first, second = [await store.find_run("ann", name) for name in ("r1", "r2")]
-        assert [entry.id for entry in await store.log_of_run(first)] == ["m-r1"]
-        assert [entry.id for entry in await store.log_of_run(second)] == ["m-r1", "m-r2"]
-        silent = await store.cancel(await admit(store, "r3"), Cancel(reason="user", now=at(3), events=()))
+        first, second = [await store.runs.find("ann", name) for name in ("r1", "r2")]
+        assert [entry.id for entry in await store.log.read_of_run(first)] == ["m-r1"]
+        assert [entry.id for entry in await store.log.read_of_run(second)] == ["m-r1", "m-r2"]
+        silent = await store.runs.cancel(await admit(store, "r3"), Cancel(reason="user", now=at(3), events=()))
         lease = await begin(store, "r4")
-        await store.record(lease, RunChange(entries=[replace(said("late"), time=at(9))]), at(9))
-        assert [entry.id for entry in await store.log_of_run(silent)] == ["m-r1", "m-r2"]
+        await store.runs.record(lease, RunChange(entries=[replace(said("late"), time=at(9))]), at(9))
+        assert [entry.id for entry in await store.log.read_of_run(silent)] == ["m-r1", "m-r2"]
 
 
 async def spend(store: Store, lease: Lease, number: int, ended: CallEnd) -> None:
-    await store.record(lease, RunChange(call_start=call(number, "a"), call_end=ended), at(number))
+    await store.runs.record(lease, RunChange(call_start=call(number, "a"), call_end=ended), at(number))
 
 
 async def begin_another(store: Store, thread: str) -> Lease:
-    found = await store.admit(admission("at work", thread))
-    runs = await store.claim(NODE, at(0), 99)
+    found = await store.runs.admit(admission("at work", thread))
+    runs = await store.runs.claim(NODE, at(0), 99)
     run = next(run for run in runs if run.id == found.run.id)
     return run.lease

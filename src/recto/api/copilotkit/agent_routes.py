@@ -16,18 +16,17 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from recto.agents.agent import Agent
-from recto.api.backend import Backend, backend_of, json_answer, user_of
+from recto.api.backend import Backend, backend_of, user_of
 from recto.api.bodies import read_body
 from recto.api.copilotkit.info import BASE, DEFAULT, ThreadName, kit_agent
 from recto.api.parameters import in_path
-from recto.api.route import THREAD, Route
-from recto.api.runs.ag_ui import EXAMPLE as RUN_EXAMPLE
+from recto.api.route import Route
 from recto.api.runs.ag_ui import ListBody, admit_client_list, read_list_body
-from recto.api.runs.client_threads import check_name, thread_of
-from recto.api.runs.joining import event_renderer, join_stream, snapshot_stream
 from recto.api.runs.routes import end_run
+from recto.api.runs.stream_join import event_renderer, join_stream, snapshot_stream
 from recto.api.runs.streams import EventStream
-from recto.conversation.events import CallOpened, Event, RunFinished, RunStarted, encode_event
+from recto.api.runs.thread_names import check_name, thread_of
+from recto.conversation.events import Event, RunFinished, RunStarted, ToolCallStarted, encode_event
 from recto.conversation.input import agui
 from recto.conversation.input.suggestion_input import SUGGEST, SuggestionInput, forced_tool, read_suggestion
 from recto.conversation.json import Json, Object, load_object, optional_text, text_field
@@ -82,17 +81,17 @@ async def connect_copilotkit_agent(request: Request, agent: AgentId) -> Response
     backend, owner = backend_of(request), user_of(request).name
     kit_agent(backend, agent)
     asked = _object(await read_list_body(request))
-    name, run = (text_field(asked, agui.spelled(asked, field), "RunAgentInput") for field in ("threadId", "runId"))
-    protocol = optional_text(asked, agui.spelled(asked, "protocolVersion"), "RunAgentInput")
+    name, run = (text_field(asked, agui.field_name(asked, field), "RunAgentInput") for field in ("threadId", "runId"))
+    protocol = optional_text(asked, agui.field_name(asked, "protocolVersion"), "RunAgentInput")
     check_name(name)
     thread = thread_of(owner, name)
     sent_name = None if name == thread else name
-    if at_work := await backend.store.open_runs(owner, thread):
+    if at_work := await backend.store.runs.list_open(owner, thread):
         return await join_stream(request, at_work[0], thread_name=sent_name, protocol=protocol)
-    known = await backend.store.thread_for_admission(owner, thread)
+    known = await backend.store.threads.get_for_admission(owner, thread)
     if known and known.is_own:
         return await snapshot_stream(request, thread, run, thread_name=sent_name, protocol=protocol)
-    with backend.streams.hold(owner) as held:
+    with backend.runs.streams.hold(owner) as held:
         return EventStream(_nothing(), event_renderer(backend, protocol), None, held.pop_all())
 
 
@@ -108,23 +107,22 @@ async def _nothing() -> AsyncGenerator[Sequence[StoredEvent]]:
         yield event
 
 
-async def stop_copilotkit_agent(request: Request, agent: AgentId, thread: ThreadName) -> Response:
+async def stop_copilotkit_agent(request: Request, agent: AgentId, thread: ThreadName) -> StopShape:
     """Stop the named run of a thread, or all open ones. Output stays."""
     backend, owner = backend_of(request), user_of(request).name
     kit_agent(backend, agent)
     named = _named_run(await read_body(request, what="Request body"))
-    open_runs = await backend.store.open_runs(owner, thread_of(owner, thread))
+    open_runs = await backend.store.runs.list_open(owner, thread_of(owner, thread))
     # Without a name all of them: a queued run would start once the active one ends.
     found = [run for run in open_runs if named in (None, run.name)]
     if found:
         for run in reversed(found):
             await end_run(backend, run)
         stopped: StopShape = {"stopped": True, "interrupt": STOPPED}
-        return json_answer(stopped)
+        return stopped
     none = f"No active run for thread '{thread}'."
     why = none if named is None else f"Run '{named}' is not the active run for thread '{thread}'."
-    answer: StopShape = {"stopped": False, "message": why}
-    return json_answer(answer)
+    return {"stopped": False, "message": why}
 
 
 def _named_run(body: bytes) -> str | None:
@@ -150,20 +148,20 @@ async def suggest_by_copilotkit_agent(request: Request, agent: AgentId) -> Respo
 async def suggestion(request: Request, agent: Agent, wished: Json) -> Response:
     """Stream a suggestion. The stream is empty if suggestions are disabled."""
     backend, owner, asked = backend_of(request), user_of(request).name, read_suggestion(wished)
-    await backend.schemas.admit((asked.tool,))
-    if backend.suggestions.is_on:
+    await backend.runs.schemas.admit((asked.tool,))
+    if backend.runs.suggestions.is_on:
         await _check_day(backend, owner)
-        backend.suggestions.check_rate(owner)
+        backend.runs.suggestions.check_rate(owner)
     render = event_renderer(backend, asked.protocol)
-    with backend.streams.hold(owner) as held:
+    with backend.runs.streams.hold(owner) as held:
         return EventStream(_suggested(backend, owner, agent, asked), render, None, held.pop_all())
 
 
 async def _check_day(backend: Backend, owner: str) -> None:
-    most, now = backend.bounds.user_tokens, backend.clock()
+    most, now = backend.runs.bounds.user_tokens, backend.clock()
     if not most:
         return
-    day = await backend.store.spent(owner, now.astimezone(UTC).date())
+    day = await backend.store.users.read_spending(owner, now.astimezone(UTC).date())
     if (spent := day.input + day.output) >= most:
         raise day_is_spent(spent, most, now)
 
@@ -177,53 +175,48 @@ async def _suggested(
         return [StoredEvent(number=next(numbers), body=body) for body in encode_event(event)]
 
     yield told(RunStarted(thread=asked.thread, run=asked.run))
-    async with aclosing(backend.suggestions.events(owner, agent, asked)) as events:
+    async with aclosing(backend.runs.suggestions.events(owner, agent, asked)) as events:
         async for event in events:
-            pending = (event.call,) if isinstance(event, CallOpened) else pending
+            pending = (event.call,) if isinstance(event, ToolCallStarted) else pending
             yield told(event)
     yield told(RunFinished(thread=asked.thread, run=asked.run, pending=pending))
 
 
 ROUTES = (
     Route(
-        method="POST",
-        path=f"{ONE}/run",
-        handler=run_copilotkit_agent,
-        tag="copilotkit",
+        "POST",
+        f"{ONE}/run",
+        run_copilotkit_agent,
+        "copilotkit",
         body=ListBody,
         streams=True,
-        refusals=(404, 409, 413, 422),
-        examples={"body": RUN_EXAMPLE},
+        errors=(404, 409, 413, 422),
     ),
     Route(
-        method="POST",
-        path=f"{ONE}/connect",
-        handler=connect_copilotkit_agent,
-        tag="copilotkit",
+        "POST",
+        f"{ONE}/connect",
+        connect_copilotkit_agent,
+        "copilotkit",
         body=ListBody,
         streams=True,
-        refusals=(404, 413, 422),
-        examples={"body": {"threadId": THREAD, "runId": "run-003", "messages": []}},
+        errors=(404, 413, 422),
     ),
     Route(
-        method="POST",
-        path=f"{ONE}/stop/{{thread}}",
-        handler=stop_copilotkit_agent,
-        tag="copilotkit",
+        "POST",
+        f"{ONE}/stop/{{thread}}",
+        stop_copilotkit_agent,
+        "copilotkit",
         body=StopBody,
         needs_body=False,
-        answer=StopShape,
-        refusals=(404, 413),
-        examples={"body": {"runId": "run-001"}, "answer": {"stopped": True, "interrupt": STOPPED}},
+        errors=(404, 413),
     ),
     Route(
-        method="POST",
-        path=f"{ONE}/suggest",
-        handler=suggest_by_copilotkit_agent,
-        tag="copilotkit",
+        "POST",
+        f"{ONE}/suggest",
+        suggest_by_copilotkit_agent,
+        "copilotkit",
         body=ListBody,
         streams=True,
-        refusals=(404, 413, 422),
-        examples={"body": SUGGEST_BODY},
+        errors=(404, 413, 422),
     ),
 )

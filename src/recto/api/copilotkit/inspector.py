@@ -9,16 +9,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from recto.api.backend import Backend, backend_of, json_answer, user_of
+from recto.api.backend import Backend, backend_of, user_of
 from recto.api.copilotkit.info import BASE, ThreadName
 from recto.api.route import JSON_MEDIA, THREAD, Route
-from recto.api.runs.client_threads import own_thread
-from recto.api.runs.joining import event_renderer
+from recto.api.runs.stream_join import event_renderer
+from recto.api.runs.thread_names import own_thread
 from recto.api.signed import render_context
-from recto.conversation.events import view_named
+from recto.conversation.events import read_view_snapshot
 from recto.conversation.json import Json, load
 from recto.conversation.log import view
-from recto.conversation.snapshots.agui_messages import MessageRow, message_rows
+from recto.conversation.message_snapshots import MessageRow, message_rows
 from recto.store.ports import StoredRun
 
 ONE = f"{BASE}/threads/{{thread}}"
@@ -44,14 +44,13 @@ class KitStateShape(TypedDict):
     state: object
 
 
-async def inspect_copilotkit_messages(request: Request, thread: ThreadName) -> Response:
+async def inspect_copilotkit_messages(request: Request, thread: ThreadName) -> KitMessagesShape:
     """Return a thread's messages for CopilotKit's inspector."""
     backend, owner = backend_of(request), user_of(request).name
-    row = await backend.store.get_thread(owner, await own_thread(request, thread))
+    row = await backend.store.threads.get(owner, await own_thread(request, thread))
     context = await render_context(backend, row.id, row.agent)
-    rows = await asyncio.to_thread(message_rows, view(await backend.store.log_after(row.id)), context)
-    answer: KitMessagesShape = {"messages": [inspected(message) for message in rows]}
-    return json_answer(answer)
+    rows = await asyncio.to_thread(message_rows, view(await backend.store.log.read_after(row.id)), context)
+    return {"messages": [inspected(message) for message in rows]}
 
 
 def inspected(row: MessageRow) -> Mapping[str, Json]:
@@ -69,10 +68,10 @@ def _call(call: Json) -> Json:
             return call
 
 
-async def inspect_copilotkit_events(request: Request, thread: ThreadName) -> Response:
+async def inspect_copilotkit_events(request: Request, thread: ThreadName) -> KitEventsShape | Response:
     """Return the events of a thread's newest runs, up to the size of a response."""
     backend, owner = backend_of(request), user_of(request).name
-    found = await backend.store.runs_of_thread(owner, await own_thread(request, thread), None, MOST_RUNS)
+    found = await backend.store.runs.list_page(owner, await own_thread(request, thread), None, MOST_RUNS)
     told, left = list[bytes](), MOST_BYTES
     for run in found.runs:
         bodies = await _bodies(backend, run, left)
@@ -84,49 +83,24 @@ async def inspect_copilotkit_events(request: Request, thread: ThreadName) -> Res
 
 async def _bodies(backend: Backend, run: StoredRun, most: int) -> Sequence[bytes]:
     render = event_renderer(backend, None).render
-    events = await backend.store.events(run.id, 0, MOST_EVENTS, most)
+    events = await backend.store.events.list_after(run.id, 0, MOST_EVENTS, most)
     # Snapshot markers are skipped; the inspector has the messages.
-    return [render(event.body) for event in events if view_named(event.body) is None]
+    return [render(event.body) for event in events if read_view_snapshot(event.body) is None]
 
 
-async def inspect_copilotkit_state(request: Request, thread: ThreadName) -> Response:
+async def inspect_copilotkit_state(request: Request, thread: ThreadName) -> KitStateShape:
     """Return a thread's state."""
     store, owner = backend_of(request).store, user_of(request).name
-    row = await store.get_thread(owner, await own_thread(request, thread))
-    shared = await store.state(row.id)
-    answer: KitStateShape = {"state": load(shared.value) if shared else None}
-    return json_answer(answer)
+    row = await store.threads.get(owner, await own_thread(request, thread))
+    shared = await store.log.read_state(row.id)
+    return {"state": load(shared.value) if shared else None}
 
 
 MESSAGES_EXAMPLE: KitMessagesShape = {"messages": [{"id": "m1", "role": "user", "content": "Hi"}]}
 EVENTS_EXAMPLE: KitEventsShape = {"events": [{"type": "RUN_STARTED", "threadId": THREAD, "runId": "run-001"}]}
 STATE_EXAMPLE: KitStateShape = {"state": None}
 ROUTES = (
-    Route(
-        method="GET",
-        path=f"{ONE}/messages",
-        handler=inspect_copilotkit_messages,
-        tag="copilotkit",
-        answer=KitMessagesShape,
-        refusals=(404,),
-        examples={"answer": MESSAGES_EXAMPLE},
-    ),
-    Route(
-        method="GET",
-        path=f"{ONE}/events",
-        handler=inspect_copilotkit_events,
-        tag="copilotkit",
-        answer=KitEventsShape,
-        refusals=(404,),
-        examples={"answer": EVENTS_EXAMPLE},
-    ),
-    Route(
-        method="GET",
-        path=f"{ONE}/state",
-        handler=inspect_copilotkit_state,
-        tag="copilotkit",
-        answer=KitStateShape,
-        refusals=(404,),
-        examples={"answer": STATE_EXAMPLE},
-    ),
+    Route("GET", f"{ONE}/messages", inspect_copilotkit_messages, "copilotkit", errors=(404,)),
+    Route("GET", f"{ONE}/events", inspect_copilotkit_events, "copilotkit", errors=(404,)),
+    Route("GET", f"{ONE}/state", inspect_copilotkit_state, "copilotkit", errors=(404,)),
 )

@@ -10,18 +10,17 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 from starlette.requests import Request
-from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from recto.api.backend import backend_of, json_answer, user_of
+from recto.api.backend import backend_of, user_of
 from recto.api.bodies import read_object
 from recto.api.copilotkit.info import BASE, DEFAULT, ThreadName, kit_agent
 from recto.api.parameters import in_query
 from recto.api.route import THREAD, TIME, Route
-from recto.api.runs.client_threads import own_thread
+from recto.api.runs.thread_names import own_thread
 from recto.api.threads.routes import drop_thread
 from recto.conversation.history import time_text
-from recto.conversation.title import MOST, given_title
+from recto.conversation.title import MOST, check_title
 from recto.errors import WireError
 from recto.store.threads.thread_rows import StoredThread, ThreadsQuery
 
@@ -93,51 +92,48 @@ async def list_copilotkit_threads(
     cursor: Annotated[str | None, in_query("`nextCursor` of the page before.")] = None,
     limit: Annotated[int, in_query(f"How many; {MOST_LISTED} at most are told at once.", ge=1)] = 50,
     archived: Annotated[bool, in_query("Archived ones too.", alias="includeArchived")] = False,
-) -> Response:
+) -> KitThreadsShape:
     """List your threads with an agent by latest activity."""
     backend, owner = backend_of(request), user_of(request).name
     query = ThreadsQuery(
         cursor=cursor,
         limit=min(limit, MOST_LISTED),
-        agent=backend.agent if agent == DEFAULT else kit_agent(backend, agent).name,
+        agent=backend.agents.default if agent == DEFAULT else kit_agent(backend, agent).name,
         with_archived=archived,
     )
-    found = await backend.store.list_threads(owner, query)
+    found = await backend.store.threads.list_page(owner, query)
     rows = [_row(thread, agent, owner) for thread in found.threads]
-    answer: KitThreadsShape = {"threads": rows, "nextCursor": found.next}
-    return json_answer(answer)
+    return {"threads": rows, "nextCursor": found.next}
 
 
-async def change_copilotkit_thread(request: Request, thread: ThreadName) -> Response:
+async def change_copilotkit_thread(request: Request, thread: ThreadName) -> KitThreadShape:
     """Rename a thread, or change its archive state."""
     store, owner, body = backend_of(request).store, user_of(request).name, await read_object(request)
     archived = body.get("archived")
     if archived is not None and not isinstance(archived, bool):
         raise WireError(where="archived", problem="must be true or false")
-    name = given_title(body["name"]) if body.get("name") is not None else None
+    name = check_title(body["name"]) if body.get("name") is not None else None
     id = await own_thread(request, thread)
-    found = await store.get_thread(owner, id)
+    found = await store.threads.get(owner, id)
     if name is not None:
-        found = await store.rename(owner, id, name)
+        found = await store.threads.rename(owner, id, name)
     if archived is not None:
-        found = await store.archive(owner, id, is_archived=archived)
-    return json_answer(_row(found, found.agent or DEFAULT, owner))
+        found = await store.threads.archive(owner, id, is_archived=archived)
+    return _row(found, found.agent or DEFAULT, owner)
 
 
-async def archive_copilotkit_thread(request: Request, thread: ThreadName) -> Response:
+async def archive_copilotkit_thread(request: Request, thread: ThreadName) -> KitArchivedShape:
     """Archive a thread. Lists hide it by default."""
     owner = user_of(request).name
-    await backend_of(request).store.archive(owner, await own_thread(request, thread), is_archived=True)
-    answer: KitArchivedShape = {"threadId": thread, "archived": True}
-    return json_answer(answer)
+    await backend_of(request).store.threads.archive(owner, await own_thread(request, thread), is_archived=True)
+    return {"threadId": thread, "archived": True}
 
 
-async def delete_copilotkit_thread(request: Request, thread: ThreadName) -> Response:
+async def delete_copilotkit_thread(request: Request, thread: ThreadName) -> KitDeletedShape:
     """Delete a thread and its data permanently."""
     owner = user_of(request).name
     await drop_thread(backend_of(request), owner, await own_thread(request, thread))
-    answer: KitDeletedShape = {"threadId": thread, "deleted": True}
-    return json_answer(answer)
+    return {"threadId": thread, "deleted": True}
 
 
 def _row(thread: StoredThread, agent: str, owner: str) -> KitThreadShape:
@@ -156,41 +152,8 @@ def _row(thread: StoredThread, agent: str, owner: str) -> KitThreadShape:
 
 
 ROUTES = (
-    Route(
-        method="GET",
-        path=THREADS,
-        handler=list_copilotkit_threads,
-        tag="copilotkit",
-        answer=KitThreadsShape,
-        refusals=(404, 422),
-        examples={"answer": LISTED},
-    ),
-    Route(
-        method="PATCH",
-        path=ONE,
-        handler=change_copilotkit_thread,
-        tag="copilotkit",
-        body=KitThreadBody,
-        answer=KitThreadShape,
-        refusals=(404, 413, 422),
-        examples={"body": {"agentId": DEFAULT, "name": "Plan my week"}, "answer": ROW},
-    ),
-    Route(
-        method="POST",
-        path=f"{ONE}/archive",
-        handler=archive_copilotkit_thread,
-        tag="copilotkit",
-        answer=KitArchivedShape,
-        refusals=(404,),
-        examples={"answer": {"threadId": THREAD, "archived": True}},
-    ),
-    Route(
-        method="DELETE",
-        path=ONE,
-        handler=delete_copilotkit_thread,
-        tag="copilotkit",
-        answer=KitDeletedShape,
-        refusals=(404,),
-        examples={"answer": {"threadId": THREAD, "deleted": True}},
-    ),
+    Route("GET", THREADS, list_copilotkit_threads, "copilotkit", errors=(404, 422)),
+    Route("PATCH", ONE, change_copilotkit_thread, "copilotkit", body=KitThreadBody, errors=(404, 413, 422)),
+    Route("POST", f"{ONE}/archive", archive_copilotkit_thread, "copilotkit", errors=(404,)),
+    Route("DELETE", ONE, delete_copilotkit_thread, "copilotkit", errors=(404,)),
 )

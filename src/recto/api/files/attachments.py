@@ -22,7 +22,7 @@ from recto.api.files.uploads import Intake, RefusedFile, Taken, UploadedFile, ch
 from recto.api.parameters import Cursor, PageLimit, in_path, in_query, stored_id
 from recto.api.problems import refuse, refuse_http
 from recto.api.route import FORM_MEDIA, TIME, Route
-from recto.conversation.attachment import Attachment
+from recto.conversation.message_files import Attachment
 from recto.conversation.history import time_text
 from recto.errors import RectoError, WireError
 
@@ -102,7 +102,7 @@ ATTACHMENTS_EXAMPLE: AttachmentsShape = {"attachments": [ATTACHMENT_EXAMPLE], "n
 GONE_EXAMPLE: GoneShape = {"id": ATTACHMENT}
 
 
-async def upload_attachments(request: Request, agent: UploadAgent = None) -> Response:
+async def upload_attachments(request: Request, agent: UploadAgent = None) -> UploadedShape | Response:
     """Upload files as a form: every part with a filename is a file.
 
     A text field `agent` before them, or `agent` in the query, names the agent whose file input decides what is
@@ -110,7 +110,7 @@ async def upload_attachments(request: Request, agent: UploadAgent = None) -> Res
     """
     backend = backend_of(request)
     try:
-        check_length(request.headers.get("content-length"), backend.uploads)
+        check_length(request.headers.get("content-length"), backend.files.rules)
         taken = await _take(request, agent)
     except ClientDisconnect:
         # The client has disconnected.
@@ -123,31 +123,31 @@ async def upload_attachments(request: Request, agent: UploadAgent = None) -> Res
     except RectoError as error:
         return _closing(refuse(request, error))
     uploaded: UploadedShape = {"attachments": [_entry(backend, entry) for entry in taken.entries]}
-    return json_answer(uploaded) if taken.is_whole else _closing(json_answer(uploaded))
+    return uploaded) if taken.is_whole else _closing(json_answer(uploaded)
 
 
 async def _take(request: Request, agent: str | None) -> Taken:
     backend, kind = backend_of(request), request.headers.get("content-type", "")
     if kind.partition(";")[0].strip().lower() != FORM_MEDIA:
         raise WireError(where="content-type", problem=f"is {kind[:64]!r}; send files as {FORM_MEDIA}")
-    owner, rules = user_of(request).name, backend.uploads
+    owner, rules = user_of(request).name, backend.files.rules
     async with aclosing(body_of(request)) as body:
         form = MultipartForm(body, kind, form_limits(rules))
         intake = Intake(
-            files=backend.files,
-            under_way=backend.uploading,
+            files=backend.files.attachments,
+            under_way=backend.files.uploads,
             owner=owner,
-            used=lambda: backend.store.attachment_bytes(owner),
+            used=lambda: backend.store.files.total_bytes(owner),
             rules=rules,
             agent=agent,
             input_of=lambda name: _file_input(backend, name),
         )
-        with backend.uploading.one_more(owner, rules, form):
+        with backend.files.uploads.one_more(owner, rules, form):
             return await intake.take(form)
 
 
 def _file_input(backend: Backend, name: str | None) -> FileInput:
-    return agent_named(backend, backend.agent if name is None else name, "agent").file_input
+    return backend.agents.require(backend.agents.default if name is None else name, "agent").file_input
 
 
 def _closing(answer: Response) -> Response:
@@ -156,29 +156,27 @@ def _closing(answer: Response) -> Response:
     return answer
 
 
-async def list_attachments(request: Request, cursor: Cursor = None, limit: PageLimit = 50) -> Response:
+async def list_attachments(request: Request, cursor: Cursor = None, limit: PageLimit = 50) -> AttachmentsShape:
     """List your attachments, newest first, each with a new url."""
     backend = backend_of(request)
-    found = await backend.store.list_attachments(user_of(request).name, cursor, limit)
+    found = await backend.store.files.list_page(user_of(request).name, cursor, limit)
     rows = [attachment_row(backend, attachment) for attachment in found.attachments]
-    answer: AttachmentsShape = {"attachments": rows, "next": found.next}
-    return json_answer(answer)
+    return {"attachments": rows, "next": found.next}
 
 
-async def get_attachment(request: Request, id: AttachmentId) -> Response:
+async def get_attachment(request: Request, id: AttachmentId) -> AttachmentShape:
     """Return an attachment with a new url."""
     backend = backend_of(request)
     return json_answer(
-        attachment_row(backend, await backend.files.find(user_of(request).name, stored_id(id, "attachment")))
+        attachment_row(backend, await backend.files.attachments.find(user_of(request).name, stored_id(id, "attachment")))
     )
 
 
-async def delete_attachment(request: Request, id: AttachmentId) -> Response:
+async def delete_attachment(request: Request, id: AttachmentId) -> GoneShape:
     """Delete an attachment permanently. Its urls stop working; threads show it as deleted."""
     known = stored_id(id, "attachment")
-    await backend_of(request).files.delete(user_of(request).name, known)
-    answer: GoneShape = {"id": known}
-    return json_answer(answer)
+    await backend_of(request).files.attachments.delete(user_of(request).name, known)
+    return {"id": known}
 
 
 def _entry(backend: Backend, entry: UploadedFile) -> AttachmentShape | RefusedFileShape:
@@ -190,55 +188,21 @@ def _entry(backend: Backend, entry: UploadedFile) -> AttachmentShape | RefusedFi
 def attachment_row(backend: Backend, attachment: Attachment) -> AttachmentShape:
     """Return an attachment for its owner, with a new url."""
     # Urls contain whole seconds.
-    expires = backend.clock().replace(microsecond=0) + timedelta(seconds=backend.uploads.url_seconds)
+    expires = backend.clock().replace(microsecond=0) + timedelta(seconds=backend.files.rules.url_seconds)
     return {
         "id": attachment.id,
         "name": attachment.name,
         "type": attachment.kind,
         "mimeType": attachment.mime_type,
         "size": attachment.size,
-        "url": backend.signer.url(attachment.id, attachment.name, expires),
+        "url": backend.files.signer.url(attachment.id, attachment.name, expires),
         "expiresAt": time_text(expires),
     }
 
 
 ROUTES = (
-    Route(
-        method="POST",
-        path=ATTACHMENTS,
-        handler=upload_attachments,
-        tag="attachments",
-        body=UploadForm,
-        media=FORM_MEDIA,
-        answer=UploadedShape,
-        refusals=(413, 422),
-        examples={"answer": UPLOADED_EXAMPLE},
-    ),
-    Route(
-        method="GET",
-        path=ATTACHMENTS,
-        handler=list_attachments,
-        tag="attachments",
-        answer=AttachmentsShape,
-        refusals=(422,),
-        examples={"answer": ATTACHMENTS_EXAMPLE},
-    ),
-    Route(
-        method="GET",
-        path=ONE,
-        handler=get_attachment,
-        tag="attachments",
-        answer=AttachmentShape,
-        refusals=(404,),
-        examples={"answer": ATTACHMENT_EXAMPLE},
-    ),
-    Route(
-        method="DELETE",
-        path=ONE,
-        handler=delete_attachment,
-        tag="attachments",
-        answer=GoneShape,
-        refusals=(404,),
-        examples={"answer": GONE_EXAMPLE},
-    ),
+    Route("POST", ATTACHMENTS, upload_attachments, "attachments", body=UploadForm, media=FORM_MEDIA, errors=(413, 422)),
+    Route("GET", ATTACHMENTS, list_attachments, "attachments", errors=(422,)),
+    Route("GET", ONE, get_attachment, "attachments", errors=(404,)),
+    Route("DELETE", ONE, delete_attachment, "attachments", errors=(404,)),
 )

@@ -8,23 +8,24 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recto.api.backend import agent_named, backend_of, user_of
-from recto.api.bodies import MAX_BYTES, SentRun, check_run, digest_of, read_body
+from recto.api.backend import backend_of, user_of
+from recto.api.bodies import MAX_BYTES, RunRequest, check_run, digest_of, read_body
 from recto.api.parameters import in_path
 from recto.api.route import THREAD, Route
-from recto.api.runs.admit import admit_run
-from recto.api.runs.client_threads import MAX_NAME, check_name, thread_of
-from recto.api.runs.joining import snapshot_stream
+from recto.api.runs.admit import stream_run
 from recto.api.runs.routes import ContextShape, MessageShape, ResumeShape, ToolShape
+from recto.api.runs.stream_join import snapshot_stream
+from recto.api.runs.thread_names import MAX_NAME, check_name, thread_of
 from recto.conversation.input import agui
 from recto.conversation.input.client_list import NewInList, new_in_list, read_list, without_part
-from recto.conversation.input.run_input import RunInput, noted
+from recto.conversation.input.run_input import RunInput, add_notes
 from recto.conversation.json import Json, Object, as_list, as_object, dump, load, optional_text, text_field
 from recto.conversation.log import View, view
 from recto.conversation.messages import Message, ToolMessage, UserMessage
@@ -33,29 +34,34 @@ from recto.errors import NotFound, Refused, TooLarge, WireError
 AG_UI = "/api/v1/agent/ag-ui"
 # Limit of objects and arrays of a body: all are parsed, although only new messages are used.
 MOST_PARTS = 1_000_000
-MANY_PARTS = f"Request body has more than {MOST_PARTS:,} objects and arrays. Send fewer of the messages before."
+MANY_PARTS = f"Request body has more than {MOST_PARTS:,} objects and arrays. Send fewer of the earlier messages."
 # Larger bodies are parsed in a thread, because hashing their files takes time.
 LARGE = 2**20
-# Unusable parts that are left out per message before the request is rejected.
+# Unusable parts that the server omits from a message before it rejects the request.
 MOST_LEFT_OUT = 10
 LEFT_OUT = "An attachment of the user's could not be used. Tell them so"
 LONG_TEXT = "RunAgentInput payload exceeds size limit"
 INTERRUPT = "interrupt"
 IN_MESSAGE = re.compile(r"messages\[(\d+)\]")
 AnsweringAgent = Annotated[str, in_path("The agent that answers.")]
-EXAMPLE: Json = {
-    "threadId": THREAD,
-    "runId": "run-002",
-    "messages": [
-        {"id": "m1", "role": "user", "content": "What is 6 * 7?"},
-        {"id": "m2", "role": "assistant", "content": "42."},
-        {"id": "m3", "role": "user", "content": "And half of it?"},
-    ],
-}
 
 
 class ListBody(BaseModel):
     """AG-UI's RunAgentInput as clients send it, with the whole message list."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "threadId": THREAD,
+                "runId": "run-002",
+                "messages": [
+                    {"id": "m1", "role": "user", "content": "What is 6 * 7?"},
+                    {"id": "m2", "role": "assistant", "content": "42."},
+                    {"id": "m3", "role": "user", "content": "And half of it?"},
+                ],
+            }
+        }
+    )
 
     thread_id: str = Field(
         alias="threadId", min_length=1, max_length=MAX_NAME, description="Any name; events name the thread by it."
@@ -84,7 +90,7 @@ async def answer(request: Request) -> Response:
 
 async def answer_by(request: Request, agent: AnsweringAgent) -> Response:
     """Answer the new messages of a client's list with this agent."""
-    agent_named(backend_of(request), agent, "agent")
+    backend_of(request).agents.require(agent, "agent")
     return await admit_client_list(request, await read_list_body(request), agent)
 
 
@@ -96,78 +102,75 @@ async def read_list_body(request: Request) -> bytes:
 async def admit_client_list(request: Request, body: bytes, agent: str | None) -> Response:
     """Admit the new messages of a list and stream the events of the run."""
     owner, is_large = user_of(request).name, len(body) > LARGE
-    asked = await asyncio.to_thread(_asked, owner, body, agent) if is_large else _asked(owner, body, agent)
-    if not asked.new.ends_with_user and not await _has_new(request, asked):
-        return await _snapshot(request, asked)
-    value, left_out = asked.value, list[str]()
+    client_list = await asyncio.to_thread(_parse, owner, body, agent) if is_large else _parse(owner, body, agent)
+    new = client_list.new
+    if not new.ends_with_user and not await _has_new(request, client_list):
+        return await _stream_snapshot(request, client_list)
+    value, problems = client_list.value, list[str]()
     while True:
-        whole = noted(_with_notes(value, left_out), asked.new.listed, thread=asked.sent_thread, left_out=left_out)
+        whole = add_notes(_with_notes(value, problems), new.listed, thread=client_list.thread_name, left_out=problems)
         try:
-            sent = await asyncio.to_thread(_checked, whole, asked) if is_large else _checked(whole, asked)
-            return await admit_run(request, sent, streams=True, fallback=backend_of(request).agent)
+            check = partial(_check, whole, client_list.digest)
+            run_request = await asyncio.to_thread(check) if is_large else check()
+            return await stream_run(request, run_request, fallback=backend_of(request).agents.default)
         except (WireError, Refused) as error:
-            without = _without_part(value, error) if len(left_out) < MOST_LEFT_OUT else None
-            if without is None:
-                raise _as_sent(error, asked.new.places) from error
-            value, text = without
-            left_out.append(text)
+            shorter = _drop_part(value, error) if len(problems) < MOST_LEFT_OUT else None
+            if shorter is None:
+                raise _with_list_position(error, new.places) from error
+            value, text = shorter
+            problems.append(text)
 
 
-def _without_part(value: Object, error: WireError | Refused) -> tuple[Object, str] | None:
+def _drop_part(value: Object, error: WireError | Refused) -> tuple[Object, str] | None:
     if isinstance(error, WireError):
         return without_part(value, error.where, error.problem)
     return without_part(value, error.where, str(error), error.keep)
 
 
-def _with_notes(value: Object, left_out: Sequence[str]) -> Object:
+def _with_notes(value: Object, problems: Sequence[str]) -> Object:
     """Return the request with notes in its context that tell the model about unusable parts."""
     context = value.get("context")
-    if not left_out or not isinstance(context, list | None):
+    if not problems or not isinstance(context, list | None):
         return value
-    notes: list[Json] = [{"description": LEFT_OUT, "value": reason} for reason in left_out]
+    notes: list[Json] = [{"description": LEFT_OUT, "value": problem} for problem in problems]
     return {**value, "context": [*(context or ()), *notes]}
 
 
-def _checked(whole: Object, asked: _Asked) -> SentRun:
-    return check_run(whole, dump(whole), noted_digest=asked.digest)
+def _check(whole: Object, digest: bytes) -> RunRequest:
+    return check_run(whole, dump(whole), digest=digest)
 
 
-class _Asked(NamedTuple):
-    """A request reduced to its new messages. `sent_thread` is the client's thread name, if it differs from the id."""
+class _ClientList(NamedTuple):
+    """A request reduced to its new messages. `thread_name` is the client's thread name, if it differs from the id."""
 
     value: Object
     new: NewInList
     digest: bytes
-    sent_thread: str | None
+    thread_name: str | None
 
 
-def _asked(owner: str, body: bytes, agent: str | None) -> _Asked:
+def _parse(owner: str, body: bytes, agent: str | None) -> _ClientList:
     if body.count(b"{") + body.count(b"[") > MOST_PARTS:
         raise TooLarge(MANY_PARTS)
     try:
         value = as_object(load(body), "RunAgentInput")
     except ValueError as error:
-        raise WireError(where="body", problem=f"is no JSON: {error}") from error
-    name = text_field(value, agui.spelled(value, "threadId"), "RunAgentInput")
+        raise WireError(where="body", problem=f"is not JSON: {error}") from error
+    name = text_field(value, agui.field_name(value, "threadId"), "RunAgentInput")
     check_name(name)
     thread = thread_of(owner, name)
     new = new_in_list(as_list(value.get("messages"), "messages"))
     own = ("thread_id", "threadId", "messages", "forwardedProps", "forwarded_props")
-    rest = {field: found for field, found in value.items() if field not in own}
-    props = _props(value.get(agui.spelled(value, "forwardedProps")), agent)
-    taken = {"threadId": thread, **rest, "messages": list(new.messages), "forwardedProps": props}
-    if len(body) > MAX_BYTES and len(dump(taken)) - _inline_bytes(new) > MAX_BYTES:
+    rest = {field: part for field, part in value.items() if field not in own}
+    props = value.get(agui.field_name(value, "forwardedProps"))
+    if props is None or isinstance(props, dict):
+        # `interrupt` is the default: the client no longer reads the previous run.
+        props = {"multitask": INTERRUPT, **(props or {}), **({"agent": agent} if agent else {})}
+    request = {"threadId": thread, **rest, "messages": list(new.messages), "forwardedProps": props}
+    if len(body) > MAX_BYTES and len(dump(request)) - _inline_bytes(new) > MAX_BYTES:
         raise TooLarge(LONG_TEXT)
-    return _Asked(
-        value=taken, new=new, digest=digest_of([taken, new.listed]), sent_thread=None if name == thread else name
-    )
-
-
-def _props(props: Json, agent: str | None) -> Json:
-    """Return the options of the run. `interrupt` is the default: the client no longer reads the previous run."""
-    if props is not None and not isinstance(props, dict):
-        return props
-    return {"multitask": INTERRUPT, **(props or {}), **({"agent": agent} if agent else {})}
+    digest = digest_of([request, new.listed])
+    return _ClientList(value=request, new=new, digest=digest, thread_name=None if name == thread else name)
 
 
 def _inline_bytes(new: NewInList) -> int:
@@ -183,84 +186,64 @@ def _data_of(part: Json) -> str:
             return ""
 
 
-async def _has_new(request: Request, asked: _Asked) -> bool:
+async def _has_new(request: Request, client_list: _ClientList) -> bool:
     """Return True if a list that does not end with a user message has anything to answer."""
-    if asked.value.get("resume"):
+    if client_list.value.get("resume"):
         return True
-    backend, thread = backend_of(request), str(asked.value["threadId"])
-    found = _outline(asked)
-    if not found.messages:
+    backend, thread = backend_of(request), str(client_list.value["threadId"])
+    outline = _outline(client_list)
+    if not outline.messages:
         return False
-    known = await backend.store.thread_for_admission(user_of(request).name, thread)
-    if known is None:
-        return any(isinstance(message, UserMessage) for message in found.messages)
-    if not known.is_own:
+    row = await backend.store.threads.get_for_admission(user_of(request).name, thread)
+    if row is None:
+        return any(isinstance(message, UserMessage) for message in outline.messages)
+    if not row.is_own:
         raise NotFound(what="thread", id=thread)
-    turn = View(entries=tuple(await backend.store.turn(thread)))
-    if any(isinstance(message, ToolMessage) for message in read_list(turn, found).taken):
+    turn = View(entries=tuple(await backend.store.log.read_turn(thread)))
+    if any(isinstance(message, ToolMessage) for message in read_list(turn, outline).messages):
         return True
-    return bool(read_list(view(await backend.store.log_after(thread)), found).taken)
+    return bool(read_list(view(await backend.store.log.read_after(thread)), outline).messages)
 
 
-def _outline(asked: _Asked) -> RunInput:
+def _outline(client_list: _ClientList) -> RunInput:
     """Return the new messages by id only. They are validated once they are known to be used."""
     messages = list[Message]()
-    for message in asked.new.messages:
-        id, call = str(message.get("id")), str(message.get(agui.spelled(message, "toolCallId")))
+    for message in client_list.new.messages:
+        id, call = str(message.get("id")), str(message.get(agui.field_name(message, "toolCallId")))
         if message.get("role") == "user":
             messages.append(UserMessage(id=id, parts=()))
         elif message.get("role") == "tool":
             messages.append(ToolMessage(id=id, tool_call_id=call, parts=()))
-    return RunInput(thread="", run="", messages=tuple(messages), listed=asked.new.listed)
+    return RunInput(thread="", run="", messages=tuple(messages), listed=client_list.new.listed)
 
 
-async def _snapshot(request: Request, asked: _Asked) -> Response:
+async def _stream_snapshot(request: Request, client_list: _ClientList) -> Response:
     """Return a snapshot of the thread. The request is not stored."""
-    value, run = asked.value, agui.spelled(asked.value, "runId")
+    value, run = client_list.value, agui.field_name(client_list.value, "runId")
     try:
         return await snapshot_stream(
             request,
             str(value["threadId"]),
             text_field(value, run, "RunAgentInput"),
-            thread_name=asked.sent_thread,
-            protocol=optional_text(value, agui.spelled(value, "protocolVersion"), "RunAgentInput"),
+            thread_name=client_list.thread_name,
+            protocol=optional_text(value, agui.field_name(value, "protocolVersion"), "RunAgentInput"),
         )
     except NotFound as error:
-        raise NotFound(what=error.what, id=asked.sent_thread or error.id) from error
+        raise NotFound(what=error.what, id=client_list.thread_name or error.id) from error
 
 
-def _as_sent(error: WireError | Refused, places: Sequence[int]) -> WireError | Refused:
-    """Return a problem with the position of its message in the sent list."""
-    found = IN_MESSAGE.match(error.where)
-    if found is None or int(found[1]) >= len(places):
+def _with_list_position(error: WireError | Refused, places: Sequence[int]) -> WireError | Refused:
+    """Return a problem with the position of its message in the client's list."""
+    match = IN_MESSAGE.match(error.where)
+    if match is None or int(match[1]) >= len(places):
         return error
-    where = f"messages[{places[int(found[1])]}]{error.where[found.end() :]}"
-    return (
-        WireError(where=where, problem=error.problem)
-        if isinstance(error, WireError)
-        else Refused(str(error), where=where)
-    )
+    where = f"messages[{places[int(match[1])]}]{error.where[match.end() :]}"
+    if isinstance(error, WireError):
+        return WireError(where=where, problem=error.problem)
+    return Refused(str(error), where=where)
 
 
 ROUTES = (
-    Route(
-        method="POST",
-        path=AG_UI,
-        handler=answer,
-        tag="runs",
-        body=ListBody,
-        streams=True,
-        refusals=(404, 409, 413, 422),
-        examples={"body": EXAMPLE},
-    ),
-    Route(
-        method="POST",
-        path=f"{AG_UI}/{{agent}}",
-        handler=answer_by,
-        tag="runs",
-        body=ListBody,
-        streams=True,
-        refusals=(404, 409, 413, 422),
-        examples={"body": EXAMPLE},
-    ),
+    Route("POST", AG_UI, answer, "runs", body=ListBody, streams=True, errors=(404, 409, 413, 422)),
+    Route("POST", f"{AG_UI}/{{agent}}", answer_by, "runs", body=ListBody, streams=True, errors=(404, 409, 413, 422)),
 )

@@ -13,12 +13,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from typing_extensions import TypedDict
 
-from recto.api.backend import Backend, backend_of, is_operator, json_answer, user_of
+from recto.api.backend import Backend, backend_of, is_operator, user_of
 from recto.api.parameters import in_path, in_query
-from recto.api.route import TASK, TIME, Route
-from recto.api.runs.client_threads import own_thread
+from recto.api.route import JSON_MEDIA, Route
 from recto.api.runs.routes import RUNS, RunId, find_run
-from recto.api.threads.routes import ONE, ThreadId
+from recto.api.runs.thread_names import THREAD_PATH, ThreadId, own_thread
 from recto.config.run_settings import WorkSettings
 from recto.conversation.history import time_text
 from recto.conversation.json import Json, dump, load, load_object
@@ -26,24 +25,24 @@ from recto.errors import NotFound
 from recto.models.choose import request_head
 from recto.models.prices import prices_row
 from recto.page.difference import difference
-from recto.page.exports import HAR_END, MadeCall, as_curl, har_beginning, har_entry
-from recto.page.shown_parts import shown_rows
+from recto.page.exports import HAR_END, ExportedCall, as_curl, har_beginning, har_entry
+from recto.page.manifest_rows import shown_rows
 from recto.page.steps.compact import CompactSettings
 from recto.store.ports import StoredRun
 from recto.store.runs.calls import CallSeen, CallSummary, ThreadCall, page_of, sent_page
 
 CALLS = f"{RUNS}/{{id}}/calls"
 MOST_CALLS, USUAL_CALLS = 500, 200
-FAILED = "The call gave no whole reply. Operators of this server see why."
-SHELL, JSON = "text/plain; charset=utf-8", "application/json"
+FAILED = "The model call failed before its reply was complete. Operators of this server can see the reason."
+SHELL = "text/plain; charset=utf-8"
 CallNumber = Annotated[int, in_path("The number of the call in its run, from 1.", ge=1, le=2**31 - 1)]
 OtherNumber = Annotated[int, in_path("The number of the later call, in its run.", ge=1, le=2**31 - 1)]
-OtherRun = Annotated[str | None, in_query("The run of the later call, where it is another: its id, as in the path.")]
+OtherRun = Annotated[str | None, in_query("The run of the later call, if it differs: its id, as in the path.")]
 CallForm = Annotated[
     Literal["curl", "har"] | None,
-    in_query("`curl`: a command that makes the call again; `har`: a HAR file. Neither holds a key.", alias="as"),
+    in_query("`curl`: a command that repeats the call; `har`: a HAR file. Neither contains a key.", alias="as"),
 ]
-CallsForm = Annotated[Literal["har"] | None, in_query("`har`: all of them with their pages, a HAR file.", alias="as")]
+CallsForm = Annotated[Literal["har"] | None, in_query("`har`: all calls with their pages, as a HAR file.", alias="as")]
 
 
 class CallRow(TypedDict):
@@ -167,124 +166,64 @@ class DifferenceShape(TypedDict):
     parts: Sequence[Mapping[str, object]]
 
 
-CALL_ROW: CallRow = {
-    "n": 1,
-    "purpose": "reply",
-    "model": "demo",
-    "started": TIME,
-    "firstToken": TIME,
-    "ended": TIME,
-    "finish": "stop",
-    "usage": {"inputTokens": 321, "outputTokens": 12, "totalTokens": 333},
-    "price": None,
-    "tokens": 321,
-    "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-    "error": None,
-}
-PART_EXAMPLE: Mapping[str, Json] = {
-    "kind": "message",
-    "source": "01a1ea35-5ebb-75ac-b471-c91b4bbef9a3",
-    "role": "user",
-    "decision": "injected",
-    "rule": "F1",
-    "ruleName": "reminder",
-    "ruleLink": "docs/rules.md#f1",
-    "reason": "what the user has at hand in this turn",
-    "tokens": {"before": 10, "after": 38},
-    "span": [1020, 1230],
-    "words": "What is 12*7?",
-}
-ROOM_EXAMPLE: RoomShape = {
-    "window": 128_000,
-    "compactAt": 102_400,
-    "prices": {"currency": "USD", "input": 1.25, "cached": 0.125},
-}
-CALLS_EXAMPLE: CallsShape = {"calls": [CALL_ROW]}
-THREAD_CALLS_EXAMPLE: ThreadCallsShape = {"calls": [{**CALL_ROW, "run": TASK, "saved": 120}]}
-CALL_EXAMPLE: CallShape = {
-    **CALL_ROW,
-    **ROOM_EXAMPLE,
-    "bytes": 1234,
-    "verified": True,
-    "damaged": [],
-    "page": {"model": "demo", "messages": []},
-    "manifest": {"parts": [PART_EXAMPLE], "tokens": 321, "skill": None},
-}
-COMPARED: ComparedCall = {
-    "run": TASK,
-    "n": 1,
-    "model": "demo",
-    "purpose": "reply",
-    "tokens": 321,
-    "bytes": 1234,
-    "digest": CALL_ROW["digest"],
-}
-DIFFERENCE_EXAMPLE: DifferenceShape = {
-    "before": COMPARED,
-    "after": {**COMPARED, "n": 2, "tokens": 345},
-    "identical": False,
-    "firstDifference": {"offset": 1200, "before": {"kind": "envelope"}, "after": {"kind": "message"}},
-    "prefixBreak": None,
-    "parts": [{"change": "same", "places": {"before": [0, 4], "after": [0, 4]}, "count": 4, "tokens": 318}],
-}
-
-
-async def list_calls(request: Request, id: RunId, form: CallsForm = None) -> Response:
+async def list_calls(request: Request, id: RunId, form: CallsForm = None) -> CallsShape | Response:
     """List the model calls of a run in order, without pages, or all of them as a HAR file."""
     run = await find_run(request, id)
     if form == "har":
-        return StreamingResponse(_har(request, run), media_type=JSON)
-    found = await backend_of(request).store.call_summaries(run.id)
+        return StreamingResponse(_har(request, run), media_type=JSON_MEDIA)
     rows = list[CallRow]()
-    for call in found:
+    for call in await backend_of(request).store.calls.list_summaries(run.id):
         rows.append(call_row(call, full=is_operator(request)))
         # Manifests may be large: yield to other requests.
         await asyncio.sleep(0)
-    answer: CallsShape = {"calls": rows}
-    return json_answer(answer)
+    return {"calls": rows}
 
 
 async def list_thread_calls(
     request: Request,
     id: ThreadId,
-    limit: Annotated[int, in_query("How many calls at most.", ge=1, le=MOST_CALLS)] = USUAL_CALLS,
-) -> Response:
+    limit: Annotated[int, in_query("Maximum number of calls.", ge=1, le=MOST_CALLS)] = USUAL_CALLS,
+) -> ThreadCallsShape:
     """List the model calls of all runs of a thread, newest first, with the tokens saved in each."""
     store, thread = backend_of(request).store, await own_thread(request, id)
-    found = await store.calls_of_thread(user_of(request).name, thread, limit)
-    answer: ThreadCallsShape = {"calls": [_thread_call_row(call, full=is_operator(request)) for call in found]}
-    return json_answer(answer)
+    calls, full = await store.calls.list_newest(user_of(request).name, thread, limit), is_operator(request)
+    return {
+        "calls": [
+            {**call_row(call.summary, full=full), "tokens": call.tokens, "run": call.run, "saved": call.saved}
+            for call in calls
+        ]
+    }
 
 
 async def get_call(
     request: Request,
     id: RunId,
     n: CallNumber,
-    raw: Annotated[bool, in_query("The body alone, byte for byte as it was sent.")] = False,
+    raw: Annotated[bool, in_query("Return only the body, byte for byte as sent.")] = False,
     form: CallForm = None,
-) -> Response:
+) -> Mapping[str, object] | Response:
     """Return a model call: its page as sent, its manifest, and whether both match their digests.
 
     `as` selects an export format. Only operators see the model's address in it.
     """
-    run = await find_run(request, id)
+    backend, run = backend_of(request), await find_run(request, id)
+    call = await backend.store.calls.read(run.id, n)
     if form == "har":
-        entry = har_entry(_made(request, run, await backend_of(request).store.look_at_call(run.id, n)))
-        return Response(har_beginning(version("recto")) + dump(entry) + HAR_END, media_type=JSON)
-    seen = await backend_of(request).store.look_at_call(run.id, n)
+        entry = har_entry(_exported_call(request, run, call))
+        return Response(har_beginning(version("recto")) + dump(entry) + HAR_END, media_type=JSON_MEDIA)
     if form == "curl":
-        return Response(as_curl(_made(request, run, seen).head, page_of(seen)), media_type=SHELL)
+        return Response(as_curl(_exported_call(request, run, call).head, page_of(call)), media_type=SHELL)
     if raw:
-        return Response(page_of(seen), media_type=JSON)
-    row = call_row(seen.summary, full=is_operator(request))
-    room = room_row(backend_of(request), run.agent, row["model"], row["tokens"] or 0)
+        return Response(page_of(call), media_type=JSON_MEDIA)
+    row = call_row(call.summary, full=is_operator(request))
+    limits = room_row(backend, run.agent, row["model"], row["tokens"] or 0)
     # Pages may be large; other requests run meanwhile.
-    return json_answer({**row, **room, **await asyncio.to_thread(_page_row, seen)})
+    return {**row, **limits, **await asyncio.to_thread(_page_row, call)}
 
 
 async def compare_calls(
     request: Request, id: RunId, n: CallNumber, other: OtherNumber, run: OtherRun = None
-) -> Response:
+) -> Mapping[str, object]:
     """Compare two calls: by part, the first different byte, the cause, and the effect on the prompt cache.
 
     Both calls must be yours; the later one may be of another run.
@@ -292,26 +231,21 @@ async def compare_calls(
     first = await find_run(request, id)
     second = await find_run(request, run) if run is not None else first
     store = backend_of(request).store
-    seen = await store.look_at_call(first.id, n), await store.look_at_call(second.id, other)
+    before, after = await store.calls.read(first.id, n), await store.calls.read(second.id, other)
     # Pages may be large; other requests run meanwhile.
-    found = await asyncio.to_thread(_compared, *seen)
-    rows = _compared_row(first, seen[0]), _compared_row(second, seen[1])
-    return json_answer({"before": rows[0], "after": rows[1], **found})
+    result = await asyncio.to_thread(lambda: difference(sent_page(before), sent_page(after)).row())
+    return {"before": _comparison_row(first, before), "after": _comparison_row(second, after), **result}
 
 
-def _compared(before: CallSeen, after: CallSeen) -> Mapping[str, Json]:
-    return difference(sent_page(before), sent_page(after)).row()
-
-
-def _compared_row(run: StoredRun, seen: CallSeen) -> ComparedCall:
-    call = seen.summary
+def _comparison_row(run: StoredRun, full_call: CallSeen) -> ComparedCall:
+    call = full_call.summary
     return {
         "run": run.id,
         "n": call.number,
         "model": call.model,
         "purpose": call.purpose,
         "tokens": cast("int", (load_object(call.manifest or b"") or {}).get("tokens", 0)),
-        "bytes": len(seen.body or b""),
+        "bytes": len(full_call.body or b""),
         "digest": call.digest,
     }
 
@@ -321,27 +255,27 @@ async def _har(request: Request, run: StoredRun) -> AsyncGenerator[bytes]:
     store = backend_of(request).store
     yield har_beginning(version("recto"))
     comma = b""
-    for call in await store.call_summaries(run.id):
+    for call in await store.calls.list_summaries(run.id):
         # Deleted in the meantime.
         with suppress(NotFound):
-            yield comma + dump(har_entry(_made(request, run, await store.look_at_call(run.id, call.number))))
+            yield comma + dump(har_entry(_exported_call(request, run, await store.calls.read(run.id, call.number))))
             comma = b","
     yield HAR_END
 
 
-def _made(request: Request, run: StoredRun, seen: CallSeen) -> MadeCall:
-    call = seen.summary
-    url = backend_of(request).model_urls.get(call.model) if is_operator(request) else None
+def _exported_call(request: Request, run: StoredRun, full_call: CallSeen) -> ExportedCall:
+    call = full_call.summary
+    url = backend_of(request).models.urls.get(call.model) if is_operator(request) else None
     row = call_row(call, full=is_operator(request))
-    told = {name: cast("Json", row[name]) for name in ("n", "purpose", "model", "usage", "price", "digest", "error")}
-    return MadeCall(
+    fields = {name: cast("Json", row[name]) for name in ("n", "purpose", "model", "usage", "price", "digest", "error")}
+    return ExportedCall(
         head=request_head(call.model, url),
-        body=seen.body,
+        body=full_call.body,
         started=call.started,
         first_token=call.first_token,
-        ended=call.ended,
+        ended_at=call.ended,
         is_answered=call.finish is not None,
-        more={"run": run.id, **told, "verified": not seen.damaged, "damaged": list(seen.damaged)},
+        more={"run": run.id, **fields, "verified": not full_call.damaged, "damaged": list(full_call.damaged)},
     )
 
 
@@ -370,29 +304,25 @@ def _thread_call_row(call: ThreadCall, *, full: bool) -> ThreadCallRow:
 
 def room_row(backend: Backend, agent: str, model: str, tokens: int) -> Mapping[str, Json]:
     """Return the limits of a page with `tokens` tokens. The agent may be deleted by now."""
-    known = backend.agents.get(agent)
-    window = backend.windows.get(model, WorkSettings.window)
-    compact = known.compacting(window) if known else CompactSettings(window=window)
-    return {**compact.row(), "prices": prices_row(model, tokens, backend.prices)}
+    known_agent = backend.agents.by_name.get(agent)
+    window = backend.models.windows.get(model, WorkSettings.window)
+    compact = known_agent.compacting(window) if known_agent else CompactSettings(window=window)
+    return {**compact.row(), "prices": prices_row(model, tokens, backend.models.prices)}
 
 
-def _page_row(seen: CallSeen) -> Mapping[str, Json]:
+def _page_row(call: CallSeen) -> Mapping[str, Json]:
+    # The manifest gets the first words of each part, if the page exists.
+    manifest = load_object(call.summary.manifest) if call.summary.manifest is not None else None
+    if manifest is not None:
+        parts = cast("Sequence[Mapping[str, Json]]", manifest.get("parts", ()))
+        manifest = {**manifest, "parts": shown_rows(parts, call.body)}
     return {
-        "bytes": len(seen.body) if seen.body is not None else None,
-        "verified": not seen.damaged,
-        "damaged": seen.damaged,
-        "page": parsed_page(seen.body),
-        "manifest": _shown_manifest(seen),
+        "bytes": len(call.body) if call.body is not None else None,
+        "verified": not call.damaged,
+        "damaged": call.damaged,
+        "page": parsed_page(call.body),
+        "manifest": manifest,
     }
-
-
-def _shown_manifest(seen: CallSeen) -> Mapping[str, Json] | None:
-    """Return a manifest with the first words of each part, if its page exists."""
-    found = load_object(seen.summary.manifest) if seen.summary.manifest is not None else None
-    if found is None:
-        return None
-    parts = cast("Sequence[Mapping[str, Json]]", found.get("parts", ()))
-    return {**found, "parts": shown_rows(parts, seen.body)}
 
 
 def parsed_page(body: bytes | None) -> Json:
@@ -404,41 +334,8 @@ def parsed_page(body: bytes | None) -> Json:
 
 
 ROUTES = (
-    Route(
-        method="GET",
-        path=CALLS,
-        handler=list_calls,
-        tag="calls",
-        answer=CallsAnswer,
-        refusals=(404, 422),
-        examples={"answer": CALLS_EXAMPLE},
-    ),
-    Route(
-        method="GET",
-        path=f"{CALLS}/{{n}}",
-        handler=get_call,
-        tag="calls",
-        answer=CallAnswer,
-        text=SHELL,
-        refusals=(404, 409, 422),
-        examples={"answer": CALL_EXAMPLE},
-    ),
-    Route(
-        method="GET",
-        path=f"{CALLS}/{{n}}/diff/{{other}}",
-        handler=compare_calls,
-        tag="calls",
-        answer=DifferenceShape,
-        refusals=(404, 409, 422),
-        examples={"answer": DIFFERENCE_EXAMPLE},
-    ),
-    Route(
-        method="GET",
-        path=f"{ONE}/calls",
-        handler=list_thread_calls,
-        tag="calls",
-        answer=ThreadCallsShape,
-        refusals=(404, 422),
-        examples={"answer": THREAD_CALLS_EXAMPLE},
-    ),
+    Route("GET", CALLS, list_calls, "calls", errors=(404, 422), json=CallsAnswer),
+    Route("GET", f"{CALLS}/{{n}}", get_call, "calls", text=SHELL, errors=(404, 409, 422), json=CallAnswer),
+    Route("GET", f"{CALLS}/{{n}}/diff/{{other}}", compare_calls, "calls", errors=(404, 409, 422), json=DifferenceShape),
+    Route("GET", f"{THREAD_PATH}/calls", list_thread_calls, "calls", errors=(404, 422)),
 )

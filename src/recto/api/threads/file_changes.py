@@ -1,45 +1,54 @@
-"""Routes of a thread's files: changes since a turn, and restoring them (R12)."""
+"""The files of a thread (R12): changes since a turn, restoring them, and copying them for a fork."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
-from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from recto.api.backend import Backend, backend_of, json_answer, user_of
-from recto.api.bodies import read_object
+from recto.api.backend import Backend, backend_of, user_of
+from recto.api.bodies import NUL, read_object
 from recto.api.parameters import in_query
 from recto.api.route import Route
-from recto.api.runs.client_threads import own_thread
-from recto.api.threads.kept_files import WORK, FileChangeRow, before_turn, changes_since, kept_of, of_this_folder
-from recto.api.threads.routes import ThreadId
-from recto.conversation.input.agui import spelled
+from recto.api.runs.thread_names import THREAD_PATH, ThreadId, own_thread
+from recto.conversation.input.agui import field_name
 from recto.conversation.json import Json, optional_text
-from recto.errors import Conflict, NotFound, WireError
+from recto.conversation.messages import UserMessage
+from recto.errors import Conflict, NotFound, RectoError, WireError
 from recto.store.threads.thread_rows import StoredThread
 from recto.tools.daemon_thread import run_in_thread
-from recto.tools.workspace.restore_files import RestoredFiles, Restoring, restore
-from recto.tools.workspace.snapshots import FolderState, Snapshots
+from recto.tools.workspace.restore_files import RestoredFiles, Restoring, copy_folder, restore
+from recto.tools.workspace.snapshots import FolderState, KeptTurn, Snapshots, difference
 from recto.tools.workspace.workspaces import Workspace, is_at_work_in, lock_of
 
-FILES = "/api/v1/agent/threads/{id}/files"
+LOGGER = logging.getLogger("recto.api")
+FILES = f"{THREAD_PATH}/files"
 FIELDS = ("messageId", "snapshot", "paths")
 MOST_PATHS = 10_000
-EITHER = "name either a message, by messageId, or a snapshot, and not both"
-AT_WORK = (
-    "A run of this thread is at work or waits for its turn. Wait for its end, or cancel it, and put files back then."
-)
-IN_USE = (
-    "A tool of another thread or a command in the background is at work in this folder. Wait for its end, or have it "
-    "ended, and put files back then."
+# Name of worker threads for file work.
+WORKER_NAME = "snapshot"
+ONE_SOURCE = "name either a message in messageId or a snapshot, not both"
+ACTIVE_RUN = "A run of this thread is active or queued. Wait for its end, or cancel it, then restore the files."
+BUSY_FOLDER = (
+    "A tool of another thread or a background command is using this folder. Wait for its end, or stop it, then restore "
+    "the files."
 )
 Since = Annotated[str, in_query("The id of a user message: changes since before its turn.", max_length=1_000)]
+
+
+class FileChangeRow(TypedDict):
+    """A change of a file. One that is not `kept` was too large for the snapshot and cannot be restored."""
+
+    path: str
+    change: Literal["created", "changed", "deleted"]
+    kept: bool
 
 
 class FileChangesShape(TypedDict):
@@ -51,7 +60,9 @@ class FileChangesShape(TypedDict):
 class RestoreBody(BaseModel):
     """The files to restore, all or `paths`, from before a turn or from a `snapshot`."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"messageId": "msg-002", "paths": ["src/app.py"]}}
+    )
 
     message_id: str | None = Field(default=None, alias="messageId")
     snapshot: str | None = None
@@ -67,7 +78,7 @@ class RestoredShape(TypedDict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Asked:
+class _RestoreRequest:
     """The parsed request. No `paths` means all files."""
 
     message: str | None
@@ -75,75 +86,60 @@ class _Asked:
     paths: Collection[str] | None
 
 
-CHANGES_EXAMPLE: FileChangesShape = {"changes": [{"path": "src/app.py", "change": "changed", "kept": True}]}
-RESTORED_EXAMPLE: RestoredShape = {
-    "restored": ["src/app.py"],
-    "left": [],
-    "undo": "0f5c6d1e2b7a4c9d8e3f1a2b3c4d5e6f",
-}
-
-
-async def get_changes(request: Request, id: ThreadId, since: Since) -> Response:
+async def get_changes(request: Request, id: ThreadId, since: Since) -> FileChangesShape:
     """Return the file changes since before a turn."""
     backend = backend_of(request)
-    thread = await backend.store.get_thread(user_of(request).name, await own_thread(request, id))
+    thread = await backend.store.threads.get(user_of(request).name, await own_thread(request, id))
     rows = await changes_since(backend, thread, since)
     if rows is None:
         raise NotFound(what="snapshot of files since message", id=since)
-    answer: FileChangesShape = {"changes": rows}
-    return json_answer(answer)
+    return {"changes": rows}
 
 
-async def restore_files(request: Request, id: ThreadId) -> Response:
+async def restore_files(request: Request, id: ThreadId) -> RestoredShape:
     """Restore files as before a turn, or undo a restore. Files created since are deleted."""
-    backend, asked = backend_of(request), _asked(await read_object(request, b"{}"))
+    backend, body = backend_of(request), _parse_body(await read_object(request, b"{}"))
     owner = user_of(request).name
-    thread = await backend.store.get_thread(owner, await own_thread(request, id))
-    kept = kept_of(backend, thread)
-    before = await _wanted(backend, thread, asked) if kept else None
-    if kept is None or before is None:
-        raise NotFound(what="snapshot of files", id=asked.message or asked.snapshot or "")
-    snapshots, workspace = kept
+    thread = await backend.store.threads.get(owner, await own_thread(request, id))
+    snapshots = backend.files.snapshots
+    before = await _state_to_restore(backend, snapshots, thread, body) if snapshots else None
+    if snapshots is None or before is None:
+        raise NotFound(what="snapshot of files", id=body.message or body.snapshot or "")
+    workspace, terminal = _workspace(backend, thread), backend.files.terminal
     async with lock_of(workspace.folder):
         # Checked under the lock: a run takes a snapshot before it changes files, and waits for the lock.
-        if await backend.store.open_runs(owner, thread.id):
-            raise Conflict(AT_WORK)
-        if is_at_work_in(workspace.folder) or (backend.terminal and backend.terminal.is_at_work_in(workspace.folder)):
-            raise Conflict(IN_USE)
-        work = partial(_restore, snapshots, workspace, thread.id, before, asked.paths)
-        undo, done = await run_in_thread(work, name=WORK)
-    answer: RestoredShape = {"restored": done.restored, "left": done.left, "undo": undo}
-    return json_answer(answer)
+        if await backend.store.runs.list_open(owner, thread.id):
+            raise Conflict(ACTIVE_RUN)
+        if is_at_work_in(workspace.folder) or (terminal and terminal.is_at_work_in(workspace.folder)):
+            raise Conflict(BUSY_FOLDER)
+        work = partial(_restore, snapshots, workspace, thread.id, before, body.paths)
+        undo, result = await run_in_thread(work, name=WORKER_NAME)
+    return {"restored": result.restored, "left": result.left, "undo": undo}
 
 
-def _asked(body: Mapping[str, Json]) -> _Asked:
+def _parse_body(body: Mapping[str, Json]) -> _RestoreRequest:
     """Parse the request. An unknown name may be a typo that would restore all files, so it is rejected."""
-    names = [spelled(body, name) for name in FIELDS]
+    names = [field_name(body, name) for name in FIELDS]
     unknown = next((name for name in body if name not in names), None)
     if unknown is not None:
-        raise WireError(where=unknown, problem=f"is not known here; known are {', '.join(FIELDS)}")
+        raise WireError(where=unknown, problem=f"is unknown; known are {', '.join(FIELDS)}")
     message, snapshot = (optional_text(body, name, "body") for name in names[:2])
     if (message is None) == (snapshot is None):
-        raise WireError(where="messageId", problem=EITHER)
-    return _Asked(message=message, snapshot=snapshot, paths=_paths(body.get("paths")))
-
-
-def _paths(given: Json) -> Collection[str] | None:
-    if given is None:
-        return None
-    paths = [path for path in given if isinstance(path, str)] if isinstance(given, list) else []
-    if not isinstance(given, list) or not len(paths) == len(given) <= MOST_PATHS:
+        raise WireError(where="messageId", problem=ONE_SOURCE)
+    value = body.get("paths")
+    paths = [path for path in value if isinstance(path, str)] if isinstance(value, list) else []
+    if value is not None and not (isinstance(value, list) and len(paths) == len(value) <= MOST_PATHS):
         raise WireError(where="paths", problem=f"must be a list of up to {MOST_PATHS:,} paths, each a string")
-    return frozenset(paths)
+    return _RestoreRequest(message=message, snapshot=snapshot, paths=None if value is None else frozenset(paths))
 
 
-async def _wanted(backend: Backend, thread: StoredThread, asked: _Asked) -> FolderState | None:
-    if asked.message is not None:
-        return await before_turn(backend, thread, asked.message)
-    if backend.snapshots is None:
-        return None
-    found = await run_in_thread(partial(backend.snapshots.of_undo, thread.id, asked.snapshot or ""), name=WORK)
-    return of_this_folder(backend, thread, found)
+async def _state_to_restore(
+    backend: Backend, snapshots: Snapshots, thread: StoredThread, body: _RestoreRequest
+) -> FolderState | None:
+    if body.message is not None:
+        return await _state_before(backend, thread, body.message)
+    state = await run_in_thread(partial(snapshots.of_undo, thread.id, body.snapshot or ""), name=WORKER_NAME)
+    return state if state and state.is_of(_workspace(backend, thread)) else None
 
 
 def _restore(
@@ -155,24 +151,73 @@ def _restore(
     return undo, restore(workspace, Restoring(before=before, now=now, content=content, paths=paths))
 
 
+async def changes_since(backend: Backend, thread: StoredThread, message: str) -> Sequence[FileChangeRow] | None:
+    """Return the file changes of a thread since before the turn of a message; None without a snapshot."""
+    snapshots = backend.files.snapshots
+    before = await _state_before(backend, thread, message)
+    if snapshots is None or before is None:
+        return None
+    workspace = _workspace(backend, thread)
+    async with lock_of(workspace.folder):
+        now = await run_in_thread(partial(snapshots.state, workspace, thread.id), name=WORKER_NAME)
+    return [{"path": one.path, "change": one.change, "kept": one.is_kept} for one in difference(before, now)]
+
+
+async def copy_files(backend: Backend, fork: StoredThread, source: str, before: str | None) -> None:
+    """Copy the files of the source thread, as before a message, to a fork. A shared workspace is not copied.
+
+    All or no files are copied, even if the process is killed. A failure is logged; the fork exists anyway.
+    """
+    workspaces, snapshots = backend.files.workspaces, backend.files.snapshots
+    if workspaces is None or not _workspace(backend, fork).is_own:
+        return
+    old, new = (workspaces.of(thread) for thread in (source, fork.id))
+    state = await _state_before(backend, fork, before, source) if before else None
+    try:
+        async with lock_of(old.folder):
+            if not old.folder.is_dir():
+                return
+            finish = partial(_rewind, snapshots, new, source, state) if snapshots and state else None
+            copy = partial(copy_folder, old.folder, new.folder, most=new.most_bytes, finish=finish)
+            await run_in_thread(copy, name=WORKER_NAME)
+    except (OSError, RectoError) as error:
+        LOGGER.warning("The files of thread %s could not be copied for its fork: %s", source, error)
+
+
+def _rewind(snapshots: Snapshots, fork: Workspace, source: str, before: FolderState, folder: Path) -> None:
+    """Restore the earlier state in the copy, which is in `folder` until it is complete."""
+    copy = replace(fork, folder=folder)
+    now = snapshots.state(copy, source)
+    restore(copy, Restoring(before=before, now=now, content=partial(snapshots.content, source)))
+
+
+def _workspace(backend: Backend, thread: StoredThread) -> Workspace:
+    agent = backend.agents.by_name.get(thread.agent or backend.agents.default)
+    if backend.files.workspaces is None:
+        raise NotFound(what="workspace of thread", id=thread.id)
+    return backend.files.workspaces.of(thread.id, agent.workspace if agent else None)
+
+
+async def _state_before(backend: Backend, thread: StoredThread, message: str, source: str = "") -> FolderState | None:
+    """Return the files before the turn of a message, which may be out of view by now.
+
+    None without a snapshot, or if it is of another folder than the current workspace.
+    """
+    id, snapshots = source or thread.id, backend.files.snapshots
+    if snapshots is None or backend.files.workspaces is None or NUL in message:
+        return None
+    if not await run_in_thread(partial(snapshots.has_any, id), name=WORKER_NAME):
+        return None
+    log = await backend.store.log.read_up_to_entry(id, message)
+    user = log[-1] if log else None
+    if not isinstance(user, UserMessage) or user.time is None:
+        return None
+    turn = KeptTurn(message=message, admitted=user.time)
+    state = await run_in_thread(partial(snapshots.of_turn, id, turn), name=WORKER_NAME)
+    return state if state and state.is_of(_workspace(backend, thread)) else None
+
+
 ROUTES = (
-    Route(
-        method="GET",
-        path=f"{FILES}/changes",
-        handler=get_changes,
-        tag="threads",
-        answer=FileChangesShape,
-        refusals=(404, 422),
-        examples={"answer": CHANGES_EXAMPLE},
-    ),
-    Route(
-        method="POST",
-        path=f"{FILES}/restore",
-        handler=restore_files,
-        tag="threads",
-        body=RestoreBody,
-        answer=RestoredShape,
-        refusals=(404, 409, 413, 422),
-        examples={"body": {"messageId": "msg-002", "paths": ["src/app.py"]}, "answer": RESTORED_EXAMPLE},
-    ),
+    Route("GET", f"{FILES}/changes", get_changes, "threads", errors=(404, 422)),
+    Route("POST", f"{FILES}/restore", restore_files, "threads", body=RestoreBody, errors=(404, 409, 413, 422)),
 )

@@ -1,30 +1,76 @@
-"""The route of a thread's messages in AG-UI form (P17), for clients that keep their own list."""
+"""Routes that read messages: a thread in AG-UI form (P17), and one day of a thread (P13)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal, NotRequired, cast
 
 from starlette.requests import Request
-from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from recto.api.backend import backend_of, json_answer, user_of
+from recto.api.backend import backend_of, user_of
 from recto.api.bodies import NUL
-from recto.api.parameters import in_query
-from recto.api.route import TASK, THREAD, Route
-from recto.api.runs.client_threads import own_thread
-from recto.api.signed import render_context
-from recto.api.threads.routes import ONE, ThreadId
+from recto.api.parameters import day_of, in_query, zone_of
+from recto.api.route import Route
+from recto.api.runs.stream_join import render_context
+from recto.api.runs.thread_names import THREAD_PATH, ThreadId, own_thread
+from recto.conversation.history import QUEUED, FileUrlSigner, history_row
+from recto.conversation.input.input_rules import NO_UUID, UUID
+from recto.conversation.locale import DEFAULT_LOCALE
 from recto.conversation.log import View
-from recto.conversation.snapshots.agui_messages import detailed_rows, message_rows
-from recto.errors import WireError
+from recto.conversation.message_snapshots import detailed_rows, message_rows
+from recto.conversation.messages import File, UserMessage
+from recto.errors import Refused, WireError
+from recto.store.runs.queued import Queued
+from recto.store.threads.history import HistoryQuery
 from recto.store.threads.message_pages import NOT_SEEN, MessagesQuery
 
+HISTORY = "/api/v1/agent/history"
 MOST = 1_000
+
+
+class HistoryFile(TypedDict):
+    """A file of a user message."""
+
+    id: str | None
+    name: str | None
+    type: Literal["document", "image", "audio", "video"]
+    mimeType: str | None
+    url: str
+
+
+class HistoryMessageShape(TypedDict):
+    """A message. User messages have `url` and `files`, others `uiSchema`.
+
+    `status` is `queued` for a message whose run has not started (no `seq` yet, but `taskId` and `runId`), and
+    `interrupted` or the finish reason for an incomplete assistant message.
+    """
+
+    id: str
+    seq: int | None
+    role: Literal["user", "assistant", "tool"]
+    content: str
+    url: NotRequired[str | None]
+    files: NotRequired[Sequence[HistoryFile]]
+    uiSchema: NotRequired[Mapping[str, object] | None]
+    timestamp: str
+    status: NotRequired[Literal["queued", "interrupted", "length", "refused", "filtered"] | None]
+    taskId: NotRequired[str | None]
+    runId: NotRequired[str | None]
+
+
+class HistoryShape(TypedDict):
+    """One day of a thread."""
+
+    scope: Literal["history_day"]
+    threadId: str | None
+    day: str | None
+    hasMore: bool
+    messages: Sequence[HistoryMessageShape]
 
 
 class MessagesShape(TypedDict):
@@ -40,55 +86,77 @@ class MessagesShape(TypedDict):
     activeRun: str | None
 
 
-CALL = {"id": "c1", "type": "function", "function": {"name": "calculator", "arguments": '{"expression":"12*7"}'}}
-MESSAGES_EXAMPLE: MessagesShape = {
-    "threadId": THREAD,
-    "messages": [
-        {"id": "msg-001", "role": "user", "content": "What is 12*7?"},
-        {"id": "a1", "role": "assistant", "toolCalls": [CALL]},
-        {"id": "t1", "role": "tool", "content": "84", "toolCallId": "c1"},
-        {"id": "a2", "role": "assistant", "content": "84."},
-    ],
-    "next": None,
-    "activeRun": TASK,
-}
+async def get_history(
+    request: Request,
+    thread: Annotated[str | None, in_query("The thread; by default your latest.", alias="threadId")] = None,
+    before: Annotated[str | None, in_query("Return only days before this one, `YYYY-MM-DD`.")] = None,
+    tz: Annotated[str | None, in_query("The time zone of the days, such as `Asia/Shanghai`.")] = None,
+) -> HistoryShape:
+    """Return the newest day of a thread with messages, and whether older ones exist."""
+    if thread is not None and not UUID.fullmatch(thread):
+        raise Refused(NO_UUID, where="threadId")
+    backend, owner = backend_of(request), user_of(request).name
+    query = HistoryQuery(
+        thread=thread.lower() if thread else None,
+        before=day_of(before, "before") if before is not None else None,
+        zone=zone_of(tz, "tz") if tz is not None else UTC,
+        queued_bytes=backend.bodies.queued_bytes,
+    )
+    page = await backend.store.messages.read_day(owner, query)
+    messages = [*page.messages, *(one.message for one in page.queued)]
+    has_files = any(isinstance(part, File) for message in messages for part in message.parts)
+    refs = await backend.store.files.list_refs(page.thread) if has_files and page.thread else ()
+    url_of, locale = backend.files.urls(refs), DEFAULT_LOCALE
+    # Hints are in the language of the thread's agent; user messages have none.
+    if page.thread and not all(isinstance(message, UserMessage) for message in page.messages):
+        locale = backend.agents.locale(await backend.store.threads.get_agent(owner, page.thread))
+    rows = [history_row(message, url_of, locale) for message in page.messages]
+    status_rows = [{**row, "status": status} if (status := page.statuses.get(str(row["id"]))) else row for row in rows]
+    return {
+        "scope": "history_day",
+        "threadId": page.thread,
+        "day": page.day.isoformat() if page.day else None,
+        "hasMore": page.has_more,
+        "messages": [
+            *cast("Sequence[HistoryMessageShape]", status_rows),
+            *(queued_row(one, url_of) for one in page.queued),
+        ],
+    }
+
+
+def queued_row(queued: Queued, url_of: FileUrlSigner) -> HistoryMessageShape:
+    """Return a queued user message. It has no number yet."""
+    row = history_row(queued.message, url_of) | {"status": QUEUED, "taskId": queued.task, "runId": queued.run}
+    return cast("HistoryMessageShape", row)
 
 
 async def get_messages(
     request: Request,
     id: ThreadId,
-    since: Annotated[str | None, in_query("Only what follows the message of this id.")] = None,
-    limit: Annotated[int, in_query("How many messages at most.", ge=1, le=MOST)] = MOST,
-    details: Annotated[bool, in_query("With what AG-UI has no place for: times, runs, cards, ids of files.")] = False,
-) -> Response:
+    since: Annotated[str | None, in_query("Return only messages after this message id.")] = None,
+    limit: Annotated[int, in_query("Maximum number of messages.", ge=1, le=MOST)] = MOST,
+    details: Annotated[bool, in_query("Add fields that AG-UI lacks: times, runs, cards, file ids.")] = False,
+) -> MessagesShape:
     """Return the visible messages of a thread, or those after an id. Output of an active run is in its events."""
     if since is not None and NUL in since:
         raise WireError(where="since", problem=NOT_SEEN.format(id=since[:64]))
-    backend, known = backend_of(request), await own_thread(request, id)
-    query = MessagesQuery(thread=known, since=since, limit=limit, most_bytes=backend.bodies.snapshot_bytes)
-    page = await backend.store.messages_page(user_of(request).name, replace(query, with_runs=details))
-    context = await render_context(backend, known, page.thread.agent)
+    backend, thread = backend_of(request), await own_thread(request, id)
+    query = MessagesQuery(thread=thread, since=since, limit=limit, most_bytes=backend.bodies.snapshot_bytes)
+    page = await backend.store.messages.read_page(user_of(request).name, replace(query, with_runs=details))
+    context = await render_context(backend, thread, page.thread.agent)
     # The page is bounded already; cutting it again would lose messages.
-    seen, whole = View(entries=page.entries), replace(context, most_bytes=None)
-    telling = partial(detailed_rows, runs=page.runs) if details else message_rows
-    rows = await asyncio.to_thread(telling, seen, whole)
-    answer: MessagesShape = {
-        "threadId": known,
+    context = replace(context, most_bytes=None)
+    render = partial(detailed_rows, runs=page.runs) if details else message_rows
+    rows = await asyncio.to_thread(render, View(entries=page.entries), context)
+    return {
+        "threadId": thread,
         "messages": rows,
         "next": page.next,
         "activeRun": page.thread.active,
     }
-    return json_answer(answer)
 
 
 ROUTES = (
-    Route(
-        method="GET",
-        path=f"{ONE}/messages",
-        handler=get_messages,
-        tag="threads",
-        answer=MessagesShape,
-        refusals=(404, 422),
-        examples={"answer": MESSAGES_EXAMPLE},
-    ),
+    Route("GET", f"{THREAD_PATH}/messages", get_messages, "threads", errors=(404, 422)),
+    Route("GET", HISTORY, get_history, "history", errors=(404, 422)),
 )

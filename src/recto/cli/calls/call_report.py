@@ -5,6 +5,7 @@ Input are JSON rows, as the API returns them and `recto explain --json` prints t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -13,18 +14,18 @@ from typing import cast
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.measure import Measurement
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
-from recto.cli.calls.call_words import CallWords
+from recto.cli.translation import _, code_name, translations
 from recto.conversation.json import Json, Object, as_object, objects
 from recto.page.manifest import Manifest, Part, read_manifest
-from recto.page.named_rules import NAMED_RULES, link_of
+from recto.page.manifest_rows import NAMED_RULES, PAGE, link_of, why
 
 # Groups of more unchanged parts share a line; most folded parts to list.
 FEW, MANY = 3, 12
 BAR_WIDTH = 76
-KEPT = "kept"
+DECISION_KEPT = "kept"
 # Last characters of an id, enough to tell messages apart.
 ID_CHARACTERS = 8
 # `tool` already names tool definitions.
@@ -46,12 +47,10 @@ KINDS: Mapping[str, tuple[str, str]] = {
 }
 OTHER_KIND = ("white", "o")
 BLOCK, MILLION, PERCENT = "█", 1_000_000, 100
-NUMBERS = ("Was", "Tokens", "Share", "Call", "Saved", "N")
-LONG = ("Part", "Why", "Why, and how it begins", "Left out", "Model")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShownPage:
+class PageReport:
     """A page: its manifest, the first words of each part, and its size in bytes."""
 
     manifest: Manifest
@@ -59,11 +58,11 @@ class ShownPage:
     size: int
 
 
-def shown_page(row: Object) -> ShownPage:
+def read_page_report(row: Object) -> PageReport:
     """Read the page of a row."""
-    words = [str(part.get("words") or "") for _, part in objects(row.get("parts"), "parts")]
+    words = [str(part.get("words") or "") for _path, part in objects(row.get("parts"), "parts")]
     size = row.get("bytes")
-    return ShownPage(manifest=read_manifest(row), words=words, size=size if isinstance(size, int) else 0)
+    return PageReport(manifest=read_manifest(row), words=words, size=size if isinstance(size, int) else 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,15 +81,16 @@ class PartLine:
 
 def composition(manifest: Manifest) -> Mapping[str, int]:
     """Sum the tokens of a page by kind, in order of appearance."""
-    found: dict[str, int] = {}
+    tokens_by_kind: dict[str, int] = {}
     for part in manifest.parts:
-        found[kind_of(part)] = found.get(kind_of(part), 0) + part.tokens_after
-    return {kind: tokens for kind, tokens in found.items() if tokens}
+        kind = kind_of(part.kind, part.role)
+        tokens_by_kind[kind] = tokens_by_kind.get(kind, 0) + part.tokens_after
+    return {kind: tokens for kind, tokens in tokens_by_kind.items() if tokens}
 
 
-def kind_of(part: Part) -> str:
+def kind_of(kind: str, role: str | None) -> str:
     """Return the kind of a part; for messages, their role."""
-    return ROLES.get(part.role, part.role) if part.kind == "message" and part.role else part.kind
+    return ROLES.get(role, role) if kind == "message" and role else kind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,23 +112,23 @@ class KindMark:
         return Measurement(width, width)
 
 
-def composition_view(manifest: Manifest, words: CallWords) -> RenderableType:
+def composition_view(manifest: Manifest) -> RenderableType:
     """Render a bar and a table of the kinds, with tokens and shares."""
     kinds = composition(manifest)
     total = sum(kinds.values()) or 1
-    table = table_of(words, "", "Part", "Tokens", "Share")
+    table = new_table(word_column(), text_column(_("Part")), number_column(_("Tokens")), number_column(_("Share")))
     for kind, tokens in kinds.items():
         mark = KindMark(cells=[(kind, 1)])
-        table.add_row(mark, words.kinds.get(kind, kind), f"{tokens:,}", percent(tokens / total))
+        table.add_row(mark, code_name(kind), f"{tokens:,}", percent(tokens / total))
     return Group(KindMark(cells=bar_cells(kinds)), table)
 
 
 def bar_cells(kinds: Mapping[str, int], width: int = BAR_WIDTH) -> Sequence[tuple[str, int]]:
     """Divide a bar among kinds, with at least one cell each."""
     total, ends, cells, done = sum(kinds.values()), 0, list[tuple[str, int]](), 0
-    for left, (kind, tokens) in zip(range(len(kinds) - 1, -1, -1), kinds.items(), strict=True):
+    for remaining, (kind, tokens) in zip(range(len(kinds) - 1, -1, -1), kinds.items(), strict=True):
         ends += tokens
-        end = min(max(round(width * ends / total), done + 1), width - left)
+        end = min(max(round(width * ends / total), done + 1), width - remaining)
         cells.append((kind, end - done))
         done = end
     return cells
@@ -139,30 +139,35 @@ def percent(share: float) -> str:
     return "<1 %" if 0 < share < 1 / PERCENT else f"{PERCENT * share:.0f} %"
 
 
-def room_lines(row: Object, words: CallWords) -> Iterator[str]:
+def room_lines(row: Object) -> Iterator[str]:
     """Yield lines on the context window and compaction, if the row has them."""
     match row:
         case {"tokens": int(tokens), "window": int(window), "compactAt": int(full)}:
-            yield words.window.format(tokens=tokens, window=window, share=percent(tokens / window))
-            told = words.room if tokens < full else words.full
-            yield told.format(full=full, at=percent(full / window), left=full - tokens)
+            text = _("Window: {tokens:,} of {window:,} tokens, {share}.")
+            yield text.format(tokens=tokens, window=window, share=percent(tokens / window))
+            if tokens < full:
+                text = _("Older messages are summarised at {full:,} tokens ({at}): {left:,} to go.")
+            else:
+                text = _("The page has reached {full:,} tokens ({at}): the next run summarises older messages first.")
+            yield text.format(full=full, at=percent(full / window), left=full - tokens)
         case _:
             return
 
 
-def saved_lines(row: Object, manifest: Manifest, words: CallWords) -> Iterator[str]:
+def saved_lines(row: Object, manifest: Manifest) -> Iterator[str]:
     """Yield lines on tokens and money saved per call."""
-    saved = manifest.tokens_saved
-    if not saved:
-        yield words.nothing_smaller
+    saved_tokens = manifest.tokens_saved
+    if not saved_tokens:
+        yield _("Nothing is folded, cut or left out.")
         return
-    yield words.saves.format(tokens=saved)
+    yield _("Folding, cutting and leaving out save {tokens:,} tokens on each call.").format(tokens=saved_tokens)
     match row.get("prices"):
         case {"currency": str(currency), "input": int() | float() as fresh, "cached": int() | float() as cached}:
-            known = {"fresh": money(fresh * saved / MILLION), "cached": money(cached * saved / MILLION)}
-            yield words.price.format(**known, currency=currency)
+            amounts = {"fresh": money(fresh * saved_tokens / MILLION), "cached": money(cached * saved_tokens / MILLION)}
+            text = _("This is {fresh} {currency}, or {cached} {currency} if the provider has these tokens cached.")
+            yield text.format(**amounts, currency=currency)
         case _:
-            yield words.no_price.format(model=row.get("model"))
+            yield _("The savings in money are unknown: the price list has no {model}.").format(model=row.get("model"))
 
 
 def money(amount: float) -> str:
@@ -171,187 +176,212 @@ def money(amount: float) -> str:
     return f"{amount:,.{digits}f}"
 
 
-def part_lines(page: ShownPage, words: CallWords, *, every: bool) -> Iterator[PartLine]:
+def part_lines(page: PageReport, *, every: bool) -> Iterator[PartLine]:
     """Yield the parts of a page; `every` disables grouping."""
     manifest = page.manifest
-    shown = [
+    parts = [
         (place, part) for place, (part, size) in enumerate(zip(manifest.parts, manifest.sizes, strict=True)) if size
     ]
-    for key, group in groupby(shown, key=lambda one: _group_of(one[1])):
-        some = list(group)
-        if key is None or every or len(some) <= FEW:
-            yield from (_line(place, page, words) for place, _ in some)
+    for key, group in groupby(parts, key=lambda one: _group_of(one[1])):
+        by_place = dict(group)
+        if key is None or every or len(by_place) <= FEW:
+            yield from [_line(place, page) for place in by_place]
             continue
+        places, group_parts = list(by_place), list(by_place.values())
         yield PartLine(
-            number=f"{some[0][0]}-{some[-1][0]}",
-            what=words.some[key].format(count=len(some)),
-            before=sum(part.tokens_before for _, part in some),
-            after=sum(part.tokens_after for _, part in some),
-            decision=KEPT,
+            number=f"{places[0]}-{places[-1]}",
+            what=(_("{count} tools") if key == "tool" else _("{count} messages")).format(count=len(places)),
+            before=sum(part.tokens_before for part in group_parts),
+            after=sum(part.tokens_after for part in group_parts),
+            decision=DECISION_KEPT,
             rule="",
-            why=words.why(None, some[0][1].reason),
+            why=reason_text(None, group_parts[0].reason),
         )
 
 
 def _group_of(part: Part) -> str | None:
-    return part.kind if part.decision == KEPT and part.kind in ("tool", "message") else None
+    return part.kind if part.decision == DECISION_KEPT and part.kind in ("tool", "message") else None
 
 
-def _line(place: int, page: ShownPage, words: CallWords) -> PartLine:
+def _line(place: int, page: PageReport) -> PartLine:
     part = page.manifest.parts[place]
     return PartLine(
         number=str(place),
-        what=name_of(part, words),
+        what=name_of(part),
         before=part.tokens_before,
         after=part.tokens_after,
         decision=part.decision,
         rule=part.rule or "",
-        why=words.why(part.rule, part.reason),
+        why=reason_text(part.rule, part.reason),
         words=page.words[place],
     )
 
 
-def smaller_lines(page: ShownPage, words: CallWords) -> Sequence[PartLine]:
-    """Return the parts that were made smaller, largest saving first."""
-    parts = page.manifest.parts
-    saved = [place for place, part in enumerate(parts) if part.decision != "injected" and _saved(part) > 0]
-    return [_line(place, page, words) for place in sorted(saved, key=lambda place: -_saved(parts[place]))]
-
-
-def _saved(part: Part) -> int:
+def _tokens_saved(part: Part) -> int:
     return part.tokens_before - part.tokens_after
 
 
-def smaller_view(page: ShownPage, words: CallWords) -> RenderableType:
+def smaller_view(page: PageReport) -> RenderableType:
     """Render what was folded, cut or left out, limited to the largest savings."""
-    lines = smaller_lines(page, words)
-    table = parts_table([*lines[:MANY]], words)
-    rest = lines[MANY:]
-    saved = sum(line.before - line.after for line in rest)
-    return Group(table, Text(words.more_parts.format(count=len(rest), tokens=saved))) if rest else table
+    parts = page.manifest.parts
+    places = [place for place, part in enumerate(parts) if part.decision != "injected" and _tokens_saved(part) > 0]
+    lines = [_line(place, page) for place in sorted(places, key=lambda place: -_tokens_saved(parts[place]))]
+    table, rest = parts_table(lines[:MANY]), lines[MANY:]
+    if not rest:
+        return table
+    text = _("and {count:,} more, which save {tokens:,} tokens")
+    return Group(table, Text(text.format(count=len(rest), tokens=sum(line.before - line.after for line in rest))))
 
 
-def name_of(part: Part, words: CallWords) -> str:
+def name_of(part: Part) -> str:
     """Return the display name of a part."""
     if part.upto is not None:
-        return words.messages.format(count=part.count)
-    kind = words.kinds.get(kind_of(part), kind_of(part))
-    if part.kind == "tool":
-        return f"{kind} {part.source}"
-    return f"{kind} {part.source[-ID_CHARACTERS:]}" if part.kind == "message" else kind
+        return _("{count} messages").format(count=f"{part.count:,}")
+    return _part_name(part.kind, part.role or "", part.source)
 
 
-def parts_table(lines: Sequence[PartLine], words: CallWords) -> Table:
+def _part_name(kind: str, role: str, source: str) -> str:
+    name = code_name(kind_of(kind, role))
+    if kind == "tool":
+        return f"{name} {source}"
+    return f"{name} {source[-ID_CHARACTERS:]}" if kind == "message" else name
+
+
+def parts_table(lines: Sequence[PartLine]) -> Table:
     """Render parts with their tokens, before and after."""
-    table = table_of(words, "#", "Part", "Was", "Tokens", "Decision", "Why, and how it begins")
+    table = new_table(
+        word_column("#"),
+        text_column(_("Part")),
+        number_column(_("Was")),
+        number_column(_("Tokens")),
+        word_column(_("Decision")),
+        text_column(_("Reason and first words")),
+    )
     for line in lines:
         was = f"{line.before:,}" if line.before != line.after else ""
-        decided = f"{words.decisions.get(line.decision, line.decision)} {line.rule}".strip()
-        begins = ((f"\n> {line.words}", "dim"),) if line.words else ()
-        reason = Text.assemble(line.why, *begins)
-        decision = Text(decided, style=STYLES.get(line.decision, ""))
+        reason = Text.assemble(line.why, *([(f"\n> {line.words}", "dim")] if line.words else []))
+        decision = Text(f"{code_name(line.decision)} {line.rule}".strip(), style=STYLES.get(line.decision, ""))
         table.add_row(line.number, Text(line.what), was, f"{line.after:,}", decision, reason)
     return table
 
 
-def left_out(manifest: Manifest, words: CallWords) -> RenderableType:
+def left_out(manifest: Manifest) -> RenderableType:
     """Render the parts that were left out, with reasons."""
     parts = [part for part, size in zip(manifest.parts, manifest.sizes, strict=True) if not size]
     if not parts:
-        return Text(words.nothing_left_out)
-    table = table_of(words, "Left out", "Tokens", "Rule", "Why")
+        return Text(_("Nothing was left out."))
+    table = new_table(
+        text_column(_("Left out")), number_column(_("Tokens")), word_column(_("Rule")), text_column(_("Reason"))
+    )
     for part in parts:
-        reason = Text(words.why(part.rule, part.reason))
-        table.add_row(Text(name_of(part, words)), f"{part.tokens_before:,}", part.rule or "", reason)
+        reason = Text(reason_text(part.rule, part.reason))
+        table.add_row(Text(name_of(part)), f"{part.tokens_before:,}", part.rule or "", reason)
     return table
 
 
-def rule_lines(manifest: Manifest, words: CallWords, *, every: bool) -> Sequence[str]:
+def rule_lines(manifest: Manifest, *, every: bool) -> Sequence[str]:
     """Return a link to the documentation of the rules; with `every`, one for each rule used."""
     rules = dict.fromkeys(part.rule for part in manifest.parts if part.rule) if every else {}
-    told = [f"{rule} {NAMED_RULES[rule].name}: {link_of(rule)}" for rule in rules if rule in NAMED_RULES]
-    return told or [words.rules]
+    links = [f"{rule} {NAMED_RULES[rule].name}: {link_of(rule)}" for rule in rules if rule in NAMED_RULES]
+    return links or [_("For the rules, see {page}.").format(page=PAGE)]
 
 
-def changes(found: Object, title: str, words: CallWords) -> RenderableType:
+def changes(difference: Object, title: str) -> RenderableType:
     """Render the difference from the previous call."""
-    table = table_of(words, "", "Part", "Tokens")
-    table.add_column(title, overflow="fold")
-    for _, row in objects(found.get("parts"), "parts"):
-        table.add_row(*_change_cells(row, words))
-    return Group(table, Text(break_line(found, words), style="yellow" if found.get("prefixBreak") else "green"))
+    table = new_table(word_column(), text_column(_("Part")), number_column(_("Tokens")), text_column(title))
+    for _path, row in objects(difference.get("parts"), "parts"):
+        table.add_row(*_change_cells(row))
+    return Group(table, Text(break_line(difference), style="yellow" if difference.get("prefixBreak") else "green"))
 
 
-def _change_cells(row: Object, words: CallWords) -> Sequence[str | Text]:
+def _change_cells(row: Object) -> Sequence[str | Text]:
     change = str(row["change"])
     sign = SIGNS[change]
     if change == "same":
         count = cast("int", row["count"])
-        return (
-            sign,
-            words.changed["parts" if count > 1 else "part"].format(count=count),
-            f"{row['tokens']:,}",
-            words.same,
-        )
+        parts = _("1 part") if count == 1 else _("{count} parts").format(count=f"{count:,}")
+        return sign, parts, f"{row['tokens']:,}", _("unchanged")
     was, now = (_part(row[side]) if side in row else None for side in ("before", "after"))
     part = cast("Part", now or was)
     if now is None or was is None:
-        return sign, Text(name_of(part, words)), f"{part.tokens_after:,}", Text(_instead(row, words))
+        return sign, Text(name_of(part)), f"{part.tokens_after:,}", Text(_instead(row))
     tokens = f"{was.tokens_after:,} > {now.tokens_after:,}" if was.tokens_after != now.tokens_after else ""
     fields = [str(one) for one in cast("Sequence[Json]", row.get("fields", ()))]
-    told = words.comma.join(words.fields.get(one, one) for one in fields)
-    decided = f"{words.decisions.get(now.decision, now.decision)} {now.rule or ''}".strip()
-    why = f"{told}{words.colon}{decided}" if "decision" in fields else told
-    return sign, Text(name_of(now, words)), tokens or f"{now.tokens_after:,}", Text(why)
+    text = _(", ").join(map(code_name, fields))
+    if "decision" in fields:
+        text += _(": ") + f"{code_name(now.decision)} {now.rule or ''}".strip()
+    return sign, Text(name_of(now)), tokens or f"{now.tokens_after:,}", Text(text)
 
 
 def _part(row: Json) -> Part:
     return read_manifest({"parts": [row], "tokens": 0}).parts[0]
 
 
-def _instead(row: Object, words: CallWords) -> str:
+def _instead(row: Object) -> str:
     change, instead = str(row["change"]), row.get("instead")
     if instead is None:
-        return words.changed[change]
+        return code_name(change)
     if change == "added":
-        return words.left_out_before
-    return words.left_out_now.format(count=as_object(instead, "instead")["count"])
+        return _("was left out before")
+    return _("now left out with others, {count} in all").format(count=as_object(instead, "instead")["count"])
 
 
-def break_line(found: Object, words: CallWords) -> str:
-    """Describe whether the previous page is still a cacheable prefix, and if not, the cause and cost."""
-    match found:
+def break_line(difference: Object) -> str:
+    """Return a line on the prompt cache: the prefix holds, or the cause and cost of its break."""
+    match difference:
         case {
             "prefixBreak": {"cause": str(cause), "source": str(source), "bytesKept": int(kept), "tokensAgain": again}
         }:
-            told = words.causes.get(cause, cause.replace("_", " "))
-            return words.breaks.format(offset=kept, part=_place(found, source, words), cause=told, tokens=again)
+            text = _(
+                "The prefix breaks at byte {offset:,}, in {part}: {cause}. {tokens:,} unchanged tokens after it must be "
+                "read again."
+            )
+            return text.format(offset=kept, part=_place(difference, source), cause=code_name(cause), tokens=again)
         case _:
-            return words.holds
+            return _("The prefix holds: the page starts with the whole previous page.")
 
 
-def _place(found: Object, source: str, words: CallWords) -> str:
+def _place(difference: Object, source: str) -> str:
     """Return the name of the part in which a prefix break occurs."""
-    match found:
+    match difference:
         case {"firstDifference": {"before": {"kind": str(kind), "source": str(id), "role": role}}}:
-            part = {
-                "kind": kind,
-                "source": id,
-                "role": role,
-                "decision": KEPT,
-                "rule": None,
-                "reason": "",
-                "span": None,
-            }
-            return name_of(_part({**part, "tokens": {"before": 0, "after": 0}}), words)
+            return _part_name(kind, str(role or ""), id)
         case _:
             return source
 
 
-def table_of(words: CallWords, *names: str) -> Table:
-    """Return a table without borders; only text columns wrap."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in names:
-        side = "right" if name in NUMBERS else "left"
-        table.add_column(words.columns.get(name, name), justify=side, no_wrap=name not in LONG, overflow="fold")
-    return table
+def reason_text(rule: str | None, reason: str) -> str:
+    """Return a reason with the name of its rule. Rules write English reasons, which are translated by pattern."""
+    patterns = translations("reasons")
+    if not patterns:
+        return why(rule, reason)
+    texts = "；".join(_translate_reason(one, patterns) for one in reason.split("; "))
+    name = translations("rules").get(rule or "")
+    return f"{name}：{texts}" if name else texts
+
+
+def _translate_reason(reason: str, patterns: Mapping[str, str]) -> str:
+    for pattern, text in patterns.items():
+        if match := re.fullmatch(pattern, reason):
+            return match.expand(text)
+    return reason
+
+
+def new_table(*columns: Column) -> Table:
+    """Return a table without borders."""
+    return Table(*columns, box=None, pad_edge=False, header_style="bold")
+
+
+def text_column(name: str) -> Column:
+    """Return a column whose text wraps."""
+    return Column(name, overflow="fold")
+
+
+def word_column(name: str = "") -> Column:
+    """Return a column that does not wrap."""
+    return Column(name, no_wrap=True, overflow="fold")
+
+
+def number_column(name: str) -> Column:
+    """Return a column of numbers."""
+    return Column(name, justify="right", no_wrap=True, overflow="fold")

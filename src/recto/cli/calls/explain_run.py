@@ -1,9 +1,8 @@
-"""`recto explain`: the request of a model call and the reason for each part. Reads the database of a server."""
+"""`recto explain`: the request of a model call and the reason for each part."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,18 +14,17 @@ from rich.console import Console
 
 from recto.cli import options
 from recto.cli.calls.call_report import composition
-from recto.cli.calls.call_words import WORDS
 from recto.cli.calls.page_views import call_view, calls_table
 from recto.cli.command import exit_codes
-from recto.cli.data import opened_store, settings_of_server
-from recto.cli.hello import language_of_terminal
+from recto.cli.data import load_server_settings, open_existing_store
+from recto.cli.translation import _
 from recto.config.settings import ServerSettings
 from recto.conversation.history import time_text
 from recto.conversation.json import Json, Object, dump, load_object
 from recto.errors import NotFound, SettingsError
 from recto.page.difference import Difference, difference
-from recto.page.exports import HAR_END, MadeCall, as_curl, har_beginning, har_entry
-from recto.page.shown_parts import shown_rows
+from recto.page.exports import HAR_END, ExportedCall, as_curl, har_beginning, har_entry
+from recto.page.manifest_rows import shown_rows
 from recto.page.steps.compact import CompactSettings
 
 if TYPE_CHECKING:
@@ -36,24 +34,23 @@ if TYPE_CHECKING:
     from recto.store.store import Store
 
 REPLY = "reply"
-SEVERAL = "several users have a run of that name: {names}. Name one with --user"
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The run: its taskId, or the runId it was sent with.")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Task id or run id.")]
 CallArgument = Annotated[
-    int | None, typer.Argument(metavar="CALL", min=1, help="Number of the call, from 1.  [default: its last reply]")
+    int | None, typer.Argument(metavar="CALL", min=1, help="Number of the call, from 1.  [default: last reply]")
 ]
-EveryPart = Annotated[bool, typer.Option("--every", help="A line for each part, also for those that were kept.")]
-CallAsJson = Annotated[bool, typer.Option("--json", help="Print the call, its parts and what changed as JSON.")]
-AsCurl = Annotated[bool, typer.Option("--curl", help="Print a command that makes the call again; it holds no key.")]
-AsHar = Annotated[bool, typer.Option("--har", help="Print the call as a HAR file; it holds no key.")]
+EveryPart = Annotated[bool, typer.Option("--every", help="List each part, also unchanged ones.")]
+CallAsJson = Annotated[bool, typer.Option("--json", help="Print the call, its parts and changes as JSON.")]
+AsCurl = Annotated[bool, typer.Option("--curl", help="Print a curl command for the call, without the key.")]
+AsHar = Annotated[bool, typer.Option("--har", help="Print the call as a HAR file, without the key.")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainedCall:
-    """A call, its page, the available room, and the difference from the previous call, if any."""
+class CallExplanation:
+    """A call with its page, its context window and prices, and the difference from the previous call, if any."""
 
     run: StoredRun
     calls: Sequence[CallSummary]
-    seen: CallSeen
+    stored_call: CallSeen
     page: SentPage
     room: Object
     before: tuple[str, int] | None = None
@@ -80,17 +77,18 @@ def explain(
     with exit_codes("explain"):
         if as_json + curl + har > 1:
             raise SettingsError(name="--json", value=True, allowed="choose one of --json, --curl and --har")
-        found = asyncio.run(explain_call(settings_of_server(data, config), run, call, user))
+        explanation = asyncio.run(explain_call(load_server_settings(data, config), run, call, user))
     if as_json:
-        _write(dump(call_row(found)) + b"\n")
+        _write(dump(call_row(explanation)) + b"\n")
     elif curl:
-        _write(as_curl(_made(found).head, found.page.body))
+        _write(as_curl(_export(explanation).head, explanation.page.body))
     elif har:
-        _write(har_beginning(version("recto")) + dump(har_entry(_made(found))) + HAR_END + b"\n")
+        _write(har_beginning(version("recto")) + dump(har_entry(_export(explanation))) + HAR_END + b"\n")
     else:
-        words = WORDS[language_of_terminal(os.environ)]
-        calls = calls_table(_calls(found), found.seen.summary.number, words) if len(found.calls) > 1 else None
-        Console(highlight=False).print(call_view(call_row(found), words, calls, every=every))
+        current = explanation.stored_call.summary.number
+        calls = calls_table(_calls(explanation), current) if len(explanation.calls) > 1 else None
+        title = _("Call {n} of {calls} of run {run}")
+        Console(highlight=False).print(call_view(call_row(explanation), title, calls, every=every))
 
 
 def _write(data: bytes) -> None:
@@ -98,22 +96,24 @@ def _write(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-async def explain_call(settings: ServerSettings, id: str, number: int | None, user: str | None) -> ExplainedCall:
+async def explain_call(settings: ServerSettings, id: str, number: int | None, user: str | None) -> CallExplanation:
     """Load a call of a run, by default its last reply."""
-    from recto.store.runs.calls import sent_page  # here: no other command waits for the database's library
+    from recto.store.runs.calls import sent_page  # slow to import
 
-    async with opened_store(settings, is_reader=True) as store:
-        run = await _find(store, id, user)
-        calls = await store.call_summaries(run.id)
-        chosen = number or _last_reply(calls)
-        if chosen is None:
+    async with open_existing_store(settings, is_reader=True) as store:
+        run = await _find_run(store, id, user)
+        calls = await store.calls.list_summaries(run.id)
+        call_number = number or _last_reply(calls)
+        if call_number is None:
             raise NotFound(what=f"call of run {run.id}", id="1")
-        seen = await store.look_at_call(run.id, chosen)
-        page, before = sent_page(seen), await store.call_before(run.id, chosen)
-        earlier = sent_page(await store.look_at_call(*before)) if before else None
-    found = difference(earlier, page) if earlier else None
-    room = _room(settings, run.agent, seen.summary.model, page.manifest.tokens.tokens)
-    return ExplainedCall(run=run, calls=calls, seen=seen, page=page, room=room, before=before, difference=found)
+        stored_call = await store.calls.read(run.id, call_number)
+        page, before = sent_page(stored_call), await store.calls.find_previous(run.id, call_number)
+        earlier = sent_page(await store.calls.read(*before)) if before else None
+    changes = difference(earlier, page) if earlier else None
+    room = _room(settings, run.agent, stored_call.summary.model, page.manifest.tokens.tokens)
+    return CallExplanation(
+        run=run, calls=calls, stored_call=stored_call, page=page, room=room, before=before, difference=changes
+    )
 
 
 def _room(settings: ServerSettings, name: str, model: str, tokens: int) -> Object:
@@ -127,16 +127,17 @@ def _room(settings: ServerSettings, name: str, model: str, tokens: int) -> Objec
     return {**compact.row(), "prices": prices_row(model, tokens, load_prices(settings.prices))}
 
 
-async def _find(store: Store, id: str, user: str | None) -> StoredRun:
+async def _find_run(store: Store, id: str, user: str | None) -> StoredRun:
     if user is not None:
-        return await store.find_run(user, id)
-    found = await store.find_runs_of_anyone(id)
-    if not found:
+        return await store.runs.find(user, id)
+    runs = await store.runs.find_of_any_user(id)
+    if not runs:
         raise NotFound(what="run", id=id)
-    if len(found) > 1:
-        names = ", ".join(sorted(run.owner for run in found))
-        raise SettingsError(name="RUN", value=id, allowed=SEVERAL.format(names=names))
-    return found[0]
+    if len(runs) > 1:
+        names = ", ".join(sorted(run.owner for run in runs))
+        allowed = f"several users have a run with this name: {names}. Choose one with --user"
+        raise SettingsError(name="RUN", value=id, allowed=allowed)
+    return runs[0]
 
 
 def _last_reply(calls: Sequence[CallSummary]) -> int | None:
@@ -144,17 +145,17 @@ def _last_reply(calls: Sequence[CallSummary]) -> int | None:
     return max(replies or [call.number for call in calls], default=None)
 
 
-def call_row(found: ExplainedCall) -> dict[str, Json]:
+def call_row(explanation: CallExplanation) -> dict[str, Json]:
     """Return the call as JSON."""
-    call, manifest = found.seen.summary, found.page.manifest
-    before = {"run": found.before[0], "n": found.before[1]} if found.before else None
+    call, manifest = explanation.stored_call.summary, explanation.page.manifest
+    before = {"run": explanation.before[0], "n": explanation.before[1]} if explanation.before else None
     return {
-        "run": found.run.id,
-        "runId": found.run.name,
-        "threadId": found.run.thread,
-        "agent": found.run.agent,
+        "run": explanation.run.id,
+        "runId": explanation.run.name,
+        "threadId": explanation.run.thread,
+        "agent": explanation.run.agent,
         "n": call.number,
-        "calls": len(found.calls),
+        "calls": len(explanation.calls),
         "purpose": call.purpose,
         "model": call.model,
         "started": time_text(call.started),
@@ -163,35 +164,35 @@ def call_row(found: ExplainedCall) -> dict[str, Json]:
         "price": call.price,
         "error": call.error,
         "digest": call.digest,
-        "verified": not found.seen.damaged,
-        "bytes": len(found.page.body),
+        "verified": not explanation.stored_call.damaged,
+        "bytes": len(explanation.page.body),
         "tokens": manifest.tokens.tokens,
         "skill": manifest.skill,
-        **found.room,
+        **explanation.room,
         "composition": dict(composition(manifest)),
-        "parts": shown_rows(manifest.rows(), found.page.body),
+        "parts": shown_rows(manifest.rows(), explanation.page.body),
         "before": before,
-        "difference": found.difference.row() if found.difference else None,
+        "difference": explanation.difference.row() if explanation.difference else None,
     }
 
 
-def _made(found: ExplainedCall) -> MadeCall:
+def _export(explanation: CallExplanation) -> ExportedCall:
     from recto.models.choose import request_head
 
-    call = found.seen.summary
-    return MadeCall(
+    call = explanation.stored_call.summary
+    return ExportedCall(
         head=request_head(call.model),
-        body=found.page.body,
+        body=explanation.page.body,
         started=call.started,
         first_token=call.first_token,
-        ended=call.ended,
+        ended_at=call.ended,
         is_answered=call.finish is not None,
-        more={"run": found.run.id, "n": call.number, "purpose": call.purpose, "model": call.model},
+        more={"run": explanation.run.id, "n": call.number, "purpose": call.purpose, "model": call.model},
     )
 
 
-def _calls(found: ExplainedCall) -> Sequence[tuple[int, Object]]:
+def _calls(explanation: CallExplanation) -> Sequence[tuple[int, Object]]:
     return [
         (call.number, {**vars(call), "tokens": (load_object(call.manifest or b"") or {}).get("tokens")})
-        for call in found.calls
+        for call in explanation.calls
     ]

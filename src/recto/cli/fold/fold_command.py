@@ -24,7 +24,7 @@ from recto.page.body import Page
 from recto.page.facts import Facts
 from recto.page.fold.rules import RULES, FoldRule
 from recto.page.manifest import Manifest
-from recto.page.shown_parts import shown_rows
+from recto.page.manifest_rows import shown_rows
 
 
 def fold_command(rules: Sequence[FoldRule] = RULES) -> Callable[..., None]:
@@ -39,7 +39,7 @@ def fold_command(rules: Sequence[FoldRule] = RULES) -> Callable[..., None]:
         now: fold_options.Now = None,
         config: fold_options.Config = None,
         verbose: fold_options.Verbose = 0,
-        **given: object,
+        **values: object,
     ) -> None:
         """Show the savings of folding in a conversation: OpenAI-style JSON, or a session of pi, Claude Code, Codex or
         opencode.
@@ -47,7 +47,9 @@ def fold_command(rules: Sequence[FoldRule] = RULES) -> Callable[..., None]:
         Never writes to the file. Exit codes: 0 success, 1 failure, 2 usage error.
         """
         _log_to_stderr(verbose)
-        session, page, manifest = _assemble(file, now, FoldOptions(root=root, config=config, rules=rules, given=given))
+        session, page, manifest = _assemble(
+            file, now, FoldOptions(root=root, config=config, rules=rules, values=values)
+        )
         if verbose:
             _log_page(manifest)
         if as_json:
@@ -57,17 +59,17 @@ def fold_command(rules: Sequence[FoldRule] = RULES) -> Callable[..., None]:
 
     own = list(signature(fold, eval_str=True).parameters.values())[:-1]
     place = 1 + [parameter.name for parameter in own].index("now")
-    taken = Signature([*own[:place], *parameters(rules), *own[place:]])
+    full_signature = Signature([*own[:place], *parameters(rules), *own[place:]])
     # typer reads the parameters from here.
-    setattr(fold, "__signature__", taken)  # noqa: B010 - the type of a function has no such field
+    setattr(fold, "__signature__", full_signature)  # noqa: B010 - the type of a function has no such field
     return fold
 
 
-def _assemble(file: str, now: str | None, asked: FoldOptions) -> tuple[Session, Page, Manifest]:
+def _assemble(file: str, now: str | None, options: FoldOptions) -> tuple[Session, Page, Manifest]:
     try:
         with Console(stderr=True).status("Folding"):
             session = read_session_file(file)
-            facts = Facts(log=session.messages, fold=fold_settings(session, asked), now=_time(now))
+            facts = Facts(log=session.messages, fold=fold_settings(session, options), now=_time(now))
             page, manifest = assemble(facts)
     except RectoError as error:
         raise stop("fold", error, WRONG_USE) from error
@@ -86,7 +88,7 @@ def _log_page(manifest: Manifest) -> None:
 
     from recto.telemetry import PageTelemetry
 
-    PageTelemetry(CollectorRegistry()).record(manifest)
+    PageTelemetry(CollectorRegistry()).record_page(manifest)
 
 
 def _time(text: str | None) -> datetime | None:

@@ -13,7 +13,7 @@ from rich.text import Text
 from recto.cli.sessions.session import Session
 from recto.page.fold.rules import RULES, FoldRule
 from recto.page.manifest import Manifest, Part, Receipt
-from recto.page.named_rules import why
+from recto.page.manifest_rows import why
 
 FORMATS = {
     "openai": "A conversation",
@@ -76,9 +76,9 @@ def _first_lines(session: Session, manifest: Manifest) -> str:
 def lines(receipts: Sequence[Receipt], rules: Sequence[FoldRule] = RULES) -> Iterator[ReportLine]:
     """Yield folds by tool and file, largest saving first within a tool."""
     names = {number: name for rule in rules for number, name in rule.numbers.items()}
-    ordered = sorted(receipts, key=_subject)
-    found = [_line(subject, list(group), names) for subject, group in groupby(ordered, key=_subject)]
-    return iter(sorted(found, key=lambda line: (line.tool, line.after - line.before, line.file)))
+    sorted_receipts = sorted(receipts, key=_subject)
+    rows = [_line(subject, list(group), names) for subject, group in groupby(sorted_receipts, key=_subject)]
+    return iter(sorted(rows, key=lambda line: (line.tool, line.after - line.before, line.file)))
 
 
 def _subject(receipt: Receipt) -> tuple[str, str, str]:

@@ -72,7 +72,7 @@ def _decode_message(item: Object, where: str) -> Message:
             raise WireError(where=f"{where}.role", problem=f"{role!r} is no role of AG-UI")
 
 
-def spelled(item: Object, camel: str) -> str:
+def field_name(item: Object, camel: str) -> str:
     """How an object spells a field: in snake_case where it has that alone, else as AG-UI does."""
     return camel if camel in item or _snake(camel) not in item else _snake(camel)
 
@@ -83,11 +83,11 @@ def _snake(camel: str) -> str:
 
 
 def _optional(item: Object, camel: str, where: str) -> str | None:
-    return optional_text(item, spelled(item, camel), where)
+    return optional_text(item, field_name(item, camel), where)
 
 
 def _needed(item: Object, camel: str, where: str) -> str:
-    return text_field(item, spelled(item, camel), where)
+    return text_field(item, field_name(item, camel), where)
 
 
 def _decode_words(item: Object, where: str) -> Iterator[Text]:
@@ -97,7 +97,7 @@ def _decode_words(item: Object, where: str) -> Iterator[Text]:
 
 
 def _decode_calls(item: Object, where: str) -> Iterator[ToolCall]:
-    name = spelled(item, "toolCalls")
+    name = field_name(item, "toolCalls")
     calls = item.get(name)
     if calls is None:
         return

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from recto.conversation.input import agui
+from recto.conversation.input.input_entries import AdmittedRun, pending_calls
 from recto.conversation.input.run_input import ListedIds, RunInput
-from recto.conversation.input.take_input import AdmittedRun, pending_calls
 from recto.conversation.interrupts import interrupts_of
 from recto.conversation.json import Json, Object, as_list
 from recto.conversation.log import RolledBack, View
@@ -72,11 +72,11 @@ def _results(items: Sequence[Object]) -> frozenset[int]:
     if not asking:
         return frozenset(place for place in tools if not replies or place > replies[-1])
     calls = _calls(items[asking[-1]])
-    return frozenset(place for place in tools if items[place].get(agui.spelled(items[place], "toolCallId")) in calls)
+    return frozenset(place for place in tools if items[place].get(agui.field_name(items[place], "toolCallId")) in calls)
 
 
 def _calls(reply: Object) -> Collection[Json]:
-    calls = reply.get(agui.spelled(reply, "toolCalls"))
+    calls = reply.get(agui.field_name(reply, "toolCalls"))
     return [call.get("id") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
 
 
@@ -91,7 +91,7 @@ def _with_sources(message: Object) -> Object:
 def _with_source(part: Json) -> Json:
     if not isinstance(part, dict) or part.get("type") != "binary":
         return part
-    mime = str(part.get(agui.spelled(part, "mimeType")) or "")
+    mime = str(part.get(agui.field_name(part, "mimeType")) or "")
     family = mime.partition("/")[0]
     is_url = isinstance(part.get("url"), str)
     source: dict[str, Json] = {"type": "url" if is_url else "data", "value": part.get("url" if is_url else "data")}
@@ -148,36 +148,36 @@ class ListReading:
     """What a list means for a log: the message from which on all is rolled back, and what is taken of the list."""
 
     back_to: str | None = None
-    taken: tuple[Message, ...] = ()
+    messages: tuple[Message, ...] = ()
     is_known: bool = True
 
 
 def read_list(seen: View, asked: RunInput, own_tools: Collection[str] = ()) -> ListReading:
     """Compare a list with what is in view: K is the latest message of the view that the list has."""
-    listed = asked.listed or ListedIds()
+    listed = asked.listed_ids or ListedIds()
     user = next((message for message in asked.messages if isinstance(message, UserMessage)), None)
     waiting = {call.id for call in pending_calls(seen, own_tools)} | {
-        one.call.id for one in interrupts_of(seen) if one.waits
+        one.call.id for one in interrupts_of(seen) if one.is_waiting
     }
     tools = [message for message in asked.messages if isinstance(message, ToolMessage)]
     results = tuple(message for message in tools if message.tool_call_id in waiting)
     ids = {*listed.before, *listed.after, *([user.id] if user else ())}
     place = max((place for place, message in enumerate(seen.messages) if ids & _known_as(message)), default=None)
     if place is None:
-        return ListReading(taken=(*results, *([user] if user else ())), is_known=False)
+        return ListReading(messages=(*results, *([user] if user else ())), is_known=False)
     found = seen.messages[place]
     known = _known_as(found)
     # Whoever brings a result, or an answer to what waits, has seen the call, whatever else they show.
-    has_seen_all = bool(results) or (bool(asked.resume) and any(one.waits for one in interrupts_of(seen)))
+    has_seen_all = bool(results) or (bool(asked.resume) and any(one.is_waiting for one in interrupts_of(seen)))
     shown = len(seen.messages) if has_seen_all else _with_results(seen.messages, place)
     behind = seen.messages[shown].id if shown < len(seen.messages) else None
     if user is None or known.intersection(listed.after):
-        return ListReading(taken=results)
+        return ListReading(messages=results)
     if user.id not in known or known.intersection(listed.before):
-        return ListReading(back_to=behind, taken=(*results, user))
+        return ListReading(back_to=behind, messages=(*results, user))
     if _is_same(user, found, is_short=bool(asked.left_out)):
-        return ListReading(back_to=behind, taken=results)
-    return ListReading(back_to=found.id, taken=(user,))
+        return ListReading(back_to=behind, messages=results)
+    return ListReading(back_to=found.id, messages=(user,))
 
 
 def _known_as(message: Message) -> set[str]:
@@ -213,8 +213,8 @@ def _keys(message: UserMessage) -> Iterator[str]:
             yield part.source.key if isinstance(part.source, Key) else ""
 
 
-def roll_back(reading: ListReading, run: AdmittedRun) -> tuple[RolledBack, ...]:
+def roll_back_unlisted(reading: ListReading, run: AdmittedRun) -> tuple[RolledBack, ...]:
     """The entry that hides what a list no longer shows; none, where it shows all."""
     if reading.back_to is None:
         return ()
-    return (RolledBack(id=run.new_id(), time=run.admitted, to=reading.back_to, cause=BY_CLIENT),)
+    return (RolledBack(id=run.new_id(), time=run.admitted_at, to=reading.back_to, cause=BY_CLIENT),)

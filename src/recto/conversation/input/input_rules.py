@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias, cast
 
-from recto.conversation.input.run_input import RunInput, decode_input, with_notes, with_options
+from recto.conversation.input.run_input import RunInput, decode_input, read_notes, read_options
 from recto.conversation.json import Json
 from recto.conversation.messages import Text, UserMessage
 from recto.errors import Refused
@@ -33,12 +33,12 @@ def check_input(value: Json, *, has_notes: bool = False) -> RunInput:
     What its options are is asked last. Of a whole list only what may be new of it is here, noted as such (P15).
     """
     found = decode_input(_with_stand_ins(value))
-    found = with_notes(found, value) if has_notes else found
+    found = read_notes(found, value) if has_notes else found
     for problem, where in _broken(found):
         raise Refused(problem, where=where)
     for problem, where in _broken_blocks(list(_binaries(value))):
         raise Refused(problem, where=where)
-    return with_options(found)
+    return read_options(found)
 
 
 def _broken(found: RunInput) -> Iterator[tuple[str, str]]:
@@ -48,12 +48,12 @@ def _broken(found: RunInput) -> Iterator[tuple[str, str]]:
         yield NO_UUID, "threadId"
     if not 0 < len(found.run) <= MAX_RUN_ID:
         yield LONG_RUN_ID, "runId"
-    if len(found.messages) > MAX_MESSAGES and not found.listed:
+    if len(found.messages) > MAX_MESSAGES and not found.listed_ids:
         yield MANY_MESSAGES, "messages"
     if any(_length(user) > MAX_WORDS for user in users):
         yield LONG_WORDS, "messages"
     # What only answers interrupts goes on with what was said before; what only compacts says nothing.
-    if found.listed or found.compact or (found.resume and not found.messages):
+    if found.listed_ids or found.compact or (found.resume and not found.messages):
         return
     if len(users) != 1:
         yield NOT_ONE_USER, "messages"

@@ -1,6 +1,6 @@
-"""AG-UI's RunAgentInput as values: what a client sends to have a run made. Unknown fields are ignored.
+"""Run requests of AG-UI clients (RunAgentInput) as values. Unknown fields are ignored.
 
-It judges form and nothing else: limits and rights are for whoever admits the run.
+Decoding checks the form only. The code that admits a run checks limits and permissions.
 """
 
 from __future__ import annotations
@@ -8,24 +8,40 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
-from recto.conversation.attachment import from_stored
 from recto.conversation.input import agui
-from recto.conversation.input.resume_items import ResumeItem, decode_resume
-from recto.conversation.input.run_options import RunOptions, run_options
-from recto.conversation.json import Json, Object, as_object, dump, load, objects, optional_text, text_field
-from recto.conversation.messages import Message, ToolOffer
+from recto.conversation.json import (
+    Json,
+    Object,
+    as_list,
+    as_object,
+    dump,
+    kind_of,
+    load,
+    objects,
+    optional_text,
+    text_field,
+)
+from recto.conversation.message_files import read_stored_files
+from recto.conversation.messages import Message, ToolMessage, ToolOffer, texts_of
 from recto.errors import WireError
 
-# Under this name in a stored input; what a client sends by it is not read.
+# The field for notes in a stored input. Recto ignores it in requests.
 NOTES = "rectoNotes"
 TRACEPARENT = "traceparent"
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+Multitask: TypeAlias = Literal["enqueue", "reject", "interrupt"]
+MULTITASK: tuple[Multitask, ...] = ("enqueue", "reject", "interrupt")
+RESOLVED, CANCELLED = "resolved", "cancelled"
+# Words by which older clients approve a call.
+AGREES = frozenset({"yes", "true", "approved"})
+MAX_WORDS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContextItem:
-    """Something a client wants the model to know (P12)."""
+    """A piece of information from the client for the model (P12)."""
 
     description: str
     value: str
@@ -33,24 +49,51 @@ class ContextItem:
 
 @dataclass(frozen=True, kw_only=True)
 class ListedIds:
-    """A client's whole list of messages, by their ids: what it shows of a thread (P15).
-
-    `before` and `after` are the ids around the last message of the user's in it.
-    """
+    """Ids of all messages that a client shows (P15), before and after the last user message in its list."""
 
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunInput:
-    """A run as a client asks for it. `options` are what of `props` we know; the rest of these are the tools'.
+class RunOptions:
+    """Options of a run from `forwardedProps` (P1). None means that the client did not set the option."""
 
-    A client that sends all it shows has it `listed`; `messages` are then what may be new of it. `sent_thread` is what
-    it calls a thread whose id here is another; `left_out` says why parts of what it sent could not be used. `state` is
-    the client's copy of the state it shares with the thread; None says nothing of it. `traceparent` is the span of
-    whoever asks, as W3C Trace Context has it. `resume` are answers to interrupts of the thread. A run to `compact` the
-    thread says nothing in it.
+    agent: str | None = None
+    skill: str | None = None
+    scenario: str | None = None
+    voice_mode: str | None = None
+    timezone: str | None = None
+    datasets: tuple[str, ...] = ()
+    multitask: Multitask = "enqueue"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersonDecision:
+    """A person's answer to an interrupt. `text` is for the model; `arguments` replace those of the call."""
+
+    approved: bool
+    text: str = ""
+    arguments: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResumeItem:
+    """An answer to an interrupt by its id. A `cancelled` item denies the call."""
+
+    interrupt: str
+    decision: PersonDecision
+    is_cancelled: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunInput:
+    """A run as a client requests it. `props` are for tools, except those that `options` contains.
+
+    If the client sent its whole message list, `listed_ids` are its ids and `messages` only the possibly new ones.
+    `sent_thread` is the client's name of the thread, if it differs. `left_out` explains which parts were unusable.
+    `state` is the client's copy of the shared state, or None. `traceparent` is the caller's span in W3C form. `resume`
+    contains answers to interrupts. With `compact`, the run only compacts the thread.
     """
 
     thread: str
@@ -65,132 +108,239 @@ class RunInput:
     traceparent: str | None = None
     resume: tuple[ResumeItem, ...] = ()
     options: RunOptions = RunOptions()
-    listed: ListedIds | None = None
+    listed_ids: ListedIds | None = None
     sent_thread: str | None = None
     left_out: tuple[str, ...] = ()
     compact: bool = False
 
 
-def stored_input(body: bytes) -> RunInput:
-    """The input of a run as the store keeps it: its files by the keys of their attachments."""
-    value = load(body)
-    found = with_options(decode_input(value))
-    return with_notes(replace(found, messages=from_stored(found.messages)), value)
-
-
-def noted(
-    value: Mapping[str, Json],
-    listed: ListedIds | None,
-    *,
-    thread: str | None,
-    left_out: Sequence[str] = (),
-    compact: bool = False,
-) -> Object:
-    """A request as it is stored, with what was found out about it: `stored_input` finds that there again."""
-    ids: dict[str, Json] = {"before": list(listed.before), "after": list(listed.after)} if listed else {}
-    notes: dict[str, Json] = {"listed": ids or None, "thread": thread, "leftOut": list(left_out)}
-    return {**value, NOTES: notes | ({"compact": True} if compact else {})}
-
-
-def with_notes(found: RunInput, value: Json) -> RunInput:
-    """An input with what was noted of it."""
-    notes = value.get(NOTES) if isinstance(value, dict) else None
-    if not isinstance(notes, dict):
-        return found
-    thread, reasons = notes.get("thread"), notes.get("leftOut")
-    return replace(
-        found,
-        listed=_listed(notes.get("listed")),
-        sent_thread=thread if isinstance(thread, str) else None,
-        left_out=tuple(map(str, reasons)) if isinstance(reasons, list) else (),
-        compact=notes.get("compact") is True,
-    )
-
-
-def _listed(ids: Json) -> ListedIds | None:
-    match ids:
-        case {"before": list(before), "after": list(after)}:
-            return ListedIds(before=tuple(map(str, before)), after=tuple(map(str, after)))
-        case _:
-            return None
-
-
-def with_options(found: RunInput) -> RunInput:
-    """The input with its options. Those that mean nothing raise a WireError."""
-    return replace(found, options=run_options(found.props))
-
-
-def stored_dialect(body: bytes) -> tuple[str | None, str | None]:
-    """The version of the protocol that a stored input was sent in, and what its client calls the thread."""
-    item = as_object(load(body), "RunAgentInput")
-    match item.get(NOTES):
-        case {"thread": str(thread)}:
-            return _protocol(item), thread
-        case _:
-            return _protocol(item), None
-
-
 def decode_input(body: Json) -> RunInput:
-    """The input as values, from camelCase or snake_case. Wrong types raise a WireError that names the field.
+    """Decode a request in camelCase or snake_case. Raise a WireError that names the first field of a wrong type.
 
-    Its options are left to whoever has asked all else: theirs are the last faults that are told.
+    Options are not read here, so that errors in them are reported last: see `read_options`.
     """
     item = as_object(body, "RunAgentInput")
     if _get(item, "messages") is None:
         raise WireError(where="messages", problem="is missing; an array is needed")
     props = _get(item, "forwardedProps")
     return RunInput(
-        thread=_text(item, "threadId"),
-        run=_text(item, "runId"),
-        parent=optional_text(item, agui.spelled(item, "parentRunId"), "RunAgentInput"),
+        thread=_read_id(item, "threadId"),
+        run=_read_id(item, "runId"),
+        parent=optional_text(item, agui.field_name(item, "parentRunId"), "RunAgentInput"),
         messages=agui.decode(_get(item, "messages")),
-        tools=tuple(_tools(_get(item, "tools"))),
-        context=tuple(_context(_get(item, "context"))),
+        tools=tuple([_decode_tool(tool, where) for where, tool in _read_objects(item, "tools")]),
+        context=tuple(
+            [
+                ContextItem(description=text_field(one, "description", where), value=text_field(one, "value", where))
+                for where, one in _read_objects(item, "context")
+            ]
+        ),
         props=as_object(props, "forwardedProps") if props is not None else {},
-        protocol=_protocol(item),
+        protocol=_read_protocol(item),
         state=item.get("state"),
-        traceparent=known_traceparent(item.get(TRACEPARENT)),
+        traceparent=read_traceparent(item.get(TRACEPARENT)),
         resume=tuple(decode_resume(_get(item, "resume"))),
     )
 
 
-def known_traceparent(value: Json) -> str | None:
-    """What a `traceparent` says, if it is one. Whatever else stands there is nobody's fault that has to be told."""
+def _get(item: Object, camel: str) -> Json:
+    return item.get(agui.field_name(item, camel))
+
+
+def _read_objects(item: Object, camel: str) -> Iterator[tuple[str, Object]]:
+    value = _get(item, camel)
+    return objects(() if value is None else value, camel)
+
+
+def _read_id(item: Object, camel: str) -> str:
+    id = optional_text(item, agui.field_name(item, camel), "RunAgentInput")
+    if id is None:
+        raise WireError(where=camel, problem="is missing; a string is needed")
+    return id
+
+
+def _read_protocol(item: Object) -> str | None:
+    return optional_text(item, agui.field_name(item, "protocolVersion"), "RunAgentInput")
+
+
+def _decode_tool(tool: Object, where: str) -> ToolOffer:
+    parameters = tool.get("parameters")
+    schema = as_object(parameters, f"{where}.parameters") if parameters is not None else {"type": "object"}
+    description = optional_text(tool, "description", where) or ""
+    name = text_field(tool, "name", where)
+    return ToolOffer(name=name, description=description, parameters=dump(schema).decode())
+
+
+def read_traceparent(value: Json) -> str | None:
+    """Return a valid `traceparent`. Ignore any other value: a request does not fail because of its trace."""
     return value if isinstance(value, str) and _TRACEPARENT.fullmatch(value) else None
 
 
-def with_traceparent(body: bytes, traceparent: str) -> bytes:
-    """An input as it is to be stored, with the span of whoever asks: written behind all else, so that it counts."""
+def add_traceparent(body: bytes, traceparent: str) -> bytes:
+    """Append the caller's span to an input as JSON text. The last of equal fields counts."""
     return b'%b,"%b":"%b"}' % (body.rstrip()[:-1], TRACEPARENT.encode(), traceparent.encode())
 
 
-def _protocol(item: Object) -> str | None:
-    return optional_text(item, agui.spelled(item, "protocolVersion"), "RunAgentInput")
+# Options
 
 
-def _get(item: Object, camel: str) -> Json:
-    return item.get(agui.spelled(item, camel))
+def read_options(run_input: RunInput) -> RunInput:
+    """Return the input with its options. Raise a WireError for an invalid one."""
+    return replace(run_input, options=run_options(run_input.props))
 
 
-def _text(item: Object, camel: str) -> str:
-    found = optional_text(item, agui.spelled(item, camel), "RunAgentInput")
-    if found is None:
-        raise WireError(where=camel, problem="is missing; a string is needed")
-    return found
+def run_options(props: Mapping[str, Json]) -> RunOptions:
+    """Read the options in `forwardedProps`. Other fields are for tools. Raise a WireError for an invalid value."""
+    multitask = _read_word(props, "multitask") or MULTITASK[0]
+    if multitask not in MULTITASK:
+        problem = f"is {multitask[:64]!r}; it is one of {', '.join(MULTITASK)}"
+        raise WireError(where="forwardedProps.multitask", problem=problem)
+    datasets, where = props.get("datasets"), "forwardedProps.datasets"
+    options = RunOptions(
+        agent=_read_word(props, "agent"),
+        skill=_read_word(props, "skill"),
+        scenario=_read_word(props, "scenario"),
+        voice_mode=_read_word(props, "voice_mode"),
+        timezone=_read_word(props, "timezone"),
+        multitask=multitask,
+    )
+    ids = list[str]()
+    for place, item in enumerate(as_list(datasets, where) if datasets is not None else ()):
+        if not isinstance(item, str) or not item:
+            raise WireError(where=f"{where}[{place}]", problem=f"must be an id, is {kind_of(item)}")
+        ids.append(item)
+    return replace(options, datasets=tuple(ids))
 
 
-def _tools(tools: Json) -> Iterator[ToolOffer]:
-    for where, tool in objects(tools, "tools") if tools is not None else ():
-        parameters = tool.get("parameters")
-        schema = as_object(parameters, f"{where}.parameters") if parameters is not None else {"type": "object"}
-        description = optional_text(tool, "description", where) or ""
-        name = text_field(tool, "name", where)
-        yield ToolOffer(name=name, description=description, parameters=dump(schema).decode())
+def _read_word(props: Mapping[str, Json], name: str) -> str | None:
+    word = props.get(name)
+    if word is None:
+        return None
+    if not isinstance(word, str):
+        raise WireError(where=f"forwardedProps.{name}", problem=f"must be a string, is {kind_of(word)}")
+    if not word.strip():
+        raise WireError(where=f"forwardedProps.{name}", problem="is empty; leave it out or name one")
+    return word
 
 
-def _context(items: Json) -> Iterator[ContextItem]:
-    for where, item in objects(items, "context") if items is not None else ():
-        yield ContextItem(
-            description=text_field(item, "description", where),
-            value=text_field(item, "value", where),
-        )
+# Stored inputs
+
+
+def stored_input(body: bytes) -> RunInput:
+    """Read a stored input. Its files have the keys of their attachments."""
+    value = load(body)
+    run_input = read_options(decode_input(value))
+    return read_notes(replace(run_input, messages=read_stored_files(run_input.messages)), value)
+
+
+def add_notes(
+    value: Mapping[str, Json],
+    listed_ids: ListedIds | None,
+    *,
+    thread: str | None,
+    left_out: Sequence[str] = (),
+    compact: bool = False,
+) -> Object:
+    """Add to a request facts found at its admission. `read_notes` reads them from the stored form."""
+    ids: dict[str, Json] = {"before": list(listed_ids.before), "after": list(listed_ids.after)} if listed_ids else {}
+    notes: dict[str, Json] = {"listed": ids or None, "thread": thread, "leftOut": list(left_out)}
+    return {**value, NOTES: notes | ({"compact": True} if compact else {})}
+
+
+def read_notes(run_input: RunInput, value: Json) -> RunInput:
+    """Return the input with the notes in its stored form, if there are any."""
+    notes = value.get(NOTES) if isinstance(value, dict) else None
+    if not isinstance(notes, dict):
+        return run_input
+    thread, reasons = notes.get("thread"), notes.get("leftOut")
+    match notes.get("listed"):
+        case {"before": list(before), "after": list(after)}:
+            listed_ids = ListedIds(before=tuple(map(str, before)), after=tuple(map(str, after)))
+        case _:
+            listed_ids = None
+    return replace(
+        run_input,
+        listed_ids=listed_ids,
+        sent_thread=thread if isinstance(thread, str) else None,
+        left_out=tuple(map(str, reasons)) if isinstance(reasons, list) else (),
+        compact=notes.get("compact") is True,
+    )
+
+
+def stored_dialect(body: bytes) -> tuple[str | None, str | None]:
+    """Return the protocol version of a stored input and the client's name of the thread."""
+    item = as_object(load(body), "RunAgentInput")
+    match item.get(NOTES):
+        case {"thread": str(thread)}:
+            return _read_protocol(item), thread
+        case _:
+            return _read_protocol(item), None
+
+
+# Answers to interrupts
+
+
+def decode_resume(value: Json) -> Iterator[ResumeItem]:
+    """Yield the `resume` items of a request. Raise a WireError that names the first invalid field."""
+    interrupts: set[str] = set()
+    for where, answer in objects(value, "resume") if value is not None else ():
+        id = text_field(answer, agui.field_name(answer, "interruptId"), where)
+        if id in interrupts:
+            raise WireError(where=f"{where}.interruptId", problem=f"{id[:64]!r} is answered twice; answer it once")
+        interrupts.add(id)
+        status = text_field(answer, "status", where)
+        if status not in (RESOLVED, CANCELLED):
+            raise WireError(where=f"{where}.status", problem=f"is {status[:64]!r}; it is {RESOLVED} or {CANCELLED}")
+        decision = _decode_decision(answer.get("payload"), status, f"{where}.payload")
+        yield ResumeItem(interrupt=id, decision=decision, is_cancelled=status == CANCELLED)
+
+
+def _decode_decision(value: Json, status: str, where: str) -> PersonDecision:
+    if status == CANCELLED:
+        return PersonDecision(approved=False, text=_read_message(value, where) if isinstance(value, dict) else "")
+    payload = as_object(value, where)
+    approved, arguments = payload.get("approved"), payload.get("arguments")
+    if not isinstance(approved, bool):
+        raise WireError(where=f"{where}.approved", problem=f"must be true or false, is {kind_of(approved)}")
+    if arguments is None:
+        return PersonDecision(approved=approved, text=_read_message(payload, where))
+    if not approved:
+        raise WireError(where=f"{where}.arguments", problem="are for a call that is approved; leave them out")
+    new_arguments = dump(as_object(arguments, f"{where}.arguments")).decode()
+    return PersonDecision(approved=True, text=_read_message(payload, where), arguments=new_arguments)
+
+
+def _read_message(payload: Object, where: str) -> str:
+    words = optional_text(payload, "message", where) or ""
+    if len(words) > MAX_WORDS:
+        problem = f"has {len(words)} characters, {MAX_WORDS} are allowed; say less"
+        raise WireError(where=f"{where}.message", problem=problem)
+    return words.strip()
+
+
+def decision_of(message: ToolMessage) -> PersonDecision:
+    """Read the decision in a tool message of an older client: a payload, or a word of approval.
+
+    Any other text denies the call and is the person's message. A failed result denies it too.
+    """
+    words = "\n".join(texts_of(message)).strip()
+    if message.error:
+        return PersonDecision(approved=False, text=words[:MAX_WORDS] or message.error[:MAX_WORDS])
+    try:
+        value = load(words)
+    except ValueError:
+        value = words
+    match value:
+        case {"approved": bool()}:
+            try:
+                return _decode_decision(value, RESOLVED, "content.payload")
+            except WireError:
+                return PersonDecision(approved=False, text=words[:MAX_WORDS])
+        case True:
+            return PersonDecision(approved=True)
+        case str() if value.strip().lower() in AGREES:
+            return PersonDecision(approved=True)
+        case str():
+            return PersonDecision(approved=False, text=value.strip()[:MAX_WORDS])
+        case _:
+            return PersonDecision(approved=False, text=words[:MAX_WORDS])

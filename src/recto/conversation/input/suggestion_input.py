@@ -21,7 +21,7 @@ SUGGEST = "copilotkitSuggest"
 NEWEST = 200
 NOT_FORCED = f"must force a tool of `tools`, as {{'type': 'function', 'function': {{'name': {SUGGEST!r}}}}}"
 NO_INSTRUCTION = "must end with a user message, which says what to suggest"
-SaidMessage: TypeAlias = UserMessage | AssistantMessage
+TextMessage: TypeAlias = UserMessage | AssistantMessage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class SuggestionInput:
     thread: str
     run: str
     tool: ToolOffer
-    said: tuple[SaidMessage, ...]
+    messages: tuple[TextMessage, ...]
     context: tuple[ContextItem, ...] = ()
     protocol: str | None = None
 
@@ -59,13 +59,13 @@ def read_suggestion(body: Json) -> SuggestionInput:
         thread=found.thread,
         run=found.run,
         tool=tool,
-        said=said,
+        messages=said,
         context=found.context,
         protocol=found.protocol,
     )
 
 
-def _spoken(messages: Sequence[Json]) -> Iterator[SaidMessage]:
+def _spoken(messages: Sequence[Json]) -> Iterator[TextMessage]:
     for item in messages:
         for message in _decoded(item):
             if isinstance(message, UserMessage | AssistantMessage) and (words := words_of(message, between="\n")):

@@ -15,19 +15,23 @@ from typing import NamedTuple, cast
 from recto.conversation.events import Event, UiUpdate
 from recto.conversation.json import Json, load_object, parts_of, scrub
 from recto.conversation.locale import DEFAULT_LOCALE, LOCALES, language
-from recto.conversation.ui.hint_fields import (
+from recto.conversation.ui.ui_nodes import (
+    INLINE_IMAGE,
     LARGEST,
     Hints,
     Node,
     a_number,
     an_object,
     choice,
+    compile_hints,
+    compile_node,
+    document_status,
     is_given,
     is_list,
     is_object,
+    is_script,
+    plain_text,
 )
-from recto.conversation.ui.safe_text import INLINE_IMAGE, is_script, plain_text
-from recto.conversation.ui.ui_nodes import compile_hints, compile_node, document_status
 from recto.conversation.ui.ui_schema import LOCALE, META, STATUSES, THEMES, VERSION
 from recto.errors import WireError
 
@@ -79,7 +83,7 @@ def ui_of(content: Json, locale: str = DEFAULT_LOCALE) -> dict[str, Json] | None
 
     None where there are no hints, or all they have is empty. `locale` may be an agent's.
     """
-    answer = hinted(_words(content))
+    answer = load_hinted(_words(content))
     if answer is None or _is_empty(answer[HINTS]):
         return None
     return compile_ui(answer[HINTS], locale=LOCALES.get(locale, locale))
@@ -97,7 +101,7 @@ def _words(content: Json) -> str:
             return ""
 
 
-def hinted(words: str) -> Mapping[str, Json] | None:
+def load_hinted(words: str) -> Mapping[str, Json] | None:
     """What a text says as data, if that has hints."""
     answer = load_object(words) if _MARK in words else None
     return answer if answer and HINTS in answer else None

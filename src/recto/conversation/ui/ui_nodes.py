@@ -5,29 +5,23 @@ What has the wrong type or leads to the wrong place is refused with a WireError;
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias, TypeGuard
 
 from recto.conversation.json import Json
-from recto.conversation.ui.hint_fields import (
-    Hints,
-    Node,
-    a_list,
-    a_number,
-    a_scalar,
-    a_string,
-    an_object,
-    choice,
-    is_given,
-    is_object,
-    optional_choice,
-    optional_flag,
-    optional_words,
-    url,
-    words,
+from recto.conversation.ui.ui_schema import (
+    APPEARANCES,
+    CHARTS,
+    DIRECTIONS,
+    IMAGE_URL,
+    LANGUAGE,
+    LINK_URL,
+    ROLES,
+    STATUSES,
+    STYLES,
 )
-from recto.conversation.ui.safe_text import is_image, is_link, markdown_text, plain_text, verbatim_text
-from recto.conversation.ui.ui_schema import APPEARANCES, CHARTS, DIRECTIONS, LANGUAGE, ROLES, STATUSES, STYLES
 from recto.errors import WireError
 
 # A row may leave cells out, so a small hint could make a large table.
@@ -250,3 +244,183 @@ _MAKERS: Mapping[str, Callable[[Hints], Node]] = {
     "progress": _progress,
     "chart": _chart,
 }
+
+
+Hints: TypeAlias = Mapping[str, object]
+Node: TypeAlias = dict[str, Json]
+
+# Whole numbers beyond this are not the same in every JSON reader.
+LARGEST = 2**53 - 1
+EMPTY: tuple[object, ...] = ("", [], (), {})
+
+
+def is_given(hints: Hints, name: str) -> bool:
+    """Whether the hint says anything: nothing, false and what is empty do not."""
+    value = hints.get(name)
+    return value is not None and value is not False and value not in EMPTY
+
+
+def is_object(value: object) -> TypeGuard[Hints]:
+    """Whether the value is an object. That its keys are texts is known of hints once they were looked through."""
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> TypeGuard[Sequence[object]]:
+    """Whether the value is a list."""
+    return isinstance(value, list | tuple)
+
+
+def an_object(value: object, where: str) -> Hints:
+    """The value as an object."""
+    if not is_object(value):
+        raise WireError(where=where, problem=f"{type(value).__name__} instead of an object")
+    return value
+
+
+def a_list(value: object, where: str) -> Sequence[object]:
+    """The value as a list."""
+    if not is_list(value):
+        raise WireError(where=where, problem=f"{type(value).__name__} instead of a list")
+    return value
+
+
+def a_string(value: object, where: str) -> str:
+    """The value as the text it is, not yet safe to show."""
+    if not isinstance(value, str):
+        raise WireError(where=where, problem=f"{type(value).__name__} instead of a text")
+    return value
+
+
+def a_number(value: object, where: str) -> int | float:
+    """The value as a number that is the same in every JSON reader."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise WireError(where=where, problem=f"{type(value).__name__} instead of a number")
+    if abs(value) > LARGEST if isinstance(value, int) else not math.isfinite(value):
+        raise WireError(where=where, problem="a number JSON cannot carry everywhere")
+    return value
+
+
+def a_scalar(value: object) -> Json:
+    """The value of a cell or a field: words, a number, yes or no, or nothing."""
+    if value is None or isinstance(value, bool):
+        return value
+    return plain_text(value) if isinstance(value, str) else a_number(value, "a value")
+
+
+def words(hints: Hints, name: str) -> str:
+    """Words to show."""
+    return plain_text(a_string(hints.get(name), name))
+
+
+def choice(hints: Hints, name: str, allowed: Sequence[str]) -> str:
+    """One of the words allowed."""
+    value = hints.get(name)
+    if not isinstance(value, str) or value not in allowed:
+        raise WireError(where=name, problem=f"{value!r} is none of {', '.join(allowed)}")
+    return value
+
+
+def url(hints: Hints, is_safe: Callable[[str], bool]) -> str:
+    """The url, where it is safe."""
+    value = a_string(hints.get("url"), "url")
+    if not is_safe(value):
+        raise WireError(where="url", problem=f"{value!r} leads where no hint may lead")
+    return value
+
+
+def optional_choice(hints: Hints, name: str, allowed: Sequence[str]) -> Node:
+    """The field with one of the words allowed, or no field."""
+    return {name: choice(hints, name, allowed)} if hints.get(name) is not None else {}
+
+
+def optional_words(hints: Hints, name: str) -> Node:
+    """The field with words to show, or no field."""
+    return {name: words(hints, name)} if hints.get(name) is not None else {}
+
+
+def optional_flag(hints: Hints, name: str) -> Node:
+    """The field with yes or no, or no field."""
+    value = hints.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise WireError(where=name, problem=f"{type(value).__name__} instead of true or false")
+    return {} if value is None else {name: value}
+
+
+_LINE_ENDS = re.compile(r"\r\n?|[\x85\u2028\u2029]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_SPELLED = "|".join(r"\s*".join(scheme) for scheme in ("javascript", "vbscript"))
+# `Data: 42 rows` is no url: one that can hold a page names its type before the first comma.
+_SCHEME = re.compile(rf"\A(\s*(?:{_SPELLED}|d\s*a\s*t\s*a(?=\s*:[^,/]*/[^,]*,)))\s*:", re.IGNORECASE)
+
+INLINE_IMAGE = "data:image/"
+_LINK = re.compile(LINK_URL)
+_IMAGE = re.compile(IMAGE_URL)
+
+# Brackets are in none of these, so what one match passes over hides no other link.
+_TARGET = r"[ \t]*(?P<url>[^\s()\[\]<>\\\"]*(?:\([^\s()\[\]<>\\\"]*\)[^\s()\[\]<>\\\"]*)*)"
+_TITLE = r"(?:[ \t]+\"[^\"\[\]\\\n]*\")?[ \t]*"
+_WHOLE_LINK = re.compile(r"!?\[(?P<label>[^\[\]]*)\]\((?P<inside>[^()]*(?:\([^()]*\)[^()]*)*)\)")
+_INSIDE = re.compile(rf"{_TARGET}{_TITLE}")
+_LINK_START = re.compile(rf"\]\((?P<rest>{_TARGET}{_TITLE}\))?")
+_DEFINITION = re.compile(
+    r"^(?P<label>[ \t>*+\-\d.)]*\[[^\[\]]*(?:\\[\[\]][^\[\]]*)*\]):(?P<rest>[ \t]+(?P<url>\S+))?", re.MULTILINE
+)
+
+
+def is_link(url: str) -> bool:
+    """A url a person may follow: http, https, mailto, or our own under /api/. Unseen characters spoil it."""
+    return url.isprintable() and _LINK.search(url) is not None
+
+
+def is_image(url: str) -> bool:
+    """A url a picture may come from: http, https, our own, or the bytes of a picture that can hold no script."""
+    return url.isprintable() and _IMAGE.search(url) is not None
+
+
+def is_script(text: str) -> bool:
+    """Whether the text, taken for a url, would run or hold a page; as browsers see it, blanks and all."""
+    return _SCHEME.match(verbatim_text(text)) is not None
+
+
+def verbatim_text(text: str) -> str:
+    """The text letter for letter, but for control characters; every line ends with a line feed."""
+    return _CONTROLS.sub("", _LINE_ENDS.sub("\n", text))
+
+
+def plain_text(text: str) -> str:
+    """Words that are no HTML and no script url, even to a reader who takes them for such.
+
+    A blank after the `<` of a tag, a blank before the colon of a script scheme: people read the same.
+    """
+    return _TAG.sub("< ", _without_scheme(text))
+
+
+def markdown_text(text: str) -> str:
+    """Markdown in which HTML is text and only safe links lead anywhere; of others the label stays.
+
+    Code inside is treated alike, since renderers differ on where it ends: `<` of a tag is `&lt;` there too.
+    """
+    labels = _WHOLE_LINK.sub(_without_bad_target, _without_scheme(text))
+    links = _LINK_START.sub(_without_bad_link, labels)
+    return _TAG.sub("&lt;", _DEFINITION.sub(_without_bad_definition, links))
+
+
+def _without_scheme(text: str) -> str:
+    return _SCHEME.sub(r"\1 :", verbatim_text(text))
+
+
+def _without_bad_target(link: re.Match[str]) -> str:
+    inside = _INSIDE.fullmatch(link["inside"])
+    return link[0] if inside and is_link(inside["url"]) else link["label"]
+
+
+def _without_bad_link(start: re.Match[str]) -> str:
+    """What the step before left: nested or broken links. Their parenthesis is text."""
+    return start[0] if start["rest"] and is_link(start["url"]) else rf"]\({start['rest'] or ''}"
+
+
+def _without_bad_definition(definition: re.Match[str]) -> str:
+    if definition["rest"] and is_link(definition["url"]):
+        return definition[0]
+    return rf"{definition['label']}\:{definition['rest'] or ''}"

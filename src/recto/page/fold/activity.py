@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from recto.conversation.json import load_object
-from recto.conversation.memo import grow
+from recto.conversation.json import Json, load_object
+from recto.conversation.memo import memoise_prefix
 from recto.conversation.messages import Message, Text, ToolCall, ToolMessage
-from recto.page.fold.cost_settings import CostSettings
-from recto.page.fold.failures import is_failure
-from recto.page.fold.fold_settings import FoldKey
-from recto.page.fold.observations import BEFORE_ALL, Observation, counted
-from recto.page.fold.quotes import read_edit
+from recto.page.fold.fold_settings import CostSettings, FoldKey
+from recto.page.fold.observations import BEFORE_ALL, Observation, match_rule, read_paths
+from recto.page.fold.paths import Project, normalise
+from recto.page.fold.rules import is_failure
 
 
 class Moment(NamedTuple):
@@ -75,7 +74,7 @@ class Activity:
 
 def find_activity(messages: Sequence[Message], key: FoldKey) -> Activity:
     """Return the activity of a conversation, extending the cached activity of its beginning."""
-    return grow(messages, _go_on, key)
+    return memoise_prefix(messages, _go_on, key)
 
 
 def _go_on(known: Activity | None, messages: Sequence[Message], key: FoldKey) -> Activity:
@@ -98,7 +97,9 @@ class _Story:
         self._quoting, self._near = known.quoting, known.near
         rules = key.settings.rules
         # Recall counts failed reads too where both are folded.
-        self._reads = {tool: replace(rule, failed=never) for rule in rules if rule.path_args for tool in rule.tools}
+        self._reads = {
+            tool: replace(rule, failed=never_fails) for rule in rules if rule.path_args for tool in rule.tools
+        }
         self._path_args = tuple(dict.fromkeys(name for rule in rules for name in rule.path_args))
         others = [tool for rule in rules if not rule.path_args for tool in rule.tools]
         self._others = frozenset((*others, *self._cost.edits, *self._cost.more))
@@ -150,7 +151,7 @@ class _Story:
 
     def _take_read(self, seen: Observation, *, shows: bool) -> None:
         call, place = seen.call, seen.place
-        found = counted(seen, self._reads[call.name], self._key)
+        found = match_rule(seen, self._reads[call.name], self._key)
         if found is None or not found.files:
             return  # R6: the files of this read are unknown, so it may still be needed.
         is_part = _asks_for_part(call, self._cost.parts)
@@ -190,7 +191,7 @@ class _Story:
             self._touched |= dict.fromkeys(self._reads_of.get(file, ()), self._now)
 
 
-def never(_: ToolMessage) -> bool:
+def never_fails(_: ToolMessage) -> bool:
     """A failure check for callers that treat failed results like others."""
     return False
 
@@ -203,3 +204,76 @@ def _text_of(message: ToolMessage) -> str:
 def _asks_for_part(call: ToolCall, names: tuple[str, ...]) -> bool:
     arguments = load_object(call.arguments) or {}
     return any(arguments.get(name) is not None for name in names)
+
+
+PATCH_BEGINS = "*** Begin Patch"
+PATCH_FILES = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ")
+# Lines of a patch that were in the file before: removed lines and context.
+OLD_LINES = ("-", " ")
+
+
+class EditCall(NamedTuple):
+    """The files an edit changes, and the stripped lines it expects in them, longest first."""
+
+    files: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+def read_edit(call: ToolCall, quotes: Sequence[str], path_args: tuple[str, ...], project: Project) -> EditCall:
+    """Read the files and expected lines of an edit call; empty if its arguments are unreadable."""
+    arguments = load_object(call.arguments)
+    if arguments is None:
+        return EditCall((), ())
+    patches = [text for text in strings_in(arguments) if PATCH_BEGINS in text]
+    named = [normalise(path, project) for patch in patches for path in _patched(patch)]
+    files = (*read_paths(call, path_args, project), *named)
+    texts = [*_quoted(arguments, frozenset(quotes)), *["\n".join(_old_lines(patch)) for patch in patches]]
+    lines = {line for text in texts if PATCH_BEGINS not in text for line in lines_of(text)}
+    return EditCall(tuple(dict.fromkeys(files)), tuple(sorted(lines, key=lambda line: (-len(line), line))))
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the nonblank lines of a text, stripped."""
+    return [line for line in map(str.strip, text.splitlines()) if line]
+
+
+def _quoted(value: Json, names: frozenset[str]) -> Iterator[str]:
+    """Yield texts under one of these names at any depth."""
+    match value:
+        case dict():
+            for name, item in value.items():
+                if isinstance(item, str):
+                    yield from (item,) if name in names else ()
+                else:
+                    yield from _quoted(item, names)
+        case list():
+            for item in value:
+                yield from _quoted(item, names)
+        case _:
+            return
+
+
+def strings_in(value: Json) -> Iterator[str]:
+    """Yield all texts in a value at any depth."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for item in value.values():
+                yield from strings_in(item)
+        case list():
+            for item in value:
+                yield from strings_in(item)
+        case _:
+            return
+
+
+def _patched(patch: str) -> Iterator[str]:
+    for line in patch.splitlines():
+        for begins in PATCH_FILES:
+            if line.startswith(begins):
+                yield line.removeprefix(begins).strip()
+
+
+def _old_lines(patch: str) -> Iterator[str]:
+    return (line[1:] for line in patch.splitlines() if line.startswith(OLD_LINES))

@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from recto.conversation.memo import remember_last
+from recto.conversation.memo import memoise_last
 from recto.conversation.messages import File, Message, Opaque, Text, ToolMessage, ToolPart
 from recto.page.draft import Draft
 from recto.page.fold.fold_settings import FoldKey, FoldSettings, fold_key
-from recto.page.fold.folded_result import label, with_placeholder
 from recto.page.fold.observations import (
     BEFORE_ALL,
     ByFile,
@@ -24,6 +23,8 @@ from recto.page.fold.observations import (
     Observation,
     Series,
     find_observations,
+    fold_to_placeholder,
+    label,
     parts_by_file,
 )
 from recto.page.fold.rules import FoldRule
@@ -49,7 +50,7 @@ class StaleResult(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Folded:
+class FoldResult:
     """A conversation after folding, with its receipts and the results left alone for lack of a path (R6)."""
 
     draft: Draft
@@ -96,7 +97,7 @@ def fold(
     settings: FoldSettings = DEFAULTS,
     now: datetime | None = None,
     counter: TokenCounter = OFFLINE,
-) -> Folded:
+) -> FoldResult:
     """Fold a conversation as of `now`, which defaults to its newest time."""
     key = fold_key(settings, counter)
     seen = find_observations(messages, key)
@@ -104,10 +105,10 @@ def fold(
     shown = list(messages)
     notes: dict[int, Note] = {}
     for rule in settings.rules:
-        for place, message, note in _folds(seen.found[rule.name], rule, now, key):
+        for place, message, note in _folds(seen.by_rule[rule.name], rule, now, key):
             shown[place], notes[place] = message, note
     draft = Draft(messages=tuple(shown), origins=range(len(shown)), notes=notes)
-    return Folded(draft=draft, left_alone=seen.left_alone)
+    return FoldResult(draft=draft, left_alone=seen.left_alone)
 
 
 def _folds(seen: ByFile, rule: FoldRule, now: datetime, key: FoldKey) -> Iterator[_Fold]:
@@ -115,7 +116,7 @@ def _folds(seen: ByFile, rule: FoldRule, now: datetime, key: FoldKey) -> Iterato
     batches: dict[int, tuple[Observation, list[StaleResult]]] = {}
     for path, series in seen.items():
         # Unchanged since the last page unless the series grew or more of its results are old enough.
-        stale = remember_last(series, _stale_results, path, rule, _count_old(series, rule, now), key)
+        stale = memoise_last(series, _stale_results, path, rule, _count_old(series, rule, now), key)
         yield from stale.folds
         for result, why in stale.batches:
             batches.setdefault(result.place, (result, []))[1].append(why)
@@ -123,7 +124,7 @@ def _folds(seen: ByFile, rule: FoldRule, now: datetime, key: FoldKey) -> Iterato
         # R5: a batch result without parts is folded only if it is stale for every file; one with parts is folded part
         # by part.
         if len(files) == len(result.files) or result.by_part:
-            folded = remember_last(result.message, _fold_result, result.call.name, rule, tuple(files), key)
+            folded = memoise_last(result.message, _fold_result, result.call.name, rule, tuple(files), key)
             yield _Fold(result.place, *folded)
 
 
@@ -170,7 +171,7 @@ def _fold_result(
     else:
         reason = STALE_BATCH.format(paths=", ".join(stale.path or "" for stale in files))
         why = _Why(tool, rule.batch_number or rule.number, reason)
-    shown = with_placeholder(message, rule.placeholder, key)
+    shown = fold_to_placeholder(message, rule.placeholder, key)
     return shown.message, _note(_receipt(message, files, why, shown.tokens))
 
 

@@ -6,21 +6,24 @@ Arguments of calls are never folded: models were seen to copy a marker into file
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import NamedTuple
 
-from recto.conversation.log import FoldStep
-from recto.conversation.messages import Message
+from recto.conversation.log import Compacted, Entry, FoldStep, RolledBack, SkillChanged, Undone, view
+from recto.conversation.messages import AssistantMessage, Message, ToolMessage
 from recto.page.draft import Draft
-from recto.page.fold.activity import SeenResult, find_activity
-from recto.page.fold.cache_state import CacheState
-from recto.page.fold.cost_settings import RULE, CachePrices, CostSettings
-from recto.page.fold.fold import Folded
-from recto.page.fold.fold_settings import FoldKey
-from recto.page.fold.folded_result import label, with_placeholder
-from recto.page.fold.plan_step import PAYS, UNCACHED, PlannedStep, plan_step
+from recto.page.fold.activity import Activity, SeenResult, find_activity
+from recto.page.fold.fold import FoldResult
+from recto.page.fold.fold_settings import RULE, USUAL_PRICES, CachePrices, CostSettings, FoldKey
+from recto.page.fold.observations import fold_to_placeholder, label
 from recto.page.manifest import Note, Recall, Receipt
+from recto.page.text.tokens import tokens_of
 
+PAYS = "pays"
+UNCACHED = "no_cache"
 WHY_NOW: Mapping[str, str] = {
     PAYS: "{rewritten:,} written to the cache again",
     UNCACHED: "the provider has no cache that it could break",
@@ -34,7 +37,7 @@ NANOS_A_TOKEN = 1_000
 class CostFold(NamedTuple):
     """A conversation after folding, and the new step if there is one."""
 
-    folded: Folded
+    result: FoldResult
     step: FoldStep | None
 
 
@@ -58,12 +61,12 @@ def _format_reasons(steps: Iterable[FoldStep]) -> dict[str, str]:
 
 
 def _as_marker(planned: PlannedStep, state: CacheState) -> FoldStep:
-    saves, costs = prices_of(planned.freed, planned.rewritten, state.prices)
+    saves, costs = prices_of(planned.tokens_freed, planned.rewritten, state.prices)
     return FoldStep(
         results=planned.results,
         model=state.model,
         cause=planned.cause,
-        freed=planned.freed,
+        freed=planned.tokens_freed,
         rewritten=planned.rewritten,
         saves=saves,
         costs=costs,
@@ -77,7 +80,7 @@ def prices_of(freed: int, rewritten: int, prices: CachePrices) -> tuple[int, int
     return round(freed * prices.read * NANOS_A_TOKEN), round(rewritten * (prices.write - prices.read) * NANOS_A_TOKEN)
 
 
-def _apply(messages: Sequence[Message], key: FoldKey, reasons: Mapping[str, str]) -> Folded:
+def _apply(messages: Sequence[Message], key: FoldKey, reasons: Mapping[str, str]) -> FoldResult:
     shown, notes = list(messages), dict[int, Note]()
     placeholder = (key.settings.cost or CostSettings()).placeholder
     counts = Tally[tuple[str, str | None]]()
@@ -87,12 +90,12 @@ def _apply(messages: Sequence[Message], key: FoldKey, reasons: Mapping[str, str]
         reason = reasons.get(label(result.message))
         if reason is None:
             continue
-        stands = with_placeholder(result.message, placeholder, key)
+        stands = fold_to_placeholder(result.message, placeholder, key)
         recall = Recall(result.tool, path, counts[result.tool, path])
         shown[result.place] = stands.message
         notes[result.place] = _note(result, reason, stands.tokens, recall)
     draft = Draft(messages=tuple(shown), origins=range(len(shown)), notes=notes)
-    return Folded(draft=draft, left_alone=())
+    return FoldResult(draft=draft, left_alone=())
 
 
 def _note(result: SeenResult, reason: str, tokens: tuple[int, int], recall: Recall) -> Note:
@@ -109,3 +112,184 @@ def _note(result: SeenResult, reason: str, tokens: tuple[int, int], recall: Reca
         reason=reason,
     )
     return Note("folded", RULE, reason, (receipt,))
+
+
+class PlannedStep(NamedTuple):
+    """Labels of the results to fold, the tokens saved on each later call, and the tokens written to the cache once
+    more.
+
+    `cause` is `pays`, `no_cache` if the provider has none, or the reason that the cache is cold.
+    """
+
+    results: tuple[str, ...]
+    cause: str
+    tokens_freed: int
+    rewritten: int
+
+
+def plan_step(
+    messages: Sequence[Message], key: FoldKey, folded: Collection[str], prices: CachePrices, *, cold: str = ""
+) -> PlannedStep | None:
+    """Return the next step of a conversation with these `folded` results, or None if none pays.
+
+    `cold` is the reason that the prefix is in no cache; then folding costs nothing.
+    """
+    cost, activity = key.settings.cost or CostSettings(), find_activity(messages, key)
+    spent = [one for one in _spent(activity, cost, folded) if _tokens(one.message, key) >= cost.least_result]
+    if not spent:
+        return None
+    sizes = [_size(message, key, folded) for message in messages]
+    if sum(sizes) < cost.least_page:
+        return None
+    freed = [_freed(result.message, key) for result in reversed(spent)]
+    if cold or not prices.is_cached:
+        return PlannedStep(_labels(spent), cold or UNCACHED, sum(freed), 0)
+    best = _best(_steps(spent, freed, sizes, activity), prices, cost, activity.now.calls)
+    if best is None:
+        return None
+    return PlannedStep(_labels(spent[-best.results :]), PAYS, best.gone, best.stays)
+
+
+def _spent(activity: Activity, cost: CostSettings, folded: Collection[str]) -> Iterator[SeenResult]:
+    """Yield results unused for longer than their window."""
+    enough = activity.quoting >= cost.quoting_edits and activity.near >= cost.touched_share * activity.quoting
+    for result in activity.results:
+        if label(result.message) in folded:
+            continue
+        window = cost.window if enough or not result.shows else _window_of_read(result, activity, cost)
+        if activity.idle(result.place, cost.turn_calls) > window:
+            yield result
+
+
+def _window_of_read(result: SeenResult, activity: Activity, cost: CostSettings) -> int:
+    """Return the window of a read. It is short only if all its files are stale."""
+    place = result.place
+    is_stale = all(
+        activity.edited.get(file, -1) > place and (result.is_part or activity.reads[file][-1] > place)
+        for file in result.files
+    )
+    return cost.edited_window if is_stale else cost.read_window
+
+
+class _Step(NamedTuple):
+    """A candidate: the number of newest spent results to fold, the tokens freed, and the tokens after the first that
+    stay.
+    """
+
+    results: int
+    gone: int
+    stays: int
+
+
+def _steps(
+    spent: Sequence[SeenResult], freed: Sequence[int], sizes: Sequence[int], activity: Activity
+) -> Iterator[_Step]:
+    # The last page ended where the newest assistant message begins; nothing after it is cached.
+    sums = [0, *accumulate(sizes[: activity.last_call])]
+    for count, (result, gone) in enumerate(zip(reversed(spent), accumulate(freed), strict=True), start=1):
+        yield _Step(count, gone, max(sums[-1] - sums[min(result.place, len(sums) - 1)] - gone, 0))
+
+
+def _best(steps: Iterator[_Step], prices: CachePrices, cost: CostSettings, calls: int) -> _Step | None:
+    """Return the step that saves most over the expected calls, if it pays for itself soon enough."""
+    best, most = None, 0.0
+    for step in steps:
+        a_call, once = step.gone * prices.read, step.stays * (prices.write - prices.read)
+        saved = a_call * calls * cost.horizon - once
+        if step.gone >= cost.least_step and once <= a_call * calls * cost.payback and saved > most:
+            best, most = step, saved
+    return best
+
+
+def _labels(results: Sequence[SeenResult]) -> tuple[str, ...]:
+    return tuple([label(result.message) for result in results])
+
+
+def _tokens(message: Message, key: FoldKey) -> int:
+    return tokens_of(message, key.counter)
+
+
+def _size(message: Message, key: FoldKey, folded: Collection[str]) -> int:
+    tokens = _tokens(message, key)
+    if isinstance(message, ToolMessage) and label(message) in folded:
+        return tokens - _freed(message, key)
+    return tokens
+
+
+def _freed(message: ToolMessage, key: FoldKey) -> int:
+    """Return the tokens that folding a result saves; negative if the placeholder is longer."""
+    cost = key.settings.cost or CostSettings()
+    before, after = fold_to_placeholder(message, cost.placeholder, key).tokens
+    return before - after
+
+
+FIRST_CALL, GAP, MODEL_CHANGED = "first_call", "gap", "model_changed"
+# Entries that change a page from its beginning, or from an unknown place.
+BREAKS: dict[type[Entry], str] = {
+    Compacted: "compaction",
+    RolledBack: "rollback",
+    Undone: "rollback",
+    SkillChanged: "skill_changed",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheState:
+    """Inputs of folding by cost: the model, its prices, its steps in force, and why its cache is `cold`.
+
+    `is_settled` means that a step was already made for the next call. Another one would be weighed against a cache that
+    this one has broken.
+    """
+
+    model: str = ""
+    prices: CachePrices = USUAL_PRICES
+    steps: tuple[FoldStep, ...] = ()
+    cold: str = FIRST_CALL
+    is_settled: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class NextCall:
+    """The next call: its time, model and prices, and the model of the last page."""
+
+    model: str
+    prices: CachePrices
+    sent_to: str
+    now: datetime
+    cache_minutes: float
+
+
+def cache_state(log: Sequence[Entry], call: NextCall) -> CacheState:
+    """Return the state of the cache for the next call."""
+    every = list(view(log).newest_first(FoldStep))[::-1]
+    steps = tuple(step for step in every if step.model == call.model)
+    is_other = call.sent_to not in ("", call.model) or (bool(every) and every[-1].model != call.model)
+    since = _since_last_call(log)
+    is_settled = any(isinstance(entry, FoldStep) and entry in steps for entry in since)
+    cold = MODEL_CHANGED if is_other else _why_cold(log, since, call)
+    return CacheState(model=call.model, prices=call.prices, steps=steps, cold=cold, is_settled=is_settled)
+
+
+def _since_last_call(log: Sequence[Entry]) -> list[Entry]:
+    """Return the entries after the newest assistant message, newest first."""
+    found = list[Entry]()
+    for entry in reversed(log):
+        if isinstance(entry, AssistantMessage):
+            break
+        found.append(entry)
+    return found
+
+
+def _why_cold(log: Sequence[Entry], since: Sequence[Entry], call: NextCall) -> str:
+    if len(since) == len(log):
+        return FIRST_CALL
+    broken = next((BREAKS[type(entry)] for entry in since if type(entry) in BREAKS), "")
+    if broken:
+        return broken
+    last = log[len(log) - len(since) - 1].time
+    return why_old(last, call.now, call.cache_minutes)
+
+
+def why_old(last: datetime | None, now: datetime, cache_minutes: float) -> str:
+    """Return `gap` if the last call is older than any cache lifetime, else an empty string."""
+    return GAP if last is not None and now - last > timedelta(minutes=cache_minutes) else ""

@@ -9,12 +9,12 @@ from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from recto.conversation.json import Json, load_object
-from recto.conversation.memo import Remembering, grow
+from recto.conversation.memo import MemoHolder, memoise, memoise_prefix
 from recto.conversation.messages import Message, Text, ToolCall, ToolMessage
-from recto.page.fold.failures import is_error_text
 from recto.page.fold.fold_settings import FoldKey
 from recto.page.fold.paths import Project, normalise
-from recto.page.fold.rules import FoldRule
+from recto.page.fold.rules import FoldRule, is_error_text
+from recto.page.text.tokens import tokens_of
 
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 NO_PARTS: Mapping[str, tuple[int, ...]] = {}
@@ -40,7 +40,7 @@ class Observation(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Series(Remembering):
+class Series(MemoHolder):
     """Results that a rule counts together, of one file or all, from old to new. A longer series is a new object."""
 
     results: tuple[Observation, ...] = ()
@@ -61,7 +61,7 @@ class Observations:
     `newest` is the newest time in the conversation. `count`, `time` and `calls` let a longer one continue from here.
     """
 
-    found: Mapping[str, ByFile] = field(default_factory=dict[str, ByFile])
+    by_rule: Mapping[str, ByFile] = field(default_factory=dict[str, ByFile])
     left_alone: tuple[LeftAlone, ...] = ()
     newest: datetime = BEFORE_ALL
     count: int = 0
@@ -71,7 +71,7 @@ class Observations:
 
 def find_observations(messages: Sequence[Message], key: FoldKey) -> Observations:
     """Return every successful result in a conversation that a rule considers."""
-    return grow(messages, _observe_more, key)
+    return memoise_prefix(messages, _observe_more, key)
 
 
 def observe_once(messages: Sequence[Message], key: FoldKey) -> Observations:
@@ -79,7 +79,7 @@ def observe_once(messages: Sequence[Message], key: FoldKey) -> Observations:
     return _observe_more(None, messages, key)
 
 
-def counted(seen: Observation, rule: FoldRule, key: FoldKey) -> Observation | None:
+def match_rule(seen: Observation, rule: FoldRule, key: FoldKey) -> Observation | None:
     """Return a result with the files it counts for: all in its call, or those of its parts. An error counts for none.
 
     Return None if the call should name a file and does not.
@@ -142,10 +142,10 @@ def _observe_more(known: Observations | None, messages: Sequence[Message], key: 
                 new.append(Observation(time, place, call, message))
     found = dict[str, ByFile]()
     for rule in key.settings.rules:
-        found[rule.name], unnamed = _sort_in(known.found.get(rule.name, {}), new, rule, key)
+        found[rule.name], unnamed = _sort_in(known.by_rule.get(rule.name, {}), new, rule, key)
         left_alone += unnamed
     return Observations(
-        found=found,
+        by_rule=found,
         left_alone=tuple(sorted(left_alone, key=attrgetter("place"))),
         newest=max([known.newest, *[message.time for message in messages if message.time]]),
         count=known.count + len(messages),
@@ -157,7 +157,7 @@ def _observe_more(known: Observations | None, messages: Sequence[Message], key: 
 def _sort_in(known: ByFile, new: Sequence[Observation], rule: FoldRule, key: FoldKey) -> tuple[ByFile, list[LeftAlone]]:
     more, unnamed = dict[str | None, list[Observation]](), list[LeftAlone]()
     for seen in [seen for seen in new if seen.call.name in rule.tools]:
-        result = counted(seen, rule, key)
+        result = match_rule(seen, rule, key)
         if result is None:
             unnamed.append(LeftAlone(seen.place, seen.message, NO_PATH))
             continue
@@ -182,3 +182,34 @@ def _strings(value: Json) -> Iterator[str]:
             yield path
         case _:
             return
+
+
+class FoldedMessage(NamedTuple):
+    """A replaced result, and the tokens before and after."""
+
+    message: ToolMessage
+    tokens: tuple[int, int]
+
+
+def fold_to_placeholder(message: ToolMessage, placeholder: str, key: FoldKey) -> FoldedMessage:
+    """Return a result with its content replaced by a placeholder."""
+    return memoise(message, _with_placeholder, placeholder, key)
+
+
+def _with_placeholder(message: ToolMessage, placeholder: str, key: FoldKey) -> FoldedMessage:
+    shown = ToolMessage(
+        id=message.id,
+        seq=message.seq,
+        time=message.time,
+        tool_call_id=message.tool_call_id,
+        tool_name=message.tool_name,
+        parts=(Text(text=placeholder),),
+        error=message.error,
+        encrypted_value=message.encrypted_value,
+    )
+    return FoldedMessage(shown, (tokens_of(message, key.counter), tokens_of(shown, key.counter)))
+
+
+def label(message: ToolMessage) -> str:
+    """Return the id of a result, or the id of its call."""
+    return message.id or message.tool_call_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from recto.conversation.memo import keep_recent
+from recto.conversation.memo import cache_results
 
 # Longer paths are not cached, to bound memory.
 KNOWN_CHARACTERS = 512
@@ -34,7 +34,7 @@ def normalise(path: str, project: Project) -> str:
     return cached_name(path, project) if len(path) <= KNOWN_CHARACTERS else _normalised(path, project)
 
 
-@keep_recent(16_384)
+@cache_results(16_384)
 def cached_name(path: str, project: Project) -> str:
     """Return the cached normal name of a short path."""
     return _normalised(path, project)

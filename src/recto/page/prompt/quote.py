@@ -11,11 +11,11 @@ from functools import cached_property
 from itertools import islice
 from typing import TypeAlias
 
-from recto.conversation.input_files import InputFile, one_line
 from recto.conversation.locale import language
+from recto.conversation.message_files import InputFile, one_line
 from recto.conversation.messages import Source, SystemMessage
 from recto.page.prompt.reminder import OUR_TAGS, neutralise
-from recto.page.text.cut import Try, is_cut, shortened, widest
+from recto.page.text.cut import Try, is_cut, shorten, widest
 from recto.page.text.tokens import TokenCounter
 
 QUOTE_TEMPLATE = {
@@ -85,7 +85,7 @@ class Quote:
         return SystemMessage(id="quote", text=self.text) if self.text else None
 
 
-Quoted: TypeAlias = str | Sequence[ParsedDocument]
+QuoteSource: TypeAlias = str | Sequence[ParsedDocument]
 
 
 def choose_documents(turns: Sequence[Sequence[InputFile]], max_files: int) -> tuple[InputFile, ...]:
@@ -109,7 +109,7 @@ def _block(document: ParsedDocument) -> str:
     return DOCUMENT_TEMPLATE.format(name=neutralise(one_line(document.name)), content=neutralise(document.content))
 
 
-def quote_message(quote: Quoted, *, budget: int, counter: TokenCounter, locale: str = "zh") -> Quote | None:
+def quote_message(quote: QuoteSource, *, budget: int, counter: TokenCounter, locale: str = "zh") -> Quote | None:
     """Return the system message with documents or the text of an agent or workflow (D2); None if there is nothing.
 
     Over the budget, the longest texts are cut first, all to the same length, each with a mark at its end.
@@ -131,15 +131,15 @@ def quote_message(quote: Quoted, *, budget: int, counter: TokenCounter, locale: 
     return Quote(text=shown.text, tokens_before=before, tokens_after=shown.size, cuts=cuts, reason=reason)
 
 
-def _reason(quote: Quoted) -> str:
+def _reason(quote: QuoteSource) -> str:
     return TEXT_REASON if isinstance(quote, str) else DOCUMENTS_REASON
 
 
-def _contents(quote: Quoted) -> Sequence[str]:
+def _contents(quote: QuoteSource) -> Sequence[str]:
     return (quote,) if isinstance(quote, str) else [document.content for document in quote]
 
 
-def _estimated(tokens: int, quote: Quoted) -> int:
+def _estimated(tokens: int, quote: QuoteSource) -> int:
     """Extrapolate the tokens of the whole text from those of its beginning."""
     if isinstance(quote, str):
         return tokens
@@ -147,12 +147,12 @@ def _estimated(tokens: int, quote: Quoted) -> int:
     return round(tokens * sum(document.length for document in quote) / here) if here else tokens
 
 
-def _try(quote: Quoted, limit: int, locale: str, counter: TokenCounter) -> Try:
+def _try(quote: QuoteSource, limit: int, locale: str, counter: TokenCounter) -> Try:
     text = _message(quote, limit, locale)
     return Try(limit, text, counter.count((text,))[0])
 
 
-def _message(quote: Quoted, limit: int, locale: str) -> str:
+def _message(quote: QuoteSource, limit: int, locale: str) -> str:
     if isinstance(quote, str):
         shown = _cut_text(quote, limit, locale)
     else:
@@ -161,11 +161,11 @@ def _message(quote: Quoted, limit: int, locale: str) -> str:
 
 
 def _cut_text(text: str, limit: int, locale: str) -> str:
-    return neutralise(shortened(text, limit, CUT_TEXT[language(locale)]), TEXT_TAGS)
+    return neutralise(shorten(text, limit, CUT_TEXT[language(locale)]), TEXT_TAGS)
 
 
 def _cut(document: ParsedDocument, limit: int, locale: str) -> ParsedDocument:
-    content = shortened(document.content, limit, CUT_DOCUMENT[language(locale)], _total(document))
+    content = shorten(document.content, limit, CUT_DOCUMENT[language(locale)], _total(document))
     return replace(document, content=content, total=None)
 
 
@@ -173,7 +173,7 @@ def _total(document: ParsedDocument) -> str:
     return str(document.length) if document.length > len(document.content) else ""
 
 
-def _cuts(quote: Quoted, limit: int | None, locale: str, counter: TokenCounter) -> tuple[Cut, ...]:
+def _cuts(quote: QuoteSource, limit: int | None, locale: str, counter: TokenCounter) -> tuple[Cut, ...]:
     """Return the cuts to this limit, or of all documents if the limit is None and nothing is left of them."""
     if isinstance(quote, str):
         is_touched = limit is None or is_cut(quote, limit)

@@ -13,7 +13,8 @@ from functools import cache
 from typing import Literal, TypeAlias
 
 from recto.conversation.input.run_input import ContextItem
-from recto.conversation.input_files import InputFile
+from recto.conversation.message_files import InputFile, one_line
+from recto.conversation.messages import File
 
 Locale: TypeAlias = Literal["zh", "en"]
 
@@ -41,6 +42,7 @@ FRAME_TAGS = ("system-reminder", "tool_call", "tool_result")
 OUR_TAGS = (*FRAME_TAGS, "file", "dataset", "context", "Quote", "Content")
 OUR_COMMENTS = ("TOOLS_START", "TOOLS_END")
 NEUTRAL_OPENING = "&lt;"
+FILE_MARK = "[{kind} not shown: {name}]"
 # Invisible characters: a tag with one inside reads like the tag. Control characters except blanks, Unicode's Cf,
 # variation selectors, the tags block, fillers, and code points reserved for more of the kind.
 _UNSEEN_CHARACTERS = (
@@ -170,3 +172,14 @@ def _openings(tags: tuple[str, ...]) -> re.Pattern[str]:
 
 def _spelled(name: str) -> str:
     return _UNSEEN.join(_DASH if letter == "-" else re.escape(letter) for letter in name)
+
+
+def file_mark(file: File) -> str:
+    """Return the mark for a file that is not shown. Its name is one line without Recto's own tags (F3)."""
+    return FILE_MARK.format(kind=file.kind, name=file_name(file))
+
+
+def file_name(file: File) -> str:
+    """Return the first of name, id and media type that a file has, as one line without Recto's own tags."""
+    names = (one_line(name) for name in (file.name, file.id, file.mime_type) if name)
+    return neutralise(next(filter(None, names), "no name"))

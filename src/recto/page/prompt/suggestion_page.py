@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from recto.conversation.input.run_input import ContextItem
-from recto.conversation.input.suggestion_input import SaidMessage, SuggestionInput
+from recto.conversation.input.suggestion_input import SuggestionInput, TextMessage
 from recto.conversation.messages import Text, UserMessage, words_of
 from recto.page.prompt.system_prompt import CUT_MARK
 from recto.page.text.cut import cut_to
@@ -22,7 +22,7 @@ def fit_suggestion(asked: SuggestionInput, tokens: int, counter: TokenCounter) -
     """Return the request cut to a number of tokens, or None if the tool does not fit. The tool stays whole and the
     instruction may be cut. Context follows in its order, then the newest messages that fit.
     """
-    tool, instruction = asked.tool, words_of(asked.said[-1])
+    tool, instruction = asked.tool, words_of(asked.messages[-1])
     offered = "\n".join((tool.name, tool.description, tool.parameters))
     left = tokens - _size(offered, tokens, counter)
     if left <= 0:
@@ -32,9 +32,9 @@ def fit_suggestion(asked: SuggestionInput, tokens: int, counter: TokenCounter) -
         return None
     left -= count_text(words, counter)
     context, left = _items_within(asked.context, left, counter)
-    history = _newest_within(asked.said[:-1], left, counter)
-    asking = UserMessage(id=asked.said[-1].id, parts=(Text(text=words),))
-    return replace(asked, said=(*history, asking), context=context)
+    history = _newest_within(asked.messages[:-1], left, counter)
+    asking = UserMessage(id=asked.messages[-1].id, parts=(Text(text=words),))
+    return replace(asked, messages=(*history, asking), context=context)
 
 
 def _items_within(
@@ -49,7 +49,7 @@ def _items_within(
     return tuple(kept), left
 
 
-def _newest_within(said: Sequence[SaidMessage], left: int, counter: TokenCounter) -> Sequence[SaidMessage]:
+def _newest_within(said: Sequence[TextMessage], left: int, counter: TokenCounter) -> Sequence[TextMessage]:
     """Return the end of a history up to the first message, from the newest, that does not fit."""
     for place in range(len(said) - 1, -1, -1):
         left -= TOKENS_PER_MESSAGE + _size(words_of(said[place]), left, counter)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from recto.conversation.input_files import clean_files, display_name
 from recto.conversation.locale import language
+from recto.conversation.message_files import clean_files, display_name
 from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,

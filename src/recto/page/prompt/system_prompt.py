@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from recto.conversation.locale import language
-from recto.conversation.memo import Remembering, remember
+from recto.conversation.memo import MemoHolder, memoise
 from recto.page.text.cut import cut_to
 from recto.page.text.tokens import TokenCounter
 
@@ -56,7 +56,7 @@ class Datum:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prompt(Remembering):
+class Prompt(MemoHolder):
     """Contents of a system prompt. A lean persona has only an identity; an expert has the rest (S1, S9).
 
     `why` is not rendered: it explains in the manifest how the prompt was chosen.
@@ -83,7 +83,7 @@ class PromptCut(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SystemPrompt(Remembering):
+class SystemPrompt(MemoHolder):
     """A rendered prompt, what the budget removed, and a line if the budget could not be met."""
 
     text: str
@@ -93,7 +93,7 @@ class SystemPrompt(Remembering):
 
 def system_prompt(prompt: Prompt, locale: str, budget: int | None, counter: TokenCounter) -> SystemPrompt:
     """Render the prompt, within `budget` tokens if possible."""
-    return remember(prompt, _system_prompt, locale, budget, counter)
+    return memoise(prompt, _system_prompt, locale, budget, counter)
 
 
 def _system_prompt(prompt: Prompt, locale: str, budget: int | None, counter: TokenCounter) -> SystemPrompt:

@@ -11,15 +11,32 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import groupby, takewhile
 from typing import Literal, TypeAlias, cast
 
-from recto.conversation.input_files import one_line
 from recto.conversation.json import Json, dump, load, load_object
 from recto.conversation.locale import language
-from recto.conversation.messages import ToolOffer, WrittenAs
+from recto.conversation.memo import memoise
+from recto.conversation.message_files import one_line
+from recto.conversation.messages import (
+    FAILED,
+    AssistantMessage,
+    AssistantPart,
+    CallForm,
+    File,
+    Message,
+    Opaque,
+    Text,
+    ToolCall,
+    ToolMessage,
+    ToolOffer,
+    ToolPart,
+    UserMessage,
+)
 from recto.errors import WireError
-from recto.page.prompt.reminder import FRAME_TAGS, escape, neutralise
+from recto.page.draft import Draft
+from recto.page.manifest import Note
+from recto.page.prompt.reminder import FRAME_TAGS, escape, file_mark, neutralise
 
 BLOCK = """\
 <!-- TOOLS_START -->
@@ -95,7 +112,7 @@ class PromptCall:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parsed:
+class ParsedReply:
     """A parsed reply: its text without the calls, the calls, and an error text for each unreadable call.
 
     Text before the first call is stripped. A reply without calls is unchanged.
@@ -128,7 +145,7 @@ def build_tools_prompt(tools: Sequence[ToolOffer]) -> str:
     return BLOCK.format(tools="\n".join(map(_offer, tools))) if tools else ""
 
 
-def tools_section(tools: Sequence[ToolOffer], locale: str, form: WrittenAs = "fenced") -> str:
+def tools_section(tools: Sequence[ToolOffer], locale: str, form: CallForm = "fenced") -> str:
     """Return the end of the system prompt: the block and how to call, with an example call of the first tool."""
     if not tools:
         return ""
@@ -136,7 +153,7 @@ def tools_section(tools: Sequence[ToolOffer], locale: str, form: WrittenAs = "fe
     return f"{build_tools_prompt(tools)}\n\n{HOW_TO_CALL[language(locale)].format(example=example)}"
 
 
-def call_text(name: str, arguments: str, form: WrittenAs) -> str:
+def call_text(name: str, arguments: str, form: CallForm) -> str:
     """Return a call as text; `arguments` is its JSON."""
     call = f'{{"name": {dump(name).decode()}, "arguments": {arguments}}}'
     return f"{OPEN}{call}{CLOSE}" if form == "tags" else f"```json\n{call}\n```"
@@ -175,7 +192,7 @@ def tool_result_text(name: str, content: str) -> str:
     return RESULT.format(name=escape(one_line(name)), content=neutralise(content, FRAME_TAGS))
 
 
-def parse_tool_calls(text: str, known: Container[str] | None = None) -> Parsed:
+def parse_tool_calls(text: str, known: Container[str] | None = None) -> ParsedReply:
     """Parse the calls in a reply: `<tool_call>` blocks, and fenced JSON with only a name and arguments.
 
     With `known`, fenced JSON is a call only if it names one of these tools, because a model with native tools may show
@@ -190,10 +207,10 @@ def parse_tool_calls(text: str, known: Container[str] | None = None) -> Parsed:
     calls = tuple(piece for piece in pieces if isinstance(piece, PromptCall))
     problems = tuple(piece.text for piece in pieces if isinstance(piece, _Problem))
     if not calls and not problems:
-        return Parsed(words=text)
+        return ParsedReply(words=text)
     before = takewhile(lambda piece: isinstance(piece, _Words), pieces)
     words = (piece.text.strip() for piece in before if isinstance(piece, _Words))
-    return Parsed(words="\n\n".join(filter(None, words)), calls=calls, problems=problems)
+    return ParsedReply(words="\n\n".join(filter(None, words)), calls=calls, problems=problems)
 
 
 def tag_holds(text: str, at: int) -> Literal["call", "words"] | None:
@@ -362,3 +379,72 @@ def _refuse_constant(name: str) -> float:
 
 # Numbers are only skipped; as floats they may have any number of digits.
 _JSON = json.JSONDecoder(parse_int=float, parse_constant=_refuse_constant)
+
+
+RULE = "P11"
+CALLS = "calls written as text, for a model without native ones"
+RESULT_AS_TEXT = "result written as text, for a model without native calls"
+STATE_LEFT_OUT = "{name} of {maker} left out: words cannot carry it"
+
+
+def as_prompted(messages: Sequence[Message], locale: str = "en", form: CallForm = "fenced") -> Draft:
+    """Write calls as text after a blank line, and results as user messages, each with a note.
+
+    The first result comes with an explanation of the format. Files in results become marks. Provider state of calls and
+    results is left out, and the note says so.
+    """
+    names: dict[str, str] = {}
+    told = RESULTS_COME_SO[language(locale)]
+    shown: list[Message] = []
+    notes: dict[int, Note] = {}
+    for place, message in enumerate(messages):
+        if isinstance(message, AssistantMessage) and message.tool_calls:
+            names |= {call.id: call.name for call in message.tool_calls}
+            shown.append(memoise(message, _with_calls_in_words, form))
+            notes[place] = _note(CALLS, [call.state for call in message.tool_calls])
+        elif isinstance(message, ToolMessage):
+            shown.append(memoise(message, _result_in_words, names.get(message.tool_call_id, ""), told))
+            told = ""
+            notes[place] = _note(RESULT_AS_TEXT, message.parts)
+        else:
+            shown.append(message)
+    return Draft(messages=tuple(shown), origins=range(len(shown)), notes=notes)
+
+
+def _note(reason: str, parts: Sequence[ToolPart | None]) -> Note:
+    states = [part for part in parts if isinstance(part, Opaque)]
+    lost = [STATE_LEFT_OUT.format(name=state.name, maker=state.model or state.provider) for state in states]
+    return Note(decision="repaired", rule=RULE, reason="; ".join(dict.fromkeys((reason, *lost))))
+
+
+def _with_calls_in_words(message: AssistantMessage, form: CallForm) -> AssistantMessage:
+    return replace(message, parts=tuple(_joined([_in_words(part, form) for part in message.parts])))
+
+
+def _joined(parts: Iterable[AssistantPart]) -> Iterator[AssistantPart]:
+    """Merge neighbouring texts: a single text is sent as a string, which simple servers need."""
+    for are_texts, neighbours in groupby(parts, lambda part: isinstance(part, Text)):
+        if are_texts:
+            texts = (part.text for part in neighbours if isinstance(part, Text))
+            yield Text(text="\n\n".join(texts))
+        else:
+            yield from neighbours
+
+
+def _in_words(part: AssistantPart, form: CallForm) -> AssistantPart:
+    return Text(text=call_text(part.name, part.arguments, form)) if isinstance(part, ToolCall) else part
+
+
+def _result_in_words(message: ToolMessage, name: str, told: str) -> UserMessage:
+    text = "\n\n".join(filter(None, (told, tool_result_text(name, _content(message)))))
+    return UserMessage(id=message.id, seq=message.seq, time=message.time, parts=(Text(text=text),))
+
+
+def _content(message: ToolMessage) -> str:
+    content = "\n".join(_words(part) for part in message.parts if not isinstance(part, Opaque))
+    # Text has no flag for a failure.
+    return content if message.error is None or content.startswith(FAILED) else f"{FAILED}{content or message.error}"
+
+
+def _words(part: Text | File) -> str:
+    return part.text if isinstance(part, Text) else file_mark(part)

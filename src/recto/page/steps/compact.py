@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from recto.conversation.json import Json
 from recto.conversation.locale import language
 from recto.conversation.log import Compacted, View, messages_of
-from recto.conversation.memo import remember
+from recto.conversation.memo import memoise
 from recto.conversation.messages import Message, Text, UserMessage
 from recto.errors import SettingsError
 from recto.page.draft import Draft, Gap, unchanged
@@ -146,7 +146,7 @@ def compact(seen: View) -> Draft:
 
 def summary_message(compaction: Compacted, locale: str) -> UserMessage:
     """Return the summary as the first message of the page."""
-    return remember(compaction, _summary_message, locale)
+    return memoise(compaction, _summary_message, locale)
 
 
 def _summary_message(compaction: Compacted, locale: str) -> UserMessage:

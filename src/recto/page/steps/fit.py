@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
-from recto.conversation.input_files import one_line
 from recto.conversation.json import dump, load_object
-from recto.conversation.memo import grow, remember, remember_last
+from recto.conversation.memo import memoise, memoise_last, memoise_prefix
+from recto.conversation.message_files import one_line
 from recto.conversation.messages import (
     ActivityMessage,
     AssistantMessage,
@@ -35,7 +35,7 @@ from recto.conversation.messages import (
 )
 from recto.page.draft import Draft, then, unchanged
 from recto.page.manifest import Note
-from recto.page.prompt.reminder import neutralise
+from recto.page.prompt.reminder import file_mark, file_name, neutralise
 from recto.page.wire.base import Target, Wire
 from recto.page.wire.formats import wire_named
 
@@ -43,7 +43,6 @@ RULE = "fit"
 NOT_FOR_MODELS = "shown to people, never to models"
 OTHER_STATE = "{name} of {maker} left out: it means nothing to another model"
 STATE_LEFT_OUT = "{name} of {maker} left out: the {wire} format has no place for it here"
-FILE_MARK = "[{kind} not shown: {name}]"
 # In a tool result only the mark names the file's id; for user messages the reminder does.
 STORED_MARK = "[{kind} not shown: {name}, id {key}]"
 NO_IMAGES = "this model sees no images"
@@ -110,7 +109,7 @@ def fit(messages: Sequence[Message], target: Target) -> Draft:
     to = _to(target)
     if to.wire.results_name_tools:
         messages = _with_names(messages)
-    if grow(messages, _all_fit, to) and grow(messages, _check_order, to.wire).good:
+    if memoise_prefix(messages, _all_fit, to) and memoise_prefix(messages, _check_order, to.wire).good:
         return unchanged(messages)
     fitted = _fit_each(messages, to)
     ordered = _begin_with_user(fitted.messages) if to.wire.begins_with_user else unchanged(fitted.messages)
@@ -123,11 +122,6 @@ def can_show(file: File, message: ToolMessage, target: Target) -> bool:
     return not _why_not_shown(file, _holder(message, to.wire), to)
 
 
-def file_mark(file: File) -> str:
-    """Return the mark for a file that is not shown. Its name is one line without Recto's own tags (F3)."""
-    return FILE_MARK.format(kind=file.kind, name=_name_of(file))
-
-
 def _to(target: Target) -> _To:
     return _To(wire_named(target.wire), target.model, target.sees_images)
 
@@ -135,7 +129,7 @@ def _to(target: Target) -> _To:
 def _with_names(messages: Sequence[Message]) -> Sequence[Message]:
     """Add the tool's name to each result. It repeats the call's name, so it gets no note."""
     shown = list(messages)
-    for place, named in grow(messages, _name_results).results:
+    for place, named in memoise_prefix(messages, _name_results).results:
         shown[place] = named
     return tuple(shown)
 
@@ -147,7 +141,7 @@ def _name_results(known: _Named | None, messages: Sequence[Message]) -> _Named:
         if isinstance(message, AssistantMessage) and message.tool_calls:
             names = {call.id: _good_tool_name(call.name) for call in message.tool_calls}
         elif isinstance(message, ToolMessage) and (name := names.get(message.tool_call_id)):
-            results.append((place, remember_last(message, _with_name, name)))
+            results.append((place, memoise_last(message, _with_name, name)))
     return _Named(named.seen + len(messages), names, tuple(results))
 
 
@@ -161,7 +155,7 @@ def _all_fit(known: bool | None, messages: Sequence[Message], to: _To) -> bool:
     # Formats that accept everything need no check of plain text and calls without state.
     takes_all = to.wire.takes_empty_text and to.wire.takes_any_arguments
     rest = [message for message in messages if not _is_plain(message)] if takes_all else messages
-    return all(remember(message, _fit_message, to) is AS_IS for message in rest)
+    return all(memoise(message, _fit_message, to) is AS_IS for message in rest)
 
 
 def _is_plain(message: Message) -> bool:
@@ -182,7 +176,7 @@ def _fit_each(messages: Sequence[Message], to: _To) -> Draft:
     origins: list[int] = []
     notes: dict[int, Note] = {}
     for place, message in enumerate(messages):
-        changed, reasons = remember(message, _fit_message, to)
+        changed, reasons = memoise(message, _fit_message, to)
         if changed is not None or not reasons:
             shown.append(changed or message)
             origins.append(place)
@@ -291,12 +285,7 @@ def _why_not_shown(file: File, holder: str, to: _To) -> str:
 def _mark_in(holder: str, file: File) -> str:
     if holder not in ("tool", "error") or not isinstance(file.source, Key):
         return file_mark(file)
-    return STORED_MARK.format(kind=file.kind, name=_name_of(file), key=neutralise(one_line(file.source.key)))
-
-
-def _name_of(file: File) -> str:
-    names = (one_line(name) for name in (file.name, file.id, file.mime_type) if name)
-    return neutralise(next(filter(None, names), "no name"))
+    return STORED_MARK.format(kind=file.kind, name=file_name(file), key=neutralise(one_line(file.source.key)))
 
 
 def _fit_call(call: ToolCall, wire: Wire, model: str) -> tuple[ToolCall, str]:
@@ -375,9 +364,9 @@ def _fit_ids(messages: Sequence[Message], wire: Wire) -> Draft:
         if isinstance(message, AssistantMessage) and message.tool_calls:
             ids = tuple(_new_ids(message, used, wire))
             renamed = {call.id: new for call, new in zip(message.tool_calls, ids, strict=True)}
-            shown[place] = remember_last(message, _with_call_ids, ids)
+            shown[place] = memoise_last(message, _with_call_ids, ids)
         elif isinstance(message, ToolMessage):
-            shown[place] = remember_last(message, _with_result_id, renamed.get(message.tool_call_id, ""))
+            shown[place] = memoise_last(message, _with_result_id, renamed.get(message.tool_call_id, ""))
         if shown[place] is not message:
             notes[place] = Note(decision="repaired", rule=RULE, reason=NEW_IDS)
     return Draft(messages=tuple(shown), origins=range(len(shown)), notes=notes)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from recto.conversation.input_files import FileMaps, InputFile, file_maps, file_prefixes, input_files
 from recto.conversation.locale import language
 from recto.conversation.log import messages_of, view
-from recto.conversation.memo import grow, remember, remember_last
+from recto.conversation.memo import memoise, memoise_last, memoise_prefix
+from recto.conversation.message_files import FileMaps, InputFile, file_maps, file_prefixes, input_files
 from recto.conversation.messages import (
     Data,
     File,
@@ -54,7 +54,7 @@ def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[int, tuple[
     """
     if facts.turn is None:
         return unchanged(messages)
-    with_files = grow(messages, _find_files)
+    with_files = memoise_prefix(messages, _find_files)
     current = with_files.last_user
     locale, sees = language(facts.locale), facts.target.sees_images
     changed: dict[int, Message] = {}
@@ -65,7 +65,7 @@ def remind(messages: Sequence[Message], facts: Facts, shown: Mapping[int, tuple[
         if isinstance(message, UserMessage) and (files or place == current):
             turn = facts.turn if place == current else PAST_TURN
             pictures = tuple([_picture(one.file, facts) for one in files if one.kind == "image"]) if sees else None
-            changed[place] = remember_last(message, _reminded, turn, files, locale, pictures)
+            changed[place] = memoise_last(message, _reminded, turn, files, locale, pictures)
             if pictures != () and _unseen(files, pictures):
                 unpictured.append(place)
     draft = replaced(messages, changed, PAST)
@@ -142,7 +142,7 @@ def _show_pictures(messages: Sequence[Message], places: Sequence[int], facts: Fa
         message = messages[place]
         if isinstance(message, ToolMessage):
             parts = tuple([_seen_part(part, message, facts) for part in message.parts])
-            changed[place] = remember_last(message, _with_parts, parts)
+            changed[place] = memoise_last(message, _with_parts, parts)
     return replaced(messages, changed, SIGHT)
 
 
@@ -186,7 +186,7 @@ def files_shown(facts: Facts) -> Mapping[int, tuple[InputFile, ...]]:
     """
     seen = view(facts.log)
     messages = seen.messages if seen.entries is facts.log else messages_of(facts.log)
-    users = grow(messages, _find_files).users
+    users = memoise_prefix(messages, _find_files).users
     if not users:
         return {}
     prefixes = _prefixes(messages, facts)
@@ -197,8 +197,8 @@ def files_shown(facts: Facts) -> Mapping[int, tuple[InputFile, ...]]:
         if isinstance(message, UserMessage) and id(message) not in found:
             # The cache key holds only the message's own urls: comparing all urls of the thread would take time with its
             # length.
-            urls = tuple([(key, facts.urls[key]) for key in remember(message, _keys_of) if key in facts.urls])
-            found[id(message)] = remember_last(message, _files_of, prefixes[place], urls, facts.max_files)
+            urls = tuple([(key, facts.urls[key]) for key in memoise(message, _keys_of) if key in facts.urls])
+            found[id(message)] = memoise_last(message, _files_of, prefixes[place], urls, facts.max_files)
     return found
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import NamedTuple
 
-from recto.conversation.memo import grow, remember_last
+from recto.conversation.memo import memoise_last, memoise_prefix
 from recto.conversation.messages import (
     AssistantMessage,
     AssistantPart,
@@ -76,7 +76,7 @@ def repair(messages: Sequence[Message], *, is_ours: bool = True) -> Draft:
     """Return the conversation without unanswered calls and orphaned results. Answered pairs, all text and the order of
     everything else stay.
     """
-    pairs = grow(messages, _pair)
+    pairs = memoise_prefix(messages, _pair)
     broken = sorted(pairs.suspects.union([call.caller for call in pairs.waiting.values()]))
     if not is_ours:
         broken = [place for place in broken if _has_calls(messages[place])]
@@ -165,7 +165,7 @@ def _say(message: Message, results: Sequence[Message]) -> tuple[Message | None, 
     if not isinstance(message, AssistantMessage):
         return message, ""
     answered = frozenset(result.tool_call_id for result in results if isinstance(result, ToolMessage))
-    return remember_last(message, _with_answered_calls, answered)
+    return memoise_last(message, _with_answered_calls, answered)
 
 
 def _with_answered_calls(message: AssistantMessage, answered: frozenset[str]) -> tuple[AssistantMessage | None, str]:

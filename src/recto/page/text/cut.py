@@ -52,7 +52,7 @@ def cut_to(text: str, tokens: int, mark: str, counter: TokenCounter) -> str:
     return text[:fits] + mark if fits >= 0 else ""
 
 
-def shortened(content: str, limit: int, mark: str, total: str = "") -> str:
+def shorten(content: str, limit: int, mark: str, total: str = "") -> str:
     """Return the text, or its beginning and the mark. `total` is its length if only the beginning is given."""
     if not is_cut(content, limit, total):
         return content

@@ -12,7 +12,7 @@ from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast, get_args
 
 from recto.conversation.json import copied, scrub
-from recto.conversation.memo import Remembering, grow, keep_recent
+from recto.conversation.memo import MemoHolder, cache_results, memoise_prefix
 from recto.conversation.messages import (
     AssistantMessage,
     File,
@@ -114,7 +114,7 @@ OFFLINE = OfflineCounter()
 
 def count_messages(messages: Sequence[Message], counter: TokenCounter) -> None:
     """Count a conversation in one batch: single counts take several times as long."""
-    grow(messages, _count_more, counter)
+    memoise_prefix(messages, _count_more, counter)
 
 
 def _count_more(_: bool | None, messages: Sequence[Message], counter: TokenCounter) -> bool:
@@ -147,12 +147,12 @@ def tokens_of(message: Message, counter: TokenCounter) -> int:
     return cast("int", known)
 
 
-def known_tokens(message: Remembering, counter: str) -> int | None:
+def known_tokens(message: MemoHolder, counter: str) -> int | None:
     """Return the tokens of a message if the counter of this name has counted it."""
     return cast("int | None", message.memo.get(counter))
 
 
-def note_tokens(message: Remembering, counter: str, tokens: int) -> None:
+def note_tokens(message: MemoHolder, counter: str, tokens: int) -> None:
     """Store a count on a message under the name of its counter."""
     message.memo[counter] = tokens
 
@@ -171,7 +171,7 @@ def count_text(text: str, counter: TokenCounter) -> int:
     return _count_short(text, counter) if len(text) <= SHORT else counter.count((text,))[0]
 
 
-@keep_recent(4096)
+@cache_results(4096)
 def _count_short(text: str, counter: TokenCounter) -> int:
     # Placeholders and marks: few, and the same in every page.
     return counter.count((text,))[0]
@@ -197,8 +197,8 @@ class Calibration:
     """Counted and reported tokens of the conversation's last page."""
 
     digest: str
-    counted: int
-    reported: int
+    own_count: int
+    reported_count: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,10 +213,10 @@ def calibrate(*, counted: int, digest: str, last: Calibration | None) -> TokenCo
     """Correct our count by the last reported usage: that figure stands for what was sent before, a ratio scales the
     rest.
     """
-    if last is None or last.counted <= 0:
+    if last is None or last.own_count <= 0:
         return TokenCount(tokens=counted, estimated=True)
     if last.digest == digest:
-        return TokenCount(tokens=last.reported, estimated=False)
+        return TokenCount(tokens=last.reported_count, estimated=False)
     low, high = RATIO_BOUNDS
-    ratio = min(max(last.reported / last.counted, low), high)
-    return TokenCount(tokens=max(0, last.reported + round((counted - last.counted) * ratio)), estimated=True)
+    ratio = min(max(last.reported_count / last.own_count, low), high)
+    return TokenCount(tokens=max(0, last.reported_count + round((counted - last.own_count) * ratio)), estimated=True)

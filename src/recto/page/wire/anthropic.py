@@ -39,8 +39,7 @@ from recto.conversation.messages import (
     UserPart,
 )
 from recto.errors import CannotCarry, WireError
-from recto.page.wire.base import Slot, Wire
-from recto.page.wire.content import carried, encode_content
+from recto.page.wire.base import Slot, Wire, carried, encode_content
 
 WIRE = "anthropic"
 Role: TypeAlias = Literal["system", "user", "assistant"]

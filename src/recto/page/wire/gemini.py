@@ -42,8 +42,7 @@ from recto.conversation.messages import (
     UserPart,
 )
 from recto.errors import CannotCarry, WireError
-from recto.page.wire.base import Slot, Wire
-from recto.page.wire.content import carried
+from recto.page.wire.base import Slot, Wire, carried
 
 WIRE = "gemini"
 SIGNATURE = "thoughtSignature"

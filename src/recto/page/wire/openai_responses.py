@@ -33,8 +33,7 @@ from recto.conversation.messages import (
     source_from_url,
 )
 from recto.errors import CannotCarry, WireError
-from recto.page.wire.base import Slot, Wire
-from recto.page.wire.content import carried, decode_content, encode_content, instructions
+from recto.page.wire.base import Slot, Wire, carried, decode_content, encode_content, instructions
 
 # File handles are the same for chat and Responses.
 from recto.page.wire.openai import WIRE as HOLDER

@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, exists, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from recto.conversation.attachment import Attachment
+from recto.conversation.message_files import Attachment
 from recto.errors import FileRefused, NotFound
 from recto.store.cursor import decode_cursor, encode_cursor
 from recto.store.database.database import Database, lock_files

@@ -7,9 +7,9 @@ from typing import cast
 
 from sqlalchemy import Connection, bindparam, delete, select
 
-from recto.conversation.attachment import FileRef
 from recto.conversation.input.input_rules import NOT_SIGNED
 from recto.conversation.json import dump, load_object
+from recto.conversation.message_files import FileRef
 from recto.conversation.messages import FileKind
 from recto.errors import Refused
 from recto.store.ports import Admission

@@ -12,7 +12,7 @@ from typing import cast
 
 from sqlalchemy import Connection, bindparam, func, select, text, update
 
-from recto.conversation.log import TURNS_BACK, Compacted, Entry, Seen, SkillChanged, StateChanged, view
+from recto.conversation.log import ROLLBACK_MARKERS, Compacted, Entry, SkillChanged, StateChanged, VisibleNumbers, view
 from recto.conversation.messages import AssistantMessage, File, ToolMessage, UnreadMessages, UserMessage
 from recto.store.log.entries import MESSAGE_KINDS
 from recto.store.log.read_log import ENTRY_COLUMNS, LOG_AFTER, entry_of
@@ -112,7 +112,7 @@ def read_end(connection: Connection, query: EndQuery) -> LogEnd | MissingCounts 
     """Return the end of a log: None if the whole log must be read, Uncounted if counts are missing."""
     visible = seen_in(connection, query.thread)
     # The file of an id may depend on much older messages.
-    if len(visible.stretches) > MAX_STRETCHES or HAS_FILES.rows(connection, {"this": query.thread}):
+    if len(visible.ranges) > MAX_STRETCHES or HAS_FILES.rows(connection, {"this": query.thread}):
         return None
     log = _LogReader(connection=connection, query=query, visible=visible)
     turn = next((seq for seq, kind in log.iterate_before(MAX_SEQ) if kind == "user"), None)
@@ -160,7 +160,7 @@ class _MessageSums:
 class _LogReader:
     connection: Connection
     query: EndQuery
-    visible: Seen
+    visible: VisibleNumbers
 
     def iterate_before(self, below: int) -> Iterator[tuple[int, str]]:
         """Yield numbers and kinds of visible entries below a number, newest first."""
@@ -205,7 +205,7 @@ class _LogReader:
     def sum_up(self, after: int, upto: int) -> _MessageSums:
         """Sum up the visible messages between two numbers."""
         total = _MessageSums(upto=upto)
-        for stretch in self.visible.stretches:
+        for stretch in self.visible.ranges:
             first, last = max(stretch.first, after + 1), min(stretch.last or upto, upto)
             if first <= last:
                 total = _added(total, self._rows(SUM_UP, first=first, upto=last, counter_is=self.query.counter)[0])
@@ -239,10 +239,10 @@ def _added(total: _MessageSums, row: Sequence[object]) -> _MessageSums:
     )
 
 
-def _is_whole(entries: Sequence[Entry], seen: Seen, last: int, is_windowed: bool) -> bool:
+def _is_whole(entries: Sequence[Entry], seen: VisibleNumbers, last: int, is_windowed: bool) -> bool:
     """Return True if no entry read needs an unread one: a rollback its message, a result its call, a file its place."""
     read = [entry for entry in entries if (entry.seq or 0) > last]
-    shown = [entry for entry in read if type(entry) not in TURNS_BACK and (entry.seq or 0) in seen]
+    shown = [entry for entry in read if type(entry) not in ROLLBACK_MARKERS and (entry.seq or 0) in seen]
     if list(view(read).entries) != shown:
         return False
     calls: set[str] = set()

@@ -9,7 +9,14 @@ from typing import cast
 from sqlalchemy import Connection, LargeBinary, bindparam, func, select, text
 
 from recto.conversation.json import dump
-from recto.conversation.log import Entry, RolledBack, Seen, SkillChanged, StateChanged, TurnBack, seen_of
+from recto.conversation.log import (
+    Entry,
+    RolledBack,
+    SkillChanged,
+    StateChanged,
+    VisibleNumbers,
+    visible_numbers,
+)
 from recto.conversation.messages import UserMessage
 from recto.errors import NotFound
 from recto.store.log.entries import MESSAGE_KINDS
@@ -52,17 +59,17 @@ BACKWARDS = Statement(
 )
 
 
-def seen_in(connection: Connection, thread: str) -> Seen:
+def seen_in(connection: Connection, thread: str) -> VisibleNumbers:
     """Return the numbers of a thread's visible entries."""
     turns = [cast("TurnBack", entry_of(row)) for row in TURNS.rows(connection, {"this": thread})]
     if not turns:
-        return Seen()
+        return VisibleNumbers()
     wanted = sorted({turn.to for turn in turns if isinstance(turn, RolledBack)})
     places: dict[str, int] = {}
     for some in batches(wanted):
         query = select(LOG.c.id, LOG.c.seq, LOG.c.kind).where(LOG.c.thread == thread, LOG.c.id.in_(some))
         places |= {row.id: row.seq for row in connection.execute(query) if row.kind in MESSAGE_KINDS}
-    return seen_of(turns, places)
+    return visible_numbers(turns, places)
 
 
 def turn_of(connection: Connection, thread: str) -> tuple[Entry, ...]:
@@ -78,7 +85,7 @@ def turn_of(connection: Connection, thread: str) -> tuple[Entry, ...]:
     return tuple(reversed(found))
 
 
-def user_message_in(connection: Connection, thread: str, seen: Seen, id: str) -> UserMessage:
+def user_message_in(connection: Connection, thread: str, seen: VisibleNumbers, id: str) -> UserMessage:
     """Return a visible user message by its id, else the newest that arrived under it (P3). Raise NotFound if none."""
     named = map(entry_of, BY_ID.rows(connection, {"this": thread, "id_is": id}))
     for entry in chain(named, _came_as(connection, thread, id)):
@@ -104,7 +111,9 @@ def skill_in(connection: Connection, thread: str) -> SkillChanged | None:
     return next((one for one in found if isinstance(one, SkillChanged) and (one.seq or 0) in seen), None)
 
 
-def state_in(connection: Connection, thread: str, seen: Seen | None = None, upto: int = 2**62) -> StateChanged | None:
+def state_in(
+    connection: Connection, thread: str, seen: VisibleNumbers | None = None, upto: int = 2**62
+) -> StateChanged | None:
     """Return the newest visible state change up to a number, without reading older ones."""
     seen = seen_in(connection, thread) if seen is None else seen
     while rows := STATES.rows(connection, {"this": thread, "upto": upto, "most": BATCH}):

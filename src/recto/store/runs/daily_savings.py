@@ -73,7 +73,7 @@ def save(connection: Connection, run: str, call: CallEnd) -> None:
             "new_kind": one.kind,
             "new_name": one.name,
             "new_tokens": one.tokens,
-            "new_saved": one.saved,
+            "new_saved": one.benefit,
             "new_cost": one.cost,
         }
         for one in call.savings

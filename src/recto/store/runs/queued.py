@@ -9,8 +9,8 @@ from typing import TypeAlias, cast
 
 from sqlalchemy import Connection, and_, bindparam, false, func, select
 
+from recto.conversation.input.input_entries import AdmittedRun, queued_turn
 from recto.conversation.input.run_input import stored_input
-from recto.conversation.input.take_input import AdmittedRun, queued_turn
 from recto.conversation.log import View
 from recto.conversation.messages import Message, UserMessage
 from recto.errors import WireError
@@ -77,7 +77,7 @@ def _queued(connection: Connection, thread: str, sent: Sequence[QueuedRun]) -> t
     for one in sent:
         run = one.run
         # The message may get another id than the client sent; nothing else of the run gets an id here.
-        entering = AdmittedRun(admitted=run.created, response_id=run.response_id, turn_id=run.id, new_id=str)
+        entering = AdmittedRun(admitted_at=run.created, response_id=run.response_id, turn_id=run.id, new_id=str)
         message = queued_turn(seen, one.messages, entering, taken)
         if message:
             taken.add(message.id)

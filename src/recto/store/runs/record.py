@@ -9,9 +9,9 @@ from typing import TypeAlias, cast
 
 from sqlalchemy import Connection, bindparam, func, null, update
 
-from recto.conversation.attachment import files_in
 from recto.conversation.json import scrub
-from recto.conversation.log import TURNS_BACK, Entry, SkillChanged, messages_of
+from recto.conversation.log import ROLLBACK_MARKERS, Entry, SkillChanged, messages_of
+from recto.conversation.message_files import files_in
 from recto.conversation.messages import Data, File, Text, UserMessage, texts_of
 from recto.conversation.title import title_from
 from recto.errors import LeaseLost
@@ -179,10 +179,10 @@ def append(connection: Connection, thread: str, change: RunChange, now: datetime
 def _set_skill(connection: Connection, thread: str, entries: Sequence[Entry]) -> None:
     """Set the thread's skill to its newest visible change (S4). A rollback or undo may make an older one visible."""
     kinds = {type(entry) for entry in entries}
-    if kinds.isdisjoint({SkillChanged, *TURNS_BACK}):
+    if kinds.isdisjoint({SkillChanged, *ROLLBACK_MARKERS}):
         return
     newest = next((entry for entry in reversed(entries) if isinstance(entry, SkillChanged)), None)
-    skill = newest if kinds.isdisjoint(TURNS_BACK) else skill_in(connection, thread)
+    skill = newest if kinds.isdisjoint(ROLLBACK_MARKERS) else skill_in(connection, thread)
     row = {"new_skill": skill.skill, "new_scenario": skill.scenario} if skill else NO_SKILL
     SET_SKILL.count(connection, {"this": thread, **row})
 

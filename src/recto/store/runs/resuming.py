@@ -6,9 +6,8 @@ from typing import cast
 
 from sqlalchemy import Connection, bindparam, select, text
 
-from recto.conversation.input.resume_items import ResumeItem
-from recto.conversation.input.run_input import stored_input
-from recto.conversation.input.take_decisions import check_resume
+from recto.conversation.input.input_entries import check_resume
+from recto.conversation.input.run_input import ResumeItem, stored_input
 from recto.conversation.log import View
 from recto.errors import Conflict, WireError
 from recto.store.log.visible import turn_of

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, literal, null, select, update
 
-from recto.conversation.log import Seen
+from recto.conversation.log import VisibleNumbers
 from recto.errors import Conflict
 from recto.store.database.database import lock_thread
 from recto.store.log.visible import seen_in, skill_in, user_message_in
@@ -62,10 +62,10 @@ def _make(connection: Connection, owner: str, source: StoredThread, options: For
         raise Conflict(f"Thread {options.id!r} is there already. Fork under a new id.")
 
 
-def _copy_log(connection: Connection, seen: Seen, options: ForkOptions) -> int:
+def _copy_log(connection: Connection, seen: VisibleNumbers, options: ForkOptions) -> int:
     """Copy each visible stretch, whose numbers are consecutive. Return the last number."""
     copied = 0
-    for stretch in seen.stretches:
+    for stretch in seen.ranges:
         number = (LOG.c.seq + (copied + 1 - stretch.first)).label("number")
         names = ["id", "kind", "time", "body", "tokens", "counter"]
         rows = select(literal(options.id), number, null(), *[LOG.c[name] for name in names]).where(

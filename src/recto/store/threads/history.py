@@ -11,7 +11,7 @@ from sqlalchemy import Connection, bindparam, select, tuple_
 
 from recto.config.access_settings import BodyLimits
 from recto.conversation.history import DAY, LATEST, HistoryMessage, day_of, is_in_history, midnight, statuses_of
-from recto.conversation.log import Entry, Seen
+from recto.conversation.log import Entry, VisibleNumbers
 from recto.store.log.read_log import ENTRY_COLUMNS, entry_of
 from recto.store.log.visible import seen_in
 from recto.store.runs.queued import InputsNeeded, Queued, Sent, queued_in
@@ -109,7 +109,7 @@ def _latest(connection: Connection, owner: str) -> str | None:
     return cast("str", rows[0][0]) if rows else None
 
 
-def _shown_before(connection: Connection, thread: str, seen: Seen, time: datetime) -> Iterator[Entry]:
+def _shown_before(connection: Connection, thread: str, seen: VisibleNumbers, time: datetime) -> Iterator[Entry]:
     """Yield the shown entries before a time, newest first."""
     until, below, most = to_micros(time) - 1, ABOVE_ALL, FIRST_LOOK
     while rows := BEFORE.rows(connection, {"this": thread, "until": until, "below": below, "most": most}):
@@ -118,5 +118,5 @@ def _shown_before(connection: Connection, thread: str, seen: Seen, time: datetim
         most = min(most * 2, LARGEST_LOOK)
 
 
-def _is_shown(entry: Entry, seen: Seen) -> bool:
+def _is_shown(entry: Entry, seen: VisibleNumbers) -> bool:
     return is_in_history(entry) and (entry.seq or 0) in seen

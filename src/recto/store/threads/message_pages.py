@@ -8,7 +8,7 @@ from typing import cast
 
 from sqlalchemy import Connection, bindparam, select
 
-from recto.conversation.log import MARKERS, Entry, Seen
+from recto.conversation.log import MARKERS, Entry, VisibleNumbers
 from recto.errors import WireError
 from recto.store.log.read_log import LOG_AFTER_SOME, entry_of
 from recto.store.log.visible import seen_in
@@ -80,7 +80,7 @@ def _read_page(connection: Connection, owner: str, query: MessagesQuery) -> Mess
     return MessagesPage(thread=thread, entries=tuple(entries), next=None)
 
 
-def _number_of(connection: Connection, thread: str, id: str, seen: Seen) -> int:
+def _number_of(connection: Connection, thread: str, id: str, seen: VisibleNumbers) -> int:
     rows = NUMBER.rows(connection, {"this": thread, "id_is": id})
     number = cast("int", rows[0][0]) if rows else 0
     if number not in seen:

@@ -8,7 +8,7 @@ from typing import cast
 
 from sqlalchemy import Connection, bindparam, select, text
 
-from recto.conversation.log import RolledBack, Seen, Undone
+from recto.conversation.log import RolledBack, Undone, VisibleNumbers
 from recto.conversation.messages import UserMessage
 from recto.errors import Conflict
 from recto.store.database.database import lock_thread
@@ -79,7 +79,7 @@ def undo(connection: Connection, owner: str, options: TurnBackOptions) -> Rollba
     marker = Undone(id=options.id, time=options.now)
     append(connection, options.thread, RunChange(entries=(marker,)), options.now)
     after = seen_in(connection, options.thread)
-    asked = {"this": options.thread, "first": after.parts_from(before)}
+    asked = {"this": options.thread, "first": after.shared_until(before)}
     rows = cast("list[tuple[int, str]]", MESSAGES_FROM.rows(connection, asked))
     returned = [id for number, id in rows if number in after and number not in before]
     return RollbackUndone(
@@ -90,7 +90,7 @@ def undo(connection: Connection, owner: str, options: TurnBackOptions) -> Rollba
     )
 
 
-def _hold(connection: Connection, owner: str, thread: str) -> Seen:
+def _hold(connection: Connection, owner: str, thread: str) -> VisibleNumbers:
     """Lock an idle thread and return its visible numbers. Raise Conflict if a run of it is open."""
     lock_thread(connection, thread)
     check_owner(connection, owner, thread)

@@ -8,12 +8,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from recto.conversation.input_files import InputFile
 from recto.conversation.locale import language
+from recto.conversation.message_files import InputFile
 from recto.errors import ToolError
 from recto.page.prompt.quote import CUT_DOCUMENT, ParsedDocument, choose_documents, join_documents
 from recto.page.prompt.reminder import escape
-from recto.page.text.cut import Try, shortened, widest
+from recto.page.text.cut import Try, shorten, widest
 from recto.tools.documents.read_many import NAME_SHOWN, NO_TEXT, REPORT_SECONDS, Unread, failure, files_of, read_each
 from recto.tools.mark import tool
 from recto.tools.ports import Document, ToolContext
@@ -93,7 +93,7 @@ def _joined(blocks: Sequence[tuple[ParsedDocument, str]], most: int, mark: str) 
         return NO_DOCUMENTS
 
     def attempt(limit: int) -> Try:
-        cut = [replace(one, content=shortened(one.content, limit, mark, total)) for one, total in blocks]
+        cut = [replace(one, content=shorten(one.content, limit, mark, total)) for one, total in blocks]
         text = join_documents(cut)
         return Try(limit, text, len(text))
 

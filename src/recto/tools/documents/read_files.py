@@ -11,8 +11,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from recto.conversation.input_files import FileMaps, InputFile
 from recto.conversation.json import Json, dump
+from recto.conversation.message_files import FileMaps, InputFile
 from recto.errors import FileRefused, StorageDown, ToolError
 from recto.page.prompt.reminder import FRAME_TAGS, neutralise
 from recto.tools.documents.document_parts import (

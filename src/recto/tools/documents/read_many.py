@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from recto.conversation.document import Extent
-from recto.conversation.input_files import InputFile
+from recto.conversation.message_files import InputFile
 from recto.errors import FileRefused, StorageDown, ToolError
 from recto.tools.ports import Document, Progress, ReportProgress, ToolContext, ToolFiles
 

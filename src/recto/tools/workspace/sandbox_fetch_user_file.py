@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from recto.conversation.input_files import InputFile
+from recto.conversation.message_files import InputFile
 from recto.errors import FileRefused, StorageDown, ToolError
 from recto.tools.daemon_thread import run_in_thread
 from recto.tools.documents.read_many import NAME_SHOWN, STORAGE_DOWN, files_of

@@ -1,4 +1,4 @@
-"""Which pictures a page shows, by url or as bytes. What does not fit is never read; bytes are kept up to a limit."""
+"""Pictures of pages, as urls or as bytes. Bytes are cached up to a limit; a picture that does not fit is not read."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from recto.config.file_settings import PictureSettings
-from recto.conversation.attachment import FileRef
-from recto.conversation.input_files import clean_files
 from recto.conversation.log import View
+from recto.conversation.message_files import FileRef, clean_files
 from recto.conversation.messages import Data, File, Key, Message, ToolMessage, Url, UserMessage
 from recto.errors import NotFound, StorageDown
 from recto.files.attachments import Attachments
@@ -24,7 +23,7 @@ LOGGER = logging.getLogger("recto.worker")
 
 @dataclass(frozen=True, kw_only=True)
 class WantedPicture:
-    """A picture that pages would show, and how often: it costs its length each time."""
+    """A picture that a page would show. It costs its length as often as it is shown."""
 
     key: str
     size: int
@@ -32,89 +31,85 @@ class WantedPicture:
 
     @property
     def length(self) -> int:
-        """Of its base64."""
+        """The length of its base64 text."""
         return (self.size + 2) // 3 * 4
 
 
-def wanted_pictures(seen: View, refs: Sequence[FileRef]) -> tuple[WantedPicture, ...]:
-    """The pictures in view, the weightiest first: those the user sent in this turn, then those said last.
+def wanted_pictures(log_view: View, refs: Sequence[FileRef]) -> tuple[WantedPicture, ...]:
+    """Return the visible pictures by weight: those of the turn's user message first, then the newest.
 
-    What a rollback hides is not in view, nor is what a summary stands for; what was deleted is never shown.
+    Rolled back, summarised and deleted pictures are not among them.
     """
     sizes = {ref.attachment: ref.size for ref in refs if ref.is_there and ref.mime_type in SEEN_TYPES}
-    current = seen.messages[seen.turn_start : seen.turn_start + 1]
-    messages = compact(seen).messages
+    current = log_view.messages[log_view.turn_start : log_view.turn_start + 1]
+    messages = compact(log_view).messages
     times = Counter([key for message in messages for key in _keys_in(message)])
     by_weight = dict.fromkeys([key for message in (*current, *reversed(messages)) for key in _keys_in(message)])
     return tuple([WantedPicture(key=key, size=sizes[key], times=times[key]) for key in by_weight if key in sizes])
 
 
 def _keys_in(message: Message) -> Iterator[str]:
-    """The storage keys of a message's images, as often as they are shown in it."""
-    shown = clean_files(message) if isinstance(message, UserMessage) else ()
-    brought = message.parts if isinstance(message, ToolMessage) else ()
-    for part in (*shown, *brought):
+    """Yield the storage key of each image that a message shows."""
+    files = clean_files(message) if isinstance(message, UserMessage) else ()
+    parts = message.parts if isinstance(message, ToolMessage) else ()
+    for part in (*files, *parts):
         if isinstance(part, File) and part.kind == "image" and isinstance(part.source, Key):
             yield part.source.key
 
 
 class Pictures:
-    """Chooses pictures for pages, and has their bytes."""
+    """Chooses the pictures of pages and caches their bytes."""
 
     def __init__(self, settings: PictureSettings | None = None) -> None:
         self._settings = settings or PictureSettings()
-        self._kept: OrderedDict[str, str] = OrderedDict()
+        self._cache: OrderedDict[str, str] = OrderedDict()
         self._size = 0
 
     async def choose(
         self, wanted: Sequence[WantedPicture], urls: Mapping[str, str], attachments: Attachments
     ) -> Mapping[str, Url | Data]:
-        """As many as a page holds, of pictures given in the order of their weight; the rest are left out."""
-        shown: dict[str, Url | Data] = {}
-        count, room = self._settings.count, self._settings.page
+        """Return the pictures that fit into a page, by storage key. `wanted` is in the order of weight."""
+        sources: dict[str, Url | Data] = {}
+        settings, count, room = self._settings, self._settings.count, self._settings.page
         for one in wanted:
-            if one.times > count or not self._fits(one, room):
+            total = one.length * one.times
+            has_room = settings.by_url or (one.length <= settings.each and total <= room)
+            if one.times > count or not has_room:
                 continue
-            source = self._link(one, urls) if self._settings.by_url else await self._data(one, attachments)
+            if settings.by_url:
+                source = Url(url=urls[one.key]) if one.key in urls else None
+            else:
+                source = await self._data(one.key, attachments)
             if source is not None:
-                shown[one.key] = source
-                count, room = count - one.times, room - one.length * one.times
-        return shown
+                sources[one.key] = source
+                count, room = count - one.times, room - total
+        return sources
 
-    def _fits(self, one: WantedPicture, room: int) -> bool:
-        return self._settings.by_url or (one.length <= self._settings.each and one.length * one.times <= room)
-
-    def _link(self, one: WantedPicture, urls: Mapping[str, str]) -> Url | None:
-        return Url(url=urls[one.key]) if one.key in urls else None
-
-    async def _data(self, one: WantedPicture, attachments: Attachments) -> Data | None:
-        data = self._kept.get(one.key) or await self._read(one.key, attachments)
+    async def _data(self, key: str, attachments: Attachments) -> Data | None:
+        data = self._cache.get(key) or await self._read(key, attachments)
         if data is None:
             return None
-        self._keep(one.key, data)
+        self._size += len(data) if key not in self._cache else 0
+        self._cache[key] = data
+        self._cache.move_to_end(key)
+        while self._size > self._settings.kept and self._cache:
+            _, oldest = self._cache.popitem(last=False)
+            self._size -= len(oldest)
         return Data(base64=data)
 
     async def _read(self, key: str, attachments: Attachments) -> str | None:
-        """Its base64, or None for one that is gone."""
+        """Return the base64 text of a picture, or None if it was deleted or cannot be read."""
         try:
             pieces = [piece async for piece in attachments.read(await attachments.open(key))]
         except NotFound:
             return None
         except StorageDown as error:
-            # The run goes on without: the model is told that it does not see this one.
+            # The run goes on: the page tells the model that this picture is missing.
             LOGGER.warning("picture %s cannot be read: %s", key, error)
             return None
         return await asyncio.to_thread(lambda: base64.b64encode(b"".join(pieces)).decode())
 
     def forget(self) -> None:
-        """Have no bytes left. Those that are wanted are read again."""
-        self._kept.clear()
+        """Clear the cache."""
+        self._cache.clear()
         self._size = 0
-
-    def _keep(self, key: str, data: str) -> None:
-        self._size += len(data) if key not in self._kept else 0
-        self._kept[key] = data
-        self._kept.move_to_end(key)
-        while self._size > self._settings.kept and self._kept:
-            _, oldest = self._kept.popitem(last=False)
-            self._size -= len(oldest)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from recto.conversation.messages import Message
 from recto.page.prefix import AnsweredPage
-from recto.page.request.sent_request import SentRequest, count_shared
-from recto.worker.gateway.remembered import RememberedItems
+from recto.page.sent_request import SentRequest, count_shared
+from recto.worker.gateway.remembered import ParsedItems
 
 # An older page may have been deleted from the store, with its thread or by cleaning.
 PAGE_LIFE = timedelta(hours=1)
@@ -134,7 +134,7 @@ def _sum_sizes(requests: Iterable[ParsedRequest]) -> int:
 class GatewayMemory:
     """The caches of a gateway. Each has its own share of one limit in bytes."""
 
-    items: RememberedItems = field(default_factory=RememberedItems)
+    items: ParsedItems = field(default_factory=ParsedItems)
     requests: ParsedRequests = field(default_factory=ParsedRequests)
     pages: AnsweredPages = field(default_factory=AnsweredPages)
 
@@ -142,10 +142,10 @@ class GatewayMemory:
     def with_limit(cls, limit: int) -> GatewayMemory:
         """Return empty caches that take up to `limit` bytes together."""
         quarter = limit // 4
-        return cls(items=RememberedItems(2 * quarter), requests=ParsedRequests(quarter), pages=AnsweredPages(quarter))
+        return cls(items=ParsedItems(2 * quarter), requests=ParsedRequests(quarter), pages=AnsweredPages(quarter))
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Clear all caches."""
-        self.items.forget()
+        self.items.clear()
         self.requests.clear()
         self.pages.clear()

@@ -23,14 +23,13 @@ from recto.models.upstream import Upstream
 from recto.models.wire_protocol import ProviderSdk
 from recto.page.body import Page
 from recto.page.fold.agent_tools import known_tools, rule_for
-from recto.page.fold.cache_state import FIRST_CALL, MODEL_CHANGED, CacheState, why_old
-from recto.page.fold.cost_settings import USUAL_PRICES, CachePrices, CostSettings, placeholder_in
-from recto.page.fold.fold_settings import FoldSettings
+from recto.page.fold.fold_by_cost import FIRST_CALL, MODEL_CHANGED, CacheState, why_old
+from recto.page.fold.fold_settings import USUAL_PRICES, CachePrices, CostSettings, FoldSettings, placeholder_in
 from recto.page.fold.rules import RULES, rules_in
 from recto.page.manifest import Manifest
 from recto.page.prefix import AnsweredPage, SentPage
-from recto.page.request.rewrite import RewriteRules, pass_on, rewrite
-from recto.page.request.sent_request import SentRequest, count_shared, first_words, heads_of, messages_in, parse_request
+from recto.page.rewrite import RewriteRules, pass_on, rewrite
+from recto.page.sent_request import SentRequest, count_shared, first_words, heads_of, messages_in, parse_request
 from recto.page.wire.base import Wire
 from recto.page.wire.formats import wire_named
 from recto.store.ports import Admission, CallStart, RelayedCall, RelayedPath, SeenRequest
@@ -38,7 +37,7 @@ from recto.store.store import Store
 from recto.telemetry import Telemetry
 from recto.worker.gateway.gateway_memory import GatewayMemory, ParsedRequest
 from recto.worker.gateway.remembered import WEIGHT, ItemKey
-from recto.worker.model.call_savings import stored_answered_page
+from recto.worker.model.call_savings import read_answered_page
 
 # Whose threads relayed requests are, where those of runs have an agent.
 AGENT = GATEWAY
@@ -158,10 +157,10 @@ class Gateway:
         )
         page, manifest, messages = await _aside(body, lambda: self._set_page(taken, state, start))
         parts.memory.requests.add(owner, wire.name, ParsedRequest(request, heads, messages, WEIGHT * len(body)))
-        parts.telemetry.page.took(time.perf_counter() - began)
-        parts.telemetry.page.record(manifest, AGENT)
+        parts.telemetry.page.record_page_time(time.perf_counter() - began)
+        parts.telemetry.page.record_page(manifest, AGENT)
         if manifest.step:
-            parts.telemetry.page.stepped(AGENT, manifest.step.cause)
+            parts.telemetry.page.record_step(AGENT, manifest.step.cause)
         relayed = await self._store(taken, page, manifest, stored)
         return replace(relayed, prices=prices, cold=state.cold, before=taken.last.run if taken.last else "")
 
@@ -174,11 +173,11 @@ class Gateway:
             known = self._known.pop((owner, head), None)
             if known is None:
                 continue
-            newest = await self.parts.store.newest_relayed(owner, known.path.requests[-1].thread)
+            newest = await self.parts.store.relays.find_newest(owner, known.path.requests[-1].thread)
             if newest and newest.startswith(head) and self.parts.clock() - known.at < KNOWN_LIFE:
                 return known.path, known.hashes
             break
-        return await self.parts.store.relayed_path(owner, tuple(dict.fromkeys(heads))), frozenset()
+        return await self.parts.store.relays.find_path(owner, tuple(dict.fromkeys(heads))), frozenset()
 
     def _why_cold(self, taken: _Taken) -> str:
         """Why the beginning of the page is in no cache, as far as the requests before it tell."""
@@ -195,7 +194,7 @@ class Gateway:
     async def find_page_before(self, relayed: RelayedRequest) -> SentPage | None:
         """Return the last answered page of the conversation, from memory or else from the store."""
         page = self.parts.memory.pages.pop(relayed.before, self.parts.clock())
-        return page.sent if page else await stored_answered_page(self.parts.store, relayed.before, CALL)
+        return page.sent_page if page else await read_answered_page(self.parts.store, relayed.before, CALL)
 
     async def aclose(self) -> None:
         """Close every connection to providers."""
@@ -226,7 +225,7 @@ class Gateway:
                 except WireError as error:
                     return found, str(error)
                 if key:
-                    self.parts.memory.items.keep(key, len(item.text), messages)
+                    self.parts.memory.items.add(key, len(item.text), messages)
             found.append(messages)
             before = head
         return found, ""
@@ -255,13 +254,13 @@ class Gateway:
             shared=0,
             hashes=b"".join(hashes),
             segments=[segment for segment in page.segments if segment.sha256 not in known],
-            manifest=dump(manifest.stored()),
+            manifest=dump(manifest.to_stored()),
             started=taken.now,
         )
         step = replace(manifest.step, id=parts.new_id(), time=taken.now) if manifest.step else None
         title = title_from(first_words(taken.request.items))
         relayed = RelayedCall(admission=admission, call=call, node=parts.node, title=title, step=step)
-        await parts.store.begin_relayed(relayed)
+        await parts.store.relays.begin(relayed)
         self._remember(taken, run, thread, step, frozenset(hashes))
         return RelayedRequest(run=run, model=taken.request.model, page=page, manifest=manifest, started=taken.now)
 

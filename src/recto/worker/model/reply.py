@@ -6,37 +6,37 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from recto.conversation.attachment import FileRef
 from recto.conversation.events import (
-    CallClosed,
-    CallOpened,
-    CallSaid,
     Event,
+    ReasoningContent,
     ReasoningEnded,
-    ReasoningSaid,
     ReasoningStarted,
+    TextContent,
     TextEnded,
-    TextSaid,
     TextStarted,
+    ToolCallArguments,
+    ToolCallEnded,
+    ToolCallStarted,
 )
 from recto.conversation.log import Entry, Finish, ReplyEnded
+from recto.conversation.message_files import FileRef
 from recto.conversation.messages import AssistantMessage, AssistantPart, ReasoningMessage, Runner, Text, ToolCall
 from recto.models.ports import CallDelta, CallStarted, Delta, ReasoningDelta, ReplyEnd, TextDelta, Usage, Used
 
 FINISHES: dict[str, Finish] = {"length": "length", "refused": "refused", "filtered": "filtered"}
 
 
-def no_files(_tool: str, _arguments: str) -> tuple[FileRef, ...]:
+def find_no_files(_tool: str, _arguments: str) -> tuple[FileRef, ...]:
     """A thread without files."""
     return ()
 
 
-def all_ours(_tool: str) -> Runner:
+def run_on_server(_tool: str) -> Runner:
     """A run without tools of the client's."""
     return "server"
 
 
-def as_given(id: str) -> str:
+def keep_id(id: str) -> str:
     """A thread in which every call has another id."""
     return id
 
@@ -64,18 +64,18 @@ class Reply:
     reasoning_id: str
     most_calls: int = 128
     whole: frozenset[str] = frozenset()
-    files_of: Callable[[str, str], tuple[FileRef, ...]] = no_files
-    runner_of: Callable[[str], Runner] = all_ours
-    call_id: Callable[[str], str] = as_given
+    files_of: Callable[[str, str], tuple[FileRef, ...]] = find_no_files
+    runner_of: Callable[[str], Runner] = run_on_server
+    call_id: Callable[[str], str] = keep_id
     words: list[str] = field(default_factory=list[str])
     thoughts: list[str] = field(default_factory=list[str])
     calls: dict[int, _Call] = field(default_factory=dict[int, _Call])
-    used: Usage | None = None
-    ended: ReplyEnd | None = None
+    usage: Usage | None = None
+    end: ReplyEnd | None = None
     announced: list[Event] = field(default_factory=list[Event])
     # The words or thoughts that are open, behind the calls that are.
     _speaking: Event | None = None
-    _open_calls: dict[CallOpened, None] = field(default_factory=dict[CallOpened, None])
+    _open_calls: dict[ToolCallStarted, None] = field(default_factory=dict[ToolCallStarted, None])
 
     @property
     def is_empty(self) -> bool:
@@ -88,37 +88,37 @@ class Reply:
         arguments = [piece for call in self.calls.values() for piece in call.arguments]
         return "".join((*self.thoughts, *self.words, *arguments))
 
-    def take(self, delta: Delta) -> list[Event]:
+    def add(self, delta: Delta) -> list[Event]:
         """One more delta: the events that readers get of it."""
         match delta:
             case TextDelta(text=text):
                 self.words.append(text)
-                said = TextSaid(message=self.id, delta=text)
+                said = TextContent(message=self.id, delta=text)
                 # Most deltas are more words of the text that is open.
                 if isinstance(self._speaking, TextStarted):
                     return [said]
                 return [*self._begin(TextStarted(message=self.id)), said]
             case ReasoningDelta(text=text):
                 self.thoughts.append(text)
-                thought = ReasoningSaid(message=self.reasoning_id, delta=text)
+                thought = ReasoningContent(message=self.reasoning_id, delta=text)
                 return [*self._begin(ReasoningStarted(message=self.reasoning_id)), thought]
             case CallStarted() if len(self.calls) > self.most_calls:
                 return []
             case CallStarted(index=index, id=given, name=name):
                 id = self.call_id(given)
                 self.calls[index] = _Call(id=id, provider_id=given, name=name, runner=self.runner_of(name))
-                return list(self._begin(CallOpened(call=id, name=name, message=self.id)))
+                return list(self._begin(ToolCallStarted(call=id, name=name, message=self.id)))
             case CallDelta(index=index) if index not in self.calls:
                 return []
             case CallDelta(index=index, arguments=arguments):
                 call = self.calls[index]
                 call.arguments.append(arguments)
-                return [] if call.name in self.whole else [CallSaid(call=call.id, delta=arguments)]
+                return [] if call.name in self.whole else [ToolCallArguments(call=call.id, delta=arguments)]
             case Used(usage=usage):
-                self.used = usage
+                self.usage = usage
                 return []
             case ReplyEnd():
-                self.ended = delta
+                self.end = delta
                 return []
 
     def close(self) -> list[Event]:
@@ -130,11 +130,11 @@ class Reply:
         self._speaking = None
         return closed
 
-    def _rest(self, call: _Call) -> Iterator[CallSaid]:
+    def _rest(self, call: _Call) -> Iterator[ToolCallArguments]:
         """The arguments of a call that readers have not heard any of yet."""
         arguments = "".join(call.arguments) if call.name in self.whole else ""
         if arguments:
-            yield CallSaid(call=call.id, delta=arguments, files=self.files_of(call.name, arguments))
+            yield ToolCallArguments(call=call.id, delta=arguments, files=self.files_of(call.name, arguments))
 
     def _begin(self, start: Event) -> Iterator[Event]:
         """Begin a thing, unless it has begun. Words and thoughts end where another thing begins; calls go on."""
@@ -143,7 +143,7 @@ class Reply:
         if self._speaking:
             yield self._announce(_end_of(self._speaking))
             self._speaking = None
-        if isinstance(start, CallOpened):
+        if isinstance(start, ToolCallStarted):
             self._open_calls[start] = None
         else:
             self._speaking = start
@@ -155,7 +155,7 @@ class Reply:
 
     def entries(self, now: datetime, marker_id: str) -> list[Entry]:
         """The reply as the log has it: thoughts for people, the message, and how it ended if not by itself."""
-        ended = self.ended
+        ended = self.end
         finish = FINISHES.get(ended.finish) if ended else None
         entries: list[Entry] = []
         if self.thoughts:
@@ -166,20 +166,20 @@ class Reply:
 
     def _parts(self) -> Iterator[AssistantPart]:
         calls = (self._call(index) for index in sorted(self.calls))
-        if self.ended and self.ended.parts:
-            for part in self.ended.parts:
+        if self.end and self.end.parts:
+            for part in self.end.parts:
                 kept = next(calls, None) if isinstance(part, ToolCall) else part
                 if kept is not None:
                     yield kept
             return
-        if self.ended:
-            yield from self.ended.state
+        if self.end:
+            yield from self.end.state
         if self.words:
             yield Text(text="".join(self.words))
         yield from calls
 
     def _call(self, index: int) -> ToolCall:
-        call, state = self.calls[index], self.ended.call_state.get(index) if self.ended else None
+        call, state = self.calls[index], self.end.call_state.get(index) if self.end else None
         return ToolCall(
             id=call.id,
             name=call.name,
@@ -194,8 +194,8 @@ def _end_of(start: Event) -> Event:
     match start:
         case ReasoningStarted(message=message):
             return ReasoningEnded(message=message)
-        case CallOpened(call=call):
-            return CallClosed(call=call)
+        case ToolCallStarted(call=call):
+            return ToolCallEnded(call=call)
         case TextStarted(message=message):
             return TextEnded(message=message)
         case _:

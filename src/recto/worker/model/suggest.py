@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from recto.agents.agent import Agent
 from recto.config.run_settings import SuggestionSettings
-from recto.conversation.events import CallClosed, CallOpened, CallSaid, Event
+from recto.conversation.events import Event, ToolCallArguments, ToolCallEnded, ToolCallStarted
 from recto.conversation.input.suggestion_input import SuggestionInput
 from recto.conversation.json import dump
 from recto.conversation.messages import SystemMessage
@@ -40,34 +40,34 @@ class ForcedCall:
     id: str
     message: str
     tool: str
-    written: list[str] = field(default_factory=list[str])
-    used: Usage | None = None
-    ended: ReplyEnd | None = None
+    pieces: list[str] = field(default_factory=list[str])
+    usage: Usage | None = None
+    end: ReplyEnd | None = None
     _index: int | None = None
 
-    def take(self, delta: Delta) -> Iterator[Event]:
+    def add(self, delta: Delta) -> Iterator[Event]:
         """One more delta."""
         match delta:
             case CallStarted(index=index, name=self.tool) if self._index is None:
                 self._index = index
-                yield CallOpened(call=self.id, name=self.tool, message=self.message)
+                yield ToolCallStarted(call=self.id, name=self.tool, message=self.message)
             case CallDelta(index=index, arguments=arguments):
-                self.written.append(arguments)
+                self.pieces.append(arguments)
                 if index == self._index:
-                    yield CallSaid(call=self.id, delta=arguments)
+                    yield ToolCallArguments(call=self.id, delta=arguments)
             case TextDelta(text=text) | ReasoningDelta(text=text):
-                self.written.append(text)
+                self.pieces.append(text)
             case Used(usage=usage):
-                self.used = usage
+                self.usage = usage
             case ReplyEnd():
-                self.ended = delta
+                self.end = delta
             case _:
                 pass
 
     def close(self) -> Iterator[Event]:
         """What ends it, if it began. A call that is not whole is told all the same: suggestions are read one by one."""
         if self._index is not None:
-            yield CallClosed(call=self.id)
+            yield ToolCallEnded(call=self.id)
 
 
 async def suggest(
@@ -80,10 +80,10 @@ async def suggest(
     say: Callable[[Event], None],
 ) -> None:
     """Ask the model of an agent for the forced call, and say it while it comes. Cancelling this ends the call."""
-    fitting = fit_suggestion(asked, settings.input_tokens, runtime.counter)
+    fitting = fit_suggestion(asked, settings.input_tokens, runtime.models.counter)
     if fitting is None or agent.tool_calling == "prompt":
         return
-    model = runtime.model_of(agent)
+    model = runtime.models.of(agent)
     page, manifest = assemble(_facts(runtime, settings, agent, fitting))
     call = ForcedCall(id=runtime.new_id(), message=runtime.new_id(), tool=asked.tool.name)
     try:
@@ -94,7 +94,7 @@ async def suggest(
     except ModelError as error:
         _failed(runtime, error)
     except asyncio.CancelledError:
-        runtime.telemetry.broken_off(model.name)
+        runtime.telemetry.record_stopped_call(model.name)
         raise
     finally:
         for event in call.close():
@@ -106,12 +106,12 @@ async def _listen(model: Model, body: bytes, most: int, call: ForcedCall, say: C
     # Closing the stream is what ends the call, so it is closed in any case.
     async with aclosing(cut_short(model.stream(body), most)) as stream:
         async for delta in stream:
-            for event in call.take(delta):
+            for event in call.add(delta):
                 say(event)
 
 
 def _facts(runtime: Runtime, settings: SuggestionSettings, agent: Agent, asked: SuggestionInput) -> Facts:
-    model = runtime.model_of(agent)
+    model = runtime.models.of(agent)
     sampling = replace(
         agent.sampling,
         tool_choice=asked.tool.name,
@@ -122,33 +122,35 @@ def _facts(runtime: Runtime, settings: SuggestionSettings, agent: Agent, asked: 
     )
     about = (SystemMessage(id="about", text=agent.description),) if agent.description else ()
     return Facts(
-        log=(*about, *asked.said),
+        log=(*about, *asked.messages),
         target=model.target,
         tools=(asked.tool,),
         turn=Turn(context=asked.context) if asked.context else None,
         locale=agent.locale,
         options={**agent.options, **model.options_for(sampling, has_tools=True)},
         now=runtime.clock(),
-        counter=runtime.counter,
+        counter=runtime.models.counter,
     )
 
 
 def _failed(runtime: Runtime, error: ModelError) -> None:
     LOGGER.warning("no suggestions: %s", error)
-    runtime.telemetry.failed(error.model, error)
+    runtime.telemetry.record_failed_call(error.model, error)
 
 
 async def _pay(runtime: Runtime, owner: str, model: Model, call: ForcedCall, sent: int) -> None:
     """Count what the call took: by the provider's figures, or by our own where it ended before they came."""
-    usage = call.ended.usage if call.ended else None
-    if usage is None and (call.written or call.used or call.ended):
-        written = runtime.counter.count(("".join(call.written),))[0]
-        reported = call.used or Usage(input=sent)
+    usage = call.end.usage if call.end else None
+    if usage is None and (call.pieces or call.usage or call.end):
+        written = runtime.models.counter.count(("".join(call.pieces),))[0]
+        reported = call.usage or Usage(input=sent)
         usage = replace(reported, output=max(reported.output, written))
     if usage is None:
         return
-    spent = charge(model.name, usage, runtime.prices)
-    if call.ended:
+    spent = charge(model.name, usage, runtime.models.prices)
+    if call.end:
         report_usage(runtime.telemetry, model.name, spent, None)
     row = dump(spent.row())
-    await runtime.store.spend(owner, CallEnd(number=0, ended=runtime.clock(), usage=row, price=spent.nanos))
+    await runtime.store.users.add_spending(
+        owner, CallEnd(number=0, ended=runtime.clock(), usage=row, price=spent.nanos)
+    )

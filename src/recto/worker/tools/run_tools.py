@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from recto.conversation.events import CallAnswered, Event
-from recto.conversation.input.take_input import EXPIRED
+from recto.conversation.events import Event, ToolCallResult
+from recto.conversation.input.input_entries import EXPIRED
 from recto.conversation.interrupts import DENIED, UNANSWERED, denial_text, interrupts_of
 from recto.conversation.json import Json, dump, load_object
 from recto.conversation.log import ConfirmDecided, Entry, SkillChanged, ToolStarted, View, view
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage, ToolPart
 from recto.conversation.next_step import INVALID_ARGUMENTS, DeniedCall, RunTools, WaitForClient
-from recto.conversation.ui.compile_ui import hinted, ui_events
+from recto.conversation.ui.compile_ui import load_hinted, ui_events
 from recto.page.wire.formats import encode
 from recto.store.ports import RunChange
 from recto.tools.mark import Mark
@@ -24,9 +24,9 @@ from recto.tools.ports import ToolResult, discard_progress
 from recto.tools.registry import Registry
 from recto.worker.run_state import LoadedRun
 from recto.worker.runtime import Runtime
-from recto.worker.tools.keep_files import keeping_files
+from recto.worker.tools.keep_files import snapshot_files
 from recto.worker.tools.shared_state import settle_state
-from recto.worker.tools.tool_context import act, tools_of_reply, with_urls
+from recto.worker.tools.tool_context import execute, find_tools_of_reply, replace_file_ids
 from recto.worker.tools.tool_progress import ProgressReporter
 
 INTERRUPTED, CUT_OFF, TOO_MANY = "interrupted", "cut_off", "too_many_calls"
@@ -60,8 +60,8 @@ async def run_tools(run: LoadedRun, step: RunTools) -> None:
     settled += [(call, ToolResult(parts=(Text(text=beyond),), error=TOO_MANY)) for call in step.too_many]
     settled += [(call, _settled(call, UNANSWERED, EXPIRED)) for call in step.expired]
     settled += [(denied.call, _denied(denied)) for denied in step.denied]
-    tools = tools_of_reply(run.inputs, run.writer.log)
-    async with keeping_files(run, step.start, tools):
+    tools = find_tools_of_reply(run.inputs, run.writer.log)
+    async with snapshot_files(run, step.start, tools):
         await _start(run, step.start, settled)
         await _act_all(run, step, tools)
 
@@ -72,7 +72,7 @@ async def _act_all(run: LoadedRun, step: RunTools, tools: Registry) -> None:
         await asyncio.gather(*acting)
     except asyncio.CancelledError:
         # Each of them has ended or was left behind by now, so nothing is written for it after this.
-        if run.state.broken_off:
+        if run.state.is_stopping:
             await _settle_stopped(run, step.start)
         raise
     finally:
@@ -87,16 +87,16 @@ async def send_back_bad_calls(run: LoadedRun, step: WaitForClient) -> bool:
     Neither the client nor a person has to take them: the model is told what is wrong, and writes them again.
     """
     runtime, inputs = run.runtime, run.inputs
-    tools = tools_of_reply(inputs, run.writer.log) if step.confirm else Registry()
-    brought = {tool.name: tool.parameters for tool in inputs.asked.tools}
+    tools = find_tools_of_reply(inputs, run.writer.log) if step.confirm else Registry()
+    brought = {tool.name: tool.parameters for tool in inputs.request.tools}
     urls = inputs.files.fresh_urls(runtime.clock())
     # As their tools will get them: a schema may ask for a url where the model wrote an id (F8). Without its schema
     # there is nothing to check a client's call by: it was found good when it was made.
-    checked = [(call, with_urls(call, urls), brought[call.name]) for call in step.calls if call.name in brought]
+    checked = [(call, replace_file_ids(call, urls), brought[call.name]) for call in step.calls if call.name in brought]
     for call in [call for call in step.confirm if call.name in tools]:
         tool = tools[call.name]
-        checked.append((call, with_urls(call, urls) if tool.mark.external else call, tool.offer.parameters))
-    advices = await runtime.schemas.check([(sent.arguments, schema) for _, sent, schema in checked])
+        checked.append((call, replace_file_ids(call, urls) if tool.mark.external else call, tool.offer.parameters))
+    advices = await runtime.tools.schemas.check([(sent.arguments, schema) for _, sent, schema in checked])
     messages = [
         _message(runtime, call, ToolResult(parts=(Text(text=advice),), error=INVALID_ARGUMENTS))
         for (call, _, _), advice in zip(checked, advices, strict=True)
@@ -104,7 +104,7 @@ async def send_back_bad_calls(run: LoadedRun, step: WaitForClient) -> bool:
     ]
     # Nobody is asked about a tool that there is not.
     unknown = [call for call in step.confirm if call.name not in tools]
-    messages += [_message(runtime, call, await act(run, call, tools, discard_progress)) for call in unknown]
+    messages += [_message(runtime, call, await execute(run, call, tools, discard_progress)) for call in unknown]
     if messages:
         await run.writer.write(RunChange(entries=messages), _events_of(messages, inputs.agent.locale))
     return bool(messages)
@@ -125,7 +125,7 @@ async def _start(run: LoadedRun, calls: Sequence[ToolCall], settled: Sequence[tu
     results = [_message(runtime, call, result) for call, result in settled]
     entries: list[Entry] = [*results, *starts]
     await run.writer.write(RunChange(entries=entries), _events_of(results, run.inputs.agent.locale))
-    runtime.reached("tools_started")
+    runtime.checkpoint("tools_started")
 
 
 def _acting(run: LoadedRun, calls: Sequence[ToolCall], tools: Registry, earlier: Earlier) -> list[asyncio.Task[None]]:
@@ -147,10 +147,10 @@ async def _act(
     runtime = run.runtime
     progress = ProgressReporter(run.writer.mention, f"{call.id}-progress", runtime.clock)
     try:
-        result = await act(run, call, tools, progress)
+        result = await execute(run, call, tools, progress)
     finally:
         progress.end()
-    runtime.reached("tool_acted")
+    runtime.checkpoint("tool_acted")
     result = _with_decision(run.writer.log, call, result)
     if result.changes:
         # One after the other: each changes the state that the one before it has left.
@@ -158,7 +158,7 @@ async def _act(
             await _store(run, call, earlier, result)
     else:
         await _store(run, call, earlier, result)
-    runtime.reached("tool_ended")
+    runtime.checkpoint("tool_ended")
 
 
 async def _store(run: LoadedRun, call: ToolCall, earlier: Earlier, acted: ToolResult) -> None:
@@ -201,7 +201,7 @@ def _events_of(messages: Sequence[ToolMessage], locale: str) -> list[Event]:
 def _answered(message: ToolMessage, locale: str) -> tuple[Event, ...]:
     """The result, and how it may be shown, where it says so."""
     content = _content(message)
-    answered = CallAnswered(message=message.id, call=message.tool_call_id, content=content)
+    answered = ToolCallResult(message=message.id, call=message.tool_call_id, content=content)
     return (answered, *ui_events(message.id, content, locale))
 
 
@@ -255,7 +255,7 @@ def _with_decision(log: Sequence[Entry], call: ToolCall, result: ToolResult) -> 
     if decision is None or not (decision.text or decision.arguments):
         return result
     match result.parts:
-        case (Text() as only,) if shown := hinted(only.text):
+        case (Text() as only,) if shown := load_hinted(only.text):
             changes: dict[str, Json] = {CALLED_WITH: load_object(decision.arguments)} if decision.arguments else {}
             told = dump({**shown, **changes, **({PERSON_SAID: decision.text} if decision.text else {})}).decode()
             return replace(result, parts=(replace(only, text=told),))
@@ -271,4 +271,4 @@ def _notes(decision: ConfirmDecided) -> str:
 
 
 def _is_shown(result: ToolResult) -> bool:
-    return any(isinstance(part, Text) and hinted(part.text) for part in result.parts)
+    return any(isinstance(part, Text) and load_hinted(part.text) for part in result.parts)

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from recto.conversation.events import StateDelta, StateSnapshot
 from recto.conversation.json import Json
 from recto.conversation.log import Entry, StateChanged, view
-from recto.conversation.state.json_patch import ValueChange, is_same, value_at
-from recto.conversation.state.thread_state import apply_changes, change_events, state_text
+from recto.conversation.thread_state import ValueChange, apply_changes, change_events, is_same, state_text, value_at
 from recto.errors import ToolError, WireError
 from recto.tools.call import FAILED, text_result
 from recto.tools.ports import ToolResult
@@ -77,7 +76,7 @@ def settle_state(runtime: Runtime, log: Sequence[Entry], result: ToolResult) -> 
         return SettledResult(result=replace(result, changes=()))
     before = view(log).state
     try:
-        after = _changed(before, result.changes, runtime.state_bytes)
+        after = _changed(before, result.changes, runtime.tools.state_bytes)
     except ToolError as error:
         return SettledResult(result=text_result(str(error), FAILED))
     if is_same(before, after):

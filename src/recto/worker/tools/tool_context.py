@@ -10,9 +10,9 @@ from functools import partial
 
 from recto.agents.profile_schema import check_profile
 from recto.config.checked import nearest
-from recto.conversation.input_files import arguments_for
 from recto.conversation.json import Json
 from recto.conversation.log import Entry, View, view
+from recto.conversation.message_files import arguments_for
 from recto.conversation.messages import AssistantMessage, ToolCall
 from recto.errors import Refused, ToolError, WireError
 from recto.page.earlier_results import NotRecalled, Recalled, find_result
@@ -26,7 +26,7 @@ from recto.store.users.profiles import ProfileChange
 from recto.tools.call import ToolLimits, call_tool
 from recto.tools.ports import Activation, ReportProgress, ToolContext, ToolResult
 from recto.tools.registry import Registry
-from recto.worker.context.prompt_context import offered, skill_of
+from recto.worker.context.prompt_context import select_tools, find_skill
 from recto.worker.log_cache import is_unread
 from recto.worker.log_writer import LogWriter
 from recto.worker.page_inputs import PageInputs
@@ -39,32 +39,32 @@ NO_SKILL = "There is no skill {name!r}{known}."
 NO_FILES = "No skill is active, so there are no files to read. Take one up with use_skill first."
 
 
-async def act(run: LoadedRun, call: ToolCall, tools: Registry, report: ReportProgress) -> ToolResult:
+async def execute(run: LoadedRun, call: ToolCall, tools: Registry, report: ReportProgress) -> ToolResult:
     """Have the tool act that a call names, if it is among those that may be called."""
-    state = SharedState(run.writer, run.runtime.state_bytes)
+    state = SharedState(run.writer, run.runtime.tools.state_bytes)
     limits, context = run.state.limits, replace(_context_of(run, call, report), state=state)
     bounds = ToolLimits(seconds=limits.tool_seconds, characters=limits.tool_characters)
     tool = tools.get(call.name)
-    asked = with_urls(call, run.inputs.files.fresh_urls(context.now)) if tool and tool.mark.external else call
+    asked = replace_file_ids(call, run.inputs.files.fresh_urls(context.now)) if tool and tool.mark.external else call
     with begin_tool(run.span, call) as span:
-        result = await call_tool(tools, asked, context, bounds, [brought.name for brought in run.inputs.asked.tools])
+        result = await call_tool(tools, asked, context, bounds, [brought.name for brought in run.inputs.request.tools])
         note_result(span, result)
-    run.runtime.telemetry.acted(call.name if tool else None, result.error)
+    run.runtime.telemetry.record_tool_call(call.name if tool else None, result.error)
     return replace(result, changes=(*result.changes, *state.changes)) if state.changes else result
 
 
-def with_urls(call: ToolCall, urls: Mapping[str, str]) -> ToolCall:
+def replace_file_ids(call: ToolCall, urls: Mapping[str, str]) -> ToolCall:
     """A call as a tool that acts elsewhere gets it: urls in the place of file ids (F8). The log keeps the ids."""
     return replace(call, arguments=arguments_for(call.name, call.arguments, urls))
 
 
-def tools_of_reply(inputs: PageInputs, log: Sequence[Entry]) -> Registry:
+def find_tools_of_reply(inputs: PageInputs, log: Sequence[Entry]) -> Registry:
     """The tools that the newest reply was offered, whatever one of its calls has changed since. Hidden ones are always.
 
     So a worker that takes the reply over after a crash finds the tools it was asked for.
     """
     before = View(entries=_before_reply(log))
-    names = offered(inputs.agent, skill_of(inputs.agent.skills, before.skill), inputs.tools)
+    names = select_tools(inputs.agent, find_skill(inputs.agent.skills, before.skill), inputs.tools)
     return Registry([tool for name, tool in inputs.tools.items() if name in names or not tool.is_offered])
 
 
@@ -83,7 +83,7 @@ def _context_of(run: LoadedRun, call: ToolCall, report: ReportProgress) -> ToolC
         owner=row.owner,
         schema=inputs.agent.profile_schema,
         clock=runtime.clock,
-        limit_bytes=runtime.profile_bytes,
+        limit_bytes=runtime.tools.profile_bytes,
         changed=inputs.forget_known,
         lease=row.lease,
     )
@@ -96,10 +96,10 @@ def _context_of(run: LoadedRun, call: ToolCall, report: ReportProgress) -> ToolC
         message=reply.id if reply else "",
         now=runtime.clock(),
         zone=inputs.zone,
-        props=inputs.asked.props,
-        files=inputs.tool_files(log),
+        props=inputs.request.props,
+        files=inputs.open_tool_files(log),
         workspace=inputs.workspace,
-        terminal=runtime.terminal,
+        terminal=runtime.tools.terminal,
         report=report,
         profile=profile,
         skills=SkillsOfRun(inputs=inputs, writer=run.writer) if inputs.agent.skills else None,
@@ -126,7 +126,7 @@ class UserProfile:
 
     async def fields(self, *names: str) -> Mapping[str, Json]:
         """Fields by name; those that are not there are left out."""
-        return await self.store.profile_fields(self.owner, names)
+        return await self.store.users.read_fields(self.owner, names)
 
     async def change(self, field: str, value: Json) -> None:
         """Keep a field, in the place of what it was; None forgets it."""
@@ -141,7 +141,7 @@ class UserProfile:
 
     async def skill_data(self, skill: str) -> Json:
         """What a skill has kept; None: nothing."""
-        return await self.store.skill_data(self.owner, skill)
+        return await self.store.users.read_skill_data(self.owner, skill)
 
     async def keep(self, skill: str, data: Json) -> None:
         """Have a skill keep this; None forgets it."""
@@ -150,7 +150,7 @@ class UserProfile:
 
     async def _write(self, change: ProfileChange, what: str) -> None:
         try:
-            await self.store.change_profile(self.owner, change, self.clock(), self.limit_bytes)
+            await self.store.users.change_profile(self.owner, change, self.clock(), self.limit_bytes)
         except (Refused, WireError) as error:
             raise ToolError(f"{what[:1].upper()}{what[1:]} cannot be kept: {error}") from error
         self.changed()
@@ -170,7 +170,7 @@ class LogOfRun:
         found = find_result(facts, query)
         if isinstance(found, Recalled) or not is_unread(before):
             return found
-        return find_result(replace(facts, log=_before_reply(await self.writer.whole())), query)
+        return find_result(replace(facts, log=_before_reply(await self.writer.read_all())), query)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,19 +7,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple, cast
 
-from recto.conversation.json import Object, dump
+from recto.conversation.json import Json, Object, dump
 from recto.conversation.log import FoldStep
-from recto.conversation.memo import keep_recent, remember_last
-from recto.conversation.messages import Message
+from recto.conversation.memo import cache_results, memoise_last
+from recto.conversation.messages import AssistantMessage, Message, Text, ToolMessage
 from recto.page.body import Page, Segment, build_plain_part, build_segment
 from recto.page.draft import Draft, then, unchanged
-from recto.page.fold.cache_state import CacheState
 from recto.page.fold.fold import fold
-from recto.page.fold.fold_by_cost import CostFold, fold_by_cost
+from recto.page.fold.fold_by_cost import CacheState, CostFold, fold_by_cost
 from recto.page.fold.fold_settings import FoldSettings, fold_key
 from recto.page.manifest import Manifest, Note, Part, merge_notes
-from recto.page.request.edit_item import ItemChange, edit_item
-from recto.page.request.sent_request import INSTRUCTIONS, SentRequest
+from recto.page.sent_request import INSTRUCTIONS, SentRequest
 from recto.page.steps.repair import repair
 from recto.page.text.tokens import OFFLINE, TokenCount, TokenCounter, count_messages, count_text, tokens_of
 
@@ -117,7 +115,7 @@ def _fold(messages: tuple[Message, ...], rules: RewriteRules) -> tuple[Draft, Fo
         folded = CostFold(fold(messages, settings=settings, now=rules.now, counter=rules.counter), None)
     else:
         folded = fold_by_cost(messages, fold_key(settings, rules.counter), rules.state)
-    return folded.folded.draft, folded.step
+    return folded.result.draft, folded.step
 
 
 class _Written(NamedTuple):
@@ -151,7 +149,7 @@ def _written(talk: _Talk) -> Iterator[_Written]:
         lead = (sent.lead or ",") if at else ""
         at += 1
         if shown[begin] is talk.flat[origin] and origin not in notes and len(talk.messages[item]) == 1:
-            yield _Written(origin, *remember_last(shown[begin], _kept_item, lead + sent.text, item, talk.counter))
+            yield _Written(origin, *memoise_last(shown[begin], _kept_item, lead + sent.text, item, talk.counter))
             continue
         while at < len(origins) and items[origins[at]] == item:
             at += 1
@@ -220,7 +218,7 @@ def _in_order(
     yield _envelope(request.after, counter)
 
 
-@keep_recent(ENVELOPES)
+@cache_results(ENVELOPES)
 def _envelope(text: str, counter: TokenCounter) -> tuple[Part, Segment]:
     return build_plain_part("envelope", "envelope", AS_IT_CAME, count_text(text, counter)), build_segment(text.encode())
 
@@ -233,3 +231,67 @@ def _page(parts: Sequence[tuple[Part, Segment]]) -> tuple[Page, Manifest]:
         tokens=TokenCount(tokens=counted, estimated=True),
     )
     return Page(segments=tuple([one for _, one in parts if one.data])), manifest
+
+
+CALLS, CONTENT = "tool_calls", "content"
+
+
+class ItemChange(NamedTuple):
+    """A message of an item before and after the edit; `after` is None if it is removed."""
+
+    before: Message
+    after: Message | None
+
+
+def edit_item(value: Object, changes: Sequence[ItemChange]) -> Object:
+    """Return the item with its messages changed."""
+    match changes:
+        case [ItemChange(AssistantMessage() as before, AssistantMessage() as after)]:
+            return _with_calls(value, before, after)
+        case [ItemChange(ToolMessage() as before, ToolMessage() as after)] if value.get("role") == "tool":
+            return {**value, CONTENT: _words(value.get(CONTENT), before, after)}
+        case _:
+            return {**value, CONTENT: _results(cast("Sequence[Object]", value.get(CONTENT)), changes)}
+
+
+def _with_calls(value: Object, before: AssistantMessage, after: AssistantMessage) -> Object:
+    kept = {id(part) for part in after.parts}
+    calls = value.get(CALLS)
+    if isinstance(calls, list):
+        stay = [call for call, known in zip(calls, before.tool_calls, strict=True) if id(known) in kept]
+        rest = {name: field for name, field in value.items() if name != CALLS}
+        return {**rest, CALLS: stay} if stay else rest
+    blocks = cast("Sequence[Json]", value.get(CONTENT))
+    return {**value, CONTENT: [block for block, part in zip(blocks, before.parts, strict=True) if id(part) in kept]}
+
+
+def _results(blocks: Sequence[Object], changes: Sequence[ItemChange]) -> list[Json]:
+    """Edit the blocks of a user turn: results one by one; other blocks stay if the user's own message stays."""
+    results = iter([change for change in changes if isinstance(change.before, ToolMessage)])
+    says_more = any(change.after for change in changes if not isinstance(change.before, ToolMessage))
+    edited = list[Json]()
+    for block in blocks:
+        if block.get("type") != "tool_result":
+            edited += [block] if says_more else []
+            continue
+        before, after = next(results)
+        if after is before:
+            edited.append(block)
+        elif isinstance(before, ToolMessage) and isinstance(after, ToolMessage):
+            edited.append({**block, CONTENT: _words(block.get(CONTENT), before, after)})
+    return edited
+
+
+def _words(content: Json, before: ToolMessage, after: ToolMessage) -> Json:
+    """Return the new content of a result: the text that replaces it or some of its parts."""
+    if isinstance(content, list) and len(content) == len(before.parts) == len(after.parts):
+        parts = zip(content, before.parts, after.parts, strict=True)
+        return [block if now is was else _said(block, now) for block, was, now in parts]
+    return "".join([part.text for part in after.parts if isinstance(part, Text)])
+
+
+def _said(block: Json, part: object) -> Json:
+    words = part.text if isinstance(part, Text) else ""
+    if isinstance(block, Mapping) and block.get("type") == "text":
+        return {**block, "text": words}
+    return {"type": "text", "text": words}

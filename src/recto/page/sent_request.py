@@ -21,7 +21,7 @@ from recto.page.wire.base import Wire
 
 MESSAGES = "messages"
 # Fields whose values are needed; all others are copied.
-ASKED = ("model", "stream")
+NEEDED_FIELDS = ("model", "stream")
 CACHE_MARK = "cache_control"
 INSTRUCTIONS = ("system", "developer")
 BLANK = re.compile(r"[ \t\n\r]*")
@@ -102,7 +102,7 @@ def _parse(text: str, predecessors: Sequence[SentRequest]) -> SentRequest:
             at = found.end
         else:
             value, at = _value(text, at)
-            fields |= {name: value} if name in ASKED else {}
+            fields |= {name: value} if name in NEEDED_FIELDS else {}
         at = _skip(text, at)
     if _skip(text, at + 1) != len(text):
         raise JSONDecodeError("more than one value", text, at + 1)

@@ -1,12 +1,80 @@
-"""Names and descriptions of the rules that shape pages. docs/rules.md has the same."""
+"""Display rows of manifest parts: the first words of each and the name of its rule.
+
+They are read from the sent bytes on request, so that building a page does not pay for them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from json import JSONDecoder
+from typing import NamedTuple, cast
 
-from recto.page.fold.cost_settings import RULE as COST_RULE
+from recto.conversation.json import Json
+from recto.conversation.title import title_from
+from recto.page.fold.fold_settings import RULE as COST_RULE
 from recto.page.fold.rules import READS, SEARCH, TERMINAL
+
+# The text or call fields of all formats. Message text cannot imitate them: its quotes are escaped.
+_WORDS = re.compile(
+    r'"(?:text|content|output|error|description)":(?=")|"name":"(?P<call>[^"]+)","(?:arguments|input|args)":'
+)
+_REMINDER, _END = "<system-reminder>", "</system-reminder>"
+# Url signatures are in the query.
+_QUERY = re.compile(r"(/[^\s?#]*)[?#]\S+")
+# Longer than the displayed text; every character of it is scanned.
+_READ = 160
+_DECODER = JSONDecoder()
+
+
+def shown_rows(rows: Sequence[Mapping[str, Json]], body: bytes | None) -> list[dict[str, Json]]:
+    """Return the rows of a manifest for display. `body` is the sent page, or None if it is lost."""
+    return [shown_row(row, body) for row in rows]
+
+
+def shown_row(row: Mapping[str, Json], body: bytes | None) -> dict[str, Json]:
+    """Return the row of a part with its first `words` (None if it has no bytes) and the names of its rules."""
+    span, receipts = row.get("span"), cast("Sequence[Mapping[str, Json]]", row.get("receipts", ()))
+    data = body[slice(*cast("Sequence[int]", span))] if body is not None and span else b""
+    shown: dict[str, Json] = {**row, **rule_fields(row.get("rule")), "words": first_words(data, str(row.get("kind")))}
+    return (
+        {**shown, "receipts": [one | rule_fields(one.get("rule")) for one in map(dict, receipts)]}
+        if receipts
+        else shown
+    )
+
+
+def rule_fields(rule: Json) -> dict[str, Json]:
+    """Return the name and link of a rule; empty for an unknown one."""
+    known = NAMED_RULES.get(rule) if isinstance(rule, str) else None
+    return {"ruleName": known.name, "ruleLink": link_of(str(rule))} if known else {}
+
+
+def first_words(data: bytes, kind: str) -> str | None:
+    """Return the first words of a part as one short line without url signatures, or None.
+
+    For a message with a reminder these are the user's own words, for a tool its description, for an envelope the bytes.
+    """
+    text = data.decode("utf-8", "replace")
+    found = iter((text,)) if kind == "envelope" else _said(text)
+    return next(filter(None, (title_from(_QUERY.sub(r"\1", words[:_READ])) for words in found)), None)
+
+
+def _said(text: str) -> Iterator[str]:
+    for found in _WORDS.finditer(text):
+        try:
+            value, end = cast("tuple[Json, int]", _DECODER.raw_decode(text, found.end()))
+        except ValueError:
+            # Bytes that Recto did not write.
+            return
+        words = value if isinstance(value, str) else text[found.end() : end]
+        if name := found["call"]:
+            yield f"{name}({words})"
+        elif words.startswith(_REMINDER):
+            yield from (words.partition(_END)[2], words)
+        else:
+            yield words
+
 
 PAGE = "docs/rules.md"
 

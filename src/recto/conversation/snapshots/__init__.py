@@ -1,1 +1,0 @@
-"""Snapshots of a conversation for late subscribers."""

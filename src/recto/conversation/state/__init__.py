@@ -1,1 +1,0 @@
-"""The state that a thread shares with its clients."""

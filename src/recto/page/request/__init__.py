@@ -1,1 +1,0 @@
-"""Requests of other agents (X3): parsed with the place of each message, changed only where a rule applies."""
