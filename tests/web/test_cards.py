@@ -137,19 +137,19 @@ def test_P14_a_failed_call_is_marked_and_a_long_result_is_cut(open_page: PageOpe
 
 
 @pytest.mark.parametrize(
-    ("locale", "agent", "request", "badge"),
+    ("locale", "agent", "message", "badge"),
     [
         ("zh-CN", "vibe", "帮我看看八字", "✨ 已激活八字命理"),
         ("en-US", "vibe-en", "Read my bazi, please.", "✨ Activated: Bazi"),
     ],
 )
 def test_S3_an_activated_skill_shows_a_badge(
-    open_page: PageOpener, demo: str, *, locale: str, agent: str, request: str, badge: str
+    open_page: PageOpener, demo: str, *, locale: str, agent: str, message: str, badge: str
 ):
     page = open_page(demo, locale=locale)
     page.wait(WRITE)
     page.run("await page.locator(`input[name=agent][value=${args.agent}]`).check()", agent=agent)
-    page.send(request)
+    page.send(message)
     page.wait(".activation")
     assert page.texts(".activation") == [badge]
     assert page.count(".activation[role=status]") == 1
