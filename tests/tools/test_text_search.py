@@ -1,4 +1,4 @@
-"""R15: lines are found in the workspace as ripgrep finds them, and the same ones where there is no ripgrep."""
+"""R15: searches of a workspace with ripgrep."""
 
 import asyncio
 import os
@@ -9,19 +9,18 @@ import pytest
 
 from recto.config.run_settings import SearchSettings
 from recto.tools.ports import ToolResult
-from recto.tools.workspace.ignored import BadGlob, glob_regex, listed, never_listed, rules_of
 from recto.tools.workspace.ripgrep import (
     BadPattern,
     Program,
     Query,
     Search,
     SearchResult,
-    confined_program,
-    file_glob,
+    confine,
     match_of,
+    parse_glob,
     ripgrep,
 )
-from recto.tools.workspace.workspace_files import FOLDER
+from recto.tools.workspace.visible_files import find_visible, open_inner
 from recto.tools.workspace.workspaces import Workspace
 from tests.tools.runs import repeated, text_of
 from tests.tools.workspace.calls import call
@@ -50,17 +49,24 @@ FILES: Mapping[str, bytes] = {
     "empty.txt": b"",
     "no_end.txt": b"main",
 }
-QUERIES = [
-    Query(pattern="main()", left_out=(".git",)),
-    Query(pattern=r"^main$", is_regex=True, left_out=(".git",)),
-    Query(pattern=r"Gr\w+e|主", is_regex=True, left_out=(".git",)),
-    Query(pattern="(?i)MAIN", is_regex=True, left_out=(".git", "/src/web")),
-    *[
-        Query(pattern="main", glob=file_glob(glob), left_out=(".git",))
-        for glob in ("*.{py,ts}", "src/**/*.ts", "*.log")
-    ],
-    *[Query(pattern="main", glob=file_glob(glob), left_out=(".git",)) for glob in ("!src/**", "{src/*.py,*/*.md}")],
-    Query(pattern="-e", left_out=(".git",)),
+GITS = (".git",)
+QUERIES: list[tuple[Query, list[str]]] = [
+    (Query(pattern="main()"), ["src/app.py", "src/app.pyi"]),
+    (
+        Query(pattern=r"^main$", is_regex=True, glob=parse_glob("!*.txt")),
+        ["deep/dist/main.js", "src/web/keep.log", "src/web/page.ts"],
+    ),
+    (Query(pattern=r"Gr\w+e|主", is_regex=True), ["wide.txt", "中文/文.md"]),
+    (Query(pattern="main", glob=parse_glob("*.{py,ts}")), ["src/app.py", "src/web/page.ts"]),
+    (Query(pattern="main", glob=parse_glob("src/**/*.ts")), ["src/web/page.ts"]),
+    (Query(pattern="main", glob=parse_glob("*.log")), ["src/web/keep.log"]),
+    (Query(pattern="main", glob=parse_glob("{src/*.py,*/*.md}")), ["src/app.py", "中文/文.md"]),
+    (Query(pattern="main", glob=parse_glob("src/"), excluded=("/src/web",)), ["src/app.py", "src/app.pyi"]),
+    (
+        Query(pattern="main", is_regex=True, glob=parse_glob("!src/**"), excluded=(".git", "*.txt", "/deep")),
+        [".github/ci.yml", "中文/文.md"],
+    ),
+    (Query(pattern="-e"), []),
 ]
 
 
@@ -81,7 +87,7 @@ def write(folder: Path, files: Mapping[str, bytes]) -> None:
         (folder / path).write_bytes(content)
 
 
-def found_by(program: Program | None, query: Query, folder: Path, counted: int = 10_000) -> SearchResult:
+def found_by(program: Program, query: Query, folder: Path, counted: int = 10_000) -> SearchResult:
     return Search(query, folder, program).run(shown=counted, counted=counted)
 
 
@@ -95,22 +101,20 @@ def search(folder: Path, pattern: str, settings: SearchSettings | None = None, *
     return call(place, "ace-text_search", pattern=pattern, **more)
 
 
-@pytest.mark.parametrize("query", QUERIES, ids=lambda query: f"{query.pattern} {query.glob and query.glob.whole}")
-def test_R15_with_ripgrep_or_without_the_same_lines_are_found(project: Path, query: Query):
+@pytest.mark.parametrize(("query", "paths"), QUERIES)
+def test_R15_a_search_finds_files_by_glob_that_no_gitignore_leaves_out(project: Path, query: Query, paths: list[str]):
     confined = ripgrep()
-    assert confined
-    without = found_by(None, query, project)
-    found = found_by(confined, query, project)
-    assert (told(found), found.total) == (told(without), without.total)
-    assert found.files or found.searched == without.searched
+    assert confined.bubblewrap
+    alone = Program(path=confined.path, bubblewrap=None)
+    for program in (confined, alone):
+        assert list(dict.fromkeys(row[0] for row in told(found_by(program, query, project)))) == paths
 
 
 @pytest.mark.parametrize("bubblewrap", [None, "/bin/false", "/nowhere/bwrap"])
-def test_R15_where_ripgrep_cannot_be_confined_searches_go_without_it(bubblewrap: str | None):
-    there = ripgrep()
-    assert there
-    assert confined_program(there.path, bubblewrap) is None
-    assert confined_program(there.path, there.bubblewrap) == there
+def test_R15_without_a_working_bubblewrap_ripgrep_runs_alone(bubblewrap: str | None):
+    confined = ripgrep()
+    assert confine(confined.path, bubblewrap) == Program(path=confined.path, bubblewrap=None)
+    assert confine(confined.path, confined.bubblewrap) == confined
 
 
 def test_R15_the_answer_has_lines_by_file_in_the_order_of_paths(project: Path):
@@ -175,11 +179,6 @@ def test_R15_a_bad_pattern_or_glob_is_an_error_with_the_reason(project: Path, pa
     assert (result.error, text_of(result)[: len(begins)]) == ("error", begins)
 
 
-def test_R15_without_ripgrep_a_bad_pattern_is_told_too(project: Path):
-    with pytest.raises(BadPattern, match=r"error: missing \), unterminated subpattern"):
-        found_by(None, Query(pattern="ma(in", is_regex=True), project)
-
-
 def test_R15_what_the_server_keeps_is_not_there_whatever_it_is_called(project: Path):
     write(project, {"recto data [1]/main.txt": b"main\n", "src/recto data [1]/main.txt": b"main\n"})
     assert "\nsrc/recto data [1]/main.txt:\n" in text_of(search(project, "main", fileGlob="*.txt"))
@@ -194,10 +193,9 @@ def test_R15_of_many_lines_the_first_are_shown_and_the_rest_is_counted(tmp_path:
     assert result.splitlines()[-1].startswith("12 shown, 188 left out. Search for something rarer, name fewer files ")
 
 
-@pytest.mark.parametrize("is_there", [True, False], ids=["ripgrep", "without"])
-def test_R1_of_more_than_is_counted_the_first_by_path_are_found_every_time(tmp_path: Path, is_there: bool):
+def test_R1_of_more_than_is_counted_the_first_by_path_are_found_every_time(tmp_path: Path):
     write(tmp_path, {f"{number % 7}/{number:03}.txt": b"main\n" for number in range(300)})
-    found = [found_by(ripgrep() if is_there else None, Query(pattern="main"), tmp_path, 20) for _ in range(3)]
+    found = [found_by(ripgrep(), Query(pattern="main"), tmp_path, 20) for _ in range(3)]
     first = [f"{number % 7}/{number:03}.txt" for number in range(0, 300, 7)][:20]
     assert [[file.path for file in one.files][:20] for one in found] == [first] * 3
     assert all(one.is_cut for one in found)
@@ -260,8 +258,7 @@ def test_R15_a_settings_file_of_ripgreps_own_changes_nothing(project: Path, monk
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("is_there", [True, False], ids=["ripgrep", "without"])
-def test_R15_a_folder_that_becomes_a_link_while_it_is_searched_leads_nowhere(project: Path, is_there: bool):
+def test_R15_a_folder_that_becomes_a_link_while_it_is_searched_leads_nowhere(project: Path):
     outside, place = project.parent / "theirs", project / "swapped"
     write(outside, {f"{number}.txt": b"a secret\n" for number in range(50)})
     write(place, {f"{number}.txt": b"main\n" for number in range(50)})
@@ -272,49 +269,41 @@ def test_R15_a_folder_that_becomes_a_link_while_it_is_searched_leads_nowhere(pro
         place.unlink()
         (project / "aside").rename(place)
 
-    program = ripgrep() if is_there else None
     with repeated(swap):
-        found = [found_by(program, Query(pattern="a secret"), project) for _ in range(30)]
+        found = [found_by(ripgrep(), Query(pattern="a secret"), project) for _ in range(30)]
     assert [told(one) for one in found] == [[]] * 30
 
 
-# Globs and what is ignored
+# Listed entries
 
 
-# Each takes Python's `re` years where stars are written as they are.
-GLOBS = [
-    "*a" * 30 + "*b",
-    "**/a/" * 30 + "b",
-    "**/*a*a*a*a*b/" * 8 + "*c",
-    "{*a,*b}" * 6 + "c",
-    "a{**/a}{**/a}*a*a*a*b",
-    "*" * 500 + "b",
-]
-PATHS = ["a" * 255, "a/" * 127 + "c", ("a" * 254 + "/") * 16 + "a" * 10]
-
-
-@pytest.mark.parametrize("glob", GLOBS)
-def test_R15_no_glob_takes_long_whatever_it_is_held_against_and_one_that_multiplies_is_none(glob: str):
-    rules = rules_of([glob])
-    assert [rules.leave_out(path, is_folder=False) for path in PATHS] == [None] * 3
-    for multiplied in ("{a,b}" * 7, "a{**/a}{**/a}{**/a}"):
-        with pytest.raises(BadGlob):
-            glob_regex(multiplied)
-
-
-def test_R15_of_a_folder_that_is_ignored_all_is_listed_to_who_names_it(tmp_path: Path):
-    files = ("made/deep/a.log", "made/deep/.gitignore", "made/.git/x", ".recto-0.part", "kept/b.log", "kept/c")
-    write(tmp_path, {**dict.fromkeys(files, b"*"), ".gitignore": b"made/\n*.log\n"})
-    top = os.open(tmp_path, FOLDER)
-    rules = rules_of(never_listed(["kept/hidden"]))
-    found = {
-        under: [one.path for one in listed(top, left_out=rules, under=under)]
-        for under in ((), ("made",), ("made", "deep"), ("gone",))
-    }
-    os.close(top)
+def test_R15_a_folder_that_is_ignored_is_listed_by_name_only(tmp_path: Path):
+    files = (
+        "made/deep/a.log",
+        "made/deep/.gitignore",
+        "made/.git/x",
+        ".recto-0.part",
+        "kept/b.log",
+        "kept/c",
+        "logs/d.log",
+    )
+    write(tmp_path, {**dict.fromkeys(files, b"*"), ".gitignore": b"made/\n*.log\n", "kept/hidden/e": b""})
+    (tmp_path / "empty/inner").mkdir(parents=True)
+    (tmp_path / "link.log").symlink_to("kept")
+    with open_inner(str(tmp_path)) as top:
+        found = {
+            under: [one.path for one in find_visible(tmp_path, ["kept/hidden"], 30, under).entries(top, under=under)]
+            for under in ((), ("made",), ("made", "deep"), ("gone",))
+        }
     assert found == {
-        (): [".gitignore", "kept", "kept/c"],
-        ("made",): ["made/deep"],
+        (): [".gitignore", "empty", "empty/inner", "kept", "kept/c", "link.log"],
+        ("made",): ["made/deep", "made/deep/.gitignore", "made/deep/a.log"],
         ("made", "deep"): ["made/deep/.gitignore", "made/deep/a.log"],
         ("gone",): [],
     }
+
+
+def test_R15_files_that_take_too_long_to_list_are_an_error(tmp_path: Path):
+    os.mkfifo(tmp_path / ".gitignore")
+    with pytest.raises(TimeoutError, match="could not be listed in 0"):
+        find_visible(tmp_path, (), 0.1)

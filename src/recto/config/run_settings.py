@@ -306,7 +306,9 @@ class SchemaLimits:
     )
     schema_bytes: int = setting(262_144, "Bytes of all schemas of a client's tools.", COUNT)
     schema_depth: int = setting(64, "Nesting depth of a client tool's schema.", Range(least=1, most=128))
-    pattern_bytes: int = setting(4 * 2**20, "Compiled bytes of all patterns of a client's tools.", COUNT_OR_ZERO)
+    pattern_bytes: int = setting(
+        4 * 2**20, "Without effect: arguments are not checked against patterns.", COUNT_OR_ZERO
+    )
     schema_cache_bytes: int = setting(64 * 2**20, "Bytes of the cache of compiled client schemas.", COUNT)
 
 

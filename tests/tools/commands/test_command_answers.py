@@ -5,7 +5,7 @@ import json
 import pytest
 
 from recto.conversation.messages import Text, ToolMessage
-from recto.page.fold.failures import is_failed_command
+from recto.page.fold.rules import is_failed_command
 from recto.tools.commands.answer import PrintedText, answer
 from recto.tools.commands.clean_text import clean
 from recto.tools.commands.output import Output

@@ -56,7 +56,9 @@ def _with_head(query: Recall, result: Recalled) -> tuple[ToolPart, ...]:
 def _error_text(query: Recall, result: NotRecalled) -> str:
     number = NO_NUMBER if result.of else NO_RESULTS
     text = {"tool": NO_TOOL, "file": NO_FILE, "number": number, "unsorted": UNSORTED}[result.problem]
-    return text.format(what=_describe(query), tool=query.tool, n=query.n, of=result.of, known=_join_names(result.known))
+    return text.format(
+        what=_describe(query), tool=query.tool, n=query.n, of=result.of, known=_join_names(result.alternatives)
+    )
 
 
 def _describe(query: Recall) -> str:

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from recto.errors import ToolError
 from recto.tools.commands.masks import guarded_places
-from recto.tools.workspace.ignored import READ_FILE
+from recto.tools.workspace.visible_files import READ_FILE
 from recto.tools.workspace.workspace_files import (
     GIT,
     NEW_FILE,

@@ -16,16 +16,17 @@ from recto.errors import ToolError
 from recto.tools.daemon_thread import run_in_thread
 from recto.tools.mark import tool
 from recto.tools.ports import ToolContext
-from recto.tools.workspace.ignored import BadGlob, never_listed
 from recto.tools.workspace.ripgrep import (
+    BadGlob,
     BadPattern,
     FileGlob,
     Match,
     Query,
     Search,
     SearchResult,
-    file_glob,
+    exclusion_globs,
     match_of,
+    parse_glob,
     ripgrep,
 )
 from recto.tools.workspace.workspace_files import GIT, Workspace, refuse_gone
@@ -74,7 +75,7 @@ async def ace_text_search(
     settings = workspace.search
     query = _query(pattern, fileGlob, workspace, is_regex=isRegex)
     shown = min(maxResults or settings.results, settings.search_count)
-    found = await _found(query, workspace, shown)
+    found = await _search(query, fileGlob, workspace, shown)
     if not found.files:
         return _nothing(query, fileGlob, workspace, found)
     return _answer(found, shown, settings, context.characters - HEAD)
@@ -85,16 +86,16 @@ def _query(pattern: str, glob: str, workspace: Workspace, *, is_regex: bool) -> 
         raise ToolError(LINES_ONLY)
     if "\0" in pattern + glob:
         raise ToolError("The pattern or the glob has the character U+0000, which no text has. Leave it out.")
-    try:
-        wanted = file_glob(glob) if glob else None
-    except BadGlob as error:
-        raise ToolError(BAD_GLOB.format(glob=glob[:SHOWN], reason=error)) from error
-    left_out = never_listed(workspace.hidden)
-    file_bytes = workspace.search.file_bytes
-    return Query(pattern=pattern, is_regex=is_regex, glob=wanted, left_out=left_out, file_bytes=file_bytes)
+    return Query(
+        pattern=pattern,
+        is_regex=is_regex,
+        glob=parse_glob(glob) if glob else None,
+        excluded=exclusion_globs(workspace.hidden),
+        file_bytes=workspace.search.file_bytes,
+    )
 
 
-async def _found(query: Query, workspace: Workspace, shown: int) -> SearchResult:
+async def _search(query: Query, glob: str, workspace: Workspace, shown: int) -> SearchResult:
     settings, folder = workspace.search, workspace.folder
     refuse_gone(workspace)
     # A folder of a thread's own is made by whoever first writes to it.
@@ -107,6 +108,8 @@ async def _found(query: Query, workspace: Workspace, shown: int) -> SearchResult
             return await run_in_thread(partial(search.run, shown=shown, counted=settings.search_count), name=NAME)
     except TimeoutError as error:
         raise ToolError(LATE.format(seconds=settings.seconds)) from error
+    except BadGlob as error:
+        raise ToolError(BAD_GLOB.format(glob=glob[:SHOWN], reason=error)) from error
     except BadPattern as error:
         raise ToolError(BAD_PATTERN.format(reason=error)) from error
     finally:

@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
+from recto.errors import ToolError
 from recto.page.prompt.reminder import FRAME_TAGS, neutralise
-from recto.tools.workspace.ignored import ListedEntry, listed, never_listed, rules_of
-from recto.tools.workspace.workspace_files import CONTROLS, FOLDER, Workspace, refuse_gone
+from recto.tools.workspace.visible_files import Entry, find_visible, open_inner
+from recto.tools.workspace.workspace_files import CONTROLS, Workspace, refuse_gone
 
 # Of a folder in the one that is listed, so many are shown, while there is room.
 INNER_SHOWN = 20
@@ -19,18 +20,17 @@ LEFT_OUT = "[{count:,} more entries are not shown. Read a folder in it, or searc
 
 def list_folder(workspace: Workspace, names: tuple[str, ...], room: int) -> str:
     """The entries of a folder, of these names, and what is in its folders, within `room` characters. It blocks."""
+    most = workspace.limits.listing_entries
     try:
-        top = os.open(workspace.folder, FOLDER)
+        with open_inner(str(workspace.folder)) as top:
+            visible = find_visible(workspace.folder, workspace.hidden, workspace.search.seconds, names)
+            entries = [(one, _line(one)) for one in visible.entries(top, under=names, depth=1)]
+            inner = _inner(visible.entries(top, under=names, depth=2), len(names), most - len(entries))
     except FileNotFoundError:
         refuse_gone(workspace)
         return EMPTY_WORKSPACE
-    most = workspace.limits.listing_entries
-    rules = rules_of(never_listed(workspace.hidden))
-    try:
-        entries = [(one, _line(one)) for one in listed(top, left_out=rules, under=names, depth=1)]
-        inner = _inner(listed(top, left_out=rules, under=names, depth=2), len(names), most - len(entries))
-    finally:
-        os.close(top)
+    except TimeoutError as error:
+        raise ToolError(str(error)) from error
     if not entries:
         return NOTHING if names else EMPTY_WORKSPACE
     shown = sorted(entries, key=lambda entry: not entry[0].is_folder)[:most]
@@ -38,7 +38,7 @@ def list_folder(workspace: Workspace, names: tuple[str, ...], room: int) -> str:
     return _bounded(lines, len(entries) - len(shown), room)
 
 
-def _inner(entries: Iterable[ListedEntry], depth: int, room: int) -> Mapping[str, Sequence[str]]:
+def _inner(entries: Iterable[Entry], depth: int, room: int) -> Mapping[str, Sequence[str]]:
     """What is in each folder that is `depth` deep, as lines, until there are so many."""
     inner = dict[str, list[tuple[bool, str]]]()
     for one in entries:
@@ -55,11 +55,11 @@ def _cut(lines: Sequence[tuple[bool, str]]) -> Sequence[str]:
     return [*ordered[:INNER_SHOWN], f"  and {more:,} more"] if more > 0 else ordered
 
 
-def _line(one: ListedEntry) -> str:
+def _line(one: Entry) -> str:
     if one.is_folder:
         return f"{_printable(one.name)}/"
     if one.is_file:
-        return f"{_printable(one.name)} ({one.found.st_size:,} bytes)"
+        return f"{_printable(one.name)} ({one.stat.st_size:,} bytes)"
     # What is gone by now leads nowhere.
     with suppress(OSError):
         return f"{_printable(one.name)} -> {_printable(os.readlink(one.name, dir_fd=one.folder))}"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recto.errors import ToolError
-from recto.page.fold.failures import ERROR_PREFIX
+from recto.page.fold.rules import ERROR_PREFIX
 from recto.tools.ports import ToolContext
 from recto.tools.workspace.workspace_files import (
     FOLDER,

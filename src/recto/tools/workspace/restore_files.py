@@ -9,17 +9,18 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 from recto.errors import TooLarge, ToolError
-from recto.tools.workspace.ignored import DEEPEST, GITIGNORE, READ_FILE, IgnoreRules, is_ignored, rules_in, rules_of
-from recto.tools.workspace.snapshots import FileChange, FileState, FolderState, difference, left_out_of
+from recto.tools.workspace.ripgrep import list_files
+from recto.tools.workspace.snapshots import FileChange, FileState, FolderState, difference, excluded_paths
+from recto.tools.workspace.visible_files import DEEPEST, GITIGNORE, READ_FILE, is_excluded, open_inner
 from recto.tools.workspace.workspace_files import (
-    FOLDER,
     NEW_FILE,
     PRIVATE_FILE,
     PRIVATE_FOLDER,
@@ -61,7 +62,7 @@ class Restoring:
 
 def restore(workspace: Workspace, wanted: Restoring) -> RestoredFiles:
     """Restore changed files and remove new ones. Blocks."""
-    work = _Work(wanted=wanted, rules=left_out_of(workspace))
+    work = _Work(wanted=wanted, workspace=workspace)
     top = open_root(workspace)
     try:
         work.top = top
@@ -81,7 +82,7 @@ class _Work:
     """A restore in progress, in an open folder."""
 
     wanted: Restoring
-    rules: IgnoreRules
+    workspace: Workspace
     top: int = -1
     restored: list[str] = field(default_factory=list[str])
 
@@ -91,31 +92,34 @@ class _Work:
         A file that was ignored then was not stored, so it is not new. A file that is ignored now was not examined, so
         it counts as missing.
         """
-        changes, then = [one for one in self.wanted.changes if self._may_touch(one)], self._rules_of_then()
-        new = [one for one in changes if one.change == "created" and not is_ignored(one.path, then)]
+        excluded = excluded_paths(self.workspace)
+        changes = [one for one in self.wanted.changes if one.is_kept and not is_excluded(one.path, excluded)]
+        created = [one for one in changes if one.change == "created"]
+        visible = self._visible_then([one.path for one in created])
+        new = [one for one in created if one.path in visible]
         self._note(new)
         self._drop_folders(new)
         self._make_folders()
         self._note([one for one in changes if one.change != "created"])
 
-    def _rules_of_then(self) -> Mapping[str, IgnoreRules]:
-        """Return the rules of each `.gitignore` of the snapshot. If one cannot be read, everything below it counts as
-        ignored.
-        """
-        then = dict[str, IgnoreRules]()
-        for path, state in self.wanted.before.files.items():
-            if path.rpartition("/")[2] == GITIGNORE and state.target is None:
-                try:
-                    then[path] = rules_in(self.wanted.content(state.digest or ""))
-                except OSError:
-                    then[path] = rules_of(("*",))
-        return then
+    def _visible_then(self, paths: Sequence[str]) -> Collection[str]:
+        """Return the paths that the `.gitignore` files of the snapshot do not leave out.
 
-    def _may_touch(self, one: FileChange) -> bool:
-        names = one.path.split("/")
-        folders = ["/".join(names[:depth]) for depth in range(1, len(names))]
-        hidden = any(self.rules.leave_out(folder, is_folder=True) for folder in folders)
-        return one.is_kept and not hidden and not self.rules.leave_out(one.path, is_folder=False)
+        If such a file cannot be read, everything below it counts as left out.
+        """
+        with TemporaryDirectory(prefix="recto-") as name:
+            folder = Path(name)
+            for path, state in self.wanted.before.files.items():
+                if path.rpartition("/")[2] == GITIGNORE and state.target is None:
+                    try:
+                        _place(folder, path, self.wanted.content(state.digest or ""))
+                    except OSError:
+                        _place(folder, path, b"*")
+            for path in paths:
+                # A folder of then may be in its place; such a file is left as it is.
+                with suppress(OSError):
+                    _place(folder, path)
+            return list_files(folder, (), self.workspace.search.seconds) if paths else ()
 
     def _note(self, changes: Iterable[FileChange]) -> None:
         for one in changes:
@@ -187,6 +191,11 @@ class _Work:
                     os.fchmod(folder, before[path])
 
 
+def _place(folder: Path, path: str, content: bytes = b"") -> None:
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_bytes(content)
+
+
 def _is_still(folder: int, name: str, now: FileState | None) -> bool:
     """Return True if the file is still as it was when its state was stored."""
     try:
@@ -207,12 +216,12 @@ def copy_folder(source: Path, target: Path, *, most: int = 0, finish: Callable[[
     The copy appears whole or not at all: `finish` runs before it does. Raises TooLarge for more than `most` bytes (0:
     no limit), holes included: a copy has none.
     """
-    with _opened(str(source)) as old:
+    with open_inner(str(source)) as old:
         size = bytes_in(old)
         if 0 < most < size:
             raise TooLarge(TOO_LARGE.format(folder=source, size=size, most=most))
         with arriving_folder(target) as part:
-            with _opened(str(part)) as new:
+            with open_inner(str(part)) as new:
                 _copy_all(old, new, DEEPEST)
             if finish:
                 finish(part)
@@ -234,7 +243,7 @@ def _copy(old: int, new: int, name: str, depth: int) -> None:
         _copy_file(old, new, name, mode)
     elif stat.S_ISDIR(found):
         os.mkdir(name, PRIVATE_FOLDER, dir_fd=new)
-        with _opened(name, old) as inner, _opened(name, new) as copied:
+        with open_inner(name, old) as inner, open_inner(name, new) as copied:
             _copy_all(inner, copied, depth - 1)
             os.fchmod(copied, mode)
 
@@ -249,12 +258,3 @@ def _copy_file(old: int, new: int, name: str, mode: int) -> None:
         while left and (some := content.read(min(left, AT_ONCE))):
             left -= copied.write(some)
         os.fchmod(copied.fileno(), mode)
-
-
-@contextmanager
-def _opened(name: str, folder: int | None = None) -> Generator[int]:
-    descriptor = os.open(name, FOLDER, dir_fd=folder)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)

