@@ -52,7 +52,7 @@ class Network:
     def from_environment(cls, environment: Mapping[str, str], settings: NetworkSettings | None = None) -> Network:
         """Read the proxy variables, lower case first. Settings take precedence. Raise SettingsError for a bad value."""
         settings = settings or NetworkSettings()
-        names = dict.fromkeys(("http", "https"), "RECTO_PROXY")
+        names = dict.fromkeys(("http", "https"), "RECTO_OUTBOUND_PROXY")
         values = dict.fromkeys(("http", "https"), settings.proxy)
         if not settings.proxy:
             for scheme in values:
