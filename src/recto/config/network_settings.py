@@ -15,7 +15,8 @@ class NetworkSettings:
     proxy: str = setting(
         "",
         "Proxy for outbound connections, such as `http://proxy.example:3128` or `socks5://127.0.0.1:1080`; `none` uses "
-        "none. By default `HTTP_PROXY`, `HTTPS_PROXY` and `ALL_PROXY` apply. See [forward proxies](server.md#forward-proxies).",
+        "none. By default `HTTP_PROXY`, `HTTPS_PROXY` and `ALL_PROXY` apply. See "
+        "[forward proxies](server.md#forward-proxies).",
         name="outbound_proxy",
         secrecy="url",
     )
