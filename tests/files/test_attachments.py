@@ -162,8 +162,8 @@ async def test_P9_a_file_that_just_fits_or_has_no_limit_is_taken(
 
 async def test_X4_where_nobody_knows_whether_the_row_is_there_the_bytes_stay_to_be_swept(tmp_path: Path):
     class Failing(MemoryRows):
-        async def add_attachment(self, attachment: Attachment, user_bytes: int, user_files: int = 0) -> Attachment:
-            await super().add_attachment(attachment, user_bytes, user_files)
+        async def add(self, attachment: Attachment, user_bytes: int, user_files: int = 0) -> Attachment:
+            await super().add(attachment, user_bytes, user_files)
             raise StoreDown(problem="the connection broke while it answered")
 
     service = FileService(tmp_path, rows=Failing())
@@ -351,8 +351,8 @@ async def test_P3_lost_bytes_that_come_again_in_a_message_are_the_same_attachmen
 
 async def test_P9_of_two_who_bring_lost_bytes_back_nothing_of_the_second_is_left(tmp_path: Path):
     class Overtaken(MemoryRows):
-        async def mend_blob(self, old: str, new: str) -> None:
-            await super().mend_blob(old, NONE)
+        async def rename_blob(self, old: str, new: str) -> None:
+            await super().rename_blob(old, NONE)
 
     service = FileService(tmp_path, rows=Overtaken())
     path_of(service, (await service.receive("a.txt", b"bytes")).blob).unlink()

@@ -3,7 +3,6 @@
 import signal
 
 from recto.files.parsing import child
-
 from recto.files.parsing.frames import Ready
 from recto.files.parsing.ports import DocumentEnd, Opened
 

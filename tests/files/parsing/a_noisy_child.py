@@ -4,9 +4,8 @@ import os
 import subprocess
 import sys
 
-from recto.files.parsing import child
-
 from recto.conversation.document import Element
+from recto.files.parsing import child
 from recto.files.parsing.frames import Ready
 from recto.files.parsing.ports import DocumentEnd, FoundElements, Opened
 

@@ -8,10 +8,10 @@ from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import pytest
-from recto.files.parsing import child
 
 from recto.config.file_settings import BUBBLEWRAP, MEBIBYTE, PoolSettings
 from recto.conversation.document import Element
+from recto.files.parsing import child
 from recto.files.parsing.child import private_bytes
 from recto.files.parsing.child_process import confinement, in_words, prefix_of
 from recto.files.parsing.parser_pool import Parsers
@@ -33,7 +33,7 @@ def program(folder: Path, script: str) -> str:
 
 async def test_D7_what_libraries_print_and_cannot_be_written_does_not_disturb_the_wire():
     pool = Parsers(PoolSettings(sandbox=""), command=[sys.executable, str(HERE / "a_noisy_child.py")])
-    frames = await frames_of(pool, "a.txt")
+    frames = await frames_of(pool, "a.ipynb")
     await pool.close()
     assert frames[1:-1] == [FoundElements(elements=(Element(kind="table", text="half ? of one", rows=(("cell ?",),)),))]
 
@@ -88,7 +88,7 @@ async def test_D7_in_the_sandbox_there_is_no_network_no_file_of_ours_and_nothing
 async def test_D7_children_run_in_the_sandbox_that_works(tmp_path: Path):
     path = program(tmp_path, WILLING)
     pool = Parsers(PoolSettings(sandbox=path))
-    assert await text_from(pool, "a.txt", b"hello") == "hello"
+    assert await text_from(pool, "a.ipynb", b"hello") == "hello"
     assert await pool.confinement() == prefix_of(path)
     await pool.close()
     tried, started = (tmp_path / "bwrap.log").read_text().splitlines()

@@ -6,11 +6,11 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recto.files.parsing import frames
 
 from recto.config.file_settings import ParseLimits
 from recto.conversation.document import KINDS, Element, text_of
 from recto.errors import WireError
+from recto.files.parsing import frames
 from recto.files.parsing.frames import FRAME_BYTES, LENGTH_BYTES, ParseOrder, Ready
 from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, Task
 

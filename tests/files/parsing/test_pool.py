@@ -15,6 +15,7 @@ import pytest_asyncio
 from recto.config.file_settings import MEBIBYTE, ParseLimits, PoolSettings
 from recto.conversation.document import Element
 from recto.errors import FileRefused
+from recto.files.parsing.formats.plain_text import THREAD_BYTES
 from recto.files.parsing.parser_pool import CLOSED, Parsers
 from recto.files.parsing.ports import DocumentEnd, FoundElements, Opened, Task
 from tests.files.loop_clock import LoopClock
@@ -69,16 +70,16 @@ def started() -> Callable[[], set[int]]:
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_D7_a_document_is_read_in_a_child(parsers: Parsers, started: Callable[[], set[int]]):
-    frames = await frames_of(parsers, "a.txt", "你好 hello".encode())
+    frames = await frames_of(parsers, "a.ipynb", "你好 hello".encode())
     assert frames == [Opened(), FoundElements(elements=(Element(kind="text", text="你好 hello"),)), DocumentEnd()]
     (child,) = started()
-    assert await text_from(parsers, "b.txt", b"hello") == "hello"
+    assert await text_from(parsers, "b.ipynb", b"hello") == "hello"
     assert started() == {child}
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_D7_a_child_has_limits_of_its_own_and_nothing_of_our_environment(parsers: Parsers):
-    await frames_of(parsers, "a.txt", b"hello", limits=ParseLimits(memory_bytes=1_024 * MEBIBYTE))
+    await frames_of(parsers, "a.ipynb", b"hello", limits=ParseLimits(memory_bytes=1_024 * MEBIBYTE))
     child = innermost(newest_child())
     limits = Path(f"/proc/{child}/limits").read_text()
     soft = {line[:25].strip(): line[25:].split()[0] for line in limits.splitlines()}
@@ -95,17 +96,17 @@ async def test_D7_a_child_has_limits_of_its_own_and_nothing_of_our_environment(p
 @pytest.mark.asyncio(loop_scope="module")
 async def test_D7_a_document_that_takes_too_much_memory_is_refused_and_the_next_is_read(parsers: Parsers):
     little = ParseLimits(memory_bytes=256 * MEBIBYTE)
-    refused = await refusal_of(parsers, "a.txt", "好".encode("gb18030") * 50_000_000, limits=little)
+    refused = await refusal_of(parsers, "a.ipynb", "好".encode("gb18030") * 50_000_000, limits=little)
     assert (refused.code, str(refused)) == (
         "memory",
         "it takes more memory to read than a document may. Ask the user for a part of it, or for another format.",
     )
-    assert await text_from(parsers, "a.txt", b"hello") == "hello"
+    assert await text_from(parsers, "a.ipynb", b"hello") == "hello"
 
 
 async def test_D7_a_child_that_takes_more_memory_than_it_may_is_ended():
     pool = bad_pool("swells", "96")
-    refused = await refusal_of(pool, "a.txt", limits=ParseLimits(memory_bytes=64 * MEBIBYTE))
+    refused = await refusal_of(pool, "a.ipynb", limits=ParseLimits(memory_bytes=64 * MEBIBYTE))
     await pool.close()
     assert refused.code == "memory"
 
@@ -115,7 +116,7 @@ async def test_D7_a_document_that_waits_for_a_child_is_on_disk(strange: Parsers)
         for _ in range(64):
             yield b"x" * MEBIBYTE
 
-    task = Task(format="txt", name="good", limits=LONG)
+    task = Task(format="ipynb", name="good", limits=LONG)
     tracemalloc.start()
     try:
         frames = [frame async for frame in strange.parse("a", task, pieces())]
@@ -233,18 +234,18 @@ async def test_D7_who_is_cancelled_leaves_no_child_at_work(strange: Parsers):
 async def test_D7_children_that_cannot_be_started_are_told_of_in_words(way: str, started: Callable[[], set[int]]):
     settings = PoolSettings(start_seconds=0.1, sandbox="")
     pool = Parsers(settings, command=["/no/such/program"]) if way == "missing" else bad_pool(way, settings=settings)
-    refused = await refusal_of(pool, "a.txt")
+    refused = await refusal_of(pool, "a.ipynb")
     await pool.close()
     assert (refused.code, started(), str(refused)) == (
         "not_started",
         set(),
-        "the program that reads files could not be started. Tell the user that the server has to be looked at.",
+        "the program that reads files could not be started. Tell the user that the server needs repair.",
     )
 
 
 async def test_D7_a_child_that_takes_no_document_is_told_of_in_words(tmp_path: Path, clock: LoopClock):
     pool = bad_pool("never_reads", str(tmp_path / "has_bytes"))
-    refusing = asyncio.create_task(refusal_of(pool, "a.txt", b"x" * 1_000_000))
+    refusing = asyncio.create_task(refusal_of(pool, "a.ipynb", b"x" * 1_000_000))
     await until((tmp_path / "has_bytes").exists)
     clock.advance(PoolSettings().start_seconds)
     assert (await refusing).code == "crashed"
@@ -253,14 +254,14 @@ async def test_D7_a_child_that_takes_no_document_is_told_of_in_words(tmp_path: P
 
 async def test_D7_a_child_that_dies_while_it_is_idle_costs_no_document_even_if_its_folder_was_tidied_away():
     pool = Parsers(PoolSettings(sandbox=""))
-    assert await text_from(pool, "a.txt", b"hello") == "hello"
+    assert await text_from(pool, "a.ipynb", b"hello") == "hello"
     child = newest_child()
     folder = Path(f"/proc/{child}/cwd").readlink().parent
     assert folder.name.startswith("recto-parsing-")
     shutil.rmtree(folder)
     os.kill(child, signal.SIGKILL)
     await until(lambda: not lives(child))
-    assert await text_from(pool, "a.txt", b"hello") == "hello"
+    assert await text_from(pool, "a.ipynb", b"hello") == "hello"
     await pool.close()
 
 
@@ -348,3 +349,16 @@ async def test_D7_a_pool_leaves_no_process_no_file_and_nobody_waiting_behind(sta
     assert (started(), open_files()) == (set(), before)
     assert not [folder for folder in folders if folder.parent.exists()]
     assert (await refusal_of(pool, "good")).code == "busy"
+
+
+async def test_D7_a_small_plain_text_needs_no_process():
+    pool = Parsers(PoolSettings(sandbox=""), command=("/nowhere/at-all",))
+    assert await text_from(pool, "a.txt", "你好".encode("gb18030")) == "你好"
+    assert "| 1 | 2 |" in await text_from(pool, "a.csv", b"a,b\n1,2\n")
+    little = await text_from(pool, "a.py", b"0123456789", limits=ParseLimits(characters=4))
+    assert little == "0123\n\n[only the first 4 characters were read]"
+    assert (await refusal_of(pool, "a.txt", b"\0\1\2" * 99)).code == "not_text"
+    # Larger texts, other formats, and other formats under the name of a text.
+    for name, data in (("a.txt", b"x" * (THREAD_BYTES + 1)), ("a.html", b"x"), ("a.txt", b"%PDF-1.7")):
+        assert (await refusal_of(pool, name, data)).code == "not_started"
+    await pool.close()

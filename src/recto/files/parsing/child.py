@@ -30,6 +30,9 @@ from recto.files.parsing.frames import (
 )
 from recto.files.parsing.ports import DAMAGED, Failed, FoundElements, Frame, Task
 
+_PROCESSES = Path("/proc")
+# Places in `statm`, which counts pages.
+_RESIDENT, _PRIVATE = 1, 5
 # The number of PR_SET_PDEATHSIG in Linux.
 END_WITH_PARENT = 1
 OPEN_FILES = 128
@@ -201,15 +204,6 @@ def is_too_large(size: int, size_at_start: int, most: int) -> bool:
     return size - size_at_start > (most - size_at_start) / 2
 
 
-if __name__ == "__main__":
-    main()
-
-
-_PROCESSES = Path("/proc")
-# Places in `statm`, which counts pages.
-_RESIDENT, _PRIVATE = 1, 5
-
-
 def private_bytes() -> int:
     """The bytes that this process has for itself, used or not: what its limit is on; 0 where that is not known."""
     return _counted(_PROCESSES / "self", _PRIVATE)
@@ -229,3 +223,7 @@ def _counted(folder: Path, place: int) -> int:
     with suppress(OSError):
         return int((folder / "statm").read_text(encoding="ascii").split()[place]) * os.sysconf("SC_PAGESIZE")
     return 0
+
+
+if __name__ == "__main__":
+    main()

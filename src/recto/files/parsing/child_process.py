@@ -7,7 +7,10 @@ import logging
 import os
 import shutil
 import signal
+import stat
 import sys
+import tempfile
+import time
 from collections.abc import AsyncIterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +31,9 @@ from recto.files.parsing.frames import (
 from recto.files.parsing.ports import Frame
 from recto.sandbox.bubblewrap import isolated, program_path, readable, succeeds
 
+_PREFIX = "recto-parsing-"
+# A folder is locked within this time after it was made.
+_YOUNG_SECONDS = 60
 LOGGER = logging.getLogger("recto.files")
 END_SECONDS = 10
 # From closing its wire to being gone.
@@ -100,7 +106,7 @@ class ChildProcess:
         """The number the system gave it."""
         return self._process.pid
 
-    async def hold_to(self, most: int) -> None:
+    async def limit_memory(self, most: int) -> None:
         """End it once it and what it started take more memory: what it is limited to itself is not all there is."""
         while (taken := resident_bytes(self.pid)) <= most:
             self._was_large = self._was_large or taken > most / 2
@@ -216,3 +222,44 @@ def in_words(prefix: Sequence[str]) -> str:
         "Documents are parsed in child processes with limits on time and memory, without a sandbox. "
         "Install bubblewrap and allow user namespaces to have one."
     )
+
+
+class ScratchFolder:
+    """A folder of this process, until it is removed."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._lock = _locked(self.path)
+
+    def remove(self) -> None:
+        """Remove it with all that is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def sweep() -> None:
+    """Remove the folders of processes that are gone."""
+    before = time.time() - _YOUNG_SECONDS
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            found = folder.lstat()
+            if stat.S_ISDIR(found.st_mode) and found.st_mtime < before and (lock := _locked(folder)) is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(lock)
+
+
+def _locked(folder: Path) -> int | None:
+    """An open folder that nobody else has locked; None where somebody has, or where there are no such locks."""
+    if sys.platform == "win32":
+        return None
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        flock(opened, LOCK_EX | LOCK_NB)
+    except OSError:
+        os.close(opened)
+        return None
+    return opened

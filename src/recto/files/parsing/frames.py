@@ -229,15 +229,15 @@ BYTES_PER_CHARACTER = 16
 SPARE_BYTES = 16 * MEBIBYTE
 
 
-class ParsedFrames:
+class FrameFilter:
     """The frames of one document so far. `is_ended` once no more are let through.
 
-    `child_waits` for the next task once it has said all; not where it is cut off, or leaves for want of memory.
+    `is_child_ready` for the next task once it has said all; not where it is cut off, or leaves for want of memory.
     """
 
     def __init__(self, task: Task) -> None:
         self.is_ended = False
-        self.child_waits = False
+        self.is_child_ready = False
         self._task, self._limits = task, task.limits
         self._reads_scans = False
         self._opened: Opened | None = None
@@ -250,7 +250,7 @@ class ParsedFrames:
         """How long the child may work on it, by what it said so far."""
         return seconds_for(self._task, scans=self._reads_scans)
 
-    def take(self, frame: Frame | Ready, size: int) -> tuple[Frame, ...]:
+    def accept(self, frame: Frame | Ready, size: int) -> tuple[Frame, ...]:
         """What to pass on of it. Raises FileRefused where the document cannot be read, WireError for what is no answer.
 
         `size` are its bytes: a child that goes on and on without saying anything is found out by them.
@@ -260,7 +260,7 @@ class ParsedFrames:
             raise WireError(where=CHILD, problem="more frames than any document has")
         match frame:
             case Failed():
-                self.is_ended, self.child_waits = True, frame.code != MEMORY_CODE
+                self.is_ended, self.is_child_ready = True, frame.code != MEMORY_CODE
                 raise FileRefused(frame.reason, code=frame.code)
             case Opened() if self._opened is None:
                 self._opened = frame
@@ -268,7 +268,7 @@ class ParsedFrames:
             case FoundElements() if self._opened is not None:
                 return self._found(frame)
             case DocumentEnd() if self._opened is not None:
-                self.is_ended = self.child_waits = True
+                self.is_ended = self.is_child_ready = True
                 return (frame,)
             case _:
                 raise WireError(where=CHILD, problem=f"{type(frame).__name__} where it may not come")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from recto.conversation.document import Element
 from recto.conversation.file_formats import FORMATS, ParserName, format_by_ending
-from recto.files.decode import UNREADABLE, declared_encoding, decode, decode_long
+from recto.files.decode import declared_encoding, decode
 from recto.files.file_type import OLE, PDF, RTF, ZIP, look
 from recto.files.parsing.formats.archive import is_locked, is_sealed
 from recto.files.parsing.formats.mail import mail
@@ -18,22 +17,17 @@ from recto.files.parsing.formats.office.letters import flowing
 from recto.files.parsing.formats.office.presentation import slides
 from recto.files.parsing.formats.office.spreadsheet import sheets
 from recto.files.parsing.formats.pdf.pdf_document import pdf
-from recto.files.parsing.formats.plain_text import delimited, pieces
+from recto.files.parsing.formats.plain_text import clean, decode_text, element_frames, plain_frames
 from recto.files.parsing.formats.web import html
 from recto.files.parsing.ports import (
     DAMAGED,
     ENCRYPTED,
-    NOT_TEXT,
     DocumentEnd,
-    FoundElements,
     Frame,
-    Opened,
     Task,
     UnreadableDocument,
 )
 
-# What no text has: databases refuse the one, and the others are halves of characters.
-_REFUSED = re.compile("[\0\ud800-\udfff]")
 # A comment is never looked at twice: pages made of them would take forever.
 _MARKUP = re.compile(
     r"\s*+(?>(?><!--.*?-->)\s*+)*+<(?:!doctype html|html|head|body|table|div|meta|\?xml)\b", re.IGNORECASE | re.DOTALL
@@ -50,14 +44,9 @@ Parser: TypeAlias = Callable[[bytes, str, Task], Iterator[Frame]]
 
 
 def parse(data: bytes, task: Task) -> Iterator[Frame]:
-    """What a document holds, in order, as it is found."""
+    """Yield the content of a document in order."""
     try:
-        for frame in _frames(data, task):
-            yield (
-                replace(frame, elements=tuple(map(_clean, frame.elements)))
-                if isinstance(frame, FoundElements)
-                else frame
-            )
+        yield from map(clean, _frames(data, task))
     except UnreadableDocument as error:
         yield error.failed
         return
@@ -117,32 +106,6 @@ def _mail(data: bytes, form: str, task: Task) -> Iterator[Frame]:
     return mail(data, form, lambda attached, ending: _frames(attached, replace(task, format=ending)))
 
 
-def _text(data: bytes, form: str) -> Iterator[Frame]:
-    declared = declared_encoding(data) if form == "xml" else ""
-    parts = decode_long(data) if declared in ("", "utf-8") else None
-    return _opened(pieces([_decoded(data, declared)] if parts is None else parts))
-
-
-def _decoded(data: bytes, declared: str = "") -> str:
-    text = decode(data, declared)
-    if text is None:
-        raise UnreadableDocument(NOT_TEXT)
-    return text
-
-
-def _opened(elements: Iterable[Element]) -> Iterator[Frame]:
-    yield Opened()
-    for element in elements:
-        yield FoundElements(elements=(element,))
-
-
-def _clean(element: Element) -> Element:
-    if not _REFUSED.search(element.text):
-        return element
-    rows = tuple([tuple([_REFUSED.sub(UNREADABLE, cell) for cell in row]) for row in element.rows])
-    return replace(element, text=_REFUSED.sub(UNREADABLE, element.text), rows=rows)
-
-
 # By the names that rows of `FORMATS` have for them.
 _PARSERS: Mapping[ParserName, Parser] = {
     "pdf": lambda data, _, task: pdf(data, task),
@@ -150,8 +113,8 @@ _PARSERS: Mapping[ParserName, Parser] = {
     "sheets": lambda data, form, _: sheets(data, form),
     "slides": lambda data, form, _: slides(data, form),
     "mail": _mail,
-    "table": lambda data, form, _: _opened(delimited(_decoded(data), form)),
-    "notebook": lambda data, _form, _task: _opened(notebook(_decoded(data))),
-    "html": lambda data, _form, _task: html(_decoded(data, declared_encoding(data))),
-    "text": lambda data, form, _: _text(data, form),
+    "table": lambda data, form, _: plain_frames(data, form),
+    "notebook": lambda data, _form, _task: element_frames(notebook(decode_text(data))),
+    "html": lambda data, _form, _task: html(decode_text(data, declared_encoding(data))),
+    "text": lambda data, form, _: plain_frames(data, form),
 }

@@ -6,11 +6,87 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 
 from recto.conversation.document import Element
+from recto.conversation.file_formats import format_by_ending
+from recto.files.decode import UNREADABLE, declared_encoding, decode, decode_long
+from recto.files.file_type import HEAD_BYTES, look
 from recto.files.parsing.formats.tables import table_elements
+from recto.files.parsing.ports import NOT_TEXT, DocumentEnd, FoundElements, Frame, Opened, Task, UnreadableDocument
 
+# A thread cannot be stopped, and some steps of a larger file would block the event loop.
+THREAD_BYTES = 2**18
 PIECE_CHARACTERS = 32_768
+# Databases reject the first; UTF-8 has no surrogates.
+_REJECTED = re.compile("[\0\ud800-\udfff]")
+# The likelier one first.
+DELIMITERS = {"csv": ",;\t|", "tsv": "\t,;|"}
+HEAD_LINES = 100
+HEAD_CHARACTERS = 65_536
+# A quote that is never closed would make one cell of the rest of the file.
+CELL_CHARACTERS = 1_000_000
+# The share of the first rows that must have equally many cells.
+ALIKE_SHARE = 0.5
+# Ends that programs write, without those that only Unicode has.
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_DECLARED = re.compile(r"sep=([,;|\t])\r?\n", re.IGNORECASE)
+
+
+def is_plain(format: str) -> bool:
+    """Return True if a format is plain text or a table in text."""
+    row = format_by_ending(format)
+    return row is None or row.parser in (None, "text", "table")
+
+
+def parse_small(data: bytes, task: Task) -> list[Frame] | None:
+    """Parse a small file of a plain format; return None if its bytes are of another format."""
+    if look(data[:HEAD_BYTES]) is not None:
+        return None
+    try:
+        return [*map(clean, plain_frames(data, task.format)), DocumentEnd()]
+    except UnreadableDocument as error:
+        return [error.failed]
+
+
+def plain_frames(data: bytes, form: str) -> Iterator[Frame]:
+    """Yield the frames of a text or a table. Raise UnreadableDocument if the bytes are not text."""
+    if form in DELIMITERS:
+        return element_frames(delimited(decode_text(data), form))
+    declared = declared_encoding(data) if form == "xml" else ""
+    parts = decode_long(data) if declared in ("", "utf-8") else None
+    return element_frames(pieces([decode_text(data, declared)] if parts is None else parts))
+
+
+def decode_text(data: bytes, declared: str = "") -> str:
+    """Decode text. Raise UnreadableDocument for other bytes."""
+    text = decode(data, declared)
+    if text is None:
+        raise UnreadableDocument(NOT_TEXT)
+    return text
+
+
+def element_frames(elements: Iterable[Element]) -> Iterator[Frame]:
+    """Yield a frame for each element."""
+    yield Opened()
+    for element in elements:
+        yield FoundElements(elements=(element,))
+
+
+def clean(frame: Frame) -> Frame:
+    """Replace characters of a frame that cannot be stored."""
+    if not isinstance(frame, FoundElements) or not any(_REJECTED.search(one.text) for one in frame.elements):
+        return frame
+    elements = [
+        replace(
+            one,
+            text=_REJECTED.sub(UNREADABLE, one.text),
+            rows=tuple([tuple([_REJECTED.sub(UNREADABLE, cell) for cell in row]) for row in one.rows]),
+        )
+        for one in frame.elements
+    ]
+    return replace(frame, elements=tuple(elements))
 
 
 def pieces(texts: Iterable[str]) -> Iterator[Element]:
@@ -31,19 +107,6 @@ def _end_of_piece(text: str, start: int) -> int:
     end = start + PIECE_CHARACTERS
     line_end = text.rfind("\n", start, end)
     return line_end + 1 if line_end >= start else end
-
-
-# The likelier one first.
-DELIMITERS = {"csv": ",;\t|", "tsv": "\t,;|"}
-HEAD_LINES = 100
-HEAD_CHARACTERS = 65_536
-# A quote that is never closed would make one cell of all that follows.
-CELL_CHARACTERS = 1_000_000
-# Of the first rows, so many must have equally many cells.
-ALIKE_SHARE = 0.5
-# The ends that programs write; not those that only Unicode knows.
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-_DECLARED = re.compile(r"sep=([,;|\t])\r?\n", re.IGNORECASE)
 
 
 def delimited(text: str, form: str) -> Iterator[Element]:
@@ -98,16 +161,10 @@ class _Lines:
 
 
 def _rows(lines: _Lines, delimiter: str) -> Iterator[list[str]]:
-    """The rows up to the end, or to what cannot be read as one."""
+    """Yield rows up to the end, or up to the first text that is not a row."""
     reader = csv.reader(lines, delimiter=delimiter)
-    while (row := _next_row(reader)) is not None:
-        lines.row_ends()
-        if row:
-            yield row
-
-
-def _next_row(reader: Iterator[list[str]]) -> list[str] | None:
-    try:
-        return next(reader, None)
-    except csv.Error:
-        return None
+    with suppress(csv.Error):
+        for row in reader:
+            lines.row_ends()
+            if row:
+                yield row

@@ -7,15 +7,15 @@ import pytest
 from recto.config.file_settings import ParseLimits
 from recto.conversation.document import Element
 from recto.errors import FileRefused, WireError
-from recto.files.parsing.frames import ParsedFrames, Ready
+from recto.files.parsing.frames import FrameFilter, Ready
 from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, Task
 
 
-def answer_to(limits: ParseLimits, *frames: Frame | Ready) -> tuple[list[Frame], ParsedFrames]:
-    answer = ParsedFrames(Task(format="pdf", name="a.pdf", limits=limits))
+def answer_to(limits: ParseLimits, *frames: Frame | Ready) -> tuple[list[Frame], FrameFilter]:
+    answer = FrameFilter(Task(format="pdf", name="a.pdf", limits=limits))
     passed: list[Frame] = []
     for frame in frames:
-        passed += answer.take(frame, 10)
+        passed += answer.accept(frame, 10)
     return passed, answer
 
 
@@ -36,7 +36,7 @@ def test_F5_of_pages_that_were_cut_off_only_those_that_begin_before_are_read():
 def test_D7_what_is_within_the_limits_passes_as_it_is():
     frames = (Opened(unit="page", page_count=2), on_page(1), on_page(2), DocumentEnd())
     passed, answer = answer_to(ParseLimits(pages=2, characters=8), *frames)
-    assert (tuple(passed), answer.is_ended, answer.child_waits) == (frames, True, True)
+    assert (tuple(passed), answer.is_ended, answer.is_child_ready) == (frames, True, True)
 
 
 @pytest.mark.parametrize(
@@ -50,14 +50,14 @@ def test_D7_what_is_within_the_limits_passes_as_it_is():
 def test_D7_of_too_many_pages_the_first_are_read_and_a_note_says_so(opened: Opened, words: str):
     passed, answer = answer_to(ParseLimits(pages=2), opened, on_page(1), on_page(2), on_page(3))
     assert passed == [opened, on_page(1), on_page(2), note(words, pages=2), DocumentEnd()]
-    assert (answer.is_ended, answer.child_waits) == (True, False)
+    assert (answer.is_ended, answer.is_child_ready) == (True, False)
 
 
 def test_D7_of_too_many_characters_the_first_are_read_and_a_note_says_so():
     passed, answer = answer_to(ParseLimits(characters=6), Opened(), on_page(1), on_page(1, "12345"))
     words = "[only the first 6 characters were read]"
     assert passed == [Opened(), on_page(1), on_page(1, "12"), note(words, pages=1), DocumentEnd()]
-    assert (answer.is_ended, answer.child_waits) == (True, False)
+    assert (answer.is_ended, answer.is_child_ready) == (True, False)
 
 
 def test_D7_pages_are_counted_by_what_stands_on_them_too():
@@ -84,27 +84,27 @@ def test_D7_frames_out_of_order_are_refused(frames: tuple[Frame | Ready, ...]):
 
 
 def test_D7_frames_that_say_nothing_are_not_passed_on_and_not_taken_for_ever():
-    answer = ParsedFrames(Task(format="pdf", name="a.pdf", limits=ParseLimits(characters=1)))
-    answer.take(Opened(), 10)
-    assert answer.take(FoundElements(), 10) == ()
+    answer = FrameFilter(Task(format="pdf", name="a.pdf", limits=ParseLimits(characters=1)))
+    answer.accept(Opened(), 10)
+    assert answer.accept(FoundElements(), 10) == ()
     with pytest.raises(WireError, match="more frames than any document has"):
         for _ in range(100):
-            answer.take(FoundElements(), 2**20)
+            answer.accept(FoundElements(), 2**20)
 
 
 SCAN = Task(format="pdf", name="a.pdf", limits=ParseLimits(seconds=5, ocr_seconds=7), ocr="eng")
 
 
 def test_D7_a_document_has_the_time_of_scans_only_once_the_child_says_that_it_reads_them():
-    answer = ParsedFrames(SCAN)
+    answer = FrameFilter(SCAN)
     for frame in (Opened(), on_page(1)):
-        answer.take(frame, 10)
+        answer.accept(frame, 10)
     assert answer.seconds == 5
-    assert answer.take(replace(on_page(1), scans=True), 10) == (on_page(1),)
+    assert answer.accept(replace(on_page(1), scans=True), 10) == (on_page(1),)
     for _ in range(2):
         assert answer.seconds == 12
         with pytest.raises(WireError, match="scans"):
-            answer.take(FoundElements(pages=1, scans=True), 10)
+            answer.accept(FoundElements(pages=1, scans=True), 10)
 
 
 def test_D7_a_child_that_reads_scans_which_nobody_asked_for_is_refused():
