@@ -119,13 +119,13 @@ def test_R12_a_folded_part_is_struck_through_and_opens_its_original(
     open_page: PageOpener, priced: Scripted, read_twice: tuple[str, str]
 ):
     page = _open_call(open_page, priced, read_twice)
-    folded = ".part.folded"
-    assert page.count(folded) == 1
-    assert page.texts(f"{folded} del")[0].startswith("a.txt: line of text.")
-    assert "Rule R2 · newer reads" in page.texts(folded)[0]
-    assert LINES.strip() not in page.texts(folded)[0]
-    page.click(f"{folded} >> role=button[name='Original']")
-    assert page.texts(f"{folded} .original pre") == [LINES.strip()]
+    part = ".part.folded"
+    assert page.count(part) == 1
+    assert page.texts(f"{part} del")[0].startswith("a.txt: line of text.")
+    assert "Rule R2 · newer reads" in page.texts(part)[0]
+    assert LINES.strip() not in page.texts(part)[0]
+    page.click(f"{part} >> role=button[name='Original']")
+    assert page.texts(f"{part} .original pre") == [LINES.strip()]
 
 
 def test_X1_a_part_opens_to_the_bytes_that_were_sent(
@@ -137,8 +137,8 @@ def test_X1_a_part_opens_to_the_bytes_that_were_sent(
     place = next(at for at, part in enumerate(parts) if cast("Json", part["source"]) == "system prompt")
     page.run("await page.locator('.part-button').nth(args.place).click()", place=place)
     page.wait(".part-text pre")
-    sent = page.run("return await page.locator('.part-text pre').textContent()")
-    assert str(sent).encode() == raw[slice(*parts[place]["span"])]
+    text = page.run("return await page.locator('.part-text pre').textContent()")
+    assert str(text).encode() == raw[slice(*parts[place]["span"])]
 
 
 def test_X1_the_request_tab_shows_the_raw_request_and_a_curl_command_without_secrets(
@@ -234,10 +234,10 @@ def test_X1_a_call_is_exported_as_json(
         "await file.saveAs(args.path)",
         path=str(tmp_path / "call.json"),
     )
-    saved = cast("dict[str, Json]", load((tmp_path / "call.json").read_bytes()))
+    export = cast("dict[str, Json]", load((tmp_path / "call.json").read_bytes()))
     call = cast("dict[str, Json]", load(_call(priced, read_twice[1], 2)))
-    assert {name: saved[name] for name in call} == call
-    assert saved["run"] == read_twice[1]
+    assert {name: export[name] for name in call} == call
+    assert export["run"] == read_twice[1]
 
 
 def test_X1_the_url_of_a_call_survives_a_reload(open_page: PageOpener, priced: Scripted, read_twice: tuple[str, str]):

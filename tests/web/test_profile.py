@@ -18,9 +18,9 @@ DATE = "role=textbox[name=/Date of birth/]"
 
 @pytest.fixture(autouse=True)
 def clear_profile(demo: str) -> None:
-    stored = profile(demo)
-    fields: dict[str, Json] = dict.fromkeys(cast("Mapping[str, Json]", stored["profile"]))
-    skills: dict[str, Json] = dict.fromkeys(cast("Mapping[str, Json]", stored["skillData"]))
+    data = profile(demo)
+    fields: dict[str, Json] = dict.fromkeys(cast("Mapping[str, Json]", data["profile"]))
+    skills: dict[str, Json] = dict.fromkeys(cast("Mapping[str, Json]", data["skillData"]))
     change(demo, {**fields, "skill_data": skills})
 
 

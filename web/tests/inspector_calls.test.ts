@@ -142,7 +142,7 @@ describe("texts", () => {
     const step = "not needed for long, folded with 1,204 others: 3,000 tokens less on every call, ";
     const start = "很久没有用到，与另外 1,204 个结果一起折叠：每次调用少 3,000 个 token，";
     expect(translateReason(`${step}9,500 written to the cache again`)).toBe(`${start}9,500 个重新写入缓存`);
-    expect(translateReason(`${step}the provider has no cache that it could break`)).toContain("服务商没有会被打断的缓存");
+    expect(translateReason(`${step}the provider has no cache that it could break`)).toContain("服务商没有会因此失效的缓存");
     expect(translateReason(`${step}nothing of the page was in the cache (first call)`)).toContain("（first call）");
     expect(ruleText("X2", "folding by cost")).toBe("按成本折叠");
     expect(ruleText("F1", "reminder")).toBe("提醒");
