@@ -132,11 +132,11 @@ def _allowed(details: ErrorDetails) -> str:
     )
 
 
-def _unknown(found: Values, place: YamlPath, form: TableForm[Root]) -> Fault:
+def _unknown(values: Values, place: YamlPath, form: TableForm[Root]) -> Fault:
     table = _table_at(tuple(str(step) for step in place[:-1]), form)
     where = f" in {dotted(place[:-1])}" if place[:-1] else ""
     text = f"there is no setting {short(str(place[-1]))}{where}{nearest(str(place[-1]), table.model_fields)}."
-    return Fault(line=found.names[place], text=text)
+    return Fault(line=values.names[place], text=text)
 
 
 def _table_at(place: tuple[str, ...], form: TableForm[Root]) -> type[Table]:
@@ -150,16 +150,16 @@ def nearest(name: str, names: Collection[str]) -> str:
     return f"{mean} Known: {', '.join(sorted(names)) or 'none'}"
 
 
-def value_fault(found: Values, place: YamlPath, value: object, allowed: str) -> Fault:
+def value_fault(values: Values, place: YamlPath, value: object, allowed: str) -> Fault:
     """Return the fault of a value: its path, the value and the allowed range."""
-    return Fault(line=line_of(found, place), text=f"{dotted(place)} is {short(dump(value).decode())}; {allowed}.")
+    return Fault(line=line_of(values, place), text=f"{dotted(place)} is {short(dump(value).decode())}; {allowed}.")
 
 
-def line_of(found: Values, place: YamlPath) -> int:
+def line_of(values: Values, place: YamlPath) -> int:
     """Return the line of a value, or of the nearest enclosing value that has one."""
-    while place not in found.lines and len(place) > 1:
+    while place not in values.lines and len(place) > 1:
         place = place[:-1]
-    return found.lines.get(place, 1)
+    return values.lines.get(place, 1)
 
 
 def dotted(place: YamlPath) -> str:

@@ -169,7 +169,7 @@ class OutboundSettings:
 class PictureSettings:
     """Pictures in pages.
 
-    `kept` is the memory for pictures between runs. With `by_url`, providers fetch our urls and no picture is loaded.
+    `cache_bytes` is the memory for pictures between runs. With `by_url`, providers fetch the URLs.
     """
 
     image_urls: bool | None = setting(
@@ -181,5 +181,5 @@ class PictureSettings:
     page: int = setting(
         20_000_000, "Base64 characters of all pictures of a page sent as bytes.", COUNT, name="page_image_bytes"
     )
-    kept: int = 64_000_000
+    cache_bytes: int = 64_000_000
     by_url: bool = False

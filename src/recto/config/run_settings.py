@@ -122,7 +122,7 @@ class FileToolSettings:
 class SnapshotSettings:
     """Limits of the file snapshots that [restore](threads.md#files-put-back) a workspace."""
 
-    kept: int = setting(
+    turns: int = setting(
         50,
         "Turns of a thread whose files can be [restored](threads.md#files-put-back), plus up to ten; 0 disables it.",
         COUNT_OR_ZERO,

@@ -96,30 +96,30 @@ def settings_of(tree: type) -> Iterator[Setting]:
 
 
 def _without_none(kind: object) -> object:
-    given = [part for part in get_args(kind) if part is not NoneType]
-    return given[0] if NoneType in get_args(kind) else kind
+    parts = [part for part in get_args(kind) if part is not NoneType]
+    return parts[0] if NoneType in get_args(kind) else kind
 
 
 def values_of(tree: object) -> dict[str, object]:
     """Return the value of each setting in a tree by name."""
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for one in fields(cast("type", tree)):
         value: object = getattr(tree, one.name)
         if is_dataclass(value):
-            found |= values_of(value)
+            values |= values_of(value)
         elif _KEY in one.metadata:
-            found[one.metadata[_KEY][0] or one.name] = value
-    return found
+            values[one.metadata[_KEY][0] or one.name] = value
+    return values
 
 
 def make_tree(tree: type[TreeT], values: Mapping[str, object], **others: object) -> TreeT:
     """Return a tree of the given values and defaults; `others` sets fields that are no settings."""
     hints = get_type_hints(tree)
-    made: dict[str, object] = dict(others)
+    arguments: dict[str, object] = dict(others)
     for one in fields(cast("type", tree)):
         kind = hints[one.name]
         if is_dataclass(kind):
-            made[one.name] = make_tree(cast("type[object]", kind), values)
+            arguments[one.name] = make_tree(cast("type[object]", kind), values)
         elif _KEY in one.metadata and (name := one.metadata[_KEY][0] or one.name) in values:
-            made[one.name] = values[name]
-    return tree(**made)
+            arguments[one.name] = values[name]
+    return tree(**arguments)

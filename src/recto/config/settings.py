@@ -81,7 +81,7 @@ class Limits(Table):
 
     def with_given(self, other: Limits) -> Limits:
         """Return these limits, overridden by the values that were set explicitly in the other."""
-        return self.model_copy(update=given(other))
+        return self.model_copy(update=explicit_values(other))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,6 +215,6 @@ class ServerSettings:
         return self.data / "placeholders"
 
 
-def given(table: BaseModel) -> dict[str, object]:
+def explicit_values(table: BaseModel) -> dict[str, object]:
     """Return the values that were set explicitly."""
     return {name: getattr(table, name) for name in table.model_fields_set}

@@ -23,7 +23,7 @@ YamlPath: TypeAlias = tuple[str | int, ...]
 
 DEEPEST = 32
 LARGEST = 2**63 - 1
-SHOWN = 60
+MAX_SHOWN = 60
 WORDS: Mapping[str, Json] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -58,11 +58,13 @@ def read_yaml(text: str, *, first_line: int) -> Values:
     # One pass serves checks and values: parsing dominates the time.
     events: list[yaml.Event] = []
     lines = lines_of(text, first_line)
-    faults = tuple(_refused(text, lines, events))
+    faults = tuple(_check_events(text, lines, events))
     if faults:
         return Values(faults=faults)
-    begun = [event for event in events[:3] if not isinstance(event, yaml.StreamStartEvent | yaml.DocumentStartEvent)]
-    root = begun[0]
+    first_events = [
+        event for event in events[:3] if not isinstance(event, yaml.StreamStartEvent | yaml.DocumentStartEvent)
+    ]
+    root = first_events[0]
     if isinstance(root, yaml.StreamEndEvent):
         return Values()
     if not isinstance(root, yaml.MappingStartEvent):
@@ -74,7 +76,7 @@ def read_yaml(text: str, *, first_line: int) -> Values:
     return Values(values=values, lines=reading.lines, names=reading.names, faults=faults, unread=unread)
 
 
-def _refused(text: str, lines: LineEnds, events: list[yaml.Event]) -> Iterator[Fault]:
+def _check_events(text: str, lines: LineEnds, events: list[yaml.Event]) -> Iterator[Fault]:
     """Yield faults and collect events. No value is built yet, so none can grow."""
     # The parser checks that all text is printable before it starts.
     place = 0
@@ -152,21 +154,23 @@ class _Reading:
     unread: list[YamlPath] = field(default_factory=list[YamlPath])
 
     def mapping(self, place: YamlPath) -> dict[str, Json]:
-        found: dict[str, Json] = {}
+        values: dict[str, Json] = {}
         for event in iter(self._next, None):
             line = self._line(event)
             name = self._scalar(event) if isinstance(event, yaml.ScalarEvent) else self._skip(event)
             if not isinstance(name, str):
                 self._skip(next(self.events))
                 self.faults.append(Fault(line=line, text="a name is text; put this one in quotes."))
-            elif name in found:
+            elif name in values:
                 self._skip(next(self.events))
                 first = self.names[(*place, name)]
-                self.faults.append(Fault(line=line, text=f"{name[:SHOWN]} is given twice; it is in line {first} too."))
+                self.faults.append(
+                    Fault(line=line, text=f"{name[:MAX_SHOWN]} is given twice; it is in line {first} too.")
+                )
             else:
                 self.names[(*place, name)] = line
-                found[name] = self._value(next(self.events), (*place, name))
-        return found
+                values[name] = self._value(next(self.events), (*place, name))
+        return values
 
     def _next(self) -> yaml.Event | None:
         """Return the next event of a collection; None at its end."""
@@ -188,9 +192,9 @@ class _Reading:
                 items = enumerate(iter(self._next, None))
                 return [self._value(item, (*place, number)) for number, item in items]
             case _:
-                known = len(self.faults)
+                fault_count = len(self.faults)
                 value = self._scalar(cast("yaml.ScalarEvent", event))
-                self.unread.extend([place] if len(self.faults) > known else [])
+                self.unread.extend([place] if len(self.faults) > fault_count else [])
                 return value
 
     def _scalar(self, event: yaml.ScalarEvent) -> Json:

@@ -46,10 +46,10 @@ def command_program() -> str | None:
 def binds_descriptors(program: str) -> bool:
     """Whether it mounts what is open already, and not what has its path by then. It does from version 0.10 on."""
     try:
-        told = subprocess.run((program, "--help"), capture_output=True, check=False, timeout=TRIAL_SECONDS)  # noqa: S603 - words of our own
+        result = subprocess.run((program, "--help"), capture_output=True, check=False, timeout=TRIAL_SECONDS)  # noqa: S603 - words of our own
     except (OSError, subprocess.SubprocessError):
         return False
-    return b"--ro-bind-fd" in told.stdout + told.stderr
+    return b"--ro-bind-fd" in result.stdout + result.stderr
 
 
 def _packaged() -> str | None:
@@ -78,8 +78,8 @@ def readable(paths: Iterable[str]) -> tuple[str, ...]:
 
 def readable_paths(paths: Iterable[str]) -> tuple[str, ...]:
     """What it can read, of what is there."""
-    wanted = (*SYSTEM, sys.prefix, sys.base_prefix, *paths)
-    return tuple(dict.fromkeys(path for path in wanted if Path(path).is_absolute() and Path(path).exists()))
+    folders = (*SYSTEM, sys.prefix, sys.base_prefix, *paths)
+    return tuple(dict.fromkeys(path for path in folders if Path(path).is_absolute() and Path(path).exists()))
 
 
 def confines(program: str | None) -> bool:

@@ -30,7 +30,7 @@ class _Machine:
     """A machine's number, and those of its calls: refused ones; and at which argument others have flags and a mode."""
 
     number: int
-    refused: Mapping[str, int]
+    numbers: Mapping[str, int]
     modes: Mapping[int, int]
     makers: Mapping[int, tuple[int, int]]
     prctl: int
@@ -47,7 +47,7 @@ _EVERYWHERE = {
 _MACHINES = {
     "x86_64": _Machine(
         number=0xC000003E,
-        refused={
+        numbers={
             **_EVERYWHERE,
             "shmget": 29,
             "syslog": 103,
@@ -68,7 +68,7 @@ _MACHINES = {
     ),
     "aarch64": _Machine(
         number=0xC00000B7,
-        refused={
+        numbers={
             **_EVERYWHERE,
             "shmget": 194,
             "syslog": 116,
@@ -92,14 +92,14 @@ _MACHINES = {
 
 def call_filter(machine: str = "") -> bytes | None:
     """The program, as bubblewrap takes it; None for a machine whose calls are not known here."""
-    known = _MACHINES.get(machine or platform.machine())
-    return None if known is None else b"".join(_steps(known))
+    machine_calls = _MACHINES.get(machine or platform.machine())
+    return None if machine_calls is None else b"".join(_steps(machine_calls))
 
 
 def _steps(machine: _Machine) -> Iterator[bytes]:
     yield from (_step(LOAD, MACHINE), _step(EQUAL, machine.number, 1, 0), _refuse(errno.ENOSYS))
     yield from (_step(LOAD, NUMBER), _step(AT_LEAST, OTHER_NUMBERS, 0, 1), _refuse(errno.ENOSYS))
-    for number in machine.refused.values():
+    for number in machine.numbers.values():
         # As on a system that does not have them: programs know what to do then.
         yield from (_step(EQUAL, number, 0, 1), _refuse(errno.ENOSYS))
     for number, mode in machine.modes.items():

@@ -59,10 +59,10 @@ def _make(settings: TraceSettings) -> Tracer:
 
     endpoint = f"{settings.endpoint.rstrip('/')}{PATH}" if settings.endpoint else None
     # What the environment says of the resource, such as OTEL_SERVICE_NAME, wins over these.
-    found = Resource.create()
-    known = {"service.name": NAME, "service.version": version(NAME)}
-    is_unnamed = str(found.attributes.get("service.name", "")).startswith("unknown_service")
-    resource = found.merge(Resource(known)) if is_unnamed else Resource(known).merge(found)
+    detected = Resource.create()
+    defaults = {"service.name": NAME, "service.version": version(NAME)}
+    is_unnamed = str(detected.attributes.get("service.name", "")).startswith("unknown_service")
+    resource = detected.merge(Resource(defaults)) if is_unnamed else Resource(defaults).merge(detected)
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
     return OtlpTracer(provider, has_content=settings.content)
