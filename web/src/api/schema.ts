@@ -17,8 +17,8 @@ export interface paths {
          * Start Run
          * @description Start a run: 202 once it is stored, or its events with `Accept: text/event-stream`.
          *
-         *     The same request again answers with the same run. `forwardedProps` may name `agent`, `timezone`, `multitask`
-         *     (`enqueue`, `reject` or `interrupt`), `skill`, `scenario`, `voice_mode` and `datasets`.
+         *     A repeated request returns the same run. `forwardedProps` may name `agent`, `timezone`, `multitask` (`enqueue`,
+         *     `reject` or `interrupt`), `skill`, `scenario`, `voice_mode` and `datasets`.
          */
         post: operations["start_run"];
         delete?: never;
@@ -36,7 +36,7 @@ export interface paths {
         };
         /**
          * Get Run
-         * @description How a run is doing: its status, what it used, why it failed.
+         * @description Return a run's status, usage and error.
          */
         get: operations["get_run"];
         put?: never;
@@ -56,7 +56,7 @@ export interface paths {
         };
         /**
          * Get Events
-         * @description A run's events from any number on, while it runs or later; or from now on, behind the conversation so far.
+         * @description Stream a run's events after a number, during the run or later; or join it after the conversation so far.
          */
         get: operations["get_events"];
         put?: never;
@@ -78,7 +78,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel Run
-         * @description End a run; what it wrote so far is kept. Asking twice, or after its end, changes nothing.
+         * @description Cancel a run; its output stays. Idempotent.
          */
         post: operations["cancel_run"];
         delete?: never;
@@ -98,9 +98,9 @@ export interface paths {
         put?: never;
         /**
          * Resume Run
-         * @description Answer interrupts of a run: the run that goes on is answered with, as by `POST /api/v1/agent/runs`.
+         * @description Answer interrupts of a run. Responds with the continuation run, as `POST /api/v1/agent/runs` does.
          *
-         *     The same answers again are the same run. It has the tools, the context and the options of the run before.
+         *     Repeated answers return the same run. It inherits the tools, context and options of the previous run.
          */
         post: operations["resume_run"];
         delete?: never;
@@ -120,12 +120,11 @@ export interface paths {
         put?: never;
         /**
          * Answer
-         * @description Answer what is new in a client's list of messages, with the events of the run.
+         * @description Answer the new messages of a client's list. Streams the events of the run.
          *
-         *     Messages are compared with the thread by their ids. What the thread has behind the latest one listed is rolled
-         *     back, so that a message that was edited or is to be answered again is. A list with nothing new, or an empty one, is
-         *     answered with a snapshot of the thread. A run at work in the thread ends for the new one, unless `multitask` says
-         *     otherwise.
+         *     Messages are compared with the thread by id. Messages of the thread after the latest known one are rolled back, so
+         *     that an edited or regenerated message is answered again. A list without new messages returns a snapshot. An active
+         *     run of the thread is cancelled, unless `multitask` says otherwise.
          */
         post: operations["answer"];
         delete?: never;
@@ -145,7 +144,7 @@ export interface paths {
         put?: never;
         /**
          * Answer By
-         * @description The same, by this agent.
+         * @description Answer the new messages of a client's list with this agent.
          */
         post: operations["answer_by"];
         delete?: never;
@@ -165,10 +164,10 @@ export interface paths {
         put?: never;
         /**
          * Chat
-         * @description Say something in a conversation, or begin one: the answer is the events of the run.
+         * @description Send a message to a conversation, or start one. Streams the events of the run.
          *
-         *     The past is in the server's log; `messages` is only looked at for what the user said last. Each request is a run of
-         *     its own, so one whose answer was lost is not to be sent again blindly: `POST /api/v1/agent/runs` has ids for that.
+         *     The server ignores the history in `messages`; it reads only the last user message. Each request is a new run, so do
+         *     not repeat one blindly after a lost response: `POST /api/v1/agent/runs` has ids for that.
          */
         post: operations["chat"];
         delete?: never;
@@ -186,7 +185,7 @@ export interface paths {
         };
         /**
          * List Calls
-         * @description The model calls of a run, in order, without their pages, or all of them as a HAR file.
+         * @description List the model calls of a run in order, without pages, or all of them as a HAR file.
          */
         get: operations["list_calls"];
         put?: never;
@@ -206,9 +205,9 @@ export interface paths {
         };
         /**
          * Get Call
-         * @description A model call: the page as it was sent, its manifest, and whether both are still what was written.
+         * @description Return a model call: its page as sent, its manifest, and whether both match their digests.
          *
-         *     `as` gives it in a form that other programs take. The model's address in it is told to operators only.
+         *     `as` selects an export format. Only operators see the model's address in it.
          */
         get: operations["get_call"];
         put?: never;
@@ -228,9 +227,9 @@ export interface paths {
         };
         /**
          * Compare Calls
-         * @description What is other in a later call: by part, the first byte that differs, why, and what of a prompt cache that costs.
+         * @description Compare two calls: by part, the first different byte, the cause, and the effect on the prompt cache.
          *
-         *     Both are calls of yours; the later one may be of another run.
+         *     Both calls must be yours; the later one may be of another run.
          */
         get: operations["compare_calls"];
         put?: never;
@@ -250,7 +249,7 @@ export interface paths {
         };
         /**
          * List Thread Calls
-         * @description The model calls of all runs of a thread, newest first, without their pages, and what was saved in each.
+         * @description List the model calls of all runs of a thread, newest first, with the tokens saved in each.
          */
         get: operations["list_thread_calls"];
         put?: never;
@@ -270,7 +269,7 @@ export interface paths {
         };
         /**
          * List Threads
-         * @description Your threads, newest activity first.
+         * @description List your threads by latest activity.
          */
         get: operations["list_threads"];
         put?: never;
@@ -290,21 +289,21 @@ export interface paths {
         };
         /**
          * Get Thread
-         * @description A thread, the run at work on it, messages that wait, calls that wait for you, and the shared state.
+         * @description Return a thread, its active run, queued messages, open calls and shared state.
          */
         get: operations["get_thread"];
         put?: never;
         post?: never;
         /**
          * Delete Thread
-         * @description Delete a thread with all there is of it, for good. Runs at work on it are stopped.
+         * @description Delete a thread and its data permanently. Cancels its runs.
          */
         delete: operations["delete_thread"];
         options?: never;
         head?: never;
         /**
          * Change Thread
-         * @description Give a thread a title, which nobody else changes again; or say which of its tools ask nobody any more in it.
+         * @description Set the title of a thread, which is then never generated again, or its tools that need no approval.
          */
         patch: operations["change_thread"];
         trace?: never;
@@ -320,7 +319,7 @@ export interface paths {
         put?: never;
         /**
          * Fork Thread
-         * @description Make a new thread of what is seen of this one, up to a user message where one is named.
+         * @description Create a new thread from the visible messages of this one, optionally up to a user message.
          */
         post: operations["fork_thread"];
         delete?: never;
@@ -338,7 +337,7 @@ export interface paths {
         };
         /**
          * Get Runs Of Thread
-         * @description The runs of a thread, newest first; the one at work is marked.
+         * @description List the runs of a thread, newest first; the active one is marked.
          */
         get: operations["get_runs_of_thread"];
         put?: never;
@@ -360,7 +359,7 @@ export interface paths {
         put?: never;
         /**
          * Roll Back Thread
-         * @description Take a user message and all that follows out of view; its words come back to be edited. Undo brings it back.
+         * @description Hide a user message and all that follows. Returns its text for editing. Undo restores it.
          */
         post: operations["roll_back_thread"];
         delete?: never;
@@ -380,7 +379,7 @@ export interface paths {
         put?: never;
         /**
          * Undo Rollback
-         * @description Take the last rollback back, a client's too. What was said since then is out of view.
+         * @description Undo the last rollback, including a client's. Messages sent since then are hidden.
          */
         post: operations["undo_rollback"];
         delete?: never;
@@ -400,9 +399,9 @@ export interface paths {
         put?: never;
         /**
          * Compact Thread
-         * @description Have what is old of a thread summarised for the model, by a run that does nothing else.
+         * @description Summarise the old part of a thread for the model, in a run of its own.
          *
-         *     202 once it is stored, or its events with `Accept: text/event-stream`. The same `runId` again is the same run.
+         *     202 once it is stored, or its events with `Accept: text/event-stream`. A repeated `runId` returns the same run.
          */
         post: operations["compact_thread"];
         delete?: never;
@@ -420,7 +419,7 @@ export interface paths {
         };
         /**
          * Get Changes
-         * @description What became of the files since before a turn.
+         * @description Return the file changes since before a turn.
          */
         get: operations["get_changes"];
         put?: never;
@@ -442,7 +441,7 @@ export interface paths {
         put?: never;
         /**
          * Restore Files
-         * @description Put files back as they were before a turn, or take that back. Files that are new since are removed.
+         * @description Restore files as before a turn, or undo a restore. Files created since are deleted.
          */
         post: operations["restore_files"];
         delete?: never;
@@ -462,9 +461,9 @@ export interface paths {
         put?: never;
         /**
          * Preview Thread
-         * @description The page that this input would have sent next, with its manifest. Nothing is sent, and nothing stored.
+         * @description Return the page that this input would send next, with its manifest. Nothing is sent or stored.
          *
-         *     A thread that is not there yet is taken for a new one. Files go by the urls of their uploads.
+         *     An unknown thread counts as a new one. Files must be uploaded first.
          */
         post: operations["preview_thread"];
         delete?: never;
@@ -482,7 +481,7 @@ export interface paths {
         };
         /**
          * Get Messages
-         * @description What is in view of a thread, or what follows a message of it. What a run at work says is in its events.
+         * @description Return the visible messages of a thread, or those after an id. Output of an active run is in its events.
          */
         get: operations["get_messages"];
         put?: never;
@@ -502,7 +501,7 @@ export interface paths {
         };
         /**
          * Get History
-         * @description The newest day of a thread that has messages, and whether there are older ones.
+         * @description Return the newest day of a thread with messages, and whether older ones exist.
          */
         get: operations["get_history"];
         put?: never;
@@ -522,16 +521,16 @@ export interface paths {
         };
         /**
          * List Attachments
-         * @description Your attachments, newest first, each with a new url.
+         * @description List your attachments, newest first, each with a new url.
          */
         get: operations["list_attachments"];
         put?: never;
         /**
          * Upload Attachments
-         * @description Upload files as a form: every part with a filename is one.
+         * @description Upload files as a form: every part with a filename is a file.
          *
-         *     A text field `agent` before them, or `agent` in the query, names the agent they are for, which decides what is
-         *     taken. Each file has its own entry in the answer, in order; one that is refused says why, and the others are kept.
+         *     A text field `agent` before them, or `agent` in the query, names the agent whose file input decides what is
+         *     accepted. The response has one entry per file, in order. A rejected file has its reason; the others are stored.
          */
         post: operations["upload_attachments"];
         delete?: never;
@@ -549,14 +548,14 @@ export interface paths {
         };
         /**
          * Get Attachment
-         * @description An attachment, with a new url.
+         * @description Return an attachment with a new url.
          */
         get: operations["get_attachment"];
         put?: never;
         post?: never;
         /**
          * Delete Attachment
-         * @description Delete an attachment for good. Its urls end at once; threads that show it say that it is gone.
+         * @description Delete an attachment permanently. Its urls stop working; threads show it as deleted.
          */
         delete: operations["delete_attachment"];
         options?: never;
@@ -573,7 +572,7 @@ export interface paths {
         };
         /**
          * Get File
-         * @description A file, for whoever has its signed url; no credential is needed. Parts of it by `Range`.
+         * @description Return a file by its signed url; no credential is needed. Supports `Range`.
          */
         get: operations["get_file"];
         put?: never;
@@ -593,13 +592,13 @@ export interface paths {
         };
         /**
          * List Datasets
-         * @description The datasets you may use, newest first: your own, and those shared with you.
+         * @description List the datasets you may use, newest first: your own, and those shared with you.
          */
         get: operations["list_datasets"];
         put?: never;
         /**
          * Make Dataset
-         * @description Make a dataset, for yourself and whom you share it with; `*` is everybody.
+         * @description Create a dataset, for yourself and the users you share it with; `*` means everybody.
          */
         post: operations["make_dataset"];
         delete?: never;
@@ -617,21 +616,21 @@ export interface paths {
         };
         /**
          * Get Dataset
-         * @description A dataset you may use.
+         * @description Return a dataset you may use.
          */
         get: operations["get_dataset"];
         put?: never;
         post?: never;
         /**
          * Delete Dataset
-         * @description Delete a dataset of yours. Nobody may use it any more.
+         * @description Delete a dataset of yours, for all users.
          */
         delete: operations["delete_dataset"];
         options?: never;
         head?: never;
         /**
          * Change Dataset
-         * @description Change a dataset of yours; what you leave out stays as it is.
+         * @description Change a dataset of yours; missing fields stay unchanged.
          */
         patch: operations["change_dataset"];
         trace?: never;
@@ -645,7 +644,7 @@ export interface paths {
         };
         /**
          * Get Agents
-         * @description The agents there are. A run names one in `forwardedProps.agent`; else its thread's answers, or the default.
+         * @description List the agents. A run selects one in `forwardedProps.agent`, else its thread's agent or the default answers.
          */
         get: operations["get_agents"];
         put?: never;
@@ -665,14 +664,14 @@ export interface paths {
         };
         /**
          * Get Me
-         * @description Who you are, by your credential.
+         * @description Return the user of your credential.
          */
         get: operations["get_me"];
         put?: never;
         post?: never;
         /**
          * Delete Me
-         * @description Delete all there is of you, for good.
+         * @description Delete all your data permanently.
          */
         delete: operations["delete_me"];
         options?: never;
@@ -689,7 +688,7 @@ export interface paths {
         };
         /**
          * Export Me
-         * @description All there is of you: a JSON object a line, each with its `type`.
+         * @description Export all your data: one JSON object per line, each with its `type`.
          */
         get: operations["export_me"];
         put?: never;
@@ -709,7 +708,7 @@ export interface paths {
         };
         /**
          * Get Profile
-         * @description What is kept of you: your profile, what skills keep, your tier.
+         * @description Return your profile, your skill data and your tier.
          */
         get: operations["get_profile"];
         put?: never;
@@ -719,7 +718,7 @@ export interface paths {
         head?: never;
         /**
          * Change Profile
-         * @description Change your profile by a merge patch (RFC 7396); `skill_data` changes, or forgets, what skills keep of you.
+         * @description Change your profile with a merge patch (RFC 7396); `skill_data` changes or deletes the data of skills.
          */
         patch: operations["change_profile"];
         trace?: never;
@@ -734,7 +733,7 @@ export interface paths {
         get?: never;
         /**
          * Set Tier
-         * @description Give a user a tier. Their runs have it from now on. For operators.
+         * @description Assign a tier to a user, for all later runs. For operators.
          */
         put: operations["set_tier"];
         post?: never;
@@ -753,7 +752,7 @@ export interface paths {
         };
         /**
          * Get Savings
-         * @description What folding saved you: tokens and price by rule and agent, and breaks of the prompt cache by their cause.
+         * @description Return your folding savings by rule and agent, and the prompt-cache breaks by cause.
          */
         get: operations["get_savings"];
         put?: never;
@@ -773,7 +772,7 @@ export interface paths {
         };
         /**
          * Get Copilotkit Info
-         * @description What CopilotKit's client asks first. `default` is the agent that answers where nobody is named.
+         * @description Return the agents and features for CopilotKit's client. `default` is the default agent.
          */
         get: operations["get_copilotkit_info"];
         put?: never;
@@ -795,9 +794,9 @@ export interface paths {
         put?: never;
         /**
          * Run Copilotkit Agent
-         * @description Answer what is new in the messages of a chat, as `POST /api/v1/agent/ag-ui` does.
+         * @description Answer the new messages of a chat, as `POST /api/v1/agent/ag-ui` does.
          *
-         *     A client that knows no route for suggestions wishes for them here: such a wish is not taken for a run.
+         *     Clients without a suggestion route request suggestions here; such a request starts no run.
          */
         post: operations["run_copilotkit_agent"];
         delete?: never;
@@ -817,9 +816,9 @@ export interface paths {
         put?: never;
         /**
          * Connect Copilotkit Agent
-         * @description A thread as it stands, told as a run; where one is at work on it, with that run to its end.
+         * @description Stream a thread as a run, followed by its active run if there is one.
          *
-         *     Of a thread that is not there nothing is told. Nothing is stored, so asking twice changes nothing.
+         *     An unknown thread yields no events. Nothing is stored.
          */
         post: operations["connect_copilotkit_agent"];
         delete?: never;
@@ -839,7 +838,7 @@ export interface paths {
         put?: never;
         /**
          * Stop Copilotkit Agent
-         * @description End the runs of a thread, or the one that is named, if it has not ended. What was written so far is kept.
+         * @description Stop the named run of a thread, or all open ones. Output stays.
          */
         post: operations["stop_copilotkit_agent"];
         delete?: never;
@@ -859,9 +858,9 @@ export interface paths {
         put?: never;
         /**
          * Suggest By Copilotkit Agent
-         * @description What the user could say next, as a call of the tool that `forwardedProps.toolChoice` names.
+         * @description Suggest what the user could say next, as a call of the tool named in `forwardedProps.toolChoice`.
          *
-         *     One call of the model, with the words of the request. Nothing is stored: no thread, no run.
+         *     Makes one model call. Stores no thread and no run.
          */
         post: operations["suggest_by_copilotkit_agent"];
         delete?: never;
@@ -879,7 +878,7 @@ export interface paths {
         };
         /**
          * List Copilotkit Threads
-         * @description Your threads with an agent, newest activity first.
+         * @description List your threads with an agent by latest activity.
          */
         get: operations["list_copilotkit_threads"];
         put?: never;
@@ -902,14 +901,14 @@ export interface paths {
         post?: never;
         /**
          * Delete Copilotkit Thread
-         * @description Delete a thread with all there is of it, for good.
+         * @description Delete a thread and its data permanently.
          */
         delete: operations["delete_copilotkit_thread"];
         options?: never;
         head?: never;
         /**
          * Change Copilotkit Thread
-         * @description Rename a thread, or bring it back from the archive.
+         * @description Rename a thread, or change its archive state.
          */
         patch: operations["change_copilotkit_thread"];
         trace?: never;
@@ -925,7 +924,7 @@ export interface paths {
         put?: never;
         /**
          * Archive Copilotkit Thread
-         * @description Archive a thread: it stays as it is, and lists leave it out that do not ask for it.
+         * @description Archive a thread. Lists hide it by default.
          */
         post: operations["archive_copilotkit_thread"];
         delete?: never;
@@ -943,7 +942,7 @@ export interface paths {
         };
         /**
          * Inspect Copilotkit Messages
-         * @description The messages of a thread, as CopilotKit's inspector shows them.
+         * @description Return a thread's messages for CopilotKit's inspector.
          */
         get: operations["inspect_copilotkit_messages"];
         put?: never;
@@ -963,7 +962,7 @@ export interface paths {
         };
         /**
          * Inspect Copilotkit Events
-         * @description The events of a thread's newest runs, as many as one answer holds.
+         * @description Return the events of a thread's newest runs, up to the size of a response.
          */
         get: operations["inspect_copilotkit_events"];
         put?: never;
@@ -983,7 +982,7 @@ export interface paths {
         };
         /**
          * Inspect Copilotkit State
-         * @description The state of a thread.
+         * @description Return a thread's state.
          */
         get: operations["inspect_copilotkit_state"];
         put?: never;
@@ -1005,7 +1004,7 @@ export interface paths {
         put?: never;
         /**
          * Ask Copilotkit
-         * @description All of CopilotKit's routes behind one address: an envelope says which of them is meant.
+         * @description Call one of CopilotKit's routes by an envelope.
          */
         post: operations["ask_copilotkit"];
         delete?: never;
@@ -1023,7 +1022,7 @@ export interface paths {
         };
         /**
          * Get Version
-         * @description Which version of Recto this is, and the versions of AG-UI it speaks.
+         * @description Return the version of Recto and the supported AG-UI versions.
          */
         get: operations["get_version"];
         put?: never;
@@ -1043,7 +1042,7 @@ export interface paths {
         };
         /**
          * Get Metrics
-         * @description Counters for Prometheus: runs, model calls, tokens, prices, tokens saved by folding, waiting, errors by kind.
+         * @description Return Prometheus metrics: runs, model calls, tokens, prices, tokens saved by folding, queues, errors by kind.
          */
         get: operations["get_metrics"];
         put?: never;
@@ -1063,7 +1062,7 @@ export interface paths {
         };
         /**
          * Get Health
-         * @description The process answers.
+         * @description Respond if the process is alive.
          */
         get: operations["get_health"];
         put?: never;
@@ -1083,7 +1082,7 @@ export interface paths {
         };
         /**
          * Get Readiness
-         * @description Whether runs can be admitted and worked on, and files be taken in.
+         * @description Check that the server can admit runs, execute them and accept files.
          */
         get: operations["get_readiness"];
         put?: never;
@@ -1100,11 +1099,11 @@ export interface components {
     schemas: {
         /**
          * AgentShape
-         * @description An agent, as whoever may talk to it sees it. `starters` are things to say in an empty thread.
+         * @description An agent as its users see it. `starters` are suggested first messages.
          *
-         *     `variantOf` is the agent that it is in another language. `clientTools` are those of its tools a client may answer
-         *     for, `forms` what each takes. `unavailable` names servers elsewhere whose tools it cannot use at present.
-         *     `fileInput` is null where it takes no files, `profileSchema` where it keeps no profile of its users.
+         *     `variantOf` names the agent of which it is a translation. `clientTools` lists the tools a client may answer, `forms`
+         *     their parameters. `unavailable` lists unreachable external tool servers. `fileInput` is null if the agent accepts no
+         *     files, `profileSchema` if it keeps no profile.
          */
         AgentShape: {
             /** Name */
@@ -1149,7 +1148,7 @@ export interface components {
         };
         /**
          * AttachmentShape
-         * @description A file that was uploaded. Whoever has its `url` may read it until `expiresAt`.
+         * @description An uploaded file. Everybody with its `url` may read it until `expiresAt`.
          */
         AttachmentShape: {
             /** Id */
@@ -1172,7 +1171,7 @@ export interface components {
         };
         /**
          * AttachmentsShape
-         * @description Attachments, newest first. `next` is the cursor of the page that follows.
+         * @description Attachments, newest first. `next` is the cursor of the next page.
          */
         AttachmentsShape: {
             /** Attachments */
@@ -1182,12 +1181,12 @@ export interface components {
         };
         /**
          * CallAnswer
-         * @description A model call; with `raw` the page alone.
+         * @description A model call; with `raw` the page only.
          */
         CallAnswer: components["schemas"]["CallShape"] | components["schemas"]["HarShape"] | components["schemas"]["PageShape"];
         /**
          * CallRow
-         * @description A model call. `price` is in thousand-millionths of a unit of currency.
+         * @description A model call. `price` is in billionths of the currency.
          */
         CallRow: {
             /** N */
@@ -1219,7 +1218,7 @@ export interface components {
         };
         /**
          * CallShape
-         * @description A model call with its page as it was sent. `damaged` names what is no longer what was written.
+         * @description A model call with its page as sent. `damaged` lists parts that no longer match their digest.
          */
         CallShape: {
             /** N */
@@ -1281,35 +1280,35 @@ export interface components {
         };
         /**
          * CapabilitiesShape
-         * @description What a client may rely on of an agent.
+         * @description Capabilities of an agent.
          */
         CapabilitiesShape: {
             transport: components["schemas"]["TransportShape"];
         };
         /**
          * ChatBody
-         * @description What the user says, and in which conversation. Unknown fields are ignored.
+         * @description The user's message and its conversation. Unknown fields are ignored.
          */
         ChatBody: {
             /**
              * Message
-             * @description The user's words.
+             * @description The user's text.
              */
             message?: string | null;
             /**
              * Messages
-             * @description A list of what was said, each with `role` and `content`. It is looked at only where there is no `message`, for the last of the role `user`: words, or parts of AG-UI, texts and files as `POST /api/v1/agent/runs` takes them.
+             * @description Messages with `role` and `content`. Without `message`, the server reads the last one with the role `user`: its text, or its AG-UI parts (texts and files, as in `POST /api/v1/agent/runs`).
              */
             messages?: unknown;
             /**
              * Conversation Id
              * Format: uuid
-             * @description The thread; without one a new one begins, named in the first event.
+             * @description The thread; by default a new one, named in the first event.
              */
             conversation_id?: string | null;
             /**
              * Skill
-             * @description The skill to go on in; `core` for none.
+             * @description The skill to use; `core` for none.
              */
             skill?: string | null;
             /**
@@ -1319,13 +1318,13 @@ export interface components {
             voice_mode?: string | null;
             /**
              * Timezone
-             * @description Where the user is, such as `Asia/Shanghai`.
+             * @description The user's time zone, such as `Asia/Shanghai`.
              */
             timezone?: string | null;
         };
         /**
          * CompactBody
-         * @description What the run is to go by, else it gets a name; and the version of the protocol its events are to be in.
+         * @description Optional id of the run, and the protocol version of its events.
          */
         CompactBody: {
             /** Runid */
@@ -1335,7 +1334,7 @@ export interface components {
         };
         /**
          * ComparedCall
-         * @description A call that is compared.
+         * @description A compared call.
          */
         ComparedCall: {
             /** Run */
@@ -1355,7 +1354,7 @@ export interface components {
         };
         /**
          * ContextShape
-         * @description Something the model should know for this turn.
+         * @description Information for the model in this turn.
          */
         ContextShape: {
             /** Description */
@@ -1383,7 +1382,7 @@ export interface components {
         };
         /**
          * DatasetChangeBody
-         * @description What is to be different; what is left out stays.
+         * @description The fields to change; missing fields stay unchanged.
          */
         DatasetChangeBody: {
             /** Name */
@@ -1395,7 +1394,7 @@ export interface components {
         };
         /**
          * DatasetShape
-         * @description A dataset. Only its owner is told whom it is shared with.
+         * @description A dataset. `sharedWith` is visible to its owner only.
          */
         DatasetShape: {
             /** Id */
@@ -1417,7 +1416,7 @@ export interface components {
         };
         /**
          * DatasetsShape
-         * @description Datasets you may use, newest first. `next` is the cursor of the page that follows.
+         * @description Datasets you may use, newest first. `next` is the cursor of the next page.
          */
         DatasetsShape: {
             /** Datasets */
@@ -1427,7 +1426,7 @@ export interface components {
         };
         /**
          * DeletedShape
-         * @description What is gone, and the task ids of the runs that were stopped for it.
+         * @description The deleted thread, and the task ids of its cancelled runs.
          */
         DeletedShape: {
             /** Id */
@@ -1437,9 +1436,9 @@ export interface components {
         };
         /**
          * DifferenceShape
-         * @description What is other in the later of two calls. `prefixBreak` is null where it begins with the whole of the earlier.
+         * @description The differences of two calls. `prefixBreak` is null if the later page begins with the whole earlier one.
          *
-         *     `parts` are in the order of the later page: `same` ones counted, others with what they were and are.
+         *     `parts` follows the order of the later page: `same` parts are counted, others have their old and new form.
          */
         DifferenceShape: {
             before: components["schemas"]["ComparedCall"];
@@ -1461,7 +1460,7 @@ export interface components {
         };
         /**
          * EndpointsShape
-         * @description Which routes of threads there are.
+         * @description The supported thread routes.
          */
         EndpointsShape: {
             /** List */
@@ -1475,12 +1474,12 @@ export interface components {
         };
         /**
          * EnvelopeAnswer
-         * @description What the route answers that is meant.
+         * @description The response of the named route.
          */
         EnvelopeAnswer: Record<string, never>;
         /**
          * EnvelopeBody
-         * @description Which route is meant: its name, what stands in its path, and its body.
+         * @description The name of a route, its path parameters and its body.
          */
         EnvelopeBody: {
             /**
@@ -1499,7 +1498,7 @@ export interface components {
         };
         /**
          * FileChangeRow
-         * @description What became of a file. One that is not `kept` cannot be put back: it was too large.
+         * @description A change of a file. One that is not `kept` was too large for the snapshot and cannot be restored.
          */
         FileChangeRow: {
             /** Path */
@@ -1514,7 +1513,7 @@ export interface components {
         };
         /**
          * FileChangesShape
-         * @description Files that are not as they were before a turn, by path.
+         * @description Files that changed since before a turn, by path.
          */
         FileChangesShape: {
             /** Changes */
@@ -1522,7 +1521,7 @@ export interface components {
         };
         /**
          * FileInputShape
-         * @description What files an agent takes. `endings` are taken as documents besides; `maxBytes` null: what the server takes.
+         * @description File types an agent accepts. `endings` lists further document types; `maxBytes` null means the server's limit.
          */
         FileInputShape: {
             /** Documents */
@@ -1542,7 +1541,7 @@ export interface components {
         };
         /**
          * ForkBody
-         * @description Where to fork: before this user message of the thread, else at its end.
+         * @description The user message to fork before; by default the end of the thread.
          */
         ForkBody: {
             /** Before */
@@ -1552,7 +1551,7 @@ export interface components {
         };
         /**
          * FormShape
-         * @description A tool that a client may answer for: its answer is an object that follows `parameters`, a JSON Schema.
+         * @description A tool that a client may answer with an object that follows `parameters`, a JSON Schema.
          */
         FormShape: {
             /** Name */
@@ -1566,7 +1565,7 @@ export interface components {
         };
         /**
          * GoneShape
-         * @description What was deleted.
+         * @description The deleted item.
          */
         GoneShape: {
             /** Id */
@@ -1574,7 +1573,7 @@ export interface components {
         };
         /**
          * HarLog
-         * @description What a HAR file holds.
+         * @description The content of a HAR file.
          */
         HarLog: {
             /** Version */
@@ -1597,7 +1596,7 @@ export interface components {
         };
         /**
          * HealthShape
-         * @description How the server is.
+         * @description Health of the server.
          */
         HealthShape: {
             /** Status */
@@ -1624,10 +1623,10 @@ export interface components {
         };
         /**
          * HistoryMessageShape
-         * @description A message: a user's with `url` and `files`, others with `uiSchema`.
+         * @description A message. User messages have `url` and `files`, others `uiSchema`.
          *
-         *     `status` is there where something is to be said: `queued` of a user's whose run has not begun, which has no `seq`
-         *     yet but a `taskId` and a `runId`; of an assistant's that is not whole, that it was `interrupted`, or how it ended.
+         *     `status` is `queued` for a message whose run has not started (no `seq` yet, but `taskId` and `runId`), and
+         *     `interrupted` or the finish reason for an incomplete assistant message.
          */
         HistoryMessageShape: {
             /** Id */
@@ -1679,7 +1678,7 @@ export interface components {
         };
         /**
          * InfoShape
-         * @description All of it.
+         * @description Agents and features of the server.
          */
         InfoShape: {
             /** Version */
@@ -1708,9 +1707,9 @@ export interface components {
         };
         /**
          * InterruptRow
-         * @description A call that waits for a person to agree, until `expiresAt`. `arguments` is what the model wrote.
+         * @description A call that waits for approval until `expiresAt`. `arguments` is the model's text.
          *
-         *     `runId` is the run that asked.
+         *     `runId` is the run that made it.
          */
         InterruptRow: {
             /** Id */
@@ -1735,7 +1734,7 @@ export interface components {
         JsonValue: unknown;
         /**
          * KitAgentShape
-         * @description An agent as CopilotKit knows it.
+         * @description An agent in CopilotKit's form.
          */
         KitAgentShape: {
             /** Name */
@@ -1748,7 +1747,7 @@ export interface components {
         };
         /**
          * KitArchivedShape
-         * @description What was archived.
+         * @description The archived thread.
          */
         KitArchivedShape: {
             /** Threadid */
@@ -1758,7 +1757,7 @@ export interface components {
         };
         /**
          * KitDeletedShape
-         * @description What is gone.
+         * @description The deleted thread.
          */
         KitDeletedShape: {
             /** Threadid */
@@ -1768,7 +1767,7 @@ export interface components {
         };
         /**
          * KitEventsShape
-         * @description Events of AG-UI, oldest first.
+         * @description AG-UI events, oldest first.
          */
         KitEventsShape: {
             /** Events */
@@ -1778,7 +1777,7 @@ export interface components {
         };
         /**
          * KitMessagesShape
-         * @description Messages, oldest first; a call has `id`, `name` and `args`.
+         * @description Messages, oldest first. A tool call has `id`, `name` and `args`.
          */
         KitMessagesShape: {
             /** Messages */
@@ -1788,7 +1787,7 @@ export interface components {
         };
         /**
          * KitStateShape
-         * @description The state that agent and page share; null where there is none.
+         * @description The state that agent and page share; null if there is none.
          */
         KitStateShape: {
             /** State */
@@ -1796,7 +1795,7 @@ export interface components {
         };
         /**
          * KitThreadBody
-         * @description A new name, or whether it is archived, or both.
+         * @description A new name, a new archive state, or both.
          */
         KitThreadBody: {
             /** Name */
@@ -1806,7 +1805,7 @@ export interface components {
         };
         /**
          * KitThreadShape
-         * @description A thread. It belongs to a user, not to an organization.
+         * @description A thread. Threads belong to a user, not to an organization.
          */
         KitThreadShape: {
             /** Id */
@@ -1830,7 +1829,7 @@ export interface components {
         };
         /**
          * KitThreadsShape
-         * @description Threads, newest activity first. `nextCursor` is that of the page that follows.
+         * @description Threads by latest activity. `nextCursor` is the cursor of the next page.
          */
         KitThreadsShape: {
             /** Threads */
@@ -1840,7 +1839,7 @@ export interface components {
         };
         /**
          * ListBody
-         * @description AG-UI's RunAgentInput as its clients send it: with all they show of the thread.
+         * @description AG-UI's RunAgentInput as clients send it, with the whole message list.
          */
         ListBody: {
             /**
@@ -1880,7 +1879,7 @@ export interface components {
         };
         /**
          * MeShape
-         * @description Who you are. An `operator` may look at how the whole server does; limits go by the `tier`.
+         * @description The current user. An `operator` may read server-wide data; `tier` selects limits.
          */
         MeShape: {
             /** User */
@@ -1892,7 +1891,7 @@ export interface components {
         };
         /**
          * MessageShape
-         * @description A message of AG-UI. Which other fields it has depends on its role.
+         * @description An AG-UI message. Further fields depend on its role.
          */
         MessageShape: {
             /** Id */
@@ -1907,11 +1906,10 @@ export interface components {
         };
         /**
          * MessagesShape
-         * @description Messages of a thread, oldest first, as AG-UI has them; a reply that is not whole has a `status` besides.
+         * @description Messages of a thread in AG-UI form, oldest first. An incomplete reply also has a `status`.
          *
-         *     With `details` rows have `timestamp` and `run`, the task id of the run that wrote or took them, where it is known;
-         *     those that say how they can be shown a `uiSchema`, and users' messages `files`, by the ids the model knows them by.
-         *     `next` is the `since` of the page that follows, `activeRun` the task id of the run at work on the thread.
+         *     With `details`, rows have `timestamp` and the task id of their `run`, user messages have `files` by model-facing id,
+         *     and some have a `uiSchema`. `next` is the `since` of the next page; `activeRun` is the task id of the active run.
          */
         MessagesShape: {
             /** Threadid */
@@ -1927,7 +1925,7 @@ export interface components {
         };
         /**
          * PageShape
-         * @description The body of a model call as it was sent. Its other fields are the provider's.
+         * @description The body of a model call as sent. Other fields are the provider's.
          */
         PageShape: {
             /** Model */
@@ -1939,7 +1937,7 @@ export interface components {
         };
         /**
          * PendingCall
-         * @description A call that waits for the client's result. `arguments` is what the model wrote. After `expiresAt` it is late.
+         * @description A client tool call that waits for its result until `expiresAt`. `arguments` is the model's text.
          */
         PendingCall: {
             /** Id */
@@ -1953,7 +1951,7 @@ export interface components {
         };
         /**
          * PrefixBreaks
-         * @description How often pages of an agent broke a cached prefix for a cause, the tokens sent again, and what that cost.
+         * @description Prompt-cache prefix breaks of an agent by cause, with the tokens sent again and their price.
          */
         PrefixBreaks: {
             /** Agent */
@@ -1969,17 +1967,17 @@ export interface components {
         };
         /**
          * PreviewAnswer
-         * @description A preview; with `raw` the page alone.
+         * @description A preview; with `raw` the page only.
          */
         PreviewAnswer: components["schemas"]["PreviewShape"] | components["schemas"]["PageShape"];
         /**
          * PreviewBody
-         * @description What a run would be started with. Without messages, the page is that of the thread as it stands.
+         * @description The input of a run. Without messages, the page of the thread as it is.
          */
         PreviewBody: {
             /**
              * Threadid
-             * @description As in the path, if it is named at all.
+             * @description As in the path; may be omitted.
              * @default
              */
             threadId: string;
@@ -2016,7 +2014,7 @@ export interface components {
         };
         /**
          * PreviewShape
-         * @description A page as it would be sent. `next` is what a run would do first; `notes` say what may be other then.
+         * @description The next page. `next` is the first step of the run; `notes` list what may differ then.
          */
         PreviewShape: {
             /** Window */
@@ -2052,7 +2050,7 @@ export interface components {
         };
         /**
          * PricesShape
-         * @description What a million tokens of a prompt cost, read anew and from the provider's cache.
+         * @description Prices of a million prompt tokens, uncached and cached.
          */
         PricesShape: {
             /** Currency */
@@ -2064,7 +2062,7 @@ export interface components {
         };
         /**
          * Problem
-         * @description A refusal, as `application/problem+json`. `message` is `detail` again, where most clients look for it.
+         * @description An error as `application/problem+json`. `message` repeats `detail`, because most clients read it there.
          */
         Problem: {
             /** Type */
@@ -2086,9 +2084,9 @@ export interface components {
         };
         /**
          * ProfileBody
-         * @description A merge patch (RFC 7396): null forgets, objects are merged, all else is replaced; what is not named stays.
+         * @description A merge patch (RFC 7396): null deletes, objects are merged, other values replace. Missing names stay unchanged.
          *
-         *     Every name but `skill_data` is a field of the profile.
+         *     Every name except `skill_data` is a field of the profile.
          */
         ProfileBody: {
             /** Birth Info */
@@ -2111,7 +2109,7 @@ export interface components {
         };
         /**
          * ProfileShape
-         * @description What is kept of you: the fields of your profile, and by its name what each skill keeps.
+         * @description Your profile, and the data of each skill by name.
          */
         ProfileShape: {
             /** Tier */
@@ -2129,7 +2127,7 @@ export interface components {
         };
         /**
          * RefusedFileShape
-         * @description A file that was not taken, and why.
+         * @description A rejected file and the reason.
          */
         RefusedFileShape: {
             /** Name */
@@ -2141,7 +2139,7 @@ export interface components {
         };
         /**
          * RestoreBody
-         * @description Which files are put back: all or some `paths`, as they were before a turn, or as a `snapshot` has them.
+         * @description The files to restore, all or `paths`, from before a turn or from a `snapshot`.
          */
         RestoreBody: {
             /** Messageid */
@@ -2153,7 +2151,7 @@ export interface components {
         };
         /**
          * RestoredShape
-         * @description What was put back, and what was `left` because it could not be. `undo` is the snapshot that takes it back.
+         * @description The restored files, and those `left` because they could not be restored. `undo` is the snapshot to undo it.
          */
         RestoredShape: {
             /** Restored */
@@ -2165,7 +2163,7 @@ export interface components {
         };
         /**
          * ResumeBody
-         * @description Answers to interrupts: some of those that wait, or all.
+         * @description Answers to some or all of the waiting interrupts.
          */
         ResumeBody: {
             /** Resume */
@@ -2173,7 +2171,7 @@ export interface components {
         };
         /**
          * ResumePayload
-         * @description What a person says to a call: whether it may be made, with which arguments, and words for the model.
+         * @description A person's decision about a call: approval, changed arguments, and a message for the model.
          */
         ResumePayload: {
             /** Approved */
@@ -2182,7 +2180,7 @@ export interface components {
             message?: string | null;
             /**
              * Arguments
-             * @description In the place of the call's own.
+             * @description Replaces the arguments of the call.
              */
             arguments?: {
                 [key: string]: unknown;
@@ -2190,7 +2188,7 @@ export interface components {
         };
         /**
          * ResumeShape
-         * @description The answer to one interrupt. `cancelled` denies.
+         * @description The answer to an interrupt. `cancelled` denies the call.
          */
         ResumeShape: {
             /** Interruptid */
@@ -2200,12 +2198,12 @@ export interface components {
              * @enum {string}
              */
             status: "resolved" | "cancelled";
-            /** @description Needed where it is `resolved`. */
+            /** @description Required if `status` is `resolved`. */
             payload?: components["schemas"]["ResumePayload"] | null;
         };
         /**
          * RollbackBody
-         * @description The user message to roll back to, by its id or by the one you sent it under.
+         * @description The user message to roll back to, by its id or the client's id.
          */
         RollbackBody: {
             /** Messageid */
@@ -2213,10 +2211,10 @@ export interface components {
         };
         /**
          * RolledBackShape
-         * @description What is to be edited and said again, and the skill that the thread is in now.
+         * @description The message to edit and send again, and the skill that is active now.
          *
-         *     `changedFiles` are those of the workspace that are not as they were before that message, the first thousand by path:
-         *     they can be put back. None where nothing was kept of them.
+         *     `changedFiles` lists workspace files that differ from before the message, up to a thousand by path. They can be
+         *     restored. None if there is no snapshot.
          */
         RolledBackShape: {
             /** Threadid */
@@ -2238,10 +2236,10 @@ export interface components {
         };
         /**
          * RuleSavings
-         * @description What a rule of folding saved in `calls` of an agent: tokens, and their price in thousand-millionths.
+         * @description Savings of one fold rule in `calls` of an agent, in tokens and in billionths of the currency.
          *
-         *     `saved` is what they would have cost, `cost` what was written to the provider's cache again for it; both are null
-         *     where no price is known. `ruleName` and `ruleLink` say which rule it is.
+         *     `saved` is the price of the saved tokens, `cost` the price of rewriting the provider's cache for it; both are null
+         *     without a known price. `ruleName` and `ruleLink` describe the rule.
          */
         RuleSavings: {
             /** Agent */
@@ -2263,7 +2261,7 @@ export interface components {
         };
         /**
          * RunBody
-         * @description AG-UI's RunAgentInput. Unknown fields are ignored; snake_case is taken too.
+         * @description AG-UI's RunAgentInput. Unknown fields are ignored; snake_case is accepted.
          *
          *     With `resume`, which answers interrupts of the thread, `messages` may be empty.
          */
@@ -2300,7 +2298,7 @@ export interface components {
         };
         /**
          * RunOfThread
-         * @description A run, and whether it is the one at work.
+         * @description A run, and whether it is active.
          */
         RunOfThread: {
             /** Taskid */
@@ -2339,7 +2337,7 @@ export interface components {
         };
         /**
          * RunShape
-         * @description A run and how it does.
+         * @description A run and its status.
          */
         RunShape: {
             /** Taskid */
@@ -2386,7 +2384,7 @@ export interface components {
         };
         /**
          * SavingsShape
-         * @description What folding saved you from one day to another, in UTC. Prices are in thousand-millionths of the currency.
+         * @description Your folding savings between two days (UTC). Prices are in billionths of the currency.
          */
         SavingsShape: {
             /** Since */
@@ -2402,7 +2400,7 @@ export interface components {
         };
         /**
          * SingleRouteShape
-         * @description What goes by the single endpoint beside runs.
+         * @description Features of the single endpoint beyond runs.
          */
         SingleRouteShape: {
             /** Resourceoperations */
@@ -2411,7 +2409,7 @@ export interface components {
         };
         /**
          * SkillShape
-         * @description A skill of an agent. A run names one in `forwardedProps.skill`; people are shown its `title`.
+         * @description A skill of an agent. A run selects it by name in `forwardedProps.skill`; `title` is its display name.
          */
         SkillShape: {
             /** Name */
@@ -2425,7 +2423,7 @@ export interface components {
         };
         /**
          * StopBody
-         * @description The run to stop; without it, the one at work.
+         * @description The run to stop; by default the active one.
          */
         StopBody: {
             /** Runid */
@@ -2433,7 +2431,7 @@ export interface components {
         };
         /**
          * StopShape
-         * @description Whether a run was stopped; `message` says why none was.
+         * @description The result of a stop request. `message` explains why no run was stopped.
          */
         StopShape: {
             /** Stopped */
@@ -2447,7 +2445,7 @@ export interface components {
         };
         /**
          * TaskAccepted
-         * @description A run that is stored and will be worked on.
+         * @description A stored run.
          */
         TaskAccepted: {
             /** Taskid */
@@ -2461,7 +2459,7 @@ export interface components {
         };
         /**
          * ThreadBody
-         * @description What is to be other: a new title, or the tools that ask nobody any more in this thread.
+         * @description A new title, or the tools that need no approval any more in this thread.
          */
         ThreadBody: {
             /** Title */
@@ -2471,7 +2469,7 @@ export interface components {
         };
         /**
          * ThreadCallRow
-         * @description A model call of a thread. `run` is the task id of its run, `saved` the tokens that were kept out of its page.
+         * @description A model call of a thread. `run` is the task id of its run, `saved` the tokens left out of its page.
          */
         ThreadCallRow: {
             /** N */
@@ -2515,7 +2513,7 @@ export interface components {
         };
         /**
          * ThreadRow
-         * @description A thread. `activeRun` is the task id of the run at work on it.
+         * @description A thread. `activeRun` is the task id of its active run.
          */
         ThreadRow: {
             /** Id */
@@ -2537,9 +2535,9 @@ export interface components {
         };
         /**
          * ThreadShape
-         * @description A thread, what it waits for, whether a rollback can be undone, and the state it shares with its clients.
+         * @description A thread with its open calls, queued messages, shared state, and whether a rollback can be undone.
          *
-         *     Tools in `agreed` ask nobody in it.
+         *     Tools in `agreed` need no approval in it.
          */
         ThreadShape: {
             /** Id */
@@ -2572,7 +2570,7 @@ export interface components {
         };
         /**
          * ThreadsShape
-         * @description Threads, newest activity first. `next` is the cursor of the page that follows.
+         * @description Threads by latest activity. `next` is the cursor of the next page.
          */
         ThreadsShape: {
             /** Threads */
@@ -2582,7 +2580,7 @@ export interface components {
         };
         /**
          * TierBody
-         * @description What a user is to be.
+         * @description The tier to assign.
          */
         TierBody: {
             /** Tier */
@@ -2590,7 +2588,7 @@ export interface components {
         };
         /**
          * TierShape
-         * @description What a user is.
+         * @description A user's tier.
          */
         TierShape: {
             /** User */
@@ -2600,7 +2598,7 @@ export interface components {
         };
         /**
          * ToolShape
-         * @description A tool the client answers itself.
+         * @description A tool that the client executes.
          */
         ToolShape: {
             /** Name */
@@ -2620,7 +2618,7 @@ export interface components {
         };
         /**
          * TransportShape
-         * @description How an agent's events come.
+         * @description Delivery of an agent's events.
          */
         TransportShape: {
             /** Streaming */
@@ -2630,7 +2628,7 @@ export interface components {
         };
         /**
          * UndoneShape
-         * @description How many messages came back, the ids of the first thousand, and whether there is another rollback to undo.
+         * @description Number and ids (up to a thousand) of the restored messages, and whether another rollback can be undone.
          */
         UndoneShape: {
             /** Threadid */
@@ -2648,7 +2646,7 @@ export interface components {
         };
         /**
          * UploadForm
-         * @description Files, and before them the agent they are for. Every part with a filename is a file, whatever its name.
+         * @description Files, preceded by the name of their agent. Every part with a filename is a file.
          */
         UploadForm: {
             /** Agent */
@@ -2658,7 +2656,7 @@ export interface components {
         };
         /**
          * UploadedShape
-         * @description What became of each file, in the order they came.
+         * @description The result for each file, in the order of the form.
          */
         UploadedShape: {
             /** Attachments */
@@ -2666,7 +2664,7 @@ export interface components {
         };
         /**
          * UserDeletedShape
-         * @description How much is gone.
+         * @description The number of deleted items.
          */
         UserDeletedShape: {
             /** Threads */
@@ -2684,7 +2682,7 @@ export interface components {
         };
         /**
          * VersionShape
-         * @description What answers here.
+         * @description Name and version of the server.
          */
         VersionShape: {
             /** Name */
@@ -2882,7 +2880,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run's id: `taskId`, or the `runId` it was started with. */
+                /** @description The run's id: its `taskId`, or the `runId` of its request. */
                 id: string;
             };
             cookie?: never;
@@ -2903,19 +2901,19 @@ export interface operations {
     get_events: {
         parameters: {
             query?: {
-                /** @description The number of the last event you have. */
+                /** @description The number of your last event. */
                 after?: string | null;
-                /** @description `1.0`, or an older one. */
+                /** @description AG-UI version: `1.0`, or an older one. */
                 protocolVersion?: string | null;
-                /** @description Begin with the conversation so far, unless you have an event's number. */
+                /** @description Begin with the conversation so far, unless you name your last event. */
                 join?: boolean;
             };
             header?: {
-                /** @description The same; it wins. */
+                /** @description The same; takes precedence over `after`. */
                 "last-event-id"?: string | null;
             };
             path: {
-                /** @description The run's id: `taskId`, or the `runId` it was started with. */
+                /** @description The run's id: its `taskId`, or the `runId` of its request. */
                 id: string;
             };
             cookie?: never;
@@ -2938,7 +2936,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run's id: `taskId`, or the `runId` it was started with. */
+                /** @description The run's id: its `taskId`, or the `runId` of its request. */
                 id: string;
             };
             cookie?: never;
@@ -2961,7 +2959,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The run's id: `taskId`, or the `runId` it was started with. */
+                /** @description The run's id: its `taskId`, or the `runId` of its request. */
                 id: string;
             };
             cookie?: never;
@@ -3070,12 +3068,12 @@ export interface operations {
     list_calls: {
         parameters: {
             query?: {
-                /** @description `har`: all of them with their pages, a HAR file. */
+                /** @description `har`: all calls with their pages, as a HAR file. */
                 as?: "har" | null;
             };
             header?: never;
             path: {
-                /** @description The run's id: `taskId`, or the `runId` it was started with. */
+                /** @description The run's id: its `taskId`, or the `runId` of its request. */
                 id: string;
             };
             cookie?: never;
@@ -3096,14 +3094,14 @@ export interface operations {
     get_call: {
         parameters: {
             query?: {
-                /** @description The body alone, byte for byte as it was sent. */
+                /** @description Return only the body, byte for byte as sent. */
                 raw?: boolean;
-                /** @description `curl`: a command that makes the call again; `har`: a HAR file. Neither holds a key. */
+                /** @description `curl`: a command that repeats the call; `har`: a HAR file. Neither contains a key. */
                 as?: ("curl" | "har") | null;
             };
             header?: never;
             path: {
-                /** @description The run's id: `taskId`, or the `runId` it was started with. */
+                /** @description The run's id: its `taskId`, or the `runId` of its request. */
                 id: string;
                 /** @description The number of the call in its run, from 1. */
                 n: number;
@@ -3127,12 +3125,12 @@ export interface operations {
     compare_calls: {
         parameters: {
             query?: {
-                /** @description The run of the later call, where it is another: its id, as in the path. */
+                /** @description The run of the later call, if it differs: its id, as in the path. */
                 run?: string | null;
             };
             header?: never;
             path: {
-                /** @description The run's id: `taskId`, or the `runId` it was started with. */
+                /** @description The run's id: its `taskId`, or the `runId` of its request. */
                 id: string;
                 /** @description The number of the call in its run, from 1. */
                 n: number;
@@ -3157,12 +3155,12 @@ export interface operations {
     list_thread_calls: {
         parameters: {
             query?: {
-                /** @description How many calls at most. */
+                /** @description Maximum number of calls. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description The thread's id, or what an AG-UI client calls it. */
+                /** @description The thread's id, or an AG-UI client's name of it. */
                 id: string;
             };
             cookie?: never;
@@ -3183,11 +3181,11 @@ export interface operations {
     list_threads: {
         parameters: {
             query?: {
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 cursor?: string | null;
-                /** @description How many at most. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description Only threads with this in their title, in any case. */
+                /** @description Return only threads with this text in their title, ignoring case. */
                 search?: string | null;
             };
             header?: never;
@@ -3212,7 +3210,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The thread's id, or what an AG-UI client calls it. */
+                /** @description The thread's id, or an AG-UI client's name of it. */
                 id: string;
             };
             cookie?: never;
@@ -3235,7 +3233,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The thread's id, or what an AG-UI client calls it. */
+                /** @description The thread's id, or an AG-UI client's name of it. */
                 id: string;
             };
             cookie?: never;
@@ -3258,7 +3256,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The thread's id, or what an AG-UI client calls it. */
+                /** @description The thread's id, or an AG-UI client's name of it. */
                 id: string;
             };
             cookie?: never;
@@ -3285,7 +3283,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The thread's id, or what an AG-UI client calls it. */
+                /** @description The thread's id, or an AG-UI client's name of it. */
                 id: string;
             };
             cookie?: never;
@@ -3310,14 +3308,14 @@ export interface operations {
     get_runs_of_thread: {
         parameters: {
             query?: {
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 cursor?: string | null;
-                /** @description How many at most. */
+                /** @description Maximum number of items. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description The thread's id, or what an AG-UI client calls it. */
+                /** @description The thread's id, or an AG-UI client's name of it. */
                 id: string;
             };
             cookie?: never;
@@ -3340,7 +3338,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The thread's id, or what an AG-UI client calls it. */
+                /** @description The thread's id, or an AG-UI client's name of it. */
                 id: string;
             };
             cookie?: never;
@@ -3367,7 +3365,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The thread's id, or what an AG-UI client calls it. */
+                /** @description The thread's id, or an AG-UI client's name of it. */
                 id: string;
             };
             cookie?: never;
@@ -3390,7 +3388,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The thread's id, or what an AG-UI client calls it. */
+                /** @description The thread's id, or an AG-UI client's name of it. */
                 id: string;
             };
             cookie?: never;
@@ -3429,7 +3427,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The thread's id, or what an AG-UI client calls it. */
+                /** @description The thread's id, or an AG-UI client's name of it. */
                 id: string;
             };
             cookie?: never;
@@ -3452,7 +3450,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The thread's id, or what an AG-UI client calls it. */
+                /** @description The thread's id, or an AG-UI client's name of it. */
                 id: string;
             };
             cookie?: never;
@@ -3477,12 +3475,12 @@ export interface operations {
     preview_thread: {
         parameters: {
             query?: {
-                /** @description The body alone, byte for byte. */
+                /** @description Return only the body, byte for byte. */
                 raw?: boolean;
             };
             header?: never;
             path: {
-                /** @description The thread's id, or what an AG-UI client calls it. */
+                /** @description The thread's id, or an AG-UI client's name of it. */
                 id: string;
             };
             cookie?: never;
@@ -3507,16 +3505,16 @@ export interface operations {
     get_messages: {
         parameters: {
             query?: {
-                /** @description Only what follows the message of this id. */
+                /** @description Return only messages after this message id. */
                 since?: string | null;
-                /** @description How many messages at most. */
+                /** @description Maximum number of messages. */
                 limit?: number;
-                /** @description With what AG-UI has no place for: times, runs, cards, ids of files. */
+                /** @description Add fields that AG-UI lacks: times, runs, cards, file ids. */
                 details?: boolean;
             };
             header?: never;
             path: {
-                /** @description The thread's id, or what an AG-UI client calls it. */
+                /** @description The thread's id, or an AG-UI client's name of it. */
                 id: string;
             };
             cookie?: never;
@@ -3537,11 +3535,11 @@ export interface operations {
     get_history: {
         parameters: {
             query?: {
-                /** @description The thread; else your latest. */
+                /** @description The thread; by default your latest. */
                 threadId?: string | null;
-                /** @description Only days before this one, `YYYY-MM-DD`. */
+                /** @description Return only days before this one, `YYYY-MM-DD`. */
                 before?: string | null;
-                /** @description The zone whose days are meant, such as `Asia/Shanghai`. */
+                /** @description The time zone of the days, such as `Asia/Shanghai`. */
                 tz?: string | null;
             };
             header?: never;
@@ -3564,9 +3562,9 @@ export interface operations {
     list_attachments: {
         parameters: {
             query?: {
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 cursor?: string | null;
-                /** @description How many at most. */
+                /** @description Maximum number of items. */
                 limit?: number;
             };
             header?: never;
@@ -3589,7 +3587,7 @@ export interface operations {
     upload_attachments: {
         parameters: {
             query?: {
-                /** @description The agent the files are for; else the default. */
+                /** @description The agent for the files; by default the default agent. */
                 agent?: string | null;
             };
             header?: never;
@@ -3666,7 +3664,7 @@ export interface operations {
             path: {
                 /** @description The attachment's id. */
                 id: string;
-                /** @description Its name, as it stands in the url. */
+                /** @description The attachment's name, as in the URL. */
                 name: string;
             };
             cookie?: never;
@@ -3687,9 +3685,9 @@ export interface operations {
     list_datasets: {
         parameters: {
             query?: {
-                /** @description `next` of the page before. */
+                /** @description `next` of the previous page. */
                 cursor?: string | null;
-                /** @description How many at most. */
+                /** @description Maximum number of items. */
                 limit?: number;
             };
             header?: never;
@@ -3849,7 +3847,7 @@ export interface operations {
     delete_me: {
         parameters: {
             query?: {
-                /** @description Your user name, to show that you mean it. */
+                /** @description Your user name, as confirmation. */
                 confirm?: string | null;
             };
             header?: never;
@@ -3892,7 +3890,7 @@ export interface operations {
     get_profile: {
         parameters: {
             query?: {
-                /** @description Whose schema a change keeps; by default, of who answers on /chat. */
+                /** @description The agent whose profile schema applies; by default the agent of /chat. */
                 agent?: string | null;
             };
             header?: never;
@@ -3915,7 +3913,7 @@ export interface operations {
     change_profile: {
         parameters: {
             query?: {
-                /** @description Whose schema a change keeps; by default, of who answers on /chat. */
+                /** @description The agent whose profile schema applies; by default the agent of /chat. */
                 agent?: string | null;
             };
             header?: never;
@@ -3970,11 +3968,11 @@ export interface operations {
     get_savings: {
         parameters: {
             query?: {
-                /** @description The first day, YYYY-MM-DD; 30 days ago where none is given. */
+                /** @description The first day, YYYY-MM-DD; by default 30 days ago. */
                 since?: string | null;
-                /** @description The last day, YYYY-MM-DD; today where none is given. */
+                /** @description The last day, YYYY-MM-DD; by default today. */
                 until?: string | null;
-                /** @description Of this agent only. */
+                /** @description Return only savings of this agent. */
                 agent?: string | null;
             };
             header?: never;
@@ -4019,7 +4017,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The agent, by its name; `default` is the one that answers if none is named. */
+                /** @description The agent's name; `default` is the default agent. */
                 agent: string;
             };
             cookie?: never;
@@ -4046,7 +4044,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The agent, by its name; `default` is the one that answers if none is named. */
+                /** @description The agent's name; `default` is the default agent. */
                 agent: string;
             };
             cookie?: never;
@@ -4073,9 +4071,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The agent, by its name; `default` is the one that answers if none is named. */
+                /** @description The agent's name; `default` is the default agent. */
                 agent: string;
-                /** @description The thread, by its id or by what the client calls it. */
+                /** @description The thread's id, or the client's name of it. */
                 thread: string;
             };
             cookie?: never;
@@ -4102,7 +4100,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The agent, by its name; `default` is the one that answers if none is named. */
+                /** @description The agent's name; `default` is the default agent. */
                 agent: string;
             };
             cookie?: never;
@@ -4127,13 +4125,13 @@ export interface operations {
     list_copilotkit_threads: {
         parameters: {
             query?: {
-                /** @description The agent that answers in them. */
+                /** @description Return only threads with this agent. */
                 agentId?: string;
-                /** @description `nextCursor` of the page before. */
+                /** @description `nextCursor` of the previous page. */
                 cursor?: string | null;
-                /** @description How many; 100 at most are told at once. */
+                /** @description Maximum number of threads, up to 100. */
                 limit?: number;
-                /** @description Archived ones too. */
+                /** @description Include archived threads. */
                 includeArchived?: boolean;
             };
             header?: never;
@@ -4158,7 +4156,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The thread, by its id or by what the client calls it. */
+                /** @description The thread's id, or the client's name of it. */
                 thread: string;
             };
             cookie?: never;
@@ -4181,7 +4179,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The thread, by its id or by what the client calls it. */
+                /** @description The thread's id, or the client's name of it. */
                 thread: string;
             };
             cookie?: never;
@@ -4208,7 +4206,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The thread, by its id or by what the client calls it. */
+                /** @description The thread's id, or the client's name of it. */
                 thread: string;
             };
             cookie?: never;
@@ -4231,7 +4229,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The thread, by its id or by what the client calls it. */
+                /** @description The thread's id, or the client's name of it. */
                 thread: string;
             };
             cookie?: never;
@@ -4254,7 +4252,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The thread, by its id or by what the client calls it. */
+                /** @description The thread's id, or the client's name of it. */
                 thread: string;
             };
             cookie?: never;
@@ -4277,7 +4275,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The thread, by its id or by what the client calls it. */
+                /** @description The thread's id, or the client's name of it. */
                 thread: string;
             };
             cookie?: never;
