@@ -27,16 +27,16 @@ GARBAGE_OBJECTS = 50_000
 
 def main() -> None:
     """Run the command line. Exit codes: 0 success, 1 failure, 2 usage error."""
-    asked = command_in(sys.argv[1:])
+    command = command_in(sys.argv[1:])
     # Importing modules creates almost no garbage.
     gc.disable()
-    app = make_app(asked)
+    app = make_app(command)
     # Most objects of a command live until its end.
     gc.set_threshold(GARBAGE_OBJECTS)
     gc.enable()
     # Skip the final collection; the process frees everything.
     atexit.register(gc.freeze)
-    app(obj=_entry() if asked in ("serve", "gateway", "agents", "chat") else None)
+    app(obj=_entry() if command in ("serve", "gateway", "agents", "chat") else None)
 
 
 def _entry() -> ServerEntry:

@@ -116,7 +116,7 @@ def test_C1_check_of_what_is_no_folder_of_agents_is_wrong_use():
     write("mine/baker/AGENT.md", "You bake.")
     code, out, err = run("check", "mine/baker")
     assert (code, out) == (WRONG_USE, "")
-    assert "it has AGENT.md, so it is an agent itself. Name the folder it is in: " in err
+    assert "it contains AGENT.md, so it is an agent. Name its parent folder: " in err
     assert run("check")[0] == WRONG_USE
 
 
@@ -125,7 +125,7 @@ def test_C1_check_of_what_is_no_folder_of_agents_is_wrong_use():
 
 def test_C1_what_new_makes_is_good_and_says_what_to_do_next():
     made = (
-        "Made {into}/my-agent_2 with AGENT.md (who it is, and its settings) and tools.py (what it can do). Next:\n"
+        "Created {into}/my-agent_2 with AGENT.md (instructions and settings) and tools.py (tools). Next:\n"
         "  recto agents check{named}\n"
         '  recto agents try {into}/my-agent_2 "How many words are in this?"\n'
         "  RECTO_AGENT=my-agent_2 recto serve{flag}\n"
@@ -144,8 +144,8 @@ def test_C1_new_refuses_a_name_that_is_none(name: str):
     assert (code, out) == (WRONG_USE, "")
     assert (
         err
-        == f"recto agents new: {name!r} is no name: an agent's name has 1 to 64 letters, digits, - or _, all ASCII, "
-        "and does not begin with _.\n"
+        == f"recto agents new: {name!r} is not a valid name: an agent's name has 1 to 64 letters, digits, - or _, "
+        "all ASCII, and does not begin with _.\n"
     )
     assert list(Path.cwd().iterdir()) == []
 

@@ -49,8 +49,8 @@ async def keep() -> None:
     store = await open_store("sqlite:///data/recto.db")
     chart = {"element": "木", "of": {"birth_info": {"date": "1990-05-15"}}}
     change = ProfileChange(fields={"birth_info": {"date": "1990-05-15"}}, skill_data={"chart": chart})
-    await store.change_profile("ann", change, NOW, 10_000)
-    await store.set_tier("ann", "pro", NOW)
+    await store.users.change_profile("ann", change, NOW, 10_000)
+    await store.users.set_tier("ann", "pro", NOW)
     await store.close()
 
 

@@ -219,7 +219,7 @@ PICTURE = b'[{"role": "system", "content": [{"type": "image_url", "image_url": {
         (
             ("-", "--now", "soon"),
             HELLO,
-            "Setting --now is 'soon'; it is an ISO 8601 time such as 2026-",
+            "Setting --now is 'soon'; use an ISO 8601 time, such as 2026-",
         ),
         (("-", "--config", "none.toml"), HELLO, "Setting --config is 'none.toml'; it cannot be read (No such file"),
         (("-", "--locale", "fr"), HELLO, "'fr' is not one of 'zh', 'en'"),

@@ -1,4 +1,4 @@
-"""The list of commands: what it says of each is what the command says, and it loads none of them."""
+"""Tests of the list of commands: its help lines, and the modules that it loads."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from recto.cli.main import COMMANDS, Listed, command_in
+from recto.cli.main import COMMANDS, CommandEntry, command_in
 from tests.cli.in_process import recto
 from tests.layers import ROOT
 
@@ -26,7 +26,7 @@ finally:
 
 
 @pytest.mark.parametrize("listed", COMMANDS, ids=lambda one: one.name)
-def test_C1_the_line_of_a_command_is_how_its_own_help_begins(listed: Listed):
+def test_C1_the_line_of_a_command_is_how_its_own_help_begins(listed: CommandEntry):
     found = getattr(import_module(listed.module), listed.name)
     own = found.info.help if isinstance(found, typer.Typer) else getdoc(found)
     assert str(own).replace("\n", " ").startswith(listed.help)
@@ -88,25 +88,25 @@ def test_C1_a_reader_that_leaves_ends_a_command_quietly(words: tuple[str, ...]):
 @pytest.mark.parametrize(
     ("command", "options"),
     [
-        ("agents check", ("[DIR]", "--strict Warn", "--offline", "--json Print", "0 all are good", "2 wrong use")),
+        ("agents check", ("[DIR]", "--strict Treat", "--offline", "--json Print", "0 no problems", "2 usage error")),
         ("agents explain", ("AGENT", "--skill NAME", "--scenario", "--user NAME", "--voice", "--agents DIR")),
-        ("agents explain", ("--data", "--config", "--json", "2 wrong use")),
-        ("agents new", ("NAME", "--into", "2 wrong use")),
-        ("agents try", ("FOLDER", "WORDS", "--model", "--skill", "--agree", "2 wrong use")),
-        ("backup", ("DIR", "--data", "--config", "2 wrong use")),
+        ("agents explain", ("--data", "--config", "--json", "2 usage error")),
+        ("agents new", ("NAME", "--into", "2 usage error")),
+        ("agents try", ("FOLDER", "MESSAGE", "--model", "--skill", "--agree", "2 usage error")),
+        ("backup", ("DIR", "--data", "--config", "2 usage error")),
         ("chat", ("[QUESTION]", "--agent NAME", "--resume", "--server URL", "--data", "--agents DIR", "--mode")),
-        ("chat", ("--workspace", "--config", "--json", "recto-data", "2 wrong use")),
+        ("chat", ("--workspace", "--config", "--json", "recto-data", "2 usage error")),
         ("explain", ("RUN", "[CALL]", "--every", "--json", "--curl", "--har", "--user", "--data", "--config")),
         ("fold", ("--json", "--all", "--root", "--now", "--keep", "--read-tool", "--search", "--config", "--verbose")),
         ("gateway", ("--host", "--port", "--data", "--model", "--gateway-keys", "--gateway-fold", "--config")),
         ("keys rotate", ("--data", "--config")),
         ("read", ("--json", "--pages", "--offset", "--limit", "--ocr", "--seconds", "--name", "Exit codes")),
         ("replay", ("--prices", "--policy", "--model", "--window", "--clear-over", "--cut", "--plot", "Exit codes")),
-        ("serve", ("--host", "--port", "--data", "--agents", "--workspace", "--config", "127.0.0.1", "2 wrong use")),
-        ("user delete", ("NAME", "--yes", "--data", "--config", "for ever", "2 wrong use")),
-        ("user export", ("NAME", "--data", "--config", "2 wrong use")),
-        ("user tier", ("1 to 32 of a-z, 0-9, `_` and `-`. Who was given none has `free`.",)),
-        ("storage adopt", ("Make the storage of files this data folder's",)),
+        ("serve", ("--host", "--port", "--data", "--agents", "--workspace", "--config", "127.0.0.1", "2 usage error")),
+        ("user delete", ("NAME", "--yes", "--data", "--config", "forever", "2 usage error")),
+        ("user export", ("NAME", "--data", "--config", "2 usage error")),
+        ("user tier", ("1 to 32 of a-z, 0-9, `_` and `-`. The default tier is `free`.",)),
+        ("storage adopt", ("Assign the file storage to this data folder",)),
     ],
 )
 def test_C1_help_names_every_option(command: str, options: tuple[str, ...]):

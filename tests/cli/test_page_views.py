@@ -18,9 +18,7 @@ from recto.cli.calls.call_report import (
     part_lines,
     read_page_report,
 )
-from recto.cli.calls.call_words import CHINESE, ENGLISH, WORDS, Language
-from recto.cli.calls.page_views import context_view
-from recto.cli.calls.thread_views import report_call, report_context
+from recto.cli.calls.page_views import context_view, report_call, report_context
 from recto.conversation.json import Json, Object
 from recto.conversation.log import Entry
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage, ToolOffer, UserMessage
@@ -28,7 +26,7 @@ from recto.errors import RequestRefused
 from recto.ids import new_id
 from recto.page.assemble import assemble
 from recto.page.facts import Facts
-from recto.page.manifest_rows import NAMED_RULES, shown_rows
+from recto.page.manifest_rows import shown_rows
 from recto.page.prefix import SentPage
 from recto.page.prompt.system_prompt import Prompt
 from recto.testing.model_server import Answer, Call
@@ -76,56 +74,59 @@ def printed(what: object, **options: bool) -> list[str]:
 
 def test_C1_parts_tell_tokens_rule_and_reason_and_kept_ones_stand_together():
     page = shown(a_page())
-    lines = list(part_lines(page, ENGLISH, every=False))
+    lines = list(part_lines(page, every=False))
     (folded,) = [line for line in lines if (line.decision, line.rule) == ("folded", "R2")]
     assert (folded.what, folded.before > folded.after) == ("result t0", True)
     assert folded.why == "newer reads: a.ts: read 6 counted from the newest, 5 stay"
     assert folded.words == "[该文件的历史读取内容已压缩,请参看最新读取结果]"
     assert [line.words for line in lines if line.what == "user u0"] == ["你好"]
     assert (lines[-2].what, lines[-2].number) == ("10 messages", "6-15")
-    assert len(list(part_lines(page, ENGLISH, every=True))) == len(page.manifest.parts)
+    assert len(list(part_lines(page, every=True))) == len(page.manifest.parts)
 
 
 def test_C1_what_a_window_left_out_is_told_with_its_rule():
     log = (*LOG, AssistantMessage(id="z", parts=(Text(text="Done."),)), says("u1", "more"))
-    told = " ".join(printed(left_out(a_page(log, history=2).manifest, ENGLISH)))
+    told = " ".join(printed(left_out(a_page(log, history=2).manifest)))
     assert "S2 window of history: outside the newest 2 messages" in " ".join(told.split())
     assert "messages" in told
-    assert printed(left_out(a_page().manifest, ENGLISH)) == ["Nothing was left out."]
+    assert printed(left_out(a_page().manifest)) == ["Nothing was left out."]
 
 
 # The next page
 
 
-def next_page(language: Language, *, log: tuple[Entry, ...] = LOG, prices: Json = None, **more: Json) -> list[str]:
+def next_page(*, log: tuple[Entry, ...] = LOG, prices: Json = None, **more: Json) -> list[str]:
     room: dict[str, Json] = {"window": 1_000, "compactAt": 800, "prices": prices}
     known: dict[str, Json] = {"agent": "coder", "model": "x:y", "next": "finished", "notes": [BEFORE["finished"]]}
     row = row_of(a_page(log), **(known | room | more))
-    return printed(context_view(row, WORDS[language]))
+    return printed(context_view(row))
 
 
 def test_X1_the_next_page_tells_what_it_is_made_of_its_room_what_was_folded_and_why_and_what_that_saves():
-    lines = next_page("en", prices=PRICES)
+    lines = next_page(prices=PRICES)
     tokens, saved = a_page().manifest.tokens.tokens, a_page().manifest.tokens_saved
-    assert lines[0] == "The next page, before your words: coder by x:y"
+    assert lines[0] == "The next page: coder with x:y"
     assert set(lines[3]) == set("etsuar")
     text = "\n".join(lines)
     assert f"Window: {tokens} of 1,000 tokens, {tokens / 10:.0f} %." in text
-    assert f"At 800 (80 %) what is old is summarised: {800 - tokens} to go." in text
-    assert f"saves {saved} tokens on each call." in text
-    assert f"That is {money(saved * 2 / 1e6)} USD, or {money(saved / 2e6)} USD where the provider's cache" in text
+    assert f"Older messages are summarised at 800 tokens (80 %): {800 - tokens} to go." in text
+    assert f"save {saved} tokens on each call." in text
+    assert f"This is {money(saved * 2 / 1e6)} USD, or {money(saved / 2e6)} USD if the provider" in text
     folded = next(line for line in lines if "folded R2" in line)
     assert "result t0" in folded
     assert "a.ts: read 6 counted from the newest, 5 stay" in " ".join(" ".join(lines).split())
-    # That nobody asked anything yet is no news.
+    # The note that there is nothing to answer yet is omitted.
     assert "nothing to answer" not in text
 
 
-def test_X1_the_same_is_said_in_chinese_with_wide_characters_in_their_columns():
-    lines = next_page("zh", prices=PRICES, notes=[ACTIVE_RUN, FULL], next="compact")
+def test_X1_the_same_is_said_in_chinese_with_wide_characters_in_their_columns(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    lines = next_page(prices=PRICES, notes=[ACTIVE_RUN, FULL], next="compact")
     text = "\n".join(lines)
     assert max(map(cell_len, lines)) <= WIDTH
-    for words in ("下一个页面", "窗口：", "折叠 R2", "正在写一个回答", "空间不足"):
+    for words in ("下一个页面", "窗口：", "折叠 R2", "正在生成回答", "空间不足"):
         assert words in text, text
     assert "更新的读取：a.ts：从最新数起第6次读取" in "".join(text.split())
     head = next(number for number, line in enumerate(lines) if "占比" in line)
@@ -135,17 +136,12 @@ def test_X1_the_same_is_said_in_chinese_with_wide_characters_in_their_columns():
     assert all(cell_len(row) == column + cell_len("占比") for row in rows)
 
 
-def test_X1_what_the_server_says_and_what_rules_are_called_is_known_in_chinese():
-    assert set(CHINESE.rule_names) == set(NAMED_RULES)
-    assert set(CHINESE.notes) == {ACTIVE_RUN, FULL, BEFORE["run_tools"], BEFORE["wait_for_client"]}
-
-
 def test_X1_one_bar_has_every_kind_in_its_colour_or_by_its_letter():
     kinds = {"tool": 10_000, "system": 1, "user": 1, "result": 5_000}
     cells = bar_cells(kinds)
     assert (sum(count for _, count in cells), min(count for _, count in cells)) == (BAR_WIDTH, 1)
     assert [kind for kind, _ in cells] == list(kinds)
-    view = composition_view(a_page().manifest, ENGLISH)
+    view = composition_view(a_page().manifest)
     coloured = printed(view, force_terminal=True)
     assert coloured[0].count("█") == BAR_WIDTH
     assert all(code in coloured[0] for code in ("\x1b[35m", "\x1b[34m", "\x1b[32m", "\x1b[36m"))
@@ -163,7 +159,9 @@ async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenera
         yield server
 
 
-async def test_X1_context_and_calls_of_a_thread_are_shown_as_a_server_tells_of_them(server: InProcess):
+async def test_X1_context_and_calls_of_a_thread_are_shown_as_a_server_tells_of_them(
+    server: InProcess, monkeypatch: pytest.MonkeyPatch
+):
     thread = new_id()
 
     async def ask(path: str, body: Object | None) -> Object:
@@ -173,14 +171,14 @@ async def test_X1_context_and_calls_of_a_thread_are_shown_as_a_server_tells_of_t
         return reply.json
 
     async def context() -> str:
-        return "\n".join(printed(await report_context(ask, thread, "helper", "en")))
+        return "\n".join(printed(await report_context(ask, thread, "helper")))
 
-    async def call(number: int, language: Language = "en") -> str:
-        return " ".join(" ".join(printed(await report_call(ask, thread, number, language))).split())
+    async def call(number: int) -> str:
+        return " ".join(" ".join(printed(await report_call(ask, thread, number))).split())
 
     # Nothing was said: it is the page that the agent begins with.
     assert set((await context()).splitlines()[3]) == set("ets")
-    assert "No model was asked in this conversation yet." in await call(1)
+    assert "There are no model calls in this thread yet." in await call(1)
     server.answers[:] = [Answer(calls=(Call(name="note", arguments='{"text": "x"}'),)), Answer(text="Noted.")]
     await server.run("Note x.", thread=thread)
     assert set((await context()).splitlines()[3]) == set("etsuarc")
@@ -189,6 +187,7 @@ async def test_X1_context_and_calls_of_a_thread_are_shown_as_a_server_tells_of_t
     assert "Since call 2" in newest
     assert "The prefix holds" in newest
     assert "> 1 reply" in newest
-    assert "第 2 次调用" in await call(2, "zh")
-    assert "没有可比较的调用" in await call(2, "zh")
-    assert "There is no call 3: this conversation has 2" in await call(3)
+    assert "There is no call 3: this thread has 2" in await call(3)
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    assert "第 2 次调用" in await call(2)
+    assert "没有可比较的调用" in await call(2)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.cli.replay.evidence import Evidence, evidence, lines_in, quoted_lines
-from recto.cli.replay.measure import NONE, ReplayedSession, replay_session, saved, worst_point
+from recto.cli.replay.measure import NONE, ReplayedSession, replay_session, share_saved, worst_point
 from recto.cli.replay.plot import plot_svg
 from recto.cli.replay.policies import POLICIES, PageChanges
 from recto.cli.replay.replay_settings import ReplaySettings
@@ -149,7 +149,7 @@ def test_evidence_is_what_a_naive_search_of_each_page_finds(given_: tuple[CallSt
         stands = {line for message in page for line in lines_in(message)}
         lines = quoted_lines(stretch.messages[call.place], PI) & shown
         quoted, kept = quoted + len(lines), kept + len(lines & stands)
-    assert evidence(stretch, steps, PI) == Evidence(quoted=quoted, kept=kept)
+    assert evidence(stretch, steps, PI) == Evidence(quoted_count=quoted, kept_count=kept)
 
 
 PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n a = 1\n-b = 2\n+b = 3\n*** End Patch"
@@ -202,7 +202,7 @@ def test_a_call_is_cold_after_the_life_of_the_cache_and_where_the_model_is_anoth
 
 def test_a_session_begins_anew_where_its_agent_cut_it_with_the_summary_and_what_it_kept():
     said = (user("one"), called("1"), result("1"), called("2"), user("two"), called("3"))
-    session = session_of(*said, compactions=(SessionCompaction(place=4, kept=3, summary="short"),))
+    session = session_of(*said, compactions=(SessionCompaction(place=4, first_kept=3, summary="short"),))
     first, second = stretches_of(session, replace(SETTINGS, cut=True))
     assert first.messages == said[:4]
     assert [message.role for message in second.messages] == ["user", "assistant", "user", "assistant"]
@@ -217,7 +217,7 @@ def test_what_stands_before_the_conversation_is_what_the_provider_counted_more()
     said = (user("one"), called("1"))
     counted = tokens_of(said[0], OFFLINE)
     for reported, before in ((counted + 700, 700), (counted - 1, 0)):
-        (stretch,) = stretches_of(session_of(*said, reported={"m-1": Usage(input=reported)}), SETTINGS)
+        (stretch,) = stretches_of(session_of(*said, usages={"m-1": Usage(input=reported)}), SETTINGS)
         assert stretch.before == before
         (page,) = play(stretch, [{}])
         assert page.input == counted + before
@@ -261,14 +261,14 @@ def test_X2_folding_by_cost_saves_money_and_keeps_what_edits_quote(known: Known)
     assert found.calls == known.roles["assistant"]
     assert {name: len(run.prices) for name, run in found.runs.items()} == dict.fromkeys(POLICIES, found.calls)
     assert (base.breaks, base.folds, base.read_again, worst_point(base, base)) == (0, 0, 0, 0.0)
-    assert base.evidence.kept == base.evidence.quoted > 0
+    assert base.evidence.kept_count == base.evidence.quoted_count > 0
     # What is folded breaks the prefix, and costs more than it saves: that is why there is another policy.
     assert eager.breaks > 0
     assert sum(eager.pages) < sum(base.pages)
-    share = {name: saved(run, base) for name, run in found.runs.items()}
+    share = {name: share_saved(run, base) for name, run in found.runs.items()}
     assert share["eager"] < 0 == share[NONE] <= share["clear"] < share["cost"]
     assert share["cost"] > LEAST_SAVED.get(known.name, 0)
-    assert cost.evidence.kept >= LEAST_KEPT * cost.evidence.quoted
+    assert cost.evidence.kept_count >= LEAST_KEPT * cost.evidence.quoted_count
 
 
 # What is refused

@@ -288,8 +288,8 @@ def test_a_long_session_is_read_to_the_last_message(known: Known):
     assert sum(result.error is not None for result in results) == known.errors
     assert len(set(calls) - {result.tool_call_id for result in results}) == known.unanswered
     assert (session.root, session.notes) == (known.root, (known.note,))
-    assert len(session.reported) > known.guesses
-    assert set(session.reported) <= {reply.id for reply in replies}
+    assert len(session.usages) > known.guesses
+    assert set(session.usages) <= {reply.id for reply in replies}
     assert all(message.time is not None for message in session.messages)
     assert len({message.id for message in session.messages}) == len(session.messages)
 

@@ -87,7 +87,7 @@ def test_one_reply_in_several_rows_is_one_message():
         messages=(),
         root="/app",
         tools=TOOLS,
-        reported={"a1": Usage(input=543, cached=500, cache_written=40, output=6)},
+        usages={"a1": Usage(input=543, cached=500, cache_written=40, output=6)},
         models={"a1": "anthropic:claude"},
     )
 
@@ -217,7 +217,7 @@ def test_compactions_hide_nothing_and_their_summaries_are_left_out():
     )
     assert outline(session) == ["u1 user: go", "u2 user: two", "u3 user: three"]
     assert session.notes == ("2 compactions are ignored: the whole log is read.",)
-    assert [(cut.place, cut.kept) for cut in session.compactions] == [(1, 1), (2, 2)]
+    assert [(cut.place, cut.first_kept) for cut in session.compactions] == [(1, 1), (2, 2)]
 
 
 def test_rows_without_a_tree_are_read_as_they_stand():

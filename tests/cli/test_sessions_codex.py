@@ -73,7 +73,7 @@ def test_a_rollout_is_read_whole():
         messages=(),
         root="/app",
         tools=TOOLS,
-        reported={"m7": Usage(input=1000), "m14": Usage(input=1200)},
+        usages={"m7": Usage(input=1000), "m14": Usage(input=1200)},
         models={"m7": "openai:gpt", "m14": "openai:gpt"},
     )
 
@@ -149,7 +149,7 @@ def test_usage_told_twice_or_before_any_reply_belongs_to_no_reply():
         *(counted(900, 1000), said("user", "go"), said("assistant", "one")),
         *(counted(900, 1000), counted(1100, 2200), counted(1300, 3600)),
     )
-    assert session.reported == {"m3": Usage(input=1100)}
+    assert session.usages == {"m3": Usage(input=1100)}
 
 
 def test_compactions_and_rollbacks_hide_nothing():
@@ -160,7 +160,7 @@ def test_compactions_and_rollbacks_hide_nothing():
         row("event_msg", type="thread_rolled_back", num_turns=1),
     )
     assert outline(session) == ["m1 user: one", "m3 user: two"]
-    assert session.compactions == (SessionCompaction(place=1, kept=1, summary="a summary"),)
+    assert session.compactions == (SessionCompaction(place=1, first_kept=1, summary="a summary"),)
     assert session.notes == (
         "1 compaction is ignored: the whole log is read.",
         "1 rollback is ignored: the whole log is read.",
@@ -170,7 +170,7 @@ def test_compactions_and_rollbacks_hide_nothing():
 def test_what_a_compaction_left_of_the_history_stands_for_all_before_it():
     kept = [said("user", words)["payload"] for words in ("one", "a summary")]
     session = read(said("user", "one"), row("compacted", message="", replacement_history=kept))
-    assert session.compactions == (SessionCompaction(place=1, kept=1, summary="one\n\na summary"),)
+    assert session.compactions == (SessionCompaction(place=1, first_kept=1, summary="one\n\na summary"),)
 
 
 def test_the_working_folder_may_stand_in_the_first_turn():

@@ -89,7 +89,7 @@ def test_an_export_is_read_whole_and_each_step_of_a_reply_is_a_message():
         messages=(),
         root="/app",
         tools=TOOLS,
-        reported={"a1": USED},
+        usages={"a1": USED},
         models={"a1": "anthropic:claude", "a1.1": "anthropic:claude"},
     )
 
@@ -97,7 +97,7 @@ def test_an_export_is_read_whole_and_each_step_of_a_reply_is_a_message():
 def test_messages_as_the_server_lists_them_are_a_session_too():
     listed = [row("u1", "user", text("go")), reply("a1", text("so"), tokens=TOKENS, path={"cwd": "/src"})]
     session = read_session(json.dumps(listed).encode(), source="messages.json")
-    assert (session.root, session.reported) == ("/src", {"a1": USED})
+    assert (session.root, session.usages) == ("/src", {"a1": USED})
     assert outline(session) == ["u1 user: go", "a1 assistant: so"]
 
 
@@ -131,7 +131,7 @@ def test_a_summary_cuts_the_page_behind_it_and_hides_nothing():
     )
     assert [message.id for message in session.messages] == ["u1", "a1", "a2", "u2", "a3", "u3"]
     assert outline(session)[3] == "u2 user: What did we do so far?"
-    assert session.compactions == (SessionCompaction(place=5, kept=2, summary="a summary"),)
+    assert session.compactions == (SessionCompaction(place=5, first_kept=2, summary="a summary"),)
     assert session.notes == ("1 compaction is ignored: the whole log is read.",)
 
 

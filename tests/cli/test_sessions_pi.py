@@ -62,7 +62,7 @@ def test_a_session_is_read_whole():
         messages=(),
         root="/app",
         tools=TOOLS,
-        reported={"a1": Usage(input=240, cached=200, cache_written=30, output=5)},
+        usages={"a1": Usage(input=240, cached=200, cache_written=30, output=5)},
         models={"a1": "p:m"},
     )
 
@@ -89,14 +89,14 @@ def test_compactions_hide_nothing():
     session = read(HEADER, said("u1", None, "one"), cut, said("u2", "k1", "two"), shown)
     assert outline(session) == ["u1 user: one", "u2 user: two"]
     assert session.notes == ("1 compaction is ignored: the whole log is read.",)
-    assert session.compactions == (SessionCompaction(place=1, kept=0, summary="s"),)
+    assert session.compactions == (SessionCompaction(place=1, first_kept=0, summary="s"),)
 
 
 def test_a_compaction_of_version_1_names_the_line_that_is_kept_first():
     cut = {"type": "compaction", "timestamp": TIME, "summary": "s", "tokensBefore": 9}
     for kept, first in (({"firstKeptEntryIndex": 2}, 1), ({"firstKeptEntryIndex": 99}, 2), ({}, 2)):
         session = read(LINEAR, linear("0"), linear("1"), cut | kept, linear("2"))
-        assert session.compactions == (SessionCompaction(place=2, kept=first, summary="s"),)
+        assert session.compactions == (SessionCompaction(place=2, first_kept=first, summary="s"),)
 
 
 def test_a_parent_that_is_missing_or_its_own_child_ends_the_path():
@@ -180,4 +180,4 @@ def test_signed_thinking_of_anthropic_is_kept_and_all_other_thinking_dropped():
 def test_a_reply_that_was_broken_off_stays_and_reports_nothing():
     usage = {"input": 0, "cacheRead": 0, "cacheWrite": 0}
     session = read(HEADER, entry("a1", None, role="assistant", content=[], stopReason="aborted", usage=usage))
-    assert (outline(session), session.reported) == (["a1 assistant: "], {})
+    assert (outline(session), session.usages) == (["a1 assistant: "], {})

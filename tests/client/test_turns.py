@@ -296,6 +296,6 @@ def test_a_refusal_has_the_servers_words_and_a_run_that_fails_says_why(served: T
     with pytest.raises(RequestRefused, match=r"401: .*RECTO_TOKEN"):
         answer_of(served.client(kind, token="wrong").chat("Hello?"))
     served.will(failure(400, "I never do that"))
-    with pytest.raises(TurnFailed, match="The model refused the request") as caught:
+    with pytest.raises(TurnFailed, match="The model rejected the request") as caught:
         answer_of(served.client(kind).chat("Do it."))
     assert caught.value.code == "model_failed"

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from recto.cli.chat.rendering.live_run import said_in
+from recto.cli.chat.rendering.live_run import read_user_block
 from recto.cli.chat.thread_api import rows
 from recto.testing.model_server import Answer, Call, ModelServer
 from recto.testing.process import ServerProcess, free_port
@@ -25,7 +25,7 @@ def threads(world: Chatting) -> list[list[str]]:
 
 def said_to(world: Chatting, thread: str) -> list[str]:
     found = rows(request(world.server.url, "GET", f"{THREADS}/{thread}/messages").json, "messages")
-    return [said_in(row.get("content")).words for row in found if row["role"] == "user"]
+    return [read_user_block(row.get("content")).text for row in found if row["role"] == "user"]
 
 
 def test_what_is_typed_is_done_in_its_order_also_behind_a_long_file(world: Chatting) -> None:
@@ -38,7 +38,7 @@ def test_what_is_typed_is_done_in_its_order_also_behind_a_long_file(world: Chatt
         terminal.wait_for("Answered 2.")
         terminal.send("three @big.txt \r")
         terminal.send("/new\r")
-        terminal.wait_for("A new thread.")
+        terminal.wait_for("Started a new thread.")
         terminal.say("four")
         terminal.wait_for("› four\n\nAnswer")
     assert threads(world) == [["four"], ["one @big.txt", "two", "three @big.txt"]]
@@ -52,15 +52,15 @@ def test_a_run_that_is_at_work_is_left_with_its_thread_and_goes_on_there(world: 
         terminal.say("Tell me all")
         terminal.wait_for("Half of")
         terminal.press("escape", "escape")
-        assert "Go back to before" not in terminal.wait_for("A run is at work. Ctrl-C ends it")
+        assert "Go back to which" not in terminal.wait_for("A run is active.")
         terminal.say("/new")
-        terminal.wait_for("A new thread.")
+        terminal.wait_for("Started a new thread.")
         assert "Ctrl-C\n" not in terminal.wait_gone("Half of")
         terminal.say("Another thing")
         terminal.wait_for("Here.")
         go.set()
         terminal.say("/resume")
-        terminal.wait_for("Go on with which thread?")
+        terminal.wait_for("Open which thread?")
         terminal.send("Tell me")
         terminal.wait_for(lambda screen: "❯ Tell me all" in screen and "  Another thing" not in screen)
         terminal.press("enter")
@@ -123,9 +123,9 @@ def test_who_leaves_while_the_server_is_gone_can_and_is_told_what_was_not_sent(w
         terminal.say("Anybody?")
         terminal.wait_for("› Anybody?  (queued)")
         terminal.press("ctrl-c")
-        terminal.wait_for("ending the run")
+        terminal.wait_for("stopping")
         terminal.press("ctrl-c")
-        terminal.wait_for("Ctrl-C again leaves.")
+        terminal.wait_for("Press Ctrl-C again to quit.")
         terminal.press("ctrl-c")
         assert terminal.wait_end() == 1
         assert "Not sent: Anybody?" in terminal.screen()

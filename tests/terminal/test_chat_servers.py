@@ -38,7 +38,7 @@ def test_two_terminals_in_one_folder_have_one_server_and_the_second_goes_on_when
         assert serves.wait_end() == 0
         joined.say("What is 5 * 6?")
         joined.wait_for("5 * 6 = 30.", 60)
-        assert "This terminal serves recto-data now" in joined.screen()
+        assert "This terminal now serves recto-data" in joined.screen()
         wait_idle(joined)
         joined.press("ctrl-d")
         assert joined.wait_end() == 0
@@ -84,7 +84,7 @@ def test_in_chinese_by_locale_without_colour_and_with_wide_characters_aligned(tm
                 wait_idle(terminal)
         with chat(tmp_path, "--resume", LANG="zh_CN.UTF-8", NO_COLOR="1", size=(80, 20)) as terminal:
             screen = terminal.wait_for("读一下灯塔的故事")
-            assert "继续哪个对话？" in screen
+            assert "打开哪个对话？" in screen
             rows = [terminal.row("读一下灯塔的故事"), terminal.row("Lighthouses")]
             starts = [terminal.lines()[row].index("刚刚") for row in rows]
             columns = [
@@ -108,7 +108,7 @@ def test_a_server_elsewhere_that_is_gone_is_told_and_what_was_said_arrives_when_
             terminal.wait_for("chat on")
         with terminal:
             terminal.say("Anybody?")
-            terminal.wait_for("The server does not answer. It is asked again.")
+            terminal.wait_for("The server does not answer. Reconnecting")
             terminal.wait_for("› Anybody?  (queued)")
             with ServerProcess(serve, settings):
                 terminal.wait_for("Here I am.")

@@ -54,12 +54,12 @@ def test_what_is_said_while_a_run_works_is_queued_and_ctrl_c_ends_the_run_not_th
         assert "› Second  (queued)" in screen
         terminal.press("ctrl-c")
         screen = terminal.wait_for("The second answer.")
-        assert "The run was ended." in screen
-        assert screen.index("The run was ended.") < screen.index("› Second")
+        assert "The run was stopped." in screen
+        assert screen.index("The run was stopped.") < screen.index("› Second")
         assert screen.count("The second answer.") == 1
         terminal.wait_gone("thinking")
         terminal.press("ctrl-c")
-        terminal.wait_for("Ctrl-C again leaves.")
+        terminal.wait_for("Press Ctrl-C again to quit.")
         terminal.press("ctrl-c")
         assert terminal.wait_end() == 0
         assert "recto chat --resume" in terminal.screen()
@@ -79,7 +79,7 @@ def test_lines_history_and_long_pastes(world: Chatting) -> None:
         asked = world.model.requests[-1]
         assert f"one\ntwo\n{LONG}" in asked.body.decode().replace("\\n", "\n")
         assert "› one\ntwo\nline 0\n" in terminal.text()
-        assert "… 110 lines more" in terminal.screen()
+        assert "… 110 more lines" in terminal.screen()
         terminal.press("up")
         terminal.wait_for("line 119")
     history = world.folder.parent / ".local" / "state" / "recto" / "chat-history"
@@ -100,7 +100,7 @@ def test_files_are_completed_and_sent_and_commands_are_completed(world: Chatting
         assert "› Look at @prices.csv  [prices.csv]" in screen
         assert "prices.csv" in world.model.requests[-1].body.decode()
         terminal.say("/files")
-        terminal.wait_for("sent  prices.csv")
+        terminal.wait_for("uploaded  prices.csv")
         terminal.send("/co")
         screen = terminal.wait_for("/cost")
         assert "/context" in screen
@@ -109,7 +109,7 @@ def test_files_are_completed_and_sent_and_commands_are_completed(world: Chatting
         terminal.wait_gone("/compact")
         terminal.press("ctrl-u")
         terminal.say("/nothing")
-        terminal.wait_for("There is no command /nothing.")
+        terminal.wait_for("Unknown command /nothing.")
 
 
 def test_what_is_too_long_goes_along_as_a_file_and_what_cannot_be_sent_comes_back(world: Chatting) -> None:
@@ -129,7 +129,7 @@ def test_what_is_too_long_goes_along_as_a_file_and_what_cannot_be_sent_comes_bac
         terminal.press("ctrl-u")
         terminal.paste("@~nobody-there @a\x1b]2;evil\x07b")
         terminal.press("enter")
-        terminal.wait_for("There is no file ~nobody-there, a\N{REPLACEMENT CHARACTER}]2;evil")
+        terminal.wait_for("No such file: ~nobody-there, a\N{REPLACEMENT CHARACTER}]2;evil")
         terminal.wait_for("No matter.")
         assert b"\x1b]2;evil" not in terminal.received
 
@@ -140,16 +140,20 @@ def test_rows_of_a_list_are_lines_however_long_and_keys_behind_a_list_go_into_th
         terminal.wait_for("helper on")
         terminal.say("Many words " * 12)
         terminal.wait_for("Fine.")
-        for command, title in (("/rollback", "Go back"), ("/resume", "Go on with which"), ("/agents", "Who answers?")):
+        for command, title in (
+            ("/rollback", "Go back"),
+            ("/resume", "Open which thread?"),
+            ("/agents", "Which agent?"),
+        ):
             terminal.say(command)
             terminal.wait_for(title)
-            terminal.wait_for("search:")
-            rows = terminal.lines()[terminal.row(title) + 1 : terminal.row("search:")]
+            terminal.wait_for("Search:")
+            rows = terminal.lines()[terminal.row(title) + 1 : terminal.row("Search:")]
             assert rows
             assert all(line.startswith(("❯ ", "  ")) for line in rows), rows
             terminal.send("\r/help\r" if command == "/agents" else "\x1b")
             terminal.wait_gone(title)
-        assert "Who answers?" not in terminal.wait_for("/quit ")
+        assert "Which agent?" not in terminal.wait_for("/quit ")
 
 
 def test_a_command_shows_its_output_while_it_works(world: Chatting) -> None:
@@ -172,15 +176,15 @@ def test_a_command_shows_its_output_while_it_works(world: Chatting) -> None:
     ("command", "shown"),
     [
         ("/help", "Enter sends"),
-        ("/model", "helper answers with compatible:scripted"),
+        ("/model", "helper uses compatible:scripted"),
         ("/cost", "1 calls"),
-        ("/context", "The next page, before your words"),
+        ("/context", "The next page"),
         ("/explain", "Call 1"),
         ("/skills", "helper has no skills."),
-        ("/fork", "This is a copy now"),
-        ("/compact", "nothing to summarise"),
-        ("/agents", "Who answers?"),
-        ("/new", "A new thread."),
+        ("/fork", "Continuing in a copy"),
+        ("/compact", "Nothing to summarise"),
+        ("/agents", "Which agent?"),
+        ("/new", "Started a new thread."),
     ],
 )
 def test_commands(shared: Terminal, command: str, shown: str) -> None:
@@ -219,7 +223,7 @@ def test_F11_two_terminals_on_one_thread_show_the_same_and_the_page_is_the_one_t
             second.wait_for("Second, which")
             first.press("ctrl-c")
             for terminal in (first, second):
-                screen = terminal.wait_for("The run was ended.")
+                screen = terminal.wait_for("The run was stopped.")
                 assert [screen.count(words) for words in ("› Second question", "First answer.")] == [1, 1]
             go.set()
     sent = world.model.requests[-1].page

@@ -14,7 +14,7 @@ from tests.terminal.terminal import RECTO, Terminal
 
 pytestmark = pytest.mark.full
 KEYS = "y once"
-OFFERED = "waits for your decision"
+OFFERED = "Press Tab to decide"
 SHOP = "def price(count):\n    return count * 3\n"
 
 
@@ -49,17 +49,17 @@ def test_an_edit_is_shown_with_its_diff_and_done_once_always_or_never(world: Cha
         terminal.wait_for(KEYS)
         assert "filesystem-edit shop.py +1 -1" in terminal.screen()
         terminal.send("a")
-        terminal.wait_for("a once more")
+        terminal.wait_for("Press a again")
         terminal.send("a")
         terminal.wait_for("First turn done.")
-        assert "filesystem-edit asks no more in this thread." in terminal.screen()
+        assert "filesystem-edit no longer needs approval in this thread." in terminal.screen()
         terminal.say("Again, and say hello")
-        screen = terminal.wait_for("terminal-execute waits for you")
+        screen = terminal.wait_for("terminal-execute needs your approval")
         assert "count * 6" in shop.read_text(encoding="utf-8"), "it was asked about once, and then no more"
         assert "echo hello" in screen
         terminal.wait_for(KEYS)
         terminal.send("n")
-        terminal.wait_for("Why not?")
+        terminal.wait_for("Reason for the model")
         terminal.say("Not on this machine")
         terminal.wait_for("Second turn done.")
         assert "They said: Not on this machine" in world.model.requests[-1].body.decode()
@@ -71,13 +71,13 @@ def test_arguments_are_edited_before_the_call_is_made_and_what_is_no_json_is_tol
         terminal.wait_for("helper on")
         terminal.say("Write to Anna")
         terminal.wait_for(KEYS)
-        assert terminal.row("› Write to Anna") < terminal.row("? send waits for you")
+        assert terminal.row("› Write to Anna") < terminal.row("? send needs your approval")
         terminal.send("e")
         terminal.wait_for('"to": "Anna"')
         terminal.press("ctrl-u", "backspace")
         terminal.send('"to": "Bob"}')
         terminal.press("enter")
-        terminal.wait_for("That is no JSON object.")
+        terminal.wait_for("This is not a JSON object.")
         terminal.press("escape")
         terminal.wait_for(KEYS)
         terminal.send("e")
@@ -104,18 +104,18 @@ def test_what_is_typed_when_a_call_comes_to_wait_decides_nothing(world: Chatting
         terminal.send("ave you any news")
         terminal.wait_for("› have you any news")
         terminal.press("tab")
-        assert "asks no more" not in terminal.wait_for(KEYS)
+        assert "no longer needs approval" not in terminal.wait_for(KEYS)
         terminal.send("a")
         terminal.wait_for(OFFERED)
         terminal.press("tab")
-        terminal.wait_for("a once more")
+        terminal.wait_for("Press a again")
         terminal.press("escape")
         terminal.wait_for(OFFERED)
         terminal.press("tab")
         terminal.wait_for(KEYS)
         terminal.send("y")
         terminal.wait_for("It is sent.")
-        assert "asks no more" not in terminal.wait_for("› have you any news")
+        assert "no longer needs approval" not in terminal.wait_for("› have you any news")
 
 
 def test_what_waits_can_be_put_aside_and_decided_in_another_terminal(world: Chatting) -> None:
@@ -125,7 +125,7 @@ def test_what_waits_can_be_put_aside_and_decided_in_another_terminal(world: Chat
         first.say("Write to Carl")
         first.wait_for(KEYS)
         first.press("escape")
-        first.wait_for("1 calls wait.")
+        first.wait_for("Tool calls that need approval: 1.")
         first.say("/approve")
         first.wait_for(KEYS)
         with world.chat("--resume") as second:
@@ -154,7 +154,7 @@ def test_R12_double_esc_clears_the_input_or_opens_the_list(world: Chatting) -> N
         terminal.press("escape", "escape")
         terminal.wait_gone("half a thought")
         terminal.press("escape", "escape")
-        assert "Plan my week" in terminal.wait_for("Go back to before which message?")
+        assert "Plan my week" in terminal.wait_for("Go back to which message?")
 
 
 def test_R12_rollback_brings_the_words_back_asks_about_files_and_is_undone(world: Chatting) -> None:
@@ -179,15 +179,15 @@ def test_R12_rollback_brings_the_words_back_asks_about_files_and_is_undone(world
         screen = terminal.wait_for("❯ Make it nine")
         assert "  Hello" in screen
         terminal.press("enter")
-        terminal.wait_for("Files changed since then, 1: shop.py.")
+        terminal.wait_for("Files changed since then (1): shop.py.")
         assert "count * 9" in shop.read_text(encoding="utf-8")
         terminal.send("y")
-        terminal.wait_for("Put back: shop.py")
+        terminal.wait_for("Restored: shop.py")
         assert shop.read_text(encoding="utf-8") == SHOP
         terminal.wait_for("\n› Make it nine\n")
         terminal.press("ctrl-u")
         terminal.say("/undo")
-        screen = terminal.wait_for("messages came back.")
+        screen = terminal.wait_for("Messages restored:")
         terminal.wait_for(lambda screen: screen.count("Nine it is.") == 2)
 
 
@@ -209,8 +209,8 @@ def test_R14_a_thread_is_chosen_from_the_list_by_what_is_searched(world: Chattin
         terminal.wait_gone("bread")
         terminal.press("enter")
         screen = terminal.wait_for("Paragraph 59.")
-        assert "earlier messages are folded away" in terminal.text()
-        assert "Tell me of bread" not in terminal.text().partition("folded away")[2]
+        assert "earlier messages are hidden" in terminal.text()
+        assert "Tell me of bread" not in terminal.text().partition("are hidden")[2]
         world.will(Answer(text="Gone on."))
         terminal.say("Go on")
         terminal.wait_for("Gone on.")

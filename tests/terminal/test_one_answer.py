@@ -12,7 +12,7 @@ from queue import Queue
 import pytest
 
 from recto.cli.chat.chat_settings import ChatSettings
-from recto.cli.chat.one_answer import question_of
+from recto.cli.chat.one_answer import combine_input
 from recto.conversation.json import load_object
 from recto.errors import SettingsError
 from recto.ids import new_id
@@ -59,13 +59,13 @@ AGENT = "---\nfile_input: {images: true, documents: true}\n---\nYou help.\n"
 def test_C1_piped_input_stands_behind_the_question_or_goes_along_as_a_file(
     words: str | None, piped: bytes, asked: tuple[str, Sequence[object]]
 ):
-    assert question_of(words, piped, SETTINGS) == asked
+    assert combine_input(words, piped, SETTINGS) == asked
 
 
 @pytest.mark.parametrize(("words", "piped"), [(None, b" \n"), ("  ", b""), ("What?", b"x" * 1_001)])
 def test_C1_nothing_and_too_much_are_wrong_use(words: str | None, piped: bytes):
-    with pytest.raises(SettingsError, match=r"say something, or pipe it in|up to 1,000 bytes can be piped in"):
-        question_of(words, piped, SETTINGS)
+    with pytest.raises(SettingsError, match=r"pass a question or pipe one in|pipe at most 1,000 bytes"):
+        combine_input(words, piped, SETTINGS)
 
 
 # The command
@@ -154,7 +154,7 @@ def test_C1_a_call_that_waits_for_a_person_ends_it_with_1_and_says_how_to_go_on(
     done = chat(server, tmp_path, "Tell them.")
     thread = newest_thread(server)
     assert (done.returncode, done.stdout) == (FAILED, b"")
-    assert done.stderr.decode() == f"send waits for you: hello all\nGo on with: recto chat --resume {thread}\n"
+    assert done.stderr.decode() == f"send needs your approval: hello all\nResume with: recto chat --resume {thread}\n"
 
 
 @pytest.mark.full
@@ -183,7 +183,7 @@ def test_C1_ctrl_c_ends_the_run_and_then_the_command(server: Scripted, tmp_path:
         assert made.wait_held()
         terminal.press("ctrl-c")
         assert terminal.wait_end() == FAILED
-        assert "The run was ended." in terminal.screen()
+        assert "The run was stopped." in terminal.screen()
         assert "Traceback" not in terminal.text()
     assert made.wait_disconnected()
     assert server.get(f"/threads/{newest_thread(server)}")["activeRun"] is None
@@ -196,7 +196,7 @@ def newest_thread(server: Scripted) -> str:
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("answers", "asked_for", "shown"),
-    [(0, "/runs", "Ctrl-C again leaves."), (1, "/events", "")],
+    [(0, "/runs", "Press Ctrl-C again to quit."), (1, "/events", "")],
     ids=["before_there_is_a_run", "behind_that"],
 )
 def test_C1_ctrl_c_twice_leaves_a_server_that_does_not_answer(tmp_path: Path, answers: int, asked_for: str, shown: str):
@@ -227,7 +227,7 @@ def test_C1_ctrl_c_before_the_server_has_answered_ends_the_run_that_it_began(tmp
     ):
         wait_path(asked, "/runs")
         terminal.press("ctrl-c")
-        terminal.wait_for("Ctrl-C again leaves.")
+        terminal.wait_for("Press Ctrl-C again to quit.")
         go.set()
         wait_path(asked, "/runs/r/cancel")
         terminal.press("ctrl-c")

@@ -21,9 +21,9 @@ from recto.agents.template import new_files
 from recto.cli import options
 from recto.cli.calls.try_agent import try_agent
 from recto.cli.command import FAILED, WRONG_USE, group, stop
-from recto.cli.elsewhere import tools_elsewhere, with_tried
 from recto.cli.explain import explain
-from recto.cli.server_entry import tools_tried
+from recto.cli.external_tools import add_tool_problems, find_external_tools
+from recto.cli.server_entry import tool_probe
 from recto.cli.server_settings import AGENTS_HERE
 from recto.config.settings import Limits, ServerSettings
 from recto.conversation.json import Json, dump
@@ -32,7 +32,7 @@ from recto.errors import SettingsError
 if TYPE_CHECKING:
     from recto.tools.external.services import ToolSource
 
-agents = group("agents", "Check the folder of your agents, explain or try one, or begin a new one.")
+agents = group("agents", "Check, explain, try and create agents.")
 
 
 @agents.command()
@@ -55,20 +55,27 @@ def check(
         # A tools.py may print while it is imported.
         with redirect_stdout(sys.stderr):
             tools = load_toolbox()
-            loaded = load_folder(_of_agents(folder), Limits(), tools)
-            linted = [one for name in loaded for one in lint(loaded[name], loaded.folders[name], tools)]
-            loaded = replace(loaded, warnings=tuple(dict.fromkeys((*loaded.warnings, *linted))))
-            found = tools_elsewhere(None if offline else tools_tried(context), ServerSettings(), loaded)
-            loaded = with_tried(loaded, found)
+            loaded_agents = load_folder(_check_agents_folder(folder), Limits(), tools)
+            findings = [
+                one for name in loaded_agents for one in lint(loaded_agents[name], loaded_agents.folders[name], tools)
+            ]
+            loaded_agents = replace(loaded_agents, warnings=tuple(dict.fromkeys((*loaded_agents.warnings, *findings))))
+            tool_sources = find_external_tools(
+                None if offline else tool_probe(context), ServerSettings(), loaded_agents
+            )
+            loaded_agents = add_tool_problems(loaded_agents, tool_sources)
     except SettingsError as error:
         raise stop("agents check", error, WRONG_USE) from error
-    rows = [_row(agent, loaded.folders[name], tools, found.get(name, ())) for name, agent in loaded.items()]
+    rows = [
+        _row(agent, loaded_agents.folders[name], tools, tool_sources.get(name, ()))
+        for name, agent in loaded_agents.items()
+    ]
     if as_json:
-        _print_json(loaded, rows)
+        _print_json(loaded_agents, rows)
     else:
-        _print_lines(loaded, rows, folder)
-    empty = not loaded and not loaded.problems
-    if loaded.problems or (strict and (loaded.warnings or empty)):
+        _print_lines(loaded_agents, rows, folder)
+    empty = not loaded_agents and not loaded_agents.problems
+    if loaded_agents.problems or (strict and (loaded_agents.warnings or empty)):
         raise typer.Exit(FAILED)
 
 
@@ -83,7 +90,7 @@ def new(name: options.NewAgent, *, into: options.Into = AGENTS_HERE) -> None:
     Exit codes: 0 success, 1 failure, 2 usage error.
     """
     if not NAME.fullmatch(name):
-        raise stop("agents new", f"{name!r} is no name: {NAME_RULE}.", WRONG_USE)
+        raise stop("agents new", f"{name!r} is not a valid name: {NAME_RULE}.", WRONG_USE)
     folder = into / name
     try:
         folder.mkdir(parents=True)
@@ -93,11 +100,11 @@ def new(name: options.NewAgent, *, into: options.Into = AGENTS_HERE) -> None:
         problem = f"{error.filename} exists. Choose another name, or another folder with --into."
         raise stop("agents new", problem, WRONG_USE) from error
     except OSError as error:
-        raise stop("agents new", f"{folder} cannot be made ({error.strerror}).", FAILED) from error
-    typer.echo(f"Made {folder} with {FILE} (who it is, and its settings) and {TOOLS_FILE} (what it can do). Next:")
+        raise stop("agents new", f"{folder} cannot be created ({error.strerror}).", FAILED) from error
+    typer.echo(f"Created {folder} with {FILE} (instructions and settings) and {TOOLS_FILE} (tools). Next:")
     # `recto serve` finds the folder `agents` in the current directory by itself.
-    named, flag = ("", "") if into == AGENTS_HERE else (f" {into}", f" --agents {into}")
-    typer.echo(f"  recto agents check{named}")
+    folder_argument, flag = ("", "") if into == AGENTS_HERE else (f" {into}", f" --agents {into}")
+    typer.echo(f"  recto agents check{folder_argument}")
     typer.echo(f'  recto agents try {folder} "How many words are in this?"')
     typer.echo(f"  RECTO_AGENT={name} recto serve{flag}")
 
@@ -118,43 +125,47 @@ def load_toolbox() -> Toolbox:
     return Toolbox(built_in=built_in, of_folder=of_folder, warnings_of=lambda folder: of_folder(folder).warnings)
 
 
-def _of_agents(folder: Path) -> Path:
+def _check_agents_folder(folder: Path) -> Path:
     for file in (FILE, TOOLS_FILE):
         if (folder / file).exists():
-            allowed = f"it has {file}, so it is an agent itself. Name the folder it is in: {folder.resolve().parent}"
+            allowed = f"it contains {file}, so it is an agent. Name its parent folder: {folder.resolve().parent}"
             raise SettingsError(name="DIR", value=str(folder), allowed=allowed)
     return folder
 
 
-def _row(agent: Agent, folder: Path, tools: Toolbox, elsewhere: Sequence[ToolSource]) -> dict[str, Json]:
-    found = [tool.name for source in elsewhere for tool in source.found.tools]
+def _row(agent: Agent, folder: Path, tools: Toolbox, sources: Sequence[ToolSource]) -> dict[str, Json]:
+    external_tools = [tool.name for source in sources for tool in source.found.tools]
     return {
         "name": agent.name,
         "description": agent.description,
         "model": agent.model,
-        "tools": [*with_reading(agent.tools, agent.file_input.takes_documents), *tools.of_folder(folder), *found],
+        "tools": [
+            *with_reading(agent.tools, agent.file_input.takes_documents),
+            *tools.of_folder(folder),
+            *external_tools,
+        ],
         "skills": list(agent.skills),
         "locale": agent.locale,
         "tokens": persona_tokens(agent),
     }
 
 
-def _print_json(loaded: Loaded, rows: list[dict[str, Json]]) -> None:
-    problems, warnings = [one.row() for one in loaded.problems], [one.row() for one in loaded.warnings]
+def _print_json(loaded_agents: Loaded, rows: list[dict[str, Json]]) -> None:
+    problems, warnings = [one.row() for one in loaded_agents.problems], [one.row() for one in loaded_agents.warnings]
     typer.echo(dump({"agents": rows, "problems": problems, "warnings": warnings}).decode())
 
 
-def _print_lines(loaded: Loaded, rows: list[dict[str, Json]], folder: Path) -> None:
-    for problem in loaded.problems:
+def _print_lines(loaded_agents: Loaded, rows: list[dict[str, Json]], folder: Path) -> None:
+    for problem in loaded_agents.problems:
         typer.echo(str(problem), err=True)
-    for warning in loaded.warnings:
+    for warning in loaded_agents.warnings:
         typer.echo(f"{warning} (warning)", err=True)
-    if not loaded and not loaded.problems:
-        typer.echo(f"{folder}: there are no agents in it. Begin one: recto agents new NAME (warning)", err=True)
+    if not loaded_agents and not loaded_agents.problems:
+        typer.echo(f"{folder}: the folder contains no agents. Create one: recto agents new NAME (warning)", err=True)
     for row in rows:
         tools = ", ".join(map(str, row["tools"])) if isinstance(row["tools"], list) and row["tools"] else "none"
         model = row["model"] or "the server's"
-        named = ", ".join(map(str, row["skills"])) if isinstance(row["skills"], list) else ""
-        skills = f"skills {named}; " if named else ""
+        skill_names = ", ".join(map(str, row["skills"])) if isinstance(row["skills"], list) else ""
+        skills = f"skills {skill_names}; " if skill_names else ""
         line = f"{row['name']}: model {model}; tools {tools}; {skills}locale {row['locale']}; {row['tokens']} tokens"
         typer.echo(line)

@@ -27,22 +27,23 @@ if TYPE_CHECKING:
     from recto.store.users.export import UserDeleted
 
 SQLITE, DATABASE = "sqlite:///", "recto.db"
-OTHERS = 0o077
-TIER = "1 to 32 of a-z, 0-9, `_` and `-`. Who was given none has `free`."
-Tier = Annotated[str, typer.Argument(metavar="TIER", help=TIER)]
+PRIVATE_UMASK = 0o077
+Tier = Annotated[
+    str, typer.Argument(metavar="TIER", help="1 to 32 of a-z, 0-9, `_` and `-`. The default tier is `free`.")
+]
 
-NOBODY = (
-    "Nothing is kept of a user {name!r}. Users are named as in RECTO_API_KEYS or the `sub` of a JWT; whoever has the "
-    "local token is 'local'. Name another, or their server's data folder with --data."
+NO_DATA = (
+    "There is no data of a user {name!r}. The name is that in RECTO_API_KEYS, the `sub` of the JWT, or 'local' for the "
+    "local token. Choose the data folder of the server with --data."
 )
 
 ADOPTED = (
-    "The storage now belongs to the data folder {data}; servers of any other refuse to start on it. What its database "
-    "does not know is deleted from the storage once it is older than an hour and a server runs."
+    "The storage now belongs to the data folder {data}; servers of other data folders do not start on it. A running "
+    "server deletes files that its database does not know after an hour."
 )
 
-user = group("user", "Give out or delete everything that is kept of a user; give them a tier.")
-storage = group("storage", "Say whose files a storage holds.")
+user = group("user", "Export or delete the data of a user, or set their tier.")
+storage = group("storage", "Manage the file storage.")
 
 
 def backup(
@@ -51,10 +52,10 @@ def backup(
     data: options.DataDir = None,
     config: options.ServerConfig = None,
 ) -> None:
-    """Copy database and files into a new folder; the server may be running. A server can start on the copy.
+    """Copy database and files into a new folder.
 
-    Use pg_dump for PostgreSQL, and the tools of the provider for an external storage. Exit codes: 0 success, 1 failure,
-    2 usage error.
+    The server may be running. A server can start on the copy. Use pg_dump for PostgreSQL, and the tools of the provider
+    for an external storage. Exit codes: 0 success, 1 failure, 2 usage error.
     """
     from rich.console import Console
 
@@ -62,18 +63,18 @@ def backup(
     from recto.store.database.sqlite import backup_file
 
     with exit_codes("backup"), Console(stderr=True).status("Copying") as status:
-        settings = settings_of_server(data, config)
+        settings = load_server_settings(data, config)
         source = _database(settings)
         # The copy holds the data of all users: only its owner may read it.
-        os.umask(OTHERS)
+        os.umask(PRIVATE_UMASK)
         target.mkdir(parents=True, exist_ok=True)
         copied = partial(_copied, status)
-        own = settings.storage_url is None
+        is_local = settings.storage_url is None
         # Copy files before the database, so that none is deleted before its turn; then copy the new ones.
-        count = copy_files(settings.files_folder, target / settings.files_folder.name, copied) if own else 0
+        count = copy_files(settings.files_folder, target / settings.files_folder.name, copied) if is_local else 0
         backup_file(source, target / source.name)
-        count += copy_files(settings.files_folder, target / settings.files_folder.name, copied) if own else 0
-    files = f" with {count} files" if count else "" if own else "; its files stay in their storage"
+        count += copy_files(settings.files_folder, target / settings.files_folder.name, copied) if is_local else 0
+    files = f" with {count} files" if count else "" if is_local else "; the files are in an external storage"
     typer.echo(f"Copied to {target}{files}. Start a server on it with: recto serve --data {target}")
 
 
@@ -90,9 +91,9 @@ def export_user(
 ) -> None:
     """Print all data of a user, one JSON object per line. Exit codes: 0 success, 1 failure, 2 usage error."""
     with exit_codes("user export"):
-        count = asyncio.run(_export(settings_of_server(data, config), name))
+        count = asyncio.run(_export(load_server_settings(data, config), name))
     if not count:
-        raise stop("user export", NOBODY.format(name=name), FAILED)
+        raise stop("user export", NO_DATA.format(name=name), FAILED)
     typer.echo(f"{count} lines.", err=True)
 
 
@@ -106,11 +107,11 @@ def delete_user(
 ) -> None:
     """Delete all data of a user forever. Exit codes: 0 success, 1 failure, 2 usage error."""
     if not yes:
-        typer.confirm(f"Delete every thread, run, call and file of {name!r}, for ever?", abort=True, err=True)
+        typer.confirm(f"Delete all threads, runs, calls and files of {name!r} forever?", abort=True, err=True)
     with exit_codes("user delete"):
-        counts = asyncio.run(_delete(settings_of_server(data, config), name))
-    gone = f"{counts.threads} threads, {counts.attachments} files and {counts.datasets} datasets"
-    typer.echo(f"Deleted {gone}; {len(counts.stopped)} runs were not over yet.")
+        counts = asyncio.run(_delete(load_server_settings(data, config), name))
+    summary = f"{counts.threads} threads, {counts.attachments} files and {counts.datasets} datasets"
+    typer.echo(f"Deleted {summary}; stopped {len(counts.stopped)} active runs.")
 
 
 @user.command("tier")
@@ -123,19 +124,19 @@ def set_tier(
 ) -> None:
     """Set the tier of a user for all later runs. Exit codes: 0 success, 1 failure, 2 usage error."""
     with exit_codes("user tier", WireError):
-        asyncio.run(_set_tier(settings_of_server(data, config), name, tier))
+        asyncio.run(_set_tier(load_server_settings(data, config), name, tier))
     typer.echo(f"User {name!r} has the tier {tier!r}.")
 
 
 async def _set_tier(settings: ServerSettings, name: str, tier: str) -> None:
-    async with opened_store(settings) as store:
-        await store.set_tier(name, tier, datetime.now(UTC))
+    async with open_existing_store(settings) as store:
+        await store.users.set_tier(name, tier, datetime.now(UTC))
 
 
 async def _export(settings: ServerSettings, name: str) -> int:
     count = 0
-    async with opened_store(settings) as store:
-        async for line in store.export_user(name):
+    async with open_existing_store(settings) as store:
+        async for line in store.users.export(name):
             sys.stdout.buffer.write(line)
             count += 1
     sys.stdout.buffer.flush()
@@ -148,16 +149,16 @@ async def _delete(settings: ServerSettings, name: str) -> UserDeleted:
     from recto.files.storage.owner import check_owner, owner_of
     from recto.tools.workspace.workspaces import sweep_workspaces
 
-    async with opened_store(settings) as store:
+    async with open_existing_store(settings) as store:
         storage = open_storage(settings.storage_url, settings.files_folder)
         owner = owner_of(_node(settings), is_shared=store.is_shared, is_in_data_folder=settings.storage_url is None)
         # Check first: a copied database may name files that belong to another server.
         await check_owner(storage, store, owner)
-        gone = await store.delete_user(name)
-        await sweep_workspaces(settings.workspaces_folder, store.known_threads)
-    DocumentFolder(settings.parsed_folder).forget(gone.blobs)
-    await storage.delete(gone.blobs)
-    return gone
+        deletion = await store.users.delete(name)
+        await sweep_workspaces(settings.workspaces_folder, store.threads.find_existing)
+    DocumentFolder(settings.parsed_folder).forget(deletion.blobs)
+    await storage.delete(deletion.blobs)
+    return deletion
 
 
 def _node(settings: ServerSettings) -> str:
@@ -167,9 +168,9 @@ def _node(settings: ServerSettings) -> str:
 
 
 @asynccontextmanager
-async def opened_store(settings: ServerSettings, *, is_reader: bool = False) -> AsyncGenerator[Store]:
+async def open_existing_store(settings: ServerSettings, *, is_reader: bool = False) -> AsyncGenerator[Store]:
     """Open the existing database of a server. A reader cannot change it."""
-    from recto.store.store import open_store  # here: no other command waits for the database's library
+    from recto.store.store import open_store  # slow to import
 
     is_server = settings.database_url and not settings.database_url.startswith(SQLITE)
     url = settings.database_url if is_server else f"{SQLITE}{_database(settings)}"
@@ -184,14 +185,16 @@ def _database(settings: ServerSettings) -> Path:
     """Return the existing SQLite file."""
     url = settings.database_url or ""
     if url and not url.startswith(SQLITE):
-        raise SettingsError(name="database_url", value="(not shown)", allowed="copy a PostgreSQL with its own pg_dump")
+        raise SettingsError(name="database_url", value="(not shown)", allowed="copy PostgreSQL with pg_dump")
     file = Path(url.removeprefix(SQLITE)) if url else settings.data / DATABASE
     if not file.exists():
-        raise SettingsError(name="data", value=str(file), allowed="there is no database. Name its folder with --data")
+        raise SettingsError(
+            name="data", value=str(file), allowed="there is no database. Choose the data folder with --data"
+        )
     return file
 
 
-def settings_of_server(data: Path | None, config: Path | None) -> ServerSettings:
+def load_server_settings(data: Path | None, config: Path | None) -> ServerSettings:
     """Load the settings of a server by data folder."""
     return load_settings({"data": data}, os.environ, config)
 
@@ -208,7 +211,7 @@ def adopt_storage(*, data: options.DataDir = None, config: options.ServerConfig 
     Exit codes: 0 success, 1 failure, 2 usage error.
     """
     with exit_codes("storage adopt"):
-        settings = settings_of_server(data, config)
+        settings = load_server_settings(data, config)
         asyncio.run(_adopt(settings))
     typer.echo(ADOPTED.format(data=settings.data))
 
@@ -219,7 +222,7 @@ async def _adopt(settings: ServerSettings) -> None:
     from recto.ids import new_id
     from recto.store.database.folder import DataFolder
 
-    async with opened_store(settings) as store:
+    async with open_existing_store(settings) as store:
         folder = DataFolder(settings.data)
         try:
             is_in_data_folder = settings.storage_url is None

@@ -17,7 +17,7 @@ from recto.agents.agent import Agent
 from recto.cli import options
 from recto.cli.command import exit_codes
 from recto.cli.data import open_existing_store
-from recto.cli.elsewhere import TryTools, find_external_tools, load_own_tools
+from recto.cli.external_tools import TryTools, find_external_tools, load_own_tools
 from recto.cli.server_entry import tool_probe
 from recto.cli.server_settings import load_settings
 from recto.config.checked import nearest

@@ -41,20 +41,20 @@ def gateway(
         settings = replace(settings, agents=None, dispatch=replace(settings.dispatch, slots=0))
         secrets = Secrets(secrets_of(settings, os.environ))
         set_up_logs(settings.log_level, settings.log_format, secrets)
-        entry.relay(settings, _announcing(settings, secrets))
+        entry.relay(settings, _make_announce(settings, secrets))
 
 
-def _announcing(settings: ServerSettings, secrets: Secrets) -> Announce:
+def _make_announce(settings: ServerSettings, secrets: Secrets) -> Announce:
     def announce(url: str, token: str | None) -> None:
         secrets.add(token or "")
-        made = token if settings.auth.token is None else None
+        new_token = token if settings.auth.token is None else None
         typer.echo(
             f"The gateway of Recto is listening on {url} (folds: {settings.gateway.fold}, data in {settings.data})."
         )
         typer.echo(f"Point agents at OPENAI_BASE_URL={url}/v1 or ANTHROPIC_BASE_URL={url}. Stop it with Ctrl-C.")
-        if settings.gateway.keys != "callers" and made:
-            typer.echo(f"The key to use here is {made}, in place of the provider's: that is the server's own.")
+        if settings.gateway.keys != "callers" and new_token:
+            typer.echo(f"Send {new_token} as the API key; the server has the key of the provider.")
         if settings.gateway.takes_callers:
-            typer.echo("Keys of providers that agents send are passed on.")
+            typer.echo("Provider keys that agents send are passed on.")
 
     return announce

@@ -11,9 +11,7 @@ from recto.cli.command import WRONG_USE, group, stop
 from recto.cli.server_settings import load_settings
 from recto.errors import SettingsError
 
-GIVEN = "RECTO_SIGNING_KEYS names them: put a new one first there, and keep the old ones while their urls live"
-
-keys = group("keys", "Change the keys that sign urls of files.")
+keys = group("keys", "Manage the keys that sign file URLs.")
 
 
 @keys.callback()
@@ -32,11 +30,14 @@ def rotate(*, data: options.DataDir = None, config: options.ServerConfig = None)
     try:
         settings = load_settings({"data": data}, os.environ, config)
         if settings.signing_keys:
-            raise SettingsError(name="signing_keys", value="(not shown)", allowed=GIVEN)
+            allowed = (
+                "RECTO_SIGNING_KEYS sets the keys: put a new one first there, and keep old ones while URLs use them"
+            )
+            raise SettingsError(name="signing_keys", value="(not shown)", allowed=allowed)
         if not settings.data.is_dir():
-            allowed = "there is no such folder. Name a server's data folder with --data"
+            allowed = "there is no such folder. Choose the data folder of a server with --data"
             raise SettingsError(name="data", value=str(settings.data), allowed=allowed)
         id = rotate_keys(settings.data)
     except SettingsError as error:
         raise stop("keys rotate", error, WRONG_USE) from error
-    typer.echo(f"Key {id} signs from the next start on. Restart the server now.")
+    typer.echo(f"Key {id} signs from the next start on. Restart the server.")

@@ -16,7 +16,7 @@ HIDDEN = "(hidden)"
 # Shorter values would match ordinary words.
 SHORTEST_SECRET = 6
 # Fields of every record; all others come from `extra`.
-KNOWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+RECORD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 # Characters that end a line or control a terminal.
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 UNDER = "    "
@@ -32,7 +32,7 @@ MARK, EQUALS = r"(?:[?&#]|%(?:25)*(?:3f|26|23))", r"(?:=|%(?:25)*3d)"
 # match can be in progress, so matching stays linear.
 SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"\b(bearer|basic) +[\w.~+/=-]{6,}", re.IGNORECASE), rf"\1 {HIDDEN}"),
-    (re.compile(r"(?<![\w.-])[\w.-]{20,}+"), lambda found: _without_jwt(found[0])),
+    (re.compile(r"(?<![\w.-])[\w.-]{20,}+"), lambda match: _without_jwt(match[0])),
     (
         re.compile(rf"({MARK}(?:[\w-]*(?:signature|credential|token|key)|sig){EQUALS})[^&#\s\"']+", re.IGNORECASE),
         rf"\1{HIDDEN}",
@@ -44,19 +44,19 @@ SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
 class Secrets:
     """Values that must not appear in logs; more may be added while the server runs."""
 
-    def __init__(self, known: Iterable[str] = ()) -> None:
-        self._known: list[str] = []
-        self.add(*known)
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._values: list[str] = []
+        self.add(*values)
 
     def add(self, *more: str) -> None:
         """Hide these values too."""
-        found = {*self._known, *[form for one in more if len(one) >= SHORTEST_SECRET for form in _forms(one)]}
+        forms = {*self._values, *[form for one in more if len(one) >= SHORTEST_SECRET for form in _forms(one)]}
         # Longest first: one secret may contain another.
-        self._known = sorted(found, key=len, reverse=True)
+        self._values = sorted(forms, key=len, reverse=True)
 
     def hide(self, text: str) -> str:
         """Return the text without known secrets and anything that looks like a credential."""
-        for secret in self._known:
+        for secret in self._values:
             text = text.replace(secret, HIDDEN)
         for shape, instead in SHAPES:
             text = shape.sub(instead, text)
@@ -88,13 +88,13 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": self._hide(_message(record)),
         }
-        given = {name: self._shown(value) for name, value in vars(record).items() if name not in KNOWN}
+        extra = {name: self._format_value(value) for name, value in vars(record).items() if name not in RECORD_FIELDS}
         if record.exc_info:
-            given["error"] = self._hide(self.formatException(record.exc_info))
+            extra["error"] = self._hide(self.formatException(record.exc_info))
         # Standard fields first for readability; `extra` cannot override them.
-        return dump(own | given | own).decode()
+        return dump(own | extra | own).decode()
 
-    def _shown(self, value: object) -> object:
+    def _format_value(self, value: object) -> object:
         is_plain = isinstance(value, (bool, float, type(None))) or (isinstance(value, int) and abs(value) < LARGEST)
         return value if is_plain else self._hide(str(value))
 
@@ -121,10 +121,10 @@ def set_up_logs(
     """Write the logs of Recto at a level, and warnings of all others, to a stream."""
     handler = logging.StreamHandler(stream or sys.stderr)
 
-    def shown(text: str) -> str:
+    def redact(text: str) -> str:
         return secrets.hide(_cut(text))
 
-    handler.setFormatter(JsonFormatter(shown) if form == "json" else TextFormatter(shown))
+    handler.setFormatter(JsonFormatter(redact) if form == "json" else TextFormatter(redact))
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
@@ -154,4 +154,4 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _escaped(text: str) -> str:
-    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), scrub(text))
+    return CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), scrub(text))

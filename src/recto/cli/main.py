@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 
-class Listed(NamedTuple):
+class CommandEntry(NamedTuple):
     """A command or group: its name, module and help line."""
 
     name: str
@@ -18,47 +18,27 @@ class Listed(NamedTuple):
 
 
 COMMANDS = (
-    Listed(
-        "fold",
-        "recto.cli.fold.fold_command",
-        "Show what folding saves in a conversation: OpenAI-style JSON, or of pi, Claude Code, Codex or opencode.",
+    CommandEntry("fold", "recto.cli.fold.fold_command", "Show how many tokens folding saves in a conversation."),
+    CommandEntry(
+        "replay", "recto.cli.replay.replay_command", "Show how much folding would have saved in recorded sessions."
     ),
-    Listed(
-        "replay",
-        "recto.cli.replay.replay_command",
-        "Show what folding would have saved in sessions: of pi, Claude Code, Codex, opencode, or plain JSON.",
+    CommandEntry("serve", "recto.cli.serve", "Serve agents over HTTP."),
+    CommandEntry("gateway", "recto.cli.gateway", "Relay model requests of other agents, repaired and folded."),
+    CommandEntry("chat", "recto.cli.chat.chat_command", "Chat with an agent in the terminal."),
+    CommandEntry("read", "recto.cli.read", "Print the text of documents as a model would receive it."),
+    CommandEntry(
+        "explain", "recto.cli.calls.explain_run", "Show the request of a model call and the reason for each part."
     ),
-    Listed("serve", "recto.cli.serve", "Serve agents over HTTP."),
-    Listed(
-        "gateway",
-        "recto.cli.gateway",
-        "Relay requests of other agents to their model, repaired and folded, for OpenAI's and Anthropic's SDKs.",
-    ),
-    Listed(
-        "chat",
-        "recto.cli.chat.chat_command",
-        "Talk to an agent in the terminal; with a question, or with input that is piped in, have one answer printed.",
-    ),
-    Listed(
-        "read",
-        "recto.cli.read",
-        "Print the text of documents as a model would get it: PDF, Word, Excel, PowerPoint, HTML, mail, books, text.",
-    ),
-    Listed(
-        "explain",
-        "recto.cli.calls.explain_run",
-        "Show what a model call was sent and why: each part, its tokens and rule, and what changed since the last one.",
-    ),
-    Listed("backup", "recto.cli.data", "Copy database and files into a new folder, while the server runs or not."),
-    Listed("user", "recto.cli.data", "Give out or delete everything that is kept of a user; give them a tier."),
-    Listed("agents", "recto.cli.agents", "Check the folder of your agents, explain or try one, or begin a new one."),
-    Listed("keys", "recto.cli.keys", "Change the keys that sign urls of files."),
-    Listed("storage", "recto.cli.data", "Say whose files a storage holds."),
+    CommandEntry("backup", "recto.cli.data", "Copy database and files into a new folder."),
+    CommandEntry("user", "recto.cli.data", "Export or delete the data of a user, or set their tier."),
+    CommandEntry("agents", "recto.cli.agents", "Check, explain, try and create agents."),
+    CommandEntry("keys", "recto.cli.keys", "Manage the keys that sign file URLs."),
+    CommandEntry("storage", "recto.cli.data", "Manage the file storage."),
 )
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         from importlib.metadata import version
 
         typer.echo(f"recto {version('recto')}")
@@ -78,7 +58,7 @@ def command_in(arguments: Sequence[str]) -> str:
     return next((word for word in arguments if not word.startswith("-")), "")
 
 
-def make_app(asked: str) -> typer.Typer:
+def make_app(command: str) -> typer.Typer:
     """Build the app with all commands; only `asked` is loaded."""
     app = typer.Typer(
         name="recto",
@@ -89,16 +69,16 @@ def make_app(asked: str) -> typer.Typer:
     )
     app.callback()(recto)
     for one in COMMANDS:
-        if one.name != asked:
+        if one.name != command:
             app.command(one.name, help=one.help)(_not_loaded)
             continue
         module = import_module(one.module)
-        found = getattr(module, one.name)
-        if isinstance(found, typer.Typer):
-            app.add_typer(found)
+        target = getattr(module, one.name)
+        if isinstance(target, typer.Typer):
+            app.add_typer(target)
         else:
             # A module may bring its own command class.
-            app.command(cls=getattr(module, "CommandLine", None))(found)
+            app.command(cls=getattr(module, "CommandLine", None))(target)
     return app
 
 

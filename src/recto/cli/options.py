@@ -32,38 +32,38 @@ GatewayKeys = Annotated[str | None, _setting("gateway_keys", "WHOSE")]
 GatewayFold = Annotated[str | None, _setting("gateway_fold", "HOW")]
 AgentsDir = Annotated[Path | None, _setting("agents", "DIR")]
 ServerConfig = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="TOML file.  [default: recto.toml, if there is one]")
+    Path | None, typer.Option("--config", metavar="FILE", help="Settings file.  [default: recto.toml, if it exists]")
 ]
-Hello = Annotated[bool, typer.Option("--hello", help="Make a first run once it is up, and show it.")]
+Hello = Annotated[bool, typer.Option("--hello", help="Run an example after the start and print it.")]
 
 AgentsToCheck = Annotated[
-    Path, typer.Argument(metavar="[DIR]", help="Folder with a folder for each agent.", show_default="agents")
+    Path, typer.Argument(metavar="[DIR]", help="Folder that contains the agent folders.", show_default="agents")
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Warnings fail too.")]
-Offline = Annotated[bool, typer.Option("--offline", help="Do not try servers that agents have tools from.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Treat warnings as problems.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Do not connect to MCP and OpenAPI servers.")]
 CheckAsJson = Annotated[bool, typer.Option("--json", help="Print agents, problems and warnings as JSON.")]
-AgentName = Annotated[str, typer.Argument(metavar="AGENT", help="Its name: the folder's.")]
-SkillName = Annotated[str | None, typer.Option("--skill", metavar="NAME", help="The skill that is active.")]
+AgentName = Annotated[str, typer.Argument(metavar="AGENT", help="Name of the agent: that of its folder.")]
+SkillName = Annotated[str | None, typer.Option("--skill", metavar="NAME", help="Active skill.")]
 ScenarioName = Annotated[
-    str | None, typer.Option("--scenario", metavar="NAME", help="What of it is asked for.  [default: the skill's]")
+    str | None, typer.Option("--scenario", metavar="NAME", help="Scenario of the skill.  [default: the skill's]")
 ]
-ForUser = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Whose data it is for.")]
-Voice = Annotated[str | None, typer.Option("--voice", metavar="NAME", help="The voice_mode.  [default: the agent's]")]
-ExplainAsJson = Annotated[bool, typer.Option("--json", help="Print the prompt and why as JSON.")]
-AgentToTry = Annotated[Path, typer.Argument(metavar="FOLDER", help="The agent's folder.")]
-WordsToSay = Annotated[str, typer.Argument(metavar="WORDS", help="What the user says.")]
-TriedModel = Annotated[
+ForUser = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Name of the user.")]
+Voice = Annotated[str | None, typer.Option("--voice", metavar="NAME", help="Voice mode.  [default: the agent's]")]
+ExplainAsJson = Annotated[bool, typer.Option("--json", help="Print the prompt and its reasons as JSON.")]
+AgentToTry = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the agent.")]
+MessageText = Annotated[str, typer.Argument(metavar="MESSAGE", help="Message to the agent.")]
+TryModel = Annotated[
     str | None,
-    typer.Option("--model", metavar="MODEL", help="Whatever the agent names.  [default: its own, else the server's]"),
+    typer.Option("--model", metavar="MODEL", help="Model to use.  [default: the agent's, else the server's]"),
 ]
-AgreeToAll = Annotated[bool, typer.Option("--agree", help="Agree to the calls that a person has to agree to.")]
-NewAgent = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, - and _, at most 64.")]
-Into = Annotated[Path, typer.Option("--into", metavar="DIR", help="Folder of agents it is made in.")]
+ApproveAll = Annotated[bool, typer.Option("--agree", help="Approve all tool calls that need approval.")]
+NewAgent = Annotated[str, typer.Argument(metavar="NAME", help="At most 64 letters, digits, - and _.")]
+Into = Annotated[Path, typer.Option("--into", metavar="DIR", help="Folder of agents.")]
 
-CheckOnly = Annotated[
-    bool, typer.Option("--check", help="Print the settings in force, secrets hidden, and do not serve.")
+CheckOnly = Annotated[bool, typer.Option("--check", help="Print the effective settings, without secrets, and exit.")]
+Reload = Annotated[bool, typer.Option("--reload", help="Restart when an agent or the settings file changes.")]
+BackupDir = Annotated[Path, typer.Argument(metavar="DIR", help="New folder. It must not contain a database.")]
+UserArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of the user; `local` is the user of the local token.")
 ]
-Reload = Annotated[bool, typer.Option("--reload", help="Start again when an agent or the settings file changes.")]
-BackupDir = Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make; it must not hold a database yet.")]
-UserArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name; whoever has the local token is `local`.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask first.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]

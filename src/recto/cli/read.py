@@ -1,4 +1,4 @@
-"""`recto read`: prints documents as a model would receive them, or as data."""
+"""`recto read`: documents as a model would receive them, or as JSON."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from recto.files.documents.read_document import ReadDocument, Reading
 
 STDIN, STDIN_NAME = "-", "standard input"
-NO_PAGES = "it has no pages, slides or sheets; leave --pages out"
-NO_SUCH_PAGE = "there is no {unit} {first} in what was read of it, which ends with {unit} {last}; name others"
-# Longer names would leave no room for the bar.
+NO_PAGES = "it has no pages, slides or sheets. Omit --pages"
+NO_SUCH_PAGE = "there is no {unit} {first}: the text ends with {unit} {last}. Choose others"
+# Longer names would leave no space for the bar.
 NAME_CHARACTERS = 40
 ShowProgress: TypeAlias = Callable[[Extent], None]
-Files = Annotated[list[str], typer.Argument(metavar="FILE", help="Documents; `-`: standard input.")]
+Files = Annotated[list[str], typer.Argument(metavar="FILE", help="Documents; `-` is standard input.")]
 ElementsAsJson = Annotated[
-    bool, typer.Option("--json", help="Print name, page count and elements, one JSON object a line.")
+    bool, typer.Option("--json", help="Print name, page count and elements as JSON, one object per line.")
 ]
 Pages = Annotated[
-    str | None, typer.Option(metavar="N-M", help="Only these pages, slides or sheets: 3, 3-7 or 3-.  [default: all]")
+    str | None, typer.Option(metavar="N-M", help="Pages, slides or sheets to print: 3, 3-7 or 3-.  [default: all]")
 ]
-Offset = Annotated[int, typer.Option(metavar="N", min=0, help="Characters to leave out at the beginning.")]
+Offset = Annotated[int, typer.Option(metavar="N", min=0, help="Characters to skip at the start.")]
 MostCharacters = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Most characters of a file.  [default: all]")
+    int | None, typer.Option(metavar="N", min=1, help="Maximum characters per file.  [default: all]")
 ]
 Ocr = Annotated[
     str, typer.Option(metavar="LANGS", help="Read scans with tesseract, in these languages: eng, chi_sim+eng.")
@@ -52,15 +52,15 @@ MostSeconds = Annotated[
     typer.Option(
         metavar="N",
         min=0.1,
-        help="Longest a file may take; where --ocr reads scans, they have 240 more.  [default: 60]",
+        help="Time limit per file; --ocr adds 240.  [default: 60]",
     ),
 ]
-InputName = Annotated[str, typer.Option(metavar="NAME", help="Name of standard input; its ending says what it is.")]
+InputName = Annotated[str, typer.Option(metavar="NAME", help="Name of standard input. Its extension sets the format.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrintOptions:
-    """Selection and format. `pages` without a last page, and no `limit`, mean up to the end."""
+    """Selection and format of the output. Without a last page or `limit`, it extends to the end."""
 
     as_json: bool = False
     pages: tuple[int, int | None] | None = None
@@ -88,10 +88,10 @@ def read(
     seconds: MostSeconds = None,
     name: InputName = "",
 ) -> None:
-    """Print the text of documents as a model would receive it: PDF, Word, Excel, PowerPoint, HTML, mail, books, text.
+    """Print the text of documents as a model would receive it.
 
-    Several files are printed under their names. They are parsed in child processes, several at a time. Unreadable files
-    are reported on standard error; the others are printed.
+    Reads PDF, Word, Excel, PowerPoint, HTML, mail, e-books and text. Several files are printed under their names;
+    unreadable ones are reported on standard error.
 
     Exit codes: 0 success, 1 a file failed, 2 usage error.
     """
@@ -119,18 +119,20 @@ def _pages(text: str | None) -> tuple[int, int | None] | None:
         last = int(match[3]) if match[3] else None if match[2] else first
         if last is None or first <= last:
             return first, last
-    raise SettingsError(name="--pages", value=text, allowed="name pages as 3, 3-7 or 3-, counted from 1")
+    raise SettingsError(name="--pages", value=text, allowed="use 3, 3-7 or 3-, counted from 1")
 
 
 def _check(files: Sequence[str], options: PrintOptions, ocr: str, name: str) -> None:
     if files.count(STDIN) > 1:
         raise SettingsError(name="FILE", value=STDIN, allowed="standard input can be read only once")
     if name and STDIN not in files:
-        raise SettingsError(name="--name", value=name, allowed="it names standard input; give - as a file")
+        raise SettingsError(name="--name", value=name, allowed="it names standard input: add - to the files")
     if ocr and not re.fullmatch(r"\w+(\+\w+)*", ocr, re.ASCII):
-        raise SettingsError(name="--ocr", value=ocr, allowed="give languages as tesseract names them: eng, chi_sim+eng")
+        raise SettingsError(
+            name="--ocr", value=ocr, allowed="use the language names of tesseract, such as eng or chi_sim+eng"
+        )
     if options.as_json and (options.offset or options.limit is not None):
-        raise SettingsError(name="--json", value=True, allowed="it goes with --pages, not with --offset and --limit")
+        raise SettingsError(name="--json", value=True, allowed="combine it with --pages, not with --offset or --limit")
 
 
 def _reading(file: str, name: str) -> Reading:
@@ -232,7 +234,7 @@ class Printer:
         self._options = options
         self._is_alone = count == 1
         self._is_first = True
-        # The bars use the same terminal: hold the text until they are gone.
+        # The progress bars use the same terminal: buffer the text until they are gone.
         self._buffer: list[bytes] | None = [] if sys.stdout.isatty() and sys.stderr.isatty() else None
 
     def add(self, outcome: ReadOutcome) -> None:
@@ -252,7 +254,7 @@ class Printer:
         self._is_first = False
 
     def end(self) -> None:
-        """Print held output and problems."""
+        """Print buffered output and problems."""
         if not self._options.as_json and not self._is_alone:
             self._write(b"\n")
         sys.stdout.buffer.write(b"".join(self._buffer or ()))

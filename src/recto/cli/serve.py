@@ -17,7 +17,7 @@ import typer
 
 from recto.cli import options
 from recto.cli.command import exit_codes
-from recto.cli.hello import Greeting, language_of_terminal
+from recto.cli.hello import Greeting
 from recto.cli.logs import Secrets, set_up_logs
 from recto.cli.server_entry import Announce, ServerEntry
 from recto.cli.server_settings import FILE, OTHERS, SECRETS, SETTINGS, load_settings
@@ -36,7 +36,7 @@ PARTS = (
 # The server stops within ten seconds; kill it after this.
 STOP_SECONDS = 12
 # Milliseconds between checks for an exited server.
-LOOK = 300
+POLL_MILLISECONDS = 300
 
 
 def serve(
@@ -69,24 +69,24 @@ def serve(
         if check:
             _print_settings(settings, entry.check(settings))
         elif reload:
-            _serve_again_and_again(_watched(settings, config))
+            _serve_with_reload(_files_to_watch(settings, config))
         else:
-            entry.serve(settings, _announcing(settings, secrets, hello=hello), None)
+            entry.serve(settings, _make_announce(settings, secrets, hello=hello), None)
 
 
-def _announcing(settings: ServerSettings, secrets: Secrets, *, hello: bool) -> Announce:
+def _make_announce(settings: ServerSettings, secrets: Secrets, *, hello: bool) -> Announce:
     def announce(url: str, token: str | None) -> None:
         # A generated token is shown only here.
         secrets.add(token or "")
         # Do not print a configured token.
-        made = token if settings.auth.token is None else None
-        address = f"{url}/#token={quote(made)}" if made else f"{url}/"
+        new_token = token if settings.auth.token is None else None
+        address = f"{url}/#token={quote(new_token)}" if new_token else f"{url}/"
         try:
-            _greet(settings, url, address, made)
+            _greet(settings, url, address, new_token)
             if hello and token:
                 _say_hello(settings, url, address, token)
             elif hello:
-                typer.echo("--hello needs the local token; set RECTO_TOKEN to have one beside API keys or JWT.")
+                typer.echo("--hello needs the local token. Set RECTO_TOKEN in addition to API keys or JWT.")
         except BrokenPipeError:
             # The reader of our output, such as `head`, may exit; the server continues.
             sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
@@ -94,12 +94,12 @@ def _announcing(settings: ServerSettings, secrets: Secrets, *, hello: bool) -> A
     return announce
 
 
-def _greet(settings: ServerSettings, url: str, address: str, made: str | None) -> None:
+def _greet(settings: ServerSettings, url: str, address: str, new_token: str | None) -> None:
     """Print the address of the server, and a generated token."""
     typer.echo(f"Recto is listening on {url} (model {settings.model}, data in {settings.data}). Stop it with Ctrl-C.")
-    if made:
-        typer.echo(f"Its token is {made}. Open {address}, or send it as Authorization: Bearer.")
-    for line in _about_agents(settings):
+    if new_token:
+        typer.echo(f"Its token is {new_token}. Open {address}, or send it as Authorization: Bearer.")
+    for line in _describe_agents_folder(settings):
         typer.echo(line)
     if settings.model == "demo":
         typer.echo("This is the demo model. For a real one: RECTO_MODEL=openai:NAME OPENAI_API_KEY=... recto serve")
@@ -110,7 +110,6 @@ def _say_hello(settings: ServerSettings, url: str, address: str, token: str) -> 
         url=url,
         token=token,
         address=address,
-        language=language_of_terminal(os.environ),
         agent=settings.agent,
         data=str(settings.data),
         command=_command(),
@@ -123,39 +122,39 @@ def _command() -> str:
     return "recto" if which("recto") or Path(started).name != "recto" else started
 
 
-def _about_agents(settings: ServerSettings) -> Iterator[str]:
+def _describe_agents_folder(settings: ServerSettings) -> Iterator[str]:
     """Describe an agents folder that was found without being named."""
     if settings.agents_here == "used":
-        yield f"Agents of the folder {settings.agents} are used too; --agents none leaves them out."
+        yield f"Agents of the folder {settings.agents} are used; --agents none disables them."
     elif settings.agents_here == "empty":
-        yield "The folder agents here has no agent in it (a folder with AGENT.md), so it is not used."
+        yield "The folder agents contains no agent (a folder with AGENT.md), so it is not used."
 
 
-def _print_settings(settings: ServerSettings, found: Mapping[str, str]) -> None:
+def _print_settings(settings: ServerSettings, findings: Mapping[str, str]) -> None:
     """Print the effective settings as in a file, then the findings."""
     for name, value in values_of(settings).items():
-        typer.echo(f"{name} = {_shown(name, value)}")
+        typer.echo(f"{name} = {_format_value(name, value)}")
     for name, value in settings.limits:
-        typer.echo(f"limits.{name} = {_shown(name, value)}")
-    keys, urls = _settings_of_models()
+        typer.echo(f"limits.{name} = {_format_value(name, value)}")
+    keys, urls = _model_settings()
     for name in (*keys, *sorted({*OTHERS, *urls} - {*keys})):
         value = os.environ.get(name)
-        typer.echo(f"{name} = {HIDDEN if value is not None and name in keys else _shown(name, value)}")
+        typer.echo(f"{name} = {HIDDEN if value is not None and name in keys else _format_value(name, value)}")
     for name in sorted(name for name in os.environ if name.startswith(SECRETS)):
         typer.echo(f"{name} = {HIDDEN}")
-    for name, value in found.items():
+    for name, value in findings.items():
         typer.echo(f"{name}: {value}")
 
 
-def _settings_of_models() -> tuple[Sequence[str], Sequence[str]]:
+def _model_settings() -> tuple[Sequence[str], Sequence[str]]:
     """Return the settings for keys and addresses of model providers."""
-    from recto.models.choose import PROVIDERS  # here: other commands need no client of theirs
+    from recto.models.choose import PROVIDERS  # slow to import
 
     keys = dict.fromkeys(provider.key_setting for provider in PROVIDERS)
     return tuple(keys), tuple(provider.url_setting for provider in PROVIDERS)
 
 
-def _shown(name: str, value: object) -> str:
+def _format_value(name: str, value: object) -> str:
     if value is None:
         return "(not set)"
     if name in SETTINGS and SETTINGS[name].secrecy:
@@ -170,15 +169,17 @@ def _shown(name: str, value: object) -> str:
 
 def secrets_of(settings: ServerSettings, environment: Mapping[str, str]) -> list[str]:
     """Return all secret settings and passwords in URLs."""
-    found = [word for name, value in values_of(settings).items() for word in _words(SETTINGS[name].secrecy, value)]
-    keys, urls = _settings_of_models()
+    values = [
+        word for name, value in values_of(settings).items() for word in _secret_parts(SETTINGS[name].secrecy, value)
+    ]
+    keys, urls = _model_settings()
     of_models = [environment.get(name) for name in keys]
     of_tools = [value for name, value in environment.items() if name.startswith(SECRETS)]
     passwords = [word for name in urls for word in _password(environment.get(name))]
-    return [one.strip() for one in (*found, *of_models, *of_tools, *passwords) if one]
+    return [one.strip() for one in (*values, *of_models, *of_tools, *passwords) if one]
 
 
-def _words(secrecy: Secrecy | None, value: object) -> Iterable[str]:
+def _secret_parts(secrecy: Secrecy | None, value: object) -> Iterable[str]:
     """Return the secret parts of a setting."""
     text = str(value) if value else ""
     match secrecy:
@@ -194,38 +195,42 @@ def _words(secrecy: Secrecy | None, value: object) -> Iterable[str]:
 
 def _password(url: str | None) -> tuple[str, ...]:
     try:
-        found = urlsplit(url or "").password or ""
+        password = urlsplit(url or "").password or ""
     except ValueError:
         return ()
-    return found, unquote(found)
+    return password, unquote(password)
 
 
-def _watched(settings: ServerSettings, config: Path | None) -> list[Path]:
+def _files_to_watch(settings: ServerSettings, config: Path | None) -> list[Path]:
     files = [path for path in (settings.agents, config or Path(FILE)) if path is not None and path.exists()]
     if not files:
-        raise SettingsError(name="--reload", value="", allowed="there is nothing to watch; name a folder with --agents")
+        raise SettingsError(name="--reload", value="", allowed="there is nothing to watch. Name a folder with --agents")
     return files
 
 
-def _serve_again_and_again(files: list[Path]) -> None:
+def _serve_with_reload(files: list[Path]) -> None:
     """Serve in a child process and restart it when an agent or the settings change."""
-    from watchfiles import PythonFilter, watch  # here: only who works on agents waits for it
+    from watchfiles import PythonFilter, watch  # slow to import, and needed for --reload only
 
     ending = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda _number, _frame: ending.set())
-    wanted = PythonFilter(extra_extensions=(".md", ".yaml", ".yml", ".toml"))
+    file_filter = PythonFilter(extra_extensions=(".md", ".yaml", ".yml", ".toml"))
     typer.echo(f"Watching {', '.join(map(str, files))} for changes.", err=True)
     child, is_reported = _start_child(), False
     try:
-        for changes in watch(*files, watch_filter=wanted, stop_event=ending, rust_timeout=LOOK, yield_on_timeout=True):
+        for changes in watch(
+            *files, watch_filter=file_filter, stop_event=ending, rust_timeout=POLL_MILLISECONDS, yield_on_timeout=True
+        ):
             if changes:
                 _report_changes(changes)
                 _end_child(child)
                 child, is_reported = _start_child(), False
             elif child.poll() is not None and not is_reported:
                 is_reported = True
-                typer.echo(f"It ended with code {child.returncode}; the next change starts it again.", err=True)
+                typer.echo(
+                    f"The server exited with code {child.returncode}. It restarts after the next change.", err=True
+                )
     finally:
         _end_child(child)
 
@@ -246,4 +251,4 @@ def _end_child(child: subprocess.Popen[bytes]) -> None:
 
 def _report_changes(changes: Collection[tuple[object, str]]) -> None:
     names = sorted({Path(path).name for _, path in changes})
-    typer.echo(f"Changed: {', '.join(names)}. Starting again.", err=True)
+    typer.echo(f"Changed: {', '.join(names)}. Restarting.", err=True)

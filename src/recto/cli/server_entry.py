@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     import typer
 
-    from recto.cli.elsewhere import TryTools
+    from recto.cli.external_tools import TryTools
     from recto.config.settings import ServerSettings
 
 # Called with the URL once the server answers, and the local token if there is one.
@@ -31,7 +31,7 @@ class ServerEntry:
     try_tools: TryTools
 
 
-def tools_tried(context: typer.Context) -> TryTools | None:
+def tool_probe(context: typer.Context) -> TryTools | None:
     """Return the function that tries external tools, if the command has one."""
     entry: ServerEntry | None = context.obj
     return entry.try_tools if entry else None

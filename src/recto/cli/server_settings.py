@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails
 
 from recto.config.setting import Setting, make_tree, settings_of
-from recto.config.settings import Limits, ServerSettings, given
+from recto.config.settings import Limits, ServerSettings, explicit_values
 from recto.errors import SettingsError, raise_all
 
 PREFIX = "RECTO_"
@@ -61,16 +61,16 @@ _File: type[BaseModel] = create_model("_File", server=(_ServerTable, _ServerTabl
 
 def load_settings(flags: Mapping[str, object], environment: Mapping[str, str], file: Path | None) -> ServerSettings:
     """Return the effective settings. Raise one SettingsError for all unknown names and invalid values."""
-    wrong = list[SettingsError]()
+    errors = list[SettingsError]()
     in_file = _read(file)
-    wrong += _unknown_tables(in_file)
-    read = dict(_checked(_File, in_file, "", wrong))
-    from_environment = _checked(_ServerTable, _from_environment(environment, wrong), PREFIX, wrong)
+    errors += _unknown_tables(in_file)
+    read = dict(_validate(_File, in_file, "", errors))
+    from_environment = _validate(_ServerTable, _from_environment(environment, errors), PREFIX, errors)
     given_flags = {name: value for name, value in flags.items() if value is not None}
-    from_flags = _checked(_ServerTable, given_flags, "--", wrong)
-    raise_all(wrong)
-    merged = given(read["server"]) | given(from_environment) | given(from_flags)
-    settings = make_tree(ServerSettings, merged, limits=read["limits"], config_file=file or Path(FILE))
+    from_flags = _validate(_ServerTable, given_flags, "--", errors)
+    raise_all(errors)
+    values = explicit_values(read["server"]) | explicit_values(from_environment) | explicit_values(from_flags)
+    settings = make_tree(ServerSettings, values, limits=read["limits"], config_file=file or Path(FILE))
     if settings.database_url is not None:
         from recto.store.store import check_url  # here: commands that need no database do not wait for its library
 
@@ -97,43 +97,43 @@ def _read(file: Path | None) -> dict[str, object]:
         raise SettingsError(name="config", value=str(path), allowed=f"it cannot be read ({error})") from error
 
 
-def _unknown_tables(found: Mapping[str, object]) -> Iterator[SettingsError]:
+def _unknown_tables(document: Mapping[str, object]) -> Iterator[SettingsError]:
     """Report unknown tables, and settings outside their table."""
-    known = (*_File.model_fields, *OTHER_TABLES)
-    for name in (name for name in found if name not in known):
-        allowed = f"put it under [server] in {FILE}" if name in SETTINGS else _no_such(name, known, "table")
+    tables = (*_File.model_fields, *OTHER_TABLES)
+    for name in (name for name in document if name not in tables):
+        allowed = f"put it under [server] in {FILE}" if name in SETTINGS else _describe_unknown(name, tables, "table")
         yield SettingsError(name=name, value=HIDDEN, allowed=allowed)
 
 
-def _from_environment(environment: Mapping[str, str], wrong: list[SettingsError]) -> dict[str, object]:
-    known = {PREFIX + name.upper(): name for name in SETTINGS}
-    found = {
+def _from_environment(environment: Mapping[str, str], errors: list[SettingsError]) -> dict[str, object]:
+    names = {PREFIX + name.upper(): name for name in SETTINGS}
+    values = {
         name: value
         for name, value in environment.items()
         if name.startswith(PREFIX) and name not in OTHERS and not name.startswith(SECRETS)
     }
-    unknown = {name: _no_such(name, (*known, *OTHERS)) for name in sorted(found.keys() - known.keys())}
-    wrong += [SettingsError(name=name, value=HIDDEN, allowed=allowed) for name, allowed in unknown.items()]
-    return {known[name]: value for name, value in found.items() if name in known}
+    unknown = {name: _describe_unknown(name, (*names, *OTHERS)) for name in sorted(values.keys() - names.keys())}
+    errors += [SettingsError(name=name, value=HIDDEN, allowed=allowed) for name, allowed in unknown.items()]
+    return {names[name]: value for name, value in values.items() if name in names}
 
 
-def _no_such(name: str, known: Collection[str], what: str = "setting") -> str:
+def _describe_unknown(name: str, names: Collection[str], what: str = "setting") -> str:
     """Describe an unknown name, with similar names only: all of them would fill a page."""
     # Compare without the common prefix, which would make all names similar.
-    plain = {one.removeprefix(PREFIX).lower(): one for one in known}
+    plain = {one.removeprefix(PREFIX).lower(): one for one in names}
     near = get_close_matches(name.removeprefix(PREFIX).lower(), plain, n=2, cutoff=NEAR)
     mean = f"; did you mean {' or '.join(plain[one] for one in near)}?" if near else "."
     return f"there is no such {what}{mean} Take it out, and `recto serve --check` lists all there are"
 
 
-def _checked(
-    kind: type[BaseModelT], values: Mapping[str, object], prefix: str, wrong: list[SettingsError]
+def _validate(
+    kind: type[BaseModelT], values: Mapping[str, object], prefix: str, errors: list[SettingsError]
 ) -> BaseModelT:
     """Validate a table. On errors, add them to `wrong` and return the defaults."""
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        wrong += [_error(details, prefix) for details in error.errors()]
+        errors += [_error(details, prefix) for details in error.errors()]
         return kind()
 
 
@@ -142,10 +142,10 @@ def _error(details: ErrorDetails, prefix: str) -> SettingsError:
     name = ".".join(place)
     name = {PREFIX: PREFIX + name.upper(), "--": f"--{name.replace('_', '-')}"}.get(prefix, name)
     if details["type"] == "extra_forbidden":
-        known = Limits.model_fields if place[0] == "limits" else SETTINGS
-        return SettingsError(name=name, value=HIDDEN, allowed=_no_such(place[-1], tuple(known)))
-    found = SETTINGS.get(place[-1])
+        names = Limits.model_fields if place[0] == "limits" else SETTINGS
+        return SettingsError(name=name, value=HIDDEN, allowed=_describe_unknown(place[-1], tuple(names)))
+    setting = SETTINGS.get(place[-1])
     # Lower only the first letter; the text may contain names.
     text = details["msg"].removeprefix("Value error, ")
-    value = HIDDEN if found and found.secrecy else details["input"]
+    value = HIDDEN if setting and setting.secrecy else details["input"]
     return SettingsError(name=name, value=value, allowed=text[:1].lower() + text[1:])

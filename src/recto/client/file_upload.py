@@ -41,6 +41,6 @@ def _read_file(file: FileToSend) -> tuple[str, bytes]:
 
 def _part(boundary: str, name: str, data: bytes) -> bytes:
     # Escape quotes and line breaks as browsers do.
-    quoted = name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
-    head = f'--{boundary}\r\ncontent-disposition: form-data; name="file"; filename="{quoted}"\r\n\r\n'
+    file_name = name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
+    head = f'--{boundary}\r\ncontent-disposition: form-data; name="file"; filename="{file_name}"\r\n\r\n'
     return head.encode() + data + b"\r\n"

@@ -51,9 +51,9 @@ class LocalTool:
 
 def build_local_tools(functions: Iterable[LocalFunction]) -> Mapping[str, LocalTool]:
     """Return the functions as tools, by name. Raise SettingsError for a signature the model cannot call."""
-    found = tuple(functions)
-    if not found:
+    all_functions = tuple(functions)
+    if not all_functions:
         return {}
     from recto.tools.signature import read_signature  # here: programs without tools need no schemas
 
-    return {one.__name__: LocalTool(function=one, signature=read_signature(one)) for one in found}
+    return {one.__name__: LocalTool(function=one, signature=read_signature(one)) for one in all_functions}

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from recto.cli.chat.rendering.block_views import Pen, arguments_view
-from recto.cli.chat.rendering.chat_words import WORDS
+from recto.cli.chat.rendering.block_views import TerminalRenderer, arguments_view
 from recto.conversation.json import Json
 
 LONG = "\n".join(f"line {number}" for number in range(203))
@@ -26,7 +25,7 @@ CASES: list[tuple[Mapping[str, Json], list[str]]] = [
 
 
 def seen(arguments: Mapping[str, Json]) -> list[str]:
-    drawn = Pen({"NO_COLOR": "1"}).draw(arguments_view(arguments, WORDS["en"]), 80)
+    drawn = TerminalRenderer({"NO_COLOR": "1"}).render(arguments_view(arguments), 80)
     return [line.strip() for line in drawn.splitlines() if line.strip()]
 
 
@@ -36,4 +35,4 @@ def test_every_argument_is_shown(arguments: Mapping[str, Json], lines: list[str]
 
 
 def test_of_a_long_diff_it_is_told_how_many_lines_there_are_more() -> None:
-    assert "… 3 lines more" in seen({"filePath": "a.py", "content": LONG})[-1]
+    assert "… 3 more lines" in seen({"filePath": "a.py", "content": LONG})[-1]

@@ -6,8 +6,7 @@ from typing import Never
 
 from recto.cli.chat.chat_session import ChatSession
 from recto.cli.chat.chat_settings import ChatSettings
-from recto.cli.chat.rendering.block_views import Pen
-from recto.cli.chat.rendering.chat_words import WORDS
+from recto.cli.chat.rendering.block_views import TerminalRenderer
 from recto.cli.chat.thread_api import ThreadApi
 from recto.conversation.json import Object
 from tests.api.virtual_time import at, run_virtually
@@ -39,14 +38,14 @@ def message(id: str, role: str, run: str) -> Object:
 
 async def test_a_question_is_missing_while_only_messages_of_the_run_before_are_in_the_log():
     api = ScriptedThread([message("1", "assistant", "first")], [message("2", "user", "second")])
-    session = ChatSession(api, Pen({}), "en", WORDS["en"], ChatSettings())
+    session = ChatSession(api, TerminalRenderer({}), ChatSettings())
     assert [await session.print_new_messages("second"), await session.print_new_messages("second")] == [False, True]
 
 
 def test_a_thread_is_looked_at_once_something_was_said_in_it():
     async def follow() -> tuple[int, int]:
         api = ScriptedThread()
-        session = ChatSession(api, Pen({}), "en", WORDS["en"], ChatSettings(watch_seconds=1))
+        session = ChatSession(api, TerminalRenderer({}), ChatSettings(watch_seconds=1))
         following = asyncio.create_task(session.follow())
         await at(60.5)
         empty, session.chat_thread.is_started = api.looks, True

@@ -4,28 +4,33 @@ import re
 
 import pytest
 
-from recto.cli.chat.one_answer import waiting_lines
-from recto.cli.chat.rendering.block_views import Pen, block_view, call_view, clean, diff_counts, telling
-from recto.cli.chat.rendering.chat_words import WORDS
+from recto.cli.chat.one_answer import pending_lines
+from recto.cli.chat.rendering.block_views import (
+    TerminalRenderer,
+    block_view,
+    call_view,
+    clean,
+    diff_counts,
+    summarize_arguments,
+)
 from recto.cli.chat.rendering.live_run import (
     MOST_CALLS,
     Block,
-    CallDone,
-    Ended,
+    CallBlock,
+    DiscardBlock,
+    EndBlock,
+    FailureBlock,
+    LiveCall,
     LiveRun,
-    RunFailure,
-    Said,
-    ShownCall,
-    TakenBack,
-    Thought,
-    Words,
-    take_event,
-    take_messages,
+    ReasoningBlock,
+    TextBlock,
+    UserBlock,
+    apply_event,
+    apply_messages,
 )
 from recto.conversation.json import Json, Object
 
 DIFF = "Changed a.py.\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n-old\n+new\n+more\n"
-EN, ZH = WORDS["en"], WORDS["zh"]
 
 
 def text(said: str, message: str = "m1") -> Object:
@@ -52,7 +57,7 @@ def seen(*events: Object) -> tuple[LiveRun, list[Block]]:
     """What is left behind events, each a second after the one before, and all that they settled."""
     run, blocks = LiveRun(), list[Block]()
     for second, event in enumerate(events, start=1):
-        run, more = take_event(run, event, float(second))
+        run, more = apply_event(run, event, float(second))
         blocks += more
     return run, blocks
 
@@ -64,19 +69,19 @@ FINISHED: Object = {"type": "RUN_FINISHED", "outcome": {"type": "success"}}
 @pytest.mark.parametrize(
     ("events", "blocks"),
     [
-        ([begun(), text("A\n\nB"), END, FINISHED], [Words(text="A\n"), Words(text="B\n")]),
+        ([begun(), text("A\n\nB"), END, FINISHED], [TextBlock(text="A\n"), TextBlock(text="B\n")]),
         ([begun(), text("A")], []),
-        ([begun(), text("A"), FINISHED], [Words(text="A\n")]),
+        ([begun(), text("A"), FINISHED], [TextBlock(text="A\n")]),
         ([{"type": "REASONING_MESSAGE_CONTENT", "delta": "Hm"}, begun(), text("A"), END], [
-            Thought(text="Hm\n"), Words(text="A\n")
+            ReasoningBlock(text="Hm\n"), TextBlock(text="A\n")
         ]),
         ([begun(), text("A\n\nB"), {"type": "CUSTOM", "name": "recto.discarded", "value": {"messageId": "m1"}}], [
-            Words(text="A\n"), TakenBack()
+            TextBlock(text="A\n"), DiscardBlock()
         ]),
         ([begun(), text("B"), {"type": "CUSTOM", "name": "recto.discarded", "value": {"messageId": "m1"}}], []),
-        ([{"type": "RUN_ERROR", "message": "No.", "code": "x"}], [RunFailure(message="No.")]),
-        ([{"type": "RUN_FINISHED", "outcome": {"type": "cancelled"}}], [Ended(how="cancelled")]),
-        ([{**FINISHED, "result": {"finish": "length"}}], [Ended(how="length")]),
+        ([{"type": "RUN_ERROR", "message": "No.", "code": "x"}], [FailureBlock(message="No.")]),
+        ([{"type": "RUN_FINISHED", "outcome": {"type": "cancelled"}}], [EndBlock(how="cancelled")]),
+        ([{**FINISHED, "result": {"finish": "length"}}], [EndBlock(how="length")]),
         ([{"type": "SOMETHING_NEW"}, {}], []),
     ],
 )  # fmt: skip
@@ -93,16 +98,18 @@ def test_a_call_is_seen_from_its_name_to_its_result_with_what_it_shows_meanwhile
     begins = [opened("c1", "terminal-execute"), arguments("c1", '{"command":'), arguments("c1", ' "make"}'), shows]
     run, blocks = seen(*begins)
     assert blocks == []
-    assert [(call.output, telling(call)) for call in run.at_work] == [("building", "make")]
+    assert [(call.output, summarize_arguments(call)) for call in run.running_calls] == [("building", "make")]
     run, blocks = seen(*begins, answered("c1", '{"stdout": "ok", "stderr": "", "exitCode": 2}'))
-    assert run.at_work == []
-    assert [(block.call.seconds, block.call.failed) for block in blocks if isinstance(block, CallDone)] == [(4.0, True)]
+    assert run.running_calls == []
+    assert [(block.call.seconds, block.call.has_failed) for block in blocks if isinstance(block, CallBlock)] == [
+        (4.0, True)
+    ]
 
 
 def test_a_call_that_waited_for_a_person_is_timed_from_when_it_may_begin() -> None:
     waits: Object = {"type": "RUN_FINISHED", "outcome": {"type": "interrupt", "interrupts": []}}
     run, blocks = seen(opened("c1", "send"), waits, {"type": "RUN_STARTED"}, answered("c1", "sent"))
-    assert [block.call.seconds for block in blocks if isinstance(block, CallDone)] == [1.0]
+    assert [block.call.seconds for block in blocks if isinstance(block, CallBlock)] == [1.0]
     assert run.calls["c1"].result == "sent"
 
 
@@ -110,16 +117,16 @@ def test_memory_stays_flat_however_much_is_said_and_called() -> None:
     run = LiveRun()
     for number in range(3_000):
         for event in (text(f"line {number}\n"), opened(str(number), "x"), answered(str(number), "y" * 100_000)):
-            run, _ = take_event(run, event, 1.0)
+            run, _ = apply_event(run, event, 1.0)
     assert len(run.calls) == MOST_CALLS
     assert sum(len(call.result) for call in run.calls.values()) <= MOST_CALLS * 40_000
-    assert len(run.words.text) < 5_000
+    assert len(run.answer.text) < 5_000
 
 
 def test_what_was_said_makes_the_same_blocks_as_its_events_did() -> None:
     call: Object = {"id": "c1", "type": "function", "function": {"name": "send", "arguments": '{"to": "Anna"}'}}
     document: Object = {"type": "document", "metadata": {"filename": "a.csv"}}
-    run, blocks = take_messages(
+    run, blocks = apply_messages(
         LiveRun(),
         [
             {"id": "u", "role": "user", "content": [{"type": "text", "text": "Hi"}, document, {"type": "image"}]},
@@ -129,15 +136,13 @@ def test_what_was_said_makes_the_same_blocks_as_its_events_did() -> None:
             {"id": "x", "role": "activity", "content": {}},
         ],
     )  # fmt: skip
-    done = ShownCall(
-        id="c1", name="send", arguments='{"to": "Anna"}', message="a", result="sent\n[image]", is_settled=True
-    )
-    assert blocks == (Said(words="Hi", files=("a.csv", "image")), Words(text="Well."), CallDone(call=done))
-    assert [call.id for call in run.at_work] == ["c2"]
+    done = LiveCall(id="c1", name="send", arguments='{"to": "Anna"}', result="sent\n[image]", is_settled=True)
+    assert blocks == (UserBlock(text="Hi", files=("a.csv", "image")), TextBlock(text="Well."), CallBlock(call=done))
+    assert [call.id for call in run.running_calls] == ["c2"]
 
 
 def drawn(block: Block, width: int = 60, **environment: str) -> str:
-    return Pen(environment).draw(block_view(block, EN), width)
+    return TerminalRenderer(environment).render(block_view(block), width)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +157,7 @@ def drawn(block: Block, width: int = 60, **environment: str) -> str:
     ],
 )  # fmt: skip
 def test_a_call_is_one_line(call: dict[str, str], line: str) -> None:
-    done = CallDone(call=ShownCall(id="c", is_settled=True, **call))  # pyright: ignore[reportArgumentType] - texts alone
+    done = CallBlock(call=LiveCall(id="c", is_settled=True, **call))  # pyright: ignore[reportArgumentType] - texts alone
     assert re.sub(r"\x1b\[[\d;]*m", "", drawn(done)).rstrip("\n") == line
 
 
@@ -160,23 +165,23 @@ def test_nothing_that_was_written_means_anything_to_the_terminal() -> None:
     evil = "a\x1b[2Jb\x07\x9b31mc\u202ed\r\ne"
     odd = "\N{REPLACEMENT CHARACTER}"
     assert clean(evil) == f"a{odd}[2Jb{odd}{odd}31mc{odd}d\ne"
-    call = ShownCall(id="c", name=evil, arguments='{"a": "\\u001b[2J"}', result=evil, output=evil, is_settled=True)
-    for block in (Said(words=evil, files=(evil,)), Words(text=evil), Thought(text=evil), CallDone(call=call)):
+    call = LiveCall(id="c", name=evil, arguments='{"a": "\\u001b[2J"}', result=evil, output=evil, is_settled=True)
+    for block in (
+        UserBlock(text=evil, files=(evil,)),
+        TextBlock(text=evil),
+        ReasoningBlock(text=evil),
+        CallBlock(call=call),
+    ):
         assert "\x1b[2J" not in drawn(block)
-    assert "\x1b[2J" not in Pen({}).draw(call_view(call, EN), 60)
+    assert "\x1b[2J" not in TerminalRenderer({}).render(call_view(call), 60)
     waiting: Object = {"id": "c", "tool": evil, "arguments": "{}"}
-    assert "\x1b" not in "".join(waiting_lines([waiting], "t", EN))
+    assert "\x1b" not in "".join(pending_lines([waiting], "t"))
 
 
 def test_an_opened_call_shows_its_diff_in_colour_and_without_colour_where_asked() -> None:
-    call = ShownCall(id="c", name="filesystem-edit", arguments='{"filePath": "a.py"}', result=DIFF, is_settled=True)
-    shown = Pen({"TERM": "xterm-256color"}).draw(call_view(call, EN), 60)
+    call = LiveCall(id="c", name="filesystem-edit", arguments='{"filePath": "a.py"}', result=DIFF, is_settled=True)
+    shown = TerminalRenderer({"TERM": "xterm-256color"}).render(call_view(call), 60)
     assert "\x1b[32m    +new\x1b[0m" in shown or "\x1b[32m+new" in shown
-    plain = Pen({"TERM": "xterm-256color", "NO_COLOR": "1"}).draw(call_view(call, ZH), 60)
+    plain = TerminalRenderer({"TERM": "xterm-256color", "NO_COLOR": "1"}).render(call_view(call), 60)
     assert "\x1b[32m" not in plain
-    assert "结果" in plain
     assert diff_counts("no diff\n+x") == (0, 0)
-
-
-def test_both_languages_have_the_same_commands() -> None:
-    assert list(EN.commands) == list(ZH.commands)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recto.cli.chat.rendering.markdown_blocks import MOST_CHARACTERS, MOST_LINES, Chunk, Tail, take_all, take_whole
+from recto.cli.chat.rendering.markdown_blocks import MOST_CHARACTERS, MOST_LINES, Chunk, Tail, split_all, split_complete
 
 ANSWER = """# Title
 Some words
@@ -44,9 +44,9 @@ def streamed(text: str, piece: int) -> list[Chunk]:
     """The chunks of a text that comes in pieces."""
     found, tail = list[Chunk](), Tail()
     for at in range(0, len(text), piece):
-        whole, tail = take_whole(tail.with_more(text[at : at + piece]))
+        whole, tail = split_complete(tail.append(text[at : at + piece]))
         found += whole
-    return [*found, *take_all(tail)]
+    return [*found, *split_all(tail)]
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1000])
@@ -73,9 +73,9 @@ def test_blocks_are_the_same_however_the_words_come(piece: int) -> None:
     ],
 )
 def test_only_what_is_whole_is_let_go(begun: str, whole: list[str], rest: str) -> None:
-    chunks, tail = take_whole(Tail(text=begun))
+    chunks, tail = split_complete(Tail(text=begun))
     assert [chunk.text for chunk in chunks] == whole
-    assert tail.shown.lstrip("\n") == rest
+    assert tail.visible_text.lstrip("\n") == rest
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_only_what_is_whole_is_let_go(begun: str, whole: list[str], rest: str) -
 def test_a_long_block_is_let_go_by_lines_each_piece_whole_by_itself(opening: str, line: str) -> None:
     tail, chunks = Tail(text=opening), list[Chunk]()
     for _ in range(10_000):
-        whole, tail = take_whole(tail.with_more(line))
+        whole, tail = split_complete(tail.append(line))
         chunks += whole
         assert tail.text.count("\n") <= MOST_LINES
-    chunks += take_all(tail)
+    chunks += split_all(tail)
     assert sum(chunk.text.count(line) for chunk in chunks) == 10_000
     assert all(chunk.text.startswith(opening) for chunk in chunks)
     assert [chunk.joins for chunk in chunks[:3]] == [False, True, True]
@@ -101,10 +101,10 @@ def test_a_long_block_is_let_go_by_lines_each_piece_whole_by_itself(opening: str
 def test_one_long_line_is_bounded_in_a_block_of_any_kind(opening: str, words: str) -> None:
     tail, said = Tail(text=opening), ""
     for _ in range(1_000):
-        chunks, tail = take_whole(tail.with_more(words))
+        chunks, tail = split_complete(tail.append(words))
         said += "".join(chunk.text for chunk in chunks)
         assert len(tail.text) <= MOST_CHARACTERS + len(words)
-    said += "".join(chunk.text for chunk in take_all(tail))
+    said += "".join(chunk.text for chunk in split_all(tail))
     assert said.count(words[0]) == 1_000 * words.count(words[0])
 
 

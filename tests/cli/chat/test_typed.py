@@ -8,9 +8,16 @@ from prompt_toolkit.document import Document
 
 from recto.cli.chat.chat_settings import ChatSettings, load_chat_settings
 from recto.cli.chat.completion import ChatCompleter
-from recto.cli.chat.prompt_input import Pastes, TypedCommand, TypedMessage, is_double, matching, path_begun, read_typed
-from recto.cli.chat.rendering.chat_words import WORDS
-from recto.cli.chat.slash_commands import MOST_CALLS, cost_line, read_named
+from recto.cli.chat.prompt_input import (
+    Pastes,
+    TypedCommand,
+    TypedMessage,
+    find_path_prefix,
+    is_double,
+    match_paths,
+    parse_input,
+)
+from recto.cli.chat.slash_commands import MOST_CALLS, cost_line, read_file_at
 from recto.conversation.json import Object
 from recto.errors import FileRefused, SettingsError
 
@@ -20,16 +27,16 @@ from recto.errors import FileRefused, SettingsError
     [
         ("  \n", None),
         ("/help", TypedCommand(name="/help")),
-        (" /explain 3 \n", TypedCommand(name="/explain", rest="3")),
-        ("/usr/bin is a path", TypedMessage(words="/usr/bin is a path")),
-        ("Read @a.txt and @src/b.py.", TypedMessage(words="Read @a.txt and @src/b.py.", paths=("a.txt", "src/b.py"))),
-        ('@"my file.txt" @a @a', TypedMessage(words='@"my file.txt" @a @a', paths=("my file.txt", "a"))),
-        ("mail me@home.org", TypedMessage(words="mail me@home.org")),
-        ("看@a.txt，然后（@b.py）", TypedMessage(words="看@a.txt，然后（@b.py）", paths=("a.txt", "b.py"))),
+        (" /explain 3 \n", TypedCommand(name="/explain", argument="3")),
+        ("/usr/bin is a path", TypedMessage(text="/usr/bin is a path")),
+        ("Read @a.txt and @src/b.py.", TypedMessage(text="Read @a.txt and @src/b.py.", paths=("a.txt", "src/b.py"))),
+        ('@"my file.txt" @a @a', TypedMessage(text='@"my file.txt" @a @a', paths=("my file.txt", "a"))),
+        ("mail me@home.org", TypedMessage(text="mail me@home.org")),
+        ("看@a.txt，然后（@b.py）", TypedMessage(text="看@a.txt，然后（@b.py）", paths=("a.txt", "b.py"))),
     ],
 )
 def test_what_is_typed_is_a_command_or_words_with_files(typed: str, means: object) -> None:
-    assert read_typed(typed) == means
+    assert parse_input(typed) == means
 
 
 @pytest.mark.parametrize(
@@ -47,7 +54,7 @@ def test_what_is_typed_is_a_command_or_words_with_files(typed: str, means: objec
     ],
 )
 def test_a_path_is_completed_behind_an_at_sign(before: str, begun: str | None) -> None:
-    assert path_begun(before) == begun
+    assert find_path_prefix(before) == begun
 
 
 @pytest.mark.parametrize(
@@ -63,12 +70,12 @@ def test_a_path_is_completed_behind_an_at_sign(before: str, begun: str | None) -
 def test_a_completed_path_is_read_as_that_path(tmp_path: Path, typed: str, completed: str) -> None:
     for name in ("my file.txt", "plain.txt", "表，新.txt"):
         (tmp_path / name).touch()
-    [found] = ChatCompleter(WORDS["en"], tmp_path, 10).get_completions(Document(typed), CompleteEvent())
+    [found] = ChatCompleter(tmp_path, 10).get_completions(Document(typed), CompleteEvent())
     assert typed[: len(typed) + found.start_position] + found.text == completed
 
 
 def test_paths_that_begin_so_come_first() -> None:
-    assert matching(["lib/shop.py", "README.md", "shop.py"], "SH") == ["shop.py", "lib/shop.py"]
+    assert match_paths(["lib/shop.py", "README.md", "shop.py"], "SH") == ["shop.py", "lib/shop.py"]
 
 
 @pytest.mark.parametrize(
@@ -105,10 +112,10 @@ def test_pastes_that_make_a_message_too_long_go_along_as_files(most: int, sent: 
 
 def test_a_file_that_is_named_is_read_is_not_there_or_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("A", encoding="utf-8")
-    assert read_named(str(tmp_path / "a.txt")) == ("a.txt", b"A")
-    assert [read_named(path) for path in ("~nobody-of-that-name/a", str(tmp_path), "no\0name")] == [None] * 3
+    assert read_file_at(str(tmp_path / "a.txt")) == ("a.txt", b"A")
+    assert [read_file_at(path) for path in ("~nobody-of-that-name/a", str(tmp_path), "no\0name")] == [None] * 3
     with pytest.raises(FileRefused, match="/proc/self/mem cannot be read"):
-        read_named("/proc/self/mem")
+        read_file_at("/proc/self/mem")
 
 
 def test_limits_are_read_from_the_file_and_what_means_nothing_is_refused(
@@ -136,10 +143,10 @@ def test_limits_are_read_from_the_file_and_what_means_nothing_is_refused(
         ([{"price": None}], "", "0 saved by folding"),
         ([{"price": 1_500_000_000}, {"price": 500_000_000}], "CNY", "folding, 2.0000 CNY"),
         ([{"price": 1_500_000_000}], "", "folding, 1.5000"),
-        ([{"price": None}] * MOST_CALLS, "", "folding (the newest 500 calls alone)"),
+        ([{"price": None}] * MOST_CALLS, "", "folding (newest 500 calls only)"),
     ],
 )
 def test_what_a_thread_came_to_names_the_currency_and_what_was_counted(
     calls: list[Object], currency: str, end: str
 ) -> None:
-    assert cost_line(calls, currency, WORDS["en"]).endswith(end)
+    assert cost_line(calls, currency).endswith(end)

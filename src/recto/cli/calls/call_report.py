@@ -333,10 +333,11 @@ def break_line(difference: Object) -> str:
             "prefixBreak": {"cause": str(cause), "source": str(source), "bytesKept": int(kept), "tokensAgain": again}
         }:
             text = _(
-                "The prefix breaks at byte {offset:,}, in {part}: {cause}. {tokens:,} unchanged tokens after it must be "
-                "read again."
+                "The prefix breaks at byte {offset:,}, in {part}: {cause}. {tokens:,} unchanged tokens after it must "
+                "be read again."
             )
-            return text.format(offset=kept, part=_place(difference, source), cause=code_name(cause), tokens=again)
+            part, cause = _place(difference, source), code_name(cause, "causes")
+            return text.format(offset=kept, part=part, cause=cause, tokens=again)
         case _:
             return _("The prefix holds: the page starts with the whole previous page.")
 

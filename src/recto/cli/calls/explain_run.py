@@ -69,10 +69,10 @@ def explain(
     data: options.DataDir = None,
     config: options.ServerConfig = None,
 ) -> None:
-    """Show the request of a model call: each part with its tokens and rule, and the changes since the previous call.
+    """Show the request of a model call and the reason for each part.
 
-    Reads the database of a server, which may be running, and changes nothing. Exit codes: 0 success, 1 failure, 2 usage
-    error.
+    Lists the parts with their tokens and rules, and the changes since the previous call. Reads the database of a
+    server, which may be running. Exit codes: 0 success, 1 failure, 2 usage error.
     """
     with exit_codes("explain"):
         if as_json + curl + har > 1:

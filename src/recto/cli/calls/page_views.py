@@ -1,133 +1,210 @@
-"""Reports on a page: the next one of a thread, and that of a past call."""
+"""Reports on the next page of a thread and on past calls."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from http import HTTPStatus
+from typing import TypeAlias
+from urllib.parse import quote
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from recto.cli.calls.call_report import (
-    ShownPage,
+    PageReport,
     changes,
     composition_view,
     left_out,
     money,
+    new_table,
+    number_column,
     part_lines,
     parts_table,
+    read_page_report,
     room_lines,
     rule_lines,
     saved_lines,
-    shown_page,
     smaller_view,
-    table_of,
+    text_column,
+    word_column,
 )
-from recto.cli.calls.call_words import CallWords
-from recto.conversation.json import Object, as_list, as_object
+from recto.cli.translation import _, code_name, translations
+from recto.conversation.json import Object, as_list, as_object, objects
+from recto.errors import RequestRefused
 
 BLANK = Text()
 # Fraction of a currency unit in which `price` is counted.
 PRICE_PARTS = 1_000_000_000
+# Largest page size of the API, and number of calls to list.
+MOST_CALLS, CALLS_LISTED = 500, 10
+# Sends an API request: path and optional body. Raises RequestRefused.
+SendRequest: TypeAlias = Callable[[str, Object | None], Awaitable[Object]]
 
 
-def with_manifest(row: Object) -> Object:
-    """Merge the manifest into an API answer, as the reports expect."""
-    return {**row, **as_object(row.get("manifest"), "manifest")}
-
-
-def context_view(row: Object, words: CallWords) -> RenderableType:
+def context_view(row: Object) -> RenderableType:
     """Render the next page of a thread: composition, room, folded parts and savings."""
-    page = shown_page(row)
+    page = read_page_report(row)
     return Group(
-        Text(words.next_page.format(agent=row["agent"], model=row["model"]), style="bold"),
-        Text(words.size.format(tokens=page.manifest.tokens.tokens, bytes=page.size)),
-        *_lines(_notes(row, words), style="yellow"),
-        *_page_lines(row, page, words),
-        *([BLANK, smaller_view(page, words)] if page.manifest.tokens_saved else []),
+        Text(_("The next page: {agent} with {model}").format(agent=row["agent"], model=row["model"]), style="bold"),
+        Text(_size(page)),
+        *_lines(_notes(row), style="yellow"),
+        *_page_lines(row, page),
+        *([BLANK, smaller_view(page)] if page.manifest.tokens_saved else []),
     )
 
 
-def call_view(row: Object, words: CallWords, calls: Table | None = None, *, every: bool = False) -> RenderableType:
+def call_view(row: Object, title: str, calls: Table | None = None, *, every: bool = False) -> RenderableType:
     """Render a past call: its page with every part, and the difference from the previous call.
 
-    The row is what `recto explain --json` prints. `every` disables grouping of unchanged parts.
+    The row is what `recto explain --json` prints. `title` has placeholders for `n`, `calls` and `run`. `every` disables
+    grouping of unchanged parts.
     """
-    page = shown_page(row)
+    page = read_page_report(row)
     return Group(
-        *_lines(_first_lines(row, page, words)),
+        Text(title.format(n=row["n"], calls=row["calls"], run=row["run"])),
+        *_lines(_first_lines(row, page)),
         *([BLANK, calls] if calls else []),
-        *_page_lines(row, page, words),
+        *_page_lines(row, page),
         BLANK,
-        parts_table(list(part_lines(page, words, every=every)), words),
+        parts_table(list(part_lines(page, every=every))),
         BLANK,
-        left_out(page.manifest, words),
-        *_lines(rule_lines(page.manifest, words, every=every)),
+        left_out(page.manifest),
+        *_lines(rule_lines(page.manifest, every=every)),
         BLANK,
-        _since(row, words),
+        _since(row),
     )
 
 
-def calls_table(rows: Sequence[tuple[int, Object]], shown: int, words: CallWords) -> Table:
+def calls_table(rows: Sequence[tuple[int, Object]], current: int) -> Table:
     """Render a table of calls with a mark at the displayed one."""
-    table = table_of(words, "", "Call", "For", "Model", "Tokens", "Ended")
+    table = new_table(
+        word_column(),
+        number_column(_("Call")),
+        word_column(_("Purpose")),
+        text_column(_("Model")),
+        number_column(_("Tokens")),
+        word_column(_("Finish")),
+    )
     for number, row in rows:
         tokens, purpose = row.get("tokens"), str(row["purpose"])
-        counted = f"{tokens:,}" if isinstance(tokens, int) else ""
-        ended = str(row.get("finish") or ("failed" if row.get("error") else ""))
-        mark, told = ">" if number == shown else "", [words.columns.get(one, one) for one in (purpose, ended)]
-        table.add_row(mark, str(number), told[0], str(row["model"]), counted, told[1])
+        token_count = f"{tokens:,}" if isinstance(tokens, int) else ""
+        finish = str(row.get("finish") or ("failed" if row.get("error") else ""))
+        mark = ">" if number == current else ""
+        table.add_row(mark, str(number), code_name(purpose), str(row["model"]), token_count, code_name(finish))
     return table
 
 
-def _page_lines(row: Object, page: ShownPage, words: CallWords) -> Iterator[RenderableType]:
+def _page_lines(row: Object, page: PageReport) -> Iterator[RenderableType]:
     yield BLANK
-    yield composition_view(page.manifest, words)
+    yield composition_view(page.manifest)
     yield BLANK
-    yield from _lines(room_lines(row, words))
-    yield from _lines(saved_lines(row, page.manifest, words))
+    yield from _lines(room_lines(row))
+    yield from _lines(saved_lines(row, page.manifest))
 
 
-def _notes(row: Object, words: CallWords) -> Iterator[str]:
+def _notes(row: Object) -> Iterator[str]:
     """Return notes on the preview. The note that there is nothing to answer yet is omitted."""
     notes = [str(note) for note in as_list(row.get("notes", ()), "notes")]
-    return (words.notes.get(note, note) for note in (notes[:-1] if row.get("next") == "finished" else notes))
+    texts = translations("notes")
+    return (texts.get(note, note) for note in (notes[:-1] if row.get("next") == "finished" else notes))
 
 
-def _first_lines(row: Object, page: ShownPage, words: CallWords) -> Iterator[str]:
-    manifest = page.manifest
-    skill = words.with_skill.format(skill=manifest.skill) if manifest.skill else ""
-    purpose = words.columns.get(str(row["purpose"]), str(row["purpose"]))
-    yield words.call.format(n=row["n"], calls=row["calls"], run=row["run"])
-    yield words.of_call.format(
-        purpose=purpose, model=row["model"], agent=row["agent"], skill=skill, started=row["started"]
+def _first_lines(row: Object, page: PageReport) -> Iterator[str]:
+    skill = _(", skill {skill}").format(skill=page.manifest.skill) if page.manifest.skill else ""
+    text = _("Purpose {purpose}, model {model}, agent {agent}{skill}, {started}")
+    yield text.format(
+        purpose=code_name(str(row["purpose"])),
+        model=row["model"],
+        agent=row["agent"],
+        skill=skill,
+        started=row["started"],
     )
-    size = words.size.format(tokens=manifest.tokens.tokens, bytes=page.size)
-    yield f"{size}{words.verified if row.get('verified') else ''}"
-    if usage := _usage(row, words):
-        yield words.counted.format(usage=usage)
+    yield _size(page) + (_("; digest verified") if row.get("verified") else "")
+    if usage := _usage(row):
+        yield _("The provider counted {usage}.").format(usage=usage)
     match row:
         case {"price": int(price), "prices": {"currency": str(currency)}}:
-            yield words.cost.format(price=money(price / PRICE_PARTS), currency=currency)
+            yield _("The price was {price} {currency}.").format(price=money(price / PRICE_PARTS), currency=currency)
         case {"error": str(error)}:
-            yield words.error.format(error=error)
+            yield _("The call failed: {error}").format(error=error)
         case _:
             pass
 
 
-def _usage(row: Object, words: CallWords) -> str:
+def _size(page: PageReport) -> str:
+    return _("{tokens:,} tokens in {bytes:,} bytes").format(tokens=page.manifest.tokens.tokens, bytes=page.size)
+
+
+def _usage(row: Object) -> str:
     """Describe the provider's usage."""
     counts = as_object(row.get("usage") or {}, "usage")
-    return words.comma.join(text.format(count=counts[name]) for name, text in words.usage.items() if name in counts)
+    texts = {
+        "inputTokens": _("{count:,} in"),
+        "cachedInputTokens": _("{count:,} of these from its cache"),
+        "outputTokens": _("{count:,} out"),
+    }
+    return _(", ").join(text.format(count=counts[name]) for name, text in texts.items() if name in counts)
 
 
-def _since(row: Object, words: CallWords) -> RenderableType:
+def _since(row: Object) -> RenderableType:
     match row:
         case {"before": {"run": str(run), "n": number}, "difference": {**difference}}:
-            told = words.since if run == row["run"] else words.since_run
-            return changes(difference, told.format(n=number, run=run[-8:]), words)
+            title = _("Since call {n}") if run == row["run"] else _("Since call {n} of run {run}")
+            return changes(difference, title.format(n=number, run=run[-8:]))
         case _:
-            return Text(words.first)
+            return Text(
+                _("This is the first call for this purpose in the thread: there is nothing to compare it with.")
+            )
+
+
+async def report_context(request: SendRequest, thread: str, agent: str | None) -> RenderableType:
+    """Report on the next page of a thread; a new thread has the page of its agent."""
+    props = {"forwardedProps": {"agent": agent}} if agent else {}
+    return context_view(_with_manifest(await request(f"/threads/{thread}/preview", props)))
+
+
+async def report_call(request: SendRequest, thread: str, number: int) -> RenderableType:
+    """Report on a call, counted from the newest (1), and its difference from the previous one."""
+    calls = await _fetch_calls(request, thread)
+    if not calls:
+        return Text(_("There are no model calls in this thread yet. Send a message first."))
+    if not 1 <= number <= len(calls):
+        text = _("There is no call {n}: this thread has {calls}, and 1 is the newest.")
+        return Text(text.format(n=number, calls=len(calls)))
+    row = await _fetch_call(request, calls, number - 1)
+    first = max(0, min(number - CALLS_LISTED // 2, len(calls) - CALLS_LISTED))
+    rows = [(place + 1, calls[place]) for place in range(first, min(first + CALLS_LISTED, len(calls)))]
+    table = calls_table(rows, number) if len(calls) > 1 else None
+    return call_view(row, _("Call {n} of {calls}, counted from the newest; run {run}"), table)
+
+
+async def _fetch_calls(request: SendRequest, thread: str) -> Sequence[Object]:
+    """Return the calls of a thread, newest first; empty for an unknown thread."""
+    try:
+        answer = await request(f"/threads/{thread}/calls?limit={MOST_CALLS}", None)
+    except RequestRefused as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        return ()
+    return [row for _path, row in objects(answer.get("calls"), "calls")]
+
+
+async def _fetch_call(request: SendRequest, calls: Sequence[Object], place: int) -> Object:
+    """Return a call as in `recto explain --json`, with call numbers counted from the newest."""
+    run, n, purpose = (calls[place][name] for name in ("run", "n", "purpose"))
+    call, run_row = await request(f"/runs/{run}/calls/{n}", None), await request(f"/runs/{run}", None)
+    row = {**_with_manifest(call), "run": run, "agent": run_row["agent"], "n": place + 1, "calls": len(calls)}
+    before = next((at for at in range(place + 1, len(calls)) if calls[at]["purpose"] == purpose), None)
+    if before is None:
+        return row
+    path = f"/runs/{calls[before]['run']}/calls/{calls[before]['n']}/diff/{n}?run={quote(str(run))}"
+    return {**row, "before": {"run": run, "n": before + 1}, "difference": await request(path, None)}
+
+
+def _with_manifest(row: Object) -> Object:
+    """Merge the manifest into an API answer, as the reports expect."""
+    return {**row, **as_object(row.get("manifest"), "manifest")}
 
 
 def _lines(lines: Iterator[str] | Sequence[str], style: str = "") -> Iterator[Text]:

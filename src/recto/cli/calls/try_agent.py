@@ -19,6 +19,7 @@ from recto.cli.command import FAILED, exit_codes, stop
 from recto.cli.logs import Secrets, set_up_logs
 from recto.cli.serve import secrets_of
 from recto.cli.server_settings import load_settings
+from recto.cli.translation import _, code_name
 from recto.config.access_settings import AuthSettings
 from recto.config.settings import ServerSettings
 from recto.conversation.json import Json
@@ -26,41 +27,43 @@ from recto.errors import ClientError, RectoError, SettingsError
 from recto.ids import new_id
 
 if TYPE_CHECKING:
-    from recto.cli.calls.explain_run import ExplainedCall
+    from recto.cli.calls.explain_run import CallExplanation
     from recto.cli.server_entry import ServerEntry
     from recto.client import CallToApprove
 
 COMMAND = "agents try"
-NO_AGENT = "there is neither AGENT.md nor tools.py nor skills in it. Name the folder of one agent"
 RESULT = "TOOL_CALL_RESULT"
-WAITS = "It waits for a person to agree to a call. With --agree the call is made."
 
 
 @dataclass(frozen=True, kw_only=True)
-class TriedTurn:
-    """Result of the turn: run ids, events per reply, answer and problem."""
+class TurnResult:
+    """Result of the turn: run ids, tool events per reply, answer, outcome and problem."""
 
     runs: Sequence[str] = ()
-    heard: Sequence[Sequence[Mapping[str, Json]]] = ()
+    replies: Sequence[Sequence[Mapping[str, Json]]] = ()
     answer: str = ""
     outcome: str = ""
     problem: Exception | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class AgentTrial:
     """The message to send, and the result once the turn has ended."""
 
-    words: str
+    text: str
     skill: str | None
-    agree: bool
-    ended: list[TriedTurn] = field(default_factory=list[TriedTurn])
+    is_approved: bool
+    results: list[TurnResult] = field(default_factory=list[TurnResult])
 
-    def say(self, url: str, token: str | None) -> None:
+    def send(self, url: str, token: str | None) -> None:
         """Send the message to the server, then stop the server."""
         from recto.client import Client
 
-        turn = Client(url=url, token=token, approve=_agree if self.agree else None).chat(self.words, skill=self.skill)
+        def approve(_call: CallToApprove) -> bool:
+            return True
+
+        client = Client(url=url, token=token, approve=approve if self.is_approved else None)
+        turn = client.chat(self.text, skill=self.skill)
         events, problem = list[Mapping[str, Json]](), None
         try:
             for event in turn.events():
@@ -69,19 +72,21 @@ class Trial:
             problem = error
         finally:
             runs = tuple([str(event["runId"]) for event in events if event["type"] == "RUN_STARTED"])
-            told = TriedTurn(runs=runs, heard=tuple(_by_reply(events)), answer=turn.text, outcome=turn.outcome)
-            self.ended.append(replace(told, problem=problem))
+            replies = tuple(_split_replies(events))
+            self.results.append(
+                TurnResult(runs=runs, replies=replies, answer=turn.text, outcome=turn.outcome, problem=problem)
+            )
             signal.raise_signal(signal.SIGINT)
 
 
 def try_agent(
     context: typer.Context,
     folder: options.AgentToTry,
-    words: options.WordsToSay,
+    text: options.MessageText,
     *,
-    model: options.TriedModel = None,
+    model: options.TryModel = None,
     skill: options.SkillName = None,
-    agree: options.AgreeToAll = False,
+    agree: options.ApproveAll = False,
 ) -> None:
     """Send a message to an agent. Print the page, reasons, tool calls and results of each model call, and the answer.
 
@@ -89,43 +94,48 @@ def try_agent(
     success, 1 the agent or the turn failed, 2 usage error.
     """
     entry: ServerEntry = context.obj
-    trial = Trial(words=words, skill=skill, agree=agree)
-    with tempfile.TemporaryDirectory(prefix="recto-try-") as made:
+    trial = AgentTrial(text=text, skill=skill, is_approved=agree)
+    with tempfile.TemporaryDirectory(prefix="recto-try-") as temporary:
         with exit_codes(COMMAND):
-            settings = _settings(folder, Path(made), model)
+            settings = _settings(folder, Path(temporary), model)
         try:
-            entry.serve(settings, trial.say, None)
-            turn = trial.ended[0] if trial.ended else TriedTurn(problem=ClientError("it was stopped before its end."))
-            _print(turn, asyncio.run(_pages(settings, turn)))
+            entry.serve(settings, trial.send, None)
+            stopped = TurnResult(problem=ClientError("the server stopped before the turn ended."))
+            turn = trial.results[0] if trial.results else stopped
+            _print(turn, asyncio.run(_load_calls(settings, turn)))
         except (RectoError, OSError) as error:
             raise stop(COMMAND, error, FAILED) from error
     if turn.problem:
         raise stop(COMMAND, turn.problem, FAILED)
 
 
-def _settings(folder: Path, made: Path, model: str | None) -> ServerSettings:
+def _settings(folder: Path, temporary: Path, model: str | None) -> ServerSettings:
     """Return the user's settings with temporary storage and access."""
     if not any((folder / name).exists() for name in ("AGENT.md", "tools.py", "skills")):
-        raise SettingsError(name="FOLDER", value=str(folder), allowed=NO_AGENT)
-    name, agents = folder.resolve().name, made / "agents"
+        allowed = "it contains no AGENT.md, tools.py or skills. Name the folder of an agent"
+        raise SettingsError(name="FOLDER", value=str(folder), allowed=allowed)
+    name, agents = folder.resolve().name, temporary / "agents"
     agents.mkdir()
     (agents / name).symlink_to(folder.resolve(), target_is_directory=True)
-    flags = {"host": "127.0.0.1", "port": 0, "data": made / "data", "agents": agents, "agent": name, "model": model}
+    flags = {
+        "host": "127.0.0.1",
+        "port": 0,
+        "data": temporary / "data",
+        "agents": agents,
+        "agent": name,
+        "model": model,
+    }
     settings = load_settings(flags, os.environ, None)
     set_up_logs("error", "text", Secrets(secrets_of(settings, os.environ)))
-    kept = {"database_url": None, "storage_url": None, "auth": AuthSettings(token=new_id())}
-    return replace(settings, has_one_model=model is not None, **kept)
+    overrides = {"database_url": None, "storage_url": None, "auth": AuthSettings(token=new_id())}
+    return replace(settings, has_one_model=model is not None, **overrides)
 
 
-def _agree(_: CallToApprove) -> bool:
-    return True
-
-
-def _by_reply(events: Sequence[Mapping[str, Json]]) -> Iterator[Sequence[Mapping[str, Json]]]:
+def _split_replies(events: Sequence[Mapping[str, Json]]) -> Iterator[Sequence[Mapping[str, Json]]]:
     """Yield the tool events of each reply."""
-    told = [event for event in events if str(event["type"]).startswith(("TOOL_CALL", "TEXT_MESSAGE_START"))]
+    tool_events = [event for event in events if str(event["type"]).startswith(("TOOL_CALL", "TEXT_MESSAGE_START"))]
     reply = list[Mapping[str, Json]]()
-    for event in told:
+    for event in tool_events:
         if reply and reply[-1]["type"] == RESULT != event["type"]:
             yield reply
             reply = []
@@ -133,39 +143,39 @@ def _by_reply(events: Sequence[Mapping[str, Json]]) -> Iterator[Sequence[Mapping
     yield reply
 
 
-async def _pages(settings: ServerSettings, turn: TriedTurn) -> list[ExplainedCall]:
+async def _load_calls(settings: ServerSettings, turn: TurnResult) -> list[CallExplanation]:
     """Return the model calls of the turn from the temporary database."""
     from recto.cli.calls.explain_run import REPLY, explain_call
 
-    found: list[ExplainedCall] = []
+    explanations: list[CallExplanation] = []
     for run in dict.fromkeys(turn.runs):
         calls = (await explain_call(settings, run, None, None)).calls
-        found += [await explain_call(settings, run, one.number, None) for one in calls if one.purpose == REPLY]
-    return found
+        explanations += [await explain_call(settings, run, one.number, None) for one in calls if one.purpose == REPLY]
+    return explanations
 
 
-def _print(turn: TriedTurn, pages: Sequence[ExplainedCall]) -> None:
+def _print(turn: TurnResult, calls: Sequence[CallExplanation]) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from recto.cli.calls.call_report import left_out, part_lines, parts_table, shown_page
-    from recto.cli.calls.call_words import ENGLISH
+    from recto.cli.calls.call_report import left_out, part_lines, parts_table, read_page_report
     from recto.cli.calls.explain_run import call_row
 
     console = Console(highlight=False, markup=False, emoji=False)
-    for number, (call, events) in enumerate(zip_longest(pages, turn.heard, fillvalue=None), 1):
+    for number, (call, events) in enumerate(zip_longest(calls, turn.replies, fillvalue=None), 1):
         if call:
-            page = shown_page(call_row(call))
-            console.print(f"Page {number}: {page.manifest.tokens.tokens:,} tokens for {call.seen.summary.model}")
-            console.print(parts_table(list(part_lines(page, ENGLISH, every=True)), ENGLISH))
-            console.print(left_out(page.manifest, ENGLISH))
+            page = read_page_report(call_row(call))
+            text, model = _("Page {number}: {tokens:,} tokens for {model}"), call.stored_call.summary.model
+            console.print(text.format(number=number, tokens=page.manifest.tokens.tokens, model=model))
+            console.print(parts_table(list(part_lines(page, every=True))))
+            console.print(left_out(page.manifest))
         for line in _lines(events or ()):
             console.print(Text(line), soft_wrap=True)
         console.print()
     if turn.outcome == "interrupt":
-        console.print(WAITS)
+        console.print(_("A tool call needs approval. Run with --agree to approve all calls."))
     elif not turn.problem:
-        console.print(f"Answer ({turn.outcome})")
+        console.print(_("Answer ({outcome})").format(outcome=code_name(turn.outcome)))
         console.print(Text(turn.answer), soft_wrap=True)
 
 
@@ -180,8 +190,8 @@ def _lines(events: Sequence[Mapping[str, Json]]) -> Iterator[str]:
             case {"type": "TOOL_CALL_ARGS", "delta": str(delta)}:
                 arguments[id] = arguments.get(id, "") + delta
             case {"type": "TOOL_CALL_END"}:
-                yield f"calls {names.get(id)} {arguments.get(id, '{}')}"
+                yield _("calls") + f" {names.get(id)} {arguments.get(id, '{}')}"
             case {"type": "TOOL_CALL_RESULT", "content": str(content)}:
-                yield f"gets {content}"
+                yield _("result") + f" {content}"
             case _:
                 pass

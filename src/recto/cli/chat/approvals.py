@@ -1,4 +1,4 @@
-"""Approval dialog: shows pending tool calls and asks for a decision."""
+"""Approval dialog for pending tool calls."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rich.text import Text
 from recto.cli.chat.chat_session import ChatSession
 from recto.cli.chat.rendering.block_views import arguments_view, clean
 from recto.cli.chat.screen import Screen
+from recto.cli.translation import _
 from recto.client.chat_turn import Approval
 from recto.conversation.json import Object, load_object, parts_of
 from recto.errors import RectoError, RequestRefused
@@ -59,7 +60,8 @@ class Approvals:
             self._show(row)
             approval = await self._ask(row)
             if approval is None:
-                session.notify(session.words.aside.format(count=len(waiting)), "yellow")
+                text = _("Tool calls that need approval: {count}. /approve reviews them; a new message denies them.")
+                session.notify(text.format(count=len(waiting)), "yellow")
                 return
             answers.append(_build_answer(row, approval))
         try:
@@ -72,29 +74,31 @@ class Approvals:
             session.notify(str(error), "red")
 
     def _show(self, row: Object) -> None:
-        words, tool = self._session.words, str(row["tool"])
-        title = Text(clean(f"? {words.ask.format(tool=tool)}"), style="bold yellow")
-        self._session.notify(Group(title, arguments_view(load_object(str(row["arguments"])) or {}, words)))
+        text = "? " + _("{tool} needs your approval").format(tool=row["tool"])
+        title = Text(clean(text), style="bold yellow")
+        self._session.notify(Group(title, arguments_view(load_object(str(row["arguments"])) or {})))
 
     async def _ask(self, row: Object) -> Approval | None:
-        words, tool = self._session.words, str(row["tool"])
+        tool = str(row["tool"])
+        question = _("Allow {tool}?").format(tool=tool)
+        keys = _("y once · a always in this thread · n deny · e edit arguments · Esc later")
         while True:
-            match await self._screen.ask_key(
-                f"{words.ask.format(tool=tool)}\n{words.keys}", ONCE + ALWAYS + DENY + EDIT
-            ):
+            match await self._screen.ask_key(f"{question}\n{keys}", ONCE + ALWAYS + DENY + EDIT):
                 case "y":
                     return Approval()
                 case "a":
-                    if await self._screen.ask_key(words.sure_always.format(tool=tool), ALWAYS) == ALWAYS:
+                    text = _("Always allow {tool} in this thread? Press a again to confirm · Esc goes back")
+                    if await self._screen.ask_key(text.format(tool=tool), ALWAYS) == ALWAYS:
                         await self._approve_always(tool)
                         return Approval()
                 case "n":
-                    text = await self._screen.ask_words(words.deny_words, "")
-                    if text is not None:
-                        return Approval(approved=False, message=text.strip() or None)
+                    title = _("Reason for the model (optional). Enter denies the call · Esc goes back")
+                    reason = await self._screen.ask_text(title, "")
+                    if reason is not None:
+                        return Approval(approved=False, message=reason.strip() or None)
                 case "e":
-                    if changed := await self._edit_arguments(row):
-                        return changed
+                    if approval := await self._edit_arguments(row):
+                        return approval
                 case _:
                     return None
 
@@ -107,17 +111,17 @@ class Approvals:
 
     async def _edit_arguments(self, row: Object) -> Approval | None:
         """Let the user edit the arguments; return None if they cancel."""
-        words = self._session.words
+        title = _("Arguments as JSON. Enter runs the call with them · Esc goes back")
         text = json.dumps(load_object(str(row["arguments"])) or {}, ensure_ascii=False, indent=2)
         while True:
-            edited = await self._screen.ask_words(words.edit_arguments, text)
-            if edited is None:
+            new_text = await self._screen.ask_text(title, text)
+            if new_text is None:
                 return None
-            arguments = load_object(edited)
+            arguments = load_object(new_text)
             if arguments is not None:
                 return Approval(arguments=arguments)
-            self._session.notify(words.not_json, "red")
-            text = edited
+            self._session.notify(_("This is not a JSON object."), "red")
+            text = new_text
 
 
 def _build_answer(row: Object, approval: Approval) -> Object:

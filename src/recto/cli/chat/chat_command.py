@@ -1,4 +1,4 @@
-"""`recto chat`: an agent in the terminal, on a remote server or a local one."""
+"""`recto chat`: an agent in the terminal, on a remote or local server."""
 
 from __future__ import annotations
 
@@ -17,59 +17,62 @@ from typer.core import TyperCommand
 
 from recto.cli.chat.chat_settings import CHOOSE, load_chat_settings
 from recto.cli.chat.local_server import FindServer, FolderOptions, FolderServer, ServerLocation
-from recto.cli.chat.rendering.chat_words import WORDS
 from recto.cli.command import FAILED, WRONG_USE, exit_codes, stop
-from recto.cli.hello import language_of_terminal
+from recto.cli.translation import _
 from recto.client.server_address import DATA, URL, find_server
 
 if TYPE_CHECKING:
-    from recto.cli.chat.one_answer import OneQuestion
+    from recto.cli.chat.one_answer import SingleQuestion
 
-QuestionArgument = Annotated[str | None, typer.Argument(metavar="[QUESTION]", help="Answered once; then it ends.")]
+QuestionArgument = Annotated[str | None, typer.Argument(metavar="[QUESTION]", help="Question to answer once.")]
 AgentOption = Annotated[
-    str | None, typer.Option("--agent", metavar="NAME", help="Who answers.  [default: the thread's, else the server's]")
+    str | None,
+    typer.Option("--agent", metavar="NAME", help="Agent.  [default: the thread's, else the server's]"),
 ]
 ServerUrl = Annotated[
     str | None,
-    typer.Option("--server", metavar="URL", help="A server elsewhere.  [default: RECTO_URL, else of --data]"),
+    typer.Option("--server", metavar="URL", help="URL of a server.  [default: RECTO_URL, else that of --data]"),
 ]
 Resume = Annotated[
     str | None,
     typer.Option(
         "--resume",
         metavar="[THREAD]",
-        help="Go on with this thread; without one, choose from a list.",
+        help="Thread to continue. Without a value, choose from a list.",
     ),
 ]
 ChatData = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="Data folder.  [default: recto-data]")]
 AgentsFolder = Annotated[
-    Path | None, typer.Option("--agents", metavar="DIR", help="Folder of agents, where the server is started here.")
+    Path | None, typer.Option("--agents", metavar="DIR", help="Folder of agents, if this command starts a server.")
 ]
 WorkspaceFolder = Annotated[
     Path | None,
-    typer.Option("--workspace", metavar="DIR", help="Where agents work, likewise.  [default: the current folder]"),
+    typer.Option("--workspace", metavar="DIR", help="Folder agents work in, likewise.  [default: the current one]"),
 ]
 ModeOption = Annotated[
-    str | None, typer.Option("--mode", metavar="MODE", help="What you are asked about, likewise: ask, edits or full.")
+    str | None,
+    typer.Option(
+        "--mode", metavar="MODE", help="Calls that agents make without approval, likewise: ask, edits or full."
+    ),
 ]
-ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings.  [default: recto.toml]")]
-EventsAsJson = Annotated[
-    bool, typer.Option("--json", help="Of an answer that is given once: print its events as lines.")
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Settings file.  [default: recto.toml]")
 ]
+EventsAsJson = Annotated[bool, typer.Option("--json", help="With a question: print the events as JSON lines.")]
 
 
 class CommandLine(TyperCommand):
     """Command that accepts `--resume` without a value, which typer does not support."""
 
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # pyright: ignore[reportIncompatibleMethodOverride] - typer's context is the one there is
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # pyright: ignore[reportIncompatibleMethodOverride] - typer has its own context class
         """Insert the placeholder value after a bare `--resume`."""
         return super().parse_args(ctx, list(_insert_choice(args)))
 
 
 def _insert_choice(args: Sequence[str]) -> Iterator[str]:
-    for word, follows in pairwise([*args, "-"]):
+    for word, next_word in pairwise([*args, "-"]):
         yield word
-        if word == "--resume" and follows.startswith("-"):
+        if word == "--resume" and next_word.startswith("-"):
             yield CHOOSE
 
 
@@ -96,11 +99,12 @@ def chat(
     with exit_codes("chat"), _exit_on_ctrl_c():
         settings, question_input = load_chat_settings(config), None
         if question is not None or as_json or not sys.stdin.isatty():
-            from recto.cli.chat.one_answer import one_question  # here: who sits at a terminal needs none of it
+            from recto.cli.chat.one_answer import build_question  # slow to import, and needed for a question only
 
-            question_input = one_question(question, agent, resume, settings, as_json=as_json)
+            question_input = build_question(question, agent, resume, settings, as_json=as_json)
         elif not sys.stdout.isatty():
-            raise stop("chat", WORDS[language_of_terminal(os.environ)].no_terminal, WRONG_USE)
+            text = _('This is not a terminal. Pass a question (recto chat "question") or pipe one in.')
+            raise stop("chat", text, WRONG_USE)
         folder = FolderServer(options, context.obj, os.environ)
         # A command-line option also overrides environment variables of other settings.
         url = server or (None if data else os.environ.get(URL))
@@ -128,8 +132,8 @@ def _connect_by_url(url: str, data: Path) -> ServerLocation:
     return ServerLocation(address=find_server(url, None, {**os.environ, DATA: str(data)}), how="named")
 
 
-def _answer(find: FindServer, question: OneQuestion) -> int:
+def _answer(find: FindServer, question: SingleQuestion) -> int:
     from recto.cli.chat.one_answer import answer_once
     from recto.cli.chat.thread_api import ThreadApi
 
-    return asyncio.run(answer_once(ThreadApi(find), question, WORDS[language_of_terminal(os.environ)]))
+    return asyncio.run(answer_once(ThreadApi(find), question))

@@ -1,7 +1,6 @@
-"""A conversation in the terminal: follows the runs of its thread and prints each once.
+"""A conversation in the terminal. It follows the runs of its thread and prints each once.
 
-Messages from this terminal, another one or the web page take the same path: the server stores them and the session
-reads them.
+All messages take the same path, also those of this terminal: the server stores them and the session reads them.
 """
 
 from __future__ import annotations
@@ -12,24 +11,20 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
 from recto.cli.chat.chat_settings import ChatSettings
-from recto.cli.chat.rendering.block_views import Pen, block_view, call_line, clean, markdown, starts_apart
-from recto.cli.chat.rendering.chat_words import ChatWords
-from recto.cli.chat.rendering.live_run import Block, LiveRun, take_event, take_messages
+from recto.cli.chat.rendering.block_views import TerminalRenderer, block_view, call_line, clean, markdown, needs_gap
+from recto.cli.chat.rendering.live_run import Block, LiveRun, apply_event, apply_messages
 from recto.cli.chat.screen import Screen
 from recto.cli.chat.thread_api import ThreadApi, rows
+from recto.cli.translation import _
 from recto.conversation.json import Json, Object, parts_of
 from recto.errors import RectoError
 from recto.ids import new_id
-
-if TYPE_CHECKING:
-    from recto.cli.calls.call_words import Language
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 OUTPUT_LINES = 5
@@ -61,11 +56,8 @@ class ChatThread:
 class ChatSession:
     """Conversation state and its output."""
 
-    def __init__(
-        self, api: ThreadApi, renderer: Pen, language: Language, words: ChatWords, settings: ChatSettings
-    ) -> None:
-        self.api, self.renderer, self.words, self.settings = api, renderer, words, settings
-        self.language: Language = language
+    def __init__(self, api: ThreadApi, renderer: TerminalRenderer, settings: ChatSettings) -> None:
+        self.api, self.renderer, self.settings = api, renderer, settings
         self.screen: Screen | None = None
         self.chat_thread = ChatThread()
         self.live = LiveRun()
@@ -90,14 +82,14 @@ class ChatSession:
     def show(self, *blocks: Block) -> None:
         """Print blocks."""
         for block in blocks:
-            gap = "\n" if starts_apart(block, self._previous_block) else ""
-            self._print(gap + self.renderer.draw(block_view(block, self.words), self.width))
+            gap = "\n" if needs_gap(block, self._previous_block) else ""
+            self._print(gap + self.renderer.render(block_view(block), self.width))
             self._previous_block = block
 
     def notify(self, content: RenderableType | str, style: str = "dim") -> None:
         """Print text that is not part of the conversation."""
         view = Text(clean(content), style=style) if isinstance(content, str) else content
-        self._print("\n" + self.renderer.draw(view, self.width))
+        self._print("\n" + self.renderer.render(view, self.width))
         self._previous_block = None
 
     def _print(self, text: str) -> None:
@@ -109,10 +101,10 @@ class ChatSession:
         """Terminal width in columns."""
         return self.screen.size[0] if self.screen else 80
 
-    def touch(self) -> None:
+    def request_redraw(self) -> None:
         """Redraw the screen."""
         if self.screen:
-            self.screen.touch()
+            self.screen.request_redraw()
 
     @property
     def is_busy(self) -> bool:
@@ -121,63 +113,63 @@ class ChatSession:
 
     def live_text(self, width: int, height: int) -> str:
         """Render the unfinished answer, running calls and queued messages."""
-        text = "".join([self.renderer.draw(view, width) for view in self._live_views()])
+        text = "".join([self.renderer.render(view, width) for view in self._live_views()])
         return "\n".join(text.rstrip("\n").splitlines()[-height:])
 
     def _live_views(self) -> list[RenderableType]:
         run, now = self.live, time.monotonic()
         views: list[RenderableType] = []
-        if run.thought.text.strip():
-            views += [Text(""), Padding(Text(clean(run.thought.shown.strip()), style="dim italic"), (0, 0, 0, 2))]
-        if run.words.text.strip():
-            views += [*([] if run.words.joins else [Text("")]), markdown(run.words.shown)]
+        if run.reasoning.text.strip():
+            reasoning = Text(clean(run.reasoning.visible_text.strip()), style="dim italic")
+            views += [Text(""), Padding(reasoning, (0, 0, 0, 2))]
+        if run.answer.text.strip():
+            views += [*([] if run.answer.joins else [Text("")]), markdown(run.answer.visible_text)]
         if self.active_run:
             mark = SPINNER[int(now * 10) % len(SPINNER)]
-            for call in run.at_work:
-                views.append(call_line(call, mark, now - call.started if call.started else None))
+            for call in run.running_calls:
+                views.append(call_line(call, mark, now - call.start_time if call.start_time else None))
                 views += [Text(f"    {line}", style="dim") for line in clean(call.output).splitlines()[-OUTPUT_LINES:]]
             views += [Text(""), self._spinner_line(mark, now)]
-        for words in (*self.chat_thread.pending.values(), *self.sending):
-            line = " ".join(words.split())
-            views.append(
-                Text(f"› {clean(line)}  ({self.words.queued})", style="dim", no_wrap=True, overflow="ellipsis")
-            )
+        for text in (*self.chat_thread.pending.values(), *self.sending):
+            line = " ".join(text.split())
+            label = _("queued")
+            views.append(Text(f"› {clean(line)}  ({label})", style="dim", no_wrap=True, overflow="ellipsis"))
         return views
 
     def _spinner_line(self, mark: str, now: float) -> Text:
-        label = self.words.cancelling if self._is_cancelling else clean(self.live.progress) or self.words.thinking
-        if self.live.at_work and not self._is_cancelling:
-            label = self.words.running
+        if self._is_cancelling:
+            label = _("stopping")
+        else:
+            label = _("running") if self.live.running_calls else clean(self.live.progress) or _("thinking")
         tokens = f" · ~{self.live.tokens:,} tokens" if self.live.tokens else ""
         return Text(f"{mark} {label} {now - self._run_started_at:.0f} s{tokens} · Ctrl-C", style="cyan")
 
     def status_text(self, width: int) -> str:
         """Render the status line: agent, skill, model, page size and queued messages, or the lost connection."""
         if self.api.is_lost:
-            return self.renderer.draw(Text(self.words.lost, style="red", no_wrap=True), width).rstrip("\n")
+            line = Text(_("The server does not answer. Reconnecting …"), style="red", no_wrap=True)
+            return self.renderer.render(line, width).rstrip("\n")
         thread = self.chat_thread
         parts = [thread.requested_agent or thread.agent, thread.next_skill or thread.skill or "", thread.model]
-        parts += [self._format_page_size(thread.tokens)] if thread.tokens is not None else []
-        parts += [f"{len(thread.pending)} {self.words.queued}"] if thread.pending else []
+        if thread.tokens is not None:
+            window = self._windows.get(thread.model)
+            parts.append(f"{thread.tokens:,} tokens" + (f" ({thread.tokens / window:.0%})" if window else ""))
+        parts += [f"{len(thread.pending)} " + _("queued")] if thread.pending else []
         text = clean(" · ".join([part for part in parts if part]))
         line = Text(text, style="dim", no_wrap=True, overflow="ellipsis")
-        return self.renderer.draw(line, width).rstrip("\n")
+        return self.renderer.render(line, width).rstrip("\n")
 
-    def _format_page_size(self, tokens: int) -> str:
-        window = self._windows.get(self.chat_thread.model)
-        return f"{tokens:,} tokens" + (f" ({tokens / window:.0%})" if window else "")
-
-    async def send(self, words: str, content: Json) -> None:
+    async def send(self, text: str, content: Json) -> None:
         """Send a message. It is printed when its run starts."""
         thread = self.chat_thread
         skill: dict[str, Json] = {"skill": thread.next_skill} if thread.next_skill else {}
-        run = await self.api.say(thread.thread, content, {**self.props(), **skill})
+        run = await self.api.send_message(thread.thread, content, {**self.props(), **skill})
         thread.next_skill = None
         if self.expect(run):
-            thread.pending[run] = words
+            thread.pending[run] = text
 
     def props(self) -> dict[str, Json]:
-        """Forwarded properties of every run of this session."""
+        """Return the forwarded properties of every run of this session."""
         return {"agent": self.chat_thread.requested_agent} if self.chat_thread.requested_agent else {}
 
     async def decide(self, answers: Sequence[Object]) -> None:
@@ -186,9 +178,9 @@ class ChatSession:
 
     async def approve_always(self, tool: str) -> None:
         """Approve all later calls of a tool in this thread."""
-        agreed = [*[str(name) for name in parts_of(self.chat_thread.row.get("agreed"))], tool]
-        self.chat_thread.row = await self.api.agree(self.chat_thread.thread, agreed)
-        self.notify(self.words.always.format(tool=tool))
+        tools = [*[str(name) for name in parts_of(self.chat_thread.row.get("agreed"))], tool]
+        self.chat_thread.row = await self.api.approve_tools(self.chat_thread.thread, tools)
+        self.notify(_("{tool} no longer needs approval in this thread.").format(tool=tool))
 
     def expect(self, run: str) -> bool:
         """Queue a run to be followed; return False if that already happened."""
@@ -197,7 +189,7 @@ class ChatSession:
         self.chat_thread.is_started = True
         self.chat_thread.expected_runs.add(run)
         self._runs.put_nowait(run)
-        self.touch()
+        self.request_redraw()
         return True
 
     @property
@@ -209,7 +201,7 @@ class ChatSession:
         """Cancel the active run."""
         if self.active_run and not self._is_cancelling:
             self._is_cancelling = True
-            self.touch()
+            self.request_redraw()
             await self.api.cancel(self.active_run)
 
     async def follow(self) -> None:
@@ -222,7 +214,7 @@ class ChatSession:
                 problem = ""
             except RectoError as error:
                 if str(error) != problem:
-                    self.notify(self.words.unreachable.format(problem=error), "red")
+                    self.notify(_("{problem} Retrying …").format(problem=error), "red")
                 problem = str(error)
                 await asyncio.sleep(self.settings.watch_seconds)
 
@@ -267,7 +259,7 @@ class ChatSession:
         if is_updated and not isinstance(active, str):
             await self.print_new_messages()
         self._ask_approvals(is_read=True)
-        self.touch()
+        self.request_redraw()
         return active if isinstance(active, str) else None
 
     def _ask_approvals(self, *, is_read: bool) -> None:
@@ -278,14 +270,17 @@ class ChatSession:
             self.approvals(waiting)
 
     def _notify_new_server(self) -> None:
-        if self.api.is_new and self.api.found:
-            how = self.words.taken_over if self.api.found.how == "started" else self.words.joined
-            self.notify(how.format(data=self.api.found.data), "yellow")
+        if self.api.is_new and self.api.location:
+            if self.api.location.how == "started":
+                text = _("The server stopped. This terminal now serves {data}; nothing was lost.")
+            else:
+                text = _("Connected to the server of {data}.")
+            self.notify(text.format(data=self.api.location.data), "yellow")
         self.api.is_new = False
 
     async def _follow_run(self, run: str) -> None:
         self.active_run, self._run_started_at, self._is_cancelling, has_question = run, time.monotonic(), False, True
-        self.touch()
+        self.request_redraw()
         try:
             async for event in self.api.events(run):
                 if event.get("type") == "RUN_STARTED":
@@ -295,15 +290,15 @@ class ChatSession:
                     # A run may start a moment before its question reaches the log.
                     has_question = True
                     await self.print_new_messages(run)
-                self.live, blocks = take_event(self.live, event, time.monotonic())
+                self.live, blocks = apply_event(self.live, event, time.monotonic())
                 self.show(*blocks)
-                self.touch()
+                self.request_redraw()
         finally:
             self.chat_thread.followed_runs.add(run)
             self.chat_thread.expected_runs.discard(run)
             self.chat_thread.pending.pop(run, None)
             self.active_run, self._is_cancelling = None, False
-            self.touch()
+            self.request_redraw()
         await self.refresh()
         await self._fetch_newest_call()
 
@@ -318,7 +313,7 @@ class ChatSession:
             if thread.last_message is None:
                 return False
             thread.last_message, self.live = None, LiveRun()
-            self.notify(self.words.elsewhere)
+            self.notify(_("This thread was rolled back in another client. It now contains:"))
             await self.print_history()
             return True
         # Stop at messages of own runs: their events will print them.
@@ -327,7 +322,7 @@ class ChatSession:
         ]
         new = [one for one in messages if again or one.get("run") not in thread.followed_runs]
         printable = [one for one in new if run is None or one.get("run") != run or one.get("role") == "user"]
-        self.live, blocks = take_messages(self.live, printable)
+        self.live, blocks = apply_messages(self.live, printable)
         self.show(*blocks)
         thread.last_message = str(messages[-1]["id"]) if messages else thread.last_message
         # Messages of the previous run may arrive before the question of this one.
@@ -339,17 +334,17 @@ class ChatSession:
         row = await self.api.thread(thread.thread)
         active = row.get("activeRun") if row else None
         messages = await self.api.messages(thread.thread, None) or ()
-        settled = [one for one in messages if active is None or one.get("run") != active]
-        self.live, blocks = take_messages(LiveRun(), settled)
-        texts = [self.renderer.draw(block_view(block, self.words), self.width) for block in blocks]
+        past_messages = [one for one in messages if active is None or one.get("run") != active]
+        self.live, blocks = apply_messages(LiveRun(), past_messages)
+        texts = [self.renderer.render(block_view(block), self.width) for block in blocks]
         first, lines = len(texts), 0
         while first and lines < self.settings.history_lines:
             first -= 1
             lines += texts[first].count("\n") + 1
         if first:
-            self.notify(f"… {self.words.folded.format(count=first)}")
+            self.notify("… " + _("{count} earlier messages are hidden").format(count=first))
         self.show(*blocks[first:])
-        thread.last_message = str(settled[-1]["id"]) if settled else None
+        thread.last_message = str(past_messages[-1]["id"]) if past_messages else None
         thread.row = {}
 
     async def _fetch_newest_call(self) -> None:
@@ -360,7 +355,7 @@ class ChatSession:
             self.chat_thread.model, self.chat_thread.tokens = model, tokens if isinstance(tokens, int) else None
             if model not in self._windows:
                 self._windows[model] = await self.api.window(call)
-        self.touch()
+        self.request_redraw()
 
     async def open_thread(self, thread: str | None, agent: str | None, *, quiet: bool = False) -> None:
         """Switch to another thread, or a new one. With `quiet`, do not print its history.
@@ -394,5 +389,5 @@ class ChatSession:
         self.chat_thread.last_message = str(messages[-1]["id"]) if messages else None
 
     def interrupts(self) -> Sequence[Object]:
-        """Calls that wait for approval."""
+        """Return the calls that wait for approval."""
         return rows(self.chat_thread.row, "interrupts")

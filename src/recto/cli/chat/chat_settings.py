@@ -30,7 +30,7 @@ class ChatSettings:
     frames: int = 20
     watch_seconds: float = 1.0
     history_lines: int = 40
-    list_rows: int = 10
+    listed: int = 10
     listed_files: int = 5_000
     message_characters: int = 10_000
     piped_bytes: int = 32 * 2**20

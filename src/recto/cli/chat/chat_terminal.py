@@ -9,7 +9,6 @@ import time
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
@@ -19,18 +18,14 @@ from recto.cli.chat.chat_session import ChatSession
 from recto.cli.chat.chat_settings import CHOOSE, ChatSettings
 from recto.cli.chat.completion import ChatCompleter
 from recto.cli.chat.local_server import FindServer
-from recto.cli.chat.prompt_input import Pastes, TypedCommand, TypedMessage, is_double, read_typed
-from recto.cli.chat.rendering.block_views import Pen, call_view
-from recto.cli.chat.rendering.chat_words import WORDS
+from recto.cli.chat.prompt_input import Pastes, TypedCommand, TypedMessage, is_double, parse_input
+from recto.cli.chat.rendering.block_views import TerminalRenderer, call_view
 from recto.cli.chat.screen import Handlers, Screen
 from recto.cli.chat.slash_commands import SlashCommands
 from recto.cli.chat.thread_api import ThreadApi
 from recto.cli.command import FAILED
-from recto.cli.hello import language_of_terminal
+from recto.cli.translation import _
 from recto.errors import RectoError
-
-if TYPE_CHECKING:
-    from recto.cli.calls.call_words import Language
 
 HISTORY = "chat-history"
 # Runs at once, ahead of queued input.
@@ -43,9 +38,7 @@ class ChatTerminal:
     """Interactive mode of `recto chat`."""
 
     def __init__(self, find: FindServer, settings: ChatSettings, environment: Mapping[str, str]) -> None:
-        self._language: Language = language_of_terminal(environment)
-        self._words, self._settings = WORDS[self._language], settings
-        self._environment = environment
+        self._settings, self._environment = settings, environment
         self._api = ThreadApi(find, REMOTE_TRIES)
         # Queued input: a message that uploads a file is sent before later input.
         self._input: asyncio.Queue[TypedCommand | TypedMessage] = asyncio.Queue()
@@ -56,9 +49,7 @@ class ChatTerminal:
 
     async def run(self, agent: str | None, resume: str | None) -> None:
         """Run until the user leaves."""
-        session = self._session = ChatSession(
-            self._api, Pen(self._environment), self._language, self._words, self._settings
-        )
+        session = self._session = ChatSession(self._api, TerminalRenderer(self._environment), self._settings)
         handlers = Handlers(
             submit=self._submit,
             interrupt=self._interrupt,
@@ -68,20 +59,20 @@ class ChatTerminal:
             status=session.status_text,
             is_busy=lambda: session.is_busy,
         )
-        completer = ChatCompleter(self._words, Path.cwd(), self._settings.listed_files)
+        completer = ChatCompleter(Path.cwd(), self._settings.listed_files)
         screen = session.screen = self._screen = Screen(
-            self._words, self._settings, handlers, completer, _history(self._environment)
+            self._settings, handlers, completer, _open_history(self._environment)
         )
         session.chat_thread.requested_agent = agent
         approvals = Approvals(session, screen)
         session.approvals = approvals.ask
-        self._api.on_lost = session.touch
+        self._api.on_lost = session.request_redraw
         self._commands = SlashCommands(session, screen, approvals)
         # Restore the terminal and stop a local server in order.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, screen.leave)
         self._start_task(self._handle_input())
         working = asyncio.create_task(self._work(agent, resume))
-        working.add_done_callback(lambda _: screen.leave())
+        working.add_done_callback(lambda _task: screen.leave())
         try:
             await screen.run()
         finally:
@@ -98,9 +89,9 @@ class ChatTerminal:
         if self._problem:
             raise self._problem
         if self._session.chat_thread.last_message:
-            typer.echo(self._words.to_resume.format(thread=self._session.chat_thread.thread))
+            typer.echo(_("Resume with: recto chat --resume {thread}").format(thread=self._session.chat_thread.thread))
         if unsent:
-            typer.echo("\n".join([self._words.unsent.format(words=words) for words in unsent]), err=True)
+            typer.echo("\n".join([_("Not sent: {text}").format(text=text) for text in unsent]), err=True)
             raise typer.Exit(FAILED)
 
     async def _work(self, agent: str | None, resume: str | None) -> None:
@@ -120,9 +111,10 @@ class ChatTerminal:
         names = {str(one["name"]): bool(one["default"]) for one in await self._api.agents()}
         session.default_agent = next((name for name in names if names[name]), "")
         session.chat_thread.requested_agent, session.chat_thread.agent = agent, session.default_agent
-        found = self._api.found
-        server = found.address.url if found else ""
-        session.notify(self._words.greeting.format(agent=agent or session.chat_thread.agent, server=server))
+        location = self._api.location
+        server = location.address.url if location else ""
+        greeting = _("{agent} on {server}. Type /help for keys and commands.")
+        session.notify(greeting.format(agent=agent or session.chat_thread.agent, server=server))
         if resume == CHOOSE:
             await self._commands.resume(agent=agent)
         elif resume:
@@ -130,26 +122,26 @@ class ChatTerminal:
 
     def _submit(self, text: str, pastes: Pastes) -> None:
         text_to_send, files = pastes.send(text, self._settings.message_characters)
-        parsed = read_typed(text_to_send)
-        if isinstance(parsed, TypedMessage):
-            self._session.sending.append(parsed.words)
-            self._session.touch()
-            parsed = replace(parsed, pasted=files, typed=text)
-        if isinstance(parsed, TypedCommand) and parsed.name == QUIT:
+        entry = parse_input(text_to_send)
+        if isinstance(entry, TypedMessage):
+            self._session.sending.append(entry.text)
+            self._session.request_redraw()
+            entry = replace(entry, pasted=files, raw_text=text)
+        if isinstance(entry, TypedCommand) and entry.name == QUIT:
             self._screen.leave()
-        elif parsed:
-            self._input.put_nowait(parsed)
+        elif entry:
+            self._input.put_nowait(entry)
 
     async def _handle_input(self) -> None:
         await self._session.ready.wait()
         while True:
-            parsed = await self._input.get()
-            if isinstance(parsed, TypedCommand):
-                await self._report_errors(self._commands.run(parsed))
+            entry = await self._input.get()
+            if isinstance(entry, TypedCommand):
+                await self._report_errors(self._commands.run(entry))
                 continue
-            await self._report_errors(self._commands.say(parsed))
+            await self._report_errors(self._commands.send_message(entry))
             self._session.sending.pop(0)
-            self._session.touch()
+            self._session.request_redraw()
 
     def _start_task(self, coroutine: Coroutine[object, object, None]) -> None:
         """Run a coroutine in the background."""
@@ -171,20 +163,20 @@ class ChatTerminal:
         now = time.monotonic()
         is_second, self._interrupted_at = is_double(self._interrupted_at, now, self._settings.leave_ms), now
         if not is_second:
-            self._session.notify(self._words.again_leaves)
+            self._session.notify(_("Press Ctrl-C again to quit."))
         return is_second
 
     def _open_call(self) -> None:
         """Show the newest call; each further press shows the previous one."""
         calls = list(self._session.live.calls.values())
         if not calls:
-            self._session.notify(self._words.nothing_to_open)
+            self._session.notify(_("No tool calls to open."))
             return
         self._open_index = self._open_index % len(calls) + 1
-        self._session.notify(call_view(calls[-self._open_index], self._words))
+        self._session.notify(call_view(calls[-self._open_index]))
 
 
-def _history(environment: Mapping[str, str]) -> History:
+def _open_history(environment: Mapping[str, str]) -> History:
     """Return the input history, readable by the user only; in memory if the file cannot be written."""
     state = environment.get("XDG_STATE_HOME") or Path(environment.get("HOME") or ".") / ".local" / "state"
     folder = Path(state) / "recto"

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 LOG = "chat.log"
 FILE = "recto.toml"
 # Longest wait for the address of a server that holds the folder, and the polling interval.
-JOIN_SECONDS, LOOK_SECONDS = 30.0, 0.05
+JOIN_SECONDS, POLL_SECONDS = 30.0, 0.05
 STOP_SECONDS = 12.0
 # Wildcard addresses, and the loopback address to connect to.
-EVERYWHERE = {"http://0.0.0.0:": "http://127.0.0.1:", "http://[::]:": "http://[::1]:"}
+LOOPBACK = {"http://0.0.0.0:": "http://127.0.0.1:", "http://[::]:": "http://[::1]:"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class FolderServer:
             if is_locked(self.data):
                 if url := read_address(self.data):
                     return ServerLocation(address=self._find_address(_use_loopback(url)), how="joined", data=self.data)
-                time.sleep(LOOK_SECONDS)
+                time.sleep(POLL_SECONDS)
             elif location := self._start():
                 return location
         problem = f"something holds the folder {self.data} and does not say where it listens"
@@ -85,8 +85,8 @@ class FolderServer:
         options = self._options
         flags = {name: value for name, value in vars(options).items() if name != "config"}
         settings = load_settings(flags, self._environment, options.config)
-        here = settings.workspace or Path.cwd()
-        thread = ServerThread(replace(settings, host="127.0.0.1", port=0, workspace=here), self._entry)
+        workspace = settings.workspace or Path.cwd()
+        thread = ServerThread(replace(settings, host="127.0.0.1", port=0, workspace=workspace), self._entry)
         try:
             url, token = thread.start()
         except SettingsError:
@@ -153,7 +153,7 @@ def find_data_folder(options: FolderOptions, environment: Mapping[str, str]) -> 
 
 def _use_loopback(url: str) -> str:
     """Replace wildcard addresses by loopback ones."""
-    for everywhere, here in EVERYWHERE.items():
+    for everywhere, here in LOOPBACK.items():
         url = url.replace(everywhere, here)
     return url
 

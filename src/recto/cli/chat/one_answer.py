@@ -1,4 +1,4 @@
-"""`recto chat "question"`: prints one answer and exits. The answer goes to stdout, everything else to stderr."""
+"""`recto chat "question"`: one answer, printed to stdout. Everything else goes to stderr."""
 
 from __future__ import annotations
 
@@ -14,12 +14,22 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TextIO
 
+from rich.text import Text
+
 from recto.cli.chat.chat_settings import CHOOSE, ChatSettings
-from recto.cli.chat.rendering.block_views import Pen, block_view, clean, starts_apart, telling
-from recto.cli.chat.rendering.chat_words import ChatWords
-from recto.cli.chat.rendering.live_run import Block, LiveRun, Said, ShownCall, Thought, Words, take_event
+from recto.cli.chat.rendering.block_views import TerminalRenderer, block_view, clean, needs_gap, summarize_arguments
+from recto.cli.chat.rendering.live_run import (
+    Block,
+    LiveCall,
+    LiveRun,
+    ReasoningBlock,
+    TextBlock,
+    UserBlock,
+    apply_event,
+)
 from recto.cli.chat.thread_api import ThreadApi, rows
 from recto.cli.command import FAILED
+from recto.cli.translation import _
 from recto.client.file_upload import FileToSend
 from recto.conversation.json import Json, Object, dump
 from recto.errors import RectoError, SettingsError
@@ -28,54 +38,53 @@ from recto.ids import new_id
 DONE = 0
 # File names for piped input that is sent as a file.
 FILE, TEXT_FILE = "stdin", "stdin.txt"
-NAME_THREAD = "name the thread that the question is for; without a question, one can be chosen from a list"
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneQuestion:
-    """A question and its thread: `resumed`, or a new one. With `as_json`, print events instead of the answer."""
+class SingleQuestion:
+    """A question and its thread: `resume`, or a new one. With `as_json`, events are printed instead of the answer."""
 
-    words: str
+    text: str
     files: Sequence[FileToSend] = ()
     agent: str | None = None
     thread: str
-    resumed: str | None = None
+    resume: str | None = None
     as_json: bool = False
 
 
-def one_question(
-    words: str | None, agent: str | None, thread: str | None, settings: ChatSettings, *, as_json: bool
-) -> OneQuestion:
+def build_question(
+    argument: str | None, agent: str | None, thread: str | None, settings: ChatSettings, *, as_json: bool
+) -> SingleQuestion:
     """Build the question from the command line and piped input. Raise SettingsError if both are empty."""
     if thread == CHOOSE:
-        raise SettingsError(name="--resume", value="", allowed=NAME_THREAD)
-    said, files = question_of(words, read_piped(settings), settings)
-    return OneQuestion(words=said, files=files, agent=agent, thread=thread or new_id(), resumed=thread, as_json=as_json)
+        allowed = "name the thread to continue; without a question, you can choose it from a list"
+        raise SettingsError(name="--resume", value="", allowed=allowed)
+    text, files = combine_input(argument, read_piped(settings), settings)
+    return SingleQuestion(
+        text=text, files=files, agent=agent, thread=thread or new_id(), resume=thread, as_json=as_json
+    )
 
 
-def question_of(words: str | None, piped: bytes, settings: ChatSettings) -> tuple[str, Sequence[FileToSend]]:
+def combine_input(argument: str | None, piped: bytes, settings: ChatSettings) -> tuple[str, Sequence[FileToSend]]:
     """Combine question and piped input: short text follows the question, long text and binary data become a file.
 
     Raise SettingsError if both are empty, or the input is too large.
     """
     if len(piped) > settings.piped_bytes:
-        raise SettingsError(name="stdin", value=f"{len(piped):,} bytes or more", allowed=_too_much(settings))
-    asked, text = (words or "").strip(), _text_in(piped)
+        allowed = f"pipe at most {settings.piped_bytes:,} bytes, or name the file in a message: @PATH"
+        raise SettingsError(name="stdin", value=f"{len(piped):,} bytes or more", allowed=allowed)
+    question, text = (argument or "").strip(), _decode_text(piped)
     if text is None:
-        return asked, [(FILE, piped)]
-    said = "\n\n".join(part for part in (asked, text.strip()) if part)
-    if not said:
-        raise SettingsError(name="QUESTION", value=words or "", allowed="say something, or pipe it in")
-    if text.strip() and len(said) > settings.message_characters:
-        return asked, [(TEXT_FILE, piped)]
-    return said, ()
+        return question, [(FILE, piped)]
+    full_text = "\n\n".join(part for part in (question, text.strip()) if part)
+    if not full_text:
+        raise SettingsError(name="QUESTION", value=argument or "", allowed="pass a question or pipe one in")
+    if text.strip() and len(full_text) > settings.message_characters:
+        return question, [(TEXT_FILE, piped)]
+    return full_text, ()
 
 
-def _too_much(settings: ChatSettings) -> str:
-    return f"input up to {settings.piped_bytes:,} bytes can be piped in. Name the file in a message instead: @PATH"
-
-
-def _text_in(data: bytes) -> str | None:
+def _decode_text(data: bytes) -> str | None:
     """Decode text; return None for binary data."""
     try:
         text = data.decode("utf-8-sig")
@@ -85,96 +94,98 @@ def _text_in(data: bytes) -> str | None:
 
 
 def read_piped(settings: ChatSettings) -> bytes:
-    """Read piped input, none from a terminal; at most one byte more than the limit."""
+    """Read piped input, up to one byte more than the limit. Return nothing for a terminal."""
     if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         return b""
     return sys.stdin.buffer.read(settings.piped_bytes + 1)
 
 
-async def answer_once(api: ThreadApi, question: OneQuestion, words: ChatWords) -> int:
+async def answer_once(api: ThreadApi, question: SingleQuestion) -> int:
     """Ask, print the answer as it streams, and return the exit code."""
-    await api.check(question.agent, question.resumed)
+    await api.check(question.agent, question.resume)
     parts = await api.send(question.files, question.agent) if question.files else ()
-    said: Sequence[Json] = [{"type": "text", "text": question.words}] if question.words else []
+    text_parts: Sequence[Json] = [{"type": "text", "text": question.text}] if question.text else []
     props: dict[str, Json] = {"agent": question.agent} if question.agent else {}
-    printed = EventLines() if question.as_json else PrintedAnswer(words)
+    printer = JsonPrinter() if question.as_json else AnswerPrinter()
     # The server may start the run before its response arrives: handle Ctrl-C from the first byte on.
-    run = asyncio.ensure_future(api.say(question.thread, [*said, *parts] if parts else question.words, props))
+    run = asyncio.ensure_future(
+        api.send_message(question.thread, [*text_parts, *parts] if parts else question.text, props)
+    )
     try:
-        with _ctrl_c_ends(api, run, words):
-            await _print(api, await run, printed)
+        with _cancel_on_ctrl_c(api, run):
+            await _print(api, await run, printer)
     except asyncio.CancelledError:
-        printed.end()
+        printer.end()
         return FAILED
-    printed.end()
+    printer.end()
     row = await api.thread(question.thread)
-    waiting = rows(row, "interrupts") if row else []
-    for line in waiting_lines(waiting, question.thread, words):
-        print(line, file=sys.stderr)  # noqa: T201 - what a person is to do
-    return FAILED if waiting or not printed.is_whole else DONE
+    pending = rows(row, "interrupts") if row else []
+    for line in pending_lines(pending, question.thread):
+        print(line, file=sys.stderr)  # noqa: T201 - for the user
+    return FAILED if pending or not printer.is_complete else DONE
 
 
-async def _print(api: ThreadApi, run: str, printed: EventLines | PrintedAnswer) -> None:
+async def _print(api: ThreadApi, run: str, printer: JsonPrinter | AnswerPrinter) -> None:
     try:
         async with aclosing(api.events(run)) as events:
             async for event in events:
-                printed.take(event)
+                printer.print_event(event)
     except BrokenPipeError:
         # Nobody reads the output any more; stop paying for it.
         await api.cancel(run)
         raise
 
 
-def waiting_lines(waiting: Sequence[Object], thread: str, words: ChatWords) -> Generator[str]:
+def pending_lines(pending: Sequence[Object], thread: str) -> Generator[str]:
     """Yield the pending calls, and how to resume."""
-    for row in waiting:
-        call = ShownCall(id=str(row["id"]), name=str(row["tool"]), arguments=str(row["arguments"]))
-        yield f"{words.ask.format(tool=clean(call.name))}: {telling(call)}"
-    if waiting:
-        yield words.to_resume.format(thread=thread)
+    for row in pending:
+        call = LiveCall(id=str(row["id"]), name=str(row["tool"]), arguments=str(row["arguments"]))
+        yield _("{tool} needs your approval").format(tool=clean(call.name)) + f": {summarize_arguments(call)}"
+    if pending:
+        yield _("Resume with: recto chat --resume {thread}").format(thread=thread)
 
 
 @contextmanager
-def _ctrl_c_ends(api: ThreadApi, run: asyncio.Future[str], words: ChatWords) -> Generator[None]:
+def _cancel_on_ctrl_c(api: ThreadApi, run: asyncio.Future[str]) -> Generator[None]:
     """Cancel the run on the first Ctrl-C, once its id is known; exit on the second."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    ending = list[asyncio.Task[None]]()
+    cancel_tasks = list[asyncio.Task[None]]()
 
-    async def end_run() -> None:
+    async def cancel_run() -> None:
         if not run.done():
-            print(words.again_leaves, file=sys.stderr)  # noqa: T201 - the server has not answered yet
+            print(_("Press Ctrl-C again to quit."), file=sys.stderr)  # noqa: T201 - the server has not answered yet
             await asyncio.wait([run])
         if run.cancelled() or run.exception():
             return
         try:
             await api.cancel(run.result())
         except RectoError as error:
-            print(error, file=sys.stderr)  # noqa: T201 - its run goes on, and the person is told why
+            print(error, file=sys.stderr)  # noqa: T201 - for the user: the run continues
 
     def press() -> None:
-        if ending and task:
+        if cancel_tasks and task:
             task.cancel()
-        ending.append(loop.create_task(end_run()))
+        cancel_tasks.append(loop.create_task(cancel_run()))
 
-    def heard(_number: int, _frame: FrameType | None) -> None:
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(press)
 
-    before = signal.signal(signal.SIGINT, heard)
+    previous_handler = signal.signal(signal.SIGINT, on_signal)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)
 
 
-class EventLines:
+class JsonPrinter:
     """Output of `--json`: one event per line."""
 
     def __init__(self) -> None:
-        self.is_whole = False
+        self.is_complete = False
 
-    def take(self, event: Object) -> None:
+    def print_event(self, event: Object) -> None:
         """Print an event."""
-        self.is_whole = _is_whole(event)
+        self.is_complete = _is_complete(event)
         sys.stdout.write(dump(event).decode() + "\n")
         sys.stdout.flush()
 
@@ -182,28 +193,28 @@ class EventLines:
         """Do nothing: every line is complete."""
 
 
-class PrintedAnswer:
+class AnswerPrinter:
     """Output of the answer: rendered blocks in a terminal, the raw text elsewhere."""
 
-    def __init__(self, words: ChatWords) -> None:
-        self._words, self._pen = words, Pen(os.environ)
-        self._is_drawn = sys.stdout.isatty()
+    def __init__(self) -> None:
+        self._renderer = TerminalRenderer(os.environ)
+        self._is_rendered = sys.stdout.isatty()
         self._live = LiveRun()
-        self._before: Block | None = None
+        self._previous_block: Block | None = None
         self._last = ""
-        self.is_whole = False
+        self.is_complete = False
 
-    def take(self, event: Object) -> None:
+    def print_event(self, event: Object) -> None:
         """Print what an event adds."""
-        self.is_whole = _is_whole(event)
+        self.is_complete = _is_complete(event)
         match event:
-            case {"type": "TEXT_MESSAGE_START"} if self._last and not self._is_drawn:
+            case {"type": "TEXT_MESSAGE_START"} if self._last and not self._is_rendered:
                 self._write("\n" if self._last == "\n" else "\n\n")
-            case {"type": "TEXT_MESSAGE_CONTENT", "delta": str(said)} if not self._is_drawn:
-                self._write(said)
+            case {"type": "TEXT_MESSAGE_CONTENT", "delta": str(text)} if not self._is_rendered:
+                self._write(text)
             case _:
                 pass
-        self._live, blocks = take_event(self._live, event, time.monotonic())
+        self._live, blocks = apply_event(self._live, event, time.monotonic())
         for block in blocks:
             self._show(block)
 
@@ -218,27 +229,22 @@ class PrintedAnswer:
         sys.stdout.flush()
 
     def _show(self, block: Block) -> None:
-        """Print a finished block: text to stdout if rendered, other blocks to stderr; thoughts are skipped."""
-        if isinstance(block, Thought | Said) or (isinstance(block, Words) and not self._is_drawn):
+        """Print a finished block: text to stdout if rendered, other blocks to stderr. Skip reasoning."""
+        if isinstance(block, ReasoningBlock | UserBlock) or (isinstance(block, TextBlock) and not self._is_rendered):
             return
-        gap = "\n" if self._is_drawn and self._before and starts_apart(block, self._before) else ""
-        self._before = block
-        if isinstance(block, Words):
-            self._write(gap + self._pen.draw(block_view(block, self._words), _width(sys.stdout)))
+        gap = "\n" if self._is_rendered and self._previous_block and needs_gap(block, self._previous_block) else ""
+        self._previous_block = block
+        if isinstance(block, TextBlock):
+            self._write(gap + self._renderer.render(block_view(block), _width(sys.stdout)))
             return
-        sys.stderr.write(gap + self._drawn_beside(block))
+        output = self._renderer.render(block_view(block), _width(sys.stderr))
+        if not sys.stderr.isatty():
+            output = Text.from_ansi(output).plain.rstrip("\n") + "\n"
+        sys.stderr.write(gap + output)
         sys.stderr.flush()
 
-    def _drawn_beside(self, block: Block) -> str:
-        drawn = self._pen.draw(block_view(block, self._words), _width(sys.stderr))
-        if sys.stderr.isatty():
-            return drawn
-        from rich.text import Text  # here: what is no terminal takes no colours
 
-        return Text.from_ansi(drawn).plain.rstrip("\n") + "\n"
-
-
-def _is_whole(event: Object) -> bool:
+def _is_complete(event: Object) -> bool:
     """Return True for the end event of a complete answer."""
     match event:
         case {"type": "RUN_FINISHED", "outcome": {"type": "success"}, "result": {"finish": "length" | "refused"}}:

@@ -7,14 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from recto.cli.translation import _
+
 COMMAND = re.compile(r"^/([a-z]+)(?:\s+(.*))?$", re.DOTALL)
 # A path follows an @ at the start of a word, or after a character of a script without spaces.
-WIDE_MARKS = "，。；：！？（）「」『』【】《》、…"
-AT = rf"(?<![^\s{WIDE_MARKS}\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef])@"
+WIDE_PUNCTUATION = "，。；：！？（）「」『』【】《》、…"
+AT = rf"(?<![^\s{WIDE_PUNCTUATION}\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef])@"
 # Paths with spaces or punctuation are quoted.
-FILE = re.compile(rf'{AT}(?:"([^"\n]+)"|([^\s{WIDE_MARKS}]+))')
-AFTER = ".,;:!?)]}\"'"
-BEGUN = re.compile(rf'{AT}(?:"([^"\n]*)|([^"\s{WIDE_MARKS}]*))$')
+FILE = re.compile(rf'{AT}(?:"([^"\n]+)"|([^\s{WIDE_PUNCTUATION}]+))')
+TRAILING_PUNCTUATION = ".,;:!?)]}\"'"
+PATH_PREFIX = re.compile(rf'{AT}(?:"([^"\n]*)|([^"\s{WIDE_PUNCTUATION}]*))$')
 
 
 PastedFile: TypeAlias = tuple[str, bytes]
@@ -25,40 +27,62 @@ class TypedCommand:
     """A command and its argument."""
 
     name: str
-    rest: str = ""
+    argument: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TypedMessage:
     """A message and the paths in it."""
 
-    words: str
+    text: str
     paths: tuple[str, ...] = ()
     # Pastes sent as files, and the unexpanded input.
     pasted: Sequence[PastedFile] = ()
-    typed: str = ""
+    raw_text: str = ""
 
 
-def read_typed(text: str) -> TypedCommand | TypedMessage | None:
+def parse_input(text: str) -> TypedCommand | TypedMessage | None:
     """Parse input; return None if it is empty."""
     text = text.strip()
     if not text:
         return None
-    if found := COMMAND.match(text):
-        return TypedCommand(name=f"/{found[1]}", rest=(found[2] or "").strip())
-    paths = [one[1] or one[2].rstrip(AFTER) for one in FILE.finditer(text)]
-    return TypedMessage(words=text, paths=tuple(dict.fromkeys(filter(None, paths))))
+    if match := COMMAND.match(text):
+        return TypedCommand(name=f"/{match[1]}", argument=(match[2] or "").strip())
+    paths = [one[1] or one[2].rstrip(TRAILING_PUNCTUATION) for one in FILE.finditer(text)]
+    return TypedMessage(text=text, paths=tuple(dict.fromkeys(filter(None, paths))))
 
 
-def path_begun(before: str) -> str | None:
+def command_help() -> Mapping[str, str]:
+    """Return the commands with their descriptions."""
+    return {
+        "/agents": _("Choose the agent"),
+        "/skills": _("Choose the skill for your next message"),
+        "/model": _("Show the model"),
+        "/files": _("List uploaded and changed files"),
+        "/context": _("Show the content of the next page"),
+        "/explain": _("Show an earlier model call: /explain N (1 is the newest)"),
+        "/compact": _("Summarise older messages now"),
+        "/rollback": _("Go back to an earlier message (Esc Esc)"),
+        "/undo": _("Undo the last rollback"),
+        "/fork": _("Continue in a copy of this thread"),
+        "/approve": _("Review tool calls that need approval"),
+        "/resume": _("Open another thread"),
+        "/new": _("Start a new thread"),
+        "/cost": _("Show tokens and price of this thread"),
+        "/help": _("Show keys and commands"),
+        "/quit": _("Quit (Ctrl-D)"),
+    }
+
+
+def find_path_prefix(before: str) -> str | None:
     """Return the path being typed after an @, if any."""
-    found = BEGUN.search(before)
-    return (found[1] or found[2] or "") if found else None
+    match = PATH_PREFIX.search(before)
+    return (match[1] or match[2] or "") if match else None
 
 
-def path_typed(path: str) -> str:
+def quote_path(path: str) -> str:
     """Return a path as typed after an @, quoted if necessary."""
-    return path if FILE.fullmatch(f"@{path}") and path == path.rstrip(AFTER) else f'"{path}"'
+    return path if FILE.fullmatch(f"@{path}") and path == path.rstrip(TRAILING_PUNCTUATION) else f'"{path}"'
 
 
 def is_double(before: float | None, now: float, milliseconds: int) -> bool:
@@ -98,8 +122,8 @@ class Pastes:
         return Pastes(texts=within).expand(text), files
 
 
-def matching(names: Sequence[str], begun: str) -> Sequence[str]:
+def match_paths(names: Sequence[str], prefix: str) -> Sequence[str]:
     """Return matching paths, prefix matches first."""
-    low = begun.lower()
+    low = prefix.lower()
     first = [name for name in names if name.lower().startswith(low)]
     return [*first, *[name for name in names if low in name.lower() and name not in first]]

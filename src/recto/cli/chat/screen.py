@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
@@ -36,12 +36,12 @@ from prompt_toolkit.layout import (
 )
 from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
 from rich.cells import cell_len, set_cell_size
 
 from recto.cli.chat.chat_settings import ChatSettings
 from recto.cli.chat.prompt_input import Pastes, is_double
-from recto.cli.chat.rendering.chat_words import ChatWords
-from recto.cli.chat.rendering.held_output import HeldOutput
+from recto.cli.translation import _
 from recto.errors import RectoError
 
 # Time to wait for the rest of an escape sequence.
@@ -62,7 +62,7 @@ Load = Callable[[str], Awaitable[Sequence[Row]]]
 
 
 @dataclass(kw_only=True)
-class Asking:
+class Question:
     """Open question. `answer` is None if the user cancels."""
 
     title: str
@@ -70,9 +70,9 @@ class Asking:
     rows: Sequence[Row] = ()
     load: Load | None = None
     place: int = 0
-    words: bool = False
+    is_text: bool = False
     # Input text to restore afterwards.
-    kept: str = ""
+    saved_text: str = ""
     answer: asyncio.Future[str | None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     @property
@@ -94,36 +94,55 @@ class Handlers:
     is_busy: Callable[[], bool]
 
 
-def within(text: str, cells: int) -> str:
+def truncate(text: str, cells: int) -> str:
     """Truncate a line to a width in cells."""
     return text if cell_len(text) <= cells else set_cell_size(text, cells - 1) + "…"
+
+
+class BufferedOutput(Vt100_Output):
+    """Terminal output that can be buffered, so that no partial frame is visible."""
+
+    _is_buffering = False
+
+    def flush(self) -> None:
+        """Flush, unless buffering."""
+        if not self._is_buffering:
+            super().flush()
+
+    @contextlib.contextmanager
+    def buffer_frame(self) -> Generator[None]:
+        """Buffer all output in this context."""
+        self._is_buffering = True
+        try:
+            yield
+        finally:
+            self._is_buffering = False
+            self.flush()
 
 
 class Screen:
     """Input, live output above it, a status line below, and questions."""
 
-    def __init__(
-        self, words: ChatWords, settings: ChatSettings, handlers: Handlers, completer: Completer, history: History
-    ) -> None:
-        self._words, self._settings, self._on = words, settings, handlers
+    def __init__(self, settings: ChatSettings, handlers: Handlers, completer: Completer, history: History) -> None:
+        self._settings, self._handlers = settings, handlers
         self._pastes = Pastes()
-        self._question: Asking | None = None
+        self._question: Question | None = None
         # One question at a time. An offered one waits until the user stops typing or presses Tab.
-        self._asks = asyncio.Lock()
-        self._offered: asyncio.Event | None = None
-        self._pressed = 0.0
+        self._question_lock = asyncio.Lock()
+        self._offer: asyncio.Event | None = None
+        self._last_press = 0.0
         self._to_print: list[str] = []
         self._dirty = asyncio.Event()
-        self._escaped: float | None = None
+        self._last_escape: float | None = None
         self._loading: asyncio.Task[None] | None = None
         self.buffer = Buffer(
             multiline=True,
             completer=ThreadedCompleter(completer),
             complete_while_typing=Condition(lambda: self._question is None),
             history=history,
-            on_text_changed=lambda _: self._search(),
+            on_text_changed=lambda _buffer: self._search(),
         )
-        self._output = cast("HeldOutput", HeldOutput.from_pty(sys.stdout, term=os.environ.get("TERM")))
+        self._output = cast("BufferedOutput", BufferedOutput.from_pty(sys.stdout, term=os.environ.get("TERM")))
         # The answer to a cursor position request would mix with typed input over a slow connection.
         self._output.enable_cpr = False
         self.app: Application[None] = Application(
@@ -139,13 +158,13 @@ class Screen:
 
     async def run(self) -> None:
         """Run until the user leaves."""
-        painting = asyncio.create_task(self._paint())
+        paint_task = asyncio.create_task(self._paint())
         try:
             await self.app.run_async(handle_sigint=False)
         finally:
-            painting.cancel()
+            paint_task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await painting
+                await paint_task
             self._print_now()
 
     def leave(self) -> None:
@@ -156,84 +175,84 @@ class Screen:
     def print(self, text: str) -> None:
         """Print text above the input."""
         self._to_print.append(text)
-        self.touch()
+        self.request_redraw()
 
-    def touch(self) -> None:
+    def request_redraw(self) -> None:
         """Redraw with the next frame."""
         self._dirty.set()
 
-    def put(self, text: str) -> None:
+    def set_text(self, text: str) -> None:
         """Set the input text."""
         self.buffer.set_document(type(self.buffer.document)(text), bypass_readonly=True)
 
-    def put_back(self, text: str) -> None:
+    def restore_text(self, text: str) -> None:
         """Restore text that was not sent, if the input is empty; otherwise it is in the history."""
         if self._question is None and not self.buffer.text:
-            self.put(text)
+            self.set_text(text)
 
     @property
     def size(self) -> tuple[int, int]:
         """Columns and rows."""
-        found = self.app.output.get_size()
-        return found.columns, found.rows
+        terminal_size = self.app.output.get_size()
+        return terminal_size.columns, terminal_size.rows
 
     async def choose(self, title: str, load: Load) -> str | None:
         """Ask for one of several rows; `load` filters them by a search text."""
         rows = await load("")
-        return await self._ask(Asking(title=title, rows=rows, load=load))
+        return await self._ask(Question(title=title, rows=rows, load=load))
 
     async def ask_key(self, title: str, keys: str) -> str | None:
         """Ask for one of `keys`. Waits for quiet and an empty input, or Tab, so that typed text is no answer."""
-        return await self._ask(Asking(title=title, keys=keys))
+        return await self._ask(Question(title=title, keys=keys))
 
-    async def ask_words(self, title: str, begun: str) -> str | None:
+    async def ask_text(self, title: str, initial: str) -> str | None:
         """Ask for text, with an initial value."""
-        return await self._ask(Asking(title=title, words=True), begun)
+        return await self._ask(Question(title=title, is_text=True), initial)
 
-    async def _ask(self, question: Asking, begun: str = "") -> str | None:
-        async with self._asks:
+    async def _ask(self, question: Question, initial: str = "") -> str | None:
+        async with self._question_lock:
             if question.keys:
-                await self._quiet()
-            self._question, question.kept = question, self.buffer.text
+                await self._wait_until_quiet()
+            self._question, question.saved_text = question, self.buffer.text
             self.buffer.cancel_completion()
-            self.put(begun)
-            self.touch()
+            self.set_text(initial)
+            self.request_redraw()
             try:
                 return await question.answer
             finally:
-                self._take_down(question)
+                self._close_question(question)
 
-    def _take_down(self, question: Asking) -> None:
+    def _close_question(self, question: Question) -> None:
         """Restore the input."""
         if self._question is question:
             self._question = None
-            self.put(question.kept)
-            self.touch()
+            self.set_text(question.saved_text)
+            self.request_redraw()
 
-    async def _quiet(self) -> None:
+    async def _wait_until_quiet(self) -> None:
         """Wait until the user stops typing, so that a key meant for a message decides nothing."""
-        offered = self._offered = asyncio.Event()
+        offer = self._offer = asyncio.Event()
         seconds, began = self._settings.quiet_ms / 1000, time.monotonic()
-        self.touch()
+        self.request_redraw()
         try:
-            while not offered.is_set():
-                left = seconds if self.buffer.text else max(began, self._pressed) + seconds - time.monotonic()
-                if left <= 0:
+            while not offer.is_set():
+                remaining = seconds if self.buffer.text else max(began, self._last_press) + seconds - time.monotonic()
+                if remaining <= 0:
                     return
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(offered.wait(), left)
+                    await asyncio.wait_for(offer.wait(), remaining)
         finally:
-            self._offered = None
-            self.touch()
+            self._offer = None
+            self.request_redraw()
 
-    def _note_press(self, _: object) -> None:
-        self._pressed = time.monotonic()
+    def _note_press(self, _event: object) -> None:
+        self._last_press = time.monotonic()
 
     async def _paint(self) -> None:
         """Redraw after changes, at a limited rate."""
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._dirty.wait(), TICK_SECONDS if self._on.is_busy() else None)
+                await asyncio.wait_for(self._dirty.wait(), TICK_SECONDS if self._handlers.is_busy() else None)
             self._dirty.clear()
             self._print_now()
             self.app.invalidate()
@@ -248,15 +267,15 @@ class Screen:
             self._output.write_raw(text)
             self._output.flush()
             return
-        with self._output.held(), set_app(self.app):
+        with self._output.buffer_frame(), set_app(self.app):
             self.app.renderer.erase(leave_alternate_screen=False)
             self._output.write_raw(text)
             self.app.renderer.render(self.app, self.app.layout)
 
     def _layout(self) -> HSplit:
-        typing = Condition(lambda: self._question is None or self._question.words or self._question.has_rows)
+        typing = Condition(lambda: self._question is None or self._question.is_text or self._question.has_rows)
         control = BufferControl(buffer=self.buffer, input_processors=[BeforeInput(self._prompt)], focusable=True)
-        written = Window(
+        input_window = Window(
             control, height=Dimension(min=1, max=MOST_INPUT_LINES), wrap_lines=True, dont_extend_height=True
         )
         return HSplit(
@@ -265,47 +284,47 @@ class Screen:
                 Window(FormattedTextControl(self._rule), height=1),
                 ConditionalContainer(
                     Window(FormattedTextControl(self._question_text), dont_extend_height=True, wrap_lines=True),
-                    Condition(lambda: self._question is not None or self._offered is not None),
+                    Condition(lambda: self._question is not None or self._offer is not None),
                 ),
-                ConditionalContainer(written, typing),
+                ConditionalContainer(input_window, typing),
                 ConditionalContainer(
-                    Window(FormattedTextControl(self._below), dont_extend_height=True),
+                    Window(FormattedTextControl(self._completion_menu), dont_extend_height=True),
                     Condition(lambda: self._question is None and bool(self.buffer.complete_state)),
                 ),
-                Window(FormattedTextControl(lambda: ANSI(self._on.status(self.size[0]))), height=1),
+                Window(FormattedTextControl(lambda: ANSI(self._handlers.status(self.size[0]))), height=1),
             ]
         )
 
     def _live_text(self) -> AnyFormattedText:
         width, rows = self.size
-        return ANSI(self._on.live(width, max(rows - 12, 3)).rstrip("\n"))
+        return ANSI(self._handlers.live(width, max(rows - 12, 3)).rstrip("\n"))
 
     def _rule(self) -> AnyFormattedText:
         return [("class:rule fg:ansibrightblack", "─" * self.size[0])]
 
     def _prompt(self) -> AnyFormattedText:
-        asked = self._question
-        if asked and asked.has_rows:
-            return [("fg:ansibrightblack", f"{self._words.search}: ")]
+        question = self._question
+        if question and question.has_rows:
+            return [("fg:ansibrightblack", _("Search: "))]
         return [("bold", "› ")]
 
     def _question_text(self) -> AnyFormattedText:
-        asked = self._question
-        if asked is None:
-            return [("bold", self._words.offered)]
-        if not asked.has_rows:
-            return [("bold", asked.title)]
-        shown = self._settings.list_rows
-        first = max(0, min(asked.place - shown // 2, len(asked.rows) - shown))
-        lines: StyleAndTextTuples = [("bold", f"{asked.title}  "), ("fg:ansibrightblack", self._words.choose_keys)]
-        for place, row in list(enumerate(asked.rows))[first : first + shown]:
-            chosen = place == asked.place
-            lines.append(
-                ("reverse" if chosen else "", f"\n{'❯' if chosen else ' '} {within(row.text, self.size[0] - 2)}")
-            )
+        question = self._question
+        if question is None:
+            return [("bold", _("A tool call needs your approval. Press Tab to decide."))]
+        if not question.has_rows:
+            return [("bold", question.title)]
+        row_count = self._settings.listed
+        first = max(0, min(question.place - row_count // 2, len(question.rows) - row_count))
+        help = _("↑ ↓ select · Enter confirm · Esc cancel")
+        lines: StyleAndTextTuples = [("bold", f"{question.title}  "), ("fg:ansibrightblack", help)]
+        for place, row in list(enumerate(question.rows))[first : first + row_count]:
+            is_selected = place == question.place
+            mark, style = ("❯", "reverse") if is_selected else (" ", "")
+            lines.append((style, f"\n{mark} {truncate(row.text, self.size[0] - 2)}"))
         return lines
 
-    def _below(self) -> AnyFormattedText:
+    def _completion_menu(self) -> AnyFormattedText:
         """Render the completion menu."""
         state = self.buffer.complete_state
         if state is None:
@@ -313,17 +332,18 @@ class Screen:
         place = state.complete_index
         first = max(0, min((place or 0) - MOST_COMPLETIONS // 2, len(state.completions) - MOST_COMPLETIONS))
         lines: StyleAndTextTuples = []
-        for at, one in list(enumerate(state.completions))[first : first + MOST_COMPLETIONS]:
-            style = "reverse" if at == place else ""
+        for index, completion in list(enumerate(state.completions))[first : first + MOST_COMPLETIONS]:
+            style = "reverse" if index == place else ""
             end = "\n" if lines else ""
-            lines += [(style, f"{end}  {one.display_text}"), ("fg:ansibrightblack", f"  {one.display_meta_text}")]
+            lines.append((style, f"{end}  {completion.display_text}"))
+            lines.append(("fg:ansibrightblack", f"  {completion.display_meta_text}"))
         return lines
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
 
         def on(do: Callable[[], None], *names: str, when: FilterOrBool = True) -> None:
-            def handler(_: KeyPressEvent) -> None:
+            def handler(_event: KeyPressEvent) -> None:
                 do()
 
             keys.add(*names, filter=when)(handler)
@@ -335,7 +355,7 @@ class Screen:
         on(self._newline, "c-j")
         on(self._interrupt, "c-c")
         on(self.leave, "c-d", when=Condition(lambda: not self.buffer.text))
-        on(self._on.open_call, "c-o")
+        on(self._handlers.open_call, "c-o")
         on(self._escape, "escape")
         on(self._complete, "tab")
         on(partial(self._move, -1), "up", when=by_row)
@@ -348,63 +368,63 @@ class Screen:
         self.buffer.insert_text("\n")
 
     def _enter(self) -> None:
-        asked = self._question
-        if asked is None:
+        question = self._question
+        if question is None:
             state = self.buffer.complete_state
             if state and state.current_completion:
                 self.buffer.apply_completion(state.current_completion)
                 return
-            typed = self.buffer.text
-            if typed.strip():
-                self.buffer.history.append_string(self._pastes.expand(typed))
+            text = self.buffer.text
+            if text.strip():
+                self.buffer.history.append_string(self._pastes.expand(text))
                 self.buffer.reset()
-                self._on.submit(typed, self._pastes)
-        elif asked.has_rows:
-            self._give(asked.rows[asked.place].value if asked.rows else None)
-        elif asked.words:
-            self._give(self._pastes.expand(self.buffer.text))
+                self._handlers.submit(text, self._pastes)
+        elif question.has_rows:
+            self._answer(question.rows[question.place].value if question.rows else None)
+        elif question.is_text:
+            self._answer(self._pastes.expand(self.buffer.text))
 
-    def _give(self, answer: str | None) -> None:
-        if asked := self._question:
-            self._take_down(asked)
-            if not asked.answer.done():
-                asked.answer.set_result(answer)
+    def _answer(self, answer: str | None) -> None:
+        if question := self._question:
+            self._close_question(question)
+            if not question.answer.done():
+                question.answer.set_result(answer)
 
     def _any_key(self, event: KeyPressEvent) -> None:
         key = event.key_sequence[0].key
         if key in (Keys.Escape, Keys.ControlC):
-            self._give(None)
+            self._answer(None)
         elif self._question and key in tuple(self._question.keys):
-            self._give(key)
+            self._answer(key)
 
     def _interrupt(self) -> None:
         if self._question is not None:
-            self._give(None)
+            self._answer(None)
         elif self.buffer.text:
-            self.put("")
-        elif self._on.interrupt():
+            self.set_text("")
+        elif self._handlers.interrupt():
             self.leave()
 
     def _escape(self) -> None:
         if self._question is not None:
-            self._give(None)
+            self._answer(None)
             return
         if self.buffer.complete_state:
             self.buffer.cancel_completion()
             return
         now = time.monotonic()
-        twice, self._escaped = is_double(self._escaped, now, self._settings.escape_ms), now
+        twice, self._last_escape = is_double(self._last_escape, now, self._settings.escape_ms), now
         if not twice:
             return
-        self._escaped = None
+        self._last_escape = None
         if self.buffer.text:
-            self.put("")
+            self.set_text("")
         else:
-            self._on.escape_twice()
+            self._handlers.escape_twice()
 
     def _complete(self) -> None:
-        if self._offered:
-            self._offered.set()
+        if self._offer:
+            self._offer.set()
         elif self.buffer.complete_state:
             self.buffer.complete_next()
         else:
@@ -413,27 +433,27 @@ class Screen:
     def _move(self, by: int) -> None:
         if self._question and self._question.rows:
             self._question.place = (self._question.place + by) % len(self._question.rows)
-            self.touch()
+            self.request_redraw()
 
     def _paste(self, event: KeyPressEvent) -> None:
         def label(number: int, lines: int) -> str:
-            return self._words.pasted.format(number=number, lines=lines)
+            return _("[Pasted text #{number}, {lines} lines]").format(number=number, lines=lines)
 
-        self._pastes, shown = self._pastes.add(event.data, self._settings.paste_lines, label)
-        self.buffer.insert_text(shown)
+        self._pastes, text = self._pastes.add(event.data, self._settings.paste_lines, label)
+        self.buffer.insert_text(text)
 
     def _search(self) -> None:
         """Load the rows of a list for the typed search text."""
-        asked = self._question
-        if asked is None or asked.load is None:
+        question = self._question
+        if question is None or question.load is None:
             return
         if self._loading:
             self._loading.cancel()
-        self._loading = asyncio.get_running_loop().create_task(self._load(asked, asked.load, self.buffer.text))
+        self._loading = asyncio.get_running_loop().create_task(self._load(question, question.load, self.buffer.text))
 
-    async def _load(self, asked: Asking, load: Load, search: str) -> None:
+    async def _load(self, question: Question, load: Load, search: str) -> None:
         try:
-            asked.rows, asked.place = await load(search), 0
+            question.rows, question.place = await load(search), 0
         except (RectoError, OSError) as error:
-            asked.rows = [Row(value="", text=str(error))]
-        self.touch()
+            question.rows = [Row(value="", text=str(error))]
+        self.request_redraw()

@@ -11,18 +11,20 @@ from rich.cells import cell_len, set_cell_size
 
 from recto.cli.chat.approvals import Approvals
 from recto.cli.chat.chat_session import ChatSession
-from recto.cli.chat.prompt_input import TypedCommand, TypedMessage
-from recto.cli.chat.rendering.chat_words import ChatWords
-from recto.cli.chat.rendering.live_run import said_in
-from recto.cli.chat.screen import Load, Row, Screen, within
+from recto.cli.chat.prompt_input import TypedCommand, TypedMessage, command_help
+from recto.cli.chat.rendering.live_run import read_user_block
+from recto.cli.chat.screen import Load, Row, Screen, truncate
 from recto.cli.chat.thread_api import ApiRequest, rows
+from recto.cli.translation import _
 from recto.conversation.json import Json, Object, parse_time
 from recto.errors import FileRefused, RectoError
 
 MOST_CALLS, THREADS_LISTED = 500, 30
 TITLE_CELLS, AGENT_CELLS, AGE_CELLS = 40, 12, 8
 BILLION = 1_000_000_000
-FILES_NAMED = 5
+# In minutes.
+HOUR, DAY = 60, 24 * 60
+MAX_NAMES = 5
 
 
 class SlashCommands:
@@ -30,7 +32,6 @@ class SlashCommands:
 
     def __init__(self, session: ChatSession, screen: Screen, approvals: Approvals) -> None:
         self._session, self._screen, self._approvals = session, screen, approvals
-        self._words = session.words
         self._by_name: Mapping[str, Callable[[str], Awaitable[None]]] = {
             "/agents": self._agents,
             "/skills": self._skills,
@@ -51,196 +52,196 @@ class SlashCommands:
 
     async def run(self, command: TypedCommand) -> None:
         """Run a command."""
-        known = self._by_name.get(command.name)
-        if known is None:
-            self._session.notify(self._words.unknown_command.format(name=command.name), "yellow")
+        handler = self._by_name.get(command.name)
+        if handler is None:
+            self._session.notify(
+                _("Unknown command {name}. /help lists all commands.").format(name=command.name), "yellow"
+            )
             return
-        await known(command.rest)
+        await handler(command.argument)
 
-    async def say(self, message: TypedMessage) -> None:
+    async def send_message(self, message: TypedMessage) -> None:
         """Send a message with the files it names."""
+        session, thread = self._session, self._session.chat_thread
         try:
-            await self._send(message)
+            files_by_path = {path: read_file_at(path) for path in message.paths}
+            if missing := [path for path, file in files_by_path.items() if file is None]:
+                text = _("No such file: {path}. The message is sent as written.")
+                session.notify(text.format(path=", ".join(missing)), "yellow")
+            files = [*message.pasted, *filter(None, files_by_path.values())]
+            parts = await session.api.send(files, thread.requested_agent or thread.agent) if files else ()
+            content: Json = [{"type": "text", "text": message.text}, *parts] if parts else message.text
+            await session.send(message.text, content)
         except (RectoError, OSError):
-            self._screen.put_back(message.typed)
+            self._screen.restore_text(message.raw_text)
             raise
 
-    async def _send(self, message: TypedMessage) -> None:
-        session, talk = self._session, self._session.chat_thread
-        named = {path: read_named(path) for path in message.paths}
-        if missing := [path for path, file in named.items() if file is None]:
-            session.notify(self._words.no_file.format(path=", ".join(missing)), "yellow")
-        files = [*message.pasted, *filter(None, named.values())]
-        parts = await session.api.send(files, talk.requested_agent or talk.agent) if files else ()
-        content: Json = [{"type": "text", "text": message.words}, *parts] if parts else message.words
-        await session.send(message.words, content)
-
     async def _agents(self, name: str) -> None:
-        agents = await self._session.api.agents()
-        found = [
-            Row(value=str(one["name"]), text=_columns(str(one["name"]), str(one["description"]))) for one in agents
-        ]
-        chosen = name or await self._screen.choose(self._words.choose_agent, _among(found))
-        if chosen:
-            self._session.chat_thread.requested_agent = chosen
-            self._session.notify(self._words.now_agent.format(agent=chosen))
+        choices = [_build_row(agent, "name") for agent in await self._session.api.agents()]
+        choice = name or await self._screen.choose(_("Which agent?"), _filter_rows(choices))
+        if choice:
+            self._session.chat_thread.requested_agent = choice
+            self._session.notify(_("Switched to the agent {agent}.").format(agent=choice))
 
     async def _skills(self, name: str) -> None:
-        talk = self._session.chat_thread
-        agent = talk.requested_agent or talk.agent
-        known = [one for one in await self._session.api.agents() if one["name"] == agent]
-        skills = rows(known[0], "skills") if known else ()
+        thread = self._session.chat_thread
+        agent = thread.requested_agent or thread.agent
+        matches = [one for one in await self._session.api.agents() if one["name"] == agent]
+        skills = rows(matches[0], "skills") if matches else ()
         if not skills:
-            self._session.notify(self._words.no_skills.format(agent=agent))
+            self._session.notify(_("{agent} has no skills.").format(agent=agent))
             return
-        found = [
-            Row(value=str(one["name"]), text=_columns(str(one["title"]), str(one["description"]))) for one in skills
-        ]
-        none = Row(value="core", text="core")
-        chosen = name or await self._screen.choose(self._words.choose_skill, _among([*found, none]))
-        if chosen:
-            talk.next_skill = chosen
-            self._session.notify(self._words.now_skill.format(skill=chosen))
+        choices = [*[_build_row(skill, "title") for skill in skills], Row(value="core", text="core")]
+        choice = name or await self._screen.choose(_("Which skill?"), _filter_rows(choices))
+        if choice:
+            thread.next_skill = choice
+            self._session.notify(_("Your next message uses the skill {skill}.").format(skill=choice))
 
-    async def _model(self, _: str) -> None:
+    async def _model(self, _argument: str) -> None:
         session = self._session
-        page = await session.api.of_thread(session.chat_thread.thread, "preview", {"forwardedProps": session.props()})
-        self._session.notify(self._words.model_is.format(agent=page["agent"], model=page["model"]))
+        body = {"forwardedProps": session.props()}
+        page = await session.api.thread_resource(session.chat_thread.thread, "preview", body)
+        text = _("{agent} uses {model}. Set another one in AGENT.md (model) or for the server (RECTO_MODEL).")
+        session.notify(text.format(agent=page["agent"], model=page["model"]))
 
-    async def _context(self, _: str) -> None:
-        from recto.cli.calls.thread_views import look_at_context  # here: who does not look needs none of it
+    async def _context(self, _argument: str) -> None:
+        from recto.cli.calls.page_views import report_context  # slow to import, and rarely used
 
-        session, talk = self._session, self._session.chat_thread
-        session.notify(await look_at_context(self._ask, talk.thread, talk.requested_agent, session.language))
+        thread = self._session.chat_thread
+        self._session.notify(await report_context(self._ask, thread.thread, thread.requested_agent))
 
     async def _explain(self, number: str) -> None:
-        from recto.cli.calls.thread_views import look_at_call
+        from recto.cli.calls.page_views import report_call
 
-        session, n = self._session, int(number) if number.isdecimal() else 0 if number else 1
-        session.notify(await look_at_call(self._ask, session.chat_thread.thread, n, session.language))
+        n = int(number) if number.isdecimal() else 0 if number else 1
+        self._session.notify(await report_call(self._ask, self._session.chat_thread.thread, n))
 
     async def _ask(self, path: str, body: Object | None) -> Object:
         return await self._session.api.ask(ApiRequest(path=path, method="GET" if body is None else "POST", body=body))
 
-    async def _compact(self, _: str) -> None:
-        accepted = await self._session.api.of_thread(self._session.chat_thread.thread, "compact", {})
+    async def _compact(self, _argument: str) -> None:
+        accepted = await self._session.api.thread_resource(self._session.chat_thread.thread, "compact", {})
         self._session.expect(str(accepted["taskId"]))
 
-    async def _cost(self, _: str) -> None:
+    async def _cost(self, _argument: str) -> None:
         api = self._session.api
         calls = await api.calls(self._session.chat_thread.thread, MOST_CALLS)
         priced = next((call for call in calls if call.get("price")), None)
-        self._session.notify(cost_line(calls, await api.currency(priced) if priced else "", self._words), "")
+        self._session.notify(cost_line(calls, await api.currency(priced) if priced else ""), "")
 
-    async def _files(self, _: str) -> None:
+    async def _files(self, _argument: str) -> None:
         session = self._session
         messages = await session.api.messages(session.chat_thread.thread, None) or ()
-        sent = [str(file["name"]) for message in messages if "files" in message for file in rows(message, "files")]
+        uploads = [str(file["name"]) for message in messages if "files" in message for file in rows(message, "files")]
         first = next((str(message["id"]) for message in messages if message["role"] == "user"), None)
         changed = await session.api.changed_files(session.chat_thread.thread, first) if first else ()
-        lines = [f"  {self._words.attached}  {name}" for name in dict.fromkeys(sent)]
-        lines += [f"  {self._words.changed}  {row['path']} ({row['change']})" for row in changed]
-        session.notify("\n".join(lines) or self._words.no_files, "")
+        lines = ["  " + _("uploaded") + f"  {name}" for name in dict.fromkeys(uploads)]
+        lines += ["  " + _("changed") + f"  {row['path']} ({row['change']})" for row in changed]
+        session.notify("\n".join(lines) or _("No files were uploaded or changed."), "")
 
-    async def rollback(self, _: str = "") -> None:
+    async def rollback(self, _argument: str = "") -> None:
         """Remove a user message and everything after it; put its text back into the input."""
         session, thread = self._session, self._session.chat_thread.thread
         if session.active_run:
-            session.notify(self._words.end_first, "yellow")
+            session.notify(_("A run is active. Stop it with Ctrl-C first."), "yellow")
             return
         messages = await session.api.messages(thread, None) or ()
-        said = [message for message in reversed(messages) if message["role"] == "user"]
-        if not said:
-            session.notify(self._words.nothing_said)
+        user_messages = [message for message in reversed(messages) if message["role"] == "user"]
+        if not user_messages:
+            session.notify(_("There are no messages to go back to."))
             return
-        found = [
-            Row(value=str(one["id"]), text=_line(said_in(one.get("content")).words, session.width)) for one in said
+        choices = [
+            Row(value=str(one["id"]), text=_line(read_user_block(one.get("content")).text, session.width))
+            for one in user_messages
         ]
-        chosen = await self._screen.choose(self._words.rollback, _among(found))
-        if chosen is None:
+        choice = await self._screen.choose(_("Go back to which message?"), _filter_rows(choices))
+        if choice is None:
             return
-        answer = await session.api.of_thread(thread, "rollback", {"messageId": chosen})
+        answer = await session.api.thread_resource(thread, "rollback", {"messageId": choice})
         await session.mark_read()
-        session.notify(self._words.rolled_back, "yellow")
+        session.notify(_("Rolled back. /undo restores the messages."), "yellow")
         try:
-            await self._put_back(thread, chosen, rows(answer, "changedFiles") if answer.get("changedFiles") else ())
+            if answer.get("changedFiles"):
+                await self._offer_restore(thread, choice, rows(answer, "changedFiles"))
         finally:
-            self._screen.put(said_in(answer.get("content")).words)
+            self._screen.set_text(read_user_block(answer.get("content")).text)
 
-    async def _put_back(self, thread: str, message: str, changed: Sequence[Object]) -> None:
+    async def _offer_restore(self, thread: str, message: str, changed: Sequence[Object]) -> None:
         """Offer to restore changed files."""
-        names = [str(row["path"]) for row in changed]
-        if not names:
+        names = ", ".join([str(row["path"]) for row in changed[:MAX_NAMES]])
+        text = _("Files changed since then ({count}): {names}. Restore them? y yes · n no")
+        question = text.format(count=len(changed), names=names + (" …" if len(changed) > MAX_NAMES else ""))
+        if await self._screen.ask_key(question, "yn") != "y":
             return
-        shown = ", ".join(names[:FILES_NAMED]) + (" …" if len(names) > FILES_NAMED else "")
-        asked = self._words.put_back_files.format(count=len(names), names=shown)
-        if await self._screen.ask_key(asked, "yn") != "y":
-            return
-        done = await self._session.api.of_thread(thread, "files/restore", {"messageId": message})
-        for said, which in ((self._words.restored, "restored"), (self._words.left_files, "left")):
-            if found := _names(done, which):
-                self._session.notify(said.format(names=", ".join(found)))
+        done = await self._session.api.thread_resource(thread, "files/restore", {"messageId": message})
+        for text, which in ((_("Restored: {names}"), "restored"), (_("Not restored: {names}"), "left")):
+            if paths := _paths_in(done, which):
+                self._session.notify(text.format(names=", ".join(paths)))
 
-    async def _undo(self, _: str) -> None:
-        done = await self._session.api.of_thread(self._session.chat_thread.thread, "undo", {})
-        self._session.notify(self._words.undone.format(count=done["count"]), "yellow")
+    async def _undo(self, _argument: str) -> None:
+        done = await self._session.api.thread_resource(self._session.chat_thread.thread, "undo", {})
+        self._session.notify(_("Messages restored: {count}").format(count=done["count"]), "yellow")
         await self._session.print_new_messages(again=True)
 
-    async def _fork(self, _: str) -> None:
-        forked = await self._session.api.of_thread(self._session.chat_thread.thread, "fork", {})
+    async def _fork(self, _argument: str) -> None:
+        forked = await self._session.api.thread_resource(self._session.chat_thread.thread, "fork", {})
         await self._session.open_thread(str(forked["id"]), self._session.chat_thread.requested_agent, quiet=True)
-        self._session.notify(self._words.forked.format(thread=forked["id"]))
+        self._session.notify(_("Continuing in a copy of the thread: {thread}").format(thread=forked["id"]))
 
     async def resume(self, thread: str = "", agent: str | None = None) -> None:
         """Switch to a thread, chosen from a list unless given, with its own agent unless `agent` is given."""
-        chosen = thread or await self._screen.choose(self._words.resume, self._threads)
-        if chosen:
+        choice = thread or await self._screen.choose(_("Open which thread?"), self._list_threads)
+        if choice:
             self._approvals.stop()
-            await self._session.open_thread(chosen, agent)
+            await self._session.open_thread(choice, agent)
 
-    async def _threads(self, search: str) -> Sequence[Row]:
-        found = await self._session.api.threads(search, THREADS_LISTED)
-        newest = await asyncio.gather(*[self._session.api.newest_call(str(row["id"])) for row in found])
+    async def _list_threads(self, search: str) -> Sequence[Row]:
+        threads = await self._session.api.threads(search, THREADS_LISTED)
+        newest = await asyncio.gather(*[self._session.api.newest_call(str(row["id"])) for row in threads])
         return [
-            Row(value=str(row["id"]), text=self._thread_line(row, call))
-            for row, call in zip(found, newest, strict=True)
+            Row(value=str(row["id"]), text=_thread_line(row, call)) for row, call in zip(threads, newest, strict=True)
         ]
 
-    def _thread_line(self, row: Object, call: Object | None) -> str:
-        title = set_cell_size(_line(str(row["title"] or self._words.untitled), TITLE_CELLS), TITLE_CELLS)
-        agent = set_cell_size(str(row["agent"] or ""), AGENT_CELLS)
-        age = set_cell_size(self._age(parse_time(str(row["updated"]))), AGE_CELLS)
-        tokens = f"{call['tokens']:,} tokens" if call and isinstance(call.get("tokens"), int) else ""
-        return f"{title} {agent} {age} {tokens}"
-
-    def _age(self, then: datetime) -> str:
-        now, minutes, hours, days = self._words.ages
-        passed = int((datetime.now(UTC) - then).total_seconds() // 60)
-        if passed < 1:
-            return now
-        if passed < 60:  # noqa: PLR2004 - minutes of an hour
-            return minutes.format(n=passed)
-        passed //= 60
-        return hours.format(n=passed) if passed < 48 else days.format(n=passed // 24)  # noqa: PLR2004 - hours of two days
-
-    async def _approve(self, _: str) -> None:
+    async def _approve(self, _argument: str) -> None:
         self._approvals.ask_again()
 
-    async def _new(self, _: str) -> None:
+    async def _new(self, _argument: str) -> None:
         self._approvals.stop()
         await self._session.open_thread(None, self._session.chat_thread.requested_agent)
-        self._session.notify(self._words.new_thread)
+        self._session.notify(_("Started a new thread."))
 
-    async def _help(self, _: str) -> None:
-        lines = [f"  {name:<10} {help}" for name, help in self._words.commands.items()]
-        self._session.notify("\n".join([self._words.prompt_help, *lines]), "")
+    async def _help(self, _argument: str) -> None:
+        text = _(
+            "Enter sends. Alt-Enter or Ctrl-J starts a new line. @ attaches a file, / runs a command. Esc Esc clears "
+            "the input, or goes back to an earlier message. Ctrl-O opens the newest tool call, again the one before. "
+            "Ctrl-C stops the run; pressed twice at the prompt, it quits, as Ctrl-D does."
+        )
+        lines = [f"  {name:<10} {help}" for name, help in command_help().items()]
+        self._session.notify("\n".join([text, *lines]), "")
 
 
-def read_named(path: str) -> tuple[str, bytes] | None:
+def _thread_line(row: Object, call: Object | None) -> str:
+    title = set_cell_size(_line(str(row["title"] or _("(untitled)")), TITLE_CELLS), TITLE_CELLS)
+    agent = set_cell_size(str(row["agent"] or ""), AGENT_CELLS)
+    age = set_cell_size(_age(parse_time(str(row["updated"]))), AGE_CELLS)
+    tokens = f"{call['tokens']:,} tokens" if call and isinstance(call.get("tokens"), int) else ""
+    return f"{title} {agent} {age} {tokens}"
+
+
+def _age(time: datetime) -> str:
+    minutes = int((datetime.now(UTC) - time).total_seconds() // 60)
+    if minutes < 1:
+        return _("now")
+    if minutes < HOUR:
+        return _("{n} min").format(n=minutes)
+    return _("{n} h").format(n=minutes // HOUR) if minutes < 2 * DAY else _("{n} d").format(n=minutes // DAY)
+
+
+def read_file_at(path: str) -> tuple[str, bytes] | None:
     """Read a file named in a message; return None if it does not exist. Raise FileRefused if it is unreadable."""
     try:
         file = Path(path).expanduser()
-    except RuntimeError:  # a home of nobody
+    except RuntimeError:  # the home folder of an unknown user
         return None
     try:
         return (file.name, file.read_bytes()) if file.is_file() else None
@@ -248,42 +249,45 @@ def read_named(path: str) -> tuple[str, bytes] | None:
         raise FileRefused(f"{path} cannot be read: {error.strerror}", code="not_read") from error
 
 
-def _among(found: Sequence[Row]) -> Load:
+def _filter_rows(choices: Sequence[Row]) -> Load:
     async def load(search: str) -> Sequence[Row]:
-        return [row for row in found if search.lower() in row.text.lower()]
+        return [row for row in choices if search.lower() in row.text.lower()]
 
     return load
 
 
-def _columns(name: str, about: str) -> str:
-    return f"{set_cell_size(name, max(AGENT_CELLS, cell_len(name)))}  {_line(about, TITLE_CELLS * 2)}"
+def _build_row(entry: Object, title_field: str) -> Row:
+    """Return the choice of an agent or skill."""
+    title, about = str(entry[title_field]), _line(str(entry["description"]), TITLE_CELLS * 2)
+    return Row(value=str(entry["name"]), text=f"{set_cell_size(title, max(AGENT_CELLS, cell_len(title)))}  {about}")
 
 
 def _line(text: str, cells: int) -> str:
     """Return the text in one line, truncated."""
-    return within(" ".join(text.split()), cells)
+    return truncate(" ".join(text.split()), cells)
 
 
-def cost_line(calls: Sequence[Object], currency: str, words: ChatWords) -> str:
+def cost_line(calls: Sequence[Object], currency: str) -> str:
     """Format the usage of calls; note if older calls are missing."""
-    used = [usage for call in calls if isinstance(usage := call.get("usage"), Mapping)]
+    usages = [usage for call in calls if isinstance(usage := call.get("usage"), Mapping)]
     price = _sum(calls, "price")
-    line = words.cost.format(
+    text = _("{calls} calls, {input} tokens in ({cached} cached), {output} out, {saved} saved by folding{price}")
+    line = text.format(
         calls=len(calls),
-        input=f"{_sum(used, 'inputTokens'):,}",
-        cached=f"{_sum(used, 'cachedInputTokens'):,}",
-        output=f"{_sum(used, 'outputTokens'):,}",
+        input=f"{_sum(usages, 'inputTokens'):,}",
+        cached=f"{_sum(usages, 'cachedInputTokens'):,}",
+        output=f"{_sum(usages, 'outputTokens'):,}",
         saved=f"{_sum(calls, 'saved'):,}",
         price=f", {price / BILLION:.4f} {currency}".rstrip() if price else "",
     )
-    return line + (words.newest_only.format(count=MOST_CALLS) if len(calls) == MOST_CALLS else "")
+    return line + (_(" (newest {count} calls only)").format(count=MOST_CALLS) if len(calls) == MOST_CALLS else "")
 
 
-def _sum(found: Sequence[Object], name: str) -> int:
-    return sum([value for one in found if isinstance(value := one.get(name), int)])
+def _sum(objects: Sequence[Object], name: str) -> int:
+    return sum([value for one in objects if isinstance(value := one.get(name), int)])
 
 
-def _names(answer: Object, name: str) -> list[str]:
-    found = answer.get(name)
-    rows = found if isinstance(found, Sequence) and not isinstance(found, str) else ()
+def _paths_in(answer: Object, name: str) -> list[str]:
+    value = answer.get(name)
+    rows = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
     return [str(one.get("path")) if isinstance(one, Mapping) else str(one) for one in rows]

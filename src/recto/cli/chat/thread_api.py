@@ -35,15 +35,15 @@ def _tell_nobody() -> None:
     """Do nothing."""
 
 
-class AgainTransport(LoopTransport):
+class RetryTransport(LoopTransport):
     """Transport that reports each retry: the client sleeps only before one."""
 
-    def __init__(self, url: str, silence: float, again: Callable[[], None]) -> None:
+    def __init__(self, url: str, silence: float, on_retry: Callable[[], None]) -> None:
         super().__init__(url, silence)
-        self._again = again
+        self._on_retry = on_retry
 
     async def sleep(self, seconds: float) -> None:
-        self._again()
+        self._on_retry()
         await super().sleep(seconds)
 
 
@@ -55,7 +55,7 @@ class ThreadApi:
         self._tries = tries
         self._exchange: Exchange | None = None
         self._connecting = asyncio.Lock()
-        self.found: ServerLocation | None = None
+        self.location: ServerLocation | None = None
         # True after another server replaced a lost one.
         self.is_new = False
         # True during retries of a server that does not answer; `on_lost` is called then.
@@ -66,34 +66,34 @@ class ThreadApi:
         """Return the connection, looking for a server first if there is none."""
         async with self._connecting:
             if self._exchange is None:
-                before, self.found = self.found, await asyncio.to_thread(self._find)
+                before, self.location = self.location, await asyncio.to_thread(self._find)
                 self.is_new = before is not None
-                server, is_local = self.found.address, self.found.how != "named"
+                server, is_local = self.location.address, self.location.how != "named"
                 patience = Patience(tries=LOCAL_TRIES if is_local else self._tries)
-                transport = AgainTransport(server.url, patience.silence, self._again)
+                transport = RetryTransport(server.url, patience.silence, self._report_retry)
                 self._exchange = Exchange(transport, server, patience)
         return self._exchange
 
-    def _again(self) -> None:
+    def _report_retry(self) -> None:
         self.is_lost = True
         self.on_lost()
 
-    def _lose(self, lost: Exchange, error: ServerUnreachable) -> None:
+    def _lose(self, exchange: Exchange, error: ServerUnreachable) -> None:
         """Look for the server again with the next request, unless the user gave its URL."""
-        if self.found is None or self.found.how == "named":
+        if self.location is None or self.location.how == "named":
             raise error
-        if self._exchange is lost:
+        if self._exchange is exchange:
             self._exchange = None
 
     async def ask(self, request: ApiRequest) -> Object:
         """Send a request and return the answer."""
         headers = {"content-type": JSON} if request.body is not None else {}
         body = dump(request.body) if request.body is not None else None
-        sent = ClientRequest(method=request.method, path=API + request.path, body=body, headers=headers)
+        client_request = ClientRequest(method=request.method, path=API + request.path, body=body, headers=headers)
         while True:
             exchange = await self.exchange()
             try:
-                answer = await exchange.ask(sent)
+                answer = await exchange.ask(client_request)
                 self.is_lost = False
                 return answer
             except ServerUnreachable as error:
@@ -116,7 +116,7 @@ class ThreadApi:
         """Upload files and return their message parts."""
         return await upload_files(await self.exchange(), files, agent)
 
-    async def say(self, thread: str, content: Json, props: Mapping[str, Json]) -> str:
+    async def send_message(self, thread: str, content: Json, props: Mapping[str, Json]) -> str:
         """Send a message; return the id of the run, which may be queued."""
         message = {"id": new_id(), "role": "user", "content": content}
         return await self._start(thread, props, messages=[message])
@@ -125,8 +125,8 @@ class ThreadApi:
         """Submit decisions on pending calls; return the id of the resumed run."""
         return await self._start(thread, props, messages=[], resume=answers)
 
-    async def _start(self, thread: str, props: Mapping[str, Json], **brought: Json) -> str:
-        body = {"threadId": thread, "runId": new_id(), "protocolVersion": "1.0", "forwardedProps": props, **brought}
+    async def _start(self, thread: str, props: Mapping[str, Json], **fields: Json) -> str:
+        body = {"threadId": thread, "runId": new_id(), "protocolVersion": "1.0", "forwardedProps": props, **fields}
         answer = await self.ask(ApiRequest(path="/runs", method="POST", body=body))
         if not isinstance(run := answer.get("taskId"), str):
             raise WireError(where="POST /runs", problem=NOT_RECTO)
@@ -161,7 +161,7 @@ class ThreadApi:
 
     async def messages(self, thread: str, since: str | None) -> Sequence[Object] | None:
         """Return the messages after `since`; None if that message or the thread does not exist."""
-        found: list[Object] = []
+        messages: list[Object] = []
         while True:
             query = urlencode({"details": 1, **({"since": since} if since else {})})
             try:
@@ -170,25 +170,25 @@ class ThreadApi:
                 if error.status in (NOT_FOUND, UNKNOWN):
                     return None
                 raise
-            found += rows(page, "messages")
+            messages += rows(page, "messages")
             if not page["next"]:
-                return found
+                return messages
             since = str(page["next"])
 
-    async def of_thread(self, thread: str, what: str, body: Mapping[str, Json] | None = None) -> Object:
+    async def thread_resource(self, thread: str, resource: str, body: Mapping[str, Json] | None = None) -> Object:
         """Request a sub-resource of a thread: GET, or POST with a body."""
         return await self.ask(
-            ApiRequest(path=f"/threads/{thread}/{what}", method="GET" if body is None else "POST", body=body)
+            ApiRequest(path=f"/threads/{thread}/{resource}", method="GET" if body is None else "POST", body=body)
         )
 
-    async def agree(self, thread: str, tools: Sequence[str]) -> Object:
+    async def approve_tools(self, thread: str, tools: Sequence[str]) -> Object:
         """Replace the list of tools approved for a thread."""
         return await self.ask(ApiRequest(path=f"/threads/{thread}", method="PATCH", body={"agreed": tools}))
 
     async def changed_files(self, thread: str, since: str) -> Sequence[Object]:
         """Return workspace files changed since a message; empty without snapshots."""
         try:
-            return rows(await self.of_thread(thread, f"files/changes?since={quote(since)}"), "changes")
+            return rows(await self.thread_resource(thread, f"files/changes?since={quote(since)}"), "changes")
         except RequestRefused as error:
             if error.status != NOT_FOUND:
                 raise
@@ -196,12 +196,12 @@ class ThreadApi:
 
     async def calls(self, thread: str, limit: int) -> Sequence[Object]:
         """Return model calls of a thread, newest first."""
-        return rows(await self.of_thread(thread, f"calls?limit={limit}"), "calls")
+        return rows(await self.thread_resource(thread, f"calls?limit={limit}"), "calls")
 
     async def newest_call(self, thread: str) -> Object | None:
         """Return the newest call for a reply."""
-        found = await self.calls(thread, NEWEST)
-        return next((call for call in found if call.get("purpose") == "reply"), None)
+        calls = await self.calls(thread, NEWEST)
+        return next((call for call in calls if call.get("purpose") == "reply"), None)
 
     async def window(self, call: Object) -> int:
         """Return the context window of a call's model; 0 if unknown."""

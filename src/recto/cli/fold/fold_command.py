@@ -1,4 +1,4 @@
-"""`recto fold`: the savings of folding in a conversation. Never writes to the file."""
+"""`recto fold`: the savings of folding in a conversation."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def fold_command(rules: Sequence[FoldRule] = RULES) -> Callable[..., None]:
         verbose: fold_options.Verbose = 0,
         **values: object,
     ) -> None:
-        """Show the savings of folding in a conversation: OpenAI-style JSON, or a session of pi, Claude Code, Codex or
-        opencode.
+        """Show how many tokens folding saves in a conversation.
 
-        Never writes to the file. Exit codes: 0 success, 1 failure, 2 usage error.
+        Reads OpenAI-style JSON, and sessions of pi, Claude Code, Codex and opencode. Exit codes: 0 success, 1 failure,
+        2 usage error.
         """
         _log_to_stderr(verbose)
         session, page, manifest = _assemble(
@@ -95,7 +95,7 @@ def _time(text: str | None) -> datetime | None:
     try:
         return parse_time(text) if text is not None else None
     except ValueError as error:
-        allowed = "it is an ISO 8601 time such as 2026-01-31T02:50:00Z"
+        allowed = "use an ISO 8601 time, such as 2026-01-31T02:50:00Z"
         raise SettingsError(name="--now", value=text, allowed=allowed) from error
 
 

@@ -22,19 +22,21 @@ from recto.page.fold.rules import RULES, FoldRule, RuleOption, Sets, rules_in
 from recto.page.prompt.reminder import Locale
 
 SessionSource = Annotated[
-    str, typer.Argument(metavar="FILE", help="A conversation or session file; `-`: standard input.")
+    str, typer.Argument(metavar="FILE", help="Conversation or session file; `-` is standard input.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print messages, manifest and tokens as JSON.")]
-Every = Annotated[bool, typer.Option("--all", help="List each fold, not each file.")]
-Root = Annotated[str | None, typer.Option(metavar="DIR", help="Project root; paths of reads are taken relative to it.")]
+Every = Annotated[bool, typer.Option("--all", help="List each fold instead of each file.")]
+Root = Annotated[str | None, typer.Option(metavar="DIR", help="Project root, for relative paths.")]
 Now = Annotated[
-    str | None, typer.Option(metavar="ISO", help="Time that ages are taken at.  [default: the newest timestamp]")
+    str | None,
+    typer.Option(metavar="ISO", help="Time to measure ages at.  [default: the newest timestamp]"),
 ]
 LOCALE = "locale"
-InLocale = Annotated[Locale, typer.Option("--locale", help="Language of the lines that stand for what is folded.")]
+InLocale = Annotated[Locale, typer.Option("--locale", help="Language of the placeholders.")]
 Config = Annotated[Path | None, typer.Option(metavar="FILE", help="TOML file with a [fold] table.")]
 Verbose = Annotated[
-    int, typer.Option("--verbose", "-v", count=True, show_default=False, help="Log each page; twice: each file.")
+    int,
+    typer.Option("--verbose", "-v", count=True, show_default=False, help="Log each page; -vv: also each file."),
 ]
 
 # Type, metavar and help suffix of an option, by the setting it changes.
@@ -53,7 +55,7 @@ class FoldOptions:
     root: str | None
     config: Path | None
     rules: Sequence[FoldRule]
-    given: Mapping[str, object]
+    values: Mapping[str, object]
 
 
 def parameters(rules: Sequence[FoldRule]) -> list[Parameter]:
@@ -64,47 +66,47 @@ def parameters(rules: Sequence[FoldRule]) -> list[Parameter]:
 
 def _parameter(rule: FoldRule, option: RuleOption) -> Parameter:
     hint, metavar, more = TYPES[option.sets]
-    told = typer.Option(option.flag, metavar=metavar, help=option.help + more.format(rule=rule))
+    typer_option = typer.Option(option.flag, metavar=metavar, help=option.help + more.format(rule=rule))
     default = False if option.sets == "on" else None
-    return Parameter(_name(option), Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, told])
+    return Parameter(_name(option), Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, typer_option])
 
 
 def _name(option: RuleOption) -> str:
     return option.flag.removeprefix("--").replace("-", "_")
 
 
-def fold_settings(session: Session, asked: FoldOptions) -> FoldSettings:
+def fold_settings(session: Session, options: FoldOptions) -> FoldSettings:
     """Merge defaults, the session's tool names, the file and the command line, in increasing precedence."""
-    asked = replace(asked, rules=rules_in(str(asked.given[LOCALE]), asked.rules))
-    rules = tuple([rule_for(rule, session.tools) for rule in asked.rules if rule.on])
+    options = replace(options, rules=rules_in(str(options.values[LOCALE]), options.rules))
+    rules = tuple([rule_for(rule, session.tools) for rule in options.rules if rule.on])
     settings = FoldSettings(rules=rules, project=Project(root=session.root))
-    if asked.config is not None:
-        settings = with_table(settings, load_config(asked.config, asked.rules), asked.rules)
-    if asked.root is not None:
-        settings = replace(settings, project=replace(settings.project, root=asked.root))
-    found = [_with_options(settings, rule, asked.given, session) for rule in asked.rules]
-    return replace(settings, **{rule.name: rule for rule in found if rule})
+    if options.config is not None:
+        settings = with_table(settings, load_config(options.config, options.rules), options.rules)
+    if options.root is not None:
+        settings = replace(settings, project=replace(settings.project, root=options.root))
+    new_rules = [_with_options(settings, rule, options.values, session) for rule in options.rules]
+    return replace(settings, **{rule.name: rule for rule in new_rules if rule})
 
 
 def _with_options(
-    settings: FoldSettings, rule: FoldRule, given: Mapping[str, object], session: Session
+    settings: FoldSettings, rule: FoldRule, values: Mapping[str, object], session: Session
 ) -> FoldRule | None:
-    known = settings.rule(rule.name)
-    found = {option.sets: value for option in rule.options if _says(value := given[_name(option)])}
-    if not found:
-        return known
-    return replace(known or rule_for(rule, session.tools), **{name: frozen(value) for name, value in found.items()})
+    base = settings.rule(rule.name)
+    overrides = {option.sets: value for option in rule.options if _is_set(value := values[_name(option)])}
+    if not overrides:
+        return base
+    return replace(base or rule_for(rule, session.tools), **{name: frozen(value) for name, value in overrides.items()})
 
 
-def _says(value: object) -> bool:
+def _is_set(value: object) -> bool:
     return value is not None and value is not False and value != []
 
 
 def load_config(path: Path, rules: Sequence[FoldRule] = RULES) -> FoldTable:
     """Read the `[fold]` table of a file. Raise SettingsError if it is unreadable or has unknown names."""
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-        return fold_table(rules).model_validate(found.get("fold", {}))
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        return fold_table(rules).model_validate(document.get("fold", {}))
     except OSError as error:
         raise SettingsError(
             name="--config", value=str(path), allowed=f"it cannot be read ({error.strerror})"
@@ -114,4 +116,4 @@ def load_config(path: Path, rules: Sequence[FoldRule] = RULES) -> FoldTable:
         name = ".".join(str(step) for step in ("fold", *first["loc"]))
         raise SettingsError(name=name, value=first["input"], allowed=first["msg"].lower()) from error
     except ValueError as error:
-        raise SettingsError(name="--config", value=str(path), allowed=f"it is no TOML ({error})") from error
+        raise SettingsError(name="--config", value=str(path), allowed=f"it is not valid TOML ({error})") from error

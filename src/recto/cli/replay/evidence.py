@@ -12,14 +12,14 @@ from recto.cli.replay.stretches import CallStretch
 from recto.cli.sessions.session import Session
 from recto.conversation.json import load_object
 from recto.conversation.messages import AssistantMessage, Message, ToolCall, ToolMessage, texts_of, words_of
+from recto.page.fold.activity import lines_of, read_edit, strings_in
 from recto.page.fold.agent_tools import AgentTools
-from recto.page.fold.failures import is_failure
 from recto.page.fold.observations import read_paths
 from recto.page.fold.paths import Project
-from recto.page.fold.quotes import lines_of, read_edit, strings_in
+from recto.page.fold.rules import is_failure
 
 # Line number prefixes of tools: `12→`, `12` and a tab, `00012| `, `12: `.
-NUMBERED = re.compile(r"\d+(?:→|\t|\||:)")
+LINE_NUMBER = re.compile(r"\d+(?:→|\t|\||:)")
 ANYWHERE = Project()
 
 
@@ -27,31 +27,33 @@ ANYWHERE = Project()
 class Evidence:
     """Number of quoted lines that a result had shown, and of those still in the page."""
 
-    quoted: int = 0
-    kept: int = 0
+    quoted_count: int = 0
+    kept_count: int = 0
 
     def __add__(self, other: Evidence) -> Evidence:
-        return Evidence(quoted=self.quoted + other.quoted, kept=self.kept + other.kept)
+        return Evidence(
+            quoted_count=self.quoted_count + other.quoted_count, kept_count=self.kept_count + other.kept_count
+        )
 
 
 def evidence(stretch: CallStretch, steps: Iterable[PageChanges], tools: AgentTools) -> Evidence:
     """Measure the evidence of a stretch under a policy."""
-    shown: list[Message] = []
+    messages: list[Message] = []
     results, page = set[str](), Counter[str]()
-    found = Evidence()
+    total = Evidence()
     for call, changes in zip(stretch.calls, steps, strict=True):
-        for message in stretch.messages[len(shown) : call.place]:
-            shown.append(message)
+        for message in stretch.messages[len(messages) : call.place]:
+            messages.append(message)
             page.update(lines_in(message))
             if isinstance(message, ToolMessage):
                 results |= lines_in(message)
         for place, message in changes.items():
-            page.subtract(lines_in(shown[place]))
+            page.subtract(lines_in(messages[place]))
             page.update(lines_in(message))
-            shown[place] = message
-        quoted = quoted_lines(stretch.messages[call.place], tools) & results
-        found += Evidence(quoted=len(quoted), kept=sum(page[line] > 0 for line in quoted))
-    return found
+            messages[place] = message
+        quotes = quoted_lines(stretch.messages[call.place], tools) & results
+        total += Evidence(quoted_count=len(quotes), kept_count=sum(page[line] > 0 for line in quotes))
+    return total
 
 
 def count_read_again(
@@ -60,28 +62,28 @@ def count_read_again(
     """Count folded reads of files that the session reads again later: the most extra calls folding may cost."""
     reads = _reads(session, tools)
     last = {path: place for place, paths in reads.items() for path in paths}
-    folded = [
+    folds = [
         (stretch.origin + place, stretch.origin + call.place)
         for stretch, steps in played
         for call, changes in zip(stretch.calls, steps, strict=True)
         for place in changes
     ]
-    return sum(any(last[path] > asked for path in reads.get(place, ())) for place, asked in folded)
+    return sum(any(last[path] > call_place for path in reads.get(place, ())) for place, call_place in folds)
 
 
 def _reads(session: Session, tools: AgentTools) -> Mapping[int, tuple[str, ...]]:
     """Return the files read by each result, by place."""
     project, calls = Project(root=session.root), dict[str, ToolCall]()
-    found: dict[int, tuple[str, ...]] = {}
+    reads: dict[int, tuple[str, ...]] = {}
     for place, message in enumerate(session.messages):
         match message:
             case AssistantMessage():
                 calls |= {call.id: call for call in message.tool_calls if call.name in tools.reads}
             case ToolMessage() if message.tool_call_id in calls and not is_failure(message):
-                found[place] = read_paths(calls[message.tool_call_id], tools.path_args, project)
+                reads[place] = read_paths(calls[message.tool_call_id], tools.path_args, project)
             case _:
                 continue
-    return found
+    return reads
 
 
 def lines_in(message: Message) -> frozenset[str]:
@@ -89,10 +91,12 @@ def lines_in(message: Message) -> frozenset[str]:
     match message:
         case ToolMessage():
             lines = [line for text in texts_of(message) for line in lines_of(text)]
-            return frozenset([*lines, *[NUMBERED.sub("", line, count=1).strip() for line in lines]])
+            return frozenset([*lines, *[LINE_NUMBER.sub("", line, count=1).strip() for line in lines]])
         case AssistantMessage():
-            given = [text for call in message.tool_calls for text in strings_in(load_object(call.arguments))]
-            return frozenset([line for text in (words_of(message, between="\n"), *given) for line in lines_of(text)])
+            arguments = [text for call in message.tool_calls for text in strings_in(load_object(call.arguments))]
+            return frozenset(
+                [line for text in (words_of(message, between="\n"), *arguments) for line in lines_of(text)]
+            )
         case _:
             return frozenset([line for text in texts_of(message) for line in lines_of(text)])
 
@@ -101,10 +105,10 @@ def quoted_lines(message: Message, tools: AgentTools) -> frozenset[str]:
     """Return the lines that a reply's edits expect in a file: replaced text, or old lines of a patch."""
     if not isinstance(message, AssistantMessage):
         return frozenset()
-    return frozenset([line for call in message.tool_calls for line in _quoted(call, tools)])
+    return frozenset([line for call in message.tool_calls for line in _lines_of_edit(call, tools)])
 
 
-def _quoted(call: ToolCall, tools: AgentTools) -> tuple[str, ...]:
+def _lines_of_edit(call: ToolCall, tools: AgentTools) -> tuple[str, ...]:
     if call.name in tools.edits:
         return read_edit(call, tools.quote_args, (), ANYWHERE).lines
     # Patches may also be applied by commands.

@@ -18,8 +18,7 @@ from recto.errors import NoPrice, NotAConversation
 from recto.models.ports import Usage
 from recto.models.prices import price_of
 from recto.page.fold.agent_tools import known_tools, rule_for
-from recto.page.fold.cost_settings import CostSettings
-from recto.page.fold.fold_settings import FoldSettings
+from recto.page.fold.fold_settings import CostSettings, FoldSettings
 from recto.page.fold.paths import Project
 from recto.page.fold.rules import RULES
 
@@ -109,8 +108,8 @@ def _run(
     rules = tuple([rule_for(rule, tools) for rule in RULES])
     cost = CostSettings(edits=tools.edits, quotes=tools.quote_args)
     fold = FoldSettings(rules=rules, project=Project(root=session.root), cost=cost)
-    given = PolicyInputs(settings=settings, fold=fold)
-    steps = [list(POLICIES[policy](stretch, given)) for stretch in stretches]
+    inputs = PolicyInputs(settings=settings, fold=fold)
+    steps = [list(POLICIES[policy](stretch, inputs)) for stretch in stretches]
     both = list(zip(stretches, steps, strict=True))
     played = [one for stretch, changes in both for one in _played(stretch, play(stretch, changes, settings.counter))]
     pages = tuple([page.input for _, page in played])
@@ -118,7 +117,7 @@ def _run(
         uncut = pages
     else:
         uncut = tuple(
-            [page.input for one in whole for page in play(one, POLICIES[policy](one, given), settings.counter)]
+            [page.input for one in whole for page in play(one, POLICIES[policy](one, inputs), settings.counter)]
         )
     return PolicyRun(
         prices=tuple([_price(call, page, settings) for call, page in played]),
@@ -136,8 +135,8 @@ def _played(stretch: CallStretch, pages: Iterator[PlayedCall]) -> Iterator[tuple
 
 
 def _price(call: SessionCall, page: PlayedCall, settings: ReplaySettings) -> Decimal:
-    written = page.input - page.cached
-    return _priced(call, Usage(input=page.input, cached=page.cached, cache_written=written), settings)
+    cache_written = page.input - page.cached
+    return _priced(call, Usage(input=page.input, cached=page.cached, cache_written=cache_written), settings)
 
 
 def _priced(call: SessionCall, usage: Usage, settings: ReplaySettings) -> Decimal:
@@ -150,10 +149,10 @@ def _priced(call: SessionCall, usage: Usage, settings: ReplaySettings) -> Decima
 def _recorded(session: Session, settings: ReplaySettings) -> Decimal | None:
     prices = [
         price_of(settings.model or session.models.get(id, session.model), usage, settings.prices)
-        for id, usage in session.reported.items()
+        for id, usage in session.usages.items()
     ]
-    known = [price for price in prices if price is not None]
-    return sum(known, Decimal(0)) if known and len(known) == len(prices) else None
+    known_prices = [price for price in prices if price is not None]
+    return sum(known_prices, Decimal(0)) if known_prices and len(known_prices) == len(prices) else None
 
 
 def _notes(session: Session, *, is_cut: bool) -> tuple[str, ...]:
@@ -166,7 +165,7 @@ def _notes(session: Session, *, is_cut: bool) -> tuple[str, ...]:
     return (CUT.format(times=times), *others)
 
 
-def saved(run: PolicyRun, base: PolicyRun) -> float:
+def share_saved(run: PolicyRun, base: PolicyRun) -> float:
     """Return the share of the price that a policy saves; negative if it costs more."""
     return float(1 - run.price / base.price) if base.price else 0.0
 

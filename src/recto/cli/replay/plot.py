@@ -16,7 +16,7 @@ from recto.cli.replay.policy_table import summed
 from recto.cli.replay.replay_settings import ReplaySettings
 
 WIDTH, HEIGHT, PANEL = 760, 560, 200
-LEFT, RIGHT, TOP, GAP = 70, 20, 56, 64
+MARGIN_LEFT, MARGIN_RIGHT, MARGIN_TOP, GAP = 70, 20, 56, 64
 COLOURS = ("#7f8793", "#d1495b", "#c98a00", "#2a9d8f", "#3d7dd8")
 TICKS, THOUSAND = 5, 1_000
 STYLE = """
@@ -44,8 +44,12 @@ def plot_svg(sessions: Sequence[ReplayedSession], settings: ReplaySettings) -> s
     runs = summed(sessions)
     price = {name: [float(sum_) for sum_ in accumulate(run.prices)] for name, run in runs.items()}
     panels = (
-        Panel(title=f"Price so far, {settings.prices.currency}", top=TOP, lines=price),
-        Panel(title="Tokens of the page", top=TOP + PANEL + GAP, lines={name: run.pages for name, run in runs.items()}),
+        Panel(title=f"Price so far, {settings.prices.currency}", top=MARGIN_TOP, lines=price),
+        Panel(
+            title="Tokens of the page",
+            top=MARGIN_TOP + PANEL + GAP,
+            lines={name: run.pages for name, run in runs.items()},
+        ),
     )
     body = [*_legend(runs), *[line for panel in panels for line in _panel(panel)]]
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
@@ -60,32 +64,34 @@ def _title(sessions: Sequence[ReplayedSession]) -> str:
 
 def _legend(runs: Mapping[str, PolicyRun]) -> Iterator[str]:
     for index, (name, run) in enumerate(runs.items()):
-        left = LEFT + index * 160
+        x = MARGIN_LEFT + index * 160
         colour = COLOURS[index % len(COLOURS)]
-        yield f'<line x1="{left}" x2="{left + 22}" y1="20" y2="20" stroke="{colour}" stroke-width="3"/>'
-        yield _text(left + 28, 24, f"{name} {run.price:,.2f}")
+        yield f'<line x1="{x}" x2="{x + 22}" y1="20" y2="20" stroke="{colour}" stroke-width="3"/>'
+        yield _text(x + 28, 24, f"{name} {run.price:,.2f}")
 
 
 def _panel(panel: Panel) -> Iterator[str]:
-    right, bottom = WIDTH - RIGHT, panel.top + PANEL
+    right, bottom = WIDTH - MARGIN_RIGHT, panel.top + PANEL
     calls = max([len(line) for line in panel.lines.values()], default=1)
     most = max([value for line in panel.lines.values() for value in line], default=0) or 1
     steps = _ticks(most)
     high = steps[-1]
-    yield _text(LEFT, panel.top - 10, panel.title, "title")
+    yield _text(MARGIN_LEFT, panel.top - 10, panel.title, "title")
     for value in steps:
         y = bottom - PANEL * value / high
-        yield f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield _text(LEFT - 8, y + 4, _label(value), anchor="end")
+        yield f'<line class="grid" x1="{MARGIN_LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield _text(MARGIN_LEFT - 8, y + 4, _label(value), anchor="end")
     for value in _ticks(calls):
         if 0 < value <= calls:
-            yield _text(LEFT + (right - LEFT) * value / calls, bottom + 18, _label(value), anchor="middle")
+            yield _text(
+                MARGIN_LEFT + (right - MARGIN_LEFT) * value / calls, bottom + 18, _label(value), anchor="middle"
+            )
     yield _text(right, bottom + 34, "calls", anchor="end")
-    yield f'<line class="axis" x1="{LEFT}" x2="{right}" y1="{bottom}" y2="{bottom}"/>'
+    yield f'<line class="axis" x1="{MARGIN_LEFT}" x2="{right}" y1="{bottom}" y2="{bottom}"/>'
     for index, line in enumerate(panel.lines.values()):
         points = " ".join(
-            f"{LEFT + (right - LEFT) * (place + 1) / calls:.1f},{bottom - PANEL * value / high:.1f}"
-            for place, value in _thinned(line, right - LEFT)
+            f"{MARGIN_LEFT + (right - MARGIN_LEFT) * (place + 1) / calls:.1f},{bottom - PANEL * value / high:.1f}"
+            for place, value in _thinned(line, right - MARGIN_LEFT)
         )
         yield f'<polyline class="line" stroke="{COLOURS[index % len(COLOURS)]}" points="{points}"/>'
 

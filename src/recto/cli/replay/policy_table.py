@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recto.cli.fold.report import FORMATS
-from recto.cli.replay.measure import NONE, PolicyRun, ReplayedSession, saved, total, worst_point
+from recto.cli.replay.measure import NONE, PolicyRun, ReplayedSession, share_saved, total, worst_point
 from recto.cli.replay.replay_settings import ReplaySettings
 from recto.conversation.json import Json
 
@@ -57,10 +57,10 @@ def _policies(runs: Mapping[str, PolicyRun], sessions: Sequence[ReplayedSession]
         table.add_row(
             name,
             f"{run.price:,.2f}",
-            NOTHING if is_base else _percent(saved(run, base), 1),
+            NOTHING if is_base else _percent(share_saved(run, base), 1),
             _short(sum(run.pages)),
             f"{run.breaks:,}",
-            _kept(run),
+            _format_evidence(run),
             f"{run.read_again:,}",
             NOTHING if is_base else _percent(worst, 1),
             _full_at(name, sessions),
@@ -86,24 +86,24 @@ def _short(tokens: int) -> str:
     return str(tokens)
 
 
-def _kept(run: PolicyRun) -> str:
-    found = run.evidence
-    return _percent(found.kept / found.quoted, 2) if found.quoted else NOTHING
+def _format_evidence(run: PolicyRun) -> str:
+    evidence = run.evidence
+    return _percent(evidence.kept_count / evidence.quoted_count, 2) if evidence.quoted_count else NOTHING
 
 
 def _full_at(policy: str, sessions: Sequence[ReplayedSession]) -> str:
-    found = [at for session in sessions if (at := session.runs[policy].full_at) is not None]
+    full_calls = [at for session in sessions if (at := session.runs[policy].full_at) is not None]
     if len(sessions) > 1:
-        return f"{len(found)} of {len(sessions)}"
-    return f"{found[0]:,}" if found else NEVER
+        return f"{len(full_calls)} of {len(sessions)}"
+    return f"{full_calls[0]:,}" if full_calls else NEVER
 
 
 def _sessions(sessions: Sequence[ReplayedSession]) -> Table:
     policies = [name for name in sessions[0].runs if name != NONE]
     headings = ("Calls", NONE, *[heading for name in policies for heading in (f"{name} %", "kept %")])
     rows = [_figures(session, policies) for session in sessions]
-    taken = [1 + max(map(len, column)) for column in zip(headings, *rows, strict=True)]
-    room = max(COLUMNS - sum(taken), LEAST_NAME)
+    widths = [1 + max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    room = max(COLUMNS - sum(widths), LEAST_NAME)
     table = _table("Session", *headings)
     for session, figures in zip(sessions, rows, strict=True):
         name = session.name if len(session.name) <= room else f"…{session.name[1 - room :]}"
@@ -115,9 +115,9 @@ def _figures(session: ReplayedSession, policies: Sequence[str]) -> list[str]:
     base = session.runs[NONE]
     figures = [f"{session.calls:,}", f"{base.price:,.2f}"]
     for run in [session.runs[name] for name in policies]:
-        kept = run.evidence
-        figures.append(f"{100 * saved(run, base):.1f}")
-        figures.append(f"{100 * kept.kept / kept.quoted:.1f}" if kept.quoted else NOTHING)
+        evidence = run.evidence
+        figures.append(f"{100 * share_saved(run, base):.1f}")
+        figures.append(f"{100 * evidence.kept_count / evidence.quoted_count:.1f}" if evidence.quoted_count else NOTHING)
     return figures
 
 
@@ -134,8 +134,8 @@ def _notes(session: ReplayedSession, settings: ReplaySettings) -> Iterator[str]:
 
 
 def _legend(settings: ReplaySettings) -> str:
-    known = settings.prices
-    return LEGEND.format(window=settings.window, as_of=known.as_of, counter=settings.counter.name)
+    prices = settings.prices
+    return LEGEND.format(window=settings.window, as_of=prices.as_of, counter=settings.counter.name)
 
 
 def replay_rows(sessions: Sequence[ReplayedSession], settings: ReplaySettings) -> dict[str, Json]:
@@ -167,12 +167,12 @@ def _policy_rows(runs: Mapping[str, PolicyRun], sessions: Sequence[ReplayedSessi
     return {
         name: {
             "price": float(run.price),
-            "saved": saved(run, base),
+            "saved": share_saved(run, base),
             "input": sum(run.pages),
             "breaks": run.breaks,
             "folds": run.folds,
-            "quoted": run.evidence.quoted,
-            "kept": run.evidence.kept,
+            "quoted": run.evidence.quoted_count,
+            "kept": run.evidence.kept_count,
             "read_again": run.read_again,
             "worst": max(worst_point(session.runs[name], session.runs[NONE]) for session in sessions),
             "full_at": run.full_at,

@@ -1,4 +1,4 @@
-"""`recto replay`: the price of folding policies in recorded sessions. Never writes to the files."""
+"""`recto replay`: the price of recorded sessions under each folding policy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENDINGS = (".json", ".jsonl")
 NAME_CHARACTERS = 40
 
 Sessions = Annotated[
-    list[str], typer.Argument(metavar="FILE", help="Session files or folders of them; `-`: standard input.")
+    list[str], typer.Argument(metavar="FILE", help="Session files or folders of them; `-` is standard input.")
 ]
 PriceList = Annotated[Path | None, typer.Option("--prices", metavar="FILE", help="TOML file of prices.")]
 Policies = Annotated[
@@ -35,17 +35,20 @@ Policies = Annotated[
     typer.Option("--policy", metavar="NAME", help="none, eager, clear or cost. Repeatable.  [default: all]"),
 ]
 PricedModel = Annotated[
-    str, typer.Option("--model", metavar="MODEL", help="Whose prices.  [default: the model the session names]")
+    str, typer.Option("--model", metavar="MODEL", help="Model whose prices apply.  [default: the session's]")
 ]
-Window = Annotated[int, typer.Option("--window", metavar="N", min=1, help="Tokens of the model's window.")]
+Window = Annotated[int, typer.Option("--window", metavar="N", min=1, help="Context window in tokens.")]
 CacheMinutes = Annotated[
-    float, typer.Option("--cache-minutes", metavar="N", min=0, help="How long a prefix stays in the provider's cache.")
+    float, typer.Option("--cache-minutes", metavar="N", min=0, help="Minutes that the provider caches a prefix.")
 ]
-ClearOver = Annotated[int, typer.Option("--clear-over", metavar="N", min=0, help="Tokens of a page `clear` begins at.")]
-ClearKeep = Annotated[int, typer.Option("--clear-keep", metavar="N", min=0, help="Newest results that `clear` leaves.")]
-PlayCut = Annotated[bool, typer.Option("--cut", help="Begin anew where agents summarised sessions, as they did.")]
+ClearOver = Annotated[
+    int,
+    typer.Option("--clear-over", metavar="N", min=0, help="Page size in tokens at which `clear` starts."),
+]
+ClearKeep = Annotated[int, typer.Option("--clear-keep", metavar="N", min=0, help="Newest results that `clear` keeps.")]
+PlayCut = Annotated[bool, typer.Option("--cut", help="Restart where agents compacted their sessions.")]
 FiguresAsJson = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
-Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw price and page by call, as SVG.")]
+Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw price and page size per call, as SVG.")]
 
 
 def replay(
@@ -62,11 +65,11 @@ def replay(
     as_json: FiguresAsJson = False,
     plot: Plot = None,
 ) -> None:
-    """Show the savings of folding in recorded sessions: pi, Claude Code, Codex, opencode, or plain JSON.
+    """Show how much folding would have saved in recorded sessions.
 
-    Replays each session call by call under each policy, with the provider's prompt cache: `none` folds nothing, `eager`
-    applies the rules on every call, `clear` clears old results once a page is long, `cost` folds where it pays. Never
-    writes to the files. Sessions that cannot be replayed are reported on standard error.
+    Reads sessions of pi, Claude Code, Codex and opencode, and OpenAI-style JSON. Replays each session call by call
+    under each policy, with the provider's prompt cache: `none` folds nothing, `eager` applies the rules on every call,
+    `clear` clears old results once a page is long, `cost` folds where it saves money.
 
     Exit codes: 0 success, 1 a file failed, 2 usage error.
     """
@@ -92,24 +95,23 @@ def replay(
 def _policies(names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         if name not in POLICIES:
-            raise SettingsError(name="--policy", value=name, allowed=f"it is one of {', '.join(POLICIES)}")
+            raise SettingsError(name="--policy", value=name, allowed=f"choose from {', '.join(POLICIES)}")
     return tuple(names) or tuple(POLICIES)
 
 
 def _files(files: Sequence[str]) -> list[str]:
     """Expand folders to their session files, sorted by name."""
-    found: list[str] = []
+    paths: list[str] = []
     for file in files:
         if not Path(file).is_dir():
-            found.append(file)
+            paths.append(file)
             continue
         inside = sorted(str(path) for path in Path(file).rglob("*") if path.suffix in ENDINGS and path.is_file())
         if not inside:
-            raise SettingsError(
-                name="FILE", value=file, allowed="the folder holds no file that ends with .json or .jsonl"
-            )
-        found += inside
-    return found
+            allowed = "the folder contains no .json or .jsonl file"
+            raise SettingsError(name="FILE", value=file, allowed=allowed)
+        paths += inside
+    return paths
 
 
 def _play(files: Sequence[str], settings: ReplaySettings) -> tuple[list[ReplayedSession], list[str]]:

@@ -24,18 +24,18 @@ class PlayedCall:
 
 def play(stretch: CallStretch, steps: Iterable[PageChanges], counter: TokenCounter = OFFLINE) -> Iterator[PlayedCall]:
     """Simulate each call of a stretch, with the changes of a policy."""
-    shown: list[int] = []
+    sizes: list[int] = []
     size = 0
     for call, changes in zip(stretch.calls, steps, strict=True):
-        known, held = len(shown), size
-        new = stretch.tokens[known : call.place]
-        shown += new
+        count, prefix_size = len(sizes), size
+        new = stretch.tokens[count : call.place]
+        sizes += new
         size += sum(new)
         for place, message in changes.items():
             tokens = tokens_of(message, counter)
-            size += tokens - shown[place]
-            shown[place] = tokens
-        first = min(changes, default=known)
-        breaks = first < known
-        prefix = stretch.before + (sum(shown[:first]) if breaks else held)
+            size += tokens - sizes[place]
+            sizes[place] = tokens
+        first = min(changes, default=count)
+        breaks = first < count
+        prefix = stretch.before + (sum(sizes[:first]) if breaks else prefix_size)
         yield PlayedCall(input=stretch.before + size, cached=0 if call.is_cold else prefix, breaks=breaks)

@@ -16,7 +16,7 @@ from recto.conversation.json import load_object
 from recto.conversation.messages import AssistantMessage, AssistantPart, Message, Opaque, Text, UserMessage
 from recto.page.text.tokens import TokenCounter, count_messages, tokens_of
 
-BEGIN = SessionCompaction(place=0, kept=0, summary="")
+BEGIN = SessionCompaction(place=0, first_kept=0, summary="")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,22 +50,22 @@ class CallStretch:
 
 def stretches_of(session: Session, settings: ReplaySettings) -> tuple[CallStretch, ...]:
     """Return the stretches that have calls."""
-    said = tuple([_unsigned(message) for message in session.messages])
-    count_messages(said, settings.counter)
-    before = _before(session, said, settings.counter)
+    all_messages = tuple([_unsigned(message) for message in session.messages])
+    count_messages(all_messages, settings.counter)
+    before = _before(session, all_messages, settings.counter)
     cuts = [BEGIN, *(session.compactions if settings.cut else ())]
-    ends = [*[cut.place for cut in cuts[1:]], len(said)]
-    found: list[CallStretch] = []
+    ends = [*[cut.place for cut in cuts[1:]], len(all_messages)]
+    stretches: list[CallStretch] = []
     number = 0
     for cut, end in zip(cuts, ends, strict=True):
         summary = (UserMessage(parts=(Text(text=cut.summary),)),) if cut.summary else ()
-        messages = (*summary, *said[cut.kept : end])
-        origin = cut.kept - len(summary)
+        messages = (*summary, *all_messages[cut.first_kept : end])
+        origin = cut.first_kept - len(summary)
         calls = tuple(_calls(session, messages, cut.place - origin, number, settings))
         number += len(calls)
         tokens = tuple([tokens_of(message, settings.counter) for message in messages])
-        found.append(CallStretch(messages=messages, calls=calls, tokens=tokens, before=before, origin=origin))
-    return tuple(stretch for stretch in found if stretch.calls)
+        stretches.append(CallStretch(messages=messages, calls=calls, tokens=tokens, before=before, origin=origin))
+    return tuple(stretch for stretch in stretches if stretch.calls)
 
 
 def _unsigned(message: Message) -> Message:
@@ -84,13 +84,13 @@ def _words_of_thought(part: Opaque) -> AssistantPart:
             return part
 
 
-def _before(session: Session, said: Sequence[Message], counter: TokenCounter) -> int:
-    counted = 0
-    for message in said:
+def _before(session: Session, messages: Sequence[Message], counter: TokenCounter) -> int:
+    message_tokens = 0
+    for message in messages:
         if isinstance(message, AssistantMessage):
-            used = session.reported.get(message.id)
-            return max(used.input - counted, 0) if used else 0
-        counted += tokens_of(message, counter)
+            usage = session.usages.get(message.id)
+            return max(usage.input - message_tokens, 0) if usage else 0
+        message_tokens += tokens_of(message, counter)
     return 0
 
 
@@ -99,17 +99,17 @@ def _calls(
 ) -> Iterator[SessionCall]:
     """Yield the calls from `begin` on. The time of a call is the newest one in its page."""
     newest: datetime | None = None
-    asked: datetime | None = None
+    previous_time: datetime | None = None
     model = ""
     for place, message in enumerate(messages):
         if place >= begin and isinstance(message, AssistantMessage):
             number += 1
             name = settings.model or session.models.get(message.id) or model or _some_model(session)
-            is_over = newest is not None and asked is not None and newest - asked > settings.cache_life
+            is_over = newest is not None and previous_time is not None and newest - previous_time > settings.cache_life
             output = tokens_of(message, settings.counter)
             is_cold = is_over or name != model
             yield SessionCall(place=place, number=number, model=name, output=output, is_cold=is_cold)
-            model, asked = name, newest
+            model, previous_time = name, newest
         newest = max(filter(None, (newest, message.time)), default=None)
 
 

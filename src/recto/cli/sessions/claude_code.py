@@ -18,7 +18,7 @@ from recto.page.wire import anthropic
 USAGE = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 MODEL = "anthropic:{name}"
 # Rows shown to the user but never sent to the model.
-UNSEEN = ("isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+HIDDEN_FLAGS = ("isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,18 +39,18 @@ class _Conversation:
 
 def read(rows: Sequence[SessionRow]) -> Session:
     """Read the conversation as the model received it, but ignore compactions."""
-    found = _conversation(rows)
-    told = [(turn, tuple(_messages(turn))) for turn in found.turns]
-    spoken = [(turn, message) for turn, messages in told for message in messages]
+    conversation = _conversation(rows)
+    turns = [(turn, tuple(_messages(turn))) for turn in conversation.turns]
+    turn_messages = [(turn, message) for turn, messages in turns for message in messages]
     return Session(
         format="claude-code",
-        messages=tuple(message for _, message in spoken),
+        messages=tuple(message for _, message in turn_messages),
         root=next((cwd for row in rows if isinstance(cwd := row.fields.get("cwd"), str)), None),
         tools=CLAUDE_CODE,
-        reported={message.id: used for turn, message in spoken if (used := _reported(turn)).input},
-        models={message.id: model for turn, message in spoken if (model := _model(turn))},
-        compactions=tuple(_compactions(told)),
-        notes=(*ignored_note(found.compactions, "compaction"), *branch_note(found.others)),
+        usages={message.id: usage for turn, message in turn_messages if (usage := _usage(turn)).input},
+        models={message.id: model for turn, message in turn_messages if (model := _model(turn))},
+        compactions=tuple(_compactions(turns)),
+        notes=(*ignored_note(conversation.compactions, "compaction"), *branch_note(conversation.others)),
     )
 
 
@@ -59,13 +59,15 @@ def _conversation(rows: Sequence[SessionRow]) -> _Conversation:
     main = _newest_versions(_without_sidechains(rows))
     path = _path(main)
     turns = tuple(_turns(path, main))
-    kept = {row.number for turn in turns for row in turn.rows}
+    row_numbers = {row.number for turn in turns for row in turn.rows}
     boundaries = sum(_is_boundary(row.fields) for row in main)
     summaries = sum(_is_summary(row.fields) for row in main)
     return _Conversation(
         turns=turns,
         compactions=max(boundaries, summaries),
-        others=sum(_is_message(row.fields) and row.number not in kept for row in main if not _is_summary(row.fields)),
+        others=sum(
+            _is_message(row.fields) and row.number not in row_numbers for row in main if not _is_summary(row.fields)
+        ),
     )
 
 
@@ -129,13 +131,13 @@ def _is_summary(fields: Object) -> bool:
 def _turns(path: Sequence[SessionRow], rows: Sequence[SessionRow]) -> Iterator[_Turn]:
     replies = _replies(rows)
     results = _results(path, rows)
-    seen: set[str] = set()
+    ids: set[str] = set()
     for row in path:
         reply = _reply_id(row)
         if reply is None:
             yield _Turn(rows=(row,))
-        elif reply not in seen:
-            seen.add(reply)
+        elif reply not in ids:
+            ids.add(reply)
             turn = _Turn(rows=tuple(replies[reply]))
             yield turn
             calls = (call for part in turn.rows for call in _ids(part.fields, "tool_use", "id"))
@@ -163,13 +165,13 @@ def _reply_id(row: SessionRow) -> str | None:
 
 def _results(path: Sequence[SessionRow], rows: Sequence[SessionRow]) -> Mapping[str, SessionRow]:
     """Return results beside the path, by call, where the path has none."""
-    answered = {call for row in path for call in _ids(row.fields, "tool_result", "tool_use_id")}
+    answered_calls = {call for row in path for call in _ids(row.fields, "tool_result", "tool_use_id")}
     beside: dict[str, SessionRow] = {}
     for row in rows:
         calls = _ids(row.fields, "tool_result", "tool_use_id")
-        if calls and not answered.intersection(calls):
+        if calls and not answered_calls.intersection(calls):
             beside[calls[0]] = row
-            answered.update(calls)
+            answered_calls.update(calls)
     return beside
 
 
@@ -189,17 +191,17 @@ def _text(fields: Object, name: str) -> str | None:
 
 
 def _messages(turn: _Turn) -> Iterator[Message]:
-    seen = [row for row in turn.rows if not any(row.fields.get(flag) is True for flag in UNSEEN)]
-    if not seen:
+    rows = [row for row in turn.rows if not any(row.fields.get(flag) is True for flag in HIDDEN_FLAGS)]
+    if not rows:
         return
-    match seen[0].fields:
+    match rows[0].fields:
         case {"type": "assistant", "message": Mapping()}:
-            yield _reply(seen)
+            yield _reply(rows)
         case {"type": "user", "message": Mapping() as message}:
-            yield from _said(message.get("content"), seen[0])
+            yield from _user_messages(message.get("content"), rows[0])
         case {"type": "attachment", "attachment": {"type": "queued_command", "prompt": prompt}}:
             # Text typed while the model was running has no other row.
-            yield from _said(prompt, seen[0])
+            yield from _user_messages(prompt, rows[0])
         case _:
             return
 
@@ -211,12 +213,12 @@ def _reply(rows: Sequence[SessionRow]) -> AssistantMessage:
 
 def _calls_once(parts: Iterable[AssistantPart]) -> Iterator[AssistantPart]:
     """Drop calls that a later row repeats: providers reject duplicate ids."""
-    seen: set[str] = set()
+    ids: set[str] = set()
     for part in parts:
-        if isinstance(part, ToolCall) and part.id in seen:
+        if isinstance(part, ToolCall) and part.id in ids:
             continue
         if isinstance(part, ToolCall):
-            seen.add(part.id)
+            ids.add(part.id)
         yield part
 
 
@@ -228,10 +230,10 @@ def _reply_parts(row: SessionRow) -> Iterator[AssistantPart]:
             yield from reply.parts
 
 
-def _said(content: Json, row: SessionRow) -> Iterator[Message]:
+def _user_messages(content: Json, row: SessionRow) -> Iterator[Message]:
     messages = _decoded("user", content, None, row)
-    spoken = [message for message in messages if not isinstance(message, UserMessage) or message.parts]
-    for index, message in enumerate(spoken):
+    nonempty = [message for message in messages if not isinstance(message, UserMessage) or message.parts]
+    for index, message in enumerate(nonempty):
         # A row may hold several results; the first takes the row's id, the others get a suffix.
         id = f"{_id(row)}.{index}" if index else _id(row)
         yield replace(message, id=id, time=_time(row))
@@ -274,7 +276,7 @@ def _block(block: Json) -> Json:
             return block
 
 
-def _reported(turn: _Turn) -> Usage:
+def _usage(turn: _Turn) -> Usage:
     """Return the provider's counts. Every row of a reply repeats them; the last is final."""
     usages = [message.get("usage") for row in turn.rows if (message := _assistant(row)) is not None]
     usage = next((usage for usage in reversed(usages) if tokens(usage, *USAGE)), None)
@@ -293,11 +295,11 @@ def _model(turn: _Turn) -> str:
     return MODEL.format(name=name) if name and not name.startswith("<") else ""
 
 
-def _compactions(told: Sequence[tuple[_Turn, Sequence[Message]]]) -> Iterator[SessionCompaction]:
+def _compactions(turns: Sequence[tuple[_Turn, Sequence[Message]]]) -> Iterator[SessionCompaction]:
     """Yield compactions: at a boundary, or at the summary that follows it."""
     summaries: dict[int, str] = {}
     place = 0
-    for turn, messages in told:
+    for turn, messages in turns:
         fields = turn.rows[0].fields
         if _is_summary(fields):
             summaries[place] = _summary(turn.rows[0])
@@ -305,13 +307,13 @@ def _compactions(told: Sequence[tuple[_Turn, Sequence[Message]]]) -> Iterator[Se
             summaries.setdefault(place, "")
         place += len(messages)
     for place, summary in summaries.items():
-        yield SessionCompaction(place=place, kept=place, summary=summary)
+        yield SessionCompaction(place=place, first_kept=place, summary=summary)
 
 
 def _summary(row: SessionRow) -> str:
     content = as_object(row.fields.get("message"), f"{row.where}: message").get("content")
-    said = _decoded("user", content, None, row)
-    return "\n".join(text for message in said for text in texts_of(message))
+    messages = _decoded("user", content, None, row)
+    return "\n".join(text for message in messages for text in texts_of(message))
 
 
 def _assistant(row: SessionRow) -> Object | None:

@@ -70,7 +70,7 @@ class CodexUsage:
 def read(rows: Sequence[SessionRow]) -> Session:
     """Read the whole log. Text and calls of a reply form one message; compactions and rollbacks are ignored."""
     messages: list[Message] = []
-    reported: dict[str, Usage] = {}
+    usages: dict[str, Usage] = {}
     models: dict[str, str] = {}
     compactions: list[SessionCompaction] = []
     total, model = 0, ""
@@ -78,10 +78,10 @@ def read(rows: Sequence[SessionRow]) -> Session:
         model = _model(row.fields) or model
         match _event(row), messages:
             case CodexUsage() as used, _:
-                reported |= _attributed(used, total, messages, reported)
+                usages |= _attribute_usage(used, total, messages, usages)
                 total = used.total
             case str(summary), _:
-                compactions.append(SessionCompaction(place=len(messages), kept=len(messages), summary=summary))
+                compactions.append(SessionCompaction(place=len(messages), first_kept=len(messages), summary=summary))
             case AssistantMessage() as more, [*_, AssistantMessage() as reply]:
                 messages[-1] = replace(reply, parts=reply.parts + more.parts)
             case None, _:
@@ -95,22 +95,22 @@ def read(rows: Sequence[SessionRow]) -> Session:
         messages=tuple(messages),
         root=_root(rows),
         tools=CODEX,
-        reported=reported,
+        usages=usages,
         models=models,
         compactions=tuple(compactions),
         notes=_notes(rows),
     )
 
 
-def _attributed(
-    used: CodexUsage, total: int, messages: Sequence[Message], reported: Mapping[str, Usage]
+def _attribute_usage(
+    call_usage: CodexUsage, total: int, messages: Sequence[Message], usages: Mapping[str, Usage]
 ) -> dict[str, Usage]:
     """Assign usage to the newest reply. Codex repeats it with each rate limit event: equal totals are one call."""
     replies = (message.id for message in reversed(messages) if isinstance(message, AssistantMessage))
     newest = next(replies, None)
-    if newest is None or newest in reported or used.total == total or not used.usage.input:
+    if newest is None or newest in usages or call_usage.total == total or not call_usage.usage.input:
         return {}
-    return {newest: used.usage}
+    return {newest: call_usage.usage}
 
 
 def _model(fields: Object) -> str:
@@ -163,10 +163,10 @@ def _usage(usage: Json) -> Usage:
 def _summary(payload: Object, where: str, row: SessionRow) -> str:
     """Return the texts of the replacement history; older rollouts have only the summary."""
     items = payload.get("replacement_history")
-    found = (
+    messages = (
         [_message(item, place, row) for place, item in objects(items, f"{where}.replacement_history")] if items else []
     )
-    texts = [text for message in found if message is not None for text in texts_of(message)]
+    texts = [text for message in messages if message is not None for text in texts_of(message)]
     return "\n\n".join(texts) or optional_text(payload, "message", where) or ""
 
 
@@ -177,25 +177,25 @@ def _message(item: Object, where: str, row: SessionRow) -> Message | None:
     )
     match item.get("type"):
         case "message":
-            return _spoken(item, where, logged)
+            return _role_message(item, where, logged)
         case "function_call":
             arguments = text_field(item, "arguments", where)
-            return _called(text_field(item, "call_id", where), text_field(item, "name", where), arguments, logged)
+            return _call_message(text_field(item, "call_id", where), text_field(item, "name", where), arguments, logged)
         case "custom_tool_call":
             arguments = dump({"input": text_field(item, "input", where)}).decode()
-            return _called(text_field(item, "call_id", where), text_field(item, "name", where), arguments, logged)
+            return _call_message(text_field(item, "call_id", where), text_field(item, "name", where), arguments, logged)
         case "local_shell_call":
             call_id = optional_text(item, "call_id", where) or text_field(item, "id", where)
             action = as_object(item.get("action"), f"{where}.action")
-            return _called(call_id, "local_shell", dump(action).decode(), logged)
+            return _call_message(call_id, "local_shell", dump(action).decode(), logged)
         case "function_call_output" | "custom_tool_call_output":
-            return _answered(item, where, logged)
+            return _result_message(item, where, logged)
         case _:
             return None
 
 
-def _spoken(item: Object, where: str, logged: Logged) -> Message | None:
-    parts = tuple(_shown(item.get("content"), f"{where}.content"))
+def _role_message(item: Object, where: str, logged: Logged) -> Message | None:
+    parts = tuple(_content_parts(item.get("content"), f"{where}.content"))
     text = "\n".join(part.text for part in parts if isinstance(part, Text))
     match item.get("role"):
         case "user":
@@ -210,29 +210,29 @@ def _spoken(item: Object, where: str, logged: Logged) -> Message | None:
             return None
 
 
-def _called(call_id: str, name: str, arguments: str, logged: Logged) -> AssistantMessage:
+def _call_message(call_id: str, name: str, arguments: str, logged: Logged) -> AssistantMessage:
     call = ToolCall(id=call_id, name=name, arguments=arguments)
     return AssistantMessage(id=logged.id, time=logged.time, parts=(call,))
 
 
-def _answered(item: Object, where: str, logged: Logged) -> ToolMessage | None:
+def _result_message(item: Object, where: str, logged: Logged) -> ToolMessage | None:
     call_id = optional_text(item, "call_id", where)
     if call_id is None:
         return None
-    parts = tuple(_shown(item.get("output"), f"{where}.output"))
+    parts = tuple(_content_parts(item.get("output"), f"{where}.output"))
     texts = [part.text for part in parts if isinstance(part, Text)]
     error = "error" if texts and _failed(texts[0]) else None
     return ToolMessage(id=logged.id, time=logged.time, tool_call_id=call_id, parts=parts, error=error)
 
 
-def _shown(content: Json, where: str) -> Iterator[Text | File]:
+def _content_parts(content: Json, where: str) -> Iterator[Text | File]:
     match content:
         case "":
             return
         case str():
             yield Text(text=content)
         case Mapping():
-            yield from _shown(text_field(content, "content", where), where)
+            yield from _content_parts(text_field(content, "content", where), where)
         case _:
             yield from _parts(content, where)
 

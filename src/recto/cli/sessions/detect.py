@@ -25,9 +25,9 @@ SessionKind: TypeAlias = Literal["message", "conversation", "pi", "claude-code",
 
 def read_session(data: bytes, *, source: str) -> Session:
     """Read a conversation; errors name `source`. Raise NotAConversation for other data."""
-    parsed = parse(data, source=source)
+    document = parse(data, source=source)
     try:
-        session = _read(parsed, source)
+        session = _read(document, source)
     except WireError as error:
         problem = _one_line(f"it cannot be read as a conversation: {error}")
         raise NotAConversation(source=source, problem=problem) from error
@@ -36,23 +36,23 @@ def read_session(data: bytes, *, source: str) -> Session:
     return session
 
 
-def _read(parsed: Json | JsonLines, source: str) -> Session:
-    match parsed:
+def _read(document: Json | JsonLines, source: str) -> Session:
+    match document:
         case JsonLines():
-            session = _read_rows(parsed.rows, source)
-            return replace(session, notes=(*_cut_note(parsed.cut), *session.notes))
+            session = _read_rows(document.rows, source)
+            return replace(session, notes=(*_cut_note(document.cut), *session.notes))
         case {"messages": [{"info": Mapping(), "parts": _}, *_]}:
-            return opencode.read(parsed)
+            return opencode.read(document)
         case [{"info": Mapping(), "parts": _}, *_]:
-            return opencode.read({"messages": parsed})
+            return opencode.read({"messages": document})
         case {"messages": _}:
-            return _read_body(parsed)
+            return _read_body(document)
         case Mapping():
-            return _read_rows((SessionRow(number=1, fields=parsed),), source)
+            return _read_rows((SessionRow(number=1, fields=document),), source)
         case str() | bool() | int() | float() | None:
-            raise NotAConversation(source=source, problem=f"it is JSON, but {kind_of(parsed)}. {EXPECTED}")
+            raise NotAConversation(source=source, problem=f"it is JSON, but {kind_of(document)}. {EXPECTED}")
         case _:
-            return _read_body({"messages": parsed})
+            return _read_body({"messages": document})
 
 
 def _cut_note(cut: int | None) -> tuple[str, ...]:
@@ -60,8 +60,8 @@ def _cut_note(cut: int | None) -> tuple[str, ...]:
 
 
 def _read_rows(rows: Sequence[SessionRow], source: str) -> Session:
-    found: SessionKind | None = next((kind for row in rows if (kind := _kind(row.fields)) is not None), None)
-    match found:
+    session_kind: SessionKind | None = next((kind for row in rows if (kind := _kind(row.fields)) is not None), None)
+    match session_kind:
         case "pi":
             return pi.read(rows)
         case "claude-code":

@@ -71,7 +71,7 @@ def read(exported: Object) -> Session:
         messages=tuple(message for step in steps for message in step.messages),
         root=_root(exported, rows),
         tools=OPENCODE,
-        reported={id: step.usage for id, step in replies if step.usage.input},
+        usages={id: step.usage for id, step in replies if step.usage.input},
         models={id: model for id, step in replies if (model := _model(step.row.info))},
         compactions=compactions,
         notes=ignored_note(len(compactions), "compaction"),
@@ -85,9 +85,9 @@ def _row(where: str, fields: Object) -> _Row:
 
 def _steps(row: _Row) -> Iterator[_Step]:
     if row.info.get("role") == "user":
-        parts = tuple(part for place, fields in row.parts for part in _said(fields, place))
-        said = UserMessage(id=row.id, time=optional_time(_times(row.info), "created", row.where), parts=parts)
-        yield _Step(row=row, messages=(said,) if parts else ())
+        parts = tuple(part for place, fields in row.parts for part in _user_parts(fields, place))
+        message = UserMessage(id=row.id, time=optional_time(_times(row.info), "created", row.where), parts=parts)
+        yield _Step(row=row, messages=(message,) if parts else ())
         return
     begins = [index for index, (_, part) in enumerate(row.parts) if part.get("type") == "step-start"]
     bounds = [0, *begins[1:], len(row.parts)]
@@ -96,7 +96,7 @@ def _steps(row: _Row) -> Iterator[_Step]:
         yield _reply(row, row.parts[begin:end], id, alone=end - begin == len(row.parts))
 
 
-def _said(part: Object, where: str) -> Iterator[Text | File]:
+def _user_parts(part: Object, where: str) -> Iterator[Text | File]:
     match part:
         case {"type": "text", "ignored": True}:
             return
@@ -123,45 +123,45 @@ def _file_kind(mime: str) -> FileKind:
 
 
 def _reply(row: _Row, parts: Sequence[tuple[str, Object]], id: str, *, alone: bool) -> _Step:
-    said: list[Text | ToolCall] = []
+    content: list[Text | ToolCall] = []
     results: list[ToolMessage] = []
     for where, part in parts:
         match part.get("type"):
             case "text" if part.get("text"):
-                said.append(Text(text=text_field(part, "text", where)))
+                content.append(Text(text=text_field(part, "text", where)))
             case "tool":
-                call, result = _called(part, where)
-                said.append(call)
+                call, result = _call_and_result(part, where)
+                content.append(call)
                 results.append(result)
             case _:
                 continue
     time = optional_time(_times(row.info), "created", row.where)
-    reply = AssistantMessage(id=id, time=time, parts=tuple(said))
+    reply = AssistantMessage(id=id, time=time, parts=tuple(content))
     finish = next((part for _, part in parts if part.get("type") == "step-finish"), row.info if alone else {})
-    return _Step(row=row, messages=(reply, *results) if said else (), usage=_usage(finish.get("tokens")))
+    return _Step(row=row, messages=(reply, *results) if content else (), usage=_usage(finish.get("tokens")))
 
 
-def _called(part: Object, where: str) -> tuple[ToolCall, ToolMessage]:
+def _call_and_result(part: Object, where: str) -> tuple[ToolCall, ToolMessage]:
     id = text_field(part, "callID", where)
     state = as_object(part.get("state"), f"{where}.state")
-    given = as_object(state.get("input") or {}, f"{where}.state.input")
-    call = ToolCall(id=id, name=text_field(part, "tool", where), arguments=dump(given).decode())
+    inputs = as_object(state.get("input") or {}, f"{where}.state.input")
+    call = ToolCall(id=id, name=text_field(part, "tool", where), arguments=dump(inputs).decode())
     status, error = state.get("status"), None
     if status == "completed":
         text = optional_text(state, "output", f"{where}.state") or ""
     else:
         error = "error"
         text = optional_text(state, "error", f"{where}.state") or INTERRUPTED
-    shown = (Text(text=text),) if text else ()
-    files = tuple(_attached(state, f"{where}.state"))
+    texts = (Text(text=text),) if text else ()
+    files = tuple(_attachments(state, f"{where}.state"))
     time = optional_time(_times(state), "end", f"{where}.state")
     message = ToolMessage(
-        id=optional_text(part, "id", where) or id, time=time, tool_call_id=id, parts=(*shown, *files), error=error
+        id=optional_text(part, "id", where) or id, time=time, tool_call_id=id, parts=(*texts, *files), error=error
     )
     return call, message
 
 
-def _attached(state: Object, where: str) -> Iterator[File]:
+def _attachments(state: Object, where: str) -> Iterator[File]:
     for place, part in objects(state.get("attachments") or [], f"{where}.attachments"):
         yield _file(part, optional_text(part, "mime", place) or "", place)
 
@@ -174,11 +174,11 @@ def _times(fields: Object) -> Object:
 def _usage(counts: Json) -> Usage:
     if not isinstance(counts, Mapping):
         return Usage()
-    cached, written = tokens(counts.get("cache"), "read"), tokens(counts.get("cache"), "write")
+    cached, cache_written = tokens(counts.get("cache"), "read"), tokens(counts.get("cache"), "write")
     return Usage(
-        input=tokens(counts, "input") + cached + written,
+        input=tokens(counts, "input") + cached + cache_written,
         cached=cached,
-        cache_written=written,
+        cache_written=cache_written,
         output=tokens(counts, "output", "reasoning"),
     )
 
@@ -204,8 +204,8 @@ def _compactions(rows: Sequence[_Row], steps: Sequence[_Step]) -> Iterator[Sessi
         if step.row.is_summary and is_last:
             tail = tails.get(optional_text(step.row.info, "parentID", step.row.where) or "")
             texts = [text for _, part in step.row.parts if isinstance(text := part.get("text"), str)]
-            kept = starts.get(tail, place) if isinstance(tail, str) else place
-            yield SessionCompaction(place=place, kept=kept, summary="\n".join(texts))
+            first_kept = starts.get(tail, place) if isinstance(tail, str) else place
+            yield SessionCompaction(place=place, first_kept=first_kept, summary="\n".join(texts))
 
 
 def _root(exported: Object, rows: Sequence[_Row]) -> str | None:

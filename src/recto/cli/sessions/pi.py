@@ -51,7 +51,7 @@ def read(rows: Sequence[SessionRow]) -> Session:
         messages=tuple(message for _, message in read_rows),
         root=_root(rows),
         tools=PI,
-        reported={message.id: used for row, message in read_rows if (used := _reported(row)).input},
+        usages={message.id: usage for row, message in read_rows if (usage := _usage(row)).input},
         models={message.id: model for row, message in read_rows if (model := _model(row))},
         compactions=tuple(_compactions(rows, path, [row.number for row, _ in read_rows])),
         notes=(*ignored_note(_count("compaction", path), "compaction"), *branch_note(others)),
@@ -102,7 +102,7 @@ def _root(rows: Sequence[SessionRow]) -> str | None:
     return next((cwd for header in headers if isinstance(cwd := header.get("cwd"), str)), None)
 
 
-def _reported(row: SessionRow) -> Usage:
+def _usage(row: SessionRow) -> Usage:
     match row.fields.get("message"):
         case {"role": "assistant", "usage": usage}:
             return Usage(
@@ -132,8 +132,8 @@ def _compactions(
             case {"type": "compaction", "summary": str(summary)}:
                 place = bisect_left(read, row.number)
                 first = _first_kept(row.fields, rows)
-                kept = place if first is None else min(bisect_left(read, first), place)
-                yield SessionCompaction(place=place, kept=kept, summary=summary)
+                first_kept = place if first is None else min(bisect_left(read, first), place)
+                yield SessionCompaction(place=place, first_kept=first_kept, summary=summary)
             case _:
                 continue
 
@@ -155,16 +155,16 @@ def _message(row: SessionRow) -> Message | None:
     match fields.get("type"):
         case "message":
             place = f"{row.where}: message"
-            return _spoken(as_object(fields.get("message"), place), place, logged)
+            return _role_message(as_object(fields.get("message"), place), place, logged)
         case "custom_message":
             return _user(fields, row.where, logged)
         case "branch_summary" if fields.get("summary"):
-            return _said(BRANCH_SUMMARY.format(summary=text_field(fields, "summary", row.where)), logged)
+            return _user_text(BRANCH_SUMMARY.format(summary=text_field(fields, "summary", row.where)), logged)
         case _:
             return None
 
 
-def _spoken(message: Object, where: str, logged: Logged) -> Message | None:
+def _role_message(message: Object, where: str, logged: Logged) -> Message | None:
     match message.get("role"):
         case "user" | "custom" | "hookMessage":
             return _user(message, where, logged)
@@ -179,9 +179,9 @@ def _spoken(message: Object, where: str, logged: Logged) -> Message | None:
                 error="error" if message.get("isError") is True else None,
             )
         case "bashExecution" if message.get("excludeFromContext") is not True:
-            return _said(_ran(message, where), logged)
+            return _user_text(_ran(message, where), logged)
         case "branchSummary":
-            return _said(BRANCH_SUMMARY.format(summary=text_field(message, "summary", where)), logged)
+            return _user_text(BRANCH_SUMMARY.format(summary=text_field(message, "summary", where)), logged)
         case _:
             return None
 
@@ -190,7 +190,7 @@ def _user(fields: Object, where: str, logged: Logged) -> UserMessage:
     return UserMessage(id=logged.id, time=logged.time, parts=tuple(_parts(fields.get("content"), where)))
 
 
-def _said(text: str, logged: Logged) -> UserMessage:
+def _user_text(text: str, logged: Logged) -> UserMessage:
     return UserMessage(id=logged.id, time=logged.time, parts=(Text(text=text),))
 
 

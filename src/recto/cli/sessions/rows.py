@@ -134,10 +134,10 @@ def lineage(leaf: str, parents: Mapping[str, str | None]) -> tuple[str, ...]:
 
 
 def _upwards(leaf: str, parents: Mapping[str, str | None]) -> Iterator[str]:
-    seen: set[str] = set()
+    ids: set[str] = set()
     current: str | None = leaf
-    while current is not None and current in parents and current not in seen:
-        seen.add(current)
+    while current is not None and current in parents and current not in ids:
+        ids.add(current)
         yield current
         current = parents[current]
 

@@ -18,7 +18,7 @@ class SessionCompaction:
     """A compaction: from the message at `place` on, the page is the summary and the messages after `kept`."""
 
     place: int
-    kept: int
+    first_kept: int
     summary: str
 
 
@@ -34,7 +34,7 @@ class Session:
     messages: tuple[Message, ...]
     root: str | None = None
     tools: AgentTools = AgentTools()
-    reported: Mapping[str, Usage] = field(default_factory=dict[str, Usage])
+    usages: Mapping[str, Usage] = field(default_factory=dict[str, Usage])
     model: str = ""
     models: Mapping[str, str] = field(default_factory=dict[str, str])
     compactions: tuple[SessionCompaction, ...] = ()

@@ -13,37 +13,37 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from recto.cli.chat.rendering.chat_words import ChatWords
 from recto.cli.chat.rendering.live_run import (
     Block,
-    CallDone,
-    Ended,
-    RunFailure,
-    Said,
-    ShownCall,
-    TakenBack,
-    Thought,
-    Words,
+    CallBlock,
+    DiscardBlock,
+    EndBlock,
+    FailureBlock,
+    LiveCall,
+    ReasoningBlock,
+    TextBlock,
+    UserBlock,
     arguments_of,
 )
-from recto.conversation.json import Json, leading_object
+from recto.cli.translation import _
+from recto.conversation.json import Json, dump, leading_object
 
 # Control characters and Unicode line or direction controls, except tab and newline.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 BLANKS = re.compile(r" +((?:\x1b\[[\d;]*m)*)$")
 # Arguments that describe a call best, in order.
-TELLING = ("filePath", "command", "pattern", "path", "query", "skill", "url", "expression", "name")
-OPEN_LINES, SAID_LINES = 200, 12
+SUBJECT_ARGUMENTS = ("filePath", "command", "pattern", "path", "query", "skill", "url", "expression", "name")
+OPEN_LINES, USER_LINES = 200, 12
 
 
-class Pen:
+class TerminalRenderer:
     """Renders to terminal text of a given width, with or without colours."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
 
-    def draw(self, what: RenderableType, width: int) -> str:
-        """Render `what` as terminal text."""
+    def render(self, content: RenderableType, width: int) -> str:
+        """Return `content` as terminal text."""
         file = StringIO()
         console = Console(
             file=file,
@@ -57,7 +57,7 @@ class Pen:
             _environ=self._environment,
         )
         # Direct printing of a Text ignores its wrapping; inside a group it does not.
-        console.print(Group(what))
+        console.print(Group(content))
         # Trailing spaces would wrap in a narrower window, and end up in copied text.
         lines = [BLANKS.sub(r"\1", line) for line in file.getvalue().split("\n")]
         return "\n".join(lines).strip("\n") + "\n"
@@ -70,69 +70,78 @@ def clean(text: str) -> str:
 
 def markdown(text: str) -> RenderableType:
     """Render Markdown."""
-    from recto.cli.chat.rendering.answer_markdown import (
-        AnswerMarkdown,  # here: it takes its time, and the prompt is there first
-    )
+    # Imported here: it is slow, and the prompt appears first.
+    from recto.cli.chat.rendering.answer_markdown import AnswerMarkdown
 
     return AnswerMarkdown(clean(text), code_theme="ansi_dark", hyperlinks=False)
 
 
-def block_view(block: Block, words: ChatWords) -> RenderableType:
+def block_view(block: Block) -> RenderableType:
     """Render a finished block."""
     match block:
-        case Said():
-            return _said(block, words)
-        case Words(text=text):
+        case UserBlock():
+            return _render_user_message(block)
+        case TextBlock(text=text):
             return markdown(text)
-        case Thought(text=text):
+        case ReasoningBlock(text=text):
             return Padding(Text(clean(text.strip()), style="dim italic"), (0, 0, 0, 2))
-        case CallDone(call=call):
+        case CallBlock(call=call):
             return call_line(call)
-        case TakenBack():
-            return Text(words.taken_back, style="dim")
-        case RunFailure(message=message):
-            return Text(words.failed.format(message=clean(message)), style="red")
-        case Ended(how=how):
-            return Text(str(getattr(words, how)), style="yellow")
+        case DiscardBlock():
+            return Text(_("(discarded; the model answers again)"), style="dim")
+        case FailureBlock(message=message):
+            return Text(_("The run failed: {message}").format(message=clean(message)), style="red")
+        case EndBlock(how=how):
+            texts = {
+                "cancelled": _("The run was stopped."),
+                "length": _("The answer is incomplete: it reached the model's output limit."),
+                "refused": _("The model declined to answer."),
+                "nothing_to_compact": _("Nothing to summarise."),
+            }
+            return Text(texts[how], style="yellow")
 
 
-def _said(said: Said, words: ChatWords) -> Text:
-    lines = clean(said.words).splitlines()
-    text = Text(f"› {chr(10).join(lines[:SAID_LINES])}", style="bold cyan")
-    if len(lines) > SAID_LINES:
-        text.append(f"\n… {words.more_lines.format(count=len(lines) - SAID_LINES)}", style="dim")
-    for name in said.files:
+def _render_user_message(block: UserBlock) -> Text:
+    lines = clean(block.text).splitlines()
+    text = Text(f"› {chr(10).join(lines[:USER_LINES])}", style="bold cyan")
+    if len(lines) > USER_LINES:
+        text.append(_more_lines(len(lines) - USER_LINES), style="dim")
+    for name in block.files:
         text.append(f"  [{clean(name)}]", style="dim")
     return text
 
 
-def starts_apart(block: Block, before: Block | None) -> bool:
+def _more_lines(count: int) -> str:
+    return "\n… " + _("{count} more lines").format(count=count)
+
+
+def needs_gap(block: Block, previous: Block | None) -> bool:
     """Return True if an empty line separates the block from the previous one."""
     match block:
-        case Words(joins=True) | Thought(joins=True):
+        case TextBlock(joins=True) | ReasoningBlock(joins=True):
             return False
-        case CallDone():
-            return not isinstance(before, CallDone)
+        case CallBlock():
+            return not isinstance(previous, CallBlock)
         case _:
             return True
 
 
-def call_line(call: ShownCall, mark: str = "●", seconds: float | None = None) -> Text:
+def call_line(call: LiveCall, mark: str = "●", seconds: float | None = None) -> Text:
     """Render a call in one line: tool, subject, result and duration."""
     # Without colours, only the mark shows a failure.
-    mark = "✗" if call.failed else mark
-    line = Text(f"{mark} ", style="red" if call.failed else "green" if call.is_settled else "yellow")
+    mark = "✗" if call.has_failed else mark
+    line = Text(f"{mark} ", style="red" if call.has_failed else "green" if call.is_settled else "yellow")
     line.append(clean(call.name), style="bold")
-    if about := telling(call):
+    if about := summarize_arguments(call):
         line.append(f" {about}")
-    added, gone = diff_counts(call.result)
-    if added or gone:
-        line.append(f" +{added}", style="green").append(f" -{gone}", style="red")
+    additions, deletions = diff_counts(call.result)
+    if additions or deletions:
+        line.append(f" +{additions}", style="green").append(f" -{deletions}", style="red")
     code = (leading_object(call.result) or {}).get("exitCode")
     if isinstance(code, int) and code:
         line.append(f" exit {code}", style="red")
     elif call.result.startswith("Error:"):
-        line.append(f" {_one_line(call.result)}", style="red")
+        line.append(f" {_on_one_line(call.result)}", style="red")
     took = call.seconds if call.seconds is not None else seconds
     if took is not None:
         line.append(f"  {took:.1f} s", style="dim")
@@ -140,15 +149,15 @@ def call_line(call: ShownCall, mark: str = "●", seconds: float | None = None) 
     return line
 
 
-def telling(call: ShownCall) -> str:
+def summarize_arguments(call: LiveCall) -> str:
     """Summarise the arguments of a call in one line."""
     arguments = arguments_of(call)
-    named = next((arguments[name] for name in TELLING if name in arguments), None)
-    if named is None:
-        named = next((value for value in arguments.values() if isinstance(value, str)), "")
-    if isinstance(named, Sequence) and not isinstance(named, str):
-        named = ", ".join([str(one.get("path", "")) if isinstance(one, Mapping) else str(one) for one in named])
-    return _one_line(str(named))
+    subject = next((arguments[name] for name in SUBJECT_ARGUMENTS if name in arguments), None)
+    if subject is None:
+        subject = next((value for value in arguments.values() if isinstance(value, str)), "")
+    if isinstance(subject, Sequence) and not isinstance(subject, str):
+        subject = ", ".join([str(one.get("path", "")) if isinstance(one, Mapping) else str(one) for one in subject])
+    return _on_one_line(str(subject))
 
 
 def diff_counts(result: str) -> tuple[int, int]:
@@ -159,15 +168,15 @@ def diff_counts(result: str) -> tuple[int, int]:
     return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
 
 
-def call_view(call: ShownCall, words: ChatWords) -> RenderableType:
+def call_view(call: LiveCall) -> RenderableType:
     """Render a call in full: arguments, output, result."""
     parts: list[RenderableType] = [call_line(call)]
     if arguments := arguments_of(call):
-        parts += [_heading(words.arguments), arguments_view(arguments, words)]
+        parts += [_heading(_("arguments")), arguments_view(arguments)]
     if call.output and not call.is_settled:
-        parts += [_heading(words.output), _lines(call.output, words)]
+        parts += [_heading(_("output")), _lines(call.output)]
     if call.result:
-        parts += [_heading(words.result), result_view(call.result, words)]
+        parts += [_heading(_("result")), result_view(call.result)]
     return Group(*parts)
 
 
@@ -175,29 +184,25 @@ def _heading(name: str) -> RenderableType:
     return Padding(Text(name, style="dim"), (0, 0, 0, 2))
 
 
-def arguments_view(arguments: Mapping[str, Json], words: ChatWords) -> RenderableType:
+def arguments_view(arguments: Mapping[str, Json]) -> RenderableType:
     """Render all arguments: file changes as a diff, commands as code, the rest by name."""
     diff, rest = proposed_diff(arguments)
     if diff:
-        return Group(_named(rest), diff_view(diff, words)) if rest else diff_view(diff, words)
+        return Group(_render_arguments(rest), diff_view(diff)) if rest else diff_view(diff)
     if isinstance(command := arguments.get("command"), str):
         rest = {name: value for name, value in arguments.items() if name != "command"}
         from rich.syntax import Syntax
 
-        shown = Padding(Syntax(clean(command), "bash", theme="ansi_dark", word_wrap=True), (0, 0, 0, 4))
-        return Group(shown, _named(rest)) if rest else shown
-    return _named(arguments)
+        code = Padding(Syntax(clean(command), "bash", theme="ansi_dark", word_wrap=True), (0, 0, 0, 4))
+        return Group(code, _render_arguments(rest)) if rest else code
+    return _render_arguments(arguments)
 
 
-def _named(arguments: Mapping[str, Json]) -> RenderableType:
-    lines = [f"{name}: {value if isinstance(value, str) else _json(value)}" for name, value in arguments.items()]
+def _render_arguments(arguments: Mapping[str, Json]) -> RenderableType:
+    lines = [
+        f"{name}: {value if isinstance(value, str) else dump(value).decode()}" for name, value in arguments.items()
+    ]
     return Padding(Text(clean("\n".join(lines))), (0, 0, 0, 4))
-
-
-def _json(value: Json) -> str:
-    from recto.conversation.json import dump
-
-    return dump(value).decode()
 
 
 def proposed_diff(arguments: Mapping[str, Json]) -> tuple[Sequence[str], Mapping[str, Json]]:
@@ -207,26 +212,26 @@ def proposed_diff(arguments: Mapping[str, Json]) -> tuple[Sequence[str], Mapping
     edits = arguments.get("edits")
     if not isinstance(edits, Sequence) or isinstance(edits, str):
         return _edit_lines(arguments)
-    found: list[str] = []
+    diff: list[str] = []
     for edit in edits:
         lines, rest = _edit_lines(edit) if isinstance(edit, Mapping) else ((), edit)
-        found += [*([f"@ {_json(rest)}"] if rest else []), *lines]
-    return found, {name: value for name, value in arguments.items() if name != "edits"}
+        diff += [*([f"@ {dump(rest).decode()}"] if rest else []), *lines]
+    return diff, {name: value for name, value in arguments.items() if name != "edits"}
 
 
 def _edit_lines(edit: Mapping[str, Json]) -> tuple[Sequence[str], Mapping[str, Json]]:
     match edit:
         case {"searchContent": str(old), "replaceContent": str(new)}:
-            shown, lines = ("searchContent", "replaceContent"), [f"-{line}" for line in old.splitlines()]
+            names, lines = ("searchContent", "replaceContent"), [f"-{line}" for line in old.splitlines()]
         case {"filePath": str(), "content": str(new)}:
-            shown, lines = ("content",), list[str]()
+            names, lines = ("content",), list[str]()
         case _:
             return (), edit
     lines += [f"+{line}" for line in new.splitlines()]
-    return lines, {name: value for name, value in edit.items() if name not in shown}
+    return lines, {name: value for name, value in edit.items() if name not in names}
 
 
-def diff_view(lines: Sequence[str], words: ChatWords) -> RenderableType:
+def diff_view(lines: Sequence[str]) -> RenderableType:
     """Render a diff in colour, truncated if long."""
     text = Text()
     for line in lines[:OPEN_LINES]:
@@ -234,28 +239,28 @@ def diff_view(lines: Sequence[str], words: ChatWords) -> RenderableType:
         text.append(f"{clean(line)}\n", style=style)
     text.rstrip()
     if len(lines) > OPEN_LINES:
-        text.append(f"\n… {words.more_lines.format(count=len(lines) - OPEN_LINES)}", style="dim")
+        text.append(_more_lines(len(lines) - OPEN_LINES), style="dim")
     return Padding(text, (0, 0, 0, 4))
 
 
-def result_view(result: str, words: ChatWords) -> RenderableType:
+def result_view(result: str) -> RenderableType:
     """Render a result: a diff in colour, the output of a command, or text."""
-    found = leading_object(result)
-    if found and "exitCode" in found:
-        printed = "\n".join([str(found[name]) for name in ("stdout", "stderr") if found.get(name)])
-        return _lines(f"{printed.rstrip()}\nexit {found['exitCode']}".strip(), words)
+    output = leading_object(result)
+    if output and "exitCode" in output:
+        printed = "\n".join([str(output[name]) for name in ("stdout", "stderr") if output.get(name)])
+        return _lines(f"{printed.rstrip()}\nexit {output['exitCode']}".strip())
     if "\n@@ " in result:
-        return diff_view(result.splitlines(), words)
-    return _lines(result, words)
+        return diff_view(result.splitlines())
+    return _lines(result)
 
 
-def _lines(text: str, words: ChatWords) -> RenderableType:
+def _lines(text: str) -> RenderableType:
     lines = clean(text).rstrip().splitlines()
-    shown = Text("\n".join(lines[:OPEN_LINES]))
+    view = Text("\n".join(lines[:OPEN_LINES]))
     if len(lines) > OPEN_LINES:
-        shown.append(f"\n… {words.more_lines.format(count=len(lines) - OPEN_LINES)}", style="dim")
-    return Padding(shown, (0, 0, 0, 4))
+        view.append(_more_lines(len(lines) - OPEN_LINES), style="dim")
+    return Padding(view, (0, 0, 0, 4))
 
 
-def _one_line(text: str) -> str:
+def _on_one_line(text: str) -> str:
     return clean(" ".join(text.split()))[:200]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from recto.cli.chat.rendering.markdown_blocks import Tail, take_all, take_whole
+from recto.cli.chat.rendering.markdown_blocks import Chunk, Tail, split_all, split_complete
 from recto.conversation.json import Json, Object, leading_object, load_object
 
 # Newest characters to keep of a call's output and result.
@@ -19,15 +19,14 @@ CHARACTERS_A_TOKEN = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShownCall:
+class LiveCall:
     """A tool call as far as it was received. `output` is its progress output."""
 
     id: str
     name: str
     arguments: str = ""
-    message: str = ""
-    started: float = 0.0
-    ended: float | None = None
+    start_time: float = 0.0
+    end_time: float | None = None
     output: str = ""
     result: str = ""
     is_settled: bool = False
@@ -35,17 +34,17 @@ class ShownCall:
     @property
     def seconds(self) -> float | None:
         """Duration in seconds, if both ends were seen."""
-        return self.ended - self.started if self.ended is not None and self.started else None
+        return self.end_time - self.start_time if self.end_time is not None and self.start_time else None
 
     @property
     def is_denied(self) -> bool:
         """True if the user denied the call."""
-        from recto.conversation.interrupts import DENIAL  # here: the prompt does not wait for all of a conversation
+        from recto.conversation.interrupts import DENIAL  # slow to import; the prompt appears first
 
         return self.result.startswith(DENIAL.format(name=self.name))
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """True if the result is an error, a denial or a non-zero exit code."""
         if self.result.startswith("Error:") or self.is_denied:
             return True
@@ -54,15 +53,15 @@ class ShownCall:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class UserBlock:
     """A user message with the names of its files."""
 
-    words: str
+    text: str
     files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Words:
+class TextBlock:
     """A piece of an answer. With `joins`, it continues the previous block."""
 
     text: str
@@ -70,7 +69,7 @@ class Words:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Thought:
+class ReasoningBlock:
     """A piece of the model's reasoning."""
 
     text: str
@@ -78,51 +77,49 @@ class Thought:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CallDone:
+class CallBlock:
     """A call with its result."""
 
-    call: ShownCall
+    call: LiveCall
 
 
 @dataclass(frozen=True, kw_only=True)
-class TakenBack:
+class DiscardBlock:
     """The text of a message was discarded; a new attempt follows."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunFailure:
+class FailureBlock:
     """Error message of a failed run."""
 
     message: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ended:
+class EndBlock:
     """End of a run without a complete answer."""
 
     how: Literal["cancelled", "length", "refused", "nothing_to_compact"]
 
 
-Block: TypeAlias = Said | Words | Thought | CallDone | TakenBack | RunFailure | Ended
-ENDS: Mapping[str, Ended] = {
-    "length": Ended(how="length"),
-    "refused": Ended(how="refused"),
-    "nothing_to_compact": Ended(how="nothing_to_compact"),
+Block: TypeAlias = UserBlock | TextBlock | ReasoningBlock | CallBlock | DiscardBlock | FailureBlock | EndBlock
+ENDS: Mapping[str, EndBlock] = {
+    "length": EndBlock(how="length"),
+    "refused": EndBlock(how="refused"),
+    "nothing_to_compact": EndBlock(how="nothing_to_compact"),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class LiveRun:
-    """State of the active run and its newest calls. `shown` is True once a part of `message` was printed."""
+    """State of the active run and its newest calls. `is_printed`: a part of the current message was printed."""
 
-    words: Tail = Tail()
-    thought: Tail = Tail()
-    message: str = ""
-    shown: bool = False
-    calls: Mapping[str, ShownCall] = field(default_factory=dict[str, ShownCall])
+    answer: Tail = Tail()
+    reasoning: Tail = Tail()
+    is_printed: bool = False
+    calls: Mapping[str, LiveCall] = field(default_factory=dict[str, LiveCall])
     progress: str = ""
     characters: int = 0
-    usage: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
     @property
     def tokens(self) -> int:
@@ -130,7 +127,7 @@ class LiveRun:
         return self.characters // CHARACTERS_A_TOKEN
 
     @property
-    def at_work(self) -> Sequence[ShownCall]:
+    def running_calls(self) -> Sequence[LiveCall]:
         """Calls without a result."""
         return [call for call in self.calls.values() if not call.is_settled]
 
@@ -138,103 +135,95 @@ class LiveRun:
 RunStep: TypeAlias = tuple[LiveRun, tuple[Block, ...]]
 
 
-def take_event(run: LiveRun, event: Object, now: float) -> RunStep:
+def apply_event(run: LiveRun, event: Object, now: float) -> RunStep:
     """Apply an event; return the new state and the finished blocks."""
     match event:
         case {"type": "RUN_STARTED"}:
             # Calls that waited for approval start now.
-            calls = {id: call if call.is_settled else replace(call, started=now) for id, call in run.calls.items()}
-            return replace(run, words=Tail(), thought=Tail(), characters=0, progress="", usage={}, calls=calls), ()
-        case {"type": "TEXT_MESSAGE_START", "messageId": str(id)}:
-            return replace(run, message=id, shown=False), ()
-        case {"type": "TEXT_MESSAGE_CONTENT", "delta": str(said)}:
-            return _say(run, said)
-        case {"type": "REASONING_MESSAGE_CONTENT", "delta": str(said)}:
-            return _think(run, said)
+            calls = {id: call if call.is_settled else replace(call, start_time=now) for id, call in run.calls.items()}
+            return replace(run, answer=Tail(), reasoning=Tail(), characters=0, progress="", calls=calls), ()
+        case {"type": "TEXT_MESSAGE_START"}:
+            return replace(run, is_printed=False), ()
+        case {"type": "TEXT_MESSAGE_CONTENT", "delta": str(text)}:
+            chunks, rest = split_complete(run.answer.append(text))
+            is_printed = run.is_printed or bool(chunks)
+            run = replace(run, answer=rest, characters=run.characters + len(text), is_printed=is_printed)
+            return run, _text_blocks(chunks)
+        case {"type": "REASONING_MESSAGE_CONTENT", "delta": str(text)}:
+            chunks, rest = split_complete(run.reasoning.append(text))
+            return replace(run, reasoning=rest, characters=run.characters + len(text)), _reasoning_blocks(chunks)
         case {"type": "TEXT_MESSAGE_END" | "REASONING_MESSAGE_END"}:
             return _settle(run)
         case {"type": "CUSTOM", "name": "recto.discarded"}:
-            left = {id: call for id, call in run.calls.items() if call.is_settled}
-            return replace(run, words=Tail(), thought=Tail(), calls=left), (TakenBack(),) if run.shown else ()
+            blocks = (DiscardBlock(),) if run.is_printed else ()
+            calls = {id: call for id, call in run.calls.items() if call.is_settled}
+            return replace(run, answer=Tail(), reasoning=Tail(), calls=calls), blocks
         case {"type": "RUN_FINISHED" | "RUN_ERROR"}:
             return _end(run, event)
         case {"type": str(type)} if type.startswith(("TOOL_CALL", "ACTIVITY")):
-            return _take_call(run, event, now)
+            return _apply_call(run, event, now)
         case _:
             return run, ()
 
 
-def _say(run: LiveRun, said: str) -> RunStep:
-    chunks, rest = take_whole(run.words.with_more(said))
-    blocks = tuple([Words(text=chunk.text, joins=chunk.joins) for chunk in chunks])
-    shown = run.shown or bool(blocks)
-    return replace(run, words=rest, characters=run.characters + len(said), shown=shown), blocks
+def _text_blocks(chunks: Sequence[Chunk]) -> tuple[Block, ...]:
+    return tuple([TextBlock(text=chunk.text, joins=chunk.joins) for chunk in chunks])
 
 
-def _think(run: LiveRun, said: str) -> RunStep:
-    chunks, rest = take_whole(run.thought.with_more(said))
-    blocks = tuple([Thought(text=chunk.text, joins=chunk.joins) for chunk in chunks])
-    return replace(run, thought=rest, characters=run.characters + len(said)), blocks
+def _reasoning_blocks(chunks: Sequence[Chunk]) -> tuple[Block, ...]:
+    return tuple([ReasoningBlock(text=chunk.text, joins=chunk.joins) for chunk in chunks])
 
 
 def _settle(run: LiveRun) -> RunStep:
     """Finish the open text and reasoning."""
-    thought = [Thought(text=chunk.text, joins=chunk.joins) for chunk in take_all(run.thought)]
-    words = [Words(text=chunk.text, joins=chunk.joins) for chunk in take_all(run.words)]
-    blocks = (*thought, *words)
-    return replace(run, words=Tail(), thought=Tail(), shown=run.shown or bool(blocks)), blocks
+    blocks = (*_reasoning_blocks(split_all(run.reasoning)), *_text_blocks(split_all(run.answer)))
+    return replace(run, answer=Tail(), reasoning=Tail(), is_printed=run.is_printed or bool(blocks)), blocks
 
 
 def _end(run: LiveRun, event: Object) -> RunStep:
     run, blocks = _settle(run)
-    match event:
-        case {"usage": [Mapping() as usage, *_]}:
-            run = replace(run, usage=usage)
-        case _:
-            pass
     run = replace(run, progress="")
     match event:
         case {"type": "RUN_ERROR", "message": str(message)}:
-            return run, (*blocks, RunFailure(message=message))
+            return run, (*blocks, FailureBlock(message=message))
         case {"outcome": {"type": "cancelled"}}:
-            return run, (*blocks, Ended(how="cancelled"))
+            return run, (*blocks, EndBlock(how="cancelled"))
         case {"result": {"finish": str(finish)}} if finish in ENDS:
             return run, (*blocks, ENDS[finish])
         case _:
             return run, blocks
 
 
-def _take_call(run: LiveRun, event: Object, now: float) -> RunStep:
+def _apply_call(run: LiveRun, event: Object, now: float) -> RunStep:
     match event:
         case {"type": "TOOL_CALL_START", "toolCallId": str(id), "toolCallName": str(name)}:
             run, blocks = _settle(run)
-            message = str(event.get("parentMessageId") or "")
-            return _with(run, ShownCall(id=id, name=name, message=message, started=now)), blocks
-        case {"type": "TOOL_CALL_ARGS", "toolCallId": str(id), "delta": str(said)} if id in run.calls:
+            return _with_call(run, LiveCall(id=id, name=name, start_time=now)), blocks
+        case {"type": "TOOL_CALL_ARGS", "toolCallId": str(id), "delta": str(text)} if id in run.calls:
             call = run.calls[id]
-            counted = replace(run, characters=run.characters + len(said))
-            return _with(counted, replace(call, arguments=call.arguments + said)), ()
+            run = replace(run, characters=run.characters + len(text))
+            return _with_call(run, replace(call, arguments=call.arguments + text)), ()
         case {"type": "TOOL_CALL_RESULT", "toolCallId": str(id), "content": content}:
-            call = run.calls.get(id) or ShownCall(id=id, name="?")
-            done = replace(call, ended=now, result=result_text(content), is_settled=True)
-            return replace(_with(run, done), progress=""), (CallDone(call=done),)
+            call = run.calls.get(id) or LiveCall(id=id, name="?")
+            done = replace(call, end_time=now, result=result_text(content), is_settled=True)
+            return replace(_with_call(run, done), progress=""), (CallBlock(call=done),)
         case {"type": "ACTIVITY_SNAPSHOT", "messageId": str(id), "content": Mapping() as content}:
-            return _take_progress(run, id.partition(PROGRESS)[0], content), ()
+            return _apply_progress(run, id.partition(PROGRESS)[0], content), ()
         case _:
             return run, ()
 
 
-def _take_progress(run: LiveRun, call: str, content: Object) -> LiveRun:
+def _apply_progress(run: LiveRun, call: str, content: Object) -> LiveRun:
     """Apply progress: output lines of a call, or a progress line."""
     text = content.get("text")
     if call in run.calls and isinstance(text, str):
-        return _with(run, replace(run.calls[call], output=text[-MOST_OUTPUT:]))
+        return _with_call(run, replace(run.calls[call], output=text[-MOST_OUTPUT:]))
     total = f"/{content['total']}" if "total" in content else ""
     line = f"{content.get('label', '')} {content.get('done', '')}{total} {content.get('unit', '')}".strip()
     return replace(run, progress="" if content.get("status") == "ended" else line)
 
 
-def _with(run: LiveRun, call: ShownCall) -> LiveRun:
+def _with_call(run: LiveRun, call: LiveCall) -> LiveRun:
     calls = {**{id: one for id, one in run.calls.items() if id != call.id}, call.id: call}
     return replace(run, calls=dict(list(calls.items())[-MOST_CALLS:]))
 
@@ -244,61 +233,57 @@ def result_text(content: Json) -> str:
     if isinstance(content, str):
         return content[:MOST_RESULT]
     parts = content if isinstance(content, Sequence) else ()
-    texts = [_part_text(part) for part in parts if isinstance(part, Mapping)]
-    return "\n".join(texts)[:MOST_RESULT]
+    objects = [part for part in parts if isinstance(part, Mapping)]
+    return "\n".join([str(one["text"]) if "text" in one else f"[{one.get('type')}]" for one in objects])[:MOST_RESULT]
 
 
-def _part_text(part: Object) -> str:
-    return str(part["text"]) if "text" in part else f"[{part.get('type')}]"
-
-
-def take_messages(run: LiveRun, messages: Sequence[Object]) -> RunStep:
+def apply_messages(run: LiveRun, messages: Sequence[Object]) -> RunStep:
     """Apply stored messages; they give the same blocks as their events."""
     blocks: list[Block] = []
     for message in messages:
-        run, more = _take_message(run, message)
+        run, more = _apply_message(run, message)
         blocks += more
     return run, tuple(blocks)
 
 
-def _take_message(run: LiveRun, message: Object) -> RunStep:
+def _apply_message(run: LiveRun, message: Object) -> RunStep:
     match message:
         case {"role": "user", "content": content}:
-            return run, (said_in(content),)
+            return run, (read_user_block(content),)
         case {"role": "assistant"}:
             content = message.get("content")
-            words = (Words(text=content),) if isinstance(content, str) and content.strip() else ()
-            for call in calls_in(message):
-                run = _with(run, call)
-            return run, words
+            blocks = (TextBlock(text=content),) if isinstance(content, str) and content.strip() else ()
+            for call in read_calls(message):
+                run = _with_call(run, call)
+            return run, blocks
         case {"role": "tool", "toolCallId": str(id), "content": content}:
-            call = run.calls.get(id) or ShownCall(id=id, name="?")
+            call = run.calls.get(id) or LiveCall(id=id, name="?")
             done = replace(call, result=result_text(content), is_settled=True)
-            return _with(run, done), (CallDone(call=done),)
+            return _with_call(run, done), (CallBlock(call=done),)
         case _:
             return run, ()
 
 
-def calls_in(message: Object) -> Sequence[ShownCall]:
+def read_calls(message: Object) -> Sequence[LiveCall]:
     """Return the calls of an assistant message."""
     rows = message.get("toolCalls")
-    found: list[ShownCall] = []
+    calls: list[LiveCall] = []
     for row in rows if isinstance(rows, Sequence) else ():
         match row:
             case {"id": str(id), "function": {"name": str(name), "arguments": str(arguments)}}:
-                found.append(ShownCall(id=id, name=name, arguments=arguments, message=str(message.get("id"))))
+                calls.append(LiveCall(id=id, name=name, arguments=arguments))
             case _:
                 pass
-    return found
+    return calls
 
 
-def said_in(content: Json) -> Said:
+def read_user_block(content: Json) -> UserBlock:
     """Return the text and file names of a user message."""
     if isinstance(content, str):
-        return Said(words=content)
+        return UserBlock(text=content)
     parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, Sequence) else []
-    words = "\n".join([str(part["text"]) for part in parts if part.get("type") == "text"])
-    return Said(words=words, files=tuple([_file_name(part) for part in parts if part.get("type") != "text"]))
+    text = "\n".join([str(part["text"]) for part in parts if part.get("type") == "text"])
+    return UserBlock(text=text, files=tuple([_file_name(part) for part in parts if part.get("type") != "text"]))
 
 
 def _file_name(part: Object) -> str:
@@ -309,6 +294,6 @@ def _file_name(part: Object) -> str:
             return str(part.get("type"))
 
 
-def arguments_of(call: ShownCall) -> Object:
+def arguments_of(call: LiveCall) -> Object:
     """Return the arguments of a call, empty while incomplete."""
     return load_object(call.arguments) or {}

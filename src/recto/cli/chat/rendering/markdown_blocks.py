@@ -40,35 +40,35 @@ class Tail:
     joins: bool = False
 
     @property
-    def shown(self) -> str:
+    def visible_text(self) -> str:
         """Text to display meanwhile."""
         return self.opening + self.text
 
-    def with_more(self, words: str) -> Tail:
+    def append(self, text: str) -> Tail:
         """Append text."""
-        return Tail(text=self.text + words, opening=self.opening, joins=self.joins)
+        return Tail(text=self.text + text, opening=self.opening, joins=self.joins)
 
 
-def take_whole(tail: Tail) -> tuple[tuple[Chunk, ...], Tail]:
+def split_complete(tail: Tail) -> tuple[tuple[Chunk, ...], Tail]:
     """Return the complete blocks at the beginning, and the rest."""
     chunks: list[Chunk] = []
     while True:
-        found = _first(tail)
-        if found is None:
+        block = _first_block(tail)
+        if block is None:
             return tuple(chunks), tail
-        chunk, tail = found
+        chunk, tail = block
         if chunk.text.strip():
             chunks.append(chunk)
 
 
-def take_all(tail: Tail) -> tuple[Chunk, ...]:
+def split_all(tail: Tail) -> tuple[Chunk, ...]:
     """Return all blocks at the end of the text."""
-    chunks, rest = take_whole(tail.with_more("\n"))
-    text = _closed(rest.shown.lstrip("\n")) if rest.text.strip() else ""
+    chunks, rest = split_complete(tail.append("\n"))
+    text = _close_fence(rest.visible_text.lstrip("\n")) if rest.text.strip() else ""
     return (*chunks, Chunk(text=text, joins=rest.joins)) if text else chunks
 
 
-def _first(tail: Tail) -> tuple[Chunk, Tail] | None:
+def _first_block(tail: Tail) -> tuple[Chunk, Tail] | None:
     """Return the first complete block, or the beginning of a long one."""
     if not tail.opening:
         tail = Tail(text=tail.text.lstrip("\n"), joins=tail.joins)
@@ -78,12 +78,12 @@ def _first(tail: Tail) -> tuple[Chunk, Tail] | None:
     end = _end(kind, whole, tail.opening) if whole else None
     if end is not None:
         rest = "".join(lines[end:])
-        return Chunk(text=_closed(tail.opening + "".join(lines[:end])), joins=tail.joins), Tail(text=rest)
+        return Chunk(text=_close_fence(tail.opening + "".join(lines[:end])), joins=tail.joins), Tail(text=rest)
     is_long = len(tail.text) > MOST_CHARACTERS
-    begun = 0 if tail.opening else OPENING_LINES.get(kind, 0)
-    if len(whole) >= MOST_LINES or (is_long and kind != "paragraph" and len(whole) > begun):
-        return _let_go(tail, kind, lines, len(whole))
-    return _let_go_within(tail, kind, lines) if is_long else None
+    opening_lines = 0 if tail.opening else OPENING_LINES.get(kind, 0)
+    if len(whole) >= MOST_LINES or (is_long and kind != "paragraph" and len(whole) > opening_lines):
+        return _release_lines(tail, kind, lines, len(whole))
+    return _release_part(tail, kind, lines) if is_long else None
 
 
 def _kind(lines: list[str]) -> Kind:
@@ -115,9 +115,9 @@ def _end(kind: Kind, lines: list[str], opening: str) -> int | None:
 
 
 def _closes(line: str, opening: re.Match[str] | None) -> bool:
-    found = FENCE.match(line.rstrip("\n"))
+    match = FENCE.match(line.rstrip("\n"))
     # A closing fence has the same marker, at least as long.
-    return bool(found and opening and not found[2].strip() and found[1].startswith(opening[1]))
+    return bool(match and opening and not match[2].strip() and match[1].startswith(opening[1]))
 
 
 def _ends_list(lines: list[str], at: int) -> bool:
@@ -131,21 +131,21 @@ def _ends_paragraph(line: str) -> bool:
     return not line.strip() or bool(FENCE.match(line) or HEADING.match(line) or LIST_ITEM.match(line))
 
 
-def _let_go(tail: Tail, kind: Kind, lines: list[str], whole: int) -> tuple[Chunk, Tail]:
+def _release_lines(tail: Tail, kind: Kind, lines: list[str], whole: int) -> tuple[Chunk, Tail]:
     """Release the complete lines of a long block; the rest repeats its opening."""
     opening, cut = _opening(tail, kind, lines), whole
     if kind == "list":
         # Cut between two items.
         cut = next((at for at in range(whole - 1, 0, -1) if LIST_ITEM.match(lines[at])), whole)
-    text = _closed(tail.opening + "".join(lines[:cut]))
+    text = _close_fence(tail.opening + "".join(lines[:cut]))
     return Chunk(text=text, joins=tail.joins), Tail(text="".join(lines[cut:]), opening=opening, joins=True)
 
 
-def _let_go_within(tail: Tail, kind: Kind, lines: list[str]) -> tuple[Chunk, Tail]:
+def _release_part(tail: Tail, kind: Kind, lines: list[str]) -> tuple[Chunk, Tail]:
     """Release a part of a long line, up to the last space unless in code."""
     blank = -1 if kind == "fence" else max(tail.text.rfind(" "), tail.text.rfind("\n"))
     text, rest = (tail.text[: blank + 1], tail.text[blank + 1 :]) if blank >= 0 else (tail.text, "")
-    chunk = Chunk(text=_closed(tail.opening + text), joins=tail.joins)
+    chunk = Chunk(text=_close_fence(tail.opening + text), joins=tail.joins)
     return chunk, Tail(text=rest, opening=_opening(tail, kind, lines), joins=True)
 
 
@@ -153,7 +153,7 @@ def _opening(tail: Tail, kind: Kind, lines: list[str]) -> str:
     return tail.opening or "".join(lines[: OPENING_LINES.get(kind, 0)])
 
 
-def _closed(text: str) -> str:
+def _close_fence(text: str) -> str:
     """Close an open fence."""
     lines = text.splitlines()
     mark = FENCE.match(lines[0]) if lines else None

@@ -1,0 +1,89 @@
+"""External tools of agents, tried for a command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from recto.agents.agent_folder import FILE
+from recto.agents.external_tools import is_elsewhere
+from recto.agents.folders import Loaded
+from recto.cli.logs import Secrets, set_up_logs
+from recto.cli.server_settings import SECRETS
+from recto.config.checked import nearest
+from recto.config.problem import FileProblem
+from recto.config.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from recto.agents.agent import Agent
+    from recto.tools.external.services import ToolSource
+    from recto.tools.registry import Registry
+
+# Passed in by the composition root; without it, external tools are not tried.
+TryTools: TypeAlias = Callable[
+    [ServerSettings, "Mapping[str, Agent]", "Mapping[str, Registry]"], "Mapping[str, Sequence[ToolSource]]"
+]
+
+
+def find_external_tools(
+    try_tools: TryTools | None, settings: ServerSettings, loaded_agents: Loaded
+) -> Mapping[str, Sequence[ToolSource]]:
+    """Return the external tools of each agent, by name."""
+    agents = {name: agent for name, agent in loaded_agents.items() if agent.mcp or agent.openapi}
+    if try_tools is None or not agents:
+        return {}
+    # Problems are part of the answer; libraries must not log secrets.
+    secrets = [value.strip() for name, value in os.environ.items() if name.startswith(SECRETS)]
+    set_up_logs("error", "text", Secrets(secrets)).setLevel("ERROR")
+    return try_tools(settings, agents, {name: load_own_tools(loaded_agents, name) for name in agents})
+
+
+def load_own_tools(loaded_agents: Loaded, name: str) -> Registry:
+    """Return the local tools of an agent."""
+    from recto.tools.load_tools import load_folder_tools, load_package_tools, make_agent_tools, make_built_in_tools
+    from recto.tools.registry import Registry
+
+    own = (*load_package_tools(), *load_folder_tools(loaded_agents.folders[name]))
+    return Registry((*make_agent_tools(loaded_agents[name], Registry(make_built_in_tools())), *own))
+
+
+def add_tool_problems(loaded_agents: Loaded, tool_sources: Mapping[str, Sequence[ToolSource]]) -> Loaded:
+    """Add the problems of external tools. They do not make an agent invalid."""
+    problems = [
+        _source_problem(source, source.found.problem) for source in _all_sources(tool_sources) if source.found.problem
+    ]
+    problems += [
+        problem
+        for name, sources in tool_sources.items()
+        for problem in _check_confirm_names(loaded_agents, name, sources)
+    ]
+    warnings = [
+        _source_problem(source, warning) for source in _all_sources(tool_sources) for warning in source.found.warnings
+    ]
+    return replace(
+        loaded_agents,
+        broken_skills=(*loaded_agents.broken_skills, *dict.fromkeys(problems)),
+        warnings=(*loaded_agents.warnings, *dict.fromkeys(warnings)),
+    )
+
+
+def _check_confirm_names(loaded_agents: Loaded, name: str, sources: Sequence[ToolSource]) -> Iterator[FileProblem]:
+    """Yield names in `confirm` that match no external tool: the tool meant would run without approval."""
+    agent = loaded_agents[name]
+    if any(source.found.problem for source in sources):
+        return
+    tool_names = [tool.name for source in sources for tool in source.found.tools]
+    servers = [one.name for one in (*agent.mcp, *agent.openapi)]
+    for one in [one for one in agent.confirm if is_elsewhere(one, servers) and one not in tool_names]:
+        text = f"confirm names {one!r}, which no tool is called, so nobody is asked{nearest(one, tool_names)}."
+        yield FileProblem(file=loaded_agents.folders[name] / FILE, line=None, text=text)
+
+
+def _all_sources(tool_sources: Mapping[str, Sequence[ToolSource]]) -> Iterator[ToolSource]:
+    return (source for sources in tool_sources.values() for source in sources)
+
+
+def _source_problem(source: ToolSource, text: str) -> FileProblem:
+    return FileProblem(file=source.place.file, line=source.place.line, text=f"{source.name}: {text.rstrip('.')}.")
