@@ -255,7 +255,7 @@ def test_R12_a_state_is_of_the_folder_it_was_kept_of(tmp_path: Path):
 
 
 def test_R12_what_did_not_fit_is_kept_again_once_old_contents_are_gone(tmp_path: Path):
-    snapshots, workspace = kept(tmp_path, SnapshotSettings(kept=1, thread_bytes=4_000))
+    snapshots, workspace = kept(tmp_path, SnapshotSettings(turns=1, thread_bytes=4_000))
     for number, turn in enumerate(turns_of(30)):
         write(workspace.folder, {"a.bin": random.Random(number).randbytes(1_000)})
         assert snapshots.keep_turn(workspace, "t", turn).files["a.bin"].is_kept
@@ -263,7 +263,7 @@ def test_R12_what_did_not_fit_is_kept_again_once_old_contents_are_gone(tmp_path:
 
 
 def test_R12_making_room_takes_nothing_of_what_is_put_back_just_then(tmp_path: Path):
-    snapshots, workspace = kept(tmp_path, SnapshotSettings(kept=1, thread_bytes=2_500))
+    snapshots, workspace = kept(tmp_path, SnapshotSettings(turns=1, thread_bytes=2_500))
     for turn, number in zip(turns_of(2), (1, 2), strict=True):
         write(workspace.folder, {"a.bin": random.Random(number).randbytes(1_000)})
         snapshots.keep_turn(workspace, "t", turn)
@@ -292,7 +292,7 @@ def test_R12_for_a_turn_that_changed_nothing_the_next_stands_in_and_for_one_that
 
 
 def test_R12_of_many_turns_the_newest_are_kept_and_what_only_others_had_is_gone(tmp_path: Path):
-    snapshots, workspace = kept(tmp_path, SnapshotSettings(kept=2))
+    snapshots, workspace = kept(tmp_path, SnapshotSettings(turns=2))
     turns = turns_of(25)
     for turn in turns:
         write(workspace.folder, {"a.txt": turn.message.encode()})

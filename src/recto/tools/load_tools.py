@@ -20,11 +20,9 @@ from recto.errors import SettingsError, WireError
 from recto.skills.skill import Skill
 from recto.tools.builtin.calculator import calculator
 from recto.tools.builtin.current_time import current_time
-from recto.tools.builtin.read_skill_file import read_skill_file
 from recto.tools.builtin.recall import recall
-from recto.tools.builtin.use_skill import use_skill
-from recto.tools.commands.terminal_execute import terminal_execute
-from recto.tools.commands.terminal_jobs import terminal_jobs
+from recto.tools.builtin.skill_tools import read_skill_file, use_skill
+from recto.tools.commands.terminal_execute import terminal_execute, terminal_jobs
 from recto.tools.documents.read_documents import read_documents
 from recto.tools.documents.read_files import file_read, read_files
 from recto.tools.function import NAME, make_tool

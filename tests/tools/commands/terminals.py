@@ -12,8 +12,7 @@ from recto.conversation.json import Json
 from recto.sandbox.bubblewrap import command_program
 from recto.tools.commands.confinement import Confinement
 from recto.tools.commands.terminal import Terminal
-from recto.tools.commands.terminal_execute import terminal_execute
-from recto.tools.commands.terminal_jobs import terminal_jobs
+from recto.tools.commands.terminal_execute import terminal_execute, terminal_jobs
 from recto.tools.function import make_tool
 from recto.tools.ports import Progress, ToolContext
 from recto.tools.workspace.workspaces import Workspace

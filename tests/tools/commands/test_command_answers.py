@@ -6,9 +6,7 @@ import pytest
 
 from recto.conversation.messages import Text, ToolMessage
 from recto.page.fold.rules import is_failed_command
-from recto.tools.commands.answer import PrintedText, answer
-from recto.tools.commands.clean_text import clean
-from recto.tools.commands.output import Output
+from recto.tools.commands.output import Output, PrintedText, answer, clean
 from recto.tools.commands.whole_output import WholeOutput
 from tests.tools.runs import NOON
 

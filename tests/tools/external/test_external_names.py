@@ -10,9 +10,8 @@ from recto.conversation.json import Json
 from recto.conversation.messages import ToolOffer
 from recto.errors import SettingsError
 from recto.tools.client_schema import Schemas
-from recto.tools.external.mended_schema import CannotOffer, mend, mended_offer, shortened
-from recto.tools.external.secret_values import SecretValues
-from recto.tools.external.tool_names import tool_names
+from recto.tools.external.services import SecretValues
+from recto.tools.external.tool_offers import CannotOffer, mend, mended_offer, shortened, tool_names
 
 HASH = "[0-9a-f]{8}"
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")

@@ -13,7 +13,7 @@ from recto.testing.process import free_port
 from recto.tools.external.live_tools import LiveTools
 from recto.tools.external.mcp_server import McpServer
 from recto.tools.external.sandbox import NO_SANDBOX, Sandbox
-from recto.tools.external.secret_values import HIDDEN
+from recto.tools.external.services import HIDDEN
 from recto.tools.load_tools import make_built_in_tools
 from recto.tools.ports import Progress
 from recto.tools.registry import Registry

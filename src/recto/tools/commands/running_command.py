@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +19,12 @@ from recto.config.run_settings import CommandSettings
 from recto.errors import ToolError
 from recto.tools.commands.confinement import Start
 from recto.tools.commands.output import Output, StreamName
-from recto.tools.commands.processes import family, memory_of
 from recto.tools.workspace.workspace_files import FOLDER, bytes_in
 from recto.tools.workspace.workspaces import Workspace
 
+_PROCESSES = Path("/proc")
+_RESIDENT = 1
+_SHARE = re.compile(rb"^Pss:\s+(\d+) kB", re.MULTILINE)
 PIECE_BYTES = 65_536
 # How often limits are checked.
 TICK_SECONDS = 0.1
@@ -41,6 +44,43 @@ PRINTED_TOO_MUCH = ENDED + "it printed more than {most:,} bytes. Have it print l
 TOO_MANY_PROCESSES = ENDED + "it had more than {most:,} processes."
 TOO_MUCH_MEMORY = ENDED + "it had more than {most:,} bytes in memory."
 TOO_MUCH_WRITTEN = ENDED + "the workspace holds more than {most:,} bytes. Delete what is not needed."
+
+
+def family(pid: int, most: int) -> Sequence[int]:
+    """Return a process and its descendants, at most one more than `most`."""
+    found, place = [pid], 0
+    while place < len(found) <= most:
+        found += _children(found[place])
+        place += 1
+    return found
+
+
+def _children(pid: int) -> Sequence[int]:
+    below = list[int]()
+    # A process that is gone has no children: they were moved to another parent or ended.
+    with suppress(OSError):
+        for thread in (_PROCESSES / str(pid) / "task").iterdir():
+            below += map(int, (thread / "children").read_bytes().split())
+    return below
+
+
+def memory_of(pids: Sequence[int], most: int) -> int:
+    """Return the memory of processes in bytes. Shared memory is counted once if the sum would exceed `most`."""
+    resident = sum(map(_resident, pids))
+    return resident if resident <= most else sum(map(_share, pids))
+
+
+def _resident(pid: int) -> int:
+    with suppress(OSError):
+        return int((_PROCESSES / str(pid) / "statm").read_bytes().split()[_RESIDENT]) * os.sysconf("SC_PAGESIZE")
+    return 0
+
+
+def _share(pid: int) -> int:
+    with suppress(OSError):
+        if found := _SHARE.search((_PROCESSES / str(pid) / "smaps_rollup").read_bytes()):
+            return int(found[1]) * 1_024
+    return _resident(pid)
 
 
 @dataclass(frozen=True, kw_only=True)

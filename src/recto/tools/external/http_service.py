@@ -20,7 +20,6 @@ from recto.conversation.next_step import INVALID_ARGUMENTS
 from recto.errors import SettingsError, ToolError
 from recto.http.client import BrokenAnswer, ClosedUnanswered
 from recto.tools.call import TIMEOUT, text_result
-from recto.tools.external.mended_schema import CannotOffer, mended_offer
 from recto.tools.external.openapi_file import (
     BODY,
     FORM_TYPE,
@@ -32,9 +31,8 @@ from recto.tools.external.openapi_file import (
     SentPlace,
     read_openapi,
 )
-from recto.tools.external.secret_values import SecretValues
-from recto.tools.external.services import ExternalServices, Found, unreached
-from recto.tools.external.tool_names import tool_names
+from recto.tools.external.services import ExternalServices, Found, SecretValues, unreached
+from recto.tools.external.tool_offers import CannotOffer, mended_offer, tool_names
 from recto.tools.mark import Mark
 from recto.tools.ports import Tool, ToolContext, ToolResult
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from recto.agents.agent import Agent
 from recto.tools.external.services import ExternalServices, ToolSource
@@ -14,7 +13,6 @@ from recto.tools.registry import Registry
 LOGGER = logging.getLogger("recto.tools")
 STOP_SECONDS = 2.5
 NOBODY_ASKED = "confirm names {name!r}, but there is no such tool, so nobody is asked for the one it means. Correct it."
-Value = TypeVar("Value")
 
 
 def tool_sources(agent: Agent, own: Registry, services: ExternalServices) -> tuple[ToolSource, ...]:
@@ -105,20 +103,3 @@ class LiveTools(Mapping[str, Registry]):
         finally:
             for one in waiting:
                 one.cancel()
-
-
-class OfEach(Mapping[str, Value]):
-    """A value derived from each agent's current tools."""
-
-    def __init__(self, tools: Mapping[str, Registry], of: Callable[[Registry], Value]) -> None:
-        self._tools = tools
-        self._of = of
-
-    def __getitem__(self, name: str) -> Value:
-        return self._of(self._tools[name])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tools)
-
-    def __len__(self) -> int:
-        return len(self._tools)

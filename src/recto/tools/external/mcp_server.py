@@ -19,8 +19,7 @@ from recto.tools.call import TIMEOUT
 from recto.tools.external.child_server import ChildServer
 from recto.tools.external.mcp_tools import listed_tools
 from recto.tools.external.sandbox import CannotStart, environment
-from recto.tools.external.secret_values import SecretValues
-from recto.tools.external.services import ExternalServices, Found
+from recto.tools.external.services import ExternalServices, Found, SecretValues
 
 if TYPE_CHECKING:
     import httpx2

@@ -200,7 +200,7 @@ class Snapshots:
         state = self._look(workspace, last, store.add)
         state = replace(state, held=store.held)
         _put(self._folder(thread), self._folder(thread) / name, zlib.compress(dump(_written(state)), 1))
-        if self._drop_old(thread, self.settings.kept + SLACK):
+        if self._drop_old(thread, self.settings.turns + SLACK):
             self._collect(thread, store.used)
         return state
 
@@ -240,7 +240,7 @@ class Snapshots:
 
     def make_room(self, thread: str, used: Collection[str]) -> int:
         """Delete everything unneeded except `used` contents. Returns the remaining bytes."""
-        self._drop_old(thread, self.settings.kept)
+        self._drop_old(thread, self.settings.turns)
         return self._collect(thread, used)
 
     def _drop_old(self, thread: str, most: int) -> bool:
@@ -251,7 +251,7 @@ class Snapshots:
         for part, names in ((TURNS, self._turns(thread)), (UNDO, undos)):
             if len(names) <= most:
                 continue
-            old = [self._folder(thread) / part / name for name in names[: -self.settings.kept]]
+            old = [self._folder(thread) / part / name for name in names[: -self.settings.turns]]
             if part == TURNS:
                 self._note_missing(thread, f"{part}/{old.pop().name}")
             dropped += old

@@ -1,6 +1,6 @@
-"""The prompt and tools of a call (S1): the agent's, those of the skill its thread works in, and what the client says.
+"""The prompt and tools of a call (S1): those of the agent, of the active skill, and of the client.
 
-Of a user, a skill knows what it declares and nothing else.
+A skill gets only the data of the user that it declares.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from recto.conversation.log import SkillChanged, View
 from recto.conversation.messages import DeveloperMessage, SystemMessage, ToolOffer
 from recto.page.facts import Phase
 from recto.page.prompt.system_prompt import Prompt
-from recto.skills.expert import Expert, ExpertInput, expert
+from recto.skills.expert import ExpertInput, expert
 from recto.skills.known import KnownData
 from recto.skills.skill import Skill
-from recto.tools.builtin.read_skill_file import read_skill_file
-from recto.tools.builtin.use_skill import use_skill
+from recto.tools.builtin.skill_tools import read_skill_file
+from recto.tools.builtin.skill_tools import use_skill
 from recto.tools.registry import Registry
 
 if TYPE_CHECKING:
-    from recto.store.store import Store  # here: who explains a prompt does not wait for the database's library
+    from recto.store.store import Store  # not at run time: `recto explain` starts faster without SQLAlchemy
 
 LOGGER = logging.getLogger("recto.worker")
 CHOOSES, READS = use_skill.__name__, read_skill_file.__name__
 WHY_SELECT = "phase select: no skill is active"
 WHY_EXECUTE = "phase execute: skill {skill}"
 WHY_TRIGGERED = "; taken up because the user said: {triggers}"
-# How a client's system message is announced to the model, among the context.
+# The label of a client's system message among the context.
 CLIENT_SAYS = "instructions of the client"
 TOOLS_MISSING = "tools that cannot be used at present"
 NOT_THERE = "{names}: not reached. If the user needs them, say that they are not available now."
 FREE, REQUIRED = (None, "auto", "none"), "required"
-NO_REQUEST, NOTHING = RunInput(thread="", run=""), KnownData()
+NO_REQUEST, NO_DATA = RunInput(thread="", run=""), KnownData()
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptContext:
-    """What a call is made for: who speaks, how much is shown, what may be called, and what the client has to add."""
+    """The prompt of a call, its tools, the limits of its history, and context items of the client."""
 
     prompt: Prompt
     tools: tuple[ToolOffer, ...]
@@ -49,43 +49,41 @@ class PromptContext:
     budget: int | None
     items: tuple[ContextItem, ...] = ()
     skill: Skill | None = None
-    known: KnownData = NOTHING
+    data: KnownData = NO_DATA
 
 
-def prompt_context(
+def build_prompt_context(
     agent: Agent,
     tools: Registry,
-    asked: RunInput = NO_REQUEST,
+    request: RunInput = NO_REQUEST,
     skill: Skill | None = None,
-    known: KnownData = NOTHING,
+    data: KnownData = NO_DATA,
     *,
     triggers: Sequence[str] = (),
 ) -> PromptContext:
-    """Which prompt and which tools a call gets: of an agent, for a request, in a skill or without one.
-
-    `triggers` are the words of the user's that took the skill up.
-    """
+    """Return the prompt and the tools of an agent for a request. `triggers` are the words that activated the skill."""
     phase = _phase(agent, skill)
-    prompt = _prompt(agent, skill, known, agent.tone_of(asked.options.voice_mode))
+    prompt = _prompt(agent, skill, data, agent.tone_of(request.options.voice_mode))
     if triggers:
         prompt = replace(prompt, why=prompt.why + WHY_TRIGGERED.format(triggers=", ".join(triggers)))
-    said = [message.text for message in asked.messages if isinstance(message, (SystemMessage, DeveloperMessage))]
-    if said and agent.client_system:
-        prompt, said = replace(prompt, identity="\n\n".join([prompt.identity, *said])), []
+    texts = [message.text for message in request.messages if isinstance(message, (SystemMessage, DeveloperMessage))]
+    if texts and agent.client_system:
+        prompt, texts = replace(prompt, identity="\n\n".join([prompt.identity, *texts])), []
+    client_texts = [ContextItem(description=CLIENT_SAYS, value=text) for text in texts]
     return PromptContext(
         prompt=prompt,
-        tools=_offers(agent, skill, tools, asked.tools),
+        tools=_offers(agent, skill, tools, request.tools),
         history=phase.history,
         budget=phase.budget,
-        # Where the agent does not take it into the prompt, it has no more weight than what a user says (P3).
-        items=(*asked.context, *[ContextItem(description=CLIENT_SAYS, value=text) for text in said], *_missing(tools)),
+        # Outside the prompt, a system message of the client has the weight of a user message (P3).
+        items=(*request.context, *client_texts, *_missing(tools)),
         skill=skill,
-        known=known,
+        data=data,
     )
 
 
 def _missing(tools: Registry) -> Iterator[ContextItem]:
-    """The model is told of tools that it would have and has not."""
+    """Yield a context item that tells the model about unavailable tools."""
     if tools.missing:
         yield ContextItem(description=TOOLS_MISSING, value=NOT_THERE.format(names=", ".join(tools.missing)))
 
@@ -96,91 +94,84 @@ def _phase(agent: Agent, skill: Skill | None) -> Phase:
 
 
 def most_history(agent: Agent) -> int | None:
-    """How many messages of history any page of this agent's shows at most, in whatever skill; None: all."""
-    shown = [phase.history for phase in (agent.select, agent.execute)] if agent.skills else [agent.history]
-    return None if None in shown else max(history for history in shown if history is not None)
+    """Return how many messages the pages of an agent show at most, with any skill; None: all."""
+    limits = [phase.history for phase in (agent.select, agent.execute)] if agent.skills else [agent.history]
+    return None if None in limits else max(history for history in limits if history is not None)
 
 
-def _prompt(agent: Agent, skill: Skill | None, known: KnownData, tone: str) -> Prompt:
+def _prompt(agent: Agent, skill: Skill | None, data: KnownData, tone: str) -> Prompt:
     prompt = replace(agent.prompt, tone=tone) if tone != agent.prompt.tone else agent.prompt
     if not agent.skills:
         return prompt
     if skill is None:
         return replace(prompt, why=WHY_SELECT)
-    found = expert(skill, known, _expert_input(agent, tone))
-    return replace(found.prompt, why=_why(skill, known, found))
-
-
-def _offers(agent: Agent, skill: Skill | None, tools: Registry, brought: Sequence[ToolOffer]) -> tuple[ToolOffer, ...]:
-    """The agent's tools for it, then the client's, which may stand for one of them.
-
-    The one that chooses a skill has the agent's own words.
-    """
-    choosing = (agent.use_skill[_phase(agent, skill).name],) if agent.skills else ()
-    names, theirs = offered(agent, skill, tools), {tool.name for tool in brought}
-    ours = (*choosing, *tools.offers([name for name in tools if name in names and name != CHOOSES]))
-    return (*[tool for tool in ours if tool.name not in theirs], *brought)
-
-
-def _expert_input(agent: Agent, tone: str) -> ExpertInput:
-    return ExpertInput(
+    expert_input = ExpertInput(
         locale=agent.locale,
         tone=tone,
         titles=agent.field_titles,
         max_cases=agent.cases,
         tool_rules=agent.prompt.rules,
     )
+    result = expert(skill, data, expert_input)
+    why = WHY_EXECUTE.format(skill=skill.name)
+    why += f", scenario {data.scenario}" if data.scenario else ""
+    why += f"; next step {result.step.id}" if result.step else ""
+    cases = ", ".join(f"{one.case.id} (score {one.score})" for one in result.cases)
+    return replace(result.prompt, why=why + (f"; best cases {cases}" if cases else ""))
 
 
-def _why(skill: Skill, known: KnownData, found: Expert) -> str:
-    scenario = f", scenario {known.scenario}" if known.scenario else ""
-    step = f"; next step {found.step.id}" if found.step else ""
-    cases = ", ".join(f"{one.case.id} (score {one.score})" for one in found.cases)
-    return WHY_EXECUTE.format(skill=skill.name) + scenario + step + (f"; best cases {cases}" if cases else "")
+def _offers(
+    agent: Agent, skill: Skill | None, tools: Registry, client_tools: Sequence[ToolOffer]
+) -> tuple[ToolOffer, ...]:
+    """Return the tools of the agent, then those of the client, which replace agent tools with their names.
+
+    The agent describes the tool that activates skills.
+    """
+    choosing = (agent.use_skill[_phase(agent, skill).name],) if agent.skills else ()
+    names, client_names = select_tools(agent, skill, tools), {tool.name for tool in client_tools}
+    own = (*choosing, *tools.offers([name for name in tools if name in names and name != CHOOSES]))
+    return (*[tool for tool in own if tool.name not in client_names], *client_tools)
 
 
-def offered(agent: Agent, skill: Skill | None, tools: Registry) -> frozenset[str]:
-    """Those no skill names are for all; those of a skill are for it alone, and so is reading its files."""
+def select_tools(agent: Agent, skill: Skill | None, tools: Registry) -> frozenset[str]:
+    """Return the tools that no skill names, and those of the active skill, whose files may be read then."""
     if not agent.skills:
         return frozenset(tools)
-    named = {name for one in agent.skills.values() for name in one.tools} - {CHOOSES}
-    mine = [name for name in skill.tools if name != READS] if skill else []
-    general = [name for name in tools if name not in named and name != READS]
-    return frozenset((*general, *mine, *((READS,) if skill and skill.files else ())))
+    skill_tools = {name for one in agent.skills.values() for name in one.tools} - {CHOOSES}
+    own = [name for name in skill.tools if name != READS] if skill else []
+    general = [name for name in tools if name not in skill_tools and name != READS]
+    return frozenset((*general, *own, *((READS,) if skill and skill.files else ())))
 
 
-async def know(store: Store, owner: str, skill: Skill, asked: KnownData) -> KnownData:
-    """What is known of a user: what the request says (`asked`), and what the skill declares, nothing else (S6).
-
-    One query for the fields, one for the skill's own data.
-    """
+async def load_skill_data(store: Store, owner: str, skill: Skill, request_data: KnownData) -> KnownData:
+    """Return the data of a request with the user data that the skill declares, and nothing else (S6)."""
     names = tuple(dict.fromkeys(path.split(".")[0] for path in skill.fields))
-    fields = await store.profile_fields(owner, names)
-    own = await store.skill_data(owner, skill.name) if skill.has_data else None
-    chosen = skill.scenario(asked.scenario)
+    fields = await store.users.read_fields(owner, names)
+    own = await store.users.read_skill_data(owner, skill.name) if skill.has_data else None
+    scenario = skill.scenario(request_data.scenario)
     return replace(
-        asked,
+        request_data,
         profile=fields,
         skill_data={skill.name: own} if own is not None else {},
-        scenario=chosen.name if chosen else None,
+        scenario=scenario.name if scenario else None,
     )
 
 
-def skill_of(skills: Mapping[str, Skill], changed: SkillChanged | None) -> Skill | None:
-    """The skill a thread works in. One that its agent no longer has is none."""
-    if changed is None or changed.skill is None:
+def find_skill(skills: Mapping[str, Skill], change: SkillChanged | None) -> Skill | None:
+    """Return the skill that a log entry activates, or None if the agent no longer has it."""
+    if change is None or change.skill is None:
         return None
-    found = skills.get(changed.skill)
-    if found is None and skills:
-        LOGGER.warning("skill %s of the thread is not there any more: its pages go on without", changed.skill)
-    return found
+    skill = skills.get(change.skill)
+    if skill is None and skills:
+        LOGGER.warning("the agent no longer has skill %s of the thread: its pages show none", change.skill)
+    return skill
 
 
-def sampled(agent: Agent, seen: View, offers: Sequence[ToolOffer]) -> Sampling:
-    """How the model is asked now. Made to call a tool once in a turn, it may answer then; one there is not, never."""
+def choose_sampling(agent: Agent, log_view: View, offers: Sequence[ToolOffer]) -> Sampling:
+    """Return the sampling of a call. A required tool is required once in a turn, and only if it is offered."""
     sampling = agent.sampling
-    has_acted = any(message.role == "tool" for message in seen.messages[seen.turn_start :])
-    is_there = sampling.tool_choice == REQUIRED or sampling.tool_choice in [offer.name for offer in offers]
-    if sampling.tool_choice in FREE or (is_there and not has_acted):
+    has_acted = any(message.role == "tool" for message in log_view.messages[log_view.turn_start :])
+    is_offered = sampling.tool_choice == REQUIRED or sampling.tool_choice in [offer.name for offer in offers]
+    if sampling.tool_choice in FREE or (is_offered and not has_acted):
         return sampling
     return replace(sampling, tool_choice="auto")
