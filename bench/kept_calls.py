@@ -70,9 +70,9 @@ async def _kept_calls(before: Sequence[Entry], after: Sequence[Entry], target: T
         for _ in range(count):
             gc.collect()
             begin = Moment.now()
-            seen = await store.look_at_call(run.id, 2)
+            seen = await store.calls.read(run.id, 2)
             rebuilt.append(begin.seconds_since())
-            compared.append(_compare(await store.look_at_call(run.id, 1), seen))
+            compared.append(_compare(await store.calls.read(run.id, 1), seen))
         await store.close()
     return KeptCalls(rebuilt=rebuilt, compared=compared, bytes=len(pages[1][0].body), parts=len(pages[1][1].parts))
 
@@ -89,7 +89,7 @@ async def _keep(store: Store, run: StoredRun, number: int, page: Page, manifest:
         manifest=dump({"parts": manifest.rows(), "tokens": manifest.tokens.tokens, "skill": None}),
         started=datetime.now(UTC),
     )
-    await store.record(run.lease, RunChange(call_start=call), datetime.now(UTC))
+    await store.runs.record(run.lease, RunChange(call_start=call), datetime.now(UTC))
 
 
 def _compare(before: CallSeen, after: CallSeen) -> float:

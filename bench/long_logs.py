@@ -31,7 +31,7 @@ from recto.telemetry import Telemetry
 from recto.testing.model_server import Answer, ModelServer
 from recto.worker.log_cache import LogCache, LogQuery
 from recto.worker.loop import work
-from recto.worker.runtime import Runtime
+from recto.worker.runtime import ModelServices, Runtime, ToolServices
 
 WHO = Claimant(node="bench", boot="bench", lease=timedelta(seconds=60))
 AT_ONCE, BEAT = 500, 0.001
@@ -63,7 +63,7 @@ async def _cold_pages(log: Sequence[Entry], target: Target, count: int) -> list[
         for _ in range(count):
             gc.collect()
             begin = time.perf_counter()
-            read = (await LogCache(store).take(LogQuery(thread=thread, last_seq=len(log)))).entries
+            read = (await LogCache(store).read(LogQuery(thread=thread, last_seq=len(log)))).entries
             middle = time.perf_counter()
             made = assemble(Facts(log=read, target=target))
             found.append(ColdPage(read=middle - begin, whole=time.perf_counter() - begin, entries=len(read)))
@@ -108,8 +108,8 @@ async def _stored(folder: Path, log: Sequence[Entry]) -> tuple[Store, str]:
         entries = log[at : at + AT_ONCE]
         tokens = [known_tokens(entry, OFFLINE.name) for entry in entries]
         counts = EntryCounts(counter=OFFLINE.name, tokens=tokens)
-        await store.record(run.lease, RunChange(entries=entries, counts=counts), datetime.now(UTC))
-    await store.record(run.lease, RunChange(entered=True, ending=RunEnding(outcome="done")), datetime.now(UTC))
+        await store.runs.record(run.lease, RunChange(entries=entries, counts=counts), datetime.now(UTC))
+    await store.runs.record(run.lease, RunChange(entered=True, ending=RunEnding(outcome="done")), datetime.now(UTC))
     return store, thread
 
 
@@ -127,19 +127,18 @@ async def admit_run(store: Store, thread: str, text: str) -> StoredRun:
         response_id=new_id(),
         created=datetime.now(UTC),
     )
-    return (await store.admit(admission, WHO)).run
+    return (await store.runs.admit(admission, WHO)).run
 
 
 def _runtime(store: Store, model: Model) -> Runtime:
     return Runtime(
         store=store,
-        hub=Hub(store),
-        model=model,
+        hub=Hub(store.events),
+        models=ModelServices(default=model, random=lambda: 0.0),
         agents={"chat": replace(CHAT, name="chat", window=10_000_000)},
-        tools={},
+        tools=ToolServices(registries={}),
         log_cache=LogCache(store),
         telemetry=Telemetry(CollectorRegistry()),
         clock=lambda: datetime.now(UTC),
-        chance=lambda: 0.0,
         new_id=new_id,
     )

@@ -44,12 +44,12 @@ def an_admission(*, thread: str = "", owner: str = OWNER) -> Admission:
 
 async def admit(store: Store, *, thread: str = "") -> StoredRun:
     """A run that waits."""
-    return (await store.admit(an_admission(thread=thread))).run
+    return (await store.runs.admit(an_admission(thread=thread))).run
 
 
 async def claim(store: Store, *, who: Claimant = WHO) -> Lease:
     """The lease of the one run that waits."""
-    (run,) = await store.claim(who, now(), 1)
+    (run,) = await store.runs.claim(who, now(), 1)
     return run.lease
 
 
@@ -61,10 +61,10 @@ async def a_lease(store: Store) -> Lease:
 
 async def lose(store: Store, lease: Lease) -> Lease:
     """Have somebody else claim the run: the lease given is worth nothing from now on."""
-    await store.hand_back((lease,), now())
+    await store.runs.release((lease,), now())
     return await claim(store)
 
 
 async def write_events(store: Store, lease: Lease, bodies: Sequence[bytes]) -> int:
     """Commit events. Returns the number of the last."""
-    return (await store.record(lease, RunChange(events=bodies), now())).last_event
+    return (await store.runs.record(lease, RunChange(events=bodies), now())).last_event

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from dataclasses import fields as dataclass_fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
@@ -11,17 +12,40 @@ from urllib.parse import quote, unquote
 
 from starlette.types import Message, Scope
 
-from recto.api.backend import Backend, User
+from recto.api.backend import (
+    LOCAL,
+    AgentCatalog,
+    Backend,
+    FileService,
+    ModelCatalog,
+    Operations,
+    RunService,
+    User,
+)
+from recto.api.copilotkit.suggestions import Suggestions
+from recto.api.files.uploads import ActiveUploads
 from recto.api.route import Route
 from recto.api.router import Api
-from recto.config.file_settings import FileSettings
+from recto.api.runs.streams import OpenStreams
+from recto.config.access_settings import BodyLimits
+from recto.config.file_settings import FileSettings, UploadRules
+from recto.config.run_settings import UNBOUNDED, WorkSettings
+from recto.conversation.input.run_input import RunInput
 from recto.conversation.json import Json, dump, load
+from recto.conversation.message_files import FileRef
 from recto.engine.hub import Hub
+from recto.engine.ports import Preview
 from recto.files.attachments import Attachments
+from recto.files.fetch.outbound import Outbound
 from recto.files.signing import Signer, SigningKey
 from recto.ids import new_id
-from recto.store.ports import Admission, AdmissionResult
+from recto.models.prices import load_prices
+from recto.store.ports import Admission, AdmissionResult, StoredRun
 from recto.store.store import Store, open_store
+from recto.tools.client_schema import Schemas
+from recto.tools.function import make_tool
+from recto.tools.ports import Tool
+from recto.tools.registry import Registry
 from tests.api.memory_storage import MemoryStorage
 from tests.waiting import settle
 
@@ -29,6 +53,7 @@ JSON = {"content-type": "application/json"}
 # Whoever sends a request ends it, goes away, or says no more.
 End: TypeAlias = Literal["whole", "left", "silent"]
 BASE = "http://localhost"
+SERVICES = (AgentCatalog, RunService, FileService, ModelCatalog, Operations)
 NOW = datetime(2026, 5, 14, 12, tzinfo=UTC)
 
 
@@ -61,6 +86,10 @@ class LocalApi:
     def backend(self) -> Backend:
         backend: Backend = self.app.state.backend
         return backend
+
+    def change(self, **fields: object) -> None:
+        """Replace these fields of the backend and of its services."""
+        self.app.state.backend = _change(self.backend, fields)
 
     async def ask(
         self, method: str, path: str, body: object = None, *, user: str = "ann", headers: Mapping[str, str] = JSON
@@ -136,19 +165,46 @@ async def local_api(folder: Path, routes: Sequence[Route]) -> AsyncGenerator[Loc
     api = LocalApi(app=app, store=store, hub=Hub(store.events), storage=MemoryStorage())
     app.state.backend = Backend(
         store=store,
-        hub=api.hub,
-        files=Attachments(api.storage, store.files, FileSettings(), clock=lambda: NOW, new_id=new_id),
-        signer=Signer([SigningKey(id="k1", secret=b"a secret of our tests")], lambda: BASE),
-        agent="vibe",
-        chat_agent="vibe",
-        agents={},
-        admit=_refuse_admission,
-        cancel=api.cancelled.append,
-        problem=lambda: None,
+        agents=AgentCatalog(
+            by_name={},
+            tools={"vibe": Registry([named_tool("ours")])},
+            default="vibe",
+            chat="vibe",
+            unavailable=lambda _agent: (),
+        ),
+        runs=RunService(
+            hub=api.hub,
+            admit=_reject_admission,
+            cancel=api.cancelled.append,
+            preview=_reject_preview,
+            streams=OpenStreams(),
+            suggestions=Suggestions(),
+            schemas=Schemas(),
+            bounds=UNBOUNDED,
+            state_bytes=WorkSettings.state_bytes,
+            has_spans=False,
+        ),
+        files=FileService(
+            attachments=Attachments(api.storage, store.files, FileSettings(), clock=lambda: NOW, new_id=new_id),
+            signer=Signer([SigningKey(id="k1", secret=b"a secret of our tests")], lambda: BASE),
+            clock=lambda: NOW,
+            rules=UploadRules(),
+            uploads=ActiveUploads(),
+            outbound=_reject_fetch,
+            workspaces=None,
+            terminal=None,
+            snapshots=None,
+        ),
+        models=ModelCatalog(urls={}, windows={}, prices=load_prices()),
+        operations=Operations(
+            operators=frozenset({LOCAL}), problem=lambda: None, metrics=lambda: b"", forget_deleted=_forget_nothing
+        ),
+        gateway=None,
+        calls=OpenStreams(),
+        bodies=BodyLimits(),
+        profile_bytes=WorkSettings.profile_bytes,
         clock=lambda: NOW,
         new_id=new_id,
-        metrics=lambda: b"",
-        tool_names={"vibe": frozenset({"ours"})},
     )
     try:
         yield api
@@ -156,8 +212,41 @@ async def local_api(folder: Path, routes: Sequence[Route]) -> AsyncGenerator[Loc
         await store.close()
 
 
-async def _refuse_admission(_admission: Admission) -> AdmissionResult:
+async def _reject_admission(_admission: Admission) -> AdmissionResult:
     raise RuntimeError("These routes admit nothing.")
+
+
+async def _reject_preview(_row: StoredRun, _input: RunInput, _refs: Sequence[FileRef]) -> Preview:
+    raise RuntimeError("These routes preview nothing.")
+
+
+def _reject_fetch() -> Outbound:
+    raise RuntimeError("These routes fetch nothing.")
+
+
+async def _forget_nothing() -> int:
+    return 0
+
+
+def named_tool(name: str, **mark: object) -> Tool:
+    """Return a tool of this name, with these fields of its mark."""
+
+    def act() -> str:
+        """Do nothing."""
+        return ""
+
+    tool = make_tool(act)
+    return replace(tool, offer=replace(tool.offer, name=name), mark=replace(tool.mark, **mark))
+
+
+def _change(value: object, fields: Mapping[str, object]) -> object:
+    """Return a dataclass with these fields replaced, also in the services that it contains."""
+    changes = {
+        field.name: fields[field.name] if field.name in fields else _change(getattr(value, field.name), fields)
+        for field in dataclass_fields(cast("Backend", value))
+        if field.name in fields or isinstance(getattr(value, field.name), SERVICES)
+    }
+    return replace(cast("Backend", value), **changes) if changes else value
 
 
 def assert_problem(answer: Answer, status: int, words: str) -> None:

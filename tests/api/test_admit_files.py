@@ -9,7 +9,7 @@ import pytest
 
 from recto.agents.file_input import FileInput
 from recto.api.bodies import parse_run
-from recto.api.runs.admit_files import Attached, attach, signed_of
+from recto.api.runs.admit_files import StorableRequest, find_signed_files, store_files
 from recto.config.file_settings import FileSettings
 from recto.conversation.input.run_input import stored_input
 from recto.conversation.json import Json, dump
@@ -39,25 +39,25 @@ def inline(name: str, body: bytes, mime_type: str = "text/plain") -> Json:
 
 
 def linked(api: LocalApi, one: Attachment) -> Json:
-    url = api.backend.signer.url(one.id, one.name, NOW.replace(year=NOW.year + 1))
+    url = api.backend.files.signer.url(one.id, one.name, NOW.replace(year=NOW.year + 1))
     return {"type": "document", "source": {"type": "url", "value": url}}
 
 
-async def attached(api: LocalApi, *parts: Json, allowed: FileInput = ANY) -> Attached:
+async def store_parts(api: LocalApi, *parts: Json, allowed: FileInput = ANY) -> StorableRequest:
     message: Json = {"id": RUN, "role": "user", "content": list(parts)}
     body = dump({"threadId": THREAD, "runId": RUN, "messages": [message]})
     sent = parse_run(body)
-    signed = await signed_of(api.backend, "ann", sent.input, allowed)
-    found = await attach(api.backend, "ann", sent, allowed, signed=signed)
+    signed_files = await find_signed_files(api.backend.files, "ann", sent.input, allowed)
+    request = await store_files(api.backend, "ann", sent, allowed, signed_files=signed_files)
     # Whoever begins with the run at once and whoever reads it from the store begin with the same.
-    assert found.input == stored_input(found.body)
-    return found
+    assert request.input == stored_input(request.body)
+    return request
 
 
 async def earlier(api: LocalApi, name: str, body: bytes, mime_type: str = "text/plain") -> Attachment:
     """A file that was sent along in another request before."""
     file = File(kind="document", name=name, mime_type=mime_type, source=Data(base64=b64encode(body).decode()))
-    return await api.backend.files.take_inline("ann", file, ANY)
+    return await api.backend.files.attachments.receive_inline("ann", file, ANY)
 
 
 async def names(api: LocalApi) -> list[str]:
@@ -68,17 +68,17 @@ async def names(api: LocalApi) -> list[str]:
 async def test_P10_what_a_request_made_is_told_from_what_it_found(api: LocalApi):
     old, sent = await earlier(api, "old.txt", b"old"), await earlier(api, "sent.txt", b"sent")
     parts = [inline("new.txt", b"new"), inline("old.txt", b"old"), linked(api, sent), inline("new.txt", b"new")]
-    found = await attached(api, *parts)
-    assert set(found.found) == {old.id, sent.id, *found.made}
-    assert [found.found[id].name for id in found.made] == ["new.txt"]
-    assert (await attached(api, *parts)).made == ()
+    request = await store_parts(api, *parts)
+    assert set(request.attachments) == {old.id, sent.id, *request.new_ids}
+    assert [request.attachments[id].name for id in request.new_ids] == ["new.txt"]
+    assert (await store_parts(api, *parts)).new_ids == ()
 
 
 async def test_P10_what_a_refused_request_made_is_dropped_and_what_it_found_stays(api: LocalApi):
     await earlier(api, "old.txt", b"old")
-    found = await attached(api, inline("new.txt", b"new"), inline("old.txt", b"old"), inline("b.txt", b"b"))
+    request = await store_parts(api, inline("new.txt", b"new"), inline("old.txt", b"old"), inline("b.txt", b"b"))
     assert await names(api) == ["b.txt", "new.txt", "old.txt"]
-    await found.drop(api.backend, "ann")
+    await request.drop(api.backend, "ann")
     assert (await names(api), list(api.storage.blobs.values())) == (["old.txt"], [b"old"])
 
 
@@ -87,14 +87,14 @@ async def test_P10_what_a_machine_made_whose_clock_is_ahead_is_not_taken_for_our
     await api.store.files.delete("ann", old.id)
     ahead = replace(old, id="ffffffff-ffff-7fff-bfff-ffffffffffff")
     await api.store.files.add(ahead, 0)
-    found = await attached(api, inline("old.txt", b"old"), inline("new.txt", b"new"))
-    assert ahead.id in found.found
-    await found.drop(api.backend, "ann")
+    request = await store_parts(api, inline("old.txt", b"old"), inline("new.txt", b"new"))
+    assert ahead.id in request.attachments
+    await request.drop(api.backend, "ann")
     assert await names(api) == ["old.txt"]
 
 
 async def test_P10_what_another_run_names_by_now_stays(api: LocalApi):
-    refused, other = await attached(api, inline("a.txt", b"a")), await attached(api, inline("a.txt", b"a"))
+    refused, other = await store_parts(api, inline("a.txt", b"a")), await store_parts(api, inline("a.txt", b"a"))
     response_id = new_id()
     run = Admission(
         id=new_id(),
@@ -113,16 +113,16 @@ async def test_P10_what_another_run_names_by_now_stays(api: LocalApi):
 
 
 async def test_P5_nobody_drops_what_is_somebody_else_s(api: LocalApi):
-    found = await attached(api, inline("a.txt", b"a"))
-    await found.drop(api.backend, "bob")
+    request = await store_parts(api, inline("a.txt", b"a"))
+    await request.drop(api.backend, "bob")
     assert await names(api) == ["a.txt"]
 
 
 async def test_P10_what_its_owner_deleted_in_the_meantime_is_dropped_without_trouble(api: LocalApi):
-    found = await attached(api, inline("a.txt", b"a"), inline("b.txt", b"b"))
-    await api.backend.files.delete("ann", found.made[0])
-    await found.drop(api.backend, "ann")
-    await found.drop(api.backend, "ann")
+    request = await store_parts(api, inline("a.txt", b"a"), inline("b.txt", b"b"))
+    await api.backend.files.attachments.delete("ann", request.new_ids[0])
+    await request.drop(api.backend, "ann")
+    await request.drop(api.backend, "ann")
     assert (await names(api), api.storage.blobs) == ([], {})
 
 
@@ -130,7 +130,7 @@ async def test_P10_what_its_owner_deleted_in_the_meantime_is_dropped_without_tro
 async def test_P9_a_later_file_that_may_not_come_takes_the_earlier_ones_with_it(api: LocalApi, bad: Json):
     await earlier(api, "old.txt", b"old")
     with pytest.raises(Refused, match=r"b\.txt: "):
-        await attached(api, inline("old.txt", b"old"), inline("new.txt", b"new"), bad)
+        await store_parts(api, inline("old.txt", b"old"), inline("new.txt", b"new"), bad)
     assert (await names(api), list(api.storage.blobs.values())) == (["old.txt"], [b"old"])
 
 
@@ -138,7 +138,7 @@ async def test_P9_a_file_that_was_taken_for_another_agent_is_refused_for_this_on
     await earlier(api, "dot.png", PNG, "image/png")
     documents = FileInput(is_on=True, images=False)
     with pytest.raises(Refused, match=r"dot\.png: "):
-        await attached(api, inline("new.txt", b"new"), inline("dot.png", PNG, "image/png"), allowed=documents)
+        await store_parts(api, inline("new.txt", b"new"), inline("dot.png", PNG, "image/png"), allowed=documents)
     assert await names(api) == ["dot.png"]
 
 
@@ -157,28 +157,28 @@ async def test_P9_an_upload_is_held_to_what_this_agent_takes_at_admission_too(
 ):
     one = await earlier(api, "a.txt", b"x" * 21)
     with pytest.raises(Refused) as refused:
-        await attached(api, inline("a.txt", b"x" * 21) if is_inline else linked(api, one), allowed=allowed)
+        await store_parts(api, inline("a.txt", b"x" * 21) if is_inline else linked(api, one), allowed=allowed)
     assert (str(refused.value), await names(api)) == (f"a.txt: {why}", ["a.txt"])
 
 
 async def test_P9_files_are_counted_once_each_and_held_to_the_most_of_this_agent(api: LocalApi):
     two = FileInput(is_on=True, max_files=2)
     a, b, c = [linked(api, await earlier(api, name, name.encode())) for name in ("a.txt", "b.txt", "c.txt")]
-    assert len((await attached(api, a, b, a, b, allowed=two)).found) == 2
+    assert len((await store_parts(api, a, b, a, b, allowed=two)).attachments) == 2
     with pytest.raises(Refused, match=r"the message has 3 files; this agent takes up to 2 in one"):
-        await attached(api, a, b, c, allowed=two)
+        await store_parts(api, a, b, c, allowed=two)
 
 
 async def test_P9_what_there_is_no_room_for_takes_the_earlier_ones_with_it(api: LocalApi):
     files = Attachments(api.storage, api.store.files, FileSettings(user_bytes=5), clock=lambda: NOW, new_id=new_id)
-    api.app.state.backend = replace(api.backend, files=files)
+    api.change(attachments=files)
     with pytest.raises(Refused, match=r"b\.txt: with it you would have 6"):
-        await attached(api, inline("a.txt", b"abc"), inline("b.txt", b"def"))
+        await store_parts(api, inline("a.txt", b"abc"), inline("b.txt", b"def"))
     assert (await names(api), api.storage.blobs) == ([], {})
 
 
 async def test_P10_an_upload_named_by_its_url_was_not_made_by_the_request_whatever_the_clock_says(api: LocalApi):
     one = await earlier(api, "sent.txt", b"sent")
-    api.app.state.backend = replace(api.backend, new_id=lambda: RUN)
+    api.change(new_id=lambda: RUN)
     assert one.id > RUN
-    assert (await attached(api, linked(api, one))).made == ()
+    assert (await store_parts(api, linked(api, one))).new_ids == ()

@@ -31,9 +31,9 @@ async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
 
 async def a_call(api: LocalApi) -> Lease:
     lease = await begin(api.store, "r1")
-    await api.store.record(lease, RunChange(call_start=begun(1)), at(1))
+    await api.store.runs.record(lease, RunChange(call_start=begun(1)), at(1))
     ended = CallEnd(number=1, ended=at(3), first_token=at(2), finish="stop", usage=b'{"inputTokens": 9}', price=5)
-    await api.store.record(lease, RunChange(call_end=ended), at(3))
+    await api.store.runs.record(lease, RunChange(call_end=ended), at(3))
     return lease
 
 
@@ -98,10 +98,10 @@ def threads_calls(thread: str) -> str:
 async def a_run(api: LocalApi, name: str, calls: int, thread: str = THREAD, *, owner: str = "ann") -> str:
     """A run that made so many calls; its id."""
     await admit(api.store, name, thread, owner=owner)
-    (run,) = await api.store.claim(NODE, at(0), 1)
+    (run,) = await api.store.runs.claim(NODE, at(0), 1)
     for number in range(1, calls + 1):
-        await api.store.record(lease_of(run), RunChange(call_start=begun(number)), at(1))
-    await api.store.record(lease_of(run), RunChange(ending=RunEnding(outcome="done")), at(2))
+        await api.store.runs.record(lease_of(run), RunChange(call_start=begun(number)), at(1))
+    await api.store.runs.record(lease_of(run), RunChange(ending=RunEnding(outcome="done")), at(2))
     return run.id
 
 
@@ -124,7 +124,7 @@ async def test_X1_a_call_of_a_thread_tells_the_tokens_that_were_kept_out_of_its_
         {**PART, "source": "m", "role": "user", "decision": decision, "reason": "", "tokens": {"before": b, "after": a}}
         for decision, b, a in tokens
     ]
-    await api.store.record(lease, RunChange(call_start=begun(1, {"parts": parts, "tokens": 43})), at(1))
+    await api.store.runs.record(lease, RunChange(call_start=begun(1, {"parts": parts, "tokens": 43})), at(1))
     (row,) = (await api.ask("GET", threads_calls(THREAD))).rows("calls")
     assert (row["tokens"], row["saved"]) == (43, 90 + 40 + 1)
     harm(tmp_path, update(CALL_TABLE).values(manifest=b"no zlib"))

@@ -201,11 +201,11 @@ async def test_R13_the_open_task_and_file_ids_survive(server: InProcess):
     await server.run("Write all of it down.", *notes, failure(400, "no"), thread=thread)
     await compact(server, thread, SUMMARY)
     asked = str(server.pages[-1])
-    id = (await server.backend.store.file_refs(thread))[0].id
+    id = (await server.backend.store.files.list_refs(thread))[0].id
     assert f"[document {id}: plan.txt]" in asked
     assert "Write all of it down." in asked
     await server.run("Go on.", thread=thread)
     page = str(server.pages[-1])
     assert "SUMMARY" in page
     assert page.count("noted words") < 4
-    assert {ref.id for ref in await server.backend.store.file_refs(thread)} == {id}
+    assert {ref.id for ref in await server.backend.store.files.list_refs(thread)} == {id}

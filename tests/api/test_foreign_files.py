@@ -10,7 +10,7 @@ import pytest
 from recto.agents.agent import CHAT
 from recto.agents.file_input import FileInput
 from recto.api.bodies import parse_run
-from recto.api.runs.admit_files import Attached, attach, signed_of
+from recto.api.runs.admit_files import StorableRequest, find_signed_files, store_files
 from recto.api.runs.routes import ROUTES, RUNS
 from recto.config.file_settings import OutboundSettings
 from recto.conversation.input.input_rules import NOT_SIGNED
@@ -39,9 +39,7 @@ async def web() -> AsyncIterator[Web]:
 async def api(tmp_path: Path, web: Web) -> AsyncIterator[LocalApi]:
     async with local_api(tmp_path, ROUTES) as made:
         agents = {"vibe": replace(CHAT, file_input=allowing(web))}
-        made.app.state.backend = replace(
-            made.backend, outbound=lambda: outbound(OutboundSettings()), agents=agents, admit=made.store.runs.admit
-        )
+        made.change(outbound=lambda: outbound(OutboundSettings()), agents=agents, admit=made.store.runs.admit)
         yield made
 
 
@@ -63,18 +61,18 @@ def a_body(*parts: Json, run: str = RUN) -> bytes:
     return dump({"threadId": THREAD, "runId": run, "messages": [message]})
 
 
-async def attached(api: LocalApi, allowed: FileInput, *parts: Json) -> Attached:
+async def store_parts(api: LocalApi, allowed: FileInput, *parts: Json) -> StorableRequest:
     body = a_body(*parts)
     sent = parse_run(body)
-    signed = await signed_of(api.backend, "ann", sent.input, allowed)
-    return await attach(api.backend, "ann", sent, allowed, signed=signed)
+    signed_files = await find_signed_files(api.backend.files, "ann", sent.input, allowed)
+    return await store_files(api.backend, "ann", sent, allowed, signed_files=signed_files)
 
 
 async def refused(api: LocalApi, allowed: FileInput, *parts: Json) -> Refused:
     """Nothing is left of it but what was there before."""
     before = await names(api), dict(api.storage.blobs)
     with pytest.raises(Refused) as found:
-        await attached(api, allowed, *parts)
+        await store_parts(api, allowed, *parts)
     assert (await names(api), api.storage.blobs) == before
     return found.value
 
@@ -83,35 +81,40 @@ async def refused(api: LocalApi, allowed: FileInput, *parts: Json) -> Refused:
 
 
 async def test_P10_a_file_from_another_server_becomes_an_attachment_like_any_other(api: LocalApi, web: Web):
-    found = await attached(api, allowing(web), at(web, "/a.txt"))
-    (id,) = found.made
-    assert (found.found[id].name, found.found[id].mime_type, found.found[id].size) == ("a.txt", "text/plain", 1)
+    request = await store_parts(api, allowing(web), at(web, "/a.txt"))
+    (id,) = request.new_ids
+    one = request.attachments[id]
+    assert (one.name, one.mime_type, one.size) == (
+        "a.txt",
+        "text/plain",
+        1,
+    )
     assert list(api.storage.blobs.values()) == [b"a"]
-    assert b"files.example" not in found.body
-    assert f"recto-attachment:{id}".encode() in found.body
-    assert [ref.attachment for ref in found.refs("r")] == [id]
+    assert b"files.example" not in request.body
+    assert f"recto-attachment:{id}".encode() in request.body
+    assert [ref.attachment for ref in request.refs("r")] == [id]
 
 
 async def test_D7_pictures_are_taken_too_in_both_spellings(api: LocalApi, web: Web):
     url = f"http://files.example:{web.port}/dot.png"
     binary: Json = {"type": "binary", "mimeType": "image/png", "url": url}
     for part in (binary, at(web, "/dot.png", "image")):
-        found = await attached(api, allowing(web), part)
-        assert [one.kind for one in found.found.values()] == ["image"]
+        request = await store_parts(api, allowing(web), part)
+        assert [one.kind for one in request.attachments.values()] == ["image"]
 
 
 async def test_D7_the_same_url_twice_is_fetched_once_and_several_are_fetched_together(api: LocalApi, web: Web):
     files = [at(web, "/a.txt"), at(web, "/b.txt"), inline("c.txt", b"c"), at(web, "/a.txt")]
-    found = await attached(api, allowing(web), *files)
-    assert (sorted(web.paths), len(found.made)) == (["/a.txt", "/b.txt"], 3)
+    request = await store_parts(api, allowing(web), *files)
+    assert (sorted(web.paths), len(request.new_ids)) == (["/a.txt", "/b.txt"], 3)
 
 
 @pytest.mark.parametrize("settings", [OutboundSettings(of_user=1), OutboundSettings(at_once=1)])
 async def test_D7_more_files_than_may_be_fetched_at_once_take_turns(
     api: LocalApi, web: Web, settings: OutboundSettings
 ):
-    api.app.state.backend = replace(api.backend, outbound=lambda: outbound(settings))
-    assert len((await attached(api, allowing(web), at(web, "/a.txt"), at(web, "/b.txt"))).made) == 2
+    api.change(outbound=lambda: outbound(settings))
+    assert len((await store_parts(api, allowing(web), at(web, "/a.txt"), at(web, "/b.txt"))).new_ids) == 2
 
 
 # What is not
@@ -128,8 +131,8 @@ async def test_P2_an_agent_that_allows_no_other_urls_takes_signed_ones_only(
 
 async def test_P2_a_url_of_ours_that_is_not_valid_is_never_fetched(api: LocalApi, web: Web):
     text = Upload(owner="bob", name="b.txt", allowed=FileInput(is_on=True))
-    theirs = await api.backend.files.receive(text, one_piece(b"bob's"))
-    signer, later = api.backend.signer, NOW + timedelta(days=1)
+    theirs = await api.backend.files.attachments.receive(text, one_piece(b"bob's"))
+    signer, later = api.backend.files.signer, NOW + timedelta(days=1)
     expired, foreign = signer.url(theirs.id, "b.txt", NOW), signer.url(theirs.id, "b.txt", later)
     for url in (expired, foreign, f"{foreign}x", f"{BASE}/a", "http://LOCALHOST./a", "https://localhost/a"):
         part: Json = {"type": "document", "source": {"type": "url", "value": url}}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recto.api.threads import history
+from recto.api.threads import thread_messages
 from recto.conversation.json import Json, dump
 from recto.conversation.log import Entry
 from recto.conversation.messages import Text, ToolMessage, UserMessage
@@ -23,14 +23,14 @@ HINTS = {"status": "success", "title": "日程已创建"}
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
-    async with local_api(tmp_path, history.ROUTES) as made:
+    async with local_api(tmp_path, thread_messages.ROUTES) as made:
         yield made
 
 
 async def write(api: LocalApi, *entries: Entry, thread: str = THREAD) -> None:
     await admit(api.store, f"run of {thread}", thread)
-    (run,) = await api.store.claim(NODE, at(0), 1)
-    await api.store.record(lease_of(run), RunChange(entries=entries, ending=RunEnding(outcome="done")), at(1))
+    (run,) = await api.store.runs.claim(NODE, at(0), 1)
+    await api.store.runs.record(lease_of(run), RunChange(entries=entries, ending=RunEnding(outcome="done")), at(1))
 
 
 def noon(day: int, hour: int = 12) -> datetime:

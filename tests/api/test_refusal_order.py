@@ -22,7 +22,8 @@ from recto.conversation.json import Json
 from recto.conversation.log import SkillChanged
 from recto.ids import new_id
 from recto.store.ports import Bounds, RunChange
-from tests.api.local_api import NOW, Answer, LocalApi, local_api
+from recto.tools.registry import Registry
+from tests.api.local_api import NOW, Answer, LocalApi, local_api, named_tool
 from tests.api.test_admit_files import inline
 from tests.api.wrong_inputs import FOREIGN, SPEAKER, Body, binary, good, with_block, with_messages
 from tests.end_to_end.skilled import write_guide
@@ -194,20 +195,19 @@ async def place(tmp_path: Path, guide: Agent) -> AsyncIterator[Place]:
     async with local_api(tmp_path, ROUTES) as api:
         files = FileInput(is_on=True)
         agents = {"plain": replace(CHAT, name="plain", file_input=files), "guide": replace(guide, file_input=files)}
-        api.app.state.backend = replace(
-            api.backend,
-            agent="plain",
-            agents=agents,
-            tool_names={"plain": frozenset({"ours"})},
-            admit=partial(api.store.admit, who=WHO),
+        api.change(
+            default="plain",
+            by_name=agents,
+            tools={"plain": Registry([named_tool("ours")])},
+            admit=partial(api.store.runs.admit, who=WHO),
         )
         started, theirs = {**good(), "forwardedProps": {"agent": "guide"}}, good()
         taken = [await api.ask("POST", RUNS, started), await api.ask("POST", RUNS, theirs, user="bob")]
         assert [answer.status for answer in taken] == [202, 202]
-        run = await api.store.find_run("ann", str(started["runId"]))
+        run = await api.store.runs.find("ann", str(started["runId"]))
         skill = SkillChanged(id=new_id(), time=NOW, skill="chart", scenario="basic")
         lease = run.lease
-        await api.store.record(lease, RunChange(entries=[skill]), NOW)
+        await api.store.runs.record(lease, RunChange(entries=[skill]), NOW)
         yield Place(api=api, own=run.thread, other=str(theirs["threadId"]), run=run.name)
 
 
@@ -233,7 +233,7 @@ async def test_P5_a_thread_of_somebody_else_is_not_there_for_a_request_with_noth
 
 
 async def test_P6_how_many_may_wait_is_asked_last(place: Place):
-    place.api.app.state.backend = replace(place.api.backend, bounds=Bounds(user_runs=1))
+    place.api.change(bounds=Bounds(user_runs=1))
     many = "You have 1 runs at work or waiting, which is the limit. Wait for one to end, or cancel one."
     answer = await place.send("own", ())
     assert (answer.status, answer.json["detail"]) == (429, many)
@@ -250,9 +250,8 @@ async def test_P4_the_same_request_finds_its_run_though_what_it_named_is_gone(pl
     plain: Body = {**good(), "forwardedProps": props}
     first = [await place.api.ask("POST", RUNS, one) for one in (body, plain)]
     assert [answer.status for answer in first] == [202, 202]
-    backend = place.api.backend
-    left = {"plain": backend.agents["plain"]}
-    place.api.app.state.backend = replace(backend, agents=left, tool_names={"plain": frozenset({"mine"})})
+    agents = {"plain": place.api.backend.agents.by_name["plain"]}
+    place.api.change(by_name=agents, tools={"plain": Registry([named_tool("mine")])})
     assert [await place.api.ask("POST", RUNS, one) for one in (body, plain)] == first
     # Under another name it is another request, of which the first thing that is wrong is told.
     answer = await place.api.ask("POST", RUNS, {**plain, "runId": new_id()})

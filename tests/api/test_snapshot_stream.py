@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recto.api.route import Route
-from recto.api.runs.joining import join_stream, snapshot_stream
+from recto.api.runs.stream_join import join_stream, snapshot_stream
 from recto.conversation.events import RunFinished, RunStarted, TextStarted, encode_event
 from recto.conversation.json import Json
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, UserMessage
@@ -29,7 +29,7 @@ async def snapshot(request: Request) -> Response:
 
 
 async def join(request: Request) -> Response:
-    (run,) = (await request.app.state.backend.store.runs_of_thread("ann", THREAD, None, 1)).runs
+    (run,) = (await request.app.state.backend.store.runs.list_page("ann", THREAD, None, 1)).runs
     return await join_stream(request, run, thread_name=NAME, protocol="1.0")
 
 
@@ -59,13 +59,13 @@ async def test_P15_a_thread_is_told_as_a_run_under_the_names_the_client_sent(
 ):
     lease = await begin(api.store, "r1", THREAD)
     change = RunChange(entries=[ASKED, PICKING], entered=True, ending=RunEnding(outcome="waiting"))
-    await api.store.record(lease, change, at(1))
+    await api.store.runs.record(lease, change, at(1))
     start, told, end = events(await api.ask("GET", f"/snapshot?protocol={protocol}"))
     assert start.event == {"type": "RUN_STARTED", "threadId": NAME, "runId": "r9"}
     assert [row["id"] for row in cast("list[dict[str, Json]]", told.event["messages"])] == ["u", "a"]
     assert (end.event["threadId"], end.event["runId"], end.event.get("outcome")) == (NAME, "r9", outcome)
     assert [sent.number for sent in (start, told, end)] == [0, 0, 0]
-    assert len((await api.store.runs_of_thread("ann", THREAD, None, 5)).runs) == 1
+    assert len((await api.store.runs.list_page("ann", THREAD, None, 5)).runs) == 1
 
 
 async def test_P15_a_run_is_joined_under_the_name_the_client_has_for_the_thread(api: LocalApi):
@@ -73,7 +73,7 @@ async def test_P15_a_run_is_joined_under_the_name_the_client_has_for_the_thread(
     said = [RunStarted(thread=THREAD, run="r1"), TextStarted(message="a"), RunFinished(thread=THREAD, run="r1")]
     bodies = [body for event in said for body in encode_event(event)]
     change = RunChange(entries=[ASKED], entered=True, events=bodies, ending=RunEnding(outcome="done"))
-    await api.store.record(lease, change, at(1))
+    await api.store.runs.record(lease, change, at(1))
     start, told, end = events(await api.ask("GET", "/join"))
     assert [sent.event.get("threadId") for sent in (start, told, end)] == [NAME, None, NAME]
     assert (start.number, told.number, end.number) == (0, 0, 3)

@@ -87,7 +87,7 @@ class Reader:
 @asynccontextmanager
 async def streaming(store: Store) -> AsyncGenerator[EventStream]:
     """The stream of a new run. In the end nobody listens any more."""
-    hub, hearing, before = Hub(store), ExitStack(), channels()
+    hub, hearing, before = Hub(store.events), ExitStack(), channels()
     run = await admit(store, "r1")
     yield stream_new(hub, hearing, hearing.enter_context(hub.open_listener(run.id)), run, AS_STORED)
     assert channels() == before

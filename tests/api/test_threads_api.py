@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from recto.agents.agent import CHAT
-from recto.api.backend import Backend
+from recto.api import accounts
 from recto.api.threads import routes as threads
-from recto.api.users import me
 from recto.config.settings import Limits
 from recto.conversation.json import Json, load, load_object
 from recto.conversation.log import Entry, RolledBack
@@ -36,19 +35,19 @@ ANSWERED = ToolMessage(id="t1", tool_call_id="c3", parts=(Text(text="3"),))
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
-    async with local_api(tmp_path, (*threads.ROUTES, *me.ROUTES)) as made:
+    async with local_api(tmp_path, (*threads.ROUTES, *accounts.ROUTES)) as made:
         yield made
 
 
 async def begin(api: LocalApi, name: str, thread: str = ONE) -> Lease:
     await admit(api.store, name, thread)
-    (run,) = await api.store.claim(NODE, at(0), 1)
+    (run,) = await api.store.runs.claim(NODE, at(0), 1)
     return lease_of(run)
 
 
 async def talk(api: LocalApi, *entries: Entry, thread: str = ONE, outcome: str = "done") -> Lease:
     lease = await begin(api, f"run of {thread}", thread)
-    await api.store.record(lease, RunChange(entries=entries, ending=RunEnding(outcome=outcome)), at(1))
+    await api.store.runs.record(lease, RunChange(entries=entries, ending=RunEnding(outcome=outcome)), at(1))
     return lease
 
 
@@ -84,9 +83,8 @@ async def test_P11_a_waiting_thread_tells_the_calls_that_are_the_clients_to_answ
 async def test_P11_a_call_that_waits_tells_until_when_and_is_not_there_after(api: LocalApi):
     await talk(api, said("m1"), replace(ASKED, time=at(1)), ANSWERED, outcome="waiting")
     agent = replace(CHAT, limits=Limits(client_seconds=60))
-    backend: Backend = api.app.state.backend
     for seconds, expected in ((61, ["2026-03-01T12:01:01.123Z"]), (62, [])):
-        api.app.state.backend = replace(backend, agents={"vibe": agent}, clock=partial(at, seconds))
+        api.change(by_name={"vibe": agent}, clock=partial(at, seconds))
         calls = (await api.ask("GET", f"{THREADS}/{ONE}")).rows("pendingCalls")
         assert [call["expiresAt"] for call in calls] == expected
 
@@ -138,7 +136,7 @@ async def test_P17_what_is_no_title_and_what_are_no_names_of_tools_are_refused(a
 
 async def test_P17_a_deleted_thread_is_gone_and_its_runs_are_stopped(api: LocalApi):
     lease = await begin(api, "r1")
-    await api.store.record(lease, RunChange(events=(b"{}",)), at(1))
+    await api.store.runs.record(lease, RunChange(events=(b"{}",)), at(1))
     heard = api.hub.follow(lease.run, 1, last=None)
     with api.hub.open_listener(lease.run):
         answer = await api.ask("DELETE", f"{THREADS}/{ONE}")
@@ -170,7 +168,7 @@ async def test_P17_a_fork_is_a_thread_of_its_own(api: LocalApi):
     made = str(answer.json["id"])
     assert made != ONE
     assert (answer.json["title"], answer.json["created"]) == ("Another way", "2026-05-14T12:00:00.000Z")
-    assert [entry.id for entry in await api.store.log_after(made)] == ["m1", "m2"]
+    assert [entry.id for entry in await api.store.log.read_after(made)] == ["m1", "m2"]
     assert (await api.ask("POST", f"{THREADS}/{ONE}/fork")).json["title"] == "One"
 
 
@@ -195,8 +193,8 @@ async def test_P8_runs_are_told_newest_first_with_the_active_one_marked(api: Loc
 
 
 async def test_P5_each_user_is_told_who_they_are(api: LocalApi):
-    api.app.state.backend = replace(api.backend, operators=frozenset({"bob"}))
-    await api.store.set_tier("bob", "pro", NOW)
+    api.change(operators=frozenset({"bob"}))
+    await api.store.users.set_tier("bob", "pro", NOW)
     ann, bob = [(await api.ask("GET", "/api/v1/agent/me", user=name)).json for name in ("ann", "bob")]
     assert ann == {"user": "ann", "operator": False, "tier": "free"}
     assert bob == {"user": "bob", "operator": True, "tier": "pro"}

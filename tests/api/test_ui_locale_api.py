@@ -10,7 +10,7 @@ import pytest
 
 from recto.agents.agent import CHAT
 from recto.api.runs import routes as runs
-from recto.api.threads import history
+from recto.api.threads import thread_messages
 from recto.conversation.json import Json, dump, load_object
 from recto.conversation.messages import Text, ToolMessage, UserMessage
 from recto.conversation.ui.compile_ui import ui_of
@@ -29,11 +29,11 @@ LOG = (
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
-    async with local_api(tmp_path, (*history.ROUTES, *runs.ROUTES)) as made:
+    async with local_api(tmp_path, (*thread_messages.ROUTES, *runs.ROUTES)) as made:
         await admit(made.store, "run-1", THREAD)
-        (run,) = await made.store.claim(NODE, at(0), 1)
+        (run,) = await made.store.runs.claim(NODE, at(0), 1)
         problem = [dump({"type": "STEP"})] * 5
-        await made.store.record(
+        await made.store.runs.record(
             lease_of(run), RunChange(entries=LOG, ending=RunEnding(outcome="done"), events=problem), at(1)
         )
         yield made
@@ -49,14 +49,14 @@ async def test_P14_history_has_cards_in_the_language_of_the_agent(api: LocalApi,
 def speak(api: LocalApi, locale: str | None) -> None:
     """Let the thread's agent have a language; without one there is no such agent any more."""
     agents = {"vibe": replace(CHAT, name="vibe", locale=locale)} if locale else {}
-    api.app.state.backend = replace(api.backend, agents=agents)
+    api.change(by_name=agents)
 
 
 async def test_P14_a_run_whose_events_are_gone_is_told_with_its_cards(api: LocalApi):
     speak(api, "en")
     events = "/api/v1/agent/runs/run-1/events?protocolVersion=1.0"
     assert b"recto.ui" not in (await api.ask("GET", events)).body
-    await api.store.clean(Retention(events_before=at(9)))
+    await api.store.threads.clean(Retention(events_before=at(9)))
     lines = (await api.ask("GET", events)).body.decode().splitlines()
     found = [load_object(line.removeprefix("data: ")) or {} for line in lines if line.startswith("data: ")]
     assert [event["type"] for event in found] == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "CUSTOM", "RUN_FINISHED"]

@@ -47,8 +47,8 @@ async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
 def rule(api: LocalApi, rules: UploadRules) -> None:
     """Have it take files of up to so many bytes, in forms as these rules say."""
     known = FileSettings(upload_bytes=rules.upload_bytes, user_bytes=rules.user_bytes)
-    files = Attachments(api.storage, api.store, known, clock=lambda: NOW, new_id=new_id)
-    api.app.state.backend = replace(api.backend, agents=AGENTS, files=files, uploads=rules)
+    files = Attachments(api.storage, api.store.files, known, clock=lambda: NOW, new_id=new_id)
+    api.change(by_name=AGENTS, attachments=files, rules=rules)
 
 
 async def upload(api: LocalApi, *parts: Field | bytes, query: str = "", user: str = "ann") -> Answer:
@@ -74,7 +74,7 @@ async def stored(api: LocalApi, user: str = "ann") -> list[Mapping[str, Json]]:
 async def assert_nothing(api: LocalApi) -> None:
     assert api.storage.blobs == {}
     assert await stored(api) == []
-    assert (api.backend.uploading.count, api.backend.uploading.bytes) == (0, 0)
+    assert (api.backend.files.uploads.count, api.backend.files.uploads.bytes) == (0, 0)
 
 
 async def test_P9_each_file_of_a_form_is_stored_and_told_with_a_url_that_serves_it(api: LocalApi):
@@ -197,7 +197,7 @@ async def test_P9_a_form_that_says_it_is_too_long_is_refused_without_a_byte_of_i
     ],
 )
 async def test_P9_a_form_without_a_length_ends_where_one_with_a_length_would(api: LocalApi, more: bytes):
-    most, read = form_limits(api.backend.uploads).all_bytes or 0, 0
+    most, read = form_limits(api.backend.files.rules).all_bytes or 0, 0
 
     def endless() -> Iterable[bytes]:
         nonlocal read
@@ -218,7 +218,7 @@ async def test_P9_more_uploads_at_once_than_may_be_are_asked_to_come_again(
     api: LocalApi, rules: UploadRules, other: int
 ):
     rule(api, rules)
-    with api.backend.uploading.one_more("ann", rules, MultipartForm(sent([]), FORM, FormLimits())):
+    with api.backend.files.uploads.admit("ann", rules, MultipartForm(sent([]), FORM, FormLimits())):
         answer = await upload(api, NOTES)
         assert (await upload(api, NOTES, user="bob")).status == other
     assert_problem(answer, 429, "1 uploads are under way already")
@@ -251,7 +251,7 @@ async def test_P9_an_upload_that_falls_silent_is_ended_and_leaves_nothing(api: L
 
 async def test_X4_a_server_that_stops_ends_its_uploads_and_leaves_nothing(api: LocalApi):
     sending, _ = await begin(api)
-    await api.backend.uploading.stop()
+    await api.backend.files.uploads.stop()
     await assert_nothing(api)
     answer = await sending
     assert_problem(answer, 503, "The server is stopping")
@@ -298,7 +298,7 @@ async def test_P9_what_a_user_s_other_uploads_take_is_no_room_any_more(api: Loca
     rule(api, UploadRules(user_bytes=5 * PIECE))
     large = file("large.txt", b"x" * 3 * PIECE)
     sending = asyncio.create_task(send(api, [begun(large)], end="silent"))
-    await wait_until(lambda: api.backend.uploading.bytes >= 3 * PIECE)
+    await wait_until(lambda: api.backend.files.uploads.bytes >= 3 * PIECE)
     answer = await upload(api, large, NOTES)
     assert codes(answer) == ["quota", "notes.txt"]
     assert "your other uploads under way take the room" in str(answer.rows("attachments")[0]["error"])
@@ -306,7 +306,7 @@ async def test_P9_what_a_user_s_other_uploads_take_is_no_room_any_more(api: Loca
     sending.cancel()
     assert (await sending).status == 503
     assert codes(await upload(api, large)) == ["large.txt"]
-    assert api.backend.uploading.bytes == 0
+    assert api.backend.files.uploads.bytes == 0
 
 
 async def test_P9_an_attachment_is_looked_at_with_a_new_url_and_deleted_once(api: LocalApi):

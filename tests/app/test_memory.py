@@ -35,7 +35,7 @@ async def test_P17_nothing_is_in_memory_of_who_was_deleted_here_or_by_another_pr
         if is_deleted_here:
             assert (await server.send("DELETE", f"{ME}?confirm=local")).status == 200
         else:
-            await server.backend.store.delete_user("local")
+            await server.backend.store.users.delete("local")
             await wait_until(lambda: "cleaned up 1 threads in memory" in caplog.text)
         assert list(found_in_memory(marker)) == []
 

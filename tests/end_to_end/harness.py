@@ -158,7 +158,7 @@ class Harness:
     async def _log(self, thread: str) -> Sequence[Entry]:
         store = await open_store(self.database or f"sqlite:///{self.data / 'recto.db'}")
         try:
-            return await store.log_after(thread)
+            return await store.log.read_after(thread)
         finally:
             await store.close()
 
@@ -259,7 +259,7 @@ async def _calls(database: str) -> list[StoredCall]:
     try:
         there = database.startswith("postgresql")
         ids = await _run_ids_there(database) if there else await asyncio.to_thread(_run_ids, database)
-        return [call for id in ids for call in await store.calls(id)]
+        return [call for id in ids for call in await store.calls.list_full(id)]
     finally:
         await store.close()
 

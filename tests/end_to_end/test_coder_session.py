@@ -139,7 +139,7 @@ class Played:
     async def _log(self) -> Sequence[Entry]:
         store = await open_store(f"sqlite:///{self.data / 'recto.db'}")
         try:
-            return await store.log_after(self.thread)
+            return await store.log.read_after(self.thread)
         finally:
             await store.close()
 

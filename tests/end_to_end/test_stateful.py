@@ -441,7 +441,7 @@ class Server(TwoUsers):
 async def _clean(data: Path, retention: Retention) -> None:
     store = await open_store(f"sqlite:///{data / 'recto.db'}")
     try:
-        while any(vars(await store.clean(retention)).values()):
+        while any(vars(await store.threads.clean(retention)).values()):
             pass
     finally:
         await store.close()

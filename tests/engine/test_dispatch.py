@@ -51,7 +51,7 @@ class Workers:
         if signal.leaving.is_set():
             return False
         outcome = "cancelled" if signal.cancelled.is_set() else "done"
-        await self.store.record(run.lease, RunChange(ending=RunEnding(outcome=outcome)), now())
+        await self.store.runs.record(run.lease, RunChange(ending=RunEnding(outcome=outcome)), now())
         return True
 
     async def until_signalled(self, signal: Signal) -> None:
@@ -82,12 +82,12 @@ class Faulty:
         self.gate.set()
 
     async def admit(self, admission: Admission, who: Claimant | None = None) -> AdmissionResult:
-        return await self._store.admit(admission, who)
+        return await self._store.runs.admit(admission, who)
 
     async def claim(self, who: Claimant, now: datetime, limit: int) -> Sequence[StoredRun]:
         self.claims += 1
         self._raise()
-        found = await self._store.claim(who, now, limit)
+        found = await self._store.runs.claim(who, now, limit)
         self.found += len(found)
         await self.gate.wait()
         return found
@@ -97,20 +97,20 @@ class Faulty:
         self._raise()
         if self.silent:
             await asyncio.Event().wait()
-        return await self._store.renew(who, leases, now)
+        return await self._store.runs.renew(who, leases, now)
 
-    async def hand_back(self, leases: Sequence[Lease], at: datetime) -> None:
+    async def release(self, leases: Sequence[Lease], at: datetime) -> None:
         self.mends_after -= 1
         if self.mends_after == 0:
             self.broken = False
         self._raise()
-        await self._store.hand_back(leases, at)
+        await self._store.runs.release(leases, at)
 
     async def recover(self, who: Claimant, now: datetime) -> int:
-        return await self._store.recover(who, now)
+        return await self._store.runs.recover(who, now)
 
-    async def cancels(self, held: Sequence[str]) -> Sequence[str]:
-        return await self._store.cancels(held)
+    async def list_cancelled(self, held: Sequence[str]) -> Sequence[str]:
+        return await self._store.runs.list_cancelled(held)
 
     def _raise(self) -> None:
         if self.broken:
@@ -137,7 +137,7 @@ async def dispatching(
     clock: Callable[[], datetime] = now,
     settings: DispatchSettings = ON_WAKE,
 ) -> AsyncGenerator[Dispatcher]:
-    dispatcher = Dispatcher(runs or workers.store, who, workers.work, clock=clock, settings=settings)
+    dispatcher = Dispatcher(runs or workers.store.runs, who, workers.work, clock=clock, settings=settings)
     await dispatcher.start()
     try:
         yield dispatcher
@@ -146,7 +146,7 @@ async def dispatching(
 
 
 async def statuses(store: Store, runs: Sequence[StoredRun]) -> list[str]:
-    found = [await store.find_run(OWNER, run.id) for run in runs]
+    found = [await store.runs.find(OWNER, run.id) for run in runs]
     return [run.outcome or run.status for run in found]
 
 
@@ -221,12 +221,12 @@ async def test_a_lost_lease_breaks_the_work_off(store: Store, workers: Workers):
     async with dispatching(workers, who=BRIEF) as dispatcher:
         await wait_until(lambda: workers.begun == [run.id])
         # Somebody else has it from now on.
-        await store.hand_back((Lease(run=run.id, thread=run.thread, fence=1),), now())
-        (taken,) = await store.claim(OTHER, now(), 1)
+        await store.runs.release((Lease(run=run.id, thread=run.thread, fence=1),), now())
+        (taken,) = await store.runs.claim(OTHER, now(), 1)
         assert (taken.id, taken.fence) == (run.id, 2)
         await wait_until(lambda: workers.broken_off == [run.id] and dispatcher.active == 0)
         # Handing back what is not ours takes it from nobody.
-        assert await store.claim(OTHER, now(), 1) == ()
+        assert await store.runs.claim(OTHER, now(), 1) == ()
 
 
 async def test_a_run_whose_lease_ran_out_while_this_process_stood_still_goes_on_if_nobody_took_it(
@@ -239,7 +239,7 @@ async def test_a_run_whose_lease_ran_out_while_this_process_stood_still_goes_on_
         # The machine was asleep for an hour: the lease ran out while the work stood still.
         slept, claims = timedelta(hours=1), runs.claims
         await wait_until(lambda: runs.claims > claims + 2)
-        assert await store.claim(OTHER, now() + slept, 1) == ()
+        assert await store.runs.claim(OTHER, now() + slept, 1) == ()
         assert (workers.fences, workers.broken_off, dispatcher.active) == ([1], [], 1)
         workers.go.set()
         await wait_until(lambda: dispatcher.active == 0)
@@ -257,16 +257,16 @@ async def test_P8_a_cancel_reaches_the_run_though_it_is_only_in_its_row(
             dispatcher.cancel("nobody")
             dispatcher.cancel(run.id)
         else:
-            await store.cancel(run, Cancel(reason="enough", now=now(), events=[]))
+            await store.runs.cancel(run, Cancel(reason="enough", now=now(), events=[]))
         await wait_until(lambda: dispatcher.active == 0)
         assert await statuses(store, [run]) == ["cancelled"]
 
 
 async def test_P8_a_cancel_from_before_the_claim_is_known_when_the_work_begins(store: Store, workers: Workers):
     run = await admit(store)
-    (taken,) = await store.claim(OTHER, now(), 1)
-    await store.cancel(run, Cancel(reason="enough", now=now(), events=[]))
-    await store.hand_back((Lease(run=run.id, thread=run.thread, fence=taken.fence),), now())
+    (taken,) = await store.runs.claim(OTHER, now(), 1)
+    await store.runs.cancel(run, Cancel(reason="enough", now=now(), events=[]))
+    await store.runs.release((Lease(run=run.id, thread=run.thread, fence=taken.fence),), now())
     async with dispatching(workers) as dispatcher:
         await wait_until(lambda: workers.begun == [run.id] and dispatcher.active == 0)
         assert await statuses(store, [run]) == ["cancelled"]
@@ -279,7 +279,7 @@ async def test_stopping_lets_a_step_finish_and_hands_the_run_back_for_anybody(st
         await dispatcher.stop()
         assert (workers.begun, workers.broken_off) == ([run.id], [])
         assert dispatcher.problem == "the server is stopping"
-        claimed = await store.claim(OTHER, now(), 9)
+        claimed = await store.runs.claim(OTHER, now(), 9)
         assert [(one.id, one.fence) for one in claimed] == [(run.id, 2), (waiting.id, 1)]
 
 
@@ -290,7 +290,7 @@ async def test_stopping_breaks_off_what_takes_longer_than_its_grace_and_hands_it
         await wait_until(lambda: workers.begun == [run.id])
         await dispatcher.stop()
         assert workers.broken_off == [run.id]
-        (claimed,) = await store.claim(OTHER, now(), 9)
+        (claimed,) = await store.runs.claim(OTHER, now(), 9)
         assert (claimed.id, claimed.fence) == (run.id, 2)
 
 
@@ -304,14 +304,14 @@ async def test_a_claim_under_way_when_the_server_stops_is_handed_back(store: Sto
         await settle()
         runs.gate.set()
         await stopping
-        (claimed,) = await store.claim(OTHER, now(), 9)
+        (claimed,) = await store.runs.claim(OTHER, now(), 9)
         assert (claimed.id, claimed.fence) == (run.id, 2)
 
 
 async def test_what_an_earlier_start_of_this_node_left_behind_is_taken_up_at_once(store: Store, workers: Workers):
     run = await admit(store)
     before = Claimant(node=WHO.node, boot="the one before", lease=timedelta(hours=1))
-    await store.claim(before, now(), 1)
+    await store.runs.claim(before, now(), 1)
     async with dispatching(workers):
         await wait_until(lambda: workers.begun == [run.id])
         assert workers.fences == [2]
@@ -351,7 +351,7 @@ async def test_X4_what_cannot_be_handed_back_is_tried_again_long_before_its_leas
         assert workers.fences == [1, 2]
         assert await statuses(store, [run]) == ["done"]
         # It was not lost: whoever hands back takes its name off.
-        assert (await store.find_run(OWNER, run.id)).losses == 0
+        assert (await store.runs.find(OWNER, run.id)).losses == 0
 
 
 async def test_X4_leases_that_cannot_be_renewed_are_tried_again_while_they_hold(store: Store, workers: Workers):
@@ -366,7 +366,7 @@ async def test_X4_leases_that_cannot_be_renewed_are_tried_again_while_they_hold(
             await wait_until(lambda before=before: runs.renewals > before)
             setattr(runs, fault, False)
             await wait_until(lambda before=before: runs.renewals > before + 1)
-        assert await store.claim(OTHER, now(), 1) == ()
+        assert await store.runs.claim(OTHER, now(), 1) == ()
         assert workers.fences == [1]
 
 
@@ -382,12 +382,12 @@ async def test_X4_work_that_fails_as_nobody_foresaw_waits_for_its_lease_and_coun
         await store.probe()
         # Not handed back: that would have it tried again and again, at once.
         assert (len(workers.begun), await statuses(store, [run])) == (1, ["running"])
-    (again,) = await store.claim(OTHER, now() + timedelta(minutes=1), 1)
+    (again,) = await store.runs.claim(OTHER, now() + timedelta(minutes=1), 1)
     assert (again.id, again.losses) == (run.id, 1)
 
 
 async def test_the_problem_says_why_no_run_is_begun(store: Store, workers: Workers):
-    dispatcher = Dispatcher(store, WHO, workers.work, clock=now, settings=ON_WAKE)
+    dispatcher = Dispatcher(store.runs, WHO, workers.work, clock=now, settings=ON_WAKE)
     assert dispatcher.problem == "the engine has stopped"
     await dispatcher.start()
     assert dispatcher.problem is None

@@ -18,7 +18,7 @@ from recto.conversation.json import Json, dump
 from recto.conversation.log import Entry
 from recto.store.database.folder import DataFolder
 from recto.testing.model_server import Answer, ModelServer, Request
-from recto.worker.runtime import Point
+from recto.worker.runtime import Checkpoint
 from tests.support.client import RUNS, TOKEN, HttpReply, ReceivedEvent, ask, parse_events
 
 CHAT = "/api/v1/chat"
@@ -51,7 +51,7 @@ class InProcess:
     api: Api
     model: ModelServer
     answers: list[Answer]
-    reached: list[Point]
+    reached: list[Checkpoint]
     scripts: list[Callable[[Request], Answer]] = field(default_factory=list[Callable[[Request], Answer]])
 
     @property
@@ -98,7 +98,7 @@ class InProcess:
         return events_of(reply)
 
     async def log(self, thread: str) -> Sequence[Entry]:
-        return await self.backend.store.log_after(thread)
+        return await self.backend.store.log.read_after(thread)
 
     @property
     def pages(self) -> Sequence[Mapping[str, Json]]:
@@ -159,7 +159,7 @@ async def in_process(
     agent.mkdir(parents=True)
     (agent / "AGENT.md").write_text(AGENT.format(settings=settings, built_in=built_in), encoding="utf-8")
     (agent / "tools.py").write_text(tools, encoding="utf-8")
-    answers, reached, scripts = list[Answer](), list[Point](), list[Callable[[Request], Answer]]()
+    answers, reached, scripts = list[Answer](), list[Checkpoint](), list[Callable[[Request], Answer]]()
 
     def give(made: Request) -> Answer:
         if scripts:

@@ -27,17 +27,17 @@ async def test_C1_a_copy_made_while_others_write_opens_and_holds_whole_writes(st
 
     async def write() -> None:
         for _ in range(WRITES):
-            await store.record(lease, events(b"a" * 5000, b"b"), at(1))
+            await store.runs.record(lease, events(b"a" * 5000, b"b"), at(1))
 
     writing = asyncio.create_task(write())
-    while (await store.find_run("ann", "r1")).last_event < 20:
+    while (await store.runs.find("ann", "r1")).last_event < 20:
         await settle(1)
     await asyncio.to_thread(backup_file, tmp_path / "recto.db", tmp_path / "copy.db")
     await writing
     copy = await open_store(f"sqlite:///{tmp_path / 'copy.db'}")
-    found = await copy.find_run("ann", "r1")
+    found = await copy.runs.find("ann", "r1")
     assert 20 <= found.last_event <= 2 * WRITES
-    assert len(await copy.events(lease.run, 0, 10 * WRITES)) == found.last_event
+    assert len(await copy.events.list_after(lease.run, 0, 10 * WRITES)) == found.last_event
     assert found.last_event % 2 == 0
     await copy.close()
     assert sorted(path.name for path in tmp_path.glob("copy.db*")) == ["copy.db"]

@@ -72,11 +72,11 @@ async def talk_long(store: Store) -> None:
     change = RunChange(
         events=[b"x"] * MANY, entries=entries, call_start=call(1, page), ending=RunEnding(outcome="done")
     )
-    await store.record(lease, change, at(1))
+    await store.runs.record(lease, change, at(1))
     for number in range(2 * RUNS_AT_ONCE):
         lease = await begin(store, f"r{number}")
         change = RunChange(events=[b"x"] * 100, call_start=call(1, "ab"), ending=RunEnding(outcome="done"))
-        await store.record(lease, change, at(2))
+        await store.runs.record(lease, change, at(2))
 
 
 async def test_P17_a_long_thread_is_deleted_in_pieces_between_which_others_write(measured: Measured):
@@ -85,7 +85,7 @@ async def test_P17_a_long_thread_is_deleted_in_pieces_between_which_others_write
     rows = [{"thread": "thread-1", "id": f"r-{number}", "body": b"{}", "created": 1} for number in range(MANY)]
     await measured.write(lambda connection: connection.execute(FILE_REFS.insert(), rows))
     measured.most = measured.writes = 0
-    await store.delete_thread("ann", "thread-1")
+    await store.threads.delete("ann", "thread-1")
     assert 0 < measured.most <= MOST
     assert await measured.read(counts) == [0] * 7
     assert measured.writes < 40
@@ -95,11 +95,11 @@ async def test_a_long_thread_is_cleaned_in_pieces(measured: Measured):
     store = Store(measured)
     await talk_long(store)
     measured.most = 0
-    done = await store.clean(Retention(events_before=LATER, calls_before=LATER))
+    done = await store.threads.clean(Retention(events_before=LATER, calls_before=LATER))
     assert 0 < measured.most <= MOST
     runs = 2 * RUNS_AT_ONCE
     assert (done.events, done.calls, done.segments) == (MANY + 100 * runs, 1 + runs, MANY + 2)
-    await store.clean(Retention(threads_before=LATER))
+    await store.threads.clean(Retention(threads_before=LATER))
     assert measured.most <= MOST
     assert await measured.read(counts) == [0] * 7
 
@@ -116,13 +116,13 @@ async def test_a_thread_that_is_being_deleted_is_not_there_and_takes_no_run(data
     await database.write(partial(take_away, ids=["thread-1"]))
     assert await listed(store) == []
     with pytest.raises(NotFound):
-        await store.get_thread("ann", "thread-1")
+        await store.threads.get("ann", "thread-1")
     with pytest.raises(NotFound):
-        await store.delete_thread("ann", "thread-1")
+        await store.threads.delete("ann", "thread-1")
     for owner in ("ann", "bob"):
         with pytest.raises(Conflict, match="was deleted just now"):
-            await store.admit(admission("r3", owner=owner))
-    assert await store.claim(NODE, at(99), 9) == ()
+            await store.runs.admit(admission("r3", owner=owner))
+    assert await store.runs.claim(NODE, at(99), 9) == ()
 
 
 async def test_a_deletion_that_broke_off_is_gone_on_with(database: Database):
@@ -130,8 +130,8 @@ async def test_a_deletion_that_broke_off_is_gone_on_with(database: Database):
     await end(store, "r1", "done")
     await end(store, "r2", "done", "thread-2")
     await database.write(partial(take_away, ids=["thread-1"]))
-    assert await store.clean(Retention(threads_before=at(0))) == Cleaned(threads=1)
-    assert await store.clean(Retention()) == Cleaned()
+    assert await store.threads.clean(Retention(threads_before=at(0))) == Cleaned(threads=1)
+    assert await store.threads.clean(Retention()) == Cleaned()
     assert await listed(store) == ["thread-2"]
     assert (await admit(store, "r1", owner="bob")).owner == "bob"
 
@@ -139,7 +139,7 @@ async def test_a_deletion_that_broke_off_is_gone_on_with(database: Database):
 async def test_a_thread_made_anew_while_its_old_one_is_deleted_twice_is_left_alone(database: Database):
     store = Store(database)
     await end(store, "r1", "done")
-    await store.delete_thread("ann", "thread-1")
+    await store.threads.delete("ann", "thread-1")
     await end(store, "r2", "done")
     before = await database.read(counts)
     await cleaning.delete_rest(database, "thread-1")
@@ -152,12 +152,12 @@ async def test_a_run_that_has_come_is_noticed_where_its_id_sorts_before_all_othe
     await database.write(partial(cleaning.delete_calls, thread="thread-1", runs=[run]))
     unused = await database.read(partial(cleaning.unused_segments, thread="thread-1"))
     # Of a machine whose clock is behind.
-    await store.admit(replace(admission("r2"), id="00000000-0000-7000-8000-000000000000"))
-    (begun,) = await store.claim(NODE, at(1), limit=1)
+    await store.runs.admit(replace(admission("r2"), id="00000000-0000-7000-8000-000000000000"))
+    (begun,) = await store.runs.claim(NODE, at(1), limit=1)
     used = RunChange(call_start=call(1, "ab", new=""), ending=RunEnding(outcome="done"))
-    await store.record(lease_of(begun), used, at(2))
+    await store.runs.record(lease_of(begun), used, at(2))
     assert await database.write(partial(cleaning.delete_segments, thread="thread-1", unused=unused)) == 0
-    assert [one.body for one in await store.calls(begun.id)] == [body_of("ab")]
+    assert [one.body for one in await store.calls.list_full(begun.id)] == [body_of("ab")]
 
 
 async def test_calls_of_a_thread_that_is_at_work_again_stay(database: Database):
@@ -165,4 +165,4 @@ async def test_calls_of_a_thread_that_is_at_work_again_stay(database: Database):
     run = await end(store, "r1", "done")
     await admit(store, "r2")
     assert await database.write(partial(cleaning.delete_calls, thread="thread-1", runs=[run])) == 0
-    assert len(await store.calls(run)) == 1
+    assert len(await store.calls.list_full(run)) == 1

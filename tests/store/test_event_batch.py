@@ -32,7 +32,7 @@ async def writes_of(folder: Path, runs: int) -> int:
     await asyncio.gather(*[batch.add(lease, (b"first",)) for lease in leases])
     await say_one_by_one(batch, leases)
     await batch.close()
-    said = [await store.events(lease.run, 0, 10) for lease in leases]
+    said = [await store.events.list_after(lease.run, 0, 10) for lease in leases]
     await store.close()
     assert [[event.body for event in events] for events in said] == [[b"first", b"word"]] * runs
     return database.writes

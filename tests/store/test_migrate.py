@@ -78,7 +78,7 @@ async def test_S6_runs_from_before_tiers_and_numbers_are_free_ones_in_the_order_
     await database.write(fill_tables)
     await database.write(partial(copy_run, ids=("b", "c", "a")))
     await database.write(migrate)
-    await Store(database).admit(replace(admission("new", "seven", owner="seven"), id="0"))
+    await Store(database).runs.admit(replace(admission("new", "seven", owner="seven"), id="0"))
     rows = sorted((await database.read(all_rows))["runs"], key=itemgetter("number"))
     assert [row["id"] for row in rows] == ["a", "b", "c", "seven", "0"]
     assert {row["tier"] for row in rows[:4]} == {"free"}

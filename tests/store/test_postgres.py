@@ -42,8 +42,8 @@ class TestPostgresStore(StoreSuite):
 async def test_X4_a_message_keeps_the_id_of_its_client_that_no_index_can_hold(store: Store):
     # Random, as an index compresses what repeats.
     long = replace(said("m1"), client_id=token_hex(6_000))
-    await store.record(await begin(store, "r1"), RunChange(entries=(long,)), at(1))
-    (entry,) = await store.log_after("thread-1")
+    await store.runs.record(await begin(store, "r1"), RunChange(entries=(long,)), at(1))
+    (entry,) = await store.log.read_after("thread-1")
     assert isinstance(entry, UserMessage)
     assert (entry.id, entry.client_id) == (long.id, long.client_id)
 
@@ -63,15 +63,15 @@ async def test_a_server_that_is_gone_is_an_error_until_it_is_back():
     with postgres_server() as server:
         store = await open_store(server.url(server.create_database()))
         lease = await begin(store, "r1")
-        await store.record(lease, events(b"before"), at(1))
+        await store.runs.record(lease, events(b"before"), at(1))
         server.stop()
-        attempts = (store.record(lease, events(b"lost"), at(2)), store.find_run("ann", "r1"), store.probe())
+        attempts = (store.runs.record(lease, events(b"lost"), at(2)), store.runs.find("ann", "r1"), store.probe())
         async with asyncio.timeout(PATIENCE):
             found = await asyncio.gather(*attempts, return_exceptions=True)
         assert [type(one) for one in found] == [StoreDown] * 3
         assert store.problem
         server.start()
-        assert (await store.record(lease, events(b"after"), at(3))).last_event == 2
+        assert (await store.runs.record(lease, events(b"after"), at(3))).last_event == 2
         assert store.problem is None
         await store.close()
         # And in the middle of a write.
@@ -103,21 +103,21 @@ async def test_X4_leases_are_renewed_and_handed_back_while_all_connections_are_b
     store = Store(database)
     lease = await begin(store, "r1")
     async with connection_held(database):
-        assert await store.renew(NODE, [lease], at(1)) == (lease,)
-        assert await store.cancels([lease.run]) == ()
-        await store.hand_back([lease], at(1))
+        assert await store.runs.renew(NODE, [lease], at(1)) == (lease,)
+        assert await store.runs.list_cancelled([lease.run]) == ()
+        await store.runs.release([lease], at(1))
     await store.close()
 
 
 async def test_a_write_whose_caller_has_gone_leaves_nothing_half_done(store: Store):
     lease = await begin(store, "r1")
-    writing = asyncio.create_task(store.record(lease, events(b"a", b"b"), at(1)))
+    writing = asyncio.create_task(store.runs.record(lease, events(b"a", b"b"), at(1)))
     await settle()
     writing.cancel()
     await asyncio.gather(writing, return_exceptions=True)
-    found = await store.events(lease.run, after=0, limit=10)
+    found = await store.events.list_after(lease.run, after=0, limit=10)
     assert len(found) in (0, 2)
-    assert (await store.record(lease, events(b"c"), at(2))).last_event == len(found) + 1
+    assert (await store.runs.record(lease, events(b"c"), at(2))).last_event == len(found) + 1
 
 
 async def test_a_statement_that_is_wrong_does_not_turn_the_light_red(postgres_url: str):

@@ -34,7 +34,7 @@ from tests.store.suite.samples import at, begin, events
 
 async def write(store, lease):
     while True:
-        written = await store.record(lease, events(b"x" * 500, b"y"), at(1))
+        written = await store.runs.record(lease, events(b"x" * 500, b"y"), at(1))
         print(lease.run, written.last_event, flush=True)
 
 async def main():
@@ -226,14 +226,14 @@ async def test_a_full_disk_fails_writes_keeps_what_is_there_and_passes(tmp_path:
     with files_of_at_most(MEGABYTE):
         with pytest.raises(StoreDown, match=r"disk is full|disk I/O error"):
             for _ in range(100):
-                await store.record(lease, events(b"x" * 50_000), at(1))
+                await store.runs.record(lease, events(b"x" * 50_000), at(1))
         assert store.problem is not None
         with pytest.raises(StoreDown):
-            await store.record(lease, events(b"y" * MEGABYTE), at(2))
+            await store.runs.record(lease, events(b"y" * MEGABYTE), at(2))
         kept = [body for _, body in await events_of(store, lease.run)]
         assert kept == [b"x" * 50_000] * len(kept)
         assert kept
-    written = await store.record(lease, events(b"after"), at(3))
+    written = await store.runs.record(lease, events(b"after"), at(3))
     assert written.last_event == len(kept) + 1
     assert store.problem is None
     assert [body for _, body in await events_of(store, lease.run)] == [*kept, b"after"]
@@ -245,7 +245,7 @@ async def test_a_full_disk_fails_writes_keeps_what_is_there_and_passes(tmp_path:
 async def test_P17_titles_are_found_in_any_case_of_any_script(store: Store):
     # SQLite itself knows only that of ASCII.
     await begin(store, "r1")
-    await store.rename("ann", "thread-1", "Äpfel Straße ПРИВЕТ οδός")
+    await store.threads.rename("ann", "thread-1", "Äpfel Straße ПРИВЕТ οδός")
     for search in ("ÄPFEL", "äpfel", "Äpf", "STRASSE", "привет", "ΟΔΌΣ"):
         assert await listed(store, search=search) == ["thread-1"]
 

@@ -65,7 +65,7 @@ class Relay:
     async def ask(self, messages: Sequence[Json], owner: str = "ann", **fields: Json) -> RelayedRequest:
         body = json.dumps({"model": "m", "messages": messages, **fields}).encode()
         upstream = make_upstream(PROVIDERS[0], {}, Timeouts())
-        return await self.gateway.take(owner, upstream, body)
+        return await self.gateway.accept(owner, upstream, body)
 
     async def answer(self, relayed: RelayedRequest) -> None:
         """Store that the request was answered, and keep its page."""

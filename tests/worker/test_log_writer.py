@@ -20,12 +20,12 @@ from recto.store.ports import Cancel, RunChange, StoredRun
 from recto.store.store import Store
 from recto.tools.registry import Registry
 from recto.worker.log_writer import LogWriter
-from recto.worker.page_inputs import PageInputs
+from recto.worker.run_inputs import PageState, RunInputs
 from recto.worker.recorder import Recorder
 from tests.stored_runs import WHO, an_admission, now
 from tests.waiting import settle
 from tests.worker.gated_database import Gated
-from tests.worker.plays import a_runtime
+from tests.worker.plays import make_runtime
 
 STARTED = RunStarted(thread="t", run="r")
 
@@ -41,10 +41,10 @@ class Claimed:
     signal: Signal
 
     async def ids(self) -> list[str]:
-        return [entry.id for entry in await self.store.log_after(self.row.thread)]
+        return [entry.id for entry in await self.store.log.read_after(self.row.thread)]
 
     async def events(self) -> list[bytes]:
-        return [event.body for event in await self.store.events(self.row.id, 0, 100)]
+        return [event.body for event in await self.store.events.list_after(self.row.id, 0, 100)]
 
 
 @asynccontextmanager
@@ -52,14 +52,14 @@ async def a_writer(folder: Path) -> AsyncGenerator[Claimed]:
     database = Gated(folder / "recto.db")
     store = Store(database)
     await database.write(migrate)
-    row, runtime, signal = (await store.admit(an_admission(), WHO)).run, a_runtime(store), Signal()
-    inputs = PageInputs(
+    row, runtime, signal = (await store.runs.admit(an_admission(), WHO)).run, make_runtime(store), Signal()
+    inputs = RunInputs(
         runtime=runtime,
         row=row,
-        asked=RunInput(thread=row.thread, run=row.name),
+        request=RunInput(thread=row.thread, run=row.name),
         agent=CHAT,
-        model=runtime.model,
-        tools=Registry(),
+        model=runtime.models.default,
+        pages=PageState(tools=Registry()),
     )
     recorder = Recorder(store, runtime.hub, row.lease, clock=now, settings=runtime.recorder)
     writer = LogWriter(recorder, inputs, (), signal)
@@ -87,25 +87,25 @@ async def test_what_is_held_is_in_the_log_here_at_once_and_in_the_store_with_the
         assert [entry.id for entry in claimed.writer.log] == await claimed.ids() == ["asked", "m1", "m2"]
         assert [entry.seq for entry in claimed.writer.log] == [1, 2, 3]
         assert len(await claimed.events()) == 1
-        assert (await claimed.store.find_run(claimed.row.owner, claimed.row.id)).entered
+        assert (await claimed.store.runs.find(claimed.row.owner, claimed.row.id)).entered
 
 
 async def test_entries_that_were_held_stay_the_same_objects_where_their_numbers_were_right(tmp_path: Path):
     async with a_writer(tmp_path) as claimed:
         claimed.writer.hold(asked(), [])
         (held,) = claimed.writer.log
-        await claimed.writer.settle()
+        await claimed.writer.flush()
         # What pages remember of it is on it.
         assert claimed.writer.log[0] is held
 
 
 async def test_what_is_held_is_written_alone_where_nothing_else_is(tmp_path: Path):
     async with a_writer(tmp_path) as claimed:
-        await claimed.writer.settle()
+        await claimed.writer.flush()
         assert await claimed.events() == []
         claimed.writer.hold(asked(), [STARTED])
         for _ in range(2):
-            await claimed.writer.settle()
+            await claimed.writer.flush()
         assert (await claimed.ids(), len(await claimed.events())) == (["asked"], 1)
 
 
@@ -114,7 +114,7 @@ async def test_nothing_is_held_twice(tmp_path: Path, is_written: bool):
     async with a_writer(tmp_path) as claimed:
         claimed.writer.hold(asked(), [])
         if is_written:
-            await claimed.writer.settle()
+            await claimed.writer.flush()
         with pytest.raises(AssertionError, match="held once"):
             claimed.writer.hold(asked(), [])
 
@@ -165,16 +165,16 @@ async def test_a_write_that_is_broken_off_is_done_all_the_same(tmp_path: Path):
 async def test_X4_who_has_lost_the_lease_writes_nothing_of_what_is_held(tmp_path: Path):
     async with a_writer(tmp_path) as claimed:
         claimed.writer.hold(asked(), [STARTED])
-        await claimed.store.hand_back((claimed.row.lease,), now())
-        assert len(await claimed.store.claim(WHO, now(), 1)) == 1
+        await claimed.store.runs.release((claimed.row.lease,), now())
+        assert len(await claimed.store.runs.claim(WHO, now(), 1)) == 1
         with pytest.raises(LeaseLost):
-            await claimed.writer.settle()
+            await claimed.writer.flush()
         assert (await claimed.ids(), await claimed.events()) == ([], [])
 
 
 async def test_P8_a_wish_to_end_the_run_is_heard_with_the_next_write(tmp_path: Path):
     async with a_writer(tmp_path) as claimed:
-        await claimed.store.cancel(claimed.row, Cancel(reason="enough", now=now(), events=()))
+        await claimed.store.runs.cancel(claimed.row, Cancel(reason="enough", now=now(), events=()))
         assert not claimed.signal.cancelled.is_set()
         await claimed.writer.write(RunChange(entries=[said("m1")]))
         assert claimed.signal.cancelled.is_set()

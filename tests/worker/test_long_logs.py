@@ -40,10 +40,10 @@ def turns(count: int, first: int = 0) -> list[Entry]:
 
 async def write(store: Store, thread: str, entries: Sequence[Entry]) -> None:
     """Have a run write these, uncounted as older versions did, and end."""
-    run = (await store.admit(an_admission(thread=thread, owner=OWNER), WHO)).run
+    run = (await store.runs.admit(an_admission(thread=thread, owner=OWNER), WHO)).run
     for at in range(0, len(entries), 500):
-        await store.record(run.lease, RunChange(entries=entries[at : at + 500]), now())
-    await store.record(run.lease, RunChange(ending=RunEnding(outcome="done")), now())
+        await store.runs.record(run.lease, RunChange(entries=entries[at : at + 500]), now())
+    await store.runs.record(run.lease, RunChange(ending=RunEnding(outcome="done")), now())
 
 
 @asynccontextmanager
@@ -59,7 +59,7 @@ async def a_long_play(folder: Path, entries: Sequence[Entry], history: int | Non
 async def reading(play: Play, history: int | None = 4) -> tuple[Entry, ...]:
     """What a run would read now that has nothing in memory."""
     query = LogQuery(thread=play.thread, last_seq=len(await play.log()), history=history)
-    return (await LogCache(play.runtime.store).take(query)).entries
+    return (await LogCache(play.runtime.store).read(query)).entries
 
 
 def said_in(play: Play, number: int = -1) -> list[Json]:
@@ -84,8 +84,8 @@ async def test_S1_of_a_long_log_a_run_reads_what_its_window_shows_and_its_page_s
         events = await play.run("doer")
         assert said_in(play)[-5:] == ["hi", None, "out", "Answer 199.", "Go."]
         assert events
-        runs = await play.runtime.store.runs_of_thread(OWNER, play.thread, None, 1)
-        (call,) = await play.runtime.store.calls(runs.runs[0].id)
+        runs = await play.runtime.store.runs.list_page(OWNER, play.thread, None, 1)
+        (call,) = await play.runtime.store.calls.list_full(runs.runs[0].id)
         gap = next(part for part in parts_of(call.manifest) if "count" in part)
         assert (gap["source"], gap["upto"], gap["count"]) == ("u0", "s198", 796)
 

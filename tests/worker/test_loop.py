@@ -26,13 +26,13 @@ from recto.store.store import Store
 from recto.tools.load_tools import make_built_in_tools
 from recto.tools.registry import Registry
 from recto.worker.loop import work
-from recto.worker.runtime import Point, Runtime
+from recto.worker.runtime import Checkpoint, Runtime
 from tests.end_to_end.harness import story
 from tests.files.loop_clock import LoopClock
 from tests.stored_runs import OWNER, WHO, now
 from tests.support.client import ask
 from tests.worker.gated_database import Gated
-from tests.worker.plays import a_runtime, admission_of
+from tests.worker.plays import admission_of, make_runtime
 
 QUESTION = "What is 12 * 7?"
 
@@ -43,7 +43,7 @@ async def a_runtime_that_fails(folder: Path, agent: Agent = CHAT) -> AsyncGenera
     store = Store(database)
     await database.write(migrate)
     chat = {agent.name: Registry(make_built_in_tools())}
-    runtime = replace(a_runtime(store), model=DemoModel(), agents={agent.name: agent}, tools=chat)
+    runtime = make_runtime(store, model=DemoModel(), agents={agent.name: agent}, registries=chat)
     try:
         yield runtime, database
     finally:
@@ -52,7 +52,7 @@ async def a_runtime_that_fails(folder: Path, agent: Agent = CHAT) -> AsyncGenera
 
 async def admit(runtime: Runtime, words: str, *, agent: str = "chat", thread: str = "") -> StoredRun:
     admission = admission_of(ask(words, thread=thread), agent)
-    return (await runtime.store.admit(admission, WHO)).run
+    return (await runtime.store.runs.admit(admission, WHO)).run
 
 
 async def work_to_the_end(runtime: Runtime, run: StoredRun) -> int:
@@ -63,12 +63,12 @@ async def work_to_the_end(runtime: Runtime, run: StoredRun) -> int:
                 return times
         except StoreDown:
             pass
-        (run,) = await runtime.store.claim(WHO, now() + timedelta(hours=1), 1)
+        (run,) = await runtime.store.runs.claim(WHO, now() + timedelta(hours=1), 1)
     raise AssertionError("it never ended")
 
 
 async def heard(runtime: Runtime, run: StoredRun) -> Sequence[bytes]:
-    return [event.body for event in await runtime.store.events(run.id, 0, 1_000)]
+    return [event.body for event in await runtime.store.events.list_after(run.id, 0, 1_000)]
 
 
 def said_in(log: Sequence[Entry]) -> list[tuple[str, str]]:
@@ -81,7 +81,7 @@ async def test_X4_a_store_that_fails_at_any_write_loses_nothing_of_a_run(tmp_pat
         run = await admit(runtime, QUESTION)
         database.fail_at = database.writes + fail_at
         assert await work_to_the_end(runtime, run) == (2 if database.writes >= database.fail_at else 1)
-        log = said_in(await runtime.store.log_after(run.thread))
+        log = said_in(await runtime.store.log.read_after(run.thread))
         assert [kind for kind, _ in log] == ["user", "assistant", "tool", "assistant"]
         assert log[0] == ("user", QUESTION)
         ends = [body for body in await heard(runtime, run) if b"RUN_FINISHED" in body]
@@ -92,14 +92,14 @@ async def test_X4_a_store_that_fails_at_any_write_loses_nothing_of_a_run(tmp_pat
 async def test_a_question_is_not_lost_when_its_first_page_is_full_and_the_store_fails(tmp_path: Path, fail_at: int):
     small = replace(CHAT, compact=CompactSettings(least=1), summary=SummarySettings(locale="en"))
     async with a_runtime_that_fails(tmp_path, small) as (runtime, database):
-        tight = replace(runtime, model=_Tight())
+        tight = replace(runtime, models=replace(runtime.models, default=_Tight()))
         first = await admit(tight, "Tell me much. " * 50)
         await work_to_the_end(tight, first)
         run = await admit(tight, QUESTION, thread=first.thread)
         database.fail_at = database.writes + fail_at
         await work_to_the_end(tight, run)
-        assert "compacted" in [kind for kind, _ in story(await runtime.store.log_after(run.thread))]
-        asked = [text for kind, text in said_in(await runtime.store.log_after(run.thread)) if kind == "user"]
+        assert "compacted" in [kind for kind, _ in story(await runtime.store.log.read_after(run.thread))]
+        asked = [text for kind, text in said_in(await runtime.store.log.read_after(run.thread)) if kind == "user"]
         assert asked[-1] == QUESTION
 
 
@@ -109,7 +109,7 @@ async def test_a_run_goes_by_what_was_parsed_at_its_admission_or_else_by_what_is
         for parsed, words in ((handed_on, "Handed on."), (None, QUESTION)):
             run = await admit(runtime, QUESTION)
             assert await work(runtime, run, Signal(), parsed)
-            assert said_in(await runtime.store.log_after(run.thread))[0] == ("user", words)
+            assert said_in(await runtime.store.log.read_after(run.thread))[0] == ("user", words)
 
 
 def a_question(words: str) -> UserMessage:
@@ -136,17 +136,18 @@ async def test_a_deadline_ends_a_run_and_keeps_what_was_said(tmp_path: Path, mon
     async with a_runtime_that_fails(tmp_path) as (runtime, _):
         clock, ahead = LoopClock(monkeypatch), timedelta()
 
-        def reached(point: Point) -> None:
+        def pass_time(checkpoint: Checkpoint) -> None:
             nonlocal ahead
-            if point == "delta":
+            if checkpoint == "delta":
                 ahead += timedelta(seconds=CHAT.limits.seconds)
                 clock.advance(CHAT.limits.seconds)
 
         run = await admit(runtime, QUESTION)
-        late = replace(runtime, model=_Endless(), reached=reached, clock=lambda: now() + ahead)
+        models = replace(runtime.models, default=_Endless())
+        late = replace(runtime, models=models, checkpoint=pass_time, clock=lambda: now() + ahead)
         assert await work(late, run, Signal())
         assert b'"code":"deadline"' in (await heard(runtime, run))[-1]
-        log = story(await runtime.store.log_after(run.thread))
+        log = story(await runtime.store.log.read_after(run.thread))
         assert log == [("user", QUESTION), ("assistant", "one two three"), ("interrupted", "")]
 
 
@@ -154,7 +155,7 @@ async def test_a_run_of_an_agent_that_is_gone_is_given_up_and_keeps_what_it_was_
     async with a_runtime_that_fails(tmp_path) as (runtime, _):
         run = await admit(runtime, QUESTION, agent="gone")
         assert await work(runtime, run, Signal())
-        assert said_in(await runtime.store.log_after(run.thread)) == [("user", QUESTION)]
+        assert said_in(await runtime.store.log.read_after(run.thread)) == [("user", QUESTION)]
         events = await heard(runtime, run)
         assert b"RUN_STARTED" in events[0]
         assert b'"code":"internal"' in events[-1]
@@ -165,7 +166,7 @@ async def test_a_run_that_brought_many_workers_down_is_given_up(tmp_path: Path):
     async with a_runtime_that_fails(tmp_path) as (runtime, _):
         run = await admit(runtime, QUESTION)
         for hours in range(1, CHAT.limits.claims + 1):
-            (run,) = await runtime.store.claim(WHO, now() + timedelta(hours=hours), 1)
+            (run,) = await runtime.store.runs.claim(WHO, now() + timedelta(hours=hours), 1)
         assert run.losses == CHAT.limits.claims
         assert await work(runtime, run, Signal())
         assert b"20 workers were lost" in (await heard(runtime, run))[-1]
@@ -177,8 +178,8 @@ async def test_handing_a_run_back_does_not_count_as_a_loss(tmp_path: Path):
         leaving = Signal()
         leaving.leaving.set()
         assert not await work(runtime, run, leaving)
-        await runtime.store.hand_back((run.lease,), now())
-        (again,) = await runtime.store.claim(WHO, now(), 1)
+        await runtime.store.runs.release((run.lease,), now())
+        (again,) = await runtime.store.runs.claim(WHO, now(), 1)
         assert (again.fence, again.losses) == (2, 0)
 
 
@@ -188,6 +189,6 @@ async def test_X4_a_run_ends_though_what_it_was_asked_cannot_be_stored(tmp_path:
         database.refused = b"UserMessage"
         assert await work(runtime, run, Signal())
         database.refused = b""
-        ended = await runtime.store.find_run(OWNER, run.id)
+        ended = await runtime.store.runs.find(OWNER, run.id)
         assert (ended.status, ended.outcome) == ("ended", "internal")
         assert b"RUN_ERROR" in (await heard(runtime, run))[-1]

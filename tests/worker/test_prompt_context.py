@@ -13,8 +13,7 @@ from sqlalchemy import Connection
 from recto.agents.agent import Agent, Sampling
 from recto.agents.folders import load_folder
 from recto.config.settings import Limits
-from recto.conversation.input.run_input import ContextItem, RunInput
-from recto.conversation.input.run_options import RunOptions
+from recto.conversation.input.run_input import ContextItem, RunInput, RunOptions
 from recto.conversation.json import Json
 from recto.conversation.log import View
 from recto.conversation.messages import DeveloperMessage, SystemMessage, ToolMessage, ToolOffer, UserMessage
@@ -31,14 +30,14 @@ from recto.store.users.profiles import ProfileChange
 from recto.testing.model_server import Answer, ModelServer
 from recto.tools.load_tools import load_folder_tools, make_agent_tools
 from recto.tools.registry import Registry
-from recto.worker.context.prompt_context import offered, prompt_context, sampled
+from recto.worker.context.prompt_context import select_tools, build_prompt_context, choose_sampling
 from recto.worker.loop import work
-from recto.worker.runtime import Point, Runtime
+from recto.worker.runtime import Checkpoint, Runtime
 from tests.end_to_end.files import calling
 from tests.end_to_end.skilled import use, write_guide
 from tests.stored_runs import OWNER, WHO, now
 from tests.support.client import ask
-from tests.worker.plays import a_runtime, admission_of
+from tests.worker.plays import admission_of, make_runtime
 
 LIMIT = 100_000
 TABLES = ("profile_fields", "skill_data", "profiles")
@@ -88,17 +87,17 @@ async def a_guided_runtime(
         fields={"birth_info": {"date": "1990-05-15"}, "life_context": "busy"},
         skill_data={"chart": {"element": "木"}, "mend": {"parts": 3}},
     )
-    await store.change_profile(OWNER, change, now(), LIMIT)
-    runtime = replace(
-        a_runtime(store),
+    await store.users.change_profile(OWNER, change, now(), LIMIT)
+    runtime = make_runtime(
+        store,
         model=choose_model("compatible:scripted", {"RECTO_MODEL_URL": model.url}),
         agents={agent.name: agent},
-        tools={agent.name: Registry((*make_agent_tools(agent, {}), *load_folder_tools(own)))},
+        registries={agent.name: Registry((*make_agent_tools(agent, {}), *load_folder_tools(own)))},
     )
     try:
         yield runtime, database
     finally:
-        await runtime.model.aclose()
+        await runtime.models.default.aclose()
         await store.close()
 
 
@@ -112,7 +111,7 @@ async def turn(runtime: Runtime, words: str, props: Json = None, thread: str = "
 async def admitted(runtime: Runtime, words: str, props: Json = None, thread: str = "") -> StoredRun:
     body = ask(words, thread=thread) | {"forwardedProps": props or {}}
     admission = admission_of(body, "guide")
-    return (await runtime.store.admit(admission, WHO)).run
+    return (await runtime.store.runs.admit(admission, WHO)).run
 
 
 async def asked_in(folder: Path, guide: tuple[Agent, Path], *answers: Answer, props: Json = None) -> list[str]:
@@ -172,26 +171,26 @@ def registry(guide: tuple[Agent, Path]) -> Registry:
 def test_S3_tools_of_a_skill_are_for_it_alone_and_the_one_that_chooses_is_for_all(guide: tuple[Agent, Path]):
     agent, _ = guide
     tools = registry(guide)
-    assert offered(agent, None, tools) == {"use_skill", "hello"}
-    assert offered(agent, agent.skills["mend"], tools) >= {"use_skill", "read_skill_file", "hello"}
+    assert select_tools(agent, None, tools) == {"use_skill", "hello"}
+    assert select_tools(agent, agent.skills["mend"], tools) >= {"use_skill", "read_skill_file", "hello"}
     # Whatever a skill of somebody else's names.
     greedy = replace(agent.skills["mend"], tools=("use_skill", "read_skill_file", "hello"))
     other = replace(agent, skills={**agent.skills, "mend": greedy})
-    assert offered(other, None, tools) == {"use_skill"}
-    assert offered(other, agent.skills["notes"], tools) == {"use_skill"}
-    assert offered(other, greedy, tools) == {"use_skill", "read_skill_file", "hello"}
+    assert select_tools(other, None, tools) == {"use_skill"}
+    assert select_tools(other, agent.skills["notes"], tools) == {"use_skill"}
+    assert select_tools(other, greedy, tools) == {"use_skill", "read_skill_file", "hello"}
 
 
 def test_S1_which_prompt_and_which_tools_a_call_gets_is_said_once(guide: tuple[Agent, Path]):
     agent, tools = guide[0], registry(guide)
-    lean, mending = prompt_context(agent, tools), prompt_context(agent, tools, skill=agent.skills["mend"])
+    lean, mending = build_prompt_context(agent, tools), build_prompt_context(agent, tools, skill=agent.skills["mend"])
     assert (lean.history, lean.budget, lean.prompt.why) == (5, 2_000, "phase select: no skill is active")
     assert [tool.name for tool in lean.tools] == ["use_skill", "hello"]
     assert (mending.history, mending.budget, mending.prompt.why) == (10, 8_000, "phase execute: skill mend")
     assert [tool.name for tool in mending.tools][:1] == ["use_skill"]
     # Leaving a skill is for who has one.
     assert [("core" in one.tools[0].parameters) for one in (lean, mending)] == [False, True]
-    plain = prompt_context(replace(agent, skills={}, history=3, budget=4), tools)
+    plain = build_prompt_context(replace(agent, skills={}, history=3, budget=4), tools)
     assert (plain.history, plain.budget, plain.prompt.why) == (3, 4, "")
     assert "use_skill" not in [tool.name for tool in plain.tools]
 
@@ -199,7 +198,7 @@ def test_S1_which_prompt_and_which_tools_a_call_gets_is_said_once(guide: tuple[A
 def test_P11_a_tool_of_the_client_stands_for_the_agent_s_of_its_name(guide: tuple[Agent, Path]):
     brought = tuple(ToolOffer(name=name, description="Theirs.", parameters="{}") for name in ("hello", "mine"))
     asked = RunInput(thread="t", run="r", tools=brought)
-    found = prompt_context(guide[0], registry(guide), asked)
+    found = build_prompt_context(guide[0], registry(guide), asked)
     assert [tool.name for tool in found.tools] == ["use_skill", "hello", "mine"]
     assert found.tools[1:] == brought
 
@@ -210,10 +209,10 @@ def test_P3_what_a_client_says_as_system_is_context_unless_the_agent_takes_it_in
     agent, page = guide[0], ContextItem(description="Page", value="/home")
     said = (SystemMessage(id="s", text="Rhyme."), DeveloperMessage(id="d", text="Be brief."))
     asked = RunInput(thread="t", run="r", messages=said, context=(page,))
-    found = prompt_context(agent, registry(guide), asked)
+    found = build_prompt_context(agent, registry(guide), asked)
     announced = [ContextItem(description="instructions of the client", value=one.text) for one in said]
     assert (found.items, found.prompt.identity) == ((page, *announced), agent.prompt.identity)
-    trusting = prompt_context(replace(agent, client_system=True), registry(guide), asked)
+    trusting = build_prompt_context(replace(agent, client_system=True), registry(guide), asked)
     identity = f"{agent.prompt.identity}\n\nRhyme.\n\nBe brief."
     assert (trusting.items, trusting.prompt.identity) == ((page,), identity)
 
@@ -221,7 +220,7 @@ def test_P3_what_a_client_says_as_system_is_context_unless_the_agent_takes_it_in
 def test_S11_a_voice_that_is_asked_for_changes_the_tone_alone(guide: tuple[Agent, Path]):
     agent, tools = guide[0], registry(guide)
     direct = RunInput(thread="t", run="r", options=RunOptions(voice_mode="direct"))
-    found, usual = prompt_context(agent, tools, direct), prompt_context(agent, tools)
+    found, usual = build_prompt_context(agent, tools, direct), build_prompt_context(agent, tools)
     assert found.prompt.tone == "直接。"
     assert replace(found, prompt=replace(found.prompt, tone=usual.prompt.tone)) == usual
 
@@ -244,7 +243,7 @@ def test_C4_a_tool_is_asked_for_only_where_it_is_offered(
     said = (UserMessage(id="u", parts=()), *((ToolMessage(id="t", tool_call_id="c", parts=()),) if has_acted else ()))
     offers = registry(guide).offers(["hello"])
     asking = replace(agent, sampling=Sampling(tool_choice=choice))
-    assert sampled(asking, View(entries=said), offers).tool_choice == asked
+    assert choose_sampling(asking, View(entries=said), offers).tool_choice == asked
 
 
 async def test_S3_X4_a_reply_taken_over_after_it_took_up_another_skill_has_the_tools_it_was_asked_with(
@@ -253,19 +252,19 @@ async def test_S3_X4_a_reply_taken_over_after_it_took_up_another_skill_has_the_t
     both = Answer(calls=(*use("notes", id="c1").calls, *calling("compute_chart", "c2").calls))
     with ModelServer([both, Answer(text="Well.")]) as model:
         async with a_guided_runtime(tmp_path, guide, model) as (runtime, _):
-            lost = replace(runtime, reached=_dies_after_one_tool())
+            lost = replace(runtime, checkpoint=_lose_lease_after_tool())
             run = await admitted(lost, "帮我排盘", {"skill": "chart"})
             with pytest.raises(LeaseLost):
                 await work(lost, run, Signal())
-            (again,) = await runtime.store.claim(WHO, now() + timedelta(hours=1), 1)
+            (again,) = await runtime.store.runs.claim(WHO, now() + timedelta(hours=1), 1)
             assert await work(runtime, again, Signal())
             messages = cast("Sequence[dict[str, Json]]", model.requests[1].page["messages"])
             assert '"element":"木"' in str([one["content"] for one in messages if one["role"] == "tool"])
 
 
-def _dies_after_one_tool() -> Callable[[Point], None]:
-    def reached(point: Point) -> None:
-        if point == "tool_ended":
+def _lose_lease_after_tool() -> Callable[[Checkpoint], None]:
+    def lose_lease(checkpoint: Checkpoint) -> None:
+        if checkpoint == "tool_ended":
             raise LeaseLost(run="this", fence=1)
 
-    return reached
+    return lose_lease

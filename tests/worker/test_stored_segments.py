@@ -1,7 +1,6 @@
 """Segments that a run offers to the store: only those the store does not have, also after cleaning."""
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -11,9 +10,11 @@ from recto.agents.agent import CHAT
 from recto.engine.ports import Signal
 from recto.models.demo.demo_model import DemoModel
 from recto.page.body import Segment
+from recto.store.database.database import Database
 from recto.store.database.opening import migrate
 from recto.store.database.sqlite import SqliteDatabase
 from recto.store.ports import Lease, RecordResult, RunChange
+from recto.store.runs.runs import Runs
 from recto.store.store import Store
 from recto.store.threads.cleaning import Retention
 from recto.tools.load_tools import make_built_in_tools
@@ -22,15 +23,17 @@ from recto.worker.loop import work
 from recto.worker.runtime import Runtime
 from tests.stored_runs import WHO, now
 from tests.support.client import ask
-from tests.worker.plays import a_runtime, admission_of
+from tests.worker.plays import admission_of, make_runtime
 
 THREAD = "thread"
 
 
-class RecordingStore(Store):
-    """A store that lists the segments it is offered, call by call."""
+class RecordingRuns(Runs):
+    """Runs that list the segments they are offered, call by call."""
 
-    offered: list[Sequence[Segment]]
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.offered: list[Sequence[Segment]] = []
 
     async def record(self, lease: Lease, change: RunChange, now: datetime) -> RecordResult:
         if change.call_start:
@@ -38,28 +41,38 @@ class RecordingStore(Store):
         return await super().record(lease, change, now)
 
 
+class RecordingStore(Store):
+    """A store with such runs."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.runs = self.recording = RecordingRuns(database)
+
+    @property
+    def offered(self) -> list[Sequence[Segment]]:
+        return self.recording.offered
+
+
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncGenerator[RecordingStore]:
     database = SqliteDatabase(tmp_path / "recto.db")
     await database.write(migrate)
     store = RecordingStore(database)
-    store.offered = []
     yield store
     await store.close()
 
 
 async def finish_run(runtime: Runtime) -> str:
     """Finish a run of the thread. Return its id."""
-    run = (await runtime.store.admit(admission_of(ask("What is 12 * 7?", thread=THREAD), "chat"), WHO)).run
+    run = (await runtime.store.runs.admit(admission_of(ask("What is 12 * 7?", thread=THREAD), "chat"), WHO)).run
     assert await work(runtime, run, Signal())
     return run.id
 
 
 def a_demo_runtime(store: Store) -> Runtime:
     """A runtime whose agent uses a tool, so that each run makes several calls."""
-    return replace(
-        a_runtime(store), model=DemoModel(), agents={"chat": CHAT}, tools={"chat": Registry(make_built_in_tools())}
-    )
+    registries = {"chat": Registry(make_built_in_tools())}
+    return make_runtime(store, model=DemoModel(), agents={"chat": CHAT}, registries=registries)
 
 
 async def test_the_first_call_of_a_run_offers_only_segments_that_the_last_run_did_not_store(store: RecordingStore):
@@ -70,15 +83,15 @@ async def test_the_first_call_of_a_run_offers_only_segments_that_the_last_run_di
     run = await finish_run(runtime)
     assert store.offered[0]
     assert stored_segments.isdisjoint(store.offered[0])
-    assert not (await store.look_at_call(run, 1)).damaged
+    assert not (await store.calls.read(run, 1)).damaged
 
 
 async def test_a_run_offers_all_segments_after_cleaning_deleted_those_of_the_last_run(store: RecordingStore):
     runtime = a_demo_runtime(store)
     await finish_run(runtime)
     stored_segments = set(store.offered[0])
-    assert (await store.clean(Retention(calls_before=now() + timedelta(days=1)))).segments
+    assert (await store.threads.clean(Retention(calls_before=now() + timedelta(days=1)))).segments
     store.offered.clear()
     run = await finish_run(runtime)
     assert stored_segments & set(store.offered[0])
-    assert not (await store.look_at_call(run, 1)).damaged
+    assert not (await store.calls.read(run, 1)).damaged

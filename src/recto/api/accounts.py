@@ -127,7 +127,7 @@ async def delete_me(
         raise WireError(where="confirm", problem=f"must be your user name, {name!r}, to delete all your data")
     deleted = await backend.store.users.delete(name, today=backend.clock().astimezone(UTC).date())
     stop(backend.runs, deleted.stopped)
-    await backend.files.attachments.forget(deleted.blobs)
+    await backend.files.attachments.delete_blobs(deleted.blobs)
     for folders in filter(None, (backend.files.workspaces, backend.files.snapshots)):
         await sweep_workspaces(folders.root, backend.store.threads.find_existing)
     await backend.operations.forget_deleted()
@@ -193,7 +193,7 @@ def _check_fields(agents: AgentCatalog, name: str, fields: Mapping[str, Json], n
 
 async def _read_object(request: Request) -> Mapping[str, Json]:
     """Parse the body as an object that can be stored exactly as sent."""
-    body = await read_body(request, what="Request body")
+    body = await read_body(request, name="Request body")
     try:
         value = load(body)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Files put together: where they are kept, how their urls are signed, what pages show of pictures."""
+"""File services of a server: storage, signed urls, parsers, and pictures on pages."""
 
 from __future__ import annotations
 
@@ -36,78 +36,78 @@ ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 - not bound here, only recognised
 
 @dataclass(kw_only=True)
 class Address:
-    """Where this server is reached. A port that the system chooses is known once it listens."""
+    """The URL of this server. A port that the system chooses is set once the server listens."""
 
     url: str
 
     @classmethod
     def of(cls, settings: ServerSettings) -> Address:
-        """The public address, else the one it is to listen on."""
+        """Return the public address, else the address to listen on."""
         if settings.gate.public_url:
             return cls(url=settings.gate.public_url.rstrip("/"))
         host = "127.0.0.1" if settings.host in ANYWHERE else settings.host
         return cls(url=f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}")
 
-    def learn(self, settings: ServerSettings, url: str) -> None:
-        """The address it listens on, which counts where there is no public one."""
+    def set_port(self, settings: ServerSettings, url: str) -> None:
+        """Set the port that the system has chosen, unless there is a public address."""
         port = urlsplit(url).port
         if not settings.gate.public_url and settings.port == 0:
             self.url = self.url.removesuffix(":0") + f":{port}"
 
 
 def now() -> datetime:
-    """The time, as everything here tells it."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 def make_signer(settings: ServerSettings, folder: Path, address: Address) -> Signer:
-    """Signs with the keys that were given, or with those made for this data folder."""
+    """Return a signer with the configured keys, or with those of this data folder."""
     keys = parse_keys(settings.signing_keys) if settings.signing_keys else load_keys(folder)
     return Signer(keys, lambda: address.url)
 
 
 async def open_files(settings: ServerSettings, store: Store, node: str) -> Storage:
-    """The storage of a server that starts: one that is this database's and in order. Raises what keeps it from that."""
-    is_durable = outlives_power(settings, is_shared=store.is_shared)
+    """Open the storage of a server, claim it for this database and check it. Raises an error if it is unusable."""
+    is_durable = is_durable_database(settings, is_shared=store.is_shared)
     storage = open_storage(settings.storage_url, settings.files_folder, is_durable=is_durable)
     owner = owner_of(node, is_shared=store.is_shared, is_in_data_folder=settings.storage_url is None)
 
-    async def begin() -> None:
+    async def claim() -> None:
         await claim_storage(storage, store, owner, new_id)
         await storage.remove_leftovers()
         await storage.probe()
 
-    await StorageHealth(begin, wait=START_SECONDS).check()
+    await StorageHealth(claim, wait=START_SECONDS).check()
     return storage
 
 
-def outlives_power(settings: ServerSettings, *, is_shared: bool) -> bool:
-    """Whether rows survive a power cut, and so files have to. Those of a shared database, PostgreSQL, always do."""
+def is_durable_database(settings: ServerSettings, *, is_shared: bool) -> bool:
+    """Return True if rows survive a power cut, so files must too. Rows of a shared database (PostgreSQL) always do."""
     return is_shared or settings.sqlite.synchronous == "FULL"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Library:
-    """What reads documents, and keeps what was read of them. Both end with the server."""
+    """The parsers of documents and the cache of their results."""
 
     parsers: Parsers
     documents: DocumentCache
 
     async def close(self) -> None:
-        """Nobody reads any more."""
+        """Close the cache and stop the parsers."""
         await self.documents.close()
         await self.parsers.close()
 
 
 def make_library(settings: ServerSettings) -> Library:
-    """Child processes that read documents, started when there is one to read."""
+    """Return the parsers and their cache. Child processes start with the first document."""
     parsers = Parsers(replace(settings.parsers, folder=settings.data))
     documents = DocumentCache(settings.parsed_folder, parsers, settings.documents, clock=now)
     return Library(parsers=parsers, documents=documents)
 
 
 def make_outbound(settings: ServerSettings) -> Callable[[], Outbound]:
-    """The one way to fetch what a url of somebody else's stands for, made when there is one."""
+    """Return a function that makes the client for foreign urls on first use."""
     networks = [part.strip() for part in settings.outbound.networks.split(",") if part.strip()]
 
     @cache
@@ -117,7 +117,7 @@ def make_outbound(settings: ServerSettings) -> Callable[[], Outbound]:
         return Outbound(settings.outbound, allowance=networks, network=network_of(settings))
 
     if networks:
-        # One that is none is told at the start.
+        # Reports an invalid network at startup.
         outbound()
     return outbound
 
@@ -125,18 +125,18 @@ def make_outbound(settings: ServerSettings) -> Callable[[], Outbound]:
 def make_file_services(
     settings: ServerSettings, storage: Storage, store: Store, signer: Signer, library: Library
 ) -> FileServices:
-    """Attachments in their storage, what is read of them, and what pages show of pictures."""
+    """Return attachments, their parsed texts, and the pictures of pages."""
     forgotten = library.documents.forget
     return FileServices(
-        attachments=Attachments(storage, store.files, settings.uploads, clock=now, new_id=new_id, forgotten=forgotten),
+        attachments=Attachments(storage, store.files, settings.uploads, clock=now, new_id=new_id, on_delete=forgotten),
         signer=signer,
         documents=library.documents,
-        pictures=Pictures(replace(settings.pictures, by_url=can_be_reached(settings))),
+        pictures=Pictures(replace(settings.pictures, by_url=has_reachable_urls(settings))),
     )
 
 
-def can_be_reached(settings: ServerSettings) -> bool:
-    """Whether a provider can fetch our urls, as far as one can tell from here."""
+def has_reachable_urls(settings: ServerSettings) -> bool:
+    """Return True if providers can probably fetch our urls."""
     if settings.pictures.image_urls is not None:
         return settings.pictures.image_urls
     host = urlsplit(settings.gate.public_url or "").hostname

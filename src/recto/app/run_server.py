@@ -1,4 +1,4 @@
-"""A server from its settings: what lives as long as it does, and in which order it begins and ends."""
+"""A server from its settings: its parts, and the order in which they start and stop."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 from recto.api.access.auth import Authenticator, local_token
 from recto.api.access.gate import GateRules
 from recto.api.access.rate import is_loopback
-from recto.api.backend import Backend
+from recto.api.backend import AgentCatalog, Backend, FileService, ModelCatalog, Operations, RunService
 from recto.api.copilotkit.suggestions import Suggestions
 from recto.api.files.attachments import ATTACHMENTS
+from recto.api.files.uploads import ActiveUploads
 from recto.api.gateway.relayed_response import OpenCalls
 from recto.api.listen import listen
 from recto.api.router import Api
@@ -43,9 +44,7 @@ from recto.app.files import (
     open_files,
 )
 from recto.app.thread_folders import make_workspaces
-from recto.config.run_settings import (
-    CleaningSettings,
-)
+from recto.config.run_settings import CleaningSettings
 from recto.config.settings import ServerSettings
 from recto.config.zones import zone_of_server
 from recto.engine.dispatch import Dispatcher
@@ -63,8 +62,7 @@ from recto.store.store import Store, open_store
 from recto.store.threads.cleaning import Retention
 from recto.telemetry import Telemetry
 from recto.tools.client_schema import Schemas
-from recto.tools.external.live_tools import LiveTools, OfEach
-from recto.tools.registry import Registry
+from recto.tools.external.live_tools import LiveTools
 from recto.tools.workspace.snapshots import Snapshots
 from recto.tools.workspace.workspaces import sweep_workspaces
 from recto.tracing.otlp import open_tracer
@@ -86,9 +84,9 @@ from recto.worker.runtime import (
 )
 
 LOGGER = logging.getLogger("recto.app")
-# New objects after which cycles among them are looked for.
+# Number of new objects after which the garbage collector runs.
 GARBAGE_OBJECTS = 50_000
-# How long a thread may keep the interpreter while another wants it.
+# Seconds for which a thread keeps the interpreter while another waits for it.
 SWITCH_SECONDS = 0.001
 
 
@@ -100,31 +98,31 @@ def serve(
     *,
     gateway_only: bool = False,
 ) -> None:
-    """Serve until stopped. `announce` gets the url and the token; `reached` is where runs are, and may end us.
+    """Serve until stopped. `announce` receives the url and the token. Tests pass `checkpoint` to stop runs at a point.
 
-    With `stop` it is served in a thread of a program that does other things, which says so by that. With `gateway_only`
-    no agents are served and no runs worked on.
+    With `stop`, the caller runs the server in a thread and sets the event to stop it. With `gateway_only`, the server
+    has no agents and executes no runs.
     """
     check_values(settings)
     folder = DataFolder(settings.data)
     try:
-        made = make_application(settings, folder, checkpoint or ignore_checkpoint, gateway_only=gateway_only)
+        application = make_application(settings, folder, checkpoint or ignore_checkpoint, gateway_only=gateway_only)
 
-        def announced(url: str) -> None:
-            made.address.learn(settings, url)
-            # One that only relays has no agents to talk to.
+        def publish(url: str) -> None:
+            application.address.set_port(settings, url)
+            # Clients look for agents at this address; a gateway has none.
             if not gateway_only:
                 folder.write_address(url)
-            announce(url, made.token)
+            announce(url, application.token)
 
-        listen(made.api, settings.host, settings.port, announced, settings.connections, stop=stop)
+        listen(application.api, settings.host, settings.port, publish, settings.connections, stop=stop)
     finally:
         folder.close()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Application:
-    """A server that does not listen yet: what answers, where it is, and the token of this machine's own user."""
+    """A server that does not listen yet: its API, its address, and the token of the local user."""
 
     api: Api
     address: Address
@@ -138,8 +136,11 @@ def make_application(
     *,
     gateway_only: bool = False,
 ) -> Application:
-    """All of a server but its socket. What lives as long as it does begins and ends with the lifespan of `api`."""
-    token, address = _token(settings), Address.of(settings)
+    """Return a server without its socket. The lifespan of its API starts and stops everything else."""
+    token, address = settings.auth.token, Address.of(settings)
+    # With accounts, there is a local token only if the settings name one.
+    if not settings.auth.has_accounts:
+        token = local_token(settings.data, token)
     plan = Plan(
         settings=settings,
         folder=folder,
@@ -150,30 +151,21 @@ def make_application(
         tracer=open_tracer(settings.traces, os.environ),
     )
     auth = Authenticator(
-        replace(settings.auth, token=token), takes_callers=settings.gateway.takes_callers, network=network_of(settings)
+        replace(settings.auth, token=token), has_callers=settings.gateway.takes_callers, network=network_of(settings)
     )
-    api = make_api(partial(_living, plan), auth, _rules(settings), gateway_only=gateway_only)
-    return Application(api=api, address=address, token=token)
-
-
-def _token(settings: ServerSettings) -> str | None:
-    """The token of this machine's own user. Where there are accounts, only one that was asked for."""
-    token = settings.auth.token
-    return token if settings.auth.has_accounts else local_token(settings.data, token)
-
-
-def _rules(settings: ServerSettings) -> GateRules:
-    return GateRules(
+    rules = GateRules(
         **vars(settings.gate),
         is_loopback=is_loopback(settings.host),
         open_prefixes=(FILES, ASSETS),
         multipart_paths=frozenset({ATTACHMENTS}),
     )
+    api = make_api(partial(_lifespan, plan), auth, rules, gateway_only=gateway_only)
+    return Application(api=api, address=address, token=token)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is known before anything is opened."""
+    """The parts of a server that exist before it opens files and connections."""
 
     settings: ServerSettings
     folder: DataFolder
@@ -185,11 +177,12 @@ class Plan:
 
 
 @asynccontextmanager
-async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
-    """Everything that lives as long as the server does."""
+async def _lifespan(plan: Plan, api: Api) -> AsyncGenerator[None]:
+    """Start the server, and stop it in reverse order."""
     settings = plan.settings
     try:
-        store = await _store(settings, plan.folder.database_url)
+        url = settings.database_url or plan.folder.database_url
+        store = await open_store(url, sqlite=settings.sqlite, postgres=settings.postgres)
         storage = await open_files(settings, store, plan.folder.node())
         library = make_library(settings)
         services = make_file_services(settings, storage, store, plan.signer, library)
@@ -205,18 +198,18 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
     gateway = _gateway(plan, runtime)
     jobs = _cleaning(settings, runtime, gateway)
     cleaning = asyncio.create_task(run_cleanup(jobs, settings.cleaning.cleaning_seconds))
-    backend = api.state.backend = _with_tools(_backend(settings, runtime, services, dispatcher, gateway), tools)
-    runtime.telemetry.watch(streams=lambda: backend.streams.count, active=lambda: dispatcher.active)
+    backend = api.state.backend = _backend(plan, runtime, services, tools, dispatcher=dispatcher, gateway=gateway)
+    runtime.telemetry.watch(streams=lambda: backend.runs.streams.count, active=lambda: dispatcher.active)
 
     async def stop() -> None:
-        api.state.backend.suggestions.stop()
+        backend.runs.suggestions.stop()
         await dispatcher.stop()
-        # While there is a store to delete from what they have left.
-        await api.state.backend.uploading.stop()
+        # Before the store closes: incomplete uploads delete their files.
+        await backend.files.uploads.stop()
         runtime.hub.close()
 
     api.state.stop = stop
-    _settle()
+    _tune_interpreter()
     try:
         yield
     finally:
@@ -228,20 +221,20 @@ async def _living(plan: Plan, api: Api) -> AsyncGenerator[None]:
         await _close(runtime, library, gateway)
 
 
-def _settle() -> None:
-    # What is here now stays: looking through it again and again would hold up every stream for a tenth of a second.
-    # What little of it is garbage (some thousand objects of the modules' own making) is not worth that once either.
+def _tune_interpreter() -> None:
+    # Existing objects stay: scanning them repeatedly would delay every stream by a tenth of a second. The garbage among
+    # them (some thousand objects of module imports) is not worth a scan.
     gc.freeze()
     gc.enable()
-    # JSON has no cycles to look for: by default the objects of one body would be looked through again and again.
+    # JSON has no cycles; by default the collector would scan the objects of one body repeatedly.
     gc.set_threshold(GARBAGE_OBJECTS)
-    # Whoever asks the database lets go of the interpreter with each statement: a thread that computes, such as a tool,
-    # would keep it for five milliseconds each time, and a run has two dozen statements.
+    # Each database statement releases the interpreter, and a run has two dozen. With the default, a computing thread
+    # such as a tool would keep it for five milliseconds each time.
     sys.setswitchinterval(SWITCH_SECONDS)
 
 
 async def _close(runtime: Runtime, library: Library, gateway: Gateway) -> None:
-    """What others work with ends last."""
+    """Close the parts that others use last."""
     await gateway.aclose()
     if runtime.tools.terminal:
         await runtime.tools.terminal.close()
@@ -255,12 +248,8 @@ async def _close(runtime: Runtime, library: Library, gateway: Gateway) -> None:
 def _dispatcher(plan: Plan, runtime: Runtime) -> Dispatcher:
     settings = plan.settings.dispatch
     lease = timedelta(seconds=settings.lease)
-    who = Claimant(node=plan.folder.node(), boot=new_id(), lease=lease, share=settings.slots_of_user)
-    return Dispatcher(runtime.store.runs, who, partial(work, runtime), clock=now, settings=settings)
-
-
-async def _store(settings: ServerSettings, fallback: str) -> Store:
-    return await open_store(settings.database_url or fallback, sqlite=settings.sqlite, postgres=settings.postgres)
+    claimant = Claimant(node=plan.folder.node(), boot=new_id(), lease=lease, share=settings.slots_of_user)
+    return Dispatcher(runtime.store.runs, claimant, partial(work, runtime), clock=now, settings=settings)
 
 
 def _cleaning(
@@ -283,61 +272,67 @@ async def _clean_rows(settings: CleaningSettings, store: Store) -> int:
         at - timedelta(days=days) if days else None
         for days in (settings.event_days, settings.call_days, settings.thread_days)
     )
-    done = await store.threads.clean(Retention(events_before=events, calls_before=calls, threads_before=threads))
-    return sum(asdict(done).values())
+    counts = await store.threads.clean(Retention(events_before=events, calls_before=calls, threads_before=threads))
+    return sum(asdict(counts).values())
 
 
 def _backend(
-    settings: ServerSettings, runtime: Runtime, services: FileServices, dispatcher: Dispatcher, gateway: Gateway
+    plan: Plan, runtime: Runtime, services: FileServices, tools: LiveTools, *, dispatcher: Dispatcher, gateway: Gateway
 ) -> Backend:
+    settings, models = plan.settings, runtime.models.all
     return Backend(
         store=runtime.store,
-        hub=runtime.hub,
-        agent=settings.run_agent,
-        chat_agent=settings.chat_agent,
-        agents=runtime.agents,
-        profile_checks={name: tools.profile_checks() for name, tools in runtime.tools.registries.items()},
-        admit=dispatcher.admit,
-        cancel=dispatcher.cancel,
-        forget_gone=partial(forget_deleted, runtime, gateway.parts.memory),
-        problem=lambda: runtime.store.problem or dispatcher.problem,
-        metrics=partial(generate_latest, runtime.telemetry.registry),
-        bounds=settings.bounds,
-        operators=frozenset(name.strip() for name in settings.operators.split(",")),
-        files=services.attachments,
-        signer=services.signer,
-        bodies=settings.bodies,
-        uploads=settings.uploads,
-        streams=OpenStreams(settings.streams.streams, settings.streams.user_streams),
-        outbound=make_outbound(settings),
-        profile_bytes=settings.work.profile_bytes,
-        state_bytes=settings.work.state_bytes,
-        has_spans=runtime.tracer.is_on,
-        schemas=runtime.tools.schemas,
-        suggestions=Suggestions(settings.suggestions, partial(suggest, runtime, settings.suggestions)),
-        model_urls=_model_urls(runtime),
-        windows={model.name: model.window for model in runtime.models.all},
-        prices=runtime.models.prices,
-        preview=partial(preview, runtime),
-        workspaces=runtime.tools.workspaces,
-        terminal=runtime.tools.terminal,
-        snapshots=runtime.tools.snapshots,
+        agents=AgentCatalog(
+            by_name=runtime.agents,
+            tools=tools,
+            default=settings.run_agent,
+            chat=settings.chat_agent,
+            unavailable=tools.unavailable,
+        ),
+        runs=RunService(
+            hub=runtime.hub,
+            admit=dispatcher.admit,
+            cancel=dispatcher.cancel,
+            preview=partial(preview, runtime),
+            streams=OpenStreams(settings.streams.streams, settings.streams.user_streams),
+            suggestions=Suggestions(settings.suggestions, partial(suggest, runtime, settings.suggestions)),
+            schemas=runtime.tools.schemas,
+            bounds=settings.bounds,
+            state_bytes=settings.work.state_bytes,
+            has_spans=runtime.tracer.is_on,
+        ),
+        files=_file_service(settings, services, runtime.tools),
+        models=ModelCatalog(
+            urls={model.name: model.base_url for model in models if isinstance(model, EndpointModel)},
+            windows={model.name: model.window for model in models},
+            prices=runtime.models.prices,
+        ),
+        operations=Operations(
+            operators=frozenset(name.strip() for name in settings.operators.split(",")),
+            problem=lambda: runtime.store.problem or dispatcher.problem,
+            metrics=partial(generate_latest, runtime.telemetry.registry),
+            forget_deleted=partial(forget_deleted, runtime, gateway.parts.memory),
+        ),
         gateway=gateway,
         calls=OpenCalls(settings.gateway.calls, settings.gateway.user_calls),
+        bodies=settings.bodies,
+        profile_bytes=settings.work.profile_bytes,
         clock=now,
         new_id=new_id,
     )
 
 
-def _with_tools(backend: Backend, tools: LiveTools) -> Backend:
-    """A backend that knows each agent's tools as they are when it is asked: those elsewhere come and go."""
-    return replace(
-        backend,
-        tool_names=OfEach(tools, Registry.own_names),
-        offered=OfEach(tools, lambda own: frozenset(offer.name for offer in own.offers(own))),
-        forms=OfEach(tools, Registry.forms),
-        confirmed=OfEach(tools, Registry.approval_schemas),
-        unavailable_tools=tools.unavailable,
+def _file_service(settings: ServerSettings, services: FileServices, tools: ToolServices) -> FileService:
+    return FileService(
+        attachments=services.attachments,
+        signer=services.signer,
+        clock=now,
+        rules=settings.uploads,
+        uploads=ActiveUploads(),
+        outbound=make_outbound(settings),
+        workspaces=tools.workspaces,
+        terminal=tools.terminal,
+        snapshots=tools.snapshots,
     )
 
 
@@ -359,17 +354,11 @@ def _gateway(plan: Plan, runtime: Runtime) -> Gateway:
     )
 
 
-def _snapshots(settings: ServerSettings) -> Snapshots | None:
-    kept = settings.snapshots
-    return Snapshots(root=settings.snapshots_folder, settings=kept) if kept.kept else None
-
-
-def _model_urls(runtime: Runtime) -> Mapping[str, str]:
-    return {model.name: model.base_url for model in runtime.models.all if isinstance(model, EndpointModel)}
-
-
 def _runtime(plan: Plan, store: Store, services: FileServices, tools: LiveTools, schemas: Schemas) -> Runtime:
     settings, available = plan.settings, plan.available
+    snapshots = (
+        Snapshots(root=settings.snapshots_folder, settings=settings.snapshots) if settings.snapshots.turns else None
+    )
     return Runtime(
         store=store,
         hub=Hub(store.events, settings.hub),
@@ -390,7 +379,7 @@ def _runtime(plan: Plan, store: Store, services: FileServices, tools: LiveTools,
             schemas=schemas,
             workspaces=make_workspaces(settings),
             terminal=make_terminal(settings, available),
-            snapshots=_snapshots(settings),
+            snapshots=snapshots,
             profile_bytes=settings.work.profile_bytes,
             state_bytes=settings.work.state_bytes,
         ),

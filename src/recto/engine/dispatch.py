@@ -207,7 +207,7 @@ class Dispatcher:
         wait, deadline = FIRST_RETRY_SECONDS, self._clock() + self._claimant.lease
         while True:
             try:
-                await asyncio.shield(self._runs.hand_back((lease,), self._clock() + timedelta(seconds=delay)))
+                await asyncio.shield(self._runs.release((lease,), self._clock() + timedelta(seconds=delay)))
             except StoreError as error:
                 if self._is_stopping or self._clock() >= deadline:
                     LOGGER.warning("run %s could not be handed back, its lease runs out: %s", lease.run, error)
@@ -243,5 +243,5 @@ class Dispatcher:
         for run, one in active.items():
             if run not in renewed and not one.task.done():
                 one.task.cancel()
-        for run in await self._runs.cancels(list(renewed)):
+        for run in await self._runs.list_cancelled(list(renewed)):
             self.cancel(run)

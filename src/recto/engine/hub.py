@@ -147,7 +147,7 @@ class Hub:
             if self._now() - listener.last_event_at >= self._settings.heartbeat:
                 listener.last_event_at = self._now()
                 # A deleted run sends no more events, not even its end.
-                if not await self._events.knows(listener.run):
+                if not await self._events.has_run(listener.run):
                     return
                 yield ()
 
@@ -171,7 +171,7 @@ class Hub:
         return events
 
     async def _read_stored(self, run: str, after: int) -> Sequence[StoredEvent]:
-        return await self._events.events(run, after, self._settings.page, self._settings.bytes)
+        return await self._events.list_after(run, after, self._settings.page, self._settings.bytes)
 
     def _tick(self) -> None:
         """Wake silent listeners, and those of runs in other processes: nothing else wakes them."""

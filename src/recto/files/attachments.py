@@ -20,7 +20,7 @@ from recto.conversation.message_files import Attachment
 from recto.conversation.messages import Data, File
 from recto.errors import FileRefused, NotFound, StorageDown
 from recto.files.file_names import content_disposition, safe_name
-from recto.files.file_type import HEAD_BYTES, FileType, type_of
+from recto.files.file_type import HEAD_BYTES, FileType, detect_type
 from recto.files.ports import AttachmentRows, ServedAs, Storage, Upload
 from recto.files.storage.storage_health import StorageHealth
 from recto.files.storage.thread_queue import ThreadQueue
@@ -48,47 +48,49 @@ class Attachments:
         *,
         clock: Callable[[], datetime],
         new_id: Callable[[], str],
-        forgotten: Callable[[Sequence[str]], Awaitable[None]] | None = None,
+        on_delete: Callable[[Sequence[str]], Awaitable[None]] | None = None,
     ) -> None:
         self._storage = storage
         self._rows = rows
         self._settings = settings
         self._clock = clock
         self._new_id = new_id
-        self._forgotten = forgotten
+        self._forgotten = on_delete
         self._health = StorageHealth(storage.probe)
 
     async def receive(self, upload: Upload, pieces: AsyncIterable[bytes]) -> Attachment:
         """Take a file in. One that is refused (FileRefused) is read no further, and nothing of it is left."""
-        named = replace(upload, name=safe_name(upload.name))
-        incoming = _Incoming(aiter(pieces), self._most(upload.allowed), upload.room, self._clock)
+        request = replace(upload, name=safe_name(upload.name))
+        incoming = _Incoming(aiter(pieces), self._size_limit(upload.allowed), upload.room, self._clock)
         head = await incoming.head()
         if not head:
             raise FileRefused("it is empty; send a file with something in it", code="empty")
-        type = type_of(head, named.name, named.declared)
-        if why := named.allowed.why_not(type.kind, type.mime_type, named.name, 0):
+        type = detect_type(head, request.name, request.declared_type)
+        if why := request.allowed.why_not(type.kind, type.mime_type, request.name, 0):
             raise FileRefused(why, code="not_allowed")
         blob = self._new_id()
-        async with aclosing(incoming.all()) as checked:
-            await self._storage.write(blob, checked)
-        return await self._keep(named, type, incoming, blob)
+        async with aclosing(incoming.all()) as body:
+            await self._storage.write(blob, body)
+        return await self._store(request, type, incoming, blob)
 
-    async def take_inline(self, owner: str, file: File, allowed: FileInput) -> Attachment:
+    async def receive_inline(self, owner: str, file: File, allowed: FileInput) -> Attachment:
         """Take in a file whose bytes stand in a message, in base64. Sent again it is the same attachment (P3)."""
         if not isinstance(file.source, Data):
             raise FileRefused("its bytes are not in the message; upload it and send its url", code="not_inline")
         bytes = await asyncio.to_thread(_decoded, file.source.base64)
         name = safe_name(file.name or f"{file.kind}{ending_for(file.mime_type)}")
-        known = await self._rows.find_same(owner, hashlib.sha256(bytes).hexdigest(), name)
-        if known is not None:
-            return known if await self._is_whole(known) else await self._put_back(known, bytes)
-        return await self.receive(Upload(owner=owner, name=name, allowed=allowed, declared=file.mime_type), _one(bytes))
+        attachment = await self._rows.find_same(owner, hashlib.sha256(bytes).hexdigest(), name)
+        if attachment is not None:
+            return attachment if await self._is_complete(attachment) else await self._restore(attachment, bytes)
+        return await self.receive(
+            Upload(owner=owner, name=name, allowed=allowed, declared_type=file.mime_type), _one(bytes)
+        )
 
     async def find(self, owner: str, id: str) -> Attachment:
         """An attachment of its owner; to anybody else it is not there."""
         return await self._rows.find(id, owner)
 
-    async def open(self, id: str) -> Attachment:
+    async def get(self, id: str) -> Attachment:
         """An attachment for whoever brought a signature for it."""
         return await self._rows.find(id)
 
@@ -104,7 +106,7 @@ class Attachments:
 
     async def delete(self, owner: str, id: str) -> None:
         """Delete an attachment. Its urls end at once; its bytes are deleted where nobody else has them."""
-        await self.forget(await self._rows.delete(owner, id))
+        await self.delete_blobs(await self._rows.delete(owner, id))
 
     async def clean(self) -> int:
         """Delete uploads that no thread names and that are old, then bytes without a row. Returns how many of both."""
@@ -114,13 +116,13 @@ class Attachments:
         """Whether files can be written and read now, as far as was found lately. Raises StorageDown."""
         await self._health.check()
 
-    def _most(self, allowed: FileInput) -> int | None:
+    def _size_limit(self, allowed: FileInput) -> int | None:
         limits = [limit for limit in (self._settings.upload_bytes, allowed.max_bytes) if limit]
         return min(limits, default=None)
 
-    async def _keep(self, upload: Upload, type: FileType, incoming: _Incoming, blob: str) -> Attachment:
-        if upload.once and (known := await self._rows.find_same(upload.owner, incoming.sha256, upload.name)):
-            return await self._instead(known, blob)
+    async def _store(self, upload: Upload, type: FileType, incoming: _Incoming, blob: str) -> Attachment:
+        if upload.once and (same := await self._rows.find_same(upload.owner, incoming.sha256, upload.name)):
+            return await self._reuse(same, blob)
         attachment = Attachment(
             id=self._new_id(),
             owner=upload.owner,
@@ -134,21 +136,21 @@ class Attachments:
             is_new=True,
         )
         try:
-            kept = await self._rows.add(attachment, self._settings.user_bytes, self._settings.user_files)
+            stored = await self._rows.add(attachment, self._settings.user_bytes, self._settings.user_files)
         except FileRefused:
-            await self.forget([blob])
+            await self.delete_blobs([blob])
             raise
         # After any other failure nobody knows whether there is a row. The bytes stay, and are swept if there is none.
-        return kept if kept.blob == blob else await self._instead(kept, blob)
+        return stored if stored.blob == blob else await self._reuse(stored, blob)
 
-    async def _instead(self, known: Attachment, blob: str) -> Attachment:
+    async def _reuse(self, attachment: Attachment, blob: str) -> Attachment:
         """An attachment whose bytes came again: the new ones go, unless the old ones are lost."""
-        if not await self._is_whole(known):
-            return await self._mend(known, blob)
-        await self.forget([blob])
-        return known
+        if not await self._is_complete(attachment):
+            return await self._replace_blob(attachment, blob)
+        await self.delete_blobs([blob])
+        return attachment
 
-    async def _is_whole(self, attachment: Attachment) -> bool:
+    async def _is_complete(self, attachment: Attachment) -> bool:
         """Whether its bytes are there, as many as it has: its last one, and none behind it."""
         last = attachment.size - 1
         try:
@@ -160,22 +162,22 @@ class Attachments:
             # Nobody knows, so it stays as it is.
             return True
 
-    async def _put_back(self, lost: Attachment, bytes: bytes) -> Attachment:
+    async def _restore(self, attachment: Attachment, bytes: bytes) -> Attachment:
         blob = self._new_id()
         await self._storage.write(blob, _one(bytes))
-        return await self._mend(lost, blob)
+        return await self._replace_blob(attachment, blob)
 
-    async def _mend(self, lost: Attachment, blob: str) -> Attachment:
+    async def _replace_blob(self, attachment: Attachment, blob: str) -> Attachment:
         """Bytes that were lost and came again: all that stood on them stand on the new ones."""
-        LOGGER.warning("The bytes of attachment %s were lost; they came again, and are there now.", lost.id)
-        await self._rows.rename_blob(lost.blob, blob)
-        mended = await self._rows.find(lost.id)
+        LOGGER.warning("The bytes of attachment %s were lost; they came again, and are there now.", attachment.id)
+        await self._rows.rename_blob(attachment.blob, blob)
+        mended = await self._rows.find(attachment.id)
         if mended.blob != blob:
             # Who sent them at the same time was first.
-            await self.forget([blob])
-        return replace(mended, is_new=lost.is_new)
+            await self.delete_blobs([blob])
+        return replace(mended, is_new=attachment.is_new)
 
-    async def forget(self, blobs: Sequence[str]) -> int:
+    async def delete_blobs(self, blobs: Sequence[str]) -> int:
         """Delete bytes that have no row. Returns how many; what cannot be deleted now is swept later."""
         if blobs and self._forgotten:
             # What was made of them goes with them, and first: of that nobody would know later.
@@ -195,7 +197,7 @@ class Attachments:
         before, total = self._clock() - timedelta(hours=hours), 0
         while True:
             count, blobs = await self._rows.delete_unused(before, UNUSED_AT_ONCE)
-            await self.forget(blobs)
+            await self.delete_blobs(blobs)
             total += count
             if count < UNUSED_AT_ONCE:
                 return total
@@ -203,11 +205,11 @@ class Attachments:
     async def _sweep(self) -> int:
         before, total = self._clock() - ORPHAN_AGE, 0
         async with aclosing(self._storage.list_all()) as listing:
-            async for stored in listing:
-                old = [blob.name for blob in stored if blob.written < before]
-                known = await self._rows.find_blobs(old) if old else frozenset[str]()
-                orphans = [name for name in old if name not in known]
-                total += await self.forget(orphans)
+            async for batch in listing:
+                old = [blob.name for blob in batch if blob.modified < before]
+                existing = await self._rows.find_blobs(old) if old else frozenset[str]()
+                orphans = [name for name in old if name not in existing]
+                total += await self.delete_blobs(orphans)
         return total
 
 
@@ -254,9 +256,9 @@ class _Incoming:
         for piece in pieces:
             self._hash.update(piece)
 
-    async def _fill(self, wanted: int) -> int:
+    async def _fill(self, size: int) -> int:
         """Read until so many bytes are ready or there are no more. Returns how many are."""
-        while self._waiting < wanted:
+        while self._waiting < size:
             piece = await anext(self._pieces, None)
             if piece is None:
                 break

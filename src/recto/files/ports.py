@@ -25,7 +25,7 @@ class Upload:
     owner: str
     name: str
     allowed: FileInput
-    declared: str | None = None
+    declared_type: str | None = None
     room: int | None = None
     once: bool = False
 
@@ -36,7 +36,7 @@ class StoredBlob:
 
     name: str
     size: int
-    written: datetime
+    modified: datetime
 
 
 @dataclass(frozen=True, kw_only=True)

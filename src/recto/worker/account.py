@@ -1,4 +1,4 @@
-"""What a run has used: tokens and their price, as its row, its calls and its readers have them. Decides nothing."""
+"""Token, cost and savings accounting for a run."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from datetime import datetime
 from decimal import Decimal
 
 from recto.conversation.json import Json, load_object
+from recto.errors import Conflict, NotFound
 from recto.models.ports import Usage
 from recto.models.prices import Prices, price_of
+from recto.page.prefix import SentPage
+from recto.store.runs.calls import sent_page
+from recto.store.store import Store
 from recto.telemetry import Telemetry
 
 BILLION = 1_000_000_000
@@ -23,64 +27,76 @@ NAMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """Tokens, and what they cost. One call whose price is not known, and that of the whole is not."""
+    """Tokens and their price. The price is None if that of any call is unknown."""
 
     usage: Usage = Usage()
     price: Decimal | None = Decimal(0)
     currency: str = ""
 
     def plus(self, other: Account) -> Account:
-        """Both together."""
+        """Return the sum of two accounts."""
         price = None if self.price is None or other.price is None else self.price + other.price
         return replace(self, usage=self.usage + other.usage, price=price, currency=other.currency or self.currency)
 
     @property
     def nanos(self) -> int | None:
-        """The price in thousand-millionths, which is how the store counts."""
+        """The price in billionths of the currency, as the store has it."""
         return None if self.price is None else round(self.price * BILLION)
 
     def row(self) -> dict[str, Json]:
-        """As runs and calls are stored."""
-        tokens: dict[str, Json] = {**usage_row(self.usage)}
-        known = self.price is not None and self.currency
-        return {**tokens, "price": f"{self.price:f}", "currency": self.currency} if known else tokens
+        """Return the account as the rows of runs and calls store it."""
+        tokens: dict[str, Json] = {**encode_usage(self.usage)}
+        has_price = self.price is not None and self.currency
+        return {**tokens, "price": f"{self.price:f}", "currency": self.currency} if has_price else tokens
 
 
-def usage_row(usage: Usage) -> dict[str, int]:
-    """Tokens under the names AG-UI has for them."""
+def encode_usage(usage: Usage) -> dict[str, int]:
+    """Return tokens under their AG-UI names."""
     tokens = {theirs: getattr(usage, ours) for ours, theirs in NAMES.items()}
     return {**tokens, "totalTokens": usage.input + usage.output}
 
 
-def account_of(row: bytes | None) -> Account:
-    """What an earlier worker wrote down."""
-    known = load_object(row) if row else None
-    if known is None:
+def parse_account(row: bytes | None) -> Account:
+    """Return the account that an earlier worker stored, or an empty one."""
+    fields = load_object(row) if row else None
+    if fields is None:
         return Account()
-    tokens = {ours: value for ours, theirs in NAMES.items() if isinstance(value := known.get(theirs), int)}
-    price = known.get("price")
+    tokens = {ours: value for ours, theirs in NAMES.items() if isinstance(value := fields.get(theirs), int)}
+    price = fields.get("price")
     return Account(
         usage=Usage(**tokens),
         price=Decimal(price) if isinstance(price, str) else None,
-        currency=str(known.get("currency", "")),
+        currency=str(fields.get("currency", "")),
     )
 
 
 def charge(model: str, usage: Usage | None, prices: Prices) -> Account:
-    """What one call of a model used."""
+    """Return the account of one call of a model."""
     if usage is None:
         return Account(price=None)
     return Account(usage=usage, price=price_of(model, usage, prices), currency=prices.currency)
 
 
-def report_usage(telemetry: Telemetry, model: str, spent: Account, seconds: float | None) -> None:
-    """Count a call that was answered; `seconds` until its first token."""
-    tokens = {ours: count for ours in NAMES if (count := getattr(spent.usage, ours))}
+def report_usage(telemetry: Telemetry, model: str, spending: Account, seconds: float | None) -> None:
+    """Count an answered call in the metrics. `seconds` is the time to its first token."""
+    tokens = {ours: count for ours in NAMES if (count := getattr(spending.usage, ours))}
     telemetry.record_call(model, tokens, seconds)
-    if spent.price is not None:
-        telemetry.record_cost(model, spent.currency, float(spent.price))
+    if spending.price is not None:
+        telemetry.record_cost(model, spending.currency, float(spending.price))
 
 
 def seconds_between(start: datetime | None, end: datetime | None) -> float | None:
-    """How long that was, where it began and ended."""
+    """Return the seconds between two times, or None if one is missing."""
     return (end - start).total_seconds() if start and end else None
+
+
+async def read_answered_page(store: Store, run: str, number: int) -> SentPage | None:
+    """Return the page of the last answered call up to a number of a run, including earlier runs of the thread.
+
+    Return None if there is none, or if it was deleted or damaged.
+    """
+    try:
+        call = await store.calls.find_answered(run, number)
+        return sent_page(await store.calls.read(*call)) if call else None
+    except (NotFound, Conflict):
+        return None

@@ -1,6 +1,6 @@
-"""Logs this process has read lately. A log only grows, so what is here is never wrong, only short.
+"""Cache of recently read logs. Logs only grow, so a cached log is never wrong, only short.
 
-Messages that stay the same objects remember their tokens and bytes: the next page of a thread costs little.
+Messages that stay the same objects remember their tokens and bytes, which makes the next page of a thread cheap.
 """
 
 from __future__ import annotations
@@ -14,132 +14,49 @@ from sys import getsizeof
 from typing import get_args
 
 from recto.config.run_settings import LogCacheSettings
-from recto.conversation.log import TURNS_BACK, Entry, StateChanged, messages_of
+from recto.conversation.log import ROLLBACK_MARKERS, Entry, StateChanged, messages_of
 from recto.conversation.messages import Message, UnreadMessages, texts_of
 from recto.page.prefix import AnsweredPage
 from recto.page.text.tokens import OFFLINE, Calibration, TokenCounter, count_new, tokens_of
 from recto.store.log.read_end import EndQuery, LogEnd, MissingCounts
 from recto.store.store import Store
 
-# What an entry takes besides its texts, which are there a second time as bytes of a page. A test holds it to the truth.
+# Memory of an entry besides its texts, which are counted twice because pages have them as bytes. A test measures it.
 ENTRY_BYTES = 1_280
 MESSAGES: tuple[type[Message], ...] = get_args(Message)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CachedLog:
-    """A thread as far as it was read, and what the provider of `model` last said of its tokens.
+    """The log of a thread, and what `model` last reported about its tokens.
 
-    `born` is when it was made: a thread that was deleted and one made later under its id are not the same. `quote` is
-    the text that its pages carry besides its entries, which remember it with them. `history` is how many messages of it
-    pages can show at most; None: as many as they like. `answered` is the last page that was; its bytes are theirs.
+    `thread_created` tells a deleted thread from a new one with its id. `quote` is text that pages show besides the
+    entries, which remember its bytes. `history` limits how many messages pages can show; None means no limit.
+    `last_answer` is the last page that was answered.
     """
 
     entries: tuple[Entry, ...] = ()
-    last: Calibration | None = None
+    calibration: Calibration | None = None
     model: str = ""
-    born: datetime | None = None
+    thread_created: datetime | None = None
     quote: str = ""
     history: int | None = None
-    answered: AnsweredPage | None = None
+    last_answer: AnsweredPage | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogQuery:
-    """A log up to a number, of a thread made at a time, for pages with so many messages of history (None: all)."""
+    """A query for the log of a thread up to a number. `history` limits the messages that pages show; None: no limit."""
 
     thread: str
     last_seq: int
-    born: datetime | None = None
+    thread_created: datetime | None = None
     history: int | None = None
     counter: TokenCounter = OFFLINE
 
 
-class LogCache:
-    """The threads used last, up to a bound."""
-
-    def __init__(self, store: Store, settings: LogCacheSettings | None = None) -> None:
-        self._store = store
-        self._settings = settings or LogCacheSettings()
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        self._count = 0
-        self._bytes = 0
-
-    @property
-    def bytes(self) -> int:
-        """What all that is kept weighs, with what pages remember of it."""
-        return self._bytes
-
-    async def take(self, query: LogQuery) -> CachedLog:
-        """A log up to a number: what is here, and from the store what came since. Of a long one, what can be shown."""
-        kept = self._kept.get(query.thread)
-        known = kept.log if kept and kept.log.born == query.born else CachedLog(born=query.born)
-        if not _can_show(known, query.history):
-            return await self._read(query)
-        if _last_seq(known.entries) >= query.last_seq:
-            return known
-        if not known.entries:
-            return await self._read(query)
-        newer = await self._store.log_after(query.thread, _last_seq(known.entries))
-        if is_unread(known.entries) and not TURNS_BACK.isdisjoint(map(type, newer)):
-            # It may be turned back to what was not read.
-            return await self._read(query)
-        return replace(known, entries=(*known.entries, *newer), quote="", answered=None)
-
-    async def _read(self, query: LogQuery) -> CachedLog:
-        end = await self._read_end(query) if query.last_seq >= self._settings.long else None
-        if end is not None:
-            history = query.history if end.is_windowed else None
-            return CachedLog(entries=end.entries, born=query.born, history=history)
-        return CachedLog(entries=tuple(await self._store.log_after(query.thread, 0)), born=query.born)
-
-    async def _read_end(self, query: LogQuery) -> LogEnd | None:
-        counter, least = query.counter, self._settings.long // 2
-        asked = EndQuery(thread=query.thread, counter=counter.name, history=query.history, least=least)
-        end = await self._store.log_end(asked)
-        if isinstance(end, MissingCounts):
-            await self._count_old(query, end.upto)
-            end = await self._store.log_end(asked)
-        return end if isinstance(end, LogEnd) else None
-
-    async def _count_old(self, query: LogQuery, upto: int) -> None:
-        """Count what was written before counts were stored, or counted by another; once for all who read it later."""
-        thread, counter, last = query.thread, query.counter, 0
-        while some := await self._store.uncounted(thread, counter.name, after=last, upto=upto):
-            messages = messages_of(some)
-            await asyncio.to_thread(count_new, messages, counter)
-            counts = {message.id: tokens_of(message, counter) for message in messages}
-            await self._store.set_tokens(thread, counter.name, counts)
-            last = _last_seq(some)
-
-    def put(self, thread: str, log: CachedLog) -> None:
-        """Keep a log for the next run. The one not used for longest makes room."""
-        kept = _weighed(log, self._kept.get(thread))
-        self.drop(thread)
-        self._kept[thread] = kept
-        self._count += len(log.entries)
-        self._bytes += kept.bytes
-        most = self._settings
-        while len(self._kept) > most.threads or self._count > most.entries or self._bytes > most.bytes:
-            self.drop(next(iter(self._kept)))
-
-    async def drop_gone(self) -> int:
-        """Keep nothing of threads that were deleted, whoever did. Returns how many there were."""
-        here = tuple(self._kept)
-        gone = frozenset(here) - await self._store.known_threads(here)
-        for thread in gone:
-            self.drop(thread)
-        return len(gone)
-
-    def drop(self, thread: str) -> None:
-        """Keep nothing of a thread: its messages remember what is too large to be kept."""
-        if kept := self._kept.pop(thread, None):
-            self._count -= len(kept.log.entries)
-            self._bytes -= kept.bytes
-
-
 @dataclass(frozen=True, kw_only=True)
-class _Kept:
+class _CacheItem:
     log: CachedLog
     entry_bytes: int
 
@@ -148,33 +65,114 @@ class _Kept:
         return self.entry_bytes + _text_size(self.log.quote)
 
 
-def _weighed(log: CachedLog, before: _Kept | None) -> _Kept:
-    """A log with its bytes. Of one that only grew, what is new is weighed."""
-    known = before.log.entries if before else ()
-    if before and known and len(known) <= len(log.entries) and known[-1] is log.entries[len(known) - 1]:
-        return _Kept(log=log, entry_bytes=before.entry_bytes + sum(map(_size, log.entries[len(known) :])))
-    return _Kept(log=log, entry_bytes=sum(map(_size, log.entries)))
+class LogCache:
+    """The logs of the threads that were used last, up to limits."""
+
+    def __init__(self, store: Store, settings: LogCacheSettings | None = None) -> None:
+        self._store = store
+        self._settings = settings or LogCacheSettings()
+        self._items: OrderedDict[str, _CacheItem] = OrderedDict()
+        self._entry_count = 0
+        self._bytes = 0
+
+    @property
+    def bytes(self) -> int:
+        """The size of all cached logs, with what pages remember of them."""
+        return self._bytes
+
+    async def read(self, query: LogQuery) -> CachedLog:
+        """Return a log up to a number, newer entries from the store. Read only the visible end of a long log."""
+        item = self._items.get(query.thread)
+        log = item.log if item and item.log.thread_created == query.thread_created else CachedLog()
+        is_long_enough = log.history is None or (query.history is not None and query.history <= log.history)
+        if not log.entries or not is_long_enough:
+            return await self._read(query)
+        if _last_seq(log.entries) >= query.last_seq:
+            return log
+        newer = await self._store.log.read_after(query.thread, _last_seq(log.entries))
+        if is_unread(log.entries) and not ROLLBACK_MARKERS.isdisjoint(map(type, newer)):
+            # A rollback may reach entries that were not read.
+            return await self._read(query)
+        return replace(log, entries=(*log.entries, *newer), quote="", last_answer=None)
+
+    async def _read(self, query: LogQuery) -> CachedLog:
+        if query.last_seq == 0:
+            return CachedLog(thread_created=query.thread_created)
+        end = await self._read_end(query) if query.last_seq >= self._settings.long else None
+        if end is not None:
+            history = query.history if end.is_windowed else None
+            return CachedLog(entries=end.entries, thread_created=query.thread_created, history=history)
+        entries = tuple(await self._store.log.read_after(query.thread, 0))
+        return CachedLog(entries=entries, thread_created=query.thread_created)
+
+    async def _read_end(self, query: LogQuery) -> LogEnd | None:
+        least = self._settings.long // 2
+        end_query = EndQuery(thread=query.thread, counter=query.counter.name, history=query.history, least=least)
+        end = await self._store.log.read_end(end_query)
+        if isinstance(end, MissingCounts):
+            await self._count_old(query, end.upto)
+            end = await self._store.log.read_end(end_query)
+        return end if isinstance(end, LogEnd) else None
+
+    async def _count_old(self, query: LogQuery, upto: int) -> None:
+        """Store missing token counts of old entries, so that later readers find them."""
+        thread, counter, last = query.thread, query.counter, 0
+        while entries := await self._store.log.list_uncounted(thread, counter.name, after=last, upto=upto):
+            messages = messages_of(entries)
+            await asyncio.to_thread(count_new, messages, counter)
+            counts = {message.id: tokens_of(message, counter) for message in messages}
+            await self._store.log.set_tokens(thread, counter.name, counts)
+            last = _last_seq(entries)
+
+    def put(self, thread: str, log: CachedLog) -> None:
+        """Keep a log for the next run. The logs that were not used for longest make room."""
+        item = _CacheItem(log=log, entry_bytes=_entry_bytes(log, self._items.get(thread)))
+        self.drop(thread)
+        self._items[thread] = item
+        self._entry_count += len(log.entries)
+        self._bytes += item.bytes
+        limits = self._settings
+        while len(self._items) > limits.threads or self._entry_count > limits.entries or self._bytes > limits.bytes:
+            self.drop(next(iter(self._items)))
+
+    async def drop_deleted(self) -> int:
+        """Drop threads that any process deleted, and return their number."""
+        threads = tuple(self._items)
+        deleted = frozenset(threads) - await self._store.threads.find_existing(threads)
+        for thread in deleted:
+            self.drop(thread)
+        return len(deleted)
+
+    def drop(self, thread: str) -> None:
+        """Drop the log of a thread."""
+        if item := self._items.pop(thread, None):
+            self._entry_count -= len(item.log.entries)
+            self._bytes -= item.bytes
+
+
+def _entry_bytes(log: CachedLog, before: _CacheItem | None) -> int:
+    """Return the size of the entries of a log. If it continues a cached log, measure only the new ones."""
+    old = before.log.entries if before else ()
+    if before and old and len(old) <= len(log.entries) and old[-1] is log.entries[len(old) - 1]:
+        return before.entry_bytes + sum(map(_size, log.entries[len(old) :]))
+    return sum(map(_size, log.entries))
 
 
 def _size(entry: Entry) -> int:
     texts = texts_of(entry) if isinstance(entry, MESSAGES) else ()
-    # Markers are short, but for this.
+    # All other markers are short.
     texts = (entry.value,) if isinstance(entry, StateChanged) else texts
     return ENTRY_BYTES + sum(map(_text_size, texts))
 
 
 def _text_size(text: str) -> int:
-    """As text, of which each character takes as much as the widest, and as bytes of a page."""
+    """Return the size of a text, as a string (its widest character sets the width of all) and as bytes of a page."""
     return getsizeof(text) + (len(text) if text.isascii() else len(text.encode(errors="replace")))
 
 
 def is_unread(log: Sequence[Entry]) -> bool:
-    """Whether some of a log was left in the store. It stands before all else."""
+    """Return True if the beginning of a log was left in the store."""
     return bool(log) and isinstance(log[0], UnreadMessages)
-
-
-def _can_show(log: CachedLog, history: int | None) -> bool:
-    return log.history is None or (history is not None and history <= log.history)
 
 
 def _last_seq(entries: Sequence[Entry]) -> int:

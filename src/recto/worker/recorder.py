@@ -9,12 +9,13 @@ from datetime import datetime
 from functools import partial
 
 from recto.config.run_settings import RecorderSettings
-from recto.conversation.events import ToolCallArguments, Event, ReasoningContent, TextContent, encode_event, merge
+from recto.conversation.events import Event, ReasoningContent, TextContent, ToolCallArguments, encode_event, merge
 from recto.engine.hub import Hub
 from recto.errors import StoreDown
 from recto.store.ports import Lease, RecordResult, RunChange, StoredEvent
 from recto.store.store import Store
 
+DELTAS = (TextContent, ReasoningContent, ToolCallArguments)
 # The weight of an event without text: thousands of them are work too.
 EVENT_CHARACTERS = 64
 STOPPING = "it is being closed"
@@ -85,7 +86,7 @@ class Recorder:
         return merged, [bytes(memoryview(body)) for event in merged for body in encode_event(event)]
 
     def _publish(self, events: Sequence[Event], bodies: Sequence[bytes], result: RecordResult) -> None:
-        if any(isinstance(event, (TextContent, ReasoningContent, ToolCallArguments)) for event in events):
+        if any(isinstance(event, DELTAS) for event in events):
             self._last_text = self._loop.time()
         first = result.last_event - len(bodies) + 1
         rows = [StoredEvent(number=first + place, body=body) for place, body in enumerate(bodies)]
@@ -132,4 +133,6 @@ class Recorder:
 
 
 def _characters(event: Event) -> int:
-    return len(event.delta) if isinstance(event, (TextContent, ReasoningContent, ToolCallArguments)) else EVENT_CHARACTERS
+    return (
+        len(event.delta) if isinstance(event, (TextContent, ReasoningContent, ToolCallArguments)) else EVENT_CHARACTERS
+    )

@@ -151,7 +151,7 @@ class RunInputs:
 
     @cached_property
     def fold(self) -> FoldSettings:
-        """The fold settings. If the agent sets no root, paths are relative to the workspace that its tools read (R4)."""
+        """The fold settings. If the agent sets no root, paths start at the workspace that its tools read (R4)."""
         settings = self.agent.fold
         has_readers = any(tool in self.agent.tools for rule in settings.rules for tool in rule.tools)
         if settings.project.root is not None or not has_readers or self.workspace is None:

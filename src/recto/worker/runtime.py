@@ -129,7 +129,7 @@ async def forget_deleted(runtime: Runtime, gateway: GatewayMemory) -> int:
     clear_caches()
     gateway.clear()
     runtime.store.forget()
-    await runtime.tools.schemas.forget()
+    await runtime.tools.schemas.clear()
     if runtime.files and runtime.files.pictures:
         runtime.files.pictures.forget()
     terminal = runtime.tools.terminal

@@ -15,9 +15,9 @@ TOGETHER = 20
 class AdmissionSuite:
     async def test_an_admitted_run_waits_with_all_it_came_with(self, store: Store):
         new = admission("r1", input=b'{ "z": 1, "a": "\xe5\x9b\x9b" }')
-        admitted = await store.admit(new)
+        admitted = await store.runs.admit(new)
         run = admitted.run
-        assert await store.find_run("ann", new.id) == run
+        assert await store.runs.find("ann", new.id) == run
         assert (admitted.is_new, run.status, run.tier, run.can_compact) == (True, "queued", "free", True)
         brought = ("id", "name", "owner", "thread", "agent", "input", "response_id", "created")
         assert [getattr(run, name) for name in brought] == [getattr(new, name) for name in brought]
@@ -27,47 +27,49 @@ class AdmissionSuite:
         assert not {name for name in empty if getattr(run, name)}
 
     async def test_X1_the_row_that_a_run_would_have_is_the_one_it_gets_and_nothing_is_stored(self, store: Store):
-        await store.set_tier("ann", "pro", START)
+        await store.users.set_tier("ann", "pro", START)
         for new in (admission("r1"), replace(admission("r2"), agent=None, fallback="chat")):
-            would = await store.as_admitted(new)
+            would = await store.runs.preview_admission(new)
             with pytest.raises(NotFound):
-                await store.find_run("ann", new.name)
-            assert (await store.admit(new)).run == would
+                await store.runs.find("ann", new.name)
+            assert (await store.runs.admit(new)).run == would
             assert (would.tier, would.agent) == ("pro", "vibe")
-        assert (await store.as_admitted(replace(admission("r3", "new"), agent=None, fallback="chat"))).agent == "chat"
+        assert (
+            await store.runs.preview_admission(replace(admission("r3", "new"), agent=None, fallback="chat"))
+        ).agent == "chat"
         with pytest.raises(NotFound):
-            await store.get_thread("ann", "new")
+            await store.threads.get("ann", "new")
 
     async def test_the_same_request_at_the_same_time_makes_one_run(self, store: Store):
-        found = await asyncio.gather(*(store.admit(admission("r1")) for _ in range(TOGETHER)))
+        found = await asyncio.gather(*(store.runs.admit(admission("r1")) for _ in range(TOGETHER)))
         assert len({one.run.id for one in found}) == 1
         assert [one.is_new for one in found].count(True) == 1
 
     async def test_the_order_of_keys_does_not_make_another_request(self, store: Store):
-        first = await store.admit(admission("r1", input=b'{"a": {"x": 1, "y": [1, 2]}, "b": 2}'))
-        again = await store.admit(admission("r1", input=b'{"b":2,"a":{"y":[1,2],"x":1}}'))
+        first = await store.runs.admit(admission("r1", input=b'{"a": {"x": 1, "y": [1, 2]}, "b": 2}'))
+        again = await store.runs.admit(admission("r1", input=b'{"b":2,"a":{"y":[1,2],"x":1}}'))
         assert (again.run, again.is_new) == (first.run, False)
 
     @pytest.mark.parametrize("other", [b'{"n": 2}', b'{"n": true}', b'{"n": "1"}', b'{"n": 1, "m": null}', b"[1]"])
     async def test_another_request_under_the_same_name_is_refused(self, store: Store, other: bytes):
-        first = await store.admit(admission("r1"))
+        first = await store.runs.admit(admission("r1"))
         with pytest.raises(Conflict, match="'r1'"):
-            await store.admit(admission("r1", input=other))
+            await store.runs.admit(admission("r1", input=other))
         with pytest.raises(Conflict, match="is taken"):
-            await store.admit(replace(admission("r2", "thread-2"), id=first.run.id))
-        assert await store.find_run("ann", "r1") == first.run
+            await store.runs.admit(replace(admission("r2", "thread-2"), id=first.run.id))
+        assert await store.runs.find("ann", "r1") == first.run
 
     async def test_P5_a_thread_of_somebody_else_is_not_found_and_nothing_is_stored(self, store: Store):
         await admit(store, "r1", "thread-1", owner="ann")
-        for ask in (store.admit, store.as_admitted):
+        for ask in (store.runs.admit, store.runs.preview_admission):
             with pytest.raises(NotFound, match="'thread-1'"):
                 await ask(admission("r2", "thread-1", owner="bob"))
         with pytest.raises(NotFound, match="'r2'"):
-            await store.find_run("bob", "r2")
+            await store.runs.find("bob", "r2")
 
     async def test_two_owners_who_want_the_same_thread_at_once_do_not_share_it(self, store: Store):
         owners = [f"owner-{number}" for number in range(TOGETHER)]
-        admissions = (store.admit(admission("r1", "thread-1", owner=owner)) for owner in owners)
+        admissions = (store.runs.admit(admission("r1", "thread-1", owner=owner)) for owner in owners)
         found = await asyncio.gather(*admissions, return_exceptions=True)
         refused = [one for one in found if isinstance(one, NotFound)]
         assert len(refused) == TOGETHER - 1

@@ -34,16 +34,16 @@ LATER = Cancel(reason="timeout", now=at(4), events=(b"other",))
 class ClaimSuite:
     async def test_a_claimed_run_is_running_under_its_first_fence(self, store: Store):
         await admit(store, "r1")
-        (run,) = await store.claim(NODE, at(5), limit=1)
+        (run,) = await store.runs.claim(NODE, at(5), limit=1)
         assert (run.status, run.fence, run.started) == ("running", 1, at(5))
-        assert await store.find_run("ann", "r1") == run
+        assert await store.runs.find("ann", "r1") == run
 
     async def test_one_run_of_a_thread_is_active_at_a_time(self, store: Store):
         lease = await begin(store, "r1")
         await admit(store, "r2")
         await admit(store, "r3")
         assert await claim_names(store, OTHER_NODE, at(1)) == []
-        await store.record(lease, END, at(2))
+        await store.runs.record(lease, END, at(2))
         assert await claim_names(store, OTHER_NODE, at(3)) == ["r2"]
         assert await claim_names(store, OTHER_NODE, at(4)) == []
 
@@ -80,30 +80,30 @@ class ClaimSuite:
 
     async def test_a_user_has_a_share_of_a_node_at_work_and_the_rest_waits(self, store: Store):
         node = replace(NODE, share=2)
-        first = await store.admit(admission("a0", "a-0"), node)
+        first = await store.runs.admit(admission("a0", "a-0"), node)
         assert first.run.status == "running"
         for number in range(1, 4):
             await admit(store, f"a{number}", f"a-{number}")
         assert await claim_names(store, node, at(0)) == ["a1"]
         # A thread and a hand are free, but not for this user.
-        assert (await store.admit(admission("a4", "a-4"), node)).run.status == "queued"
-        assert (await store.admit(admission("b0", "b-0", owner="bob"), node)).run.status == "running"
+        assert (await store.runs.admit(admission("a4", "a-4"), node)).run.status == "queued"
+        assert (await store.runs.admit(admission("b0", "b-0", owner="bob"), node)).run.status == "running"
         # Another node has a share of its own.
         assert await claim_names(store, replace(OTHER_NODE, share=1), at(0)) == ["a2"]
-        await store.record(lease_of(first.run), END, at(1))
+        await store.runs.record(lease_of(first.run), END, at(1))
         assert await claim_names(store, node, at(1)) == ["a3"]
 
     async def test_a_lease_holds_until_it_runs_out_and_not_longer(self, store: Store):
         await begin(store, "r1")
         assert await claim_names(store, OTHER_NODE, START + LEASE / 2) == []
-        (again,) = await store.claim(OTHER_NODE, START + LEASE, limit=1)
+        (again,) = await store.runs.claim(OTHER_NODE, START + LEASE, limit=1)
         assert (again.name, again.fence, again.started) == ("r1", 2, START)
 
     async def test_claimers_at_the_same_time_never_get_the_same_run(self, store: Store):
         for number in range(40):
             await admit(store, f"r{number}", f"thread-{number % 20}")
         claimers = [NODE, OTHER_NODE] * 8
-        found = await asyncio.gather(*(store.claim(who, at(0), limit=3) for who in claimers))
+        found = await asyncio.gather(*(store.runs.claim(who, at(0), limit=3) for who in claimers))
         claimed = Counter(run.name for runs in found for run in runs)
         left = await claim_names(store, NODE, at(0))
         assert set(claimed.values()) == {1}
@@ -111,7 +111,7 @@ class ClaimSuite:
 
     async def test_a_lease_that_ran_out_is_taken_over_by_one_claimer_only(self, store: Store):
         await begin(store, "r1")
-        found = await asyncio.gather(*(store.claim(OTHER_NODE, at(60), limit=1) for _ in range(8)))
+        found = await asyncio.gather(*(store.runs.claim(OTHER_NODE, at(60), limit=1) for _ in range(8)))
         assert [(run.name, run.fence) for runs in found for run in runs] == [("r1", 2)]
 
     async def test_runs_of_one_thread_are_worked_off_in_order_by_many_claimers(self, store: Store):
@@ -122,42 +122,42 @@ class ClaimSuite:
 
         async def work() -> None:
             while len(done) < len(names):
-                for run in await store.claim(NODE, at(0), limit=1):
+                for run in await store.runs.claim(NODE, at(0), limit=1):
                     done.append(run.name)
-                    await store.record(lease_of(run), END, at(0))
+                    await store.runs.record(lease_of(run), END, at(0))
 
         await asyncio.gather(*(work() for _ in range(4)))
         assert done == names
 
     async def test_a_renewed_lease_holds_longer(self, store: Store):
         lease = await begin(store, "r1")
-        assert list(await store.renew(NODE, [lease], START + LEASE / 2)) == [lease]
+        assert list(await store.runs.renew(NODE, [lease], START + LEASE / 2)) == [lease]
         assert await claim_names(store, OTHER_NODE, START + LEASE) == []
         assert await claim_names(store, OTHER_NODE, START + LEASE * 1.5) == ["r1"]
 
     async def test_only_leases_still_held_are_renewed(self, store: Store):
         held, lost, ended = [await begin(store, name, name) for name in ("held", "lost", "ended")]
-        await store.record(ended, RunChange(ending=RunEnding(outcome="success")), at(1))
-        await store.hand_back([lost], at(1))
+        await store.runs.record(ended, RunChange(ending=RunEnding(outcome="success")), at(1))
+        await store.runs.release([lost], at(1))
         assert await claim_names(store, OTHER_NODE, at(1)) == ["lost"]
         unknown = replace(held, run="nobody's")
         wrong = replace(held, fence=held.fence + 1)
-        assert list(await store.renew(NODE, [ended, lost, unknown, held, wrong], at(2))) == [held]
-        assert list(await store.renew(NODE, [], at(2))) == []
+        assert list(await store.runs.renew(NODE, [ended, lost, unknown, held, wrong], at(2))) == [held]
+        assert list(await store.runs.renew(NODE, [], at(2))) == []
 
     async def test_a_run_handed_back_can_be_claimed_at_once(self, store: Store):
         kept, given = await begin(store, "kept", "a"), await begin(store, "given", "b")
-        await store.hand_back([given], at(1))
-        (run,) = await store.claim(OTHER_NODE, at(1), limit=5)
+        await store.runs.release([given], at(1))
+        (run,) = await store.runs.claim(OTHER_NODE, at(1), limit=5)
         assert (run.name, run.fence) == ("given", 2)
-        assert (await store.find_run("ann", "kept")).fence == kept.fence
+        assert (await store.runs.find("ann", "kept")).fence == kept.fence
 
     async def test_a_lease_that_was_lost_cannot_be_handed_back(self, store: Store):
         old = await begin(store, "r1")
-        (new,) = await store.claim(OTHER_NODE, START + LEASE, limit=1)
-        await store.hand_back([old], START + LEASE)
+        (new,) = await store.runs.claim(OTHER_NODE, START + LEASE, limit=1)
+        await store.runs.release([old], START + LEASE)
         assert await claim_names(store, NODE, START + LEASE) == []
-        assert (await store.record(lease_of(new), events(b"e"), START + LEASE)).last_event == 1
+        assert (await store.runs.record(lease_of(new), events(b"e"), START + LEASE)).last_event == 1
 
     async def test_recovery_frees_what_an_earlier_boot_of_this_node_held_and_nothing_else(self, store: Store):
         await begin(store, "earlier", "a")
@@ -165,37 +165,37 @@ class ClaimSuite:
         assert await claim_names(store, OTHER_NODE, at(0)) == ["other"]
         await admit(store, "mine", "c")
         assert await claim_names(store, REBOOTED, at(0)) == ["mine"]
-        assert await store.recover(REBOOTED, at(1)) == 1
+        assert await store.runs.recover(REBOOTED, at(1)) == 1
         assert await claim_names(store, REBOOTED, at(1)) == ["earlier"]
 
     async def test_recovery_frees_nothing_twice_and_nothing_that_ended(self, store: Store):
         done, left = await begin(store, "done", "a"), await begin(store, "left", "b")
-        await store.record(done, RunChange(ending=RunEnding(outcome="success")), at(0))
-        assert await store.recover(REBOOTED, at(1)) == 1
-        assert await store.recover(REBOOTED, at(1)) == 0
-        (run,) = await store.claim(REBOOTED, at(1), limit=5)
+        await store.runs.record(done, RunChange(ending=RunEnding(outcome="success")), at(0))
+        assert await store.runs.recover(REBOOTED, at(1)) == 1
+        assert await store.runs.recover(REBOOTED, at(1)) == 0
+        (run,) = await store.runs.claim(REBOOTED, at(1), limit=5)
         assert (run.id, run.fence) == (left.run, left.fence + 1)
 
     async def test_P6_a_run_does_not_begin_before_one_that_was_admitted_earlier(self, store: Store):
         behind = ids_behind()
-        await store.admit(behind("first"))
-        later = await store.admit(behind("second"), NODE)
+        await store.runs.admit(behind("first"))
+        later = await store.runs.admit(behind("second"), NODE)
         assert later.run.status == "queued"
         assert await claim_names(store, NODE, at(0)) == ["first"]
 
     async def test_users_and_their_threads_have_their_turn_in_the_order_of_admission(self, store: Store):
         behind = ids_behind()
         for name, owner in (("a1", "ann"), ("b1", "bob"), ("a2", "ann"), ("b2", "bob")):
-            await store.admit(behind(name, thread=name, owner=owner))
+            await store.runs.admit(behind(name, thread=name, owner=owner))
         assert await claim_names(store, NODE, at(0)) == ["a1", "b1", "a2", "b2"]
 
     async def test_P8_runs_are_listed_newest_first_page_by_page(self, store: Store):
         behind, cursor, found = ids_behind(), None, list[str]()
         for number in range(5):
-            await store.admit(behind(f"r{number}"))
-        await store.admit(behind("elsewhere", thread="thread-2"))
+            await store.runs.admit(behind(f"r{number}"))
+        await store.runs.admit(behind("elsewhere", thread="thread-2"))
         while True:
-            page = await store.runs_of_thread("ann", "thread-1", cursor, 2)
+            page = await store.runs.list_page("ann", "thread-1", cursor, 2)
             found += [run.name for run in page.runs]
             # What they were asked may be long, and is not read for a list.
             assert {run.input for run in page.runs} == {b""}
@@ -207,67 +207,67 @@ class ClaimSuite:
     async def test_P13_what_waits_is_shown_in_the_order_of_admission(self, store: Store):
         behind = ids_behind()
         for name in ("w1", "w2", "w3"):
-            await store.admit(behind(name))
-        assert [one.run for one in await store.queued("thread-1")] == ["w1", "w2", "w3"]
+            await store.runs.admit(behind(name))
+        assert [one.run for one in await store.messages.list_queued("thread-1")] == ["w1", "w2", "w3"]
         size = len(behind("w4").input)
-        assert [one.run for one in await store.queued("thread-1", 2 * size)] == ["w1", "w2"]
+        assert [one.run for one in await store.messages.list_queued("thread-1", 2 * size)] == ["w1", "w2"]
 
     async def test_a_run_that_waits_ends_at_once_with_the_events_given(self, store: Store):
-        run = await store.cancel(await admit(store, "r1"), WISH)
+        run = await store.runs.cancel(await admit(store, "r1"), WISH)
         assert (run.status, run.outcome, run.cancel, run.ended) == ("ended", "cancelled", "user", at(3))
         assert run.last_event == 2
         assert await events_of(store, run.id) == [(1, b"started"), (2, b"cancelled")]
-        assert await store.find_run("ann", "r1") == run
+        assert await store.runs.find("ann", "r1") == run
         assert await claim_names(store, NODE, at(5)) == []
         # One that ended stays as it is.
-        assert await store.cancel(run, LATER) == run
+        assert await store.runs.cancel(run, LATER) == run
 
     async def test_a_running_run_is_told_with_its_next_change(self, store: Store):
         lease = await begin(store, "r1")
-        assert (await store.cancel(await admit(store, "r2"), WISH)).status == "ended"
-        assert (await store.record(lease, events(b"a"), at(1))).cancel is None
-        run = await store.cancel(await store.find_run("ann", "r1"), WISH)
+        assert (await store.runs.cancel(await admit(store, "r2"), WISH)).status == "ended"
+        assert (await store.runs.record(lease, events(b"a"), at(1))).cancel is None
+        run = await store.runs.cancel(await store.runs.find("ann", "r1"), WISH)
         assert (run.status, run.cancel, run.last_event) == ("running", "user", 1)
-        assert (await store.record(lease, events(b"b"), at(4))).cancel == "user"
+        assert (await store.runs.record(lease, events(b"b"), at(4))).cancel == "user"
         assert await events_of(store, lease.run) == [(1, b"a"), (2, b"b")]
 
     async def test_the_wish_stays_when_another_worker_takes_over(self, store: Store):
         await begin(store, "r1")
-        await store.cancel(await store.find_run("ann", "r1"), WISH)
-        (run,) = await store.claim(OTHER_NODE, START + LEASE, limit=1)
+        await store.runs.cancel(await store.runs.find("ann", "r1"), WISH)
+        (run,) = await store.runs.claim(OTHER_NODE, START + LEASE, limit=1)
         assert run.cancel == "user"
-        assert (await store.record(lease_of(run), RunChange(), at(60))).cancel == "user"
+        assert (await store.runs.record(lease_of(run), RunChange(), at(60))).cancel == "user"
 
     async def test_the_first_reason_stays(self, store: Store):
-        run = await store.find_run("ann", (await begin(store, "r1")).run)
-        first = await store.cancel(run, WISH)
-        assert await store.cancel(run, LATER) == first
+        run = await store.runs.find("ann", (await begin(store, "r1")).run)
+        first = await store.runs.cancel(run, WISH)
+        assert await store.runs.cancel(run, LATER) == first
         assert (first.cancel, await events_of(store, run.id)) == ("user", [])
 
     async def test_many_wishes_at_once_end_a_run_once(self, store: Store):
         waiting = await admit(store, "r1")
-        found = await asyncio.gather(*(store.cancel(waiting, WISH) for _ in range(8)))
+        found = await asyncio.gather(*(store.runs.cancel(waiting, WISH) for _ in range(8)))
         assert {run.status for run in found} == {"ended"}
         assert await events_of(store, waiting.id) == [(1, b"started"), (2, b"cancelled")]
 
     async def test_a_run_claimed_and_cancelled_at_once_is_told_or_never_begins(self, store: Store):
         waiting = [await admit(store, f"r{number}", f"thread-{number}") for number in range(10)]
-        claims = [store.claim(NODE, at(0), limit=1) for _ in waiting]
-        cancels = [store.cancel(run, WISH) for run in waiting]
+        claims = [store.runs.claim(NODE, at(0), limit=1) for _ in waiting]
+        cancels = [store.runs.cancel(run, WISH) for run in waiting]
         claimed, cancelled = await asyncio.gather(asyncio.gather(*claims), asyncio.gather(*cancels))
         for run in (run for runs in claimed for run in runs):
-            assert (await store.record(lease_of(run), events(b"a"), at(1))).cancel == "user"
+            assert (await store.runs.record(lease_of(run), events(b"a"), at(1))).cancel == "user"
         begun = {run.id for runs in claimed for run in runs}
         assert {run.id for run in cancelled if run.status == "ended"} == {run.id for run in waiting} - begun
 
     async def test_of_the_runs_held_those_to_end_are_named(self, store: Store):
         one, two = await begin(store, "r1", "a"), await begin(store, "r2", "b")
         three = await begin(store, "r3", "c")
-        await store.cancel(await store.find_run("ann", "r2"), WISH)
-        await store.cancel(await store.find_run("ann", "r3"), WISH)
-        assert list(await store.cancels([one.run, two.run])) == [two.run]
-        assert sorted(await store.cancels([three.run, two.run, "nobody's"])) == sorted([two.run, three.run])
-        assert list(await store.cancels([])) == []
+        await store.runs.cancel(await store.runs.find("ann", "r2"), WISH)
+        await store.runs.cancel(await store.runs.find("ann", "r3"), WISH)
+        assert list(await store.runs.list_cancelled([one.run, two.run])) == [two.run]
+        assert sorted(await store.runs.list_cancelled([three.run, two.run, "nobody's"])) == sorted([two.run, three.run])
+        assert list(await store.runs.list_cancelled([])) == []
 
 
 def ids_behind() -> Callable[..., Admission]:

@@ -33,9 +33,9 @@ class ForkSuite:
     @pytest.mark.parametrize("before", [None, "m1", "m2", "m4", "m5", "m6"])
     async def test_a_fork_begins_with_what_the_page_says_it_does(self, store: Store, before: str | None):
         await write(store, LOG)
-        made = await store.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9), before=before))
-        copied = await store.log_after("fork")
-        wanted = fork_of(await store.log_after("thread-1"), before=before)
+        made = await store.threads.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9), before=before))
+        copied = await store.log.read_after("fork")
+        wanted = fork_of(await store.log.read_after("thread-1"), before=before)
         assert [(entry.id, entry.time) for entry in copied] == [(entry.id, entry.time) for entry in wanted]
         assert [entry.seq for entry in copied] == list(range(1, len(wanted) + 1))
         skill = view(wanted).skill
@@ -46,46 +46,48 @@ class ForkSuite:
     async def test_a_fork_before_what_is_no_user_message_in_view_is_refused(self, store: Store, before: str):
         await write(store, LOG)
         with pytest.raises(NotFound, match="user message"):
-            await store.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9), before=before))
+            await store.threads.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9), before=before))
         with pytest.raises(NotFound):
-            await store.get_thread("ann", "fork")
+            await store.threads.get("ann", "fork")
 
     async def test_every_kind_of_entry_is_copied_as_it_is(self, store: Store):
         entries = [entry for entry in every_kind_of_entry() if not isinstance(entry, (RolledBack, Undone))]
         await write(store, entries)
-        await store.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9)))
-        assert list(await store.log_after("fork")) == list(await store.log_after("thread-1"))
+        await store.threads.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9)))
+        assert list(await store.log.read_after("fork")) == list(await store.log.read_after("thread-1"))
 
     async def test_deleting_either_hurts_not_the_other_and_both_go_on(self, store: Store):
         await write(store, LOG)
         for id in ("fork", "second"):
-            await store.fork("ann", ForkOptions(thread="thread-1", id=id, now=at(9)))
-        before = await store.log_after("fork")
+            await store.threads.fork("ann", ForkOptions(thread="thread-1", id=id, now=at(9)))
+        before = await store.log.read_after("fork")
         lease = await begin(store, "r2", "fork")
-        await store.record(lease, RunChange(entries=[said("new")], ending=RunEnding(outcome="done")), at(10))
-        await store.delete_thread("ann", "thread-1")
-        assert [entry.id for entry in await store.log_after("fork")] == [*[entry.id for entry in before], "new"]
-        await store.delete_thread("ann", "fork")
-        assert [entry.id for entry in await store.log_after("second")] == [entry.id for entry in before]
+        await store.runs.record(lease, RunChange(entries=[said("new")], ending=RunEnding(outcome="done")), at(10))
+        await store.threads.delete("ann", "thread-1")
+        assert [entry.id for entry in await store.log.read_after("fork")] == [*[entry.id for entry in before], "new"]
+        await store.threads.delete("ann", "fork")
+        assert [entry.id for entry in await store.log.read_after("second")] == [entry.id for entry in before]
 
     async def test_a_fork_has_no_runs_and_may_have_a_title_of_its_own(self, store: Store):
         await write(store, LOG)
-        await store.fork("ann", ForkOptions(thread="thread-1", id="first", now=at(8)))
-        assert await store.set_title_if_automatic("first", "Better")
-        made = await store.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9), title="Another way"))
+        await store.threads.fork("ann", ForkOptions(thread="thread-1", id="first", now=at(8)))
+        assert await store.threads.set_title_if_automatic("first", "Better")
+        made = await store.threads.fork(
+            "ann", ForkOptions(thread="thread-1", id="fork", now=at(9), title="Another way")
+        )
         assert (made.title, made.active) == ("Another way", None)
-        assert (await store.runs_of_thread("ann", "fork", None, 9)).runs == ()
+        assert (await store.runs.list_page("ann", "fork", None, 9)).runs == ()
         # A title of the user's stays theirs.
-        await store.fork("ann", ForkOptions(thread="fork", id="of the fork", now=at(9)))
-        assert [await store.set_title_if_automatic(id, "x") for id in ("fork", "of the fork")] == [False, False]
+        await store.threads.fork("ann", ForkOptions(thread="fork", id="of the fork", now=at(9)))
+        assert [await store.threads.set_title_if_automatic(id, "x") for id in ("fork", "of the fork")] == [False, False]
 
     async def test_a_fork_under_an_id_that_is_taken_is_refused(self, store: Store):
         await write(store, LOG)
         with pytest.raises(Conflict, match="thread-1"):
-            await store.fork("ann", ForkOptions(thread="thread-1", id="thread-1", now=at(9)))
-        assert len(await store.log_after("thread-1")) == len(LOG)
+            await store.threads.fork("ann", ForkOptions(thread="thread-1", id="thread-1", now=at(9)))
+        assert len(await store.log.read_after("thread-1")) == len(LOG)
 
 
 async def write(store: Store, entries: Sequence[Entry]) -> None:
     lease = await begin(store, "r1")
-    await store.record(lease, RunChange(entries=entries, ending=RunEnding(outcome="done")), at(1))
+    await store.runs.record(lease, RunChange(entries=entries, ending=RunEnding(outcome="done")), at(1))

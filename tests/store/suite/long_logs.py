@@ -23,7 +23,7 @@ async def begin_long(store: Store, *more: Entry, tokens: int | None = 3) -> Leas
     entries = [SkillChanged(id="skill", skill="bazi"), *[entry for turn in turns for entry in turn], *more]
     stamped = [replace(entry, time=at(1) + timedelta(seconds=place)) for place, entry in enumerate(entries)]
     lease, counts = await begin(store, "r1"), EntryCounts(counter="mine", tokens=[tokens] * len(stamped))
-    await store.record(lease, RunChange(entries=stamped, counts=counts), at(2))
+    await store.runs.record(lease, RunChange(entries=stamped, counts=counts), at(2))
     return lease
 
 
@@ -35,30 +35,30 @@ def unread(end: object) -> list[tuple[str, str, int, int]]:
 class LongLogSuite:
     async def test_S2_what_a_window_leaves_out_is_summed_up(self, store: Store):
         await begin_long(store)
-        end = await store.log_end(QUERY)
+        end = await store.log.read_end(QUERY)
         assert unread(end) == [("u0", "s7", 32, 96)]
         assert isinstance(end, LogEnd)
         assert [entry.id for entry in end.entries[:3]] == ["s7", "skill", "u8"]
         assert end.entries[0].time == at(1) + timedelta(seconds=32)
         # A fork has the counts of what it copies.
-        await store.fork("ann", ForkOptions(thread="thread-1", id="thread-2", now=at(3)))
-        assert unread(await store.log_end(replace(QUERY, thread="thread-2"))) == unread(end)
+        await store.threads.fork("ann", ForkOptions(thread="thread-1", id="thread-2", now=at(3)))
+        assert unread(await store.log.read_end(replace(QUERY, thread="thread-2"))) == unread(end)
 
     async def test_what_was_not_counted_by_this_counter_is_counted_and_kept(self, store: Store):
         await begin_long(store, tokens=None)
-        end = await store.log_end(QUERY)
+        end = await store.log.read_end(QUERY)
         assert end == MissingCounts(upto=33)
-        found = await store.uncounted("thread-1", "mine", after=0, upto=33)
+        found = await store.log.list_uncounted("thread-1", "mine", after=0, upto=33)
         assert [entry.id for entry in found[:2]] == ["u0", "a0"]
         assert len(found) == 32
-        await store.set_tokens("thread-1", "mine", {entry.id: 5 for entry in found})
-        assert list(await store.uncounted("thread-1", "mine", after=0, upto=33)) == []
-        assert unread(await store.log_end(QUERY)) == [("u0", "s7", 32, 160)]
-        assert await store.log_end(replace(QUERY, counter="another")) == MissingCounts(upto=33)
+        await store.log.set_tokens("thread-1", "mine", {entry.id: 5 for entry in found})
+        assert list(await store.log.list_uncounted("thread-1", "mine", after=0, upto=33)) == []
+        assert unread(await store.log.read_end(QUERY)) == [("u0", "s7", 32, 160)]
+        assert await store.log.read_end(replace(QUERY, counter="another")) == MissingCounts(upto=33)
 
     async def test_P3_ids_that_are_taken_and_calls_that_were_made_are_known(self, store: Store):
         await begin_long(store)
-        assert await store.taken_ids("thread-1", ["u3", "skill", "nobody"]) == {"u3", "skill"}
-        assert await store.taken_ids("thread-2", ["u3"]) == frozenset()
+        assert await store.log.find_ids("thread-1", ["u3", "skill", "nobody"]) == {"u3", "skill"}
+        assert await store.log.find_ids("thread-2", ["u3"]) == frozenset()
         asked = [("c3", 41), ("c3", 12), ("c", 41), ("c99", 41), ('"', 41)]
-        assert [await store.has_had_call("thread-1", upto, call) for call, upto in asked] == [True, *[False] * 4]
+        assert [await store.log.has_call("thread-1", upto, call) for call, upto in asked] == [True, *[False] * 4]

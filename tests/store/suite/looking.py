@@ -22,7 +22,7 @@ EAST = timezone(timedelta(hours=9))
 
 class LookingSuite:
     async def test_days_are_read_backwards_one_at_a_time(self, store: Store):
-        assert await store.history("ann", HistoryQuery()) == HistoryDay()
+        assert await store.messages.read_day("ann", HistoryQuery()) == HistoryDay()
         await write(store, *(on(f"m{day}", day) for day in (1, 1, 3, 9, 9, 9)))
         found = [await day_of(store, before) for before in (None, 9, 5, 3, 1)]
         wanted = [
@@ -39,18 +39,18 @@ class LookingSuite:
         for name, id, day in (("w1", "new", 2), ("w2", "m1", 3), ("w3", "new", 3)):
             sent = dump({"threadId": "t", "runId": name, "messages": [{"id": id, "role": "user", "content": name}]})
             waits = admission(name, input=sent)
-            await store.admit(replace(waits, created=datetime(2026, 3, day, 12, tzinfo=UTC)))
+            await store.runs.admit(replace(waits, created=datetime(2026, 3, day, 12, tzinfo=UTC)))
         third, second, first = [
-            await store.history("ann", HistoryQuery(before=date(2026, 3, day))) for day in (9, 3, 2)
+            await store.messages.read_day("ann", HistoryQuery(before=date(2026, 3, day))) for day in (9, 3, 2)
         ]
         days = [(one.day.day if one.day else 0, one.has_more) for one in (third, second, first)]
         assert days == [(3, True), (2, True), (1, False)]
         assert [one.message.id for one in second.queued] == ["new"]
         assert [(one.run, one.message.id == one.task) for one in third.queued] == [("w2", True), ("w3", True)]
         assert (third.messages, second.messages, first.queued) == ((), (), ())
-        assert await store.queued("thread-1") == (*second.queued, *third.queued)
+        assert await store.messages.list_queued("thread-1") == (*second.queued, *third.queued)
         # Where their requests have too many bytes, the first of them.
-        queued = [await store.queued("thread-1", most * len(sent)) for most in (2, 1)]
+        queued = [await store.messages.list_queued("thread-1", most * len(sent)) for most in (2, 1)]
         assert [[one.run for one in some] for some in queued] == [["w1", "w2"], ["w1"]]
 
     async def test_replies_that_are_not_whole_are_marked(self, store: Store):
@@ -61,19 +61,19 @@ class LookingSuite:
             AssistantMessage(id="a2", time=at(2), parts=(Text(text="upon"),)),
             Interrupted(id="i", time=at(2), message="a2", reason="broken off"),
         )
-        assert (await store.history("ann", HistoryQuery())).statuses == {"a1": "length", "a2": "interrupted"}
+        assert (await store.messages.read_day("ann", HistoryQuery())).statuses == {"a1": "length", "a2": "interrupted"}
 
     async def test_days_are_those_of_the_zone(self, store: Store):
         await write(store, replace(said("late"), time=datetime(2026, 3, 1, 20, tzinfo=UTC)))
         for zone, day in ((UTC, 1), (EAST, 2)):
-            found = await store.history("ann", HistoryQuery(zone=zone))
+            found = await store.messages.read_day("ann", HistoryQuery(zone=zone))
             assert (found.day, [message.id for message in found.messages]) == (date(2026, 3, day), ["late"])
-        assert (await store.history("ann", HistoryQuery(before=date(2026, 3, 2), zone=EAST))).day is None
+        assert (await store.messages.read_day("ann", HistoryQuery(before=date(2026, 3, 2), zone=EAST))).day is None
 
     async def test_messages_are_in_the_order_of_the_log_whatever_their_times(self, store: Store):
         times = (5, 3, 3, 9)
         await write(store, *(replace(said(f"m{place}"), time=at(time)) for place, time in enumerate(times)))
-        found = await store.history("ann", HistoryQuery())
+        found = await store.messages.read_day("ann", HistoryQuery())
         assert [(message.id, message.seq) for message in found.messages] == [(f"m{n}", n + 1) for n in range(4)]
 
     async def test_what_people_are_not_shown_is_not_there_and_makes_no_day(self, store: Store):
@@ -89,10 +89,10 @@ class LookingSuite:
 
     async def test_what_was_rolled_back_is_not_there_until_that_is_undone(self, store: Store):
         lease = await begin(store, "r1")
-        await store.record(lease, RunChange(entries=[on("m", 1), on("m", 2), on("m", 3)]), at(1))
-        await store.record(lease, RunChange(entries=[RolledBack(id="b", to="m2"), on("n", 4)]), at(1))
+        await store.runs.record(lease, RunChange(entries=[on("m", 1), on("m", 2), on("m", 3)]), at(1))
+        await store.runs.record(lease, RunChange(entries=[RolledBack(id="b", to="m2"), on("n", 4)]), at(1))
         assert [await day_of(store), await day_of(store, 4)] == [(4, True, ["n4"]), (1, False, ["m1"])]
-        await store.record(lease, RunChange(entries=[Undone(id="u")]), at(1))
+        await store.runs.record(lease, RunChange(entries=[Undone(id="u")]), at(1))
         assert [await day_of(store), await day_of(store, 3)] == [(3, True, ["m3"]), (2, True, ["m2"])]
 
     async def test_many_hidden_messages_between_two_shown_ones_are_passed_over(self, store: Store):
@@ -104,18 +104,18 @@ class LookingSuite:
     async def test_any_day_there_is_can_be_asked_for(self, store: Store, before: date):
         await write(store, on("m", 1))
         for zone in (UTC, EAST, timezone(-timedelta(hours=9))):
-            found = await store.history("ann", HistoryQuery(before=before, zone=zone))
+            found = await store.messages.read_day("ann", HistoryQuery(before=before, zone=zone))
             assert found.day == (date(2026, 3, 1) if before == date.max else None)
 
     async def test_a_call_comes_back_with_all_that_was_said_of_it(self, store: Store):
         lease = await begin(store, "r1")
-        await store.record(lease, RunChange(call_start=call(1, "ab", manifest=b'[{"kind": "tools"}]')), at(1))
-        (begun,) = await store.calls(lease.run)
+        await store.runs.record(lease, RunChange(call_start=call(1, "ab", manifest=b'[{"kind": "tools"}]')), at(1))
+        (begun,) = await store.calls.list_full(lease.run)
         assert (begun.purpose, begun.model, begun.digest) == ("reply", "gpt-x", "d" * 64)
         assert (begun.manifest, begun.started, begun.ended) == (b'[{"kind": "tools"}]', at(1), None)
         end = CallEnd(number=1, ended=at(3), first_token=at(2), finish="stop", usage=b'{"n": 1}', error="cut off")
-        await store.record(lease, RunChange(call_end=end, call_start=call(2, "abc", shared=2)), at(3))
-        ended, following = await store.calls(lease.run)
+        await store.runs.record(lease, RunChange(call_end=end, call_start=call(2, "abc", shared=2)), at(3))
+        ended, following = await store.calls.list_full(lease.run)
         assert (following.body, following.ended) == (body_of("abc"), None)
         assert (ended.ended, ended.first_token, ended.finish) == (at(3), at(2), "stop")
         assert (ended.usage, ended.error, ended.body) == (b'{"n": 1}', "cut off", begun.body)
@@ -123,28 +123,28 @@ class LookingSuite:
     async def test_a_page_of_many_segments_is_put_together(self, store: Store):
         lease = await begin(store, "r1")
         page = "".join(chr(0x4E00 + number) for number in range(PLENTY * 2))
-        await store.record(lease, RunChange(call_start=call(1, page)), at(1))
-        assert [one.body == body_of(page) for one in await store.calls(lease.run)] == [True]
+        await store.runs.record(lease, RunChange(call_start=call(1, page)), at(1))
+        assert [one.body == body_of(page) for one in await store.calls.list_full(lease.run)] == [True]
 
     async def test_a_call_under_a_number_that_is_taken_is_refused(self, store: Store):
         lease = await begin(store, "r1")
-        await store.record(lease, RunChange(call_start=call(1, "ab")), at(1))
+        await store.runs.record(lease, RunChange(call_start=call(1, "ab")), at(1))
         with pytest.raises(Conflict):
-            await store.record(lease, RunChange(call_start=call(1, "xy"), events=(b"e",)), at(2))
-        assert [one.body for one in await store.calls(lease.run)] == [body_of("ab")]
-        assert (await store.find_run("ann", "r1")).last_event == 0
+            await store.runs.record(lease, RunChange(call_start=call(1, "xy"), events=(b"e",)), at(2))
+        assert [one.body for one in await store.calls.list_full(lease.run)] == [body_of("ab")]
+        assert (await store.runs.find("ann", "r1")).last_event == 0
 
     async def test_a_call_is_told_with_its_exact_body_and_found_to_be_whole(self, store: Store):
         lease = await begin(store, "r1")
         pages = ["abc", "abcde", "abxy", "zyzy", "zyab", ""]
         for number, (page, shared) in enumerate(zip(pages, (0, 3, 2, 0, 2, 0), strict=True), start=1):
-            await store.record(lease, RunChange(call_start=sealed(number, page, shared)), at(number))
+            await store.runs.record(lease, RunChange(call_start=sealed(number, page, shared)), at(number))
         end = CallEnd(number=2, ended=at(9), first_token=at(8), finish="stop", usage=b'{"n": 1}', price=12)
-        await store.record(lease, RunChange(call_end=end), at(9))
-        seen = [await store.look_at_call(lease.run, number) for number in range(1, 7)]
+        await store.runs.record(lease, RunChange(call_end=end), at(9))
+        seen = [await store.calls.read(lease.run, number) for number in range(1, 7)]
         assert [(one.body, one.damaged) for one in seen] == [(body_of(page), ()) for page in pages]
-        assert (await store.find_run("ann", "r1")).calls == 6
-        assert tuple(one.summary for one in seen) == await store.call_summaries(lease.run)
+        assert (await store.runs.find("ann", "r1")).calls == 6
+        assert tuple(one.summary for one in seen) == await store.calls.list_summaries(lease.run)
         second = seen[1].summary
         assert (second.price, second.finish, second.first_token, second.ended) == (12, "stop", at(8), at(9))
         assert (seen[0].summary.price, seen[0].summary.manifest) == (None, b"[]")
@@ -153,73 +153,73 @@ class LookingSuite:
         lease = await begin(store, "r1")
         lacking = replace(sealed(2, "abc"), segments=[segment("a"), segment("c")])
         for damaged, problem in ((call(1, "abd"), "digest"), (lacking, segment("b").sha256.hex())):
-            await store.record(lease, RunChange(call_start=damaged), at(1))
-            seen = await store.look_at_call(lease.run, damaged.number)
+            await store.runs.record(lease, RunChange(call_start=damaged), at(1))
+            seen = await store.calls.read(lease.run, damaged.number)
             assert (seen.damaged, seen.body) == ((problem,), None)
-            await store.delete_thread("ann", "thread-1")
+            await store.threads.delete("ann", "thread-1")
             lease = await begin(store, "r1")
         for run, number in ((lease.run, 2), (lease.run, 0), ("unknown", 1)):
             with pytest.raises(NotFound):
-                await store.look_at_call(run, number)
+                await store.calls.read(run, number)
 
     async def test_the_call_before_is_the_newest_of_the_thread_for_the_same(self, store: Store):
         first = await begin(store, "r1")
-        await store.record(first, RunChange(call_start=sealed(1, "a")), at(1))
+        await store.runs.record(first, RunChange(call_start=sealed(1, "a")), at(1))
         title = replace(sealed(2, "t"), purpose="title")
-        await store.record(first, RunChange(call_start=title, ending=RunEnding(outcome="done")), at(2))
+        await store.runs.record(first, RunChange(call_start=title, ending=RunEnding(outcome="done")), at(2))
         elsewhere, second = await begin(store, "r2", "thread-2"), await begin(store, "r3")
-        await store.record(elsewhere, RunChange(call_start=sealed(1, "x")), at(3))
+        await store.runs.record(elsewhere, RunChange(call_start=sealed(1, "x")), at(3))
         for number in (1, 2):
-            await store.record(second, RunChange(call_start=sealed(number, "ab")), at(3 + number))
+            await store.runs.record(second, RunChange(call_start=sealed(number, "ab")), at(3 + number))
         asked = [(second.run, 2), (second.run, 1), (first.run, 1), (first.run, 2), (elsewhere.run, 1)]
-        found = [await store.call_before(*one) for one in asked]
+        found = [await store.calls.find_previous(*one) for one in asked]
         assert found == [(second.run, 1), (first.run, 1), None, None, None]
 
     async def test_the_answered_call_is_this_one_or_the_newest_before_it_that_was_paid_for(self, store: Store):
         first = await begin(store, "r1")
         for number, usage in ((1, b"{}"), (2, None), (3, None)):
             ended = CallEnd(number=number, ended=at(number), usage=usage)
-            await store.record(first, RunChange(call_start=sealed(number, "a")), at(number))
-            await store.record(first, RunChange(call_end=ended), at(number))
-        found = [await store.answered_call(first.run, number) for number in (1, 3)]
+            await store.runs.record(first, RunChange(call_start=sealed(number, "a")), at(number))
+            await store.runs.record(first, RunChange(call_end=ended), at(number))
+        found = [await store.calls.find_answered(first.run, number) for number in (1, 3)]
         assert found == [(first.run, 1)] * 2
-        assert await store.answered_call("unknown", 1) is None
+        assert await store.calls.find_answered("unknown", 1) is None
 
     async def test_cleaning_deletes_the_calls_that_a_store_says_it_has(self, store: Store):
         lease = await begin(store, "r1")
-        await store.record(lease, RunChange(call_start=call(1, "ab"), ending=RunEnding(outcome="done")), at(1))
+        await store.runs.record(lease, RunChange(call_start=call(1, "ab"), ending=RunEnding(outcome="done")), at(1))
         asked = ((lease.run, 1), (lease.run, 2), ("unknown", 1))
-        assert [await store.has_call(*one) for one in asked] == [True, False, False]
-        await store.clean(Retention(calls_before=at(9)))
-        assert not await store.has_call(lease.run, 1)
+        assert [await store.calls.exists(*one) for one in asked] == [True, False, False]
+        await store.threads.clean(Retention(calls_before=at(9)))
+        assert not await store.calls.exists(lease.run, 1)
 
     async def test_the_calls_of_a_thread_are_found_newest_first_and_for_its_owner_alone(self, store: Store):
         first = await begin(store, "r1")
         for number in (1, 2):
-            await store.record(first, RunChange(call_start=sealed(number, "a")), at(number))
-        await store.record(first, RunChange(ending=RunEnding(outcome="done")), at(3))
+            await store.runs.record(first, RunChange(call_start=sealed(number, "a")), at(number))
+        await store.runs.record(first, RunChange(ending=RunEnding(outcome="done")), at(3))
         elsewhere, second = await begin(store, "r2", "thread-2"), await begin(store, "r3")
         manifest = b'{"parts": [], "tokens": 7}'
         for lease in (elsewhere, second):
-            await store.record(lease, RunChange(call_start=replace(sealed(1, "b"), manifest=manifest)), at(4))
+            await store.runs.record(lease, RunChange(call_start=replace(sealed(1, "b"), manifest=manifest)), at(4))
         wanted = [(second.run, 1, 7, 0), (first.run, 2, None, None), (first.run, 1, None, None)]
         for limit in (9, 2):
-            found = await store.calls_of_thread("ann", "thread-1", limit)
+            found = await store.calls.list_newest("ann", "thread-1", limit)
             assert [(one.run, one.summary.number, one.tokens, one.saved) for one in found] == wanted[:limit]
         for owner, thread in (("bob", "thread-1"), ("ann", "thread-9")):
             with pytest.raises(NotFound):
-                await store.calls_of_thread(owner, thread, 9)
+                await store.calls.list_newest(owner, thread, 9)
 
     async def test_a_run_is_found_whoever_has_it_by_its_id_before_any_name(self, store: Store):
         mine, theirs = await admit(store, "r1"), await admit(store, "r1", "thread-2", owner="bob")
         named = await admit(store, mine.id, "thread-3", owner="bob")
         # A run that its user named by the id of another does not hide that.
         own = await admit(store, mine.id, "thread-4")
-        assert [(await store.find_run("ann", id)).id for id in (mine.id, own.id)] == [mine.id, own.id]
-        assert [run.id for run in await store.find_runs_of_anyone("r1")] == [mine.id, theirs.id]
-        assert [run.id for run in await store.find_runs_of_anyone(mine.id)] == [mine.id]
-        assert [run.id for run in await store.find_runs_of_anyone(named.id)] == [named.id]
-        assert await store.find_runs_of_anyone("nobodys") == ()
+        assert [(await store.runs.find("ann", id)).id for id in (mine.id, own.id)] == [mine.id, own.id]
+        assert [run.id for run in await store.runs.find_of_any_user("r1")] == [mine.id, theirs.id]
+        assert [run.id for run in await store.runs.find_of_any_user(mine.id)] == [mine.id]
+        assert [run.id for run in await store.runs.find_of_any_user(named.id)] == [named.id]
+        assert await store.runs.find_of_any_user("nobodys") == ()
 
 
 def sealed(number: int, page: str, shared: int = 0) -> CallStart:
@@ -241,10 +241,10 @@ async def write(store: Store, *entries: Entry) -> None:
     ids = [entry.id for entry in entries]
     twice = len(set(ids)) < len(ids)
     named = [replace(entry, id=f"{entry.id}-{place}") if twice else entry for place, entry in enumerate(entries)]
-    await store.record(lease, RunChange(entries=named, ending=RunEnding(outcome="done")), at(1))
+    await store.runs.record(lease, RunChange(entries=named, ending=RunEnding(outcome="done")), at(1))
 
 
 async def day_of(store: Store, before: int | None = None) -> tuple[int | None, bool, list[str]]:
     """The day of March, whether there are more, and the ids."""
-    found = await store.history("ann", HistoryQuery(before=date(2026, 3, before) if before else None))
+    found = await store.messages.read_day("ann", HistoryQuery(before=date(2026, 3, before) if before else None))
     return found.day.day if found.day else None, found.has_more, [message.id for message in found.messages]

@@ -9,15 +9,15 @@ TOGETHER = 12
 
 class NoteSuite:
     async def test_a_note_says_what_was_written_first_until_it_is_changed(self, store: Store):
-        assert await store.note("storage") is None
-        assert await store.take_note("storage", "四 one") == "四 one"
-        assert await store.take_note("storage", "two") == "四 one"
-        assert (await store.note("storage"), await store.note("other")) == ("四 one", None)
-        await store.change_note("storage", "two")
-        assert (await store.note("storage"), await store.take_note("storage", "three")) == ("two", "two")
-        await store.change_note("other", "")
-        assert (await store.note("other"), await store.take_note("other", "x")) == ("", "")
+        assert await store.notes.find("storage") is None
+        assert await store.notes.add("storage", "四 one") == "四 one"
+        assert await store.notes.add("storage", "two") == "四 one"
+        assert (await store.notes.find("storage"), await store.notes.find("other")) == ("四 one", None)
+        await store.notes.set("storage", "two")
+        assert (await store.notes.find("storage"), await store.notes.add("storage", "three")) == ("two", "two")
+        await store.notes.set("other", "")
+        assert (await store.notes.find("other"), await store.notes.add("other", "x")) == ("", "")
 
     async def test_of_many_who_take_a_note_at_once_all_get_the_same(self, store: Store):
-        found = await asyncio.gather(*[store.take_note("storage", str(number)) for number in range(TOGETHER)])
-        assert (len(set(found)), await store.note("storage")) == (1, found[0])
+        found = await asyncio.gather(*[store.notes.add("storage", str(number)) for number in range(TOGETHER)])
+        assert (len(set(found)), await store.notes.find("storage")) == (1, found[0])

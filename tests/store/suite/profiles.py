@@ -25,43 +25,46 @@ def keeping(skill: str, data: Json) -> ProfileChange:
 
 
 async def patch(store: Store, fields: Mapping[str, Json], owner: str = "ann", seconds: float = 0) -> StoredProfile:
-    return await store.change_profile(owner, ProfileChange(fields=fields), at(seconds), LIMIT)
+    return await store.users.change_profile(owner, ProfileChange(fields=fields), at(seconds), LIMIT)
 
 
 async def patch_data(store: Store, data: Mapping[str, Json], owner: str = "ann") -> StoredProfile:
-    return await store.change_profile(owner, ProfileChange(skill_data=data), START, LIMIT)
+    return await store.users.change_profile(owner, ProfileChange(skill_data=data), START, LIMIT)
 
 
 class ProfileSuite:
     async def test_S6_of_a_user_nothing_is_known_until_something_is_kept(self, store: Store):
-        assert await store.whole_profile("ann") == StoredProfile()
-        assert await store.profile_fields("ann", ["birth_info"]) == {}
-        assert await store.skill_data("ann", "bazi") is None
-        assert await store.change_profile("ann", ProfileChange(), START, LIMIT) == StoredProfile(tier="free")
-        assert [line async for line in store.export_user("ann")] == []
+        assert await store.users.read_profile("ann") == StoredProfile()
+        assert await store.users.read_fields("ann", ["birth_info"]) == {}
+        assert await store.users.read_skill_data("ann", "bazi") is None
+        assert await store.users.change_profile("ann", ProfileChange(), START, LIMIT) == StoredProfile(tier="free")
+        assert [line async for line in store.users.export("ann")] == []
 
     async def test_S6_fields_and_data_of_skills_are_found_as_they_were_kept(self, store: Store):
         change = ProfileChange(fields={"z": [1, None, {"a": None}], "birth_info": BORN}, skill_data={"bazi": [CHART]})
         found = StoredProfile(fields=change.fields, skill_data=change.skill_data, updated=at(3))
-        assert await store.change_profile("ann", change, at(3), LIMIT) == found
-        assert await store.whole_profile("ann") == found
-        assert list((await store.whole_profile("ann")).fields) == ["birth_info", "z"]
-        assert await store.profile_fields("ann", ("birth_info", "absent")) == {"birth_info": BORN}
-        assert await store.profile_fields("ann", ()) == {}
-        assert (await store.skill_data("ann", "bazi"), await store.skill_data("ann", "tarot")) == ([CHART], None)
+        assert await store.users.change_profile("ann", change, at(3), LIMIT) == found
+        assert await store.users.read_profile("ann") == found
+        assert list((await store.users.read_profile("ann")).fields) == ["birth_info", "z"]
+        assert await store.users.read_fields("ann", ("birth_info", "absent")) == {"birth_info": BORN}
+        assert await store.users.read_fields("ann", ()) == {}
+        assert (
+            await store.users.read_skill_data("ann", "bazi"),
+            await store.users.read_skill_data("ann", "tarot"),
+        ) == ([CHART], None)
 
     async def test_S6_X4_a_run_that_is_not_held_any_more_keeps_nothing(self, store: Store):
         lease = await begin(store, "r1")
         held = replace(keeping("bazi", "first"), lease=lease)
-        await store.change_profile("ann", held, START, LIMIT)
+        await store.users.change_profile("ann", held, START, LIMIT)
         for lost in (replace(lease, fence=lease.fence + 1), replace(lease, run="nobody's")):
             with pytest.raises(LeaseLost):
-                await store.change_profile("ann", replace(keeping("bazi", "second"), lease=lost), START, LIMIT)
-        assert await store.skill_data("ann", "bazi") == "first"
-        await store.delete_user("ann")
+                await store.users.change_profile("ann", replace(keeping("bazi", "second"), lease=lost), START, LIMIT)
+        assert await store.users.read_skill_data("ann", "bazi") == "first"
+        await store.users.delete("ann")
         with pytest.raises(LeaseLost):
-            await store.change_profile("ann", held, START, LIMIT)
-        assert await store.whole_profile("ann") == StoredProfile()
+            await store.users.change_profile("ann", held, START, LIMIT)
+        assert await store.users.read_profile("ann") == StoredProfile()
 
     async def test_S6_a_change_may_replace_what_it_names_and_nothing_else(self, store: Store):
         await patch(store, {"birth_info": {"date": "x", "deep": {"a": 1}}, "other": {"b": 2}, "gone": 3})
@@ -69,7 +72,7 @@ class ProfileSuite:
         born: Json = {"time": "y", "deep": {"none": None}}
         skill_data: Mapping[str, Json] = {"bazi": [3], "gone": None}
         change = ProfileChange(fields={"birth_info": born, "gone": None}, skill_data=skill_data, replaces=True)
-        found = await store.change_profile("ann", change, START, LIMIT)
+        found = await store.users.change_profile("ann", change, START, LIMIT)
         assert found.fields == {"birth_info": born, "other": {"b": 2}}
         assert found.skill_data == {"bazi": [3], "tarot": 2}
 
@@ -83,9 +86,9 @@ class ProfileSuite:
 
         change = ProfileChange(fields={"birth_info": {"time": "y"}, "gone": None}, skill_data={"bazi": 1}, check=refuse)
         with pytest.raises(WireError, match="not to be so"):
-            await store.change_profile("ann", change, at(8), LIMIT)
+            await store.users.change_profile("ann", change, at(8), LIMIT)
         assert seen == [{"birth_info": {"date": "x", "time": "y"}}]
-        assert await store.whole_profile("ann") == before
+        assert await store.users.read_profile("ann") == before
 
     async def test_S6_what_is_no_name_of_a_field_or_a_skill_is_refused(self, store: Store):
         for name in (*NO_NAMES, "tier", "scenario", "skill_data"):
@@ -94,21 +97,21 @@ class ProfileSuite:
         for name in NO_NAMES:
             for change in (ProfileChange(skill_data={name: 1}), keeping(name, 1)):
                 with pytest.raises(WireError, match="is no name"):
-                    await store.change_profile("ann", change, START, LIMIT)
-        assert await store.whole_profile("ann") == StoredProfile()
+                    await store.users.change_profile("ann", change, START, LIMIT)
+        assert await store.users.read_profile("ann") == StoredProfile()
 
     async def test_S6_more_bytes_than_a_profile_may_have_are_refused_and_all_stays(self, store: Store):
         change = ProfileChange(fields={"a": "四"}, skill_data={"b": "x"})
         most = len("a") + len('"四"'.encode()) + len("b") + len('"x"')
-        kept = await store.change_profile("ann", change, START, most)
+        kept = await store.users.change_profile("ann", change, START, most)
         for more in (ProfileChange(fields={"a": "四 "}), ProfileChange(skill_data={"c": 1})):
             with pytest.raises(Refused, match=f"it may have {most}. Keep less"):
-                await store.change_profile("ann", more, at(1), most)
+                await store.users.change_profile("ann", more, at(1), most)
         with pytest.raises(Refused, match="The profile would have 11 bytes; it may have 10"):
-            await store.change_profile("ann", keeping("b", "xy"), at(1), most)
-        assert await store.whole_profile("ann") == kept
+            await store.users.change_profile("ann", keeping("b", "xy"), at(1), most)
+        assert await store.users.read_profile("ann") == kept
         # One that is over its limit may become smaller.
-        less = await store.change_profile("ann", ProfileChange(skill_data={"b": None}), at(2), 1)
+        less = await store.users.change_profile("ann", ProfileChange(skill_data={"b": None}), at(2), 1)
         assert (less.fields, less.skill_data) == ({"a": "四"}, {})
 
     async def test_S6_more_fields_or_skills_than_a_profile_may_have_are_refused(self, store: Store):
@@ -119,35 +122,35 @@ class ProfileSuite:
         assert "one-more" in (await patch(store, {"f0": None, "one-more": 1})).fields
         await patch_data(store, many)
         with pytest.raises(Refused, match="65 skills with data"):
-            await store.change_profile("ann", keeping("one-more", 1), START, LIMIT)
+            await store.users.change_profile("ann", keeping("one-more", 1), START, LIMIT)
 
     async def test_S6_changes_of_one_user_at_once_all_stay(self, store: Store):
         names = [f"k{number}" for number in range(TOGETHER)]
         await asyncio.gather(
             *[patch(store, {"birth_info": {name: name}}) for name in names],
             *[patch_data(store, {"bazi": {name: name}}) for name in names],
-            store.set_tier("ann", "pro", at(1)),
+            store.users.set_tier("ann", "pro", at(1)),
         )
-        found = await store.whole_profile("ann")
+        found = await store.users.read_profile("ann")
         every = {name: name for name in names}
         assert (found.fields, found.skill_data, found.tier) == ({"birth_info": every}, {"bazi": every}, "pro")
 
     async def test_S6_of_changes_at_once_no_more_is_kept_than_there_is_room_for(self, store: Store):
         changes = [ProfileChange(fields={f"k{number:02}": "x" * 100}) for number in range(TOGETHER)]
-        changing = [store.change_profile("ann", change, START, 3 * 105) for change in changes]
+        changing = [store.users.change_profile("ann", change, START, 3 * 105) for change in changes]
         found = await asyncio.gather(*changing, return_exceptions=True)
         assert len([one for one in found if isinstance(one, StoredProfile)]) == 3
-        assert len((await store.whole_profile("ann")).fields) == 3
+        assert len((await store.users.read_profile("ann")).fields) == 3
 
     async def test_P5_a_profile_is_told_line_by_line_and_deleted_with_its_user(self, store: Store):
         for owner in ("ann", "bob"):
             await patch(store, {"extracted": [owner], "birth_info": BORN}, owner)
-            await store.change_profile(owner, keeping("bazi", [owner, CHART]), START, LIMIT)
-        await store.set_tier("ann", "pro", START)
-        both = [await store.whole_profile(owner) for owner in ("ann", "bob")]
+            await store.users.change_profile(owner, keeping("bazi", [owner, CHART]), START, LIMIT)
+        await store.users.set_tier("ann", "pro", START)
+        both = [await store.users.read_profile(owner) for owner in ("ann", "bob")]
         assert [(one.fields["extracted"], one.tier) for one in both] == [(["ann"], "pro"), (["bob"], "free")]
-        assert await store.profile_fields("bob", ["extracted"]) == {"extracted": ["bob"]}
-        lines = [json.loads(line) async for line in store.export_user("ann")]
+        assert await store.users.read_fields("bob", ["extracted"]) == {"extracted": ["bob"]}
+        lines = [json.loads(line) async for line in store.users.export("ann")]
         wanted = [
             {"type": "profile", "owner": "ann", "tier": "pro", "updated": TIME},
             {"type": "profile_field", "field": "birth_info", "body": BORN, "updated": TIME},
@@ -155,30 +158,30 @@ class ProfileSuite:
             {"type": "skill_data", "skill": "bazi", "body": ["ann", CHART], "updated": TIME},
         ]
         assert lines == wanted
-        assert [(await store.delete_user("ann")).profiles, (await store.delete_user("ann")).profiles] == [1, 0]
-        assert await store.whole_profile("ann") == StoredProfile()
-        assert [line async for line in store.export_user("ann")] == []
-        assert (await store.whole_profile("bob")).fields["extracted"] == ["bob"]
-        assert [await store.skill_data(owner, "bazi") for owner in ("ann", "bob")] == [None, ["bob", CHART]]
+        assert [(await store.users.delete("ann")).profiles, (await store.users.delete("ann")).profiles] == [1, 0]
+        assert await store.users.read_profile("ann") == StoredProfile()
+        assert [line async for line in store.users.export("ann")] == []
+        assert (await store.users.read_profile("bob")).fields["extracted"] == ["bob"]
+        assert [await store.users.read_skill_data(owner, "bazi") for owner in ("ann", "bob")] == [None, ["bob", CHART]]
 
     async def test_S6_a_run_has_the_tier_its_user_had_when_it_was_admitted(self, store: Store):
         assert (await admit(store, "r0", "thread-0")).tier == "free"
-        await store.set_tier("ann", "pro", at(1))
-        assert await store.whole_profile("ann") == StoredProfile(tier="pro", updated=at(1))
+        await store.users.set_tier("ann", "pro", at(1))
+        assert await store.users.read_profile("ann") == StoredProfile(tier="pro", updated=at(1))
         new = admission("r1")
-        claimed = (await store.admit(new, NODE)).run
+        claimed = (await store.runs.admit(new, NODE)).run
         assert (claimed.tier, claimed.status) == ("pro", "running")
-        await store.set_tier("ann", "team", at(2))
-        assert (await store.admit(replace(new, id="another"))).run.tier == "pro"
-        assert [(await store.find_run("ann", name)).tier for name in ("r0", "r1")] == ["free", "pro"]
+        await store.users.set_tier("ann", "team", at(2))
+        assert (await store.runs.admit(replace(new, id="another"))).run.tier == "pro"
+        assert [(await store.runs.find("ann", name)).tier for name in ("r0", "r1")] == ["free", "pro"]
         assert (await admit(store, "r2", "thread-2")).tier == "team"
-        await store.hand_back([lease_of(claimed)], at(0))
-        taken = await store.claim(NODE, at(9), 9)
+        await store.runs.release([lease_of(claimed)], at(0))
+        taken = await store.runs.claim(NODE, at(9), 9)
         assert {run.name: run.tier for run in taken} == {"r0": "free", "r1": "pro", "r2": "team"}
         assert (await admit(store, "r9", "thread-9", owner="bob")).tier == "free"
 
     async def test_S6_what_is_no_tier_is_refused(self, store: Store):
         for tier in ("", "Pro", "a b", "x" * 33, "金", "a\n"):
             with pytest.raises(WireError, match="tier: must be 1 to 32 lower-case letters"):
-                await store.set_tier("ann", tier, START)
-        assert await store.whole_profile("ann") == StoredProfile()
+                await store.users.set_tier("ann", tier, START)
+        assert await store.users.read_profile("ann") == StoredProfile()

@@ -30,7 +30,7 @@ async def waiting(store: Store) -> None:
         for number in (1, 2)
     ]
     entries = (said("u1"), AssistantMessage(id="m1", time=at(0), parts=calls), *asks)
-    await store.record(lease, RunChange(entries=entries, entered=True, ending=RunEnding(outcome="waiting")), at(0))
+    await store.runs.record(lease, RunChange(entries=entries, entered=True, ending=RunEnding(outcome="waiting")), at(0))
 
 
 def answering(name: str, *, owner: str = "ann", **payloads: Mapping[str, Json]) -> Admission:
@@ -43,49 +43,49 @@ def answering(name: str, *, owner: str = "ann", **payloads: Mapping[str, Json]) 
 class ResumingSuite:
     async def test_of_two_answers_at_once_one_is_admitted_and_the_other_refused(self, store: Store):
         await waiting(store)
-        both = (store.admit(answering("r1", i1=YES)), store.admit(answering("r2", i1=NO)))
+        both = (store.runs.admit(answering("r1", i1=YES)), store.runs.admit(answering("r2", i1=NO)))
         found = await asyncio.gather(*both, return_exceptions=True)
         assert sorted(type(one).__name__ for one in found) == ["AdmissionResult", "Conflict"]
 
     async def test_the_same_answers_at_once_are_one_run(self, store: Store):
         await waiting(store)
-        found = await asyncio.gather(*(store.admit(answering(f"r{number}", i1=YES, i2=NO)) for number in range(8)))
+        found = await asyncio.gather(*(store.runs.admit(answering(f"r{number}", i1=YES, i2=NO)) for number in range(8)))
         assert len({one.run.id for one in found}) == 1
         assert [one.is_new for one in found].count(True) == 1
 
     async def test_what_was_answered_is_answered_once(self, store: Store):
         await waiting(store)
-        first = await store.admit(answering("r1", i1=YES))
-        [run] = await store.claim(NODE, at(1), limit=1)
+        first = await store.runs.admit(answering("r1", i1=YES))
+        [run] = await store.runs.claim(NODE, at(1), limit=1)
         decided = ConfirmDecided(id="d1", time=at(1), interrupt="i1", run=run.id, approved=True)
         ending = RunEnding(outcome="waiting")
-        await store.record(run.lease, RunChange(entries=(decided,), entered=True, ending=ending), at(2))
-        again = await store.admit(answering("r2", i1=YES))
+        await store.runs.record(run.lease, RunChange(entries=(decided,), entered=True, ending=ending), at(2))
+        again = await store.runs.admit(answering("r2", i1=YES))
         assert (again.run.id, again.is_new) == (first.run.id, False)
         with pytest.raises(Conflict, match="in another way"):
-            await store.admit(answering("r3", i1=NO))
-        assert (await store.admit(answering("r4", i1=YES, i2=YES))).is_new
+            await store.runs.admit(answering("r3", i1=NO))
+        assert (await store.runs.admit(answering("r4", i1=YES, i2=YES))).is_new
 
     async def test_P5_an_answer_to_nothing_or_of_somebody_else_leaves_nothing(self, store: Store):
         with pytest.raises(NotFound):
-            await store.admit(answering("r1", i1=YES))
+            await store.runs.admit(answering("r1", i1=YES))
         with pytest.raises(NotFound):
-            await store.get_thread("ann", THREAD)
+            await store.threads.get("ann", THREAD)
         await waiting(store)
         with pytest.raises(NotFound, match="interrupt"):
-            await store.admit(answering("r1", i1=YES, i9=YES))
+            await store.runs.admit(answering("r1", i1=YES, i9=YES))
         with pytest.raises(NotFound, match="thread"):
-            await store.admit(answering("r1", owner="bob", i1=YES))
-        assert (await store.admit(answering("r2", i1=NO))).is_new
+            await store.runs.admit(answering("r1", owner="bob", i1=YES))
+        assert (await store.runs.admit(answering("r2", i1=NO))).is_new
 
     async def test_what_was_rolled_back_waits_no_more(self, store: Store):
         await waiting(store)
-        await store.admit(admission("back", THREAD))
-        [run] = await store.claim(NODE, at(1), limit=1)
+        await store.runs.admit(admission("back", THREAD))
+        [run] = await store.runs.claim(NODE, at(1), limit=1)
         with pytest.raises(Conflict, match="Another run"):
-            await store.admit(answering("r1", i1=YES))
+            await store.runs.admit(answering("r1", i1=YES))
         back = RolledBack(id="b1", time=at(1), to="u1")
         ending = RunEnding(outcome="done")
-        await store.record(run.lease, RunChange(entries=(back,), entered=True, ending=ending), at(2))
+        await store.runs.record(run.lease, RunChange(entries=(back,), entered=True, ending=ending), at(2))
         with pytest.raises(NotFound, match="interrupt"):
-            await store.admit(answering("r1", i1=YES))
+            await store.runs.admit(answering("r1", i1=YES))

@@ -32,104 +32,104 @@ def turning(id: str, seconds: float = 9, thread: str = "thread-1") -> TurnBackOp
 class TurningBackSuite:
     async def test_R12_a_rollback_is_one_more_entry_that_hides_the_message_and_what_follows(self, store: Store):
         await write(store, *LOG)
-        before = await store.log_after("thread-1")
-        done = await store.roll_back("ann", turning("b1"), to="m2")
-        after = await store.log_after("thread-1")
+        before = await store.log.read_after("thread-1")
+        done = await store.threads.roll_back("ann", turning("b1"), to="m2")
+        after = await store.log.read_after("thread-1")
         assert list(after) == [*before, RolledBack(id="b1", seq=7, time=at(9), to="m2")]
         assert [entry.id for entry in view(after).entries] == ["m1", "s1", "a1"]
         assert (done.message, done.thread.updated) == (before[3], at(9))
-        assert await store.can_undo("thread-1")
+        assert await store.log.can_undo("thread-1")
 
     async def test_S4_the_skill_of_the_thread_is_what_is_in_view_says(self, store: Store):
         await write(store, *LOG)
-        rolled = await store.roll_back("ann", turning("b1"), to="m2")
+        rolled = await store.threads.roll_back("ann", turning("b1"), to="m2")
         assert (rolled.thread.skill, rolled.thread.scenario) == ("bazi", "work")
-        rolled = await store.roll_back("ann", turning("b2"), to="m1")
+        rolled = await store.threads.roll_back("ann", turning("b2"), to="m1")
         assert (rolled.thread.skill, rolled.thread.scenario) == (None, None)
-        undone = await store.undo("ann", turning("n1"))
+        undone = await store.threads.undo("ann", turning("n1"))
         assert (undone.thread.skill, undone.thread.scenario) == ("bazi", "work")
-        undone = await store.undo("ann", turning("n2"))
+        undone = await store.threads.undo("ann", turning("n2"))
         assert (undone.thread.skill, undone.thread.scenario) == ("tarot", None)
 
     async def test_P3_the_newest_in_view_that_came_under_a_clients_id_is_meant(self, store: Store):
         await write(store, *LOG)
         for id in ("m3", "m2"):
-            assert (await store.roll_back("ann", turning(f"back to {id}"), to="mine")).message.id == id
+            assert (await store.threads.roll_back("ann", turning(f"back to {id}"), to="mine")).message.id == id
         with pytest.raises(NotFound):
-            await store.roll_back("ann", turning("b"), to="mine")
+            await store.threads.roll_back("ann", turning("b"), to="mine")
 
     @pytest.mark.parametrize("to", ["unknown", "a1", "s1", "", "m2"])
     async def test_R12_what_is_no_user_message_in_view_is_not_rolled_back_to(self, store: Store, to: str):
         await write(store, *LOG, RolledBack(id="b0", to="m2"))
-        before = await store.log_after("thread-1")
+        before = await store.log.read_after("thread-1")
         with pytest.raises(NotFound, match="user message"):
-            await store.roll_back("ann", turning("b1"), to=to)
-        assert await store.log_after("thread-1") == before
+            await store.threads.roll_back("ann", turning("b1"), to=to)
+        assert await store.log.read_after("thread-1") == before
 
     async def test_R12_an_undo_tells_what_came_back_and_whether_there_is_more(self, store: Store):
         await write(store, *LOG)
-        await store.roll_back("ann", turning("b1"), to="m3")
-        await store.roll_back("ann", turning("b2"), to="m1")
-        first = await store.undo("ann", turning("n1"))
+        await store.threads.roll_back("ann", turning("b1"), to="m3")
+        await store.threads.roll_back("ann", turning("b2"), to="m1")
+        first = await store.threads.undo("ann", turning("n1"))
         assert (first.count, first.messages, first.can_undo) == (3, ("m1", "a1", "m2"), True)
-        second = await store.undo("ann", turning("n2"))
+        second = await store.threads.undo("ann", turning("n2"))
         assert (second.count, second.messages, second.can_undo) == (1, ("m3",), False)
-        assert [type(entry) for entry in (await store.log_after("thread-1"))[-2:]] == [Undone, Undone]
+        assert [type(entry) for entry in (await store.log.read_after("thread-1"))[-2:]] == [Undone, Undone]
         with pytest.raises(Conflict, match="no rollback"):
-            await store.undo("ann", turning("n3"))
+            await store.threads.undo("ann", turning("n3"))
 
     async def test_R12_what_was_said_after_a_rollback_is_hidden_by_its_undo(self, store: Store):
         await write(store, *LOG)
-        await store.roll_back("ann", turning("b1"), to="m3")
+        await store.threads.roll_back("ann", turning("b1"), to="m3")
         await write(store, said("m4", "Otherwise"), name="r2")
-        undone = await store.undo("ann", turning("n1"))
+        undone = await store.threads.undo("ann", turning("n1"))
         assert (undone.count, undone.messages) == (1, ("m3",))
-        seen = [entry.id for entry in view(await store.log_after("thread-1")).messages]
+        seen = [entry.id for entry in view(await store.log.read_after("thread-1")).messages]
         assert seen == ["m1", "a1", "m2", "m3"]
 
     async def test_R12_of_very_many_messages_that_come_back_the_first_are_named(self, store: Store):
         await write(store, *[said(f"m{place:04}") for place in range(MOST_IDS + 2)])
-        await store.roll_back("ann", turning("b1"), to="m0000")
-        undone = await store.undo("ann", turning("n1"))
+        await store.threads.roll_back("ann", turning("b1"), to="m0000")
+        undone = await store.threads.undo("ann", turning("n1"))
         assert (undone.count, len(undone.messages), undone.messages[0]) == (MOST_IDS + 2, MOST_IDS, "m0000")
 
     @pytest.mark.parametrize("is_at_work", [True, False])
     async def test_R12_while_a_run_is_at_work_or_waits_nothing_is_turned_back(self, store: Store, is_at_work: bool):
         await write(store, *LOG, RolledBack(id="b0", to="m3"))
-        before = await store.log_after("thread-1")
-        await store.admit(admission("busy"))
+        before = await store.log.read_after("thread-1")
+        await store.runs.admit(admission("busy"))
         if is_at_work:
-            await store.claim(NODE, at(2), 1)
+            await store.runs.claim(NODE, at(2), 1)
         does = "is at work" if is_at_work else "waits for its turn"
         words = f"Run 'busy' of this thread {does}. Wait for its end, or cancel it."
         with pytest.raises(Conflict) as caught:
-            await store.roll_back("ann", turning("b1"), to="m1")
+            await store.threads.roll_back("ann", turning("b1"), to="m1")
         assert str(caught.value) == words
         with pytest.raises(Conflict) as caught:
-            await store.undo("ann", turning("n1"))
+            await store.threads.undo("ann", turning("n1"))
         assert str(caught.value) == words
-        assert await store.log_after("thread-1") == before
+        assert await store.log.read_after("thread-1") == before
 
     async def test_P5_somebody_elses_thread_is_not_there_to_be_turned_back(self, store: Store):
         await write(store, *LOG, RolledBack(id="b0", to="m3"))
         with pytest.raises(NotFound, match="thread"):
-            await store.roll_back("bob", turning("b1"), to="m1")
+            await store.threads.roll_back("bob", turning("b1"), to="m1")
         with pytest.raises(NotFound, match="thread"):
-            await store.undo("bob", turning("n1"))
+            await store.threads.undo("bob", turning("n1"))
         with pytest.raises(NotFound, match="thread"):
-            await store.undo("ann", turning("n1", thread="no such"))
+            await store.threads.undo("ann", turning("n1", thread="no such"))
 
     async def test_R12_of_two_who_undo_at_once_one_does(self, store: Store):
         # A client's own is undone like any other; and a fork has none.
         await write(store, *LOG, RolledBack(id="b0", to="m3", cause="client"))
-        await store.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9)))
-        assert [await store.can_undo(thread) for thread in ("thread-1", "fork")] == [True, False]
+        await store.threads.fork("ann", ForkOptions(thread="thread-1", id="fork", now=at(9)))
+        assert [await store.log.can_undo(thread) for thread in ("thread-1", "fork")] == [True, False]
         both = await asyncio.gather(
-            *[store.undo("ann", turning(f"n{one}")) for one in range(2)], return_exceptions=True
+            *[store.threads.undo("ann", turning(f"n{one}")) for one in range(2)], return_exceptions=True
         )
         assert sorted(type(one).__name__ for one in both) == ["Conflict", "RollbackUndone"]
 
 
 async def write(store: Store, *entries: Entry, name: str = "r1") -> None:
     lease = await begin(store, name)
-    await store.record(lease, RunChange(entries=entries, ending=RunEnding(outcome="done")), at(1))
+    await store.runs.record(lease, RunChange(entries=entries, ending=RunEnding(outcome="done")), at(1))

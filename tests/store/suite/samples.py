@@ -33,19 +33,19 @@ def admission(name: str, thread: str = "thread-1", *, owner: str = "ann", input:
 
 
 async def admit(store: Store, name: str, thread: str = "thread-1", *, owner: str = "ann") -> StoredRun:
-    return (await store.admit(admission(name, thread, owner=owner))).run
+    return (await store.runs.admit(admission(name, thread, owner=owner))).run
 
 
 async def begin(store: Store, name: str, thread: str = "thread-1") -> Lease:
     """A run that nothing stood before, claimed by the first node at the start of the test."""
     await admit(store, name, thread)
-    runs = await store.claim(NODE, at(0), limit=1)
+    runs = await store.runs.claim(NODE, at(0), limit=1)
     assert [run.name for run in runs] == [name]
     return lease_of(runs[0])
 
 
 async def claim_names(store: Store, who: Claimant, now: datetime, limit: int = PLENTY) -> list[str]:
-    return [run.name for run in await store.claim(who, now, limit)]
+    return [run.name for run in await store.runs.claim(who, now, limit)]
 
 
 def lease_of(run: StoredRun) -> Lease:
@@ -62,17 +62,22 @@ def events(*bodies: bytes) -> RunChange:
 
 
 async def events_of(store: Store, run: str) -> list[tuple[int, bytes]]:
-    return [(event.number, event.body) for event in await store.events(run, after=0, limit=PLENTY)]
+    return [(event.number, event.body) for event in await store.events.list_after(run, after=0, limit=PLENTY)]
 
 
 async def everything(store: Store, lease: Lease, owner: str = "ann") -> tuple[StoredRun, object, object, object]:
-    found = await store.find_run(owner, lease.run)
-    return found, await events_of(store, lease.run), await store.log_after(lease.thread), await store.calls(lease.run)
+    found = await store.runs.find(owner, lease.run)
+    return (
+        found,
+        await events_of(store, lease.run),
+        await store.log.read_after(lease.thread),
+        await store.calls.list_full(lease.run),
+    )
 
 
 async def has_run(store: Store, owner: str, name: str) -> bool:
     try:
-        await store.find_run(owner, name)
+        await store.runs.find(owner, name)
     except NotFound:
         return False
     return True

@@ -24,7 +24,7 @@ class ThreadSuite:
     async def test_a_thread_tells_all_its_columns_and_its_active_run(self, store: Store):
         lease = await begin(store, "r1")
         change = RunChange(entries=(said("m1", "Plan  my\nweek"), SkillChanged(id="s", skill="bazi", scenario="work")))
-        await store.record(lease, change, at(2))
+        await store.runs.record(lease, change, at(2))
         wanted = StoredThread(
             id="thread-1",
             title="Plan my week",
@@ -35,32 +35,32 @@ class ThreadSuite:
             updated=at(2),
             active=lease.run,
         )
-        assert await store.get_thread("ann", "thread-1") == wanted
+        assert await store.threads.get("ann", "thread-1") == wanted
         assert await listed(store) == ["thread-1"]
 
     async def test_a_thread_of_somebody_else_is_not_there_and_says_so_in_the_same_words(self, store: Store):
         await begin(store, "r1")
         for owner, id in (("bob", "thread-1"), ("ann", "unknown")):
             asked: Sequence[Awaitable[object]] = (
-                store.get_thread(owner, id),
-                store.rename(owner, id, "x"),
-                store.archive(owner, id, is_archived=True),
-                store.delete_thread(owner, id),
-                store.runs_of_thread(owner, id, None, 9),
-                store.fork(owner, ForkOptions(thread=id, id="fork", now=at(1))),
-                store.history(owner, HistoryQuery(thread=id)),
+                store.threads.get(owner, id),
+                store.threads.rename(owner, id, "x"),
+                store.threads.archive(owner, id, is_archived=True),
+                store.threads.delete(owner, id),
+                store.runs.list_page(owner, id, None, 9),
+                store.threads.fork(owner, ForkOptions(thread=id, id="fork", now=at(1))),
+                store.messages.read_day(owner, HistoryQuery(thread=id)),
             )
             found = await asyncio.gather(*asked, return_exceptions=True)
             assert [type(one) for one in found] == [NotFound] * len(asked)
             assert {str(one) for one in found} == {f"There is no thread {id!r}."}
         assert await listed(store, owner="bob") == []
-        assert (await store.get_thread("ann", "thread-1")).title is None
+        assert (await store.threads.get("ann", "thread-1")).title is None
 
     async def test_threads_come_newest_activity_first_page_by_page(self, store: Store):
         # The same time in some, so that only their ids tell them apart.
         for number in range(7):
             lease = await begin(store, f"r{number}", f"thread-{number}")
-            await store.record(lease, RunChange(entries=[said("m")]), at(number // 2))
+            await store.runs.record(lease, RunChange(entries=[said("m")]), at(number // 2))
         await admit(store, "other", "thread-x", owner="bob")
         wanted = [f"thread-{number}" for number in (6, 5, 4, 3, 2, 1, 0)]
         assert await listed(store) == wanted
@@ -70,44 +70,44 @@ class ThreadSuite:
     async def test_a_list_is_of_one_agent_and_without_what_is_archived_where_that_is_asked(self, store: Store):
         for number, agent in enumerate(("vibe", "chat", "vibe")):
             new = replace(admission(f"r{number}", f"thread-{number}"), agent=agent, created=at(number))
-            await store.admit(new)
-        before = await store.get_thread("ann", "thread-0")
-        archived = await store.archive("ann", "thread-0", is_archived=True)
+            await store.runs.admit(new)
+        before = await store.threads.get("ann", "thread-0")
+        archived = await store.threads.archive("ann", "thread-0", is_archived=True)
         assert archived == replace(before, archived=True)
         wanted = {(None, True): [2, 1, 0], (None, False): [2, 1], ("vibe", True): [2, 0], ("vibe", False): [2]}
         for (agent, with_archived), numbers in wanted.items():
-            found = await store.list_threads("ann", ThreadsQuery(agent=agent, with_archived=with_archived))
+            found = await store.threads.list_page("ann", ThreadsQuery(agent=agent, with_archived=with_archived))
             assert [thread.id for thread in found.threads] == [f"thread-{number}" for number in numbers]
-        assert await store.archive("ann", "thread-0", is_archived=False) == before
+        assert await store.threads.archive("ann", "thread-0", is_archived=False) == before
 
     async def test_the_runs_that_have_not_ended_are_told_in_their_order_to_their_owner(self, store: Store):
         await end(store, "r1", "done")
         await begin(store, "r2")
         await admit(store, "r3")
         await admit(store, "r4", "thread-2")
-        found = await store.open_runs("ann", "thread-1")
+        found = await store.runs.list_open("ann", "thread-1")
         assert [(run.name, run.status) for run in found] == [("r2", "running"), ("r3", "queued")]
-        assert found[0] == await store.find_run("ann", "r2")
-        assert not await store.open_runs("bob", "thread-1")
-        assert not await store.open_runs("ann", "unknown")
+        assert found[0] == await store.runs.find("ann", "r2")
+        assert not await store.runs.list_open("bob", "thread-1")
+        assert not await store.runs.list_open("ann", "unknown")
 
     @pytest.mark.parametrize("cursor", ["", "x", "AAAA", "é", "WzFd", "W251bGwsImEiXQ", "WzEsICJhIl0", "a" * 5000])
     async def test_a_cursor_that_is_none_is_refused(self, store: Store, cursor: str):
         await admit(store, "r1")
         with pytest.raises(WireError, match="cursor"):
-            await store.list_threads("ann", ThreadsQuery(cursor=cursor))
+            await store.threads.list_page("ann", ThreadsQuery(cursor=cursor))
         with pytest.raises(WireError, match="cursor"):
-            await store.runs_of_thread("ann", "thread-1", cursor, 5)
+            await store.runs.list_page("ann", "thread-1", cursor, 5)
         with pytest.raises(WireError, match="cursor"):
-            await store.list_attachments("ann", cursor, 5)
+            await store.files.list_page("ann", cursor, 5)
         with pytest.raises(WireError, match="cursor"):
-            await store.list_datasets("ann", cursor, 5)
+            await store.datasets.list_page("ann", cursor, 5)
 
     async def test_titles_are_searched_by_a_part_of_them_in_any_case(self, store: Store):
         titles = {"a": "Plan 100% of it", "b": "plan_b", "c": "四柱 reading", "d": "A\\B", "e": "1000 plans"}
         for id, title in titles.items():
             await begin(store, f"r{id}", id)
-            await store.rename("ann", id, title)
+            await store.threads.rename("ann", id, title)
         await admit(store, "untitled", "f")
         found = {words: sorted(await listed(store, search=words)) for words in ("PLAN", "0%", "_", "柱", "\\", "zz")}
         wanted = {"PLAN": ["a", "b", "e"], "0%": ["a"], "_": ["b"], "柱": ["c"], "\\": ["d"], "zz": list[str]()}
@@ -121,75 +121,77 @@ class ThreadSuite:
             (said("m1", "First words"), "First words"),
             (said("m2", "Later words"), "First words"),
         ):
-            await store.record(lease, RunChange(entries=[entry]), at(1))
-            assert (await store.get_thread("ann", "thread-1")).title == title
-        assert await store.set_title_if_automatic("thread-1", "Better")
-        before = await store.get_thread("ann", "thread-1")
+            await store.runs.record(lease, RunChange(entries=[entry]), at(1))
+            assert (await store.threads.get("ann", "thread-1")).title == title
+        assert await store.threads.set_title_if_automatic("thread-1", "Better")
+        before = await store.threads.get("ann", "thread-1")
         assert before.title == "Better"
-        renamed = await store.rename("ann", "thread-1", "Mine 四")
+        renamed = await store.threads.rename("ann", "thread-1", "Mine 四")
         assert (renamed.title, renamed.updated) == ("Mine 四", before.updated)
-        assert not await store.set_title_if_automatic("thread-1", "Best")
-        assert not await store.set_title_if_automatic("unknown", "Best")
-        await store.record(lease, RunChange(entries=[said("m3", "More")]), at(3))
-        assert (await store.get_thread("ann", "thread-1")).title == "Mine 四"
+        assert not await store.threads.set_title_if_automatic("thread-1", "Best")
+        assert not await store.threads.set_title_if_automatic("unknown", "Best")
+        await store.runs.record(lease, RunChange(entries=[said("m3", "More")]), at(3))
+        assert (await store.threads.get("ann", "thread-1")).title == "Mine 四"
 
     async def test_admission_is_told_whether_a_thread_is_there_and_of_its_own_who_answers_in_it(self, store: Store):
         lease = await begin(store, "r1")
-        assert await store.thread_for_admission("ann", "thread-1") == AdmissionThread(is_own=True, agent="vibe")
-        await store.record(lease, RunChange(entries=[SkillChanged(id="s", skill="bazi", scenario="work")]), at(1))
+        assert await store.threads.get_for_admission("ann", "thread-1") == AdmissionThread(is_own=True, agent="vibe")
+        await store.runs.record(lease, RunChange(entries=[SkillChanged(id="s", skill="bazi", scenario="work")]), at(1))
         asked = [("ann", "thread-1"), ("bob", "thread-1"), ("ann", "unknown"), ("ann", "THREAD-1")]
-        found = [await store.thread_for_admission(owner, id) for owner, id in asked]
+        found = [await store.threads.get_for_admission(owner, id) for owner, id in asked]
         own = AdmissionThread(is_own=True, agent="vibe", skill="bazi")
         assert found == [own, AdmissionThread(is_own=False), None, None]
-        assert [await store.thread_agent(owner, id) for owner, id in asked[:3]] == ["vibe", None, None]
-        await store.record(lease, RunChange(entries=[SkillChanged(id="s2", skill=None)]), at(2))
-        assert await store.thread_for_admission("ann", "thread-1") == replace(own, skill=None)
+        assert [await store.threads.get_agent(owner, id) for owner, id in asked[:3]] == ["vibe", None, None]
+        await store.runs.record(lease, RunChange(entries=[SkillChanged(id="s2", skill=None)]), at(2))
+        assert await store.threads.get_for_admission("ann", "thread-1") == replace(own, skill=None)
 
     async def test_a_deleted_thread_is_gone_with_all_there_was_of_it(self, store: Store):
         ended = await end(store, "r1", "done")
         running = await begin(store, "r2")
-        await store.record(
+        await store.runs.record(
             running, RunChange(entries=[said("n1")], events=(b"a", b"b"), call_start=call(1, "ab")), at(2)
         )
         waiting = await admit(store, "r3")
         other = await begin(store, "r4", "thread-2")
-        await store.record(other, RunChange(entries=[said("o1")], call_start=call(1, "ab")), at(2))
-        stopped = await store.delete_thread("ann", "thread-1")
+        await store.runs.record(other, RunChange(entries=[said("o1")], call_start=call(1, "ab")), at(2))
+        stopped = await store.threads.delete("ann", "thread-1")
         assert [run.id for run in stopped] == [running.run, waiting.id]
         assert stopped[0] == Stopped(id=running.run, name="r2", thread="thread-1", last_event=2)
         for id in (ended, running.run, waiting.id, "r3"):
             with pytest.raises(NotFound):
-                await store.find_run("ann", id)
-        assert list(await store.log_after("thread-1")) == []
-        assert list(await store.events(running.run, 0, 9)) == []
+                await store.runs.find("ann", id)
+        assert list(await store.log.read_after("thread-1")) == []
+        assert list(await store.events.list_after(running.run, 0, 9)) == []
         assert await listed(store) == ["thread-2"]
-        assert len(await store.calls(other.run)) == 1
+        assert len(await store.calls.list_full(other.run)) == 1
         assert await claim_names(store, NODE, at(99)) == ["r4"]
 
     async def test_who_writes_for_a_deleted_run_has_lost_its_lease(self, store: Store):
         lease, other = await begin(store, "r1"), await begin(store, "r2", "thread-2")
-        run = await store.find_run("ann", "r1")
-        await store.delete_thread("ann", "thread-1")
+        run = await store.runs.find("ann", "r1")
+        await store.threads.delete("ann", "thread-1")
         whole = RunChange(
             entries=[said("m1")], events=(b"e",), call_start=call(1, "a"), ending=RunEnding(outcome="done")
         )
         for change in (events(b"a"), RunChange(entries=[said("m1")]), RunChange(failures=1), whole):
             with pytest.raises(LeaseLost):
-                await store.record(lease, change, at(1))
+                await store.runs.record(lease, change, at(1))
         lost, added = await asyncio.gather(
-            store.add_events(lease, (b"x",)), store.add_events(other, (b"y",)), return_exceptions=True
+            store.events.add(lease, (b"x",)),
+            store.events.add(other, (b"y",)),
+            return_exceptions=True,
         )
         assert (type(lost), type(added).__name__) == (LeaseLost, "RecordResult")
-        assert await store.renew(NODE, [lease], at(1)) == ()
+        assert await store.runs.renew(NODE, [lease], at(1)) == ()
         with pytest.raises(NotFound):
-            await store.cancel(run, Cancel(reason="user", now=at(1), events=()))
+            await store.runs.cancel(run, Cancel(reason="user", now=at(1), events=()))
 
     async def test_writes_that_meet_a_deletion_are_done_or_lost_and_nothing_else(self, store: Store):
         leases = [await begin(store, f"r{number}", f"thread-{number}") for number in range(TOGETHER)]
         change = RunChange(entries=[said("m")], events=(b"a",), call_start=call(1, "ab"))
-        writes = [store.record(lease, change, at(1)) for lease in leases]
-        words = [store.add_events(lease, (b"x",)) for lease in leases]
-        gone = [store.delete_thread("ann", lease.thread) for lease in leases]
+        writes = [store.runs.record(lease, change, at(1)) for lease in leases]
+        words = [store.events.add(lease, (b"x",)) for lease in leases]
+        gone = [store.threads.delete("ann", lease.thread) for lease in leases]
         doings: list[Awaitable[object]] = [*writes, *words, *gone]
         found = await asyncio.gather(*doings, return_exceptions=True)
         assert {type(one).__name__ for one in found} - {"RecordResult", "LeaseLost", "tuple"} == set[str]()
@@ -199,20 +201,20 @@ class ThreadSuite:
         lease = await begin(store, "r1")
         asked = AssistantMessage(id="a1", parts=(ToolCall(id="c1", name="pick", arguments="{}"),))
         words = [AssistantMessage(id=f"b{number}", parts=(Text(text="x"),)) for number in range(200)]
-        await store.record(lease, RunChange(entries=[said("m1"), *words, said("m2"), asked]), at(1))
-        assert [entry.id for entry in await store.turn("thread-1")] == ["m2", "a1"]
-        assert list(await store.turn("unknown")) == []
+        await store.runs.record(lease, RunChange(entries=[said("m1"), *words, said("m2"), asked]), at(1))
+        assert [entry.id for entry in await store.log.read_turn("thread-1")] == ["m2", "a1"]
+        assert list(await store.log.read_turn("unknown")) == []
 
 
 async def listed(store: Store, *, owner: str = "ann", search: str | None = None) -> list[str]:
-    return [thread.id for thread in (await store.list_threads(owner, ThreadsQuery(search=search))).threads]
+    return [thread.id for thread in (await store.threads.list_page(owner, ThreadsQuery(search=search))).threads]
 
 
 async def pages(store: Store, size: int, search: str | None = None) -> Sequence[str]:
     found: list[str] = []
     cursor: str | None = None
     while True:
-        page = await store.list_threads("ann", ThreadsQuery(cursor=cursor, limit=size, search=search))
+        page = await store.threads.list_page("ann", ThreadsQuery(cursor=cursor, limit=size, search=search))
         found += [thread.id for thread in page.threads]
         cursor = page.next
         if cursor is None:
@@ -225,5 +227,5 @@ async def end(store: Store, name: str, outcome: str, thread: str = "thread-1") -
     change = RunChange(
         entries=[said(f"m-{name}")], events=(b"a",), call_start=call(1, "ab"), ending=RunEnding(outcome=outcome)
     )
-    await store.record(lease, change, at(1))
+    await store.runs.record(lease, change, at(1))
     return lease.run

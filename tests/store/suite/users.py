@@ -76,10 +76,10 @@ class UserSuite:
 
     async def test_R11_what_folding_saved_is_added_up_by_day_agent_and_rule_and_breaks_by_cause(self, store: Store):
         lease = await begin(store, "r1")
-        unpriced = replace(FOLD, name="R2", tokens=-1, saved=None, cost=None)
+        unpriced = replace(FOLD, name="R2", tokens=-1, benefit=None, cost=None)
         later = replace(FOLD, tokens=1)
         for number, (ended, savings) in enumerate(
-            [(at(1), (FOLD, BROKEN)), (at(2), (replace(FOLD, saved=None, cost=None), unpriced)), (LATER, (later,))], 1
+            [(at(1), (FOLD, BROKEN)), (at(2), (replace(FOLD, benefit=None, cost=None), unpriced)), (LATER, (later,))], 1
         ):
             usage = b'{"inputTokens": 9}'
             call = CallEnd(number=number, ended=ended, usage=usage, savings=savings)

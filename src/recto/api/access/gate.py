@@ -19,12 +19,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recto.api.access.audit import RareLines, audit, peer_of
 from recto.api.access.auth import Authenticator
-from recto.api.access.browsers import Cors, Stamp, Stamped, is_preflight, parse_headers, parse_origins
+from recto.api.access.browsers import Cors, HeaderSender, SecurityHeaders, is_preflight, parse_headers, parse_origins
 from recto.api.access.rate import Buckets, neighbourhood
-from recto.api.access.sdk_refusals import GATEWAY, sdk_at, sdk_refusal
 from recto.api.backend import AuthResult, Delayed, Denied, User, backend_of
-from recto.api.codings import TAKEN, coding_of, is_taken
-from recto.api.problems import DOWN, RETRY_SECONDS, problem
+from recto.api.codings import CODINGS, coding_of, is_supported
+from recto.api.problems import DOWN, GATEWAY, RETRY_SECONDS, problem, requested_sdk, sdk_problem
 from recto.api.route import FORM_MEDIA, JSON_MEDIA, MERGE_MEDIA
 from recto.config.access_settings import GateSettings
 from recto.errors import RectoError, SettingsError, StoreBusy, StoreDown
@@ -33,7 +32,7 @@ LOGGER = logging.getLogger("recto.api")
 HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?", re.IGNORECASE)
 ORIGIN = re.compile(rf"https?://{HOST.pattern}", re.IGNORECASE)
 OPEN_PATHS = frozenset({"/", "/icon.svg", "/healthz", "/readyz", "/version", "/docs", "/openapi.json"})
-LOOKS = frozenset({"GET", "HEAD", "OPTIONS"})
+READS = frozenset({"GET", "HEAD", "OPTIONS"})
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 PUBLIC = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?(/[^?#]*)?")
 PORTS = {"http": ":80", "https": ":443"}
@@ -69,7 +68,7 @@ class GateRules(GateSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Refusal:
+class Rejection:
     """A rejected request: status, code of the body, and reason in the audit log."""
 
     status: int
@@ -97,9 +96,9 @@ class Gate:
         self._origins = {f"{'https' if rules.is_https else 'http'}://{host}" for host in self._hosts}
         more_headers = parse_headers(rules.cors_headers)
         self._cors = Cors(parse_origins(rules.cors_origins), more_headers, credentials=rules.cors_credentials)
-        self._stamp = Stamp(is_https=rules.is_https, is_shared=self._cors.is_on)
+        self._headers = SecurityHeaders(is_https=rules.is_https, is_shared=self._cors.is_on)
         self._users = Buckets(rules.user_requests, ticks)
-        self._strangers = Buckets(rules.user_requests, ticks)
+        self._anonymous = Buckets(rules.user_requests, ticks)
         self._wrong = Buckets(WRONG_PER_MINUTE, ticks)
         self._lines = RareLines(LOGGER)
 
@@ -113,10 +112,10 @@ class Gate:
         else:
             request = HTTPConnection(scope)
             headers = request.headers
-            stamped = self._stamp.around(send, self._cors.fields(headers), headers.get("accept", ""))
-            await self._answer(request, receive, stamped)
+            sender = self._headers.sender(send, self._cors.fields(headers), headers.get("accept", ""))
+            await self._answer(request, receive, sender)
 
-    async def _answer(self, request: HTTPConnection, receive: Receive, send: Stamped) -> None:
+    async def _answer(self, request: HTTPConnection, receive: Receive, send: HeaderSender) -> None:
         app: ASGIApp = await self._own_answer(request) or self._app
         try:
             await app(request.scope, receive, send)
@@ -126,120 +125,124 @@ class Gate:
         except Exception as error:
             if send.has_begun and isinstance(error, RectoError):
                 # Too late for a response: the client sees the stream break off. May happen to all streams at once.
-                self._lines.log(f"answers broke off: {error}")
+                self._lines.log(f"responses broke off: {error}")
                 return
             # Sent here so that the response has all headers. The error is raised again for logging.
             if not send.has_begun:
-                detail = "Something went wrong in the server. Its log says what: tell whoever runs it."
-                await _answer_of(request, Refusal(status=500, code="internal", detail=detail))(
+                detail = "Internal server error. The server's log has the details; report it to the operator."
+                await _answer_of(request, Rejection(status=500, code="internal", detail=detail))(
                     request.scope, receive, send
                 )
             raise
 
     async def _own_answer(self, request: HTTPConnection) -> Response | None:
-        refusal = self._bad_manners(request)
-        if not refusal and self._is_asking(request):
+        rejection = self._check_headers(request)
+        if not rejection and self._is_preflight(request):
             return self._cors.preflight()
-        refusal = refusal or await self._not_admitted(request) or self._may_not(request)
-        if not refusal:
+        rejection = rejection or await self._authenticate(request) or self._check_permission(request)
+        if not rejection:
             return None
-        audit(request, refusal.reason or refusal.code, status=refusal.status)
-        answer = _answer_of(request, refusal)
-        if refusal.status == 401:  # noqa: PLR2004 - the one status that names a way to come in
+        audit(request, rejection.reason or rejection.code, status=rejection.status)
+        answer = _answer_of(request, rejection)
+        if rejection.status == 401:  # noqa: PLR2004 - the one status that names a way to come in
             answer.headers["www-authenticate"] = "Bearer"
-        if refusal.codings:
-            answer.headers["accept-encoding"] = refusal.codings
+        if rejection.codings:
+            answer.headers["accept-encoding"] = rejection.codings
         return answer
 
-    def _bad_manners(self, request: HTTPConnection) -> Refusal | None:
+    def _check_headers(self, request: HTTPConnection) -> Rejection | None:
         """Return the reason to reject a request of any user."""
         method, headers = request.scope["method"], request.headers
         hosts, origin = headers.getlist("host"), headers.get("origin")
         if self._rules.is_loopback and not self._is_host(hosts):
-            named = f"{', '.join(hosts)[:64]!r}"
-            detail = f"The Host header is {named}; this server is reached as 127.0.0.1, localhost or RECTO_PUBLIC_URL."
-            return Refusal(status=421, code="wrong_host", detail=detail)
-        is_asking = self._is_asking(request)
-        if origin is not None and (is_asking or method in WRITES) and not self._is_origin(origin, is_asking=is_asking):
-            detail = f"A page of {origin[:64]!r} may not post here; those of this machine and RECTO_CORS_ORIGINS may."
-            return Refusal(status=403, code="wrong_origin", detail=detail)
-        return self._bad_body(request) if method in WRITES and _has_body(headers) else None
+            host = f"{', '.join(hosts)[:64]!r}"
+            detail = f"The Host header is {host}; use 127.0.0.1, localhost or RECTO_PUBLIC_URL."
+            return Rejection(status=421, code="wrong_host", detail=detail)
+        is_for_preflight = self._is_preflight(request)
+        if (
+            origin is not None
+            and (is_for_preflight or method in WRITES)
+            and not self._is_origin(origin, is_for_preflight=is_for_preflight)
+        ):
+            detail = f"The origin {origin[:64]!r} is not allowed. Add it to RECTO_CORS_ORIGINS."
+            return Rejection(status=403, code="wrong_origin", detail=detail)
+        return self._check_body(request) if method in WRITES and _has_body(headers) else None
 
-    def _bad_body(self, request: HTTPConnection) -> Refusal | None:
+    def _check_body(self, request: HTTPConnection) -> Rejection | None:
         """Return the reason to reject a body by its headers."""
         kind = request.headers.get("content-type", "")
-        taken = self._media(request.scope["method"], request.scope["path"])
+        allowed = self._media(request.scope["method"], request.scope["path"])
         media, coding = kind.partition(";")[0].strip().lower(), coding_of(request.headers)
-        if media not in taken:
-            detail = f"The content-type is {kind[:64]!r}; send the body as {' or '.join(taken)}."
-            return Refusal(status=415, code="wrong_media", detail=detail)
-        codings = "identity" if media == FORM_MEDIA else TAKEN
-        if coding and (media == FORM_MEDIA or not is_taken(coding)):
-            detail = f"The content-encoding is {coding[:64]!r}; this body may come as it is, or as one of: {codings}."
-            return Refusal(status=415, code="wrong_media", detail=detail, codings=codings)
+        if media not in allowed:
+            detail = f"The content-type is {kind[:64]!r}; send the body as {' or '.join(allowed)}."
+            return Rejection(status=415, code="wrong_media", detail=detail)
+        codings = "identity" if media == FORM_MEDIA else CODINGS
+        if coding and (media == FORM_MEDIA or not is_supported(coding)):
+            detail = f"The content-encoding is {coding[:64]!r}; send the body unencoded, or as one of: {codings}."
+            return Rejection(status=415, code="wrong_media", detail=detail, codings=codings)
         return None
 
-    def _is_asking(self, request: HTTPConnection) -> bool:
+    def _is_preflight(self, request: HTTPConnection) -> bool:
         return self._cors.is_on and is_preflight(request.scope["method"], request.headers)
 
-    async def _not_admitted(self, request: HTTPConnection) -> Refusal | None:
+    async def _authenticate(self, request: HTTPConnection) -> Rejection | None:
         """Authenticate the request. Requests without credentials are only counted by address."""
         state, credentials = request.scope.setdefault("state", {}), _credentials(request)
         peer, is_open = peer_of(request), self._is_open(request)
-        if (is_open or not credentials) and (wait := self._strangers.take(neighbourhood(peer))):
+        if (is_open or not credentials) and (wait := self._anonymous.take(neighbourhood(peer))):
             return _too_many("requests without a credential from this address", wait)
         if is_open:
             return None
         result: AuthResult
         if not self._wrong.is_empty and (wait := self._wrong.wait(neighbourhood(peer))):
             # Others may share the address: a valid token or key still works.
-            known = self._authenticator.recognise(credentials)
-            if known is None:
+            user = self._authenticator.recognise(credentials)
+            if user is None:
                 return _too_many("wrong credentials from this address", wait)
-            result = known
+            result = user
         else:
-            result = await self._admitted(request, credentials)
+            result = await self._find_user(request, credentials)
         match result:
             case User():
-                if result.is_caller and (wait := self._strangers.take(neighbourhood(peer))):
-                    return _too_many("requests with keys of providers from this address", wait)
+                if result.is_caller and (wait := self._anonymous.take(neighbourhood(peer))):
+                    return _too_many("requests with provider keys from this address", wait)
                 state["user"] = result
                 return None
             case Delayed():
-                return Refusal(status=503, code="auth_unavailable", detail=result.detail, retry=result.retry)
+                return Rejection(status=503, code="auth_unavailable", detail=result.detail, retry=result.retry)
             case Denied():
                 # Any page can send requests without credentials in its visitor's name; they must not lock the visitor
                 # out.
                 if credentials:
                     self._wrong.take(neighbourhood(peer))
-                return Refusal(status=401, code="unauthorized", detail=result.detail, reason=result.reason)
+                return Rejection(status=401, code="unauthorized", detail=result.detail, reason=result.reason)
 
-    async def _admitted(self, request: HTTPConnection, credentials: Sequence[str]) -> AuthResult:
+    async def _find_user(self, request: HTTPConnection, credentials: Sequence[str]) -> AuthResult:
         """Return the user. Outside the gateway, a provider key is valid only if its gateway history exists."""
-        found = await self._authenticator.admit(credentials)
-        if not isinstance(found, User) or not found.is_caller or request.scope["path"].startswith(GATEWAY):
-            return found
+        result = await self._authenticator.admit(credentials)
+        if not isinstance(result, User) or not result.is_caller or request.scope["path"].startswith(GATEWAY):
+            return result
         from recto.store.threads.thread_rows import ThreadsQuery  # here: a check of settings needs no database
 
         try:
-            listed = await backend_of(request).store.list_threads(found.name, ThreadsQuery(limit=1))
+            page = await backend_of(request).store.threads.list_page(result.name, ThreadsQuery(limit=1))
         except (StoreBusy, StoreDown):
             return Delayed(detail=DOWN[StoreDown], retry=RETRY_SECONDS)
-        return found if listed.threads else self._authenticator.wrong
+        return result if page.threads else self._authenticator.wrong
 
-    def _may_not(self, request: HTTPConnection) -> Refusal | None:
+    def _check_permission(self, request: HTTPConnection) -> Rejection | None:
         """Return the reason to reject a user: permission or rate."""
         user: User | None = request.scope["state"].get("user")
         if user is None:
             return None
         method, path = request.scope["method"], request.scope["path"]
         if user.is_caller and not path.startswith((GATEWAY, *CALLER_PATHS)):
-            detail = "A provider's key opens the gateway and what went through it, and nothing else of this server."
-            return Refusal(status=403, code="caller", detail=detail)
+            detail = "A provider key gives access only to the gateway and its conversations."
+            return Rejection(status=403, code="caller", detail=detail)
         is_relayed = user.is_caller and path.startswith(GATEWAY)
-        if not user.can_write and method not in LOOKS and not is_relayed:
-            detail = f"This credential may only read; {method[:16]} changes something. Use one that may write."
-            return Refusal(status=403, code="read_only", detail=detail)
+        if not user.can_write and method not in READS and not is_relayed:
+            detail = f"This credential may only read, not {method[:16]}. Use one that may write."
+            return Rejection(status=403, code="read_only", detail=detail)
         if wait := self._users.take(user.name):
             return _too_many("requests of this user", wait)
         return None
@@ -247,15 +250,15 @@ class Gate:
     def _is_host(self, hosts: list[str]) -> bool:
         return len(hosts) == 1 and (HOST.fullmatch(hosts[0]) is not None or hosts[0].lower() in self._hosts)
 
-    def _is_origin(self, origin: str, *, is_asking: bool) -> bool:
-        if self._cors.allows(origin) or is_asking:
+    def _is_origin(self, origin: str, *, is_for_preflight: bool) -> bool:
+        if self._cors.allows(origin) or is_for_preflight:
             return self._cors.allows(origin)
         return not self._rules.is_loopback or ORIGIN.fullmatch(origin) is not None or origin.lower() in self._origins
 
     def _is_open(self, request: HTTPConnection) -> bool:
         path = request.scope["path"]
-        is_named = path in self._rules.open_paths or path.startswith(self._rules.open_prefixes)
-        return is_named and request.scope["method"] in LOOKS
+        is_open_path = path in self._rules.open_paths or path.startswith(self._rules.open_prefixes)
+        return is_open_path and request.scope["method"] in READS
 
     def _media(self, method: str, path: str) -> tuple[str, ...]:
         patches = (MERGE_MEDIA,) if method == "PATCH" else ()
@@ -264,35 +267,35 @@ class Gate:
 
 def _credentials(request: HTTPConnection) -> list[str]:
     """Return the Authorization values. Gateway requests may also use Anthropic's x-api-key."""
-    shown = request.headers.getlist("authorization")
+    values = request.headers.getlist("authorization")
     if not request.scope["path"].startswith(GATEWAY):
-        return shown
-    return [*shown, *[f"Bearer {key}" for key in request.headers.getlist("x-api-key")]]
+        return values
+    return [*values, *[f"Bearer {key}" for key in request.headers.getlist("x-api-key")]]
 
 
-def _answer_of(request: HTTPConnection, refusal: Refusal) -> Response:
-    sdk = sdk_at(request.scope["path"], request.headers)
+def _answer_of(request: HTTPConnection, rejection: Rejection) -> Response:
+    sdk = requested_sdk(request.scope["path"], request.headers)
     if sdk:
-        return sdk_refusal(sdk, refusal.status, refusal.code, refusal.detail, retry=refusal.retry)
-    return problem(refusal.status, refusal.code, refusal.detail, retry=refusal.retry)
+        return sdk_problem(sdk, rejection.status, rejection.code, rejection.detail, retry=rejection.retry)
+    return problem(rejection.status, rejection.code, rejection.detail, retry=rejection.retry)
 
 
 def _has_body(headers: Headers) -> bool:
     return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
 
-def _too_many(what: str, wait: float) -> Refusal:
-    detail = f"Too many {what} within a minute. Try again in {max(1, round(wait))} seconds."
-    return Refusal(status=429, code="limit_reached", detail=detail, retry=wait)
+def _too_many(what: str, wait: float) -> Rejection:
+    detail = f"Too many {what} within a minute. Try again in {max(1, round(wait))} s."
+    return Rejection(status=429, code="limit_reached", detail=detail, retry=wait)
 
 
 def _public_hosts(url: str | None) -> frozenset[str]:
     """Return the Host values of the public address, with the default port and without."""
     if url is None:
         return frozenset()
-    found = PUBLIC.fullmatch(url.lower())
-    if not found:
-        allowed = "it is the address clients know this server by, such as https://recto.example"
+    match = PUBLIC.fullmatch(url.lower())
+    if not match:
+        allowed = "it is the URL of this server for its clients, such as https://recto.example"
         raise SettingsError(name="RECTO_PUBLIC_URL", value=url, allowed=allowed)
-    scheme, host, port = found[1], found[2], found[3] or PORTS[found[1]]
+    scheme, host, port = match[1], match[2], match[3] or PORTS[match[1]]
     return frozenset({host + port, *([host] if port == PORTS[scheme] else [])})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from datetime import UTC
 from http import HTTPStatus
 from itertools import count
 from typing import Annotated, NotRequired
@@ -16,11 +15,12 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from recto.agents.agent import Agent
-from recto.api.backend import Backend, backend_of, user_of
+from recto.api.backend import backend_of, user_of
 from recto.api.bodies import read_body
-from recto.api.copilotkit.info import BASE, DEFAULT, ThreadName, kit_agent
+from recto.api.copilotkit.info import BASE, DEFAULT, ThreadName, find_kit_agent
 from recto.api.parameters import in_path
 from recto.api.route import Route
+from recto.api.runs.admit import check_daily_tokens
 from recto.api.runs.ag_ui import ListBody, admit_client_list, read_list_body
 from recto.api.runs.routes import end_run
 from recto.api.runs.stream_join import event_renderer, join_stream, snapshot_stream
@@ -32,19 +32,11 @@ from recto.conversation.input.suggestion_input import SUGGEST, SuggestionInput, 
 from recto.conversation.json import Json, Object, load_object, optional_text, text_field
 from recto.errors import WireError
 from recto.store.ports import StoredEvent
-from recto.store.runs.admission import day_is_spent
 
 ONE = f"{BASE}/agent/{{agent}}"
-AgentId = Annotated[str, in_path("The agent, by its name; `default` is the one that answers if none is named.")]
-BAD_STOP = 'The body must be {"runId": "..."} with the run to stop, or empty: then it is the one at work.'
+AgentId = Annotated[str, in_path("The agent's name; `default` is the default agent.")]
+BAD_STOP = 'The body must be {"runId": "..."} with the run to stop, or empty to stop the active one.'
 STOPPED: Mapping[str, str] = {"type": "RUN_ERROR", "message": "Run stopped by user", "code": "STOPPED"}
-SUGGEST_BODY: Json = {
-    "threadId": "s1",
-    "runId": "r1",
-    "messages": [{"id": "s1", "role": "user", "content": "Suggest what the user could say next."}],
-    "tools": [{"name": SUGGEST, "description": "Suggest", "parameters": {"type": "object"}}],
-    "forwardedProps": {"toolChoice": {"type": "function", "function": {"name": SUGGEST}}},
-}
 
 
 class StopBody(BaseModel):
@@ -66,10 +58,10 @@ async def run_copilotkit_agent(request: Request, agent: AgentId) -> Response:
 
     Clients without a suggestion route request suggestions here; such a request starts no run.
     """
-    answering, body = kit_agent(backend_of(request), agent), await read_list_body(request)
-    wished = load_object(body) if SUGGEST.encode() in body else None
-    if wished is not None and forced_tool(wished) == SUGGEST:
-        return await suggestion(request, answering, wished)
+    kit_agent, body = find_kit_agent(backend_of(request).agents, agent), await read_list_body(request)
+    value = load_object(body) if SUGGEST.encode() in body else None
+    if value is not None and forced_tool(value) == SUGGEST:
+        return await _stream_suggestion(request, kit_agent, value)
     return await admit_client_list(request, body, None if agent == DEFAULT else agent)
 
 
@@ -79,30 +71,30 @@ async def connect_copilotkit_agent(request: Request, agent: AgentId) -> Response
     An unknown thread yields no events. Nothing is stored.
     """
     backend, owner = backend_of(request), user_of(request).name
-    kit_agent(backend, agent)
-    asked = _object(await read_list_body(request))
-    name, run = (text_field(asked, agui.field_name(asked, field), "RunAgentInput") for field in ("threadId", "runId"))
-    protocol = optional_text(asked, agui.field_name(asked, "protocolVersion"), "RunAgentInput")
+    find_kit_agent(backend.agents, agent)
+    body = _parse_object(await read_list_body(request))
+    name, run = (text_field(body, agui.field_name(body, field), "RunAgentInput") for field in ("threadId", "runId"))
+    protocol = optional_text(body, agui.field_name(body, "protocolVersion"), "RunAgentInput")
     check_name(name)
     thread = thread_of(owner, name)
-    sent_name = None if name == thread else name
-    if at_work := await backend.store.runs.list_open(owner, thread):
-        return await join_stream(request, at_work[0], thread_name=sent_name, protocol=protocol)
-    known = await backend.store.threads.get_for_admission(owner, thread)
-    if known and known.is_own:
-        return await snapshot_stream(request, thread, run, thread_name=sent_name, protocol=protocol)
-    with backend.runs.streams.hold(owner) as held:
-        return EventStream(_nothing(), event_renderer(backend, protocol), None, held.pop_all())
+    thread_name = None if name == thread else name
+    if open_runs := await backend.store.runs.list_open(owner, thread):
+        return await join_stream(request, open_runs[0], thread_name=thread_name, protocol=protocol)
+    row = await backend.store.threads.get_for_admission(owner, thread)
+    if row and row.is_own:
+        return await snapshot_stream(request, thread, run, thread_name=thread_name, protocol=protocol)
+    with backend.runs.streams.hold(owner) as stack:
+        return EventStream(_no_events(), event_renderer(backend, protocol), None, stack.pop_all())
 
 
-def _object(body: bytes) -> Object:
-    found = load_object(body)
-    if found is None:
+def _parse_object(body: bytes) -> Object:
+    value = load_object(body)
+    if value is None:
         raise WireError(where="body", problem="must be a JSON object")
-    return found
+    return value
 
 
-async def _nothing() -> AsyncGenerator[Sequence[StoredEvent]]:
+async def _no_events() -> AsyncGenerator[Sequence[StoredEvent]]:
     for event in ():
         yield event
 
@@ -110,28 +102,26 @@ async def _nothing() -> AsyncGenerator[Sequence[StoredEvent]]:
 async def stop_copilotkit_agent(request: Request, agent: AgentId, thread: ThreadName) -> StopShape:
     """Stop the named run of a thread, or all open ones. Output stays."""
     backend, owner = backend_of(request), user_of(request).name
-    kit_agent(backend, agent)
-    named = _named_run(await read_body(request, what="Request body"))
+    find_kit_agent(backend.agents, agent)
+    name = _parse_run_name(await read_body(request, name="Request body"))
     open_runs = await backend.store.runs.list_open(owner, thread_of(owner, thread))
     # Without a name all of them: a queued run would start once the active one ends.
-    found = [run for run in open_runs if named in (None, run.name)]
-    if found:
-        for run in reversed(found):
+    runs = [run for run in open_runs if name in (None, run.name)]
+    if runs:
+        for run in reversed(runs):
             await end_run(backend, run)
-        stopped: StopShape = {"stopped": True, "interrupt": STOPPED}
-        return stopped
-    none = f"No active run for thread '{thread}'."
-    why = none if named is None else f"Run '{named}' is not the active run for thread '{thread}'."
-    return {"stopped": False, "message": why}
+        return {"stopped": True, "interrupt": STOPPED}
+    if name is None:
+        return {"stopped": False, "message": f"No active run for thread '{thread}'."}
+    return {"stopped": False, "message": f"Run '{name}' is not the active run for thread '{thread}'."}
 
 
-def _named_run(body: bytes) -> str | None:
-    asked = load_object(body if body.strip() else b"{}")
-    if asked is not None and not asked:
-        return None
-    match asked:
-        case {"runId": str(named), **rest} if named.strip() and not rest:
-            return named
+def _parse_run_name(body: bytes) -> str | None:
+    match load_object(body if body.strip() else b"{}"):
+        case {"runId": str(name), **rest} if name.strip() and not rest:
+            return name
+        case {**fields} if not fields:
+            return None
         case _:
             raise HTTPException(HTTPStatus.BAD_REQUEST, BAD_STOP)
 
@@ -141,45 +131,38 @@ async def suggest_by_copilotkit_agent(request: Request, agent: AgentId) -> Respo
 
     Makes one model call. Stores no thread and no run.
     """
-    asked_of = kit_agent(backend_of(request), agent)
-    return await suggestion(request, asked_of, _object(await read_list_body(request)))
+    kit_agent = find_kit_agent(backend_of(request).agents, agent)
+    return await _stream_suggestion(request, kit_agent, _parse_object(await read_list_body(request)))
 
 
-async def suggestion(request: Request, agent: Agent, wished: Json) -> Response:
+async def _stream_suggestion(request: Request, agent: Agent, value: Json) -> Response:
     """Stream a suggestion. The stream is empty if suggestions are disabled."""
-    backend, owner, asked = backend_of(request), user_of(request).name, read_suggestion(wished)
-    await backend.runs.schemas.admit((asked.tool,))
+    backend, owner, suggestion = backend_of(request), user_of(request).name, read_suggestion(value)
+    await backend.runs.schemas.admit((suggestion.tool,))
     if backend.runs.suggestions.is_on:
-        await _check_day(backend, owner)
+        await check_daily_tokens(backend, owner)
         backend.runs.suggestions.check_rate(owner)
-    render = event_renderer(backend, asked.protocol)
-    with backend.runs.streams.hold(owner) as held:
-        return EventStream(_suggested(backend, owner, agent, asked), render, None, held.pop_all())
+    events = backend.runs.suggestions.events(owner, agent, suggestion)
+    with backend.runs.streams.hold(owner) as stack:
+        batches = _number_events(events, suggestion)
+        return EventStream(batches, event_renderer(backend, suggestion.protocol), None, stack.pop_all())
 
 
-async def _check_day(backend: Backend, owner: str) -> None:
-    most, now = backend.runs.bounds.user_tokens, backend.clock()
-    if not most:
-        return
-    day = await backend.store.users.read_spending(owner, now.astimezone(UTC).date())
-    if (spent := day.input + day.output) >= most:
-        raise day_is_spent(spent, most, now)
-
-
-async def _suggested(
-    backend: Backend, owner: str, agent: Agent, asked: SuggestionInput
+async def _number_events(
+    events: AsyncGenerator[Event], suggestion: SuggestionInput
 ) -> AsyncGenerator[Sequence[StoredEvent]]:
+    """Yield the events of a suggestion as those of a run."""
     numbers, pending = count(1), ()
 
-    def told(event: Event) -> Sequence[StoredEvent]:
+    def number(event: Event) -> Sequence[StoredEvent]:
         return [StoredEvent(number=next(numbers), body=body) for body in encode_event(event)]
 
-    yield told(RunStarted(thread=asked.thread, run=asked.run))
-    async with aclosing(backend.runs.suggestions.events(owner, agent, asked)) as events:
+    yield number(RunStarted(thread=suggestion.thread, run=suggestion.run))
+    async with aclosing(events):
         async for event in events:
             pending = (event.call,) if isinstance(event, ToolCallStarted) else pending
-            yield told(event)
-    yield told(RunFinished(thread=asked.thread, run=asked.run, pending=pending))
+            yield number(event)
+    yield number(RunFinished(thread=suggestion.thread, run=suggestion.run, pending=pending))
 
 
 ROUTES = (

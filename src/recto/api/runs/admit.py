@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ from recto.conversation.messages import Source, UserMessage, words_of
 from recto.errors import NotFound, RectoError, Refused, WireError
 from recto.skills.skill import CORE
 from recto.store.ports import Admission, AdmissionThread, StoredRun
+from recto.store.runs.admission import day_is_spent
 
 if TYPE_CHECKING:
     from recto.store.store import Store
@@ -268,3 +270,13 @@ def make_admission(backend: Backend, owner: str, storable: StorableRequest) -> A
 def admitted_row(run: StoredRun) -> TaskAccepted:
     """Return the response to an admitted run (P1)."""
     return {"taskId": run.id, "threadId": run.thread, "runId": run.name, "created": time_text(run.created)}
+
+
+async def check_daily_tokens(backend: Backend, owner: str) -> None:
+    """Raise LimitReached if a user has spent the tokens of the day."""
+    limit, now = backend.runs.bounds.user_tokens, backend.clock()
+    if not limit:
+        return
+    day = await backend.store.users.read_spending(owner, now.astimezone(UTC).date())
+    if (tokens := day.input + day.output) >= limit:
+        raise day_is_spent(tokens, limit, now)

@@ -133,7 +133,7 @@ async def store_files(
         for where, file in files:
             if isinstance(file.source, Data) and file.source not in new_files:
                 try:
-                    new_files[file.source] = await backend.files.attachments.take_inline(owner, file, rules)
+                    new_files[file.source] = await backend.files.attachments.receive_inline(owner, file, rules)
                 except FileRefused as error:
                     raise _refusal(file, where, error) from error
         result = await _fetch_files(backend, owner, foreign, rules)
@@ -229,7 +229,7 @@ async def _upload(backend: Backend, owner: str, file: File, response: Fetched, r
         owner=owner,
         name=with_ending(file.name, response.mime_type) if file.name else response.name,
         allowed=rules,
-        declared=response.mime_type or file.mime_type,
+        declared_type=response.mime_type or file.mime_type,
         room=max(0, quota - await backend.store.files.total_bytes(owner)) if quota else None,
         # The same message continues its turn (P3), so it must name the same attachment.
         once=True,
@@ -245,7 +245,7 @@ def _new_ids(attachments: Mapping[Source, Attachment]) -> tuple[str, ...]:
 
 
 async def _drop(backend: Backend, owner: str, ids: Sequence[str]) -> None:
-    await backend.files.attachments.forget(await backend.store.files.delete_owner_unused(owner, ids))
+    await backend.files.attachments.delete_blobs(await backend.store.files.delete_owner_unused(owner, ids))
 
 
 def _url(file: File) -> str:

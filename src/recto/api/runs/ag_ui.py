@@ -214,7 +214,7 @@ def _outline(client_list: _ClientList) -> RunInput:
             messages.append(UserMessage(id=id, parts=()))
         elif message.get("role") == "tool":
             messages.append(ToolMessage(id=id, tool_call_id=call, parts=()))
-    return RunInput(thread="", run="", messages=tuple(messages), listed=client_list.new.listed)
+    return RunInput(thread="", run="", messages=tuple(messages), listed_ids=client_list.new.listed)
 
 
 async def _stream_snapshot(request: Request, client_list: _ClientList) -> Response:

@@ -29,7 +29,7 @@ from recto.page.exports import HAR_END, ExportedCall, as_curl, har_beginning, ha
 from recto.page.manifest_rows import shown_rows
 from recto.page.steps.compact import CompactSettings
 from recto.store.ports import StoredRun
-from recto.store.runs.calls import CallSeen, CallSummary, ThreadCall, page_of, sent_page
+from recto.store.runs.calls import CallSeen, CallSummary, page_of, sent_page
 
 CALLS = f"{RUNS}/{{id}}/calls"
 MOST_CALLS, USUAL_CALLS = 500, 200
@@ -296,10 +296,6 @@ def call_row(call: CallSummary, *, full: bool) -> CallRow:
         "digest": call.digest,
         "error": call.error if full or not call.error else FAILED,
     }
-
-
-def _thread_call_row(call: ThreadCall, *, full: bool) -> ThreadCallRow:
-    return {**call_row(call.summary, full=full), "tokens": call.tokens, "run": call.run, "saved": call.saved}
 
 
 def room_row(backend: Backend, agent: str, model: str, tokens: int) -> Mapping[str, Json]:

@@ -84,26 +84,26 @@ async def _labels(storage: LabelledStorage, database: OwningDatabase) -> tuple[L
 
 async def _label(storage: LabelledStorage, database: OwningDatabase, note: Label | None, new: Label) -> None:
     """Label a storage that has no label yet: one with nothing in it, or with files this database knows."""
-    found = await _look(storage, database)
-    if found == "others":
+    content = await _look(storage, database)
+    if content == "others":
         raise _wrong(ANOTHERS)
-    if found == "nothing" and note is not None and note.owner != new.owner and database.is_shared:
+    if content == "nothing" and note is not None and note.owner != new.owner and database.is_shared:
         raise _wrong(ELSEWHERE)
-    kept = note
+    label = note
     if note is None:
-        kept = _read((await database.notes.add(NOTE, _text(new))).encode())
-    if kept is None or kept.owner != new.owner:
+        label = _read((await database.notes.add(NOTE, _text(new))).encode())
+    if label is None or label.owner != new.owner:
         # A copy of a database brings the note of its original along.
-        kept = new
-        await database.notes.set(NOTE, _text(kept))
-    await storage.write_label(_text(kept).encode())
+        label = new
+        await database.notes.set(NOTE, _text(label))
+    await storage.write_label(_text(label).encode())
 
 
 async def _note(storage: LabelledStorage, database: OwningDatabase, label: Label) -> None:
     """Note a label that was there before the database: the database is new, or older than the label."""
-    found = await _look(storage, database)
+    content = await _look(storage, database)
     # `shared` is said of any such database: only files tell that it is this one's.
-    if found == "others" or (found == "nothing" and label.owner == SHARED):
+    if content == "others" or (content == "nothing" and label.owner == SHARED):
         raise _wrong(ANOTHERS)
     await database.notes.add(NOTE, _text(label))
 
@@ -124,8 +124,8 @@ def _read(text: bytes | None) -> Label | None:
     """A label. One that nobody can read is somebody else's."""
     if text is None:
         return None
-    found = load_object(text) or {}
-    return Label(storage=str(found.get("storage", "")), owner=str(found.get("owner", "")))
+    fields = load_object(text) or {}
+    return Label(storage=str(fields.get("storage", "")), owner=str(fields.get("owner", "")))
 
 
 def _text(label: Label) -> str:

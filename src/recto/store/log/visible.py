@@ -11,6 +11,7 @@ from sqlalchemy import Connection, LargeBinary, bindparam, func, select, text
 from recto.conversation.json import dump
 from recto.conversation.log import (
     Entry,
+    RollbackMarker,
     RolledBack,
     SkillChanged,
     StateChanged,
@@ -61,7 +62,7 @@ BACKWARDS = Statement(
 
 def seen_in(connection: Connection, thread: str) -> VisibleNumbers:
     """Return the numbers of a thread's visible entries."""
-    turns = [cast("TurnBack", entry_of(row)) for row in TURNS.rows(connection, {"this": thread})]
+    turns = [cast("RollbackMarker", entry_of(row)) for row in TURNS.rows(connection, {"this": thread})]
     if not turns:
         return VisibleNumbers()
     wanted = sorted({turn.to for turn in turns if isinstance(turn, RolledBack)})

@@ -1,4 +1,4 @@
-"""What becomes of a request of another agent before it is sent on: read, told by its prefix, folded, stored (X3)."""
+"""Requests of other agents before they are sent on (X3): parsed, matched to a conversation, folded and stored."""
 
 from __future__ import annotations
 
@@ -35,18 +35,17 @@ from recto.page.wire.formats import wire_named
 from recto.store.ports import Admission, CallStart, RelayedCall, RelayedPath, SeenRequest
 from recto.store.store import Store
 from recto.telemetry import Telemetry
-from recto.worker.gateway.gateway_memory import GatewayMemory, ParsedRequest
-from recto.worker.gateway.remembered import WEIGHT, ItemKey
-from recto.worker.model.call_savings import read_answered_page
+from recto.worker.account import read_answered_page
+from recto.worker.gateway.gateway_memory import MESSAGE_WEIGHT, GatewayMemory, ItemKey, ParsedRequest
 
-# Whose threads relayed requests are, where those of runs have an agent.
+# The agent of the threads of relayed requests.
 AGENT = GATEWAY
-# Each is a run of one call.
+# Each relayed request is a run with one call.
 CALL = 1
-# A longer body is read and folded in a thread of its own.
+# Longer bodies are parsed and folded in a thread.
 LONG_BODY = 262_144
-# Conversations that are known without asking the store, and for how long: what is old may have been cleaned away.
-KNOWN, KNOWN_LIFE = 1_024, timedelta(hours=1)
+# Conversations in memory, and their lifetime: cleaning may delete older ones.
+MAX_CONVERSATIONS, CONVERSATION_LIFE = 1_024, timedelta(hours=1)
 BYTES_A_TOKEN = 4
 Result = TypeVar("Result")
 # The messages of each item of a request.
@@ -55,9 +54,9 @@ _Messages: TypeAlias = Sequence[tuple[Message, ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class RelayedRequest:
-    """A request that is stored and ready to be sent: its run, the model it asks for, its page and manifest.
+    """A stored request that is ready to be sent.
 
-    `cold` says why the beginning of the page is in no cache, where it is not; `before` is the run it goes on from.
+    `cold` is the reason why no cache has the beginning of its page. `before` is the run of the request it continues.
     """
 
     run: str
@@ -72,7 +71,7 @@ class RelayedRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class GatewayParts:
-    """What a gateway works with. `upstreams` are providers, by the SDK that asks."""
+    """The services of a gateway. `upstreams` are the providers, by the SDK of the client."""
 
     store: Store
     upstreams: Mapping[ProviderSdk, Upstream]
@@ -87,8 +86,8 @@ class GatewayParts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Taken:
-    """A request that was read: what its conversation goes by up to each message, and what is known of it."""
+class _Incoming:
+    """A parsed request, with the hash of its conversation up to each message, and the earlier requests of it."""
 
     owner: str
     wire: Wire
@@ -104,24 +103,24 @@ class _Taken:
         return self.path.requests[-1] if self.path.requests else None
 
     def times(self) -> list[datetime]:
-        """When each message came first."""
-        seen, times = {one.name: one.created for one in self.path.requests}, list[datetime]()
+        """Return when each message was first received."""
+        created, times = {one.name: one.created for one in self.path.requests}, list[datetime]()
         newest = self.now
         for head in reversed(self.heads):
-            newest = min(newest, seen.get(head, newest))
+            newest = min(newest, created.get(head, newest))
             times.append(newest)
         return times[::-1]
 
 
 class _Start(NamedTuple):
-    """What the first items of a request have in common with an earlier one: their heads and their messages."""
+    """The heads and messages that the beginning of a request shares with an earlier one."""
 
     heads: Sequence[str] = ()
     messages: _Messages = ()
 
 
-class _Known(NamedTuple):
-    """A conversation as it was left: what it grew by, the hashes of its last page, and when that was."""
+class _Conversation(NamedTuple):
+    """A conversation in memory: its requests, the hashes of its last page, and the time of that."""
 
     path: RelayedPath
     hashes: frozenset[bytes]
@@ -134,60 +133,75 @@ class Gateway:
     def __init__(self, parts: GatewayParts) -> None:
         self.parts = parts
         self._fold = fold_settings(parts.settings)
-        self._known = OrderedDict[tuple[str, str], _Known]()
+        self._conversations = OrderedDict[tuple[str, str], _Conversation]()
 
-    async def take(self, owner: str, upstream: Upstream, body: bytes) -> RelayedRequest:
-        """Read a request, fold it and store it. What is no request raises a WireError."""
-        parts, began = self.parts, time.perf_counter()
+    async def accept(self, owner: str, upstream: Upstream, body: bytes) -> RelayedRequest:
+        """Parse, fold and store a request. Raises WireError for an invalid body."""
+        parts, start_time = self.parts, time.perf_counter()
         wire = wire_named(upstream.wire)
         predecessors = parts.memory.requests.find(owner, wire.name)
         request = await _aside(body, lambda: parse_request(body, [one.request for one in predecessors]))
         start = _find_start(request, predecessors)
         heads = heads_of(request.items, wire, start.heads)
-        path, stored = await self._find(owner, heads)
+        path, stored_hashes = await self._find(owner, heads)
         model = upstream.name_of(request.model)
-        taken = _Taken(owner=owner, wire=wire, model=model, request=request, heads=heads, path=path, now=parts.clock())
+        incoming = _Incoming(
+            owner=owner, wire=wire, model=model, request=request, heads=heads, path=path, now=parts.clock()
+        )
+        last = incoming.last
         prices = cache_prices(model, len(body) // BYTES_A_TOKEN, parts.prices)
         state = CacheState(
             model=model,
             prices=prices,
             steps=tuple([step for step in path.steps if step.model == model]),
-            cold=self._why_cold(taken),
-            is_settled=taken.last is not None and taken.last.name == heads[-1],
+            cold=self._why_cold(incoming),
+            is_settled=last is not None and last.name == heads[-1],
         )
-        page, manifest, messages = await _aside(body, lambda: self._set_page(taken, state, start))
-        parts.memory.requests.add(owner, wire.name, ParsedRequest(request, heads, messages, WEIGHT * len(body)))
-        parts.telemetry.page.record_page_time(time.perf_counter() - began)
+        page, manifest, messages = await _aside(body, lambda: self._fold_request(incoming, state, start))
+        size = MESSAGE_WEIGHT * len(body)
+        parts.memory.requests.add(owner, wire.name, ParsedRequest(request, heads, messages, size))
+        parts.telemetry.page.record_page_time(time.perf_counter() - start_time)
         parts.telemetry.page.record_page(manifest, AGENT)
         if manifest.step:
             parts.telemetry.page.record_step(AGENT, manifest.step.cause)
-        relayed = await self._store(taken, page, manifest, stored)
-        return replace(relayed, prices=prices, cold=state.cold, before=taken.last.run if taken.last else "")
+        run = await self._store(incoming, page, manifest, stored_hashes)
+        return RelayedRequest(
+            run=run,
+            model=request.model,
+            page=page,
+            manifest=manifest,
+            started=incoming.now,
+            prices=prices,
+            cold=state.cold,
+            before=last.run if last else "",
+        )
 
     async def _find(self, owner: str, heads: tuple[str, ...]) -> tuple[RelayedPath, frozenset[bytes]]:
-        """What the conversation grew by, and what of its last page is stored, as far as this process knows.
+        """Return the earlier requests of a conversation, and the stored hashes of its last page if they are in memory.
 
-        What is remembered of it counts where its thread is still as it was left; else the store is asked.
+        Memory counts only if the conversation's thread has no newer request; else the store is asked.
         """
+        store = self.parts.store
         for head in dict.fromkeys(reversed(heads)):
-            known = self._known.pop((owner, head), None)
-            if known is None:
+            conversation = self._conversations.pop((owner, head), None)
+            if conversation is None:
                 continue
-            newest = await self.parts.store.relays.find_newest(owner, known.path.requests[-1].thread)
-            if newest and newest.startswith(head) and self.parts.clock() - known.at < KNOWN_LIFE:
-                return known.path, known.hashes
+            newest = await store.relays.find_newest(owner, conversation.path.requests[-1].thread)
+            if newest and newest.startswith(head) and self.parts.clock() - conversation.at < CONVERSATION_LIFE:
+                return conversation.path, conversation.hashes
             break
-        return await self.parts.store.relays.find_path(owner, tuple(dict.fromkeys(heads))), frozenset()
+        return await store.relays.find_path(owner, tuple(dict.fromkeys(heads))), frozenset()
 
-    def _why_cold(self, taken: _Taken) -> str:
-        """Why the beginning of the page is in no cache, as far as the requests before it tell."""
-        last, cost = taken.last, (self._fold.cost if self._fold else None) or CostSettings()
+    def _why_cold(self, incoming: _Incoming) -> str:
+        """Return the reason why no cache has the beginning of the page, as far as earlier requests tell."""
+        last, cost = incoming.last, (self._fold.cost if self._fold else None) or CostSettings()
         if last is None:
             return FIRST_CALL
-        return MODEL_CHANGED if last.model != taken.model else why_old(last.asked, taken.now, cost.cache_minutes)
+        is_other_model = last.model != incoming.model
+        return MODEL_CHANGED if is_other_model else why_old(last.asked, incoming.now, cost.cache_minutes)
 
     def keep_page(self, relayed: RelayedRequest, model: str) -> None:
-        """Keep the page of an answered request in memory: the next one of its conversation is compared with it."""
+        """Keep the page of an answered request in memory. The next page of its conversation is compared with it."""
         page = AnsweredPage(run=relayed.run, number=CALL, page=relayed.page, manifest=relayed.manifest, model=model)
         self.parts.memory.pages.add(page, self.parts.clock())
 
@@ -197,99 +211,104 @@ class Gateway:
         return page.sent_page if page else await read_answered_page(self.parts.store, relayed.before, CALL)
 
     async def aclose(self) -> None:
-        """Close every connection to providers."""
+        """Close all connections to providers."""
         for upstream in self.parts.upstreams.values():
             await upstream.aclose()
 
-    def _set_page(self, taken: _Taken, state: CacheState, start: _Start) -> tuple[Page, Manifest, _Messages]:
-        """Return the request as it is sent on, and its messages. On doubt it is sent as it came."""
-        request = taken.request
+    def _fold_request(self, incoming: _Incoming, state: CacheState, start: _Start) -> tuple[Page, Manifest, _Messages]:
+        """Return the folded request and its messages. A request that we cannot read fully stays as it came."""
+        request = incoming.request
         if request.doubt:
             return (*pass_on(request, request.doubt), ())
-        messages, doubt = self._messages(taken, start)
-        rules = RewriteRules(fold=self._fold, state=state, now=taken.now)
+        messages, doubt = self._parse_messages(incoming, start)
+        rules = RewriteRules(fold=self._fold, state=state, now=incoming.now)
         return (*rewrite(request, messages, rules, doubt), messages)
 
-    def _messages(self, taken: _Taken, start: _Start) -> tuple[_Messages, str]:
-        """Return the messages of each item, up to one that cannot be read, and why it cannot."""
-        found, first = list(start.messages), len(start.messages)
-        before = taken.heads[first - 1] if first else ""
-        rest = zip(taken.request.items[first:], taken.heads[first:], taken.times()[first:], strict=True)
+    def _parse_messages(self, incoming: _Incoming, start: _Start) -> tuple[_Messages, str]:
+        """Return the messages of each item up to the first unreadable one, and the reason why that is unreadable."""
+        messages, first = list(start.messages), len(start.messages)
+        before, items = incoming.heads[first - 1] if first else "", self.parts.memory.items
+        rest = zip(incoming.request.items[first:], incoming.heads[first:], incoming.times()[first:], strict=True)
         for place, (item, head, at) in enumerate(rest, first):
-            # Instructions leave what a conversation goes by as it is, so nothing tells two of them apart.
-            key = ItemKey(taken.owner, head) if head != before and not item.is_instruction else None
-            messages = self.parts.memory.items.find(key) if key else None
-            if messages is None:
+            # Instructions do not change the head, so two of them would share a key.
+            key = ItemKey(incoming.owner, head) if head != before and not item.is_instruction else None
+            of_item = items.find(key) if key else None
+            if of_item is None:
                 try:
-                    messages = messages_in(item, place, taken.wire, head, at)
+                    of_item = messages_in(item, place, incoming.wire, head, at)
                 except WireError as error:
-                    return found, str(error)
+                    return messages, str(error)
                 if key:
-                    self.parts.memory.items.add(key, len(item.text), messages)
-            found.append(messages)
+                    items.add(key, len(item.text), of_item)
+            messages.append(of_item)
             before = head
-        return found, ""
+        return messages, ""
 
-    async def _store(self, taken: _Taken, page: Page, manifest: Manifest, stored: frozenset[bytes]) -> RelayedRequest:
-        parts, run, last = self.parts, self.parts.new_id(), taken.last
-        thread = last.thread if last and last.is_newest else parts.new_id()
+    async def _store(self, incoming: _Incoming, page: Page, manifest: Manifest, stored_hashes: frozenset[bytes]) -> str:
+        """Store a request as a run with one call, and return the id of the run."""
+        parts, run, last = self.parts, self.parts.new_id(), incoming.last
+        continues_thread = last is not None and last.is_newest
+        thread = last.thread if last and continues_thread else parts.new_id()
         admission = Admission(
             id=run,
-            name=taken.heads[-1],
-            owner=taken.owner,
+            name=incoming.heads[-1],
+            owner=incoming.owner,
             thread=thread,
-            input=dump({"threadId": thread, "runId": taken.heads[-1], "messages": []}),
+            input=dump({"threadId": thread, "runId": incoming.heads[-1], "messages": []}),
             response_id=parts.new_id(),
-            created=taken.now,
+            created=incoming.now,
             agent=AGENT,
             bounds=parts.bounds,
         )
-        known = stored if last and last.is_newest else frozenset[bytes]()
+        known_hashes = stored_hashes if continues_thread else frozenset[bytes]()
         hashes = [segment.sha256 for segment in page.segments]
         call = CallStart(
             number=CALL,
             purpose="reply",
-            model=taken.model,
+            model=incoming.model,
             digest=page.digest,
             shared=0,
             hashes=b"".join(hashes),
-            segments=[segment for segment in page.segments if segment.sha256 not in known],
+            segments=[segment for segment in page.segments if segment.sha256 not in known_hashes],
             manifest=dump(manifest.to_stored()),
-            started=taken.now,
+            started=incoming.now,
         )
-        step = replace(manifest.step, id=parts.new_id(), time=taken.now) if manifest.step else None
-        title = title_from(first_words(taken.request.items))
-        relayed = RelayedCall(admission=admission, call=call, node=parts.node, title=title, step=step)
-        await parts.store.relays.begin(relayed)
-        self._remember(taken, run, thread, step, frozenset(hashes))
-        return RelayedRequest(run=run, model=taken.request.model, page=page, manifest=manifest, started=taken.now)
+        step = replace(manifest.step, id=parts.new_id(), time=incoming.now) if manifest.step else None
+        title = title_from(first_words(incoming.request.items))
+        await parts.store.relays.begin(
+            RelayedCall(admission=admission, call=call, node=parts.node, title=title, step=step)
+        )
+        self._remember(incoming, run, thread, step, frozenset(hashes))
+        return run
 
-    def _remember(self, taken: _Taken, run: str, thread: str, step: FoldStep | None, hashes: frozenset[bytes]) -> None:
-        """Know this request from now on, as the one that its conversation goes on from."""
-        name, path = taken.heads[-1], taken.path
-        # The same request again: the first of them is the one that is found.
-        is_again = taken.last is not None and taken.last.name == name
-        before = path.requests[:-1] if is_again else path.requests
-        this = SeenRequest(
-            name=name, run=run, thread=thread, model=taken.model, created=taken.now, asked=taken.now, is_newest=True
+    def _remember(
+        self, incoming: _Incoming, run: str, thread: str, step: FoldStep | None, hashes: frozenset[bytes]
+    ) -> None:
+        """Keep the conversation in memory for its next request."""
+        name, path, last, now = incoming.heads[-1], incoming.path, incoming.last, incoming.now
+        newest = SeenRequest(
+            name=name, run=run, thread=thread, model=incoming.model, created=now, asked=now, is_newest=True
         )
-        newest = replace(taken.last, asked=taken.now) if is_again and taken.last else this
+        before = path.requests
+        if last is not None and last.name == name:
+            # The store finds the first of two equal requests.
+            before, newest = before[:-1], replace(last, asked=now)
         steps = (*path.steps, step) if step else path.steps
-        while len(self._known) >= KNOWN:
-            self._known.popitem(last=False)
-        seen = RelayedPath(requests=(*before, newest), steps=steps)
-        self._known[taken.owner, name] = _Known(path=seen, hashes=hashes, at=taken.now)
+        while len(self._conversations) >= MAX_CONVERSATIONS:
+            self._conversations.popitem(last=False)
+        path = RelayedPath(requests=(*before, newest), steps=steps)
+        self._conversations[incoming.owner, name] = _Conversation(path=path, hashes=hashes, at=now)
 
 
 def _find_start(request: SentRequest, predecessors: Sequence[ParsedRequest]) -> _Start:
-    """Return the longest start that a request took from one of its predecessors."""
+    """Return the longest start that a request shares with one of its predecessors."""
     starts = [(count_shared(request, one.request), one) for one in predecessors]
     count, nearest = max(starts, key=lambda start: start[0], default=(0, None))
     return _Start(nearest.heads[:count], nearest.messages[:count]) if nearest else _Start()
 
 
 def fold_settings(settings: GatewaySettings) -> FoldSettings | None:
-    """How requests are folded, by the names that all known agents have for their tools; None: they are not."""
+    """Return the settings for folding the tools of all known agents; None if folding is off."""
     if settings.fold == "none":
         return None
     tools = known_tools()

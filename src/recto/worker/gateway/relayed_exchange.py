@@ -20,7 +20,7 @@ from recto.models.prices import listed_name
 from recto.models.sse import EventReader
 from recto.models.upstream import Upstream, UpstreamRequest
 from recto.models.wire_protocol import ReplyReader
-from recto.page.fold.cache_state import FIRST_CALL, GAP
+from recto.page.fold.fold_by_cost import FIRST_CALL, GAP
 from recto.page.prefix import SentPage
 from recto.page.savings import Saving, savings_of
 from recto.page.text.tokens import OFFLINE
@@ -244,9 +244,9 @@ class RelayedExchange:
             report_usage(parts.telemetry, label, spent, seconds_between(self._started, self._first))
         elif problem:
             LOGGER.warning("relayed request %s: %s", self._relayed.run, problem, extra={"run": self._relayed.run})
-            parts.telemetry.failed(UNKNOWN_MODEL, problem)
+            parts.telemetry.record_failed_call(UNKNOWN_MODEL, problem)
         else:
-            parts.telemetry.broken_off(UNKNOWN_MODEL)
+            parts.telemetry.record_stopped_call(UNKNOWN_MODEL)
         parts.telemetry.record_run_end(AGENT, outcome, seconds_between(self._started, parts.clock()) or 0.0)
 
 

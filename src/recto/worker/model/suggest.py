@@ -1,6 +1,6 @@
-"""What a user could say next: one call of the model that belongs to no run. Nothing of it is stored but what it took.
+"""Suggestions for the user's next message: one model call outside of runs, of which only the cost is stored.
 
-A model that cannot be made to call a tool, or fails, suggests nothing: that is no error to whoever chats.
+A model that fails, or cannot be forced to call a tool, suggests nothing; users see no error.
 """
 
 from __future__ import annotations
@@ -32,10 +32,7 @@ LOGGER = logging.getLogger("recto.worker")
 
 @dataclass(kw_only=True)
 class ForcedCall:
-    """The call of one tool while it comes in: what readers hear of a reply, and what the reply took.
-
-    Words, thoughts and calls of anything else are nobody's here.
-    """
+    """A streamed call of one tool, with its events for readers and the usage of the reply. Other parts are ignored."""
 
     id: str
     message: str
@@ -46,7 +43,7 @@ class ForcedCall:
     _index: int | None = None
 
     def add(self, delta: Delta) -> Iterator[Event]:
-        """One more delta."""
+        """Add a delta and yield its events."""
         match delta:
             case CallStarted(index=index, name=self.tool) if self._index is None:
                 self._index = index
@@ -65,7 +62,7 @@ class ForcedCall:
                 pass
 
     def close(self) -> Iterator[Event]:
-        """What ends it, if it began. A call that is not whole is told all the same: suggestions are read one by one."""
+        """Yield the end of the call if it started. Clients read suggestions one by one, so a partial call is useful."""
         if self._index is not None:
             yield ToolCallEnded(call=self.id)
 
@@ -75,57 +72,55 @@ async def suggest(
     settings: SuggestionSettings,
     owner: str,
     agent: Agent,
-    asked: SuggestionInput,
+    request: SuggestionInput,
     *,
-    say: Callable[[Event], None],
+    emit: Callable[[Event], None],
 ) -> None:
-    """Ask the model of an agent for the forced call, and say it while it comes. Cancelling this ends the call."""
-    fitting = fit_suggestion(asked, settings.input_tokens, runtime.models.counter)
+    """Ask the model of an agent for the forced call, and emit its events. Cancel this to end the call."""
+    fitting = fit_suggestion(request, settings.input_tokens, runtime.models.counter)
     if fitting is None or agent.tool_calling == "prompt":
         return
     model = runtime.models.of(agent)
     page, manifest = assemble(_facts(runtime, settings, agent, fitting))
-    call = ForcedCall(id=runtime.new_id(), message=runtime.new_id(), tool=asked.tool.name)
+    call = ForcedCall(id=runtime.new_id(), message=runtime.new_id(), tool=request.tool.name)
     try:
         async with asyncio.timeout(settings.seconds):
-            await _listen(model, page.body, agent.limits.reply_characters, call, say)
+            # Closing the stream ends the call at the provider.
+            deltas = cut_short(model.stream(page.body), agent.limits.reply_characters)
+            async with aclosing(deltas) as stream:
+                async for delta in stream:
+                    for event in call.add(delta):
+                        emit(event)
     except TimeoutError:
-        _failed(runtime, ModelUnreachable(model=model.name, problem=f"no answer within {settings.seconds:g} seconds."))
+        problem = f"no answer within {settings.seconds:g} seconds."
+        _note_failure(runtime, ModelUnreachable(model=model.name, problem=problem))
     except ModelError as error:
-        _failed(runtime, error)
+        _note_failure(runtime, error)
     except asyncio.CancelledError:
         runtime.telemetry.record_stopped_call(model.name)
         raise
     finally:
         for event in call.close():
-            say(event)
-        await _pay(runtime, owner, model, call, manifest.tokens.tokens)
+            emit(event)
+        await _charge(runtime, owner, model, call, manifest.tokens.tokens)
 
 
-async def _listen(model: Model, body: bytes, most: int, call: ForcedCall, say: Callable[[Event], None]) -> None:
-    # Closing the stream is what ends the call, so it is closed in any case.
-    async with aclosing(cut_short(model.stream(body), most)) as stream:
-        async for delta in stream:
-            for event in call.add(delta):
-                say(event)
-
-
-def _facts(runtime: Runtime, settings: SuggestionSettings, agent: Agent, asked: SuggestionInput) -> Facts:
+def _facts(runtime: Runtime, settings: SuggestionSettings, agent: Agent, request: SuggestionInput) -> Facts:
     model = runtime.models.of(agent)
     sampling = replace(
         agent.sampling,
-        tool_choice=asked.tool.name,
+        tool_choice=request.tool.name,
         max_tokens=settings.output_tokens,
-        # Thinking is not worth its tokens here, and not every model thinks before a call that it has to make.
+        # Reasoning is not worth its tokens here, and some models cannot reason before a forced call.
         reasoning_effort=None,
         output=None,
     )
     about = (SystemMessage(id="about", text=agent.description),) if agent.description else ()
     return Facts(
-        log=(*about, *asked.messages),
+        log=(*about, *request.messages),
         target=model.target,
-        tools=(asked.tool,),
-        turn=Turn(context=asked.context) if asked.context else None,
+        tools=(request.tool,),
+        turn=Turn(context=request.context) if request.context else None,
         locale=agent.locale,
         options={**agent.options, **model.options_for(sampling, has_tools=True)},
         now=runtime.clock(),
@@ -133,24 +128,22 @@ def _facts(runtime: Runtime, settings: SuggestionSettings, agent: Agent, asked: 
     )
 
 
-def _failed(runtime: Runtime, error: ModelError) -> None:
+def _note_failure(runtime: Runtime, error: ModelError) -> None:
     LOGGER.warning("no suggestions: %s", error)
     runtime.telemetry.record_failed_call(error.model, error)
 
 
-async def _pay(runtime: Runtime, owner: str, model: Model, call: ForcedCall, sent: int) -> None:
-    """Count what the call took: by the provider's figures, or by our own where it ended before they came."""
+async def _charge(runtime: Runtime, owner: str, model: Model, call: ForcedCall, sent_tokens: int) -> None:
+    """Charge the user for a call, by the provider's usage or else by our own count."""
     usage = call.end.usage if call.end else None
     if usage is None and (call.pieces or call.usage or call.end):
-        written = runtime.models.counter.count(("".join(call.pieces),))[0]
-        reported = call.usage or Usage(input=sent)
-        usage = replace(reported, output=max(reported.output, written))
+        output = runtime.models.counter.count(("".join(call.pieces),))[0]
+        usage = call.usage or Usage(input=sent_tokens)
+        usage = replace(usage, output=max(usage.output, output))
     if usage is None:
         return
-    spent = charge(model.name, usage, runtime.models.prices)
+    spending = charge(model.name, usage, runtime.models.prices)
     if call.end:
-        report_usage(runtime.telemetry, model.name, spent, None)
-    row = dump(spent.row())
-    await runtime.store.users.add_spending(
-        owner, CallEnd(number=0, ended=runtime.clock(), usage=row, price=spent.nanos)
-    )
+        report_usage(runtime.telemetry, model.name, spending, None)
+    call_end = CallEnd(number=0, ended=runtime.clock(), usage=dump(spending.row()), price=spending.nanos)
+    await runtime.store.users.add_spending(owner, call_end)

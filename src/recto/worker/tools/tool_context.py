@@ -1,4 +1,4 @@
-"""What a tool may know and do of the run it acts for: its context, its log, the user's profile, the agent's skills."""
+"""Context of a tool call: its run, the log, the user's profile, the shared state and the agent's skills."""
 
 from __future__ import annotations
 
@@ -19,64 +19,66 @@ from recto.page.earlier_results import NotRecalled, Recalled, find_result
 from recto.page.manifest import Recall
 from recto.skills.bundled import read_bundled
 from recto.skills.expert import missing_for
-from recto.skills.skill import CORE, Skill
+from recto.skills.skill import CORE
 from recto.store.ports import Lease
 from recto.store.store import Store
 from recto.store.users.profiles import ProfileChange
 from recto.tools.call import ToolLimits, call_tool
 from recto.tools.ports import Activation, ReportProgress, ToolContext, ToolResult
 from recto.tools.registry import Registry
-from recto.worker.context.prompt_context import select_tools, find_skill
+from recto.worker.context.page_facts import facts, load_skill_context, prompt_context
+from recto.worker.context.prompt_context import find_skill, select_tools
 from recto.worker.log_cache import is_unread
 from recto.worker.log_writer import LogWriter
-from recto.worker.page_inputs import PageInputs
+from recto.worker.run_inputs import RunInputs
 from recto.worker.run_spans import begin_tool, note_result
 from recto.worker.run_state import LoadedRun
 from recto.worker.tools.shared_state import SharedState
 
-SHOWN = 64
+NAME_CHARACTERS = 64
 NO_SKILL = "There is no skill {name!r}{known}."
 NO_FILES = "No skill is active, so there are no files to read. Take one up with use_skill first."
 
 
 async def execute(run: LoadedRun, call: ToolCall, tools: Registry, report: ReportProgress) -> ToolResult:
-    """Have the tool act that a call names, if it is among those that may be called."""
-    state = SharedState(run.writer, run.runtime.tools.state_bytes)
-    limits, context = run.state.limits, replace(_context_of(run, call, report), state=state)
+    """Run the tool that a call names, if it is one of these tools, and return its result."""
+    runtime, limits = run.runtime, run.state.limits
+    state = SharedState(run.writer, runtime.tools.state_bytes)
+    context = replace(_context(run, call, report), state=state)
     bounds = ToolLimits(seconds=limits.tool_seconds, characters=limits.tool_characters)
     tool = tools.get(call.name)
-    asked = replace_file_ids(call, run.inputs.files.fresh_urls(context.now)) if tool and tool.mark.external else call
+    if tool and tool.mark.external:
+        call = replace_file_ids(call, run.inputs.pages.files.fresh_urls(context.now))
     with begin_tool(run.span, call) as span:
-        result = await call_tool(tools, asked, context, bounds, [brought.name for brought in run.inputs.request.tools])
+        result = await call_tool(tools, call, context, bounds, [offer.name for offer in run.inputs.request.tools])
         note_result(span, result)
-    run.runtime.telemetry.record_tool_call(call.name if tool else None, result.error)
+    runtime.telemetry.record_tool_call(call.name if tool else None, result.error)
     return replace(result, changes=(*result.changes, *state.changes)) if state.changes else result
 
 
 def replace_file_ids(call: ToolCall, urls: Mapping[str, str]) -> ToolCall:
-    """A call as a tool that acts elsewhere gets it: urls in the place of file ids (F8). The log keeps the ids."""
+    """Return a call with urls in place of file ids, for an external tool (F8). The log keeps the ids."""
     return replace(call, arguments=arguments_for(call.name, call.arguments, urls))
 
 
-def find_tools_of_reply(inputs: PageInputs, log: Sequence[Entry]) -> Registry:
-    """The tools that the newest reply was offered, whatever one of its calls has changed since. Hidden ones are always.
+def find_tools_of_reply(inputs: RunInputs, log: Sequence[Entry]) -> Registry:
+    """Return the tools that the newest reply was offered, and the hidden ones.
 
-    So a worker that takes the reply over after a crash finds the tools it was asked for.
+    A call of the reply may have changed the skill since, and after a crash another worker needs the same tools.
     """
-    before = View(entries=_before_reply(log))
-    names = select_tools(inputs.agent, find_skill(inputs.agent.skills, before.skill), inputs.tools)
-    return Registry([tool for name, tool in inputs.tools.items() if name in names or not tool.is_offered])
+    before, tools = View(entries=_before_reply(log)), inputs.pages.tools
+    names = select_tools(inputs.agent, find_skill(inputs.agent.skills, before.skill), tools)
+    return Registry([tool for name, tool in tools.items() if name in names or not tool.is_offered])
 
 
 def _before_reply(log: Sequence[Entry]) -> tuple[Entry, ...]:
-    """What the newest reply was given in answer to: all that is in view before it."""
+    """Return the visible entries before the newest reply."""
     entries = view(log).entries
     places = (place for place in range(len(entries) - 1, -1, -1) if isinstance(entries[place], AssistantMessage))
     return entries[: next(places, len(entries))]
 
 
-def _context_of(run: LoadedRun, call: ToolCall, report: ReportProgress) -> ToolContext:
-    """What a tool may know of the run it acts for."""
+def _context(run: LoadedRun, call: ToolCall, report: ReportProgress) -> ToolContext:
     runtime, inputs, row, log = run.runtime, run.inputs, run.state.row, run.writer.log
     profile = UserProfile(
         store=runtime.store,
@@ -84,7 +86,7 @@ def _context_of(run: LoadedRun, call: ToolCall, report: ReportProgress) -> ToolC
         schema=inputs.agent.profile_schema,
         clock=runtime.clock,
         limit_bytes=runtime.tools.profile_bytes,
-        changed=inputs.forget_known,
+        on_change=inputs.pages.forget_contexts,
         lease=row.lease,
     )
     reply = view(log).reply
@@ -102,8 +104,8 @@ def _context_of(run: LoadedRun, call: ToolCall, report: ReportProgress) -> ToolC
         terminal=runtime.tools.terminal,
         report=report,
         profile=profile,
-        skills=SkillsOfRun(inputs=inputs, writer=run.writer) if inputs.agent.skills else None,
-        log=LogOfRun(inputs=inputs, writer=run.writer),
+        skills=RunSkills(inputs=inputs, writer=run.writer) if inputs.agent.skills else None,
+        log=RunLog(inputs=inputs, writer=run.writer),
         tier=row.tier,
         locale=inputs.agent.locale,
     )
@@ -111,28 +113,24 @@ def _context_of(run: LoadedRun, call: ToolCall, report: ReportProgress) -> ToolC
 
 @dataclass(frozen=True, kw_only=True)
 class UserProfile:
-    """The profile of one user, for a run that is held by a lease: who has lost it changes nothing.
-
-    `changed` is called when something of it is not what it was.
-    """
+    """The profile of a run's user. A worker without the lease cannot change it. Each change calls `on_change`."""
 
     store: Store
     owner: str
     schema: str | None
     clock: Callable[[], datetime]
     limit_bytes: int
-    changed: Callable[[], None]
+    on_change: Callable[[], None]
     lease: Lease
 
     async def fields(self, *names: str) -> Mapping[str, Json]:
-        """Fields by name; those that are not there are left out."""
+        """Return the profile fields of these names that exist."""
         return await self.store.users.read_fields(self.owner, names)
 
     async def change(self, field: str, value: Json) -> None:
-        """Keep a field, in the place of what it was; None forgets it."""
-        await self._write(
-            ProfileChange(fields={field: value}, replaces=True, check=self._check, lease=self.lease), field
-        )
+        """Store a field, or delete it with None."""
+        change = ProfileChange(fields={field: value}, replaces=True, check=self._check, lease=self.lease)
+        await self._write(change, field)
 
     def _check(self, fields: Mapping[str, Json]) -> None:
         problem = check_profile(fields, self.schema) if self.schema else None
@@ -140,69 +138,67 @@ class UserProfile:
             raise Refused(problem, where="profile")
 
     async def skill_data(self, skill: str) -> Json:
-        """What a skill has kept; None: nothing."""
+        """Return the stored data of a skill, or None."""
         return await self.store.users.read_skill_data(self.owner, skill)
 
     async def keep(self, skill: str, data: Json) -> None:
-        """Have a skill keep this; None forgets it."""
+        """Store the data of a skill, or delete it with None."""
         change = ProfileChange(skill_data={skill: data}, replaces=True, lease=self.lease)
         await self._write(change, f"what {skill} found")
 
-    async def _write(self, change: ProfileChange, what: str) -> None:
+    async def _write(self, change: ProfileChange, name: str) -> None:
         try:
             await self.store.users.change_profile(self.owner, change, self.clock(), self.limit_bytes)
         except (Refused, WireError) as error:
-            raise ToolError(f"{what[:1].upper()}{what[1:]} cannot be kept: {error}") from error
-        self.changed()
+            raise ToolError(f"{name[:1].upper()}{name[1:]} cannot be kept: {error}") from error
+        self.on_change()
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogOfRun:
-    """The log as the reply that calls knew it, so that it is not counted by what the calls beside it bring."""
+class RunLog:
+    """The log before the reply with the call, so that results of its other calls do not count."""
 
-    inputs: PageInputs
+    inputs: RunInputs
     writer: LogWriter
 
     async def recall(self, query: Recall) -> Recalled | NotRecalled:
-        """An earlier result. What was left in the store is read only where it may be there."""
+        """Return an earlier result. Read the rest of the log only if the result may be there."""
         before = _before_reply(self.writer.log)
-        facts = self.inputs.facts(before, await self.inputs.prompt_context(before))
-        found = find_result(facts, query)
-        if isinstance(found, Recalled) or not is_unread(before):
-            return found
-        return find_result(replace(facts, log=_before_reply(await self.writer.read_all())), query)
+        page_facts = facts(self.inputs, await prompt_context(self.inputs, before), before)
+        result = find_result(page_facts, query)
+        if isinstance(result, Recalled) or not is_unread(before):
+            return result
+        return find_result(replace(page_facts, log=_before_reply(await self.writer.read_all())), query)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SkillsOfRun:
-    """What a run's tools may do with its agent's skills. What is looked up for a skill, its first page has."""
+class RunSkills:
+    """The skills of a run's agent. Data that activation loads is also used for the skill's first page."""
 
-    inputs: PageInputs
+    inputs: RunInputs
     writer: LogWriter
 
     @property
     def names(self) -> Sequence[str]:
-        """What may be taken up now: leaving a skill is for who has one."""
+        """The skills that a tool may activate. With an active skill, `core` deactivates it."""
         return (*self.inputs.agent.skills, *((CORE,) if self.inputs.skill(self.writer.log) else ()))
 
     async def activate(self, skill: str, scenario: str | None) -> Activation:
-        """Look up what the skill needs to know."""
+        """Load the data of a skill and return what it still needs."""
         if skill not in self.names:
-            raise ToolError(NO_SKILL.format(name=skill[:SHOWN], known=nearest(skill[:SHOWN], self.names)))
+            name = skill[:NAME_CHARACTERS]
+            raise ToolError(NO_SKILL.format(name=name, known=nearest(name, self.names)))
         if skill == CORE:
             return Activation(skill=None)
-        found = self.inputs.agent.skills[skill]
-        known = await self.inputs.know(found, scenario)
-        missing = missing_for(found, known)
-        return Activation(skill=skill, scenario=known.scenario, missing=missing, collect_tool=_collect(found, missing))
+        definition = self.inputs.agent.skills[skill]
+        data = (await load_skill_context(self.inputs, definition, scenario)).data
+        missing = missing_for(definition, data)
+        collect_tool = definition.collect_tool if missing else ""
+        return Activation(skill=skill, scenario=data.scenario, missing=missing, collect_tool=collect_tool)
 
     async def read(self, path: str) -> bytes:
-        """A file of the active skill's folder."""
+        """Return a file of the active skill's folder."""
         skill = self.inputs.skill(self.writer.log)
         if skill is None:
             raise ToolError(NO_FILES)
         return await asyncio.to_thread(partial(read_bundled, skill, path))
-
-
-def _collect(skill: Skill, missing: Sequence[str]) -> str:
-    return skill.collect_tool if missing else ""

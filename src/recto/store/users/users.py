@@ -1,4 +1,4 @@
-"""What the store keeps of users, each method one transaction: profiles, tiers, spending; all of one user at once."""
+"""Profiles, tiers, spending and savings of users."""
 
 from __future__ import annotations
 
@@ -8,30 +8,32 @@ from functools import partial
 
 from recto.conversation.json import Json
 from recto.store.database.database import Database
-from recto.store.ports import CallEnd
+from recto.store.ports import (
+    CallEnd,
+)
 from recto.store.runs import daily_savings, spending
 from recto.store.runs.daily_savings import Saved
 from recto.store.users import export, profiles
 from recto.store.users.profiles import ProfileChange, StoredProfile
 
 
-class UserRecords:
-    """Users in a database."""
+class Users:
+    """Profiles, tiers, spending and savings of users."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def profile_fields(self, owner: str, names: Sequence[str]) -> Mapping[str, Json]:
+    async def read_fields(self, owner: str, names: Sequence[str]) -> Mapping[str, Json]:
         """Those of these fields that are kept of a user: one question for all of them, none where none is named."""
         if not names:
             return {}
         return await self._database.read(partial(profiles.fields_of, owner=owner, names=names))
 
-    async def skill_data(self, owner: str, skill: str) -> Json:
+    async def read_skill_data(self, owner: str, skill: str) -> Json:
         """What a skill has kept of a user; None: nothing."""
         return await self._database.read(partial(profiles.data_of, owner=owner, skill=skill))
 
-    async def whole_profile(self, owner: str) -> StoredProfile:
+    async def read_profile(self, owner: str) -> StoredProfile:
         """All that is kept of a user, and their tier."""
         return await self._database.read(partial(profiles.whole, owner=owner))
 
@@ -48,23 +50,23 @@ class UserRecords:
         """Give a user a tier. Runs admitted from now on have it. One that is none: WireError."""
         await self._database.write(partial(profiles.set_tier, owner=owner, tier=tier, now=now))
 
-    async def spent(self, owner: str, day: date) -> spending.Spent:
+    async def read_spending(self, owner: str, day: date) -> spending.Spent:
         """What a user's calls took on a day, in UTC."""
         return await self._database.read(partial(spending.spent, owner=owner, day=day))
 
-    async def spend(self, owner: str, call: CallEnd) -> None:
+    async def add_spending(self, owner: str, call: CallEnd) -> None:
         """Add what a call took that belongs to no run to its user's day."""
         await self._database.write(partial(spending.spend_beside, owner=owner, call=call))
 
-    async def saved(self, owner: str, since: date, until: date, agent: str | None = None) -> Sequence[Saved]:
+    async def read_savings(self, owner: str, since: date, until: date, agent: str | None = None) -> Sequence[Saved]:
         """What folding saved in a user's calls from one day to another, in UTC, by agent and rule; and breaks."""
         read = partial(daily_savings.saved, owner=owner, since=since, until=until, agent=agent)
         return await self._database.read(read)
 
-    def export_user(self, owner: str) -> AsyncGenerator[bytes]:
+    def export(self, owner: str) -> AsyncGenerator[bytes]:
         """All there is of a user, as JSON lines."""
         return export.export_user(self._database, owner)
 
-    async def delete_user(self, owner: str, *, today: date | None = None) -> export.UserDeleted:
+    async def delete(self, owner: str, *, today: date | None = None) -> export.UserDeleted:
         """Delete all there is of a user, but what they spent `today`: else a deletion would lift the day's limit."""
         return await export.delete_user(self._database, owner, today)
