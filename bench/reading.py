@@ -26,7 +26,7 @@ from recto.config.file_settings import DocumentSettings, ParseLimits, PoolSettin
 from recto.conversation.message_files import Attachment
 from recto.errors import FileRefused
 from recto.files.documents.document_cache import DocumentCache
-from recto.files.file_type import HEAD_BYTES, type_of
+from recto.files.file_type import HEAD_BYTES, detect_type
 from recto.files.parsing.parser_pool import Parsers
 
 DOCUMENTS = HERE.parent / "tests" / "documents"
@@ -160,7 +160,7 @@ async def _cached(documents: DocumentCache, path: Path) -> float:
 
 def _attachment(path: Path) -> Attachment:
     data = path.read_bytes()
-    kind = type_of(data[:HEAD_BYTES], path.name, None)
+    kind = detect_type(data[:HEAD_BYTES], path.name, None)
     return Attachment(
         id=path.name,
         owner="bench",

@@ -52,7 +52,7 @@ class MemoryStorage:
             self.blobs.pop(name, None)
 
     async def list_all(self) -> AsyncGenerator[Sequence[StoredBlob]]:
-        yield [StoredBlob(name=name, size=len(body), written=datetime.now(UTC)) for name, body in self.blobs.items()]
+        yield [StoredBlob(name=name, size=len(body), modified=datetime.now(UTC)) for name, body in self.blobs.items()]
 
     async def link(self, name: str, seconds: float, served: ServedAs | None = None) -> str | None:
         return f"https://storage.example/{name}?seconds={seconds:g}" if self.links else None

@@ -50,7 +50,7 @@ async def door(tmp_path: Path) -> AsyncIterator[Door]:
             made.admitted.append(admission)
             raise RuntimeError("enough")
 
-        api.app.state.backend = replace(api.backend, admit=admit)
+        api.change(admit=admit)
         yield made
 
 
@@ -159,7 +159,7 @@ WRONG_FIELDS: list[tuple[dict[str, Json], str]] = [
 
 async def test_P16_a_refusal_names_the_field_as_the_client_sent_it(door: Door):
     skilled = replace(CHAT_AGENT, name="vibe", voices={"warm": "Be warm."})
-    door.api.app.state.backend = replace(door.api.backend, agents={"vibe": skilled})
+    door.api.change(by_name={"vibe": skilled})
     for body, field_name in WRONG_FIELDS:
         answer = await door.api.ask("POST", CHAT, body)
         assert answer.status == 422
@@ -201,10 +201,10 @@ ANY = FileInput(is_on=True)
 async def a_picture(door: Door, owner: str = "ann", allowed: FileInput = ANY) -> str:
     """The url of a picture somebody uploaded, for an agent that takes such files."""
     agent = replace(CHAT_AGENT, name="vibe", file_input=allowed)
-    door.api.app.state.backend = backend = replace(door.api.backend, agents={"vibe": agent})
+    door.api.change(by_name={"vibe": agent})
     file = File(kind="image", name="a.png", mime_type="image/png", source=Data(base64=b64encode(PNG).decode()))
-    one = await backend.files.take_inline(owner, file, ANY)
-    return backend.signer.url(one.id, one.name, NOW.replace(year=NOW.year + 1))
+    one = await door.api.backend.files.attachments.receive_inline(owner, file, ANY)
+    return door.api.backend.files.signer.url(one.id, one.name, NOW.replace(year=NOW.year + 1))
 
 
 def shown(url: str) -> list[Json]:

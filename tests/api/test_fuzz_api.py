@@ -12,12 +12,12 @@ import pytest
 import requests
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from recto.api.users.me import delete_me
 
+from recto.api.accounts import delete_me
 from recto.api.files.attachments import ATTACHMENTS
 from recto.api.files.datasets import DATASETS
 from recto.api.route import Route
-from recto.api.runs.resume import resume_run
+from recto.api.runs.routes import resume_run
 from recto.api.server import ROUTES
 from recto.api.threads.file_changes import get_changes, restore_files
 from recto.api.threads.rollback import roll_back_thread, undo_rollback

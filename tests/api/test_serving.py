@@ -1,7 +1,6 @@
 """Files under their signed urls (P9, P10): who has one may read, whole or in part, and no browser runs anything."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from recto.agents.file_input import FileInput
 from recto.api.files import serving
-from recto.api.files.serving import NO_FILE, ByteRange, Outside, RequestedRange, Whole, names_tag, wanted_range
+from recto.api.files.serving import NO_FILE, ByteRange, Outside, RequestedRange, Whole, matches_tag, requested_range
 from recto.config.file_settings import UploadRules
 from recto.conversation.file_formats import served_as
 from recto.conversation.message_files import Attachment
@@ -31,11 +30,11 @@ async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
 
 
 async def keep(api: LocalApi, name: str = "a.txt", body: bytes = TEXT) -> Attachment:
-    return await api.backend.files.receive(Upload(owner="ann", name=name, allowed=ALL), sent([body]))
+    return await api.backend.files.attachments.receive(Upload(owner="ann", name=name, allowed=ALL), sent([body]))
 
 
 def url_of(api: LocalApi, attachment: Attachment, seconds: float = 60) -> str:
-    return api.backend.signer.url(attachment.id, attachment.name, NOW + timedelta(seconds=seconds))
+    return api.backend.files.signer.url(attachment.id, attachment.name, NOW + timedelta(seconds=seconds))
 
 
 async def get(api: LocalApi, url: str, method: str = "GET", **headers: str) -> Answer:
@@ -68,12 +67,12 @@ CASES: list[tuple[str | None, int, RequestedRange]] = [
 
 @pytest.mark.parametrize(("header", "size", "wanted"), CASES)
 def test_P9_a_range_is_read_as_the_standard_says(header: str | None, size: int, wanted: RequestedRange):
-    assert wanted_range(header, size) == wanted
+    assert requested_range(header, size) == wanted
 
 
 @given(header=st.text() | st.from_regex(r"bytes=[0-9]{0,25}-[0-9]{0,25}", fullmatch=True), size=st.integers(0, 10**12))
 def test_P9_whatever_is_asked_for_no_byte_outside_the_file_is_given(header: str, size: int):
-    match wanted_range(header, size):
+    match requested_range(header, size):
         case ByteRange(start=start, end=end):
             assert 0 <= start < end <= size
         case Whole() | Outside():
@@ -82,10 +81,10 @@ def test_P9_whatever_is_asked_for_no_byte_outside_the_file_is_given(header: str,
 
 @given(body=st.binary(min_size=1, max_size=50), start=st.integers(0, 60), length=st.integers(1, 60))
 def test_P9_a_range_gives_the_bytes_it_names(body: bytes, start: int, length: int):
-    wanted = wanted_range(f"bytes={start}-{start + length - 1}", len(body))
+    wanted = requested_range(f"bytes={start}-{start + length - 1}", len(body))
     expected = body[start : start + length]
     assert (body[wanted.start : wanted.end] if isinstance(wanted, ByteRange) else b"") == expected
-    last = wanted_range(f"bytes=-{length}", len(body))
+    last = requested_range(f"bytes=-{length}", len(body))
     assert isinstance(last, ByteRange)
     assert body[last.start : last.end] == body[-length:]
 
@@ -98,7 +97,7 @@ def test_P9_a_range_gives_the_bytes_it_names(body: bytes, start: int, length: in
     ],
 )
 def test_P9_a_version_is_named_alone_in_a_list_or_by_a_star(header: str | None, is_named: bool):
-    assert names_tag(header, '"x"') is is_named
+    assert matches_tag(header, '"x"') is is_named
 
 
 @pytest.mark.parametrize(
@@ -189,7 +188,7 @@ async def test_P9_who_has_this_version_is_sent_nothing(api: LocalApi):
 async def test_P9_bad_expired_and_deleted_urls_are_refused_alike(api: LocalApi, caplog: pytest.LogCaptureFixture):
     attachment = await keep(api)
     good, expired = url_of(api, attachment), url_of(api, attachment, seconds=-1)
-    never = api.backend.signer.url("01990b1e-6f3a-7c5e-8a57-1f0c2b9d4e12", "a.txt", NOW + timedelta(seconds=60))
+    never = api.backend.files.signer.url("01990b1e-6f3a-7c5e-8a57-1f0c2b9d4e12", "a.txt", NOW + timedelta(seconds=60))
     bad = [
         good.replace("a.txt", "b.txt"),
         good.replace("signature=1", "signature=2"),
@@ -198,7 +197,7 @@ async def test_P9_bad_expired_and_deleted_urls_are_refused_alike(api: LocalApi, 
         good + "A",
     ]
     problem = [await get(api, url) for url in (*bad, expired, never, good.partition("?")[0])]
-    await api.backend.files.delete("ann", attachment.id)
+    await api.backend.files.attachments.delete("ann", attachment.id)
     problem.append(await get(api, good))
     assert {(answer.status, answer.body) for answer in problem} == {(404, problem[0].body)}
     assert problem[0].json["detail"] == NO_FILE
@@ -217,7 +216,7 @@ async def test_P10_a_storage_with_urls_of_its_own_is_where_readers_are_sent(api:
     assert answer.headers["cache-control"] == "no-store"
     # What is signed there is a GET, so whoever only asks what there is gets it from here.
     assert (await get(api, url, "HEAD")).status == 200
-    api.app.state.backend = replace(api.backend, uploads=UploadRules(redirects=False))
+    api.change(rules=UploadRules(redirects=False))
     assert (await get(api, url)).body == TEXT
 
 

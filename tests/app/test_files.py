@@ -8,12 +8,12 @@ import pytest
 
 from recto.app.files import (
     Address,
-    can_be_reached,
+    has_reachable_urls,
+    is_durable_database,
     make_file_services,
     make_library,
     make_signer,
     open_files,
-    outlives_power,
 )
 from recto.config.access_settings import GateSettings
 from recto.config.file_settings import PictureSettings, UploadRules
@@ -47,7 +47,7 @@ def test_P9_urls_lead_to_the_public_address_or_the_one_that_is_listened_on(
     settings: ServerSettings, listening: str, url: str
 ):
     address = Address.of(settings)
-    address.learn(settings, listening)
+    address.set_port(settings, listening)
     assert address.url == url
 
 
@@ -63,7 +63,7 @@ def test_P9_urls_lead_to_the_public_address_or_the_one_that_is_listened_on(
     ],
 )
 def test_D2_pictures_go_by_url_only_where_a_provider_can_come_for_them(settings: ServerSettings, reached: bool):
-    assert can_be_reached(settings) is reached
+    assert has_reachable_urls(settings) is reached
 
 
 @pytest.fixture
@@ -133,5 +133,5 @@ async def test_P9_a_user_has_no_more_files_than_the_settings_say(store: Store, t
 
 def test_X4_files_outlive_what_rows_outlive():
     normal, full = (ServerSettings(sqlite=SqliteSettings(synchronous=mode)) for mode in ("NORMAL", "FULL"))
-    assert not outlives_power(normal, is_shared=False)
-    assert outlives_power(full, is_shared=False) and outlives_power(normal, is_shared=True)
+    assert not is_durable_database(normal, is_shared=False)
+    assert is_durable_database(full, is_shared=False) and is_durable_database(normal, is_shared=True)

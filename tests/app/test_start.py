@@ -11,13 +11,13 @@ import asyncio, gc, os, sys
 from recto.app.run_server import make_application
 from recto.cli.server_settings import load_settings
 from recto.store.database.folder import DataFolder
-from recto.worker.runtime import pass_by
+from recto.worker.runtime import ignore_checkpoint
 
 async def start():
     os.environ |= {{"RECTO_MODEL": "compatible:none", "RECTO_MODEL_URL": "http://127.0.0.1:9/v1"}}
     settings = load_settings({{}}, {{**os.environ, "RECTO_DATA": {data!r}}}, None)
     gc.disable()
-    api = make_application(settings, DataFolder(settings.data), pass_by).api
+    api = make_application(settings, DataFolder(settings.data), ignore_checkpoint).api
     async with api.lifespan(api):
         print(gc.isenabled(), gc.get_freeze_count() > 0)
         print(*sys.modules)

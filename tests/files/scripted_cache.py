@@ -11,7 +11,7 @@ from recto.conversation.document import Element
 from recto.conversation.message_files import Attachment
 from recto.files.documents.cached_document import CachedDocument
 from recto.files.documents.document_cache import DocumentCache
-from recto.files.parsing.ports import DocumentEnd, FoundElements, Frame, Opened, Task
+from recto.files.parsing.ports import DocumentEnd, DocumentStart, FoundElements, Frame, Task
 
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
 ONE = Attachment(
@@ -91,7 +91,7 @@ def page(number: int, *texts: str) -> FoundElements:
 
 def pdf(count: int) -> list[Step]:
     return [
-        Opened(unit="page", page_count=count),
+        DocumentStart(unit="page", page_count=count),
         *[page(n, f"text of {n}") for n in range(1, count + 1)],
         DocumentEnd(),
     ]

@@ -48,7 +48,7 @@ async def test_P9_a_file_is_taken_in_with_all_that_is_known_of_it(service: FileS
     assert await read(service.files.read(taken)) == body
     assert await read(service.files.read(taken, 10, 20)) == body[10:20]
     assert await service.files.find("ada", taken.id) == taken
-    assert await service.files.open(taken.id) == taken
+    assert await service.files.get(taken.id) == taken
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ async def test_D3_the_same_bytes_of_a_user_are_stored_once_and_go_with_the_last_
     await service.files.delete("ada", first.id)
     assert await read(service.files.read(second)) == b"same"
     with pytest.raises(NotFound):
-        await service.files.open(first.id)
+        await service.files.get(first.id)
     await service.files.delete("ada", second.id)
     assert service.stored() == [others.blob]
 
@@ -222,18 +222,18 @@ async def test_P9_memory_stays_flat_however_large_an_upload_is(service: FileServ
 async def test_P9_bytes_in_a_message_are_taken_like_an_upload_and_get_a_name(
     service: FileService, body: bytes, mime: str | None, given_name: str | None, name: str
 ):
-    taken = await service.files.take_inline("ada", inline(body, mime_type=mime, name=given_name), ANY)
+    taken = await service.files.receive_inline("ada", inline(body, mime_type=mime, name=given_name), ANY)
     assert (taken.name, taken.size) == (name, len(body))
     assert await read(service.files.read(taken)) == body
 
 
 async def test_P3_bytes_in_a_message_sent_again_are_the_same_attachment_to_their_owner_alone(service: FileService):
     file = inline(heads.PNG, name="pictures/a.png")
-    first = await service.files.take_inline("ada", file, ANY)
-    assert await service.files.take_inline("ada", file, ANY) == first
-    assert (await service.files.take_inline("ada", inline(heads.PNG, name="b.png"), ANY)).id != first.id
+    first = await service.files.receive_inline("ada", file, ANY)
+    assert await service.files.receive_inline("ada", file, ANY) == first
+    assert (await service.files.receive_inline("ada", inline(heads.PNG, name="b.png"), ANY)).id != first.id
     assert service.stored() == [first.blob]
-    assert (await service.files.take_inline("bob", file, ANY)).id != first.id
+    assert (await service.files.receive_inline("bob", file, ANY)).id != first.id
 
 
 NO_BASE64 = ["!!!!", "YQ", "YQ=", "YQ===", "YW\nJj", " YWJj", "YWJj=", "YR=\n=", "ä", "\ud800"]
@@ -257,7 +257,7 @@ NO_BASE64 = ["!!!!", "YQ", "YQ=", "YQ===", "YW\nJj", " YWJj", "YWJj=", "YR=\n=",
 )
 async def test_P9_data_in_a_message_that_is_no_file_is_refused(service: FileService, file: File, code: str):
     with pytest.raises(FileRefused) as refused:
-        await service.files.take_inline("ada", file, ANY)
+        await service.files.receive_inline("ada", file, ANY)
     assert refused.value.code == code
     assert service.stored() == []
 
@@ -278,7 +278,7 @@ async def test_P9_uploads_that_no_thread_names_are_deleted_when_they_are_old(ser
     assert await service.files.clean() == 1
     assert service.stored() == sorted([used.blob, young.blob])
     with pytest.raises(NotFound):
-        await service.files.open(unused.id)
+        await service.files.get(unused.id)
 
 
 async def test_X4_bytes_without_a_row_are_swept_once_no_upload_can_still_want_them(service: FileService):
@@ -334,16 +334,16 @@ async def test_P9_bytes_that_were_lost_are_there_again_for_all_their_attachments
         path.write_bytes(left)
     second = await service.receive("b.txt", b"bytes")
     for id in (first.id, second.id):
-        assert await read(service.files.read(await service.files.open(id))) == b"bytes"
-    assert (await service.files.open(second.id)) == second
+        assert await read(service.files.read(await service.files.get(id))) == b"bytes"
+    assert (await service.files.get(second.id)) == second
     assert second.blob != first.blob
 
 
 async def test_P3_lost_bytes_that_come_again_in_a_message_are_the_same_attachment_and_are_there(service: FileService):
     file = inline(b"bytes", name="a.txt")
-    first = await service.files.take_inline("ada", file, ANY)
+    first = await service.files.receive_inline("ada", file, ANY)
     path_of(service, first.blob).unlink()
-    again = await service.files.take_inline("ada", file, ANY)
+    again = await service.files.receive_inline("ada", file, ANY)
     assert again.id == first.id
     assert await read(service.files.read(again)) == b"bytes"
     assert len(service.rows.attachments) == 1

@@ -16,7 +16,7 @@ from recto.conversation.document import Element
 from recto.errors import FileRefused, StorageDown
 from recto.files.documents.document_file import DocumentFile
 from recto.files.documents.document_folder import DocumentFolder
-from recto.files.parsing.ports import DocumentEnd, FoundElements, Opened
+from recto.files.parsing.ports import DocumentEnd, DocumentStart, FoundElements
 from recto.ids import new_id
 from tests.files.scripted_cache import ONE, ended, page, pdf, pieces, reading, scripted_cache, settled, text_in
 from tests.waiting import settle
@@ -81,7 +81,7 @@ async def test_D3_deleted_bytes_have_no_text(tmp_path: Path, is_other_process: b
 
 
 async def test_D3_bytes_deleted_while_they_are_read_leave_nothing(tmp_path: Path):
-    place = scripted_cache(tmp_path, Opened(unit="page"), page(1, "a"), asyncio.Event())
+    place = scripted_cache(tmp_path, DocumentStart(unit="page"), page(1, "a"), asyncio.Event())
     documents = place.open()
     document = await reading(documents)
     await document.characters(0, 3)
@@ -98,7 +98,7 @@ async def test_D3_bytes_deleted_while_they_are_read_leave_nothing(tmp_path: Path
 
 async def test_D3_bytes_that_another_process_deletes_while_they_are_read_leave_nothing(tmp_path: Path):
     gate = asyncio.Event()
-    place = scripted_cache(tmp_path, Opened(unit="page"), page(1, "a"), gate, DocumentEnd())
+    place = scripted_cache(tmp_path, DocumentStart(unit="page"), page(1, "a"), gate, DocumentEnd())
     documents = place.open()
     document = await reading(documents)
     await document.characters(0, 3)
@@ -110,7 +110,7 @@ async def test_D3_bytes_that_another_process_deletes_while_they_are_read_leave_n
 
 
 async def test_D3_what_asks_for_bytes_that_are_being_deleted_is_refused_and_leaves_nothing(tmp_path: Path):
-    place = scripted_cache(tmp_path, Opened(unit="page"), page(1, "a"), asyncio.Event())
+    place = scripted_cache(tmp_path, DocumentStart(unit="page"), page(1, "a"), asyncio.Event())
     documents = place.open()
     document = await reading(documents)
     await document.characters(0, 3)
@@ -177,7 +177,7 @@ def spoil(path: Path, damage: str, outside: Path) -> None:
 @pytest.mark.parametrize("is_text", [True, False])
 async def test_D3_damage_that_reads_like_text_is_not_served(tmp_path: Path, is_text: bool):
     words = [Element(kind="paragraph", text=f"{number:05} " + "words " * 40) for number in range(600)]
-    place = scripted_cache(tmp_path, Opened(), FoundElements(elements=tuple(words)), DocumentEnd())
+    place = scripted_cache(tmp_path, DocumentStart(), FoundElements(elements=tuple(words)), DocumentEnd())
     documents = place.open()
     text = await text_in(documents)
     await ended(documents)
@@ -247,7 +247,7 @@ async def test_D3_cleaning_removes_the_old_the_least_used_and_leftovers(tmp_path
 @pytest.mark.parametrize("is_other_process", [False, True])
 async def test_D3_cleaning_leaves_what_is_being_read(tmp_path: Path, is_other_process: bool):
     gate = asyncio.Event()
-    place = scripted_cache(tmp_path, Opened(unit="page"), page(1, "a"), gate, DocumentEnd())
+    place = scripted_cache(tmp_path, DocumentStart(unit="page"), page(1, "a"), gate, DocumentEnd())
     documents = place.open()
     other = place.open() if is_other_process else documents
     await (await reading(documents)).characters(0, 3)
@@ -262,7 +262,7 @@ async def test_D3_cleaning_leaves_what_is_being_read(tmp_path: Path, is_other_pr
 
 async def test_D3_half_a_character_is_no_reason_to_fail(tmp_path: Path):
     odd = Element(kind="table", text="a\ud800b", rows=(("\udfff",),))
-    documents = scripted_cache(tmp_path, Opened(), FoundElements(elements=(odd,)), DocumentEnd()).open()
+    documents = scripted_cache(tmp_path, DocumentStart(), FoundElements(elements=(odd,)), DocumentEnd()).open()
     assert await text_in(documents) == "a?b"
     assert (await (await reading(documents)).elements(0, 1))[0].rows == (("?",),)
     await ended(documents)

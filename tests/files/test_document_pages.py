@@ -11,7 +11,7 @@ from recto.conversation.document import KINDS, Element, text_of
 from recto.files.documents.cached_document import CachedDocument
 from recto.files.documents.document_cache import DocumentCache
 from recto.files.documents.document_file import BLOCK_BYTES, DocumentFile
-from recto.files.parsing.ports import DocumentEnd, FoundElements, Opened
+from recto.files.parsing.ports import DocumentEnd, DocumentStart, FoundElements
 from tests.files.scripted_cache import ONE, ended, pieces, reading, scripted_cache
 
 TEXTS = st.text(alphabet="aé中🙂\n", max_size=12) | st.integers(0, 9_000).map(lambda count: "aé中" * count)
@@ -40,7 +40,7 @@ def test_F5_windows_and_pages_put_together_are_the_document(
     ]
     noted = [(*note, *pages[0]), *pages[1:]] if pages else []
     expected = [one for n, part in enumerate(noted, start=1) if first <= n <= last for one in part]
-    place = scripted_cache(tmp_path_factory.mktemp("documents"), Opened(unit="page"), *found, DocumentEnd())
+    place = scripted_cache(tmp_path_factory.mktemp("documents"), DocumentStart(unit="page"), *found, DocumentEnd())
 
     async def check(documents: DocumentCache) -> None:
         document = await documents.open(ONE, pieces)
@@ -80,7 +80,7 @@ async def check_pages(document: CachedDocument, first: int, last: int, expected:
 
 async def test_F5_nobody_waits_for_pages_that_a_text_does_not_have(tmp_path: Path):
     documents = scripted_cache(
-        tmp_path, Opened(), FoundElements(elements=(Element(kind="text", text="abc"),)), asyncio.Event()
+        tmp_path, DocumentStart(), FoundElements(elements=(Element(kind="text", text="abc"),)), asyncio.Event()
     ).open()
     document = await reading(documents)
     await document.characters(0, 3)

@@ -12,7 +12,7 @@ from recto.config.file_settings import DocumentSettings
 from recto.conversation.document import Excerpt, Extent
 from recto.conversation.message_files import Attachment
 from recto.errors import FileRefused, StorageDown
-from recto.files.parsing.ports import DocumentEnd, Failed, Opened
+from recto.files.parsing.ports import DocumentEnd, DocumentStart, Failed
 from tests.files.scripted_cache import ONE, ended, page, pdf, reading, scripted_cache, settled, text_in
 from tests.waiting import settle
 
@@ -20,7 +20,7 @@ from tests.waiting import settle
 async def test_F5_the_first_page_is_there_before_the_last(tmp_path: Path):
     gate = asyncio.Event()
     place = scripted_cache(
-        tmp_path, Opened(unit="page", page_count=300), page(1, "first"), gate, page(2, "last"), DocumentEnd()
+        tmp_path, DocumentStart(unit="page", page_count=300), page(1, "first"), gate, page(2, "last"), DocumentEnd()
     )
     documents = place.open()
     document = await reading(documents)
@@ -143,7 +143,9 @@ async def test_D7_bytes_that_cannot_be_had_are_no_fault_of_the_document(tmp_path
 
 
 async def test_D7_what_came_before_a_failure_stays_for_a_while_and_says_so(tmp_path: Path):
-    place = scripted_cache(tmp_path, Opened(unit="page"), page(1, "a"), FileRefused("it took too long", code="timeout"))
+    place = scripted_cache(
+        tmp_path, DocumentStart(unit="page"), page(1, "a"), FileRefused("it took too long", code="timeout")
+    )
     documents = place.open()
     text = "[page 1]\n\na\n\n[the rest could not be read: it took too long]"
     for _ in range(2):
@@ -166,14 +168,14 @@ async def test_D7_what_came_before_a_failure_stays_for_a_while_and_says_so(tmp_p
 async def test_D7_a_reading_that_stops_or_fails_unexpectedly_keeps_nobody_waiting(
     tmp_path: Path, steps: list[Exception], error: type[Exception], words: str
 ):
-    documents = scripted_cache(tmp_path, Opened(), *steps).open()
+    documents = scripted_cache(tmp_path, DocumentStart(), *steps).open()
     with pytest.raises(error, match=words):
         await text_in(documents)
     await ended(documents)
 
 
 async def test_D3_closing_ends_what_is_read_and_tells_who_waits(tmp_path: Path):
-    place = scripted_cache(tmp_path, Opened(unit="page"), asyncio.Event())
+    place = scripted_cache(tmp_path, DocumentStart(unit="page"), asyncio.Event())
     documents = place.open()
     waiting = asyncio.create_task(text_in(documents))
     await place.script.begun.wait()

@@ -10,7 +10,7 @@ from recto.conversation.document import Extent, text_of
 from recto.conversation.file_formats import format_of
 from recto.errors import FileRefused
 from recto.files.documents.read_document import Reading, read_with
-from recto.files.parsing.ports import Failed, FoundElements, Opened
+from recto.files.parsing.ports import DocumentStart, Failed, FoundElements
 from tests.files import heads
 from tests.files.scripted_cache import Script, page, pdf
 
@@ -65,14 +65,16 @@ async def test_D7_a_file_that_breaks_off_while_it_is_read_is_told():
 
 
 async def test_D9_a_document_that_breaks_off_has_what_came_and_says_why():
-    script = Script(steps=[Opened(unit="page"), page(1, "a"), FileRefused("it took too long", code="too_long")])
+    script = Script(steps=[DocumentStart(unit="page"), page(1, "a"), FileRefused("it took too long", code="too_long")])
     document = await read_with(script, Reading(source=b"words", name="a.txt"))
     assert document.text == "[page 1]\n\na\n\n[the rest could not be read: it took too long]"
     assert document.incomplete == "it took too long"
 
 
-@pytest.mark.parametrize("steps", [[FileRefused("odd", code="odd")], [Failed(reason="odd", code="odd")], [Opened()]])
-async def test_D9_a_document_of_which_nothing_came_is_refused(steps: list[Opened | Failed | FileRefused]):
+@pytest.mark.parametrize(
+    "steps", [[FileRefused("odd", code="odd")], [Failed(reason="odd", code="odd")], [DocumentStart()]]
+)
+async def test_D9_a_document_of_which_nothing_came_is_refused(steps: list[DocumentStart | Failed | FileRefused]):
     with pytest.raises(FileRefused):
         await read_with(Script(steps=[*steps]), Reading(source=b"words"))
 
@@ -87,7 +89,7 @@ async def test_F5_nothing_after_the_last_page_that_is_wanted_is_waited_for():
 
 
 async def test_D9_a_text_without_pages_is_read_to_its_end_whatever_page_is_wanted():
-    script = Script(steps=[Opened(), *[FoundElements(elements=page(1, "a").elements, pages=9)] * 2, *pdf(0)])
+    script = Script(steps=[DocumentStart(), *[FoundElements(elements=page(1, "a").elements, pages=9)] * 2, *pdf(0)])
     document = await read_with(script, Reading(source=b"words", last_page=1))
     assert len(document.elements) == 4
 

@@ -49,7 +49,7 @@ async def test_P9_what_was_written_is_read_whole(storage: Storage, sizes: Sequen
     assert await read(storage.read(A)) == b"".join(body)
     (listed,) = [blob async for some in storage.list_all() for blob in some]
     assert (listed.name, listed.size) == (A, sum(sizes))
-    assert abs(datetime.now(UTC) - listed.written) < timedelta(minutes=1)
+    assert abs(datetime.now(UTC) - listed.modified) < timedelta(minutes=1)
 
 
 async def test_P9_a_range_is_read_without_the_rest(storage: Storage):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from recto.conversation.file_formats import FORMATS, ending_for, type_for
 from recto.conversation.messages import FileKind
 from recto.errors import FileRefused
-from recto.files.file_type import HEAD_BYTES, FileType, type_of
+from recto.files.file_type import HEAD_BYTES, FileType, detect_type
 from tests.files import heads
 from tests.test_docs import read
 
@@ -85,13 +85,13 @@ PROGRAMS = [heads.ELF, heads.PE, heads.MACH_O, heads.FAT_MACH_O]
 
 @pytest.mark.parametrize(("head", "name", "kind", "mime"), [*TRUE_NAMES, *OTHER_FORMATS, *NAME_DECIDES, *BYTES_DECIDE])
 def test_P9_bytes_and_name_together_say_what_a_file_is(head: bytes, name: str, kind: FileKind, mime: str):
-    assert type_of(head, name, None) == FileType(kind=kind, mime_type=mime)
+    assert detect_type(head, name, None) == FileType(kind=kind, mime_type=mime)
 
 
 @pytest.mark.parametrize(("head", "name"), LIES)
 def test_P9_bytes_that_are_not_what_the_name_says_are_refused(head: bytes, name: str):
     with pytest.raises(FileRefused) as refused:
-        type_of(head, name, None)
+        detect_type(head, name, None)
     assert refused.value.code == "mismatch"
     assert f".{name.rpartition('.')[2]}" in str(refused.value)
 
@@ -100,28 +100,28 @@ def test_P9_bytes_that_are_not_what_the_name_says_are_refused(head: bytes, name:
 @pytest.mark.parametrize("head", PROGRAMS)
 def test_P9_a_program_is_refused_under_any_name(head: bytes, name: str):
     with pytest.raises(FileRefused, match="program") as refused:
-        type_of(head, name, "text/plain")
+        detect_type(head, name, "text/plain")
     assert refused.value.code == "mismatch"
 
 
 @pytest.mark.parametrize("encoding", list(heads.TEXTS))
 def test_P9_text_is_text_in_whatever_encoding(encoding: str):
-    assert type_of(heads.TEXTS[encoding], "a.csv", None) == FileType(kind="document", mime_type="text/csv")
+    assert detect_type(heads.TEXTS[encoding], "a.csv", None) == FileType(kind="document", mime_type="text/csv")
 
 
 def test_P9_a_character_cut_off_where_we_stop_looking_does_not_make_text_binary():
     head = ("a" + "中" * HEAD_BYTES).encode()[:HEAD_BYTES]
-    assert type_of(head, "a.txt", None).mime_type == "text/plain"
+    assert detect_type(head, "a.txt", None).mime_type == "text/plain"
 
 
 def test_P9_what_the_sender_declares_never_wins_over_bytes_or_name():
-    assert type_of(heads.PNG, "a", "application/pdf").mime_type == "image/png"
-    assert type_of(b"a,b", "a.csv", "image/png").mime_type == "text/csv"
-    assert type_of(b"hello", "a", "image/png") == FileType(kind="document", mime_type="text/plain")
-    assert type_of(heads.BINARY, "a", "text/csv").mime_type == "application/octet-stream"
+    assert detect_type(heads.PNG, "a", "application/pdf").mime_type == "image/png"
+    assert detect_type(b"a,b", "a.csv", "image/png").mime_type == "text/csv"
+    assert detect_type(b"hello", "a", "image/png") == FileType(kind="document", mime_type="text/plain")
+    assert detect_type(heads.BINARY, "a", "text/csv").mime_type == "application/octet-stream"
     # It tells texts without an ending apart.
-    assert type_of(b"a,b", "table", "text/CSV; charset=utf-8").mime_type == "text/csv"
-    assert type_of(b"a,b", "table", "text/unheard-of").mime_type == "text/plain"
+    assert detect_type(b"a,b", "table", "text/CSV; charset=utf-8").mime_type == "text/csv"
+    assert detect_type(b"a,b", "table", "text/unheard-of").mime_type == "text/plain"
 
 
 ENDINGS = {ending: row.kind for row in FORMATS for ending in (row.ending, *row.endings)}
@@ -135,7 +135,7 @@ ENDINGS = {ending: row.kind for row in FORMATS for ending in (row.ending, *row.e
 )
 def test_P9_any_beginning_under_any_name_is_typed_or_refused(head: bytes, size: int, ending: str, declared: str):
     try:
-        found = type_of(head[:size], f"a.{ending}", declared)
+        found = detect_type(head[:size], f"a.{ending}", declared)
     except FileRefused as refused:
         assert refused.code == "mismatch"
     else:

@@ -128,7 +128,7 @@ async def test_D2_by_url_only_the_number_counts_and_nothing_is_read(tmp_path: Pa
 async def test_D2_no_more_is_kept_in_memory_than_may_be(tmp_path: Path):
     album = Album(tmp_path)
     added = [await album.add(f"{number}.png", a_png(number)) for number in range(3)]
-    pictures = Pictures(PictureSettings(kept=LENGTH))
+    pictures = Pictures(PictureSettings(cache_bytes=LENGTH))
     for one in (*added, added[-1]):
         await pictures.choose(wanted(one), {}, album.files)
     assert album.storage.reads == 3

@@ -1,4 +1,4 @@
-"""What would keep a server from starting, and what it would serve: told without one, and without its libraries."""
+"""A check of the settings, without starting a server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from recto.agents.agent import Agent
 from recto.api.access.auth import Authenticator, check_binding
 from recto.api.access.gate import GateRules
 from recto.api.route import CHAT
-from recto.app.agents import commands_in_words, load_agents_and_models, model_of, network_of
+from recto.app.agents import describe_commands, load_agents_and_models, model_of, network_of
 from recto.config.settings import ServerSettings
 from recto.config.zones import zone_of_server
 from recto.errors import SettingsError, raise_all
@@ -22,23 +22,23 @@ from recto.tools.registry import Registry
 
 
 def check(settings: ServerSettings) -> Mapping[str, str]:
-    """Raise what would keep this server from starting; else what it would serve. Nothing is opened or written."""
+    """Return a description of the server. Raises the errors that would stop its start. Opens and writes nothing."""
     check_values(settings)
     available, prices = load_agents_and_models(settings), load_prices(settings.prices)
     return {
         "agents": ", ".join(available.agents),
-        "where nobody is named": f"{settings.chat_agent} on {CHAT}, {settings.run_agent} everywhere else",
-        "time zone": f"{zone_of_server(settings.timezone)}, where neither a run nor its agent names one",
+        "default agent": f"{settings.chat_agent} on {CHAT}, {settings.run_agent} elsewhere",
+        "time zone": f"{zone_of_server(settings.timezone)}, unless a run or its agent names one",
         "tools": "; ".join(f"{name}: {_names(tools)}" for name, tools in available.tools.items()),
-        "commands": commands_in_words(available),
-        "tools elsewhere": _elsewhere(available.agents.values()),
-        "prices": f"of {prices.as_of}, in {prices.currency}",
+        "commands": describe_commands(available),
+        "external tools": _external_tools(available.agents.values()),
+        "prices": f"as of {prices.as_of}, in {prices.currency}",
     }
 
 
 def check_values(settings: ServerSettings) -> None:
-    """Raise what is wrong with values of settings, all of it at once."""
-    # A token is made at the start; what it is does not matter here.
+    """Check the values of all settings. Raises all errors together."""
+    # The server creates a token when it starts; any token will do here.
     auth = replace(settings.auth, token=settings.auth.token or new_id())
     checks: list[Callable[[], object]] = [
         partial(check_binding, settings.host, settings.auth.has_accounts),
@@ -62,7 +62,6 @@ def _names(tools: Registry) -> str:
     return ", ".join(tool.name for tool in tools.values() if tool.is_offered) or "none"
 
 
-def _elsewhere(agents: Iterable[Agent]) -> str:
-    """Where tools are that this server would look for, once it runs."""
-    places = {agent.name: [one.name for one in (*agent.mcp, *agent.openapi)] for agent in agents}
-    return "; ".join(f"{name}: {', '.join(found)}" for name, found in places.items() if found) or "none"
+def _external_tools(agents: Iterable[Agent]) -> str:
+    sources = {agent.name: [one.name for one in (*agent.mcp, *agent.openapi)] for agent in agents}
+    return "; ".join(f"{name}: {', '.join(names)}" for name, names in sources.items() if names) or "none"

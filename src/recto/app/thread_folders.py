@@ -1,4 +1,4 @@
-"""Where threads work, and what of the server's own nobody is to see or to change there."""
+"""The workspaces of threads, and the paths of the server that tools must not see or change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recto.tools.workspace.workspaces import DATABASE_ENDINGS, Workspaces
 
 
 def make_workspaces(settings: ServerSettings) -> Workspaces:
-    """The folders of threads, or the one that was given."""
+    """Return the workspaces: a folder for each thread, or the configured one."""
     code = (Path(sys.prefix), Path(__file__).parents[1])
     return Workspaces(
         root=settings.workspaces_folder,
@@ -22,27 +22,29 @@ def make_workspaces(settings: ServerSettings) -> Workspaces:
         search=settings.search,
         limits=settings.file_tools,
         private=tuple(private_paths(settings)),
-        # Settings are both: hidden, and not made by anybody where they are missing.
+        # Settings are also private. Guarding keeps tools from creating missing ones.
         guarded=(*((settings.agents,) if settings.agents else ()), *_settings_files(settings), *code),
     )
 
 
 def private_paths(settings: ServerSettings) -> Iterator[Path]:
-    """What the server keeps on this machine, and where its secrets may be."""
+    """Yield the files of the server on this machine, which may contain secrets."""
     yield from (settings.data, *_settings_files(settings))
     if settings.database_url:
         yield from _database_files(settings.database_url)
-    if settings.storage_url and isinstance(found := read_storage_url(settings.storage_url), Path):
-        yield found
+    if settings.storage_url and isinstance(folder := read_storage_url(settings.storage_url), Path):
+        yield folder
 
 
 def _database_files(url: str) -> Iterator[Path]:
-    from recto.store.database.opening import database_file  # here: who names no database does not wait for its library
+    from recto.store.database.opening import (
+        database_file,  # here: servers without a database url need no database library
+    )
 
     if file := database_file(url):
         yield from (file, *(file.with_name(file.name + ending) for ending in DATABASE_ENDINGS))
 
 
 def _settings_files(settings: ServerSettings) -> tuple[Path, ...]:
-    """What it was started with, and what it would be without being told."""
+    """Return the configuration file of the server and the default one."""
     return settings.config_file, Path(FILE)

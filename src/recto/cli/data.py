@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from recto.store.store import Store
     from recto.store.users.export import UserDeleted
 
+
+from recto.cli.command import WRONG_USE
+
 SQLITE, DATABASE = "sqlite:///", "recto.db"
 PRIVATE_UMASK = 0o077
 Tier = Annotated[
@@ -230,3 +233,35 @@ async def _adopt(settings: ServerSettings) -> None:
             await adopt(open_storage(settings.storage_url, settings.files_folder), store, owner, new_id)
         finally:
             folder.close()
+
+
+keys = group("keys", "Manage the keys that sign file URLs.")
+
+
+@keys.callback()
+def _several() -> None:
+    """Manage the keys that sign file URLs."""
+
+
+@keys.command("rotate")
+def rotate(*, data: options.DataDir = None, config: options.ServerConfig = None) -> None:
+    """Sign with a new key from the next start on. URLs signed with the previous key stay valid until the next rotation.
+
+    Exit codes: 0 success, 1 failure, 2 usage error.
+    """
+    from recto.files.signing import rotate_keys
+
+    try:
+        settings = load_settings({"data": data}, os.environ, config)
+        if settings.signing_keys:
+            allowed = (
+                "RECTO_SIGNING_KEYS sets the keys: put a new one first there, and keep old ones while URLs use them"
+            )
+            raise SettingsError(name="signing_keys", value="(not shown)", allowed=allowed)
+        if not settings.data.is_dir():
+            allowed = "there is no such folder. Choose the data folder of a server with --data"
+            raise SettingsError(name="data", value=str(settings.data), allowed=allowed)
+        id = rotate_keys(settings.data)
+    except SettingsError as error:
+        raise stop("keys rotate", error, WRONG_USE) from error
+    typer.echo(f"Key {id} signs from the next start on. Restart the server.")

@@ -38,7 +38,7 @@ BIG5_EVERYDAY = re.compile(rb"[\xa1-\xc6][\x40-\x7e\xa1-\xfe]")
 FEW_BYTES = 24
 LONG_BYTES = 2**23
 SLICE_BYTES = 2**20
-DECLARED = re.compile(rb"""<(?:meta|\?xml)\b[^<>]*?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
+DECLARATION = re.compile(rb"""<(?:meta|\?xml)\b[^<>]*?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 DECLARED_WITHIN = 4_096
 NO_ENCODINGS = frozenset({"punycode", "idna", "undefined", "unicode-escape", "raw-unicode-escape"})
 # Programs write more than the name says.
@@ -64,14 +64,14 @@ ESCAPES = ((b"\x1b$B", "iso2022_jp_ext"), (b"\x1b$@", "iso2022_jp_ext"), (b"\x1b
 SEVEN_BIT = ("iso2022", "hz", "utf-7")
 
 
-def decode(data: bytes, declared: str = "") -> str | None:
+def decode(data: bytes, declared_encoding: str = "") -> str | None:
     """The text these bytes are, or None where they are none. What cannot be read of a damaged text is U+FFFD.
 
     `declared` is the encoding they name themselves, by its Python name.
     """
     if data.startswith(NO_TEXT):
         return None
-    for text in _candidates(data, declared):
+    for text in _candidates(data, declared_encoding):
         if not _has_controls(text[:SAMPLE_BYTES]):
             # No text has this character, and databases refuse it.
             return text.replace("\0", UNREADABLE)
@@ -91,23 +91,23 @@ def decode_long(data: bytes) -> Iterator[str] | None:
     return codecs.iterdecode(_slices(data), "utf-8-sig")
 
 
-def declared_encoding(data: bytes) -> str:
+def find_declared_encoding(data: bytes) -> str:
     """The encoding that a page of HTML or a text in XML says it is in; nothing where it says none that is known."""
-    found = DECLARED.search(data[:DECLARED_WITHIN])
-    return known_encoding(found[1].decode("ascii")) if found else ""
+    match = DECLARATION.search(data[:DECLARED_WITHIN])
+    return normalize_encoding(match[1].decode("ascii")) if match else ""
 
 
-def known_encoding(name: str) -> str:
+def normalize_encoding(name: str) -> str:
     """The Python name of an encoding that is declared; nothing where there is none of that name."""
     lower = name.lower()
     try:
-        known = codecs.lookup(LARGER.get(lower, lower)).name
+        codec = codecs.lookup(LARGER.get(lower, lower)).name
         # Some are known that are no encodings of text.
-        b"a".decode(known)
+        b"a".decode(codec)
     except (LookupError, ValueError):
         return ""
     # Whoever could read the name of such an encoding did not find it in that encoding.
-    return "" if known.startswith(("utf-16", "utf-32")) or known in NO_ENCODINGS else known
+    return "" if codec.startswith(("utf-16", "utf-32")) or codec in NO_ENCODINGS else codec
 
 
 def _has_controls(beginning: str) -> bool:
@@ -118,59 +118,59 @@ def _candidates(data: bytes, declared: str) -> Iterator[str]:
     """What the bytes may say, likeliest first."""
     for mark, encoding in MARKS:
         if data.startswith(mark):
-            yield from _damaged(data[len(mark) :], encoding)
+            yield from _decode_with_damage(data[len(mark) :], encoding)
     if b"\0" in data:
-        yield from _utf16(data)
-    yield from _shifting(data, declared)
-    if (text := _strict(data, "utf-8")) is not None:
+        yield from _decode_utf16(data)
+    yield from _decode_seven_bit(data, declared)
+    if (text := _decode_strict(data, "utf-8")) is not None:
         yield text
         return
     if declared and b"\0" not in data:
-        yield from _damaged(data, declared)
+        yield from _decode_with_damage(data, declared)
     if _is_damaged_utf8(data):
         yield data.decode("utf-8", "replace")
     if b"\0" not in data:
-        yield from chinese_utf16(data)
-        yield from _mixed(data)
-        if encoding := _legacy(_sample(data)):
-            yield from _damaged(data, encoding)
+        yield from decode_chinese_utf16(data)
+        yield from _decode_mixed(data)
+        if encoding := _guess_legacy(_sample(data)):
+            yield from _decode_with_damage(data, encoding)
 
 
-def _strict(data: bytes, encoding: str) -> str | None:
+def _decode_strict(data: bytes, encoding: str) -> str | None:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError:
         return None
 
 
-def _damaged(data: bytes, encoding: str) -> Iterator[str]:
-    text = mended(data, encoding) if encoding in ENCODINGS else data.decode(encoding, "replace")
+def _decode_with_damage(data: bytes, encoding: str) -> Iterator[str]:
+    text = decode_damaged(data, encoding) if encoding in ENCODINGS else data.decode(encoding, "replace")
     if text.count(UNREADABLE) <= DAMAGED_SHARE * len(text) or _has_few_bad(text):
         yield text
 
 
-def _utf16(data: bytes) -> Iterator[str]:
+def _decode_utf16(data: bytes) -> Iterator[str]:
     """UTF-16 that has no mark. Read the wrong way round, blanks and line ends are signs nobody writes."""
-    ways = [_strict(data, encoding) for encoding in ("utf-16-le", "utf-16-be")]
+    ways = [_decode_strict(data, encoding) for encoding in ("utf-16-le", "utf-16-be")]
     best = max((text for text in ways if text), key=_likeness, default="")
     beginning = best[:SAMPLE_BYTES]
-    written = len(ASCII.findall(beginning)) + len(LETTERS.findall(beginning))
-    if best and written >= LETTERS_SHARE * len(beginning):
+    readable = len(ASCII.findall(beginning)) + len(LETTERS.findall(beginning))
+    if best and readable >= LETTERS_SHARE * len(beginning):
         yield best
 
 
-def _shifting(data: bytes, declared: str) -> Iterator[str]:
+def _decode_seven_bit(data: bytes, declared: str) -> Iterator[str]:
     """Text that is all in ASCII, and yet in another encoding that writes so."""
     escape = next((encoding for mark, encoding in ESCAPES if mark in data), "")
     encoding = declared if declared.startswith(SEVEN_BIT) else escape
-    if encoding and data.isascii() and (text := _strict(data, encoding)) is not None:
+    if encoding and data.isascii() and (text := _decode_strict(data, encoding)) is not None:
         yield text
 
 
-def chinese_utf16(data: bytes) -> Iterator[str]:
+def decode_chinese_utf16(data: bytes) -> Iterator[str]:
     """Chinese in UTF-16 without a mark, a blank or a line end. Almost all of it is of everyday characters."""
     for encoding in ("utf-16-le", "utf-16-be"):
-        text = _strict(data, encoding) or ""
+        text = _decode_strict(data, encoding) or ""
         beginning = text[:SAMPLE_BYTES]
         if len(beginning) >= FEW_WIDE and _everyday_count(beginning) >= EVERYDAY_SHARE * len(beginning):
             yield text
@@ -183,23 +183,23 @@ def _everyday_count(text: str) -> int:
     )
 
 
-def _mixed(data: bytes) -> Iterator[str]:
+def _decode_mixed(data: bytes) -> Iterator[str]:
     """Lines of which most are in UTF-8 and some are not: what several programs wrote into one file."""
     if _utf8_share(_sample(data)) < UTF8_SHARE:
         return
     lines = data.splitlines(keepends=True)
-    texts = [_strict(line, "utf-8") for line in lines]
+    texts = [_decode_strict(line, "utf-8") for line in lines]
     others = b"".join(line for line, text in zip(lines, texts, strict=True) if text is None)
-    encoding = _legacy(_sample(others))
-    if encoding and next(_damaged(others, encoding), None) is not None:
+    encoding = _guess_legacy(_sample(others))
+    if encoding and next(_decode_with_damage(others, encoding), None) is not None:
         both = zip(lines, texts, strict=True)
-        yield "".join([mended(line, encoding) if text is None else text for line, text in both])
+        yield "".join([decode_damaged(line, encoding) if text is None else text for line, text in both])
 
 
 def _utf8_share(sample: bytes) -> float:
     """How much of what is not ASCII stands in lines of UTF-8."""
-    found = b"".join(line for line in sample.splitlines() if _strict(line, "utf-8") is not None)
-    return len(NOT_ASCII.findall(found)) / max(1, len(NOT_ASCII.findall(sample)))
+    valid = b"".join(line for line in sample.splitlines() if _decode_strict(line, "utf-8") is not None)
+    return len(NOT_ASCII.findall(valid)) / max(1, len(NOT_ASCII.findall(sample)))
 
 
 def _likeness(text: str) -> int:
@@ -209,11 +209,11 @@ def _likeness(text: str) -> int:
 
 def _is_damaged_utf8(data: bytes) -> bool:
     """Whether most of what is not ASCII could be read: in another encoding next to nothing can."""
-    written = unreadable = 0
+    count = unreadable = 0
     for text in codecs.iterdecode(_slices(data), "utf-8", "replace"):
-        written += _written(text)
+        count += _count_non_ascii(text)
         unreadable += text.count(UNREADABLE)
-    if unreadable <= DAMAGED_SHARE * written:
+    if unreadable <= DAMAGED_SHARE * count:
         return True
     return len(data) <= SLICE_BYTES and _has_few_bad(data.decode("utf-8", "replace"))
 
@@ -225,43 +225,43 @@ def _slices(data: bytes) -> Iterator[bytes]:
 def _has_few_bad(text: str) -> bool:
     """Whether a short text is sound but for a place or two. One that breaks off within a character is sound."""
     whole = text.rstrip(UNREADABLE)
-    bad, written = whole.count(UNREADABLE), _written(whole)
-    return written - bad >= FEWEST_GOOD and bad <= min(FEW_BAD, FEW_BAD_SHARE * written)
+    bad, total = whole.count(UNREADABLE), _count_non_ascii(whole)
+    return total - bad >= FEWEST_GOOD and bad <= min(FEW_BAD, FEW_BAD_SHARE * total)
 
 
-def _written(text: str) -> int:
+def _count_non_ascii(text: str) -> int:
     return len(text) - len(text.encode("ascii", "ignore"))
 
 
 def _sample(data: bytes) -> bytes:
     """Some of the bytes from the word of the first that is not ASCII; what stands before says nothing of the rest."""
-    found = NOT_ASCII.search(data)
-    start = max(0, found.start() - WORD_BYTES) if found else 0
+    match = NOT_ASCII.search(data)
+    start = max(0, match.start() - WORD_BYTES) if match else 0
     sample = data[start : start + SAMPLE_BYTES]
     is_torn = start + SAMPLE_BYTES < len(data)
     return whole[0] if is_torn and (whole := WHOLE.match(sample)) else sample
 
 
-def _legacy(sample: bytes) -> str | None:
-    likely = east_asian(sample)
+def _guess_legacy(sample: bytes) -> str | None:
+    likely = guess_east_asian(sample)
     if likely.share >= SURE and len(NOT_ASCII.findall(sample)) <= FEW_BYTES:
         return likely.encoding
-    if encoding := alphabet_of(sample):
+    if encoding := guess_by_alphabet(sample):
         return encoding
     if likely.share >= LIKELY:
         return likely.encoding
-    return _european(sample) if len(NOT_ASCII.findall(sample)) <= EUROPEAN_SHARE * len(sample) else None
+    return _guess_european(sample) if len(NOT_ASCII.findall(sample)) <= EUROPEAN_SHARE * len(sample) else None
 
 
-def _european(sample: bytes) -> str | None:
+def _guess_european(sample: bytes) -> str | None:
     # A word or two are too little for statistics.
     if len(NOT_ASCII.findall(sample)) <= FEW_LETTERS:
-        return "cp1252" if LETTERS.sub("", _strict(sample, "cp1252") or UNREADABLE).isascii() else None
+        return "cp1252" if LETTERS.sub("", _decode_strict(sample, "cp1252") or UNREADABLE).isascii() else None
 
     from charset_normalizer import from_bytes  # here: most files are UTF-8, and it takes a while to import
 
-    found = (from_bytes(sample, cp_isolation=list(known)).best() for known in EUROPEAN)
-    return next((best.encoding for best in found if best), None)
+    guesses = (from_bytes(sample, cp_isolation=list(encodings)).best() for encodings in EUROPEAN)
+    return next((best.encoding for best in guesses if best), None)
 
 
 # The letters that make more than half of any text, and the encodings of their alphabet.
@@ -283,7 +283,7 @@ _WORD_WITH_LETTERS = re.compile(rb"[A-Za-z]*+[\x80-\xff][A-Za-z\x80-\xff]*+")
 _ASCII_LETTER = re.compile(rb"[A-Za-z]")
 
 
-def alphabet_of(sample: bytes) -> str | None:
+def guess_by_alphabet(sample: bytes) -> str | None:
     """The encoding in which these are words of an alphabet; None where in none they are."""
     words = b"".join(_WORD_WITH_LETTERS.findall(sample))
     high = _HIGH_BYTE.findall(words)
@@ -291,7 +291,9 @@ def alphabet_of(sample: bytes) -> str | None:
         return None
     data = b"".join(high)
     likely = [
-        (_alphabet_share(data, encoding, letters), encoding) for letters, known in ALPHABETS for encoding in known
+        (_alphabet_share(data, encoding, letters), encoding)
+        for letters, encodings in ALPHABETS
+        for encoding in encodings
     ]
     share, best = max(likely, key=lambda one: one[0])
     return best if share >= COMMON_SHARE else None
@@ -344,29 +346,32 @@ class Likely(NamedTuple):
     encoding: str
 
 
-def east_asian(sample: bytes) -> Likely:
+def guess_east_asian(sample: bytes) -> Likely:
     """The likeliest of the encodings. A sample that ends within a character is as good as a whole one."""
-    texts = {encoding: mended(sample[:EAST_ASIAN_SAMPLE_BYTES], encoding).rstrip(UNREADABLE) for encoding in ENCODINGS}
-    found = {encoding: Likely(_everyday_share(text, encoding), encoding) for encoding, text in texts.items()}
-    likely = [found[one] for one in _DISTINCT if found[one].share >= SURE and _is_distinct(texts[one], one)]
-    return max(likely or [found[one] for one in ENCODINGS if one not in _DISTINCT], key=lambda one: one.share)
+    texts = {
+        encoding: decode_damaged(sample[:EAST_ASIAN_SAMPLE_BYTES], encoding).rstrip(UNREADABLE)
+        for encoding in ENCODINGS
+    }
+    scores = {encoding: Likely(_everyday_share(text, encoding), encoding) for encoding, text in texts.items()}
+    likely = [scores[one] for one in _DISTINCT if scores[one].share >= SURE and _is_distinct(texts[one], one)]
+    return max(likely or [scores[one] for one in ENCODINGS if one not in _DISTINCT], key=lambda one: one.share)
 
 
-def mended(data: bytes, encoding: str) -> str:
+def decode_damaged(data: bytes, encoding: str) -> str:
     """The text. Of a damaged line as few characters are lost, as U+FFFD, as everyday ones around them tell."""
-    text = _strict_known(data, encoding)
+    text = _decode_codec(data, encoding)
     if text is not None:
         return text
-    texts, left = list[str](), _MOST_BYTES
+    texts, budget = list[str](), _MOST_BYTES
     for line in data.splitlines(keepends=True):
-        text = _strict_known(line, encoding)
-        left -= 0 if text is not None else len(line)
-        mend = _cheapest if left >= 0 else _replaced
+        text = _decode_codec(line, encoding)
+        budget -= 0 if text is not None else len(line)
+        mend = _cheapest_text if budget >= 0 else _replaced
         texts.append(text if text is not None else mend(line, encoding))
     return "".join(texts)
 
 
-def _strict_known(data: bytes, encoding: str) -> str | None:
+def _decode_codec(data: bytes, encoding: str) -> str | None:
     try:
         return _without_private(data.decode(encoding), encoding)
     except UnicodeDecodeError:
@@ -381,7 +386,7 @@ def _without_private(text: str, encoding: str) -> str:
     return _PRIVATE.sub(UNREADABLE, text) if encoding == "cp932" else text
 
 
-def _cheapest(line: bytes, encoding: str) -> str:
+def _cheapest_text(line: bytes, encoding: str) -> str:
     """The way to cut a line into characters that costs least. One that breaks off at its end costs less."""
     ways: list[tuple[float, int, str]] = [(0.0, 0, "")] + [(float("inf"), 0, "")] * len(line)
     for place in range(len(line)):
@@ -391,11 +396,11 @@ def _cheapest(line: bytes, encoding: str) -> str:
             way = (cost + more - (place + 1 == len(line)), place, character)
             if place + size <= len(line) and way[0] < ways[place + size][0]:
                 ways[place + size] = way
-    place, found = len(line), list[str]()
+    place, characters = len(line), list[str]()
     while place:
-        found.append(ways[place][2])
+        characters.append(ways[place][2])
         place = ways[place][1]
-    return _without_private("".join(reversed(found)), encoding)
+    return _without_private("".join(reversed(characters)), encoding)
 
 
 @lru_cache(65_536)
@@ -410,8 +415,8 @@ def _character(data: bytes, encoding: str) -> tuple[str, float]:
 def _everyday_share(text: str, encoding: str) -> float:
     runs, everyday = _WIDE.findall(text), _everyday(encoding)
     # One alone that takes a letter of ASCII with it is one of Europe's.
-    counted = (run for run in runs if len(run) > 1 or not _SEVEN_BIT.search(run.encode(encoding, "ignore")))
-    good = sum(one in everyday for run in counted for one in run)
+    relevant = (run for run in runs if len(run) > 1 or not _SEVEN_BIT.search(run.encode(encoding, "ignore")))
+    good = sum(one in everyday for run in relevant for one in run)
     return good / max(1, sum(map(len, runs)))
 
 

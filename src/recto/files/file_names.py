@@ -13,12 +13,12 @@ NAMELESS = "file"
 # Pictures that are written with more than one character keep the unseen ones that hold them together.
 _PICTURES = r"\u203c\u2049\u2100-\u27bf\u2900-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 # Characters nobody sees, or that turn the order of others: with them `gpj.exe` reads like `exe.jpg`.
-_UNSEEN = (
+_INVISIBLE = (
     r"\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     r"\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
     r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-_UNSEEN_OR_PICTURE = re.compile(rf"([{_PICTURES}]\ufe0f?\u200d?)|[{_UNSEEN}]")
+_UNSEEN_OR_PICTURE = re.compile(rf"([{_PICTURES}]\ufe0f?\u200d?)|[{_INVISIBLE}]")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 # Windows opens a device under these, whatever ending follows.
@@ -30,11 +30,11 @@ _NOT_PLAIN = re.compile(r"[^ !#$&'()+,\-.0-9;=@A-Z\[\]^_`a-z{}~]")
 
 def safe_name(name: str) -> str:
     """What is kept as a file's name: one path component that reads as it is. Never empty; twice changes no more."""
-    written = _SURROGATES.sub("\ufffd", name)
-    seen = _UNSEEN_OR_PICTURE.sub(r"\1", _CONTROLS.sub(" ", unicodedata.normalize("NFC", written)))
-    last = re.split(r"[/\\]", unicodedata.normalize("NFC", seen).rstrip("/\\ "))[-1]
-    kept = shorten(last.strip().rstrip(". "), NAME_CHARACTERS)
-    return f"_{kept}" if _DEVICE.fullmatch(kept) else kept or NAMELESS
+    text = _SURROGATES.sub("\ufffd", name)
+    visible = _UNSEEN_OR_PICTURE.sub(r"\1", _CONTROLS.sub(" ", unicodedata.normalize("NFC", text)))
+    last = re.split(r"[/\\]", unicodedata.normalize("NFC", visible).rstrip("/\\ "))[-1]
+    short = shorten(last.strip().rstrip(". "), NAME_CHARACTERS)
+    return f"_{short}" if _DEVICE.fullmatch(short) else short or NAMELESS
 
 
 def shorten(name: str, characters: int) -> str:

@@ -21,7 +21,7 @@ from recto.conversation.file_formats import (
 )
 from recto.conversation.messages import FileKind
 from recto.errors import FileRefused
-from recto.files.decode import MARKS, chinese_utf16
+from recto.files.decode import MARKS, decode_chinese_utf16
 
 HEAD_BYTES = 2**16
 # The same container without pictures.
@@ -43,56 +43,60 @@ class FileType:
     mime_type: str
 
 
-def type_of(head: bytes, name: str, declared: str | None) -> FileType:
+def detect_type(head: bytes, name: str, declared_type: str | None) -> FileType:
     """What a file is. Raises FileRefused (`mismatch`) where bytes and name do not agree.
 
     What the sender declares only tells texts without an ending apart.
     """
-    ending, seen = ending_of(name), look(head)
-    if seen and seen.family == "program":
+    ending, signature = ending_of(name), find_signature(head)
+    if signature and signature.family == "program":
         raise FileRefused("it is a program, and those are never taken; send a document", code="mismatch")
-    known = format_by_ending(ending)
-    if known is None:
-        return _by_bytes(head, seen, declared)
-    return _document(head, seen, known, ending) if known.kind == "document" else _media(head, seen, known.kind, ending)
+    format = format_by_ending(ending)
+    if format is None:
+        return _by_bytes(head, signature, declared_type)
+    return (
+        _document(head, signature, format, ending)
+        if format.kind == "document"
+        else _media(head, signature, format.kind, ending)
+    )
 
 
-def _by_bytes(head: bytes, seen: Signature | None, declared: str | None) -> FileType:
-    if seen:
-        return FileType(kind=seen.kinds[0], mime_type=seen.mime_type)
+def _by_bytes(head: bytes, signature: Signature | None, declared_type: str | None) -> FileType:
+    if signature:
+        return FileType(kind=signature.kinds[0], mime_type=signature.mime_type)
     if is_svg(head):
         return FileType(kind="image", mime_type=SVG.mime_type)
     if not is_text(head):
         return FileType(kind="document", mime_type=UNKNOWN)
-    named = bare_type(declared)
-    is_known = named.startswith("text/") and format_by_type(named) is not None
-    return FileType(kind="document", mime_type=named if is_known else PLAIN)
+    mime_type = bare_type(declared_type)
+    is_known = mime_type.startswith("text/") and format_by_type(mime_type) is not None
+    return FileType(kind="document", mime_type=mime_type if is_known else PLAIN)
 
 
-def _document(head: bytes, seen: Signature | None, known: FileFormat, ending: str) -> FileType:
-    containers = known.containers
-    if containers == ONLY_TEXT or ("text" in containers and seen is None):
-        fits = seen in (None, RTF) and is_text(head)
+def _document(head: bytes, signature: Signature | None, format: FileFormat, ending: str) -> FileType:
+    containers = format.containers
+    if containers == ONLY_TEXT or ("text" in containers and signature is None):
+        fits = signature in (None, RTF) and is_text(head)
     elif containers == ("pdf",):
         fits = b"%PDF" in head[:PDF_WITHIN]
     else:
-        fits = seen is not None and seen.family in containers
+        fits = signature is not None and signature.family in containers
     if not fits:
-        raise _mismatch(head, seen, ending)
-    return FileType(kind="document", mime_type=known.mime_type)
+        raise _mismatch(head, signature, ending)
+    return FileType(kind="document", mime_type=format.mime_type)
 
 
-def _media(head: bytes, seen: Signature | None, kind: FileKind, ending: str) -> FileType:
-    found = seen or (SVG if kind == "image" and is_svg(head) else None)
-    if found is None or kind not in found.kinds:
-        raise _mismatch(head, seen, ending)
+def _media(head: bytes, signature: Signature | None, kind: FileKind, ending: str) -> FileType:
+    signature_or_svg = signature or (SVG if kind == "image" and is_svg(head) else None)
+    if signature_or_svg is None or kind not in signature_or_svg.kinds:
+        raise _mismatch(head, signature, ending)
     other = _AS_SOUND if kind == "audio" else _AS_VIDEO
-    return FileType(kind=kind, mime_type=other.get(found.mime_type, found.mime_type))
+    return FileType(kind=kind, mime_type=other.get(signature_or_svg.mime_type, signature_or_svg.mime_type))
 
 
-def _mismatch(head: bytes, seen: Signature | None, ending: str) -> FileRefused:
-    found = seen.word if seen else "text" if is_text(head) else "something unknown"
-    reason = f"its name ends in .{ending}, but its bytes are {found}; send it under the name it should have"
+def _mismatch(head: bytes, signature: Signature | None, ending: str) -> FileRefused:
+    content = signature.word if signature else "text" if is_text(head) else "something unknown"
+    reason = f"its name ends in .{ending}, but its bytes are {content}; send it under the name it should have"
     return FileRefused(reason, code="mismatch")
 
 
@@ -197,8 +201,8 @@ _BRANDS = {
 }
 # Beginnings so short that a text might have them by chance; what follows makes them sure.
 _PATTERNS: tuple[tuple[re.Pattern[bytes], Signature], ...] = tuple(
-    (re.compile(pattern, re.DOTALL), seen)
-    for pattern, seen in (
+    (re.compile(pattern, re.DOTALL), signature)
+    for pattern, signature in (
         (rb"\0...(?:moov|mdat|wide|pnot)", QUICKTIME),
         (rb"ID3[\x02-\x04]..[\0-\x7f]{4}", MP3),
         (rb"fLaC[\0\x80]", _audio("FLAC sound", "audio/flac")),
@@ -219,14 +223,14 @@ _NO_TEXT = frozenset({"Cc", "Cn", "Co", "Cs"})
 _SVG = re.compile(r"<(?:svg:)?svg[\s>/]")
 
 
-def look(head: bytes) -> Signature | None:
+def find_signature(head: bytes) -> Signature | None:
     """What a file is by its first bytes; None where they do not say: text, and what nobody here knows."""
-    for start, seen in _BEGINNINGS:
+    for start, signature in _BEGINNINGS:
         if head.startswith(start):
-            return seen
-    for pattern, seen in _PATTERNS:
+            return signature
+    for pattern, signature in _PATTERNS:
         if pattern.match(head):
-            return seen
+            return signature
     inner = _IN_RIFF.get((head[:4], head[8:12])) or _in_boxes(head) or _in_matroska(head)
     return inner or (PDF if b"%PDF-" in head[:PDF_WITHIN] else None)
 
@@ -236,7 +240,7 @@ def is_text(head: bytes) -> bool:
     for mark, encoding in MARKS:
         if head.startswith(mark):
             return _decoded(head, encoding) is not None
-    if any(chinese_utf16(head)):
+    if any(decode_chinese_utf16(head)):
         return True
     if b"\0" in head:
         return any(_is_evidently(head, encoding) for encoding in _WIDE)

@@ -50,8 +50,8 @@ class Signer:
 
     def url(self, id: str, name: str, expires: datetime) -> str:
         """The url under which an attachment can be read until it expires. Same arguments, same url."""
-        shown = quote(shorten(safe_name(name), NAME_CHARACTERS), safe="")
-        return self._root() + _target(self._signing, id, shown, int(expires.timestamp()))
+        quoted_name = quote(shorten(safe_name(name), NAME_CHARACTERS), safe="")
+        return self._root() + _target(self._signing, id, quoted_name, int(expires.timestamp()))
 
     def page_url(self, id: str, name: str, at: datetime) -> str:
         """The url for a page: the same for the whole UTC day of `at`, valid to the end of the day after (P10)."""
@@ -60,21 +60,21 @@ class Signer:
 
     def read_url(self, url: str, now: datetime) -> str | None:
         """The attachment a whole url of ours stands for; None for any other, or one that has expired."""
-        given, root = url.encode("utf-8", "surrogatepass"), self._root().encode()
-        return self._read(given, root, now)
+        data, root = url.encode("utf-8", "surrogatepass"), self._root().encode()
+        return self._read(data, root, now)
 
     def read_target(self, target: bytes, now: datetime) -> str | None:
         """The attachment a request asks for, by its path and query as they were sent; None if it may not."""
         return self._read(target, b"", now)
 
-    def _read(self, given: bytes, root: bytes, now: datetime) -> str | None:
-        found = _TARGET.fullmatch(given, len(root))
-        key = self._keys.get(found["key"].decode()) if found else None
-        if not found or not key:
+    def _read(self, data: bytes, root: bytes, now: datetime) -> str | None:
+        match = _TARGET.fullmatch(data, len(root))
+        key = self._keys.get(match["key"].decode()) if match else None
+        if not match or not key:
             return None
-        id, expires = found["id"].decode(), int(found["expires"])
-        whole = root + _target(key, id, found["name"].decode(), expires).encode()
-        if not hmac.compare_digest(whole, given) or now.timestamp() >= expires:
+        id, expires = match["id"].decode(), int(match["expires"])
+        whole = root + _target(key, id, match["name"].decode(), expires).encode()
+        if not hmac.compare_digest(whole, data) or now.timestamp() >= expires:
             return None
         return id
 
@@ -102,7 +102,7 @@ SETTING = "RECTO_SIGNING_KEYS"
 PRIVATE = 0o600
 SECRET_CHARACTERS = 16
 # The one that signs, and the one before it: a url signed just before a change lives on until it expires.
-KEPT = 2
+KEY_COUNT = 2
 _ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 
@@ -133,7 +133,7 @@ def rotate_keys(folder: Path) -> str:
     new = _new_key()
     try:
         before = _read_keys(file) if file.exists() else ()
-        draft = _draft(file, (new, *before[: KEPT - 1]))
+        draft = _draft(file, (new, *before[: KEY_COUNT - 1]))
         draft.replace(file)
     except OSError as error:
         raise _unusable(file, error) from error

@@ -4,18 +4,18 @@ import signal
 
 from recto.files.parsing import child
 from recto.files.parsing.frames import Ready
-from recto.files.parsing.ports import DocumentEnd, Opened
+from recto.files.parsing.ports import DocumentEnd, DocumentStart
 
 
 def main() -> None:
     child.end_with_parent()
-    questions, answers = child.claim_wire()
-    child.say(answers, Ready())
-    order = child.next_order(questions)
+    questions, answers = child.claim_pipes()
+    child.send(answers, Ready())
+    order = child.read_order(questions)
     assert order
     questions.read(order.size)
-    child.say(answers, Opened())
-    child.say(answers, DocumentEnd())
+    child.send(answers, DocumentStart())
+    child.send(answers, DocumentEnd())
     signal.pause()
 
 

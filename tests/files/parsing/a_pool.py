@@ -8,7 +8,7 @@ from recto.config.file_settings import ParseLimits, PoolSettings
 from recto.conversation.document import text_of
 from recto.errors import FileRefused
 from recto.files.parsing.parser_pool import Parsers
-from recto.files.parsing.ports import DocumentEnd, FoundElements, Frame, Opened, Task
+from recto.files.parsing.ports import DocumentEnd, DocumentStart, FoundElements, Frame, Task
 from tests.waiting import wait_until
 
 BAD_CHILD = Path(__file__).with_name("a_bad_child.py")
@@ -35,7 +35,7 @@ async def text_from(
     parsers: Parsers, name: str, data: bytes = b"data", *, owner: str = "a", limits: ParseLimits | None = None
 ) -> str:
     frames = await frames_of(parsers, name, data, owner=owner, limits=limits)
-    assert isinstance(frames[0], Opened)
+    assert isinstance(frames[0], DocumentStart)
     assert isinstance(frames[-1], DocumentEnd)
     return text_of([element for frame in frames if isinstance(frame, FoundElements) for element in frame.elements])
 

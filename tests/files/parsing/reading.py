@@ -9,7 +9,7 @@ from typing import Protocol, cast
 from recto.config.file_settings import ParseLimits
 from recto.conversation.document import Element, ElementKind, text_of
 from recto.files.parsing.formats.parse import parse
-from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, Task
+from recto.files.parsing.ports import DocumentEnd, DocumentStart, Failed, FoundElements, Frame, Task
 from tests.documents.content import HERE
 
 
@@ -28,8 +28,8 @@ class Reading:
         return text_of(self.elements)
 
     @property
-    def opened(self) -> Opened:
-        assert isinstance(self.frames[0], Opened), self.frames[0]
+    def opened(self) -> DocumentStart:
+        assert isinstance(self.frames[0], DocumentStart), self.frames[0]
         return self.frames[0]
 
     @property
@@ -61,7 +61,7 @@ def assert_legal(frames: Sequence[Frame]) -> None:
     *before, last = frames
     assert isinstance(last, DocumentEnd | Failed)
     assert bool(before) or isinstance(last, Failed)
-    assert all(isinstance(frame, Opened) for frame in before[:1])
+    assert all(isinstance(frame, DocumentStart) for frame in before[:1])
     assert all(isinstance(frame, FoundElements) for frame in before[1:])
     pages = [frame.pages for frame in before if isinstance(frame, FoundElements)]
     assert pages == sorted(pages)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from recto.conversation.document import Element
-from recto.files.parsing.formats.pdf.columns import with_tables
+from recto.files.parsing.formats.pdf.columns import insert_tables
 from tests.files.parsing.a_pdf import grid, lines_of, one_page, words_at
 from tests.files.parsing.reading import Reading, read
 
@@ -81,7 +81,7 @@ def test_D6_what_only_stands_side_by_side_is_no_table(rows: Sequence[tuple[str, 
 
 def test_D6_a_table_in_the_midst_of_a_paragraph_is_cut_out_of_it_with_the_signs_around_its_words():
     whole = Element(kind="paragraph", text="“Before.” (a) 1\nb -2 % “After.”", page=7)
-    cut = with_tables([whole], [(("(a)", "1"), ("b", "-2 %"))], 7)
+    cut = insert_tables([whole], [(("(a)", "1"), ("b", "-2 %"))], 7)
     assert [(one.kind, one.text) for one in cut] == [
         ("paragraph", "“Before.”"),
         ("table", "| (a) | 1 |\n| --- | --- |\n| b | -2 % |"),
@@ -91,4 +91,4 @@ def test_D6_a_table_in_the_midst_of_a_paragraph_is_cut_out_of_it_with_the_signs_
 
 def test_D6_a_table_that_was_found_already_stays_as_it_is():
     known = [Element(kind="table", text="| a 1 |\n| --- |\n| b 2 |", page=7, rows=(("a 1",), ("b 2",)))]
-    assert with_tables(known, [(("a", "1"), ("b", "2"))], 7) == known
+    assert insert_tables(known, [(("a", "1"), ("b", "2"))], 7) == known

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recto.files.decode import LONG_BYTES, SAMPLE_BYTES, declared_encoding, decode, decode_long, known_encoding
+from recto.files.decode import LONG_BYTES, SAMPLE_BYTES, decode, decode_long, find_declared_encoding, normalize_encoding
 from recto.files.file_type import is_text
 
 CHINESE = "这是一个测试文件，用来检查编码识别是否正确。\n第二行：价格 12.50 元。\n"
@@ -141,7 +141,7 @@ def test_D6_bytes_of_other_formats_are_no_text(data: bytes):
     ],
 )
 def test_D6_an_encoding_is_taken_from_where_a_page_declares_it(head: str, encoding: str):
-    assert declared_encoding(head.encode() + CHINESE.encode("gb18030")) == encoding
+    assert find_declared_encoding(head.encode() + CHINESE.encode("gb18030")) == encoding
     # Many pages declare one and are in UTF-8.
     assert decode(CHINESE.encode(), encoding) == CHINESE
 
@@ -164,7 +164,7 @@ def test_D6_no_random_bytes_are_taken_for_a_text(head: bytes, seed: int, size: i
 
 @pytest.mark.parametrize("name", ["base64", "zlib", "punycode", "undefined", "utf-16", "klingon", "a\0b", ""])
 def test_D6_what_is_no_encoding_of_text_is_none(name: str):
-    assert known_encoding(name) == ""
+    assert normalize_encoding(name) == ""
 
 
 @given(text=st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc", "Co", "Cn")), max_size=200))

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.files.parsing.formats.parse import parse
-from recto.files.parsing.formats.plain_text import delimiter_of
-from recto.files.parsing.formats.tables import PIECE_ROWS, ROW_CHARACTERS, fitted
+from recto.files.parsing.formats.plain_text import find_delimiter
+from recto.files.parsing.formats.tables import PIECE_ROWS, ROW_CHARACTERS, split_long_rows
 from recto.files.parsing.frames import pieces_of
 from recto.files.parsing.ports import FoundElements, Task
 from tests.files.parsing.reading import read
@@ -90,7 +90,7 @@ def test_D9_a_very_long_cell_goes_on_in_rows_below_it(cell: str, form: str):
 
 @given(rows=st.lists(st.lists(st.integers(0, 3 * ROW_CHARACTERS).map("x".__mul__), max_size=4), max_size=4))
 def test_D9_no_character_of_a_long_row_is_lost_or_moved(rows: list[list[str]]):
-    made = list(fitted(rows))
+    made = list(split_long_rows(rows))
     assert all(sum(map(len, row)) <= ROW_CHARACTERS for row in made)
     for place in range(4):
         column = ["".join(row[place : place + 1]) for row in rows]
@@ -105,5 +105,5 @@ def test_D6_every_cell_that_was_written_is_read(rows: list[list[str]]):
     lines = StringIO()
     csv.writer(lines, quoting=csv.QUOTE_ALL).writerows([["first", "second", "third"], *rows])
     text = lines.getvalue()
-    if delimiter_of(text, ",;\t|") == ",":
+    if find_delimiter(text, ",;\t|") == ",":
         assert read(text.encode(), "csv").cells() == [("first", "second", "third"), *map(tuple, rows)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recto.files.parsing.ports import Failed, Opened
+from recto.files.parsing.ports import DocumentStart, Failed
 from tests.documents import content
 from tests.documents.content import PARAGRAPHS, SHEETS, SLIDES
 from tests.files.parsing.reading import read_document, squeezed
@@ -71,7 +71,7 @@ def test_D6_items_are_nested_and_steps_numbered_and_footnotes_say_that_they_are(
 @pytest.mark.parametrize("form", ["xlsx", "xls", "ods"])
 def test_D6_every_sheet_has_its_name_and_every_cell(form: str):
     reading = read_document(f"book.{form}")
-    assert reading.opened == Opened(unit="sheet", page_count=30)
+    assert reading.opened == DocumentStart(unit="sheet", page_count=30)
     assert reading.texts("page") == [
         f"[sheet {number}: {sheet.name}{' (hidden)' if sheet.is_hidden else ''}]"
         for number, sheet in enumerate(SHEETS, 1)
@@ -84,7 +84,7 @@ def test_D6_every_sheet_has_its_name_and_every_cell(form: str):
 @pytest.mark.parametrize("form", ["pptx", "ppt", "odp"])
 def test_D6_every_slide_has_its_title_lines_links_table_and_notes_in_place(form: str):
     reading = read_document(f"deck.{form}")
-    assert reading.opened == Opened(unit="slide", page_count=10)
+    assert reading.opened == DocumentStart(unit="slide", page_count=10)
     for number, slide in enumerate(SLIDES, 1):
         elements = [(one.kind, one.text) for one in reading.elements if one.page == number]
         assert elements[:2] == [("page", f"[slide {number}]"), ("heading", f"## {slide.title}")]
@@ -108,7 +108,7 @@ def test_D6_slides_in_a_pdf_have_their_words_links_and_table():
 
 def test_D6_three_hundred_pages_are_read_each_in_its_place():
     reading = read_document("long.pdf")
-    assert reading.opened == Opened(unit="page", page_count=300)
+    assert reading.opened == DocumentStart(unit="page", page_count=300)
     assert reading.texts("page") == [f"[page {number}]" for number in range(1, 301)]
     for number, page in enumerate(content.LONG_PAGES, 1):
         text = squeezed("".join(one.text for one in reading.elements if one.page == number))
@@ -128,7 +128,7 @@ def test_D6_a_document_with_a_password_says_so(form: str):
 @pytest.mark.parametrize(("encoding", "text"), content.TEXTS.items())
 def test_D6_a_text_is_read_in_its_encoding(encoding: str, text: str):
     reading = read_document(f"text.{encoding}.txt")
-    assert (reading.text, reading.opened) == (text, Opened())
+    assert (reading.text, reading.opened) == (text, DocumentStart())
     # A page of the web declares its own.
     assert read_document("page.gb2312.html").text == "\n\n".join((f"# {content.TITLE}", *PARAGRAPHS))
 

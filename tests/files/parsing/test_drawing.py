@@ -2,7 +2,7 @@
 
 import pytest
 
-from recto.files.parsing.ports import Opened
+from recto.files.parsing.ports import DocumentStart
 from tests.files.parsing.office import open_document, table_row
 from tests.files.parsing.reading import read
 
@@ -26,7 +26,7 @@ def test_D6_words_on_every_kind_of_shape_are_read(form: str, kind: str, unit: st
     group = f"<draw:g><draw:g>{shapes[0]}</draw:g>{box('in a group')}</draw:g>"
     linked = f'<draw:a xlink:href="https://e.example/">{box("led")}</draw:a>'
     reading = read(open_document(kind, page(*shapes, group, linked) + page(box("next"))), form)
-    assert reading.opened == Opened(unit="page" if form == "odg" else "slide", page_count=2)
+    assert reading.opened == DocumentStart(unit="page" if form == "odg" else "slide", page_count=2)
     assert [one.text for one in reading.elements] == [
         *(f"[{unit} 1]", *(f"on a {one}" for one in kinds)),
         *("on a custom-shape", "in a group", "led", f"[{unit} 2]", "next"),

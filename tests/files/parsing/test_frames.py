@@ -12,7 +12,7 @@ from recto.conversation.document import KINDS, Element, text_of
 from recto.errors import WireError
 from recto.files.parsing import frames
 from recto.files.parsing.frames import FRAME_BYTES, LENGTH_BYTES, ParseOrder, Ready
-from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, Task
+from recto.files.parsing.ports import DocumentEnd, DocumentStart, Failed, FoundElements, Frame, Task
 
 WORDS = st.text(max_size=40)
 COUNTS = st.integers(min_value=0, max_value=10**9)
@@ -27,7 +27,7 @@ ELEMENTS = st.builds(
 )
 LONG_TEXTS = st.builds(Element, kind=st.just("text"), text=st.builds(mul, WORDS, st.sampled_from([1, 20_000])))
 FRAMES = st.one_of(
-    st.builds(Opened, unit=st.sampled_from([None, "page", "slide", "sheet"]), page_count=st.none() | COUNTS),
+    st.builds(DocumentStart, unit=st.sampled_from([None, "page", "slide", "sheet"]), page_count=st.none() | COUNTS),
     st.builds(FoundElements, elements=st.lists(ELEMENTS, max_size=5).map(tuple), pages=COUNTS, scans=st.booleans()),
     st.builds(Failed, code=st.sampled_from(["damaged", "locked"]), reason=st.text(st.characters(min_codepoint=32))),
     st.just(DocumentEnd()),

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recto.conversation.document import Element
-from recto.files.parsing.formats.markdown import blocks
-from recto.files.parsing.formats.office.letters import separated
-from recto.files.parsing.formats.tables import table_elements, trimmed
+from recto.files.parsing.formats.markdown import parse_markdown
+from recto.files.parsing.formats.office.letters import restore_table
+from recto.files.parsing.formats.tables import table_elements, trim_rows
 from recto.files.parsing.formats.xberg_document import FRAME_ELEMENTS, link
 from recto.files.parsing.ports import FoundElements
 from tests.files.parsing.hostile import package
@@ -49,10 +49,10 @@ def test_D6_a_book_for_reading_has_its_structure():
 def test_D6_cells_of_a_doc_are_told_by_how_many_a_row_has(
     text: str, rows: tuple[tuple[str, ...], ...], after: list[str]
 ):
-    table, *rest = separated(Element(kind="item", text=text))
+    table, *rest = restore_table(Element(kind="item", text=text))
     assert (table.rows, [one.text for one in rest]) == (rows, after)
     # Rows of all lengths are lines.
-    (lines,) = separated(Element(kind="paragraph", text="a\tb\t\tc\t\td"))
+    (lines,) = restore_table(Element(kind="paragraph", text="a\tb\t\tc\t\td"))
     assert lines.text == "a | b\nc\nd"
 
 
@@ -80,13 +80,13 @@ def test_D6_a_link_is_markdown_where_it_leads_out(label: str, url: str, said: st
 @given(text=st.text(alphabet="ab#|-`* \n1.\\[](", max_size=200))
 def test_D6_no_letter_of_a_markdown_text_is_lost(text: str):
     letters = [letter for letter in text if letter in "ab"]
-    said = "".join(one.text for one in blocks(text))
+    said = "".join(one.text for one in parse_markdown(text))
     assert [letter for letter in said if letter in "ab"] == letters
 
 
 @given(rows=st.lists(st.lists(st.sampled_from(["", " ", "x", "a|b"]), max_size=5), max_size=6))
 def test_D9_a_trimmed_table_keeps_every_cell_that_says_something(rows: list[list[str]]):
-    kept = trimmed(rows)
+    kept = trim_rows(rows)
     assert [cell for row in kept for cell in row if cell] == [cell for row in rows for cell in row if cell.strip()]
     assert not kept or any(kept[-1])
     for element in table_elements(kept):

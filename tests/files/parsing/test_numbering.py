@@ -2,7 +2,7 @@
 
 import pytest
 
-from recto.files.parsing.formats.counting import Labels, counted
+from recto.files.parsing.formats.counting import Labels, format_number
 from recto.files.parsing.formats.office.docx import docx_labels
 from recto.files.parsing.formats.office.opendocument import odt_labels
 from tests.files.parsing.hostile import WORD, docx, laughs, paragraph
@@ -138,4 +138,4 @@ def test_D6_where_a_format_does_not_tell_the_number_none_is_told(between: str):
     ],
 )
 def test_D6_a_number_is_written_in_its_way(number: int, way: str, seen: str):
-    assert counted(number, way) == seen
+    assert format_number(number, way) == seen

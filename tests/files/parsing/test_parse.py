@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from recto.conversation.document import text_of
 from recto.conversation.file_formats import FORMATS
 from recto.files.decode import decode
-from recto.files.parsing.formats.plain_text import PIECE_CHARACTERS, pieces
-from recto.files.parsing.ports import Failed, Opened
+from recto.files.parsing.formats.plain_text import PIECE_CHARACTERS, split_text
+from recto.files.parsing.ports import DocumentStart, Failed
 from tests.documents import content
 from tests.documents.compound import compound_file
 from tests.files.heads import BINARY, ELF, GZIP, PNG
@@ -35,7 +35,7 @@ def test_D6_texts_are_given_as_they_are_written(form: str):
 @example(text="a line\n", repeats=9_000)
 @example(text="x", repeats=9_000)
 def test_D6_pieces_of_a_text_make_exactly_the_text(text: str, repeats: int):
-    elements = list(pieces([text] * repeats))
+    elements = list(split_text([text] * repeats))
     assert text_of(elements) == text * repeats
     assert all(0 < len(one.text) <= PIECE_CHARACTERS for one in elements)
     # Each but the last ends with a line, unless the line is too long for that.
@@ -139,7 +139,7 @@ def test_D6_a_page_of_html_has_its_structure_and_no_more():
 @pytest.mark.parametrize("form", ["txt", "csv", "html", "md"])
 def test_D6_a_document_without_text_is_one_that_has_none(form: str):
     reading = read(b"", form)
-    assert reading.opened == Opened()
+    assert reading.opened == DocumentStart()
     assert reading.text == ""
 
 

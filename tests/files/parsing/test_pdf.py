@@ -10,9 +10,9 @@ import pytest
 from recto.config.file_settings import ParseLimits
 from recto.conversation.document import Element
 from recto.files.parsing.formats.parse import parse
-from recto.files.parsing.formats.pdf.pdf_document import BY_OCR, CHUNKS, LOST_IN_A_ROW, PLAIN, fuller, reader_for
+from recto.files.parsing.formats.pdf.pdf_document import BY_OCR, CHUNKS, LOST_IN_A_ROW, PLAIN, complete_page, reader_for
 from recto.files.parsing.formats.pdf.pdfium import PageSight, open_pdf
-from recto.files.parsing.ports import Failed, FoundElements, Opened, Task
+from recto.files.parsing.ports import DocumentStart, Failed, FoundElements, Task
 from tests.documents import content
 from tests.files.parsing.a_pdf import FONTS, one_page, stream, words_at
 from tests.files.parsing.reading import joined, read, read_document, squeezed
@@ -46,7 +46,7 @@ def test_D6_the_first_pages_are_there_before_the_rest_is_read():
 
 def test_D6_a_scan_says_that_it_has_no_text_and_what_to_do():
     reading = read_document("scan.pdf")
-    assert reading.opened == Opened(unit="page", page_count=1)
+    assert reading.opened == DocumentStart(unit="page", page_count=1)
     assert [(one.kind, one.text) for one in reading.elements] == [
         (
             "note",
@@ -161,7 +161,7 @@ def test_D6_languages_that_tesseract_lacks_are_left_out_and_a_scan_says_so_where
 def test_D6_where_much_was_missed_the_bare_text_of_a_page_stands(found: str | None, seen: str, is_bare: bool):
     structured = [Element(kind="heading", text=found, page=7)] if found else []
     bare = [Element(kind="paragraph", text=seen, page=7)]
-    assert fuller(structured, sight(f" {seen}\n"), 7) == (bare if is_bare else structured)
+    assert complete_page(structured, sight(f" {seen}\n"), 7) == (bare if is_bare else structured)
 
 
 LONGER = " More of its words." * 9
@@ -172,7 +172,7 @@ def test_D6_lines_that_were_missed_stand_where_pdfium_sees_them():
     words = Element(kind="paragraph", text=f"The first words of the page, then an eﬀort.{LONGER}", page=7)
     lines = ["Running head", "The first words of", f"the page, then an effort.{LONGER}", "Finding: 42 per cent"]
     seen = "\n".join([*lines, "n = 17", "a 1", "b 2", "图一"])
-    assert fuller([words, table], sight(seen), 7) == [
+    assert complete_page([words, table], sight(seen), 7) == [
         Element(kind="paragraph", text="Running head", page=7),
         words,
         Element(kind="paragraph", text="Finding: 42 per cent\nn = 17", page=7),

@@ -17,7 +17,7 @@ from recto.conversation.document import Element
 from recto.errors import FileRefused
 from recto.files.parsing.formats.plain_text import THREAD_BYTES
 from recto.files.parsing.parser_pool import CLOSED, Parsers
-from recto.files.parsing.ports import DocumentEnd, FoundElements, Opened, Task
+from recto.files.parsing.ports import DocumentEnd, DocumentStart, FoundElements, Task
 from tests.files.loop_clock import LoopClock
 from tests.files.parsing.a_pool import (
     bad_pool,
@@ -71,7 +71,11 @@ def started() -> Callable[[], set[int]]:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_D7_a_document_is_read_in_a_child(parsers: Parsers, started: Callable[[], set[int]]):
     frames = await frames_of(parsers, "a.ipynb", "你好 hello".encode())
-    assert frames == [Opened(), FoundElements(elements=(Element(kind="text", text="你好 hello"),)), DocumentEnd()]
+    assert frames == [
+        DocumentStart(),
+        FoundElements(elements=(Element(kind="text", text="你好 hello"),)),
+        DocumentEnd(),
+    ]
     (child,) = started()
     assert await text_from(parsers, "b.ipynb", b"hello") == "hello"
     assert started() == {child}
@@ -171,7 +175,7 @@ async def test_D7_a_document_without_end_is_cut_with_a_note_and_its_child_is_sto
 async def test_D7_at_the_deadline_the_child_is_killed_and_a_text_says_so(strange: Parsers, clock: LoopClock):
     pid = int(await text_from(strange, "good"))
     answer = strange.parse("a", Task(format="pdf", name="hangs", limits=LONG), in_pieces(b""))
-    assert await anext(answer) == Opened()
+    assert await anext(answer) == DocumentStart()
     # Time in which nobody asks for more does not count.
     clock.advance(LONG.seconds + 1)
     assert await anext(answer) == FoundElements(elements=(Element(kind="text", text="begun"),))

@@ -3,7 +3,7 @@
 import pytest
 
 from recto.conversation.document import Element
-from recto.files.parsing.formats.pdf.pdf_document import in_order
+from recto.files.parsing.formats.pdf.pdf_document import order_lines
 from tests.files.parsing.a_pdf import unicode_page
 from tests.files.parsing.reading import read
 
@@ -41,4 +41,4 @@ def test_D6_latin_words_in_lines_of_arabic_and_hebrew_stay_where_they_are():
 )
 def test_D6_such_a_line_is_pdfiums_where_its_letters_are_the_same(kind: str, found: str, seen: str, read_as: str):
     element = Element(kind="heading" if kind == "heading" else "paragraph", text=found)
-    assert [one.text for one in in_order([element], f"first\n{seen}\nlast")] == [read_as]
+    assert [one.text for one in order_lines([element], f"first\n{seen}\nlast")] == [read_as]

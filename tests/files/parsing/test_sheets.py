@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from recto.files.parsing.formats.office.number_formats import shape_of, shown
+from recto.files.parsing.formats.office.number_formats import format_value, shape_of
 from recto.files.parsing.formats.office.spreadsheet import NOT_READ, sheet_elements
 from recto.files.parsing.formats.tables import PIECE_ROWS
 from tests.files.parsing.hostile import OFFICE, package
@@ -159,4 +159,4 @@ def test_D6_no_cell_is_lost_wherever_it_is(places: dict[tuple[int, int], str]):
 
 @given(some.integers(0, 400), some.none() | some.text(max_size=12), some.text(max_size=12) | some.floats().map(str))
 def test_D6_no_format_and_no_number_is_too_odd_to_be_shown(style: int, code: str | None, value: str):
-    assert isinstance(shown(value, shape_of(style, code), from_1904=True), str)
+    assert isinstance(format_value(value, shape_of(style, code), from_1904=True), str)

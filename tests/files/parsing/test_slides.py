@@ -3,7 +3,7 @@
 import pytest
 
 from recto.files.parsing.formats.archive import MOST_BYTES
-from recto.files.parsing.ports import Opened
+from recto.files.parsing.ports import DocumentStart
 from tests.files.parsing.hostile import package
 from tests.files.parsing.office import relations
 from tests.files.parsing.reading import read
@@ -118,7 +118,7 @@ def test_D6_diagrams_and_comments_of_a_slide_are_read_and_a_hidden_one_says_so()
 
 def test_D6_a_damaged_slide_says_so_and_the_rest_is_read():
     reading = read(deck("<unclosed>"), "pptx")
-    assert reading.opened == Opened(unit="slide", page_count=1)
+    assert reading.opened == DocumentStart(unit="slide", page_count=1)
     assert reading.text == "[slide 1]\n\n[slide 1 is damaged and cannot be read]"
     entities = deck(shape(run("&e;")), '<!DOCTYPE x [<!ENTITY e "grow">]>')
     assert read(entities, "pptx").text == reading.text

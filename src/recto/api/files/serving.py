@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from recto.api.access.audit import audit
-from recto.api.backend import Backend, backend_of
+from recto.api.backend import FileService, backend_of
 from recto.api.parameters import in_path
 from recto.api.problems import problem
 from recto.api.route import Route
@@ -25,9 +25,7 @@ from recto.files.signing import FILES, expiry
 
 # Lifetime of the storage url that a reader is redirected to.
 LINK_SECONDS = 60.0
-NO_FILE = (
-    "There is no file under this url. Where it was, the url has expired or the file was deleted: ask for a new url."
-)
+NO_FILE = "No file at this URL: the URL is wrong or has expired, or the file was deleted. Request a new URL."
 RANGE = re.compile(r"bytes=[ \t]*([0-9]*)-([0-9]*)[ \t]*", re.IGNORECASE)
 # Longer numbers exceed any size and are not parsed.
 DIGITS = 18
@@ -40,7 +38,7 @@ SAFE = {
     "cross-origin-resource-policy": "cross-origin",
 }
 FileId = Annotated[str, in_path("The attachment's id.")]
-FileName = Annotated[str, in_path("Its name, as it stands in the url.")]
+FileName = Annotated[str, in_path("The attachment's name, as in the URL.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,16 +62,16 @@ class Outside:
 RequestedRange: TypeAlias = ByteRange | Whole | Outside
 
 
-def wanted_range(header: str | None, size: int) -> RequestedRange:
+def requested_range(header: str | None, size: int) -> RequestedRange:
     """Return the bytes a Range header requests. Multiple ranges, other units and invalid headers mean all bytes."""
-    found = RANGE.fullmatch(header) if header else None
-    if not found or not (found[1] or found[2]):
+    match = RANGE.fullmatch(header) if header else None
+    if not match or not (match[1] or match[2]):
         return Whole()
-    if not found[1]:
-        last = _number(found[2])
+    if not match[1]:
+        last = _number(match[2])
         return ByteRange(start=max(0, size - last), end=size) if last and size else Outside()
-    start, end = _number(found[1]), _number(found[2]) + 1 if found[2] else size
-    if found[2] and end <= start:
+    start, end = _number(match[1]), _number(match[2]) + 1 if match[2] else size
+    if match[2] and end <= start:
         return Whole()
     return ByteRange(start=start, end=min(end, size)) if start < size else Outside()
 
@@ -83,80 +81,69 @@ def _number(digits: str) -> int:
     return int(significant or "0") if len(significant) <= DIGITS else 10**DIGITS
 
 
-def names_tag(header: str | None, tag: str) -> bool:
+def matches_tag(header: str | None, tag: str) -> bool:
     """Return True if an If-None-Match header contains the tag, or `*`."""
     return header is not None and (header.strip() == "*" or tag in TAG.findall(header))
 
 
 async def get_file(request: Request, id: FileId, name: FileName) -> Response:
     """Return a file by its signed url; no credential is needed. Supports `Range`."""
-    del id, name  # They are read, with all else of the url, by who signed it.
+    del name  # The signature covers it.
     try:
-        return await _serve(backend_of(request), request)
+        return await _serve(backend_of(request).files, request, id)
     except NotFound:
         audit(request, "no_file", status=404)
         return problem(404, "not_found", NO_FILE)
 
 
-async def _serve(backend: Backend, request: Request) -> Response:
-    attachment = await _signed_for(backend, request)
-    headers = _headers(attachment, _seconds_left(backend, request))
-    if names_tag(request.headers.get("if-none-match"), headers["etag"]):
+async def _serve(files: FileService, request: Request, id: str) -> Response:
+    target: bytes = request.scope["raw_path"] + b"?" + request.scope["query_string"]
+    signed_id = files.signer.read_target(target, files.clock())
+    if signed_id is None:
+        raise NotFound(what="file", id=id)
+    attachment = await files.attachments.get(signed_id)
+    # The response is valid as long as its URL.
+    seconds = max(0, expiry(request.query_params["signature"]) - int(files.clock().timestamp()) - 1)
+    headers = _headers(attachment, seconds)
+    if matches_tag(request.headers.get("if-none-match"), headers["etag"]):
         return Response(status_code=304, headers=headers)
     if request.method == "HEAD":
         return Response(headers={**headers, "content-length": str(attachment.size)})
-    if backend.files.rules.redirects and (link := await backend.files.attachments.link(attachment, LINK_SECONDS)):
+    if files.rules.redirects and (link := await files.attachments.link(attachment, LINK_SECONDS)):
         return RedirectResponse(link, headers={"cache-control": "no-store"})
-    return await _bytes(backend, attachment, headers, _asked_for(request, attachment, headers["etag"]))
-
-
-async def _signed_for(backend: Backend, request: Request) -> Attachment:
-    target: bytes = request.scope["raw_path"] + b"?" + request.scope["query_string"]
-    id = backend.files.signer.read_target(target, backend.clock())
-    if id is None:
-        raise NotFound(what="file", id=request.path_params["id"])
-    return await backend.files.attachments.open(id)
-
-
-def _seconds_left(backend: Backend, request: Request) -> int:
-    """Return the remaining lifetime of the request's url."""
-    return max(0, expiry(request.query_params["signature"]) - int(backend.clock().timestamp()) - 1)
+    condition = request.headers.get("if-range")
+    # The whole file if If-Range names another version.
+    is_other = condition is not None and condition.strip() != headers["etag"]
+    byte_range = Whole() if is_other else requested_range(request.headers.get("range"), attachment.size)
+    return await _bytes(files, attachment, headers, byte_range)
 
 
 def _headers(attachment: Attachment, seconds: int) -> dict[str, str]:
-    media, is_shown = served_as(attachment.mime_type)
+    media, is_inline = served_as(attachment.mime_type)
     return {
         **SAFE,
         "content-type": media,
         "content-security-policy": POLICY if media == PDF else SANDBOX,
-        "content-disposition": content_disposition(attachment.name, is_shown),
+        "content-disposition": content_disposition(attachment.name, is_inline),
         "cache-control": f"private, max-age={seconds}",
         "etag": f'"{attachment.sha256}"',
     }
 
 
-def _asked_for(request: Request, attachment: Attachment, tag: str) -> RequestedRange:
-    """Return the requested range; all bytes if If-Range names another version."""
-    condition = request.headers.get("if-range")
-    if condition is not None and condition.strip() != tag:
-        return Whole()
-    return wanted_range(request.headers.get("range"), attachment.size)
-
-
 async def _bytes(
-    backend: Backend, attachment: Attachment, headers: Mapping[str, str], wanted: RequestedRange
+    files: FileService, attachment: Attachment, headers: Mapping[str, str], byte_range: RequestedRange
 ) -> Response:
     size = attachment.size
-    match wanted:
+    match byte_range:
         case Outside():
-            refused = problem(416, "wrong_range", f"The file has {size:,} bytes; none of those asked for.")
-            refused.headers["content-range"] = f"bytes */{size}"
-            return refused
+            error = problem(416, "wrong_range", f"The range is beyond the end of the file, which has {size:,} bytes.")
+            error.headers["content-range"] = f"bytes */{size}"
+            return error
         case Whole():
             start, end, status, more = 0, size, 200, {}
         case ByteRange(start=start, end=end):
             status, more = 206, {"content-range": f"bytes {start}-{end - 1}/{size}"}
-    pieces = backend.files.attachments.read(attachment, start, end)
+    pieces = files.attachments.read(attachment, start, end)
     # The first read reports errors before the response starts.
     first = await anext(pieces, b"")
     return _FileResponse(first, pieces, status, {**headers, **more, "content-length": str(end - start)})
@@ -166,7 +153,7 @@ class _FileResponse(StreamingResponse):
     """A response that closes the reader, even if it is never sent."""
 
     def __init__(self, first: bytes, rest: AsyncGenerator[bytes], status: int, headers: Mapping[str, str]) -> None:
-        super().__init__(_chained(first, rest), status, headers)
+        super().__init__(_chain(first, rest), status, headers)
         self._rest = rest
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -174,7 +161,7 @@ class _FileResponse(StreamingResponse):
             await super().__call__(scope, receive, send)
 
 
-async def _chained(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+async def _chain(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     yield first
     async for piece in rest:
         yield piece

@@ -27,7 +27,7 @@ REST_BYTES = 2**20
 RETRY_SECONDS = 1.0
 # A hanging storage does not delay shutdown any longer.
 STOP_SECONDS = 5.0
-NO_ROOM = "your other uploads under way take the room there is for it; send it again once they have ended"
+NO_ROOM = "your other active uploads use the rest of your quota. Send it again after they end"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,14 +43,14 @@ UploadedFile: TypeAlias = Attachment | RefusedFile
 
 
 @dataclass(frozen=True, kw_only=True)
-class Taken:
+class UploadResult:
     """Results of a form's files, in order. `is_whole` is False if the form was not read to its end."""
 
     entries: Sequence[UploadedFile]
     is_whole: bool
 
 
-class UnderWay:
+class ActiveUploads:
     """Uploads in progress in this process, and the bytes of each user that are neither stored nor rejected yet."""
 
     def __init__(self) -> None:
@@ -71,11 +71,11 @@ class UnderWay:
         return self._bytes.total()
 
     @contextmanager
-    def one_more(self, owner: str, rules: UploadRules, form: MultipartForm) -> Generator[None]:
+    def admit(self, owner: str, rules: UploadRules, form: MultipartForm) -> Generator[None]:
         """Count an upload for its duration. Raises LimitReached at the limit."""
         if self._users[owner] >= rules.of_user or self.count >= rules.at_once:
-            most = min(rules.of_user, rules.at_once)
-            problem = f"{most} uploads are under way already, as many as there may be. Try again in a moment."
+            limit = min(rules.of_user, rules.at_once)
+            problem = f"The limit of {limit} active uploads is reached. Try again in a moment."
             raise LimitReached(problem, retry=RETRY_SECONDS)
         if self._is_stopped:
             form.stop()
@@ -89,21 +89,21 @@ class UnderWay:
             self._ended.set()
 
     @contextmanager
-    def reserving(self, owner: str) -> Generator[Callable[[int], int]]:
+    def reserve(self, owner: str) -> Generator[Callable[[int], int]]:
         """Reserve the bytes of a file as they arrive, until it is stored or rejected.
 
         Yields a function that adds bytes and returns the owner's reserved total.
         """
         size = 0
 
-        def reserve(more: int) -> int:
+        def add(more: int) -> int:
             nonlocal size
             size += more
             self._bytes[owner] += more
             return self._bytes[owner]
 
         try:
-            yield reserve
+            yield add
         finally:
             self._bytes = _less(self._bytes, owner, size)
 
@@ -125,30 +125,27 @@ def _less(counts: Counter[str], name: str, less: int) -> Counter[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Intake:
-    """Storage of one form's files. `agent` is the one named in the query; `input_of` returns an agent's file input.
-
-    `used` returns the owner's stored bytes.
-    """
+class FormUpload:
+    """An upload of one form's files. `agent` is named in the query; `input_of` returns the file input of an agent."""
 
     files: Attachments
-    under_way: UnderWay
+    active: ActiveUploads
     owner: str
-    used: Callable[[], Awaitable[int]]
+    stored_bytes: Callable[[], Awaitable[int]]
     rules: UploadRules
     agent: str | None
     input_of: Callable[[str | None], FileInput]
 
-    async def take(self, form: MultipartForm) -> Taken:
+    async def store(self, form: MultipartForm) -> UploadResult:
         """Store the acceptable files. If the form cannot be read to its end, store none."""
         entries = list[UploadedFile]()
         try:
-            return await self._take_all(form, entries)
+            return await self._store_all(form, entries)
         except BaseException:
-            await self._forget(entries)
+            await self._delete_all(entries)
             raise
 
-    async def _take_all(self, form: MultipartForm, entries: list[UploadedFile]) -> Taken:
+    async def _store_all(self, form: MultipartForm, entries: list[UploadedFile]) -> UploadResult:
         agent, allowed = self.agent, self.input_of(self.agent)
         async with aclosing(form.parts()) as parts:
             async for part in parts:
@@ -156,55 +153,49 @@ class Intake:
                     agent = await _agent_in(part, agent, has_files=bool(entries))
                     allowed = self.input_of(agent)
                     continue
-                entries.append(await self._take_one(part, part.heading.filename, allowed, len(entries)))
-                if not await part.skip(self._reach(allowed)):
-                    return Taken(entries=entries, is_whole=False)
+                entries.append(await self._store_one(part, part.heading.filename, allowed, len(entries)))
+                if not await part.skip(self._read_limit(allowed)):
+                    return UploadResult(entries=entries, is_whole=False)
         if not entries:
-            raise WireError(where="body", problem="holds no file; send each as a part with a filename")
-        return Taken(entries=entries, is_whole=True)
+            raise WireError(where="body", problem="contains no file. Send each file as a part with a filename")
+        return UploadResult(entries=entries, is_whole=True)
 
-    async def _take_one(self, part: FormPart, name: str, allowed: FileInput, place: int) -> UploadedFile:
+    async def _store_one(self, part: FormPart, name: str, allowed: FileInput, place: int) -> UploadedFile:
         if place >= self.rules.files:
-            problem = f"a form takes up to {self.rules.files} files; send this one in another"
+            problem = f"a form may contain up to {self.rules.files} files. Send this one in another form"
             return RefusedFile(name=safe_name(name), error=problem, code="too_many")
         declared, room = part.heading.content_type, await self._room()
-        upload = Upload(owner=self.owner, name=name, allowed=allowed, declared=declared, room=room)
+        upload = Upload(owner=self.owner, name=name, allowed=allowed, declared_type=declared, room=room)
         try:
-            with self.under_way.reserving(self.owner) as reserve:
-                return await self.files.receive(upload, _reserved(part, reserve, room))
-        except FileRefused as refused:
-            return RefusedFile(name=safe_name(name), error=str(refused), code=refused.code)
+            with self.active.reserve(self.owner) as reserve:
+                return await self.files.receive(upload, _within_quota(part, reserve, room))
+        except FileRefused as error:
+            return RefusedFile(name=safe_name(name), error=str(error), code=error.code)
 
     async def _room(self) -> int | None:
         """Return the bytes the owner may still store; None for no limit."""
-        return max(0, self.rules.user_bytes - await self.used()) if self.rules.user_bytes else None
+        return max(0, self.rules.user_bytes - await self.stored_bytes()) if self.rules.user_bytes else None
 
-    def _reach(self, allowed: FileInput) -> int | None:
+    def _read_limit(self, allowed: FileInput) -> int | None:
         """Return the bytes read of a part at most."""
         limits = [limit for limit in (self.rules.upload_bytes, allowed.max_bytes) if limit]
         return min(limits) + BEYOND_BYTES if limits else None
 
-    async def _forget(self, entries: Sequence[UploadedFile]) -> None:
+    async def _delete_all(self, entries: Sequence[UploadedFile]) -> None:
         for entry in entries:
             if isinstance(entry, Attachment):
-                await _delete(self.files, entry)
+                # The owner may have deleted it in the meantime.
+                with suppress(NotFound):
+                    await self.files.delete(entry.owner, entry.id)
 
 
-async def _reserved(part: FormPart, reserve: Callable[[int], int], room: int | None) -> AsyncGenerator[bytes]:
+async def _within_quota(part: FormPart, reserve: Callable[[int], int], room: int | None) -> AsyncGenerator[bytes]:
     """Yield the bytes of a file while the owner's concurrent uploads fit into the quota."""
     async for piece in part.pieces():
         # A file that is too large by itself is rejected by the storage with its own reason.
-        if room is not None and reserve(len(piece)) > room >= part.taken:
+        if room is not None and reserve(len(piece)) > room >= part.size:
             raise FileRefused(NO_ROOM, code="quota")
         yield piece
-
-
-async def _delete(files: Attachments, attachment: Attachment) -> None:
-    try:
-        await files.delete(attachment.owner, attachment.id)
-    except NotFound:
-        # Deleted by its owner in the meantime.
-        return
 
 
 async def _agent_in(part: FormPart, agent: str | None, *, has_files: bool) -> str | None:
@@ -213,10 +204,10 @@ async def _agent_in(part: FormPart, agent: str | None, *, has_files: bool) -> st
     if part.heading.name != AGENT:
         return agent
     if has_files:
-        problem = "must stand before the files in the form, as it says what files are taken; or name it in the query"
+        problem = "must come before the files in the form, because it decides what files are accepted"
         raise WireError(where=AGENT, problem=problem)
     if agent is not None and agent != text:
-        raise WireError(where=AGENT, problem=f"is named twice, as {agent[:64]!r} and {text[:64]!r}; name one")
+        raise WireError(where=AGENT, problem=f"is named twice, as {agent[:64]!r} and {text[:64]!r}. Name one agent")
     return text
 
 
@@ -237,5 +228,5 @@ def check_length(length: str | None, rules: UploadRules) -> None:
         return
     # A number with more digits is larger; it is not parsed.
     if len(length) > len(str(most)) or int(length) > most:
-        most_files = f"{rules.files} files of up to {rules.upload_bytes:,} bytes"
-        raise TooLarge(f"A form takes {most_files}; this one cannot be of such. Send fewer, or smaller ones.")
+        limits = f"{rules.files} files of up to {rules.upload_bytes:,} bytes"
+        raise TooLarge(f"A form may contain {limits}; this one is larger. Send fewer or smaller files.")

@@ -12,7 +12,7 @@ from typing import TypeVar
 from recto.conversation.document import Element, Excerpt, Extent, Selection
 from recto.errors import FileRefused, StorageDown
 from recto.files.documents.document_file import Column, DocumentFile
-from recto.files.parsing.ports import FoundElements, Opened
+from recto.files.parsing.ports import DocumentStart, FoundElements
 
 GONE = "gone"
 REST_UNREAD = "[the rest could not be read: {reason}]"
@@ -78,14 +78,14 @@ class CachedDocument:
         self.file = file
         await self._set_extent(extent)
 
-    async def start(self, opened: Opened, make_file: Callable[[], DocumentFile]) -> None:
+    async def start(self, start: DocumentStart, make_file: Callable[[], DocumentFile]) -> None:
         """Make the file: the bytes are a document."""
 
         def work() -> None:
             self.file = make_file()
 
         await run_to_end(work)
-        await self._set_extent(replace(self._extent, unit=opened.unit, page_count=opened.page_count))
+        await self._set_extent(replace(self._extent, unit=start.unit, page_count=start.page_count))
 
     async def add(self, batch: FoundElements) -> None:
         """Write a batch to the file, then wake readers."""

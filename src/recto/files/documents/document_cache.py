@@ -19,7 +19,7 @@ from recto.conversation.message_files import Attachment
 from recto.errors import FileRefused
 from recto.files.documents.cached_document import GONE, CachedDocument, run_to_end
 from recto.files.documents.document_folder import STAGED_SECONDS, DocumentFolder, DocumentKey, remove
-from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, Task
+from recto.files.parsing.ports import DocumentEnd, DocumentStart, Failed, FoundElements, Frame, Task
 
 LOGGER = logging.getLogger("recto.files")
 STOPPED = "the server is stopping; ask again in a moment"
@@ -110,17 +110,17 @@ class DocumentCache:
         finally:
             self._forgetting -= Counter(names)
 
-    async def clean(self, known: KnownBlobs | None = None) -> int:
+    async def clean(self, find_existing: KnownBlobs | None = None) -> int:
         """Delete documents beyond the limits of age and size, those of other versions, and leftovers.
 
         `known` returns which blobs still exist: another server may have deleted some. Return the number of deletions.
         """
-        blobs = await asyncio.to_thread(self._folder.blobs) if known else []
-        lost = set[str]()
+        blobs = await asyncio.to_thread(self._folder.blobs) if find_existing else []
+        deleted = set[str]()
         for start in range(0, len(blobs), BLOBS_PER_QUERY):
             part = blobs[start : start + BLOBS_PER_QUERY]
-            lost |= {*part} - (await known(part) if known else frozenset())
-        await self.forget(list(lost))
+            deleted |= {*part} - (await find_existing(part) if find_existing else frozenset())
+        await self.forget(list(deleted))
         now = self._clock()
         for key in [key for key, (_, until) in self._failed.items() if now >= until]:
             self._drop(key)
@@ -131,7 +131,7 @@ class DocumentCache:
             stale=now.timestamp() - STAGED_SECONDS,
             staged=frozenset([file.path for one in self._readings.values() if (file := one.document.file)]),
         )
-        return len(lost) + await asyncio.to_thread(clean)
+        return len(deleted) + await asyncio.to_thread(clean)
 
     async def close(self) -> None:
         """Stop parsing. Waiting readers get an error."""
@@ -194,7 +194,7 @@ class DocumentCache:
         ):
             async for frame in frames:
                 match frame:
-                    case Opened():
+                    case DocumentStart():
                         await document.start(frame, partial(self._folder.stage, key))
                     case FoundElements():
                         await document.add(frame)

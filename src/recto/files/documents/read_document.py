@@ -20,8 +20,8 @@ from recto.errors import FileRefused
 from recto.files.documents.cached_document import REST_UNREAD
 from recto.files.documents.document_cache import CUT_OFF, Parsing
 from recto.files.file_names import safe_name
-from recto.files.file_type import HEAD_BYTES, type_of
-from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, Task
+from recto.files.file_type import HEAD_BYTES, detect_type
+from recto.files.parsing.ports import DocumentEnd, DocumentStart, Failed, FoundElements, Frame, Task
 
 PIECE_BYTES = 2**20
 # Nobody else's documents wait with these.
@@ -53,14 +53,14 @@ class ReadDocument:
 
     def pages(self, first: int, last: int | None) -> tuple[Element, ...]:
         """The elements of these pages, slides or sheets, counted from 1. What stands before the first belongs to it."""
-        chosen: list[Element] = []
+        elements: list[Element] = []
         page = 1
         for element in self.elements:
             if element.kind == "page":
                 page = element.page or page + 1
             if page >= first and (last is None or page <= last):
-                chosen.append(element)
-        return tuple(chosen)
+                elements.append(element)
+        return tuple(elements)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,40 +105,40 @@ async def read_with(parsing: Parsing, reading: Reading, on_extent: OnExtent = ig
         head = await anext(pieces, b"")
         if not head:
             raise FileRefused(EMPTY, code="empty")
-        type = type_of(head[:HEAD_BYTES], name, None)
+        type = detect_type(head[:HEAD_BYTES], name, None)
         if type.kind != "document":
             raise FileRefused(NO_DOCUMENT.format(kind=KINDS[type.kind]), code="not_a_document")
         task = Task(format=format_of(type.mime_type, name), name=name, limits=reading.limits, ocr=reading.ocr)
-        collected = _Collected(name, reading.last_page, on_extent)
+        collected = _Collector(name, reading.last_page, on_extent)
         try:
             async with aclosing(_chained(head, pieces)) as all, aclosing(parsing.parse(OWNER, task, all)) as frames:
-                await collected.take_all(frames)
+                await collected.collect(frames)
         except FileRefused as error:
-            if not collected.found_any:
+            if not collected.has_elements:
                 raise
-            collected.break_off(str(error))
+            collected.stop(str(error))
     return collected.document()
 
 
-class _Collected:
+class _Collector:
     """A document as far as it came."""
 
     def __init__(self, name: str, last_page: int | None, on_extent: OnExtent) -> None:
         self._name = name
         self._last_page = last_page
         self._on_extent = on_extent
-        self._opened = Opened()
+        self._opened = DocumentStart()
         self._elements: list[Element] = []
         self._incomplete = ""
 
     @property
-    def found_any(self) -> bool:
+    def has_elements(self) -> bool:
         return bool(self._elements)
 
-    async def take_all(self, frames: AsyncGenerator[Frame]) -> None:
+    async def collect(self, frames: AsyncGenerator[Frame]) -> None:
         async for frame in frames:
             match frame:
-                case Opened():
+                case DocumentStart():
                     self._opened = frame
                     self._on_extent(self._extent(0))
                 case FoundElements():
@@ -152,7 +152,7 @@ class _Collected:
                     return
         raise FileRefused(CUT_OFF, code="cut_off")
 
-    def break_off(self, reason: str) -> None:
+    def stop(self, reason: str) -> None:
         self._incomplete = reason
         self._elements.append(Element(kind="note", text=REST_UNREAD.format(reason=reason)))
 
@@ -175,7 +175,7 @@ async def _pieces(source: Path | bytes) -> AsyncGenerator[bytes]:
     if isinstance(source, bytes):
         yield source
         return
-    file = await asyncio.to_thread(_opened, source)
+    file = await asyncio.to_thread(_open_file, source)
     try:
         while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
             yield piece
@@ -185,7 +185,7 @@ async def _pieces(source: Path | bytes) -> AsyncGenerator[bytes]:
         file.close()
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open_file(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except (FileNotFoundError, NotADirectoryError) as error:

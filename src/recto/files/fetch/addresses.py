@@ -66,16 +66,16 @@ class WebUrl:
 def is_public(address: str) -> bool:
     """Whether an address is one of the public internet's. What is no address, or has a zone, is not."""
     try:
-        found = ip_address(address)
+        ip = ip_address(address)
     except ValueError:
         return False
-    if isinstance(found, IPv4Address):
-        return not any(found in network for network in _NOT_PUBLIC_4)
-    if found.scope_id is not None:
+    if isinstance(ip, IPv4Address):
+        return not any(ip in network for network in _NOT_PUBLIC_4)
+    if ip.scope_id is not None:
         return False
-    if found in _NAT64:
-        return is_public(str(IPv4Address(int(found) & 0xFFFF_FFFF)))
-    return found in _ROUTED_6 and not any(found in network for network in _NOT_PUBLIC_6)
+    if ip in _NAT64:
+        return is_public(str(IPv4Address(int(ip) & 0xFFFF_FFFF)))
+    return ip in _ROUTED_6 and not any(ip in network for network in _NOT_PUBLIC_6)
 
 
 def read_url(text: str) -> WebUrl:
@@ -87,16 +87,16 @@ def read_url(text: str) -> WebUrl:
     scheme = text.partition(":")[0].lower()
     if scheme not in PORTS:
         raise _bad("it is no url of http or https, and others are not fetched")
-    found = _URL.fullmatch(text.partition("#")[0])
-    if found and "@" in found["authority"]:
+    match = _URL.fullmatch(text.partition("#")[0])
+    if match and "@" in match["authority"]:
         raise _bad("it has a user name before its host, and none is ever sent; leave out what is before the @")
-    place = _AUTHORITY.fullmatch(found["authority"]) if found else None
-    if not found or not place:
+    place = _AUTHORITY.fullmatch(match["authority"]) if match else None
+    if not match or not place:
         raise _bad("its host cannot be read; write it as https://example.com/file.pdf")
     port = int(place["port"] or PORTS[scheme])
     if not 0 < port <= LARGEST_PORT:
         raise _bad(f"it names port {port}; ports are 1 to {LARGEST_PORT}")
-    target = quote(found["rest"], safe=_AS_THEY_ARE)
+    target = quote(match["rest"], safe=_AS_THEY_ARE)
     return WebUrl(
         scheme=scheme,
         host=ascii_host(place["host"]),
@@ -107,13 +107,13 @@ def read_url(text: str) -> WebUrl:
 
 def check_url(text: str, hosts: Sequence[str], own: str | None = None) -> WebUrl:
     """A url that may be asked for, as far as its words tell. `own` is the url of this server, which never may."""
-    found = read_url(text)
-    if not is_allowed_host(found.host, found.port, found.scheme, hosts):
-        text = f"no files are taken from {found.host[:100]} on port {found.port}; download it yourself and upload it"
+    target = read_url(text)
+    if not is_allowed_host(target.host, target.port, target.scheme, hosts):
+        text = f"no files are taken from {target.host[:100]} on port {target.port}; download it yourself and upload it"
         raise FileRefused(text, code="host_not_allowed")
-    if own is not None and is_same_server(found, read_url(own)):
-        raise FileRefused(f"{found.host[:100]} is this server, which does not ask itself", code="host_not_allowed")
-    return found
+    if own is not None and is_same_server(target, read_url(own)):
+        raise FileRefused(f"{target.host[:100]} is this server, which does not ask itself", code="host_not_allowed")
+    return target
 
 
 def follow(at: WebUrl, location: str) -> WebUrl:
@@ -160,15 +160,15 @@ def is_same_server(one: WebUrl, other: WebUrl) -> bool:
 
 
 def _matches(host: str, port: int, scheme: str, pattern: str) -> bool:
-    named, _, wanted = pattern.partition(":")
-    if port != (int(wanted) if wanted else PORTS.get(scheme)):
+    host_pattern, _, port_text = pattern.partition(":")
+    if port != (int(port_text) if port_text else PORTS.get(scheme)):
         return False
-    if named == "*":
+    if host_pattern == "*":
         return True
-    if named.startswith("*."):
+    if host_pattern.startswith("*."):
         # Nothing is below an address.
-        return host.endswith(named[1:]) and not _is_address(host)
-    return host == named
+        return host.endswith(host_pattern[1:]) and not _is_address(host)
+    return host == host_pattern
 
 
 def _is_address(host: str) -> bool:
@@ -190,22 +190,22 @@ def _address_6(text: str) -> str:
 
 
 def _ascii_label(label: str) -> str:
-    written = label if label.isascii() else _encoded(label)
-    if not _LABEL.fullmatch(written):
+    ascii_label = label if label.isascii() else _encoded(label)
+    if not _LABEL.fullmatch(ascii_label):
         raise _bad("its host is no name; names are letters, digits and hyphens between dots")
-    return written
+    return ascii_label
 
 
 def _encoded(label: str) -> str:
     """In ASCII. The old rules change some characters for others on the way; what does not come back unchanged did."""
     try:
-        written = label.encode("idna")
-        unchanged = written.decode("idna") == label
+        encoded = label.encode("idna")
+        unchanged = encoded.decode("idna") == label
     except UnicodeError:
-        written, unchanged = b"", False
-    if not unchanged or not written.startswith(b"xn--"):
+        encoded, unchanged = b"", False
+    if not unchanged or not encoded.startswith(b"xn--"):
         raise _bad("its host has characters that stand for others; write the host in ASCII, such as xn--bcher-kva.de")
-    return written.decode()
+    return encoded.decode()
 
 
 def _bad(problem: str) -> FileRefused:

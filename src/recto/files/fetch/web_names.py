@@ -18,27 +18,27 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 def web_name(disposition: str | None, urls: Sequence[str], mime_type: str | None) -> str:
     """What a file is called: by its `Content-Disposition`, else by the first of its urls that names it well."""
-    declared = _declared_name(disposition) if disposition else ""
-    named = [name for url in urls for name in _names_in(url)]
-    known = [name for name in named if format_by_ending(ending_of(name))]
-    return with_ending(declared or next(iter([*known, *named]), ""), mime_type)
+    header_name = _declared_name(disposition) if disposition else ""
+    url_names = [name for url in urls for name in _names_in(url)]
+    typed_names = [name for name in url_names if format_by_ending(ending_of(name))]
+    return with_ending(header_name or next(iter([*typed_names, *url_names]), ""), mime_type)
 
 
 def with_ending(name: str, mime_type: str | None) -> str:
     """A name that can be kept. One that says nothing of what the file is gets the ending of its type."""
-    kept, ending, usual = safe_name(name), ending_of(name), ending_for(mime_type)
+    base, ending, usual = safe_name(name), ending_of(name), ending_for(mime_type)
     is_known = format_by_ending(ending) and (ending != _PROGRAM or usual in _PLAIN)
-    return kept if is_known else safe_name(f"{kept}{usual}")
+    return base if is_known else safe_name(f"{base}{usual}")
 
 
 def _declared_name(disposition: str) -> str:
     """The filename in a header; one with its encoding named comes before one without (RFC 6266)."""
-    found = {each["name"].lower(): each["value"].strip() for each in _FIELD.finditer(disposition)}
-    if encoded := found.get("filename*"):
+    fields = {each["name"].lower(): each["value"].strip() for each in _FIELD.finditer(disposition)}
+    if encoded := fields.get("filename*"):
         charset, _, rest = encoded.partition("'")
-        known = "iso-8859-1" if charset.lower() == "iso-8859-1" else "utf-8"
-        return unquote(rest.partition("'")[2], encoding=known)
-    plain = found.get("filename", "")
+        encoding = "iso-8859-1" if charset.lower() == "iso-8859-1" else "utf-8"
+        return unquote(rest.partition("'")[2], encoding=encoding)
+    plain = fields.get("filename", "")
     return unquote(_ESCAPED.sub(r"\1", plain[1:-1]) if plain.startswith('"') else plain)
 
 

@@ -53,42 +53,42 @@ MEMORY = Failed(
 
 def main() -> None:
     """Answer one document after the other, until the parent closes the wire."""
-    hold_to(ParseLimits(), ParseLimits().seconds)
+    limit_resources(ParseLimits(), ParseLimits().seconds)
     end_with_parent()
-    questions, answers = claim_wire()
-    warm()
-    write_nothing()
+    questions, answers = claim_pipes()
+    load_libraries()
+    forbid_writing()
     size_at_start = private_bytes()
-    for _ in iter(lambda: say(answers, Ready()), False):
-        order = next_order(questions)
-        if order is None or not answer(order, questions, answers):
+    for _ in iter(lambda: send(answers, Ready()), False):
+        order = read_order(questions)
+        if order is None or not answer_order(order, questions, answers):
             return
         gc.collect()
         if is_too_large(private_bytes(), size_at_start, order.task.limits.memory_bytes):
             return
 
 
-def hold_to(limits: ParseLimits, seconds: float) -> None:
+def limit_resources(limits: ParseLimits, seconds: float) -> None:
     """Ask the system to stop us where we would take more. Where it cannot, only the parent's clock does."""
     if sys.platform == "win32":
         return
     import resource
 
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    most = math.ceil(used.ru_utime + used.ru_stime + seconds * (os.cpu_count() or 1)) + CPU_SPARE_SECONDS
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    most = math.ceil(usage.ru_utime + usage.ru_stime + seconds * (os.cpu_count() or 1)) + CPU_SPARE_SECONDS
     wanted_limits = (
         (resource.RLIMIT_DATA, limits.memory_bytes - CODE_BYTES),
         (resource.RLIMIT_AS, limits.memory_bytes + ADDRESS_BYTES),
         (resource.RLIMIT_CPU, most),
     )
-    for kind, wanted in wanted_limits:
+    for kind, limit in wanted_limits:
         hard = resource.getrlimit(kind)[1]
         # Not every system takes each of them.
         with suppress(OSError, ValueError):
-            resource.setrlimit(kind, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+            resource.setrlimit(kind, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
-def write_nothing() -> None:
+def forbid_writing() -> None:
     """For good. Before the first document, and after Python may have kept what it compiled."""
     if sys.platform == "win32":
         return
@@ -105,7 +105,7 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(END_WITH_PARENT, signal.SIGKILL)
 
 
-def claim_wire() -> tuple[BinaryIO, BinaryIO]:
+def claim_pipes() -> tuple[BinaryIO, BinaryIO]:
     """Standard input and output for ourselves: what a library prints goes to standard error, what it reads is empty."""
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     empty = os.open(os.devnull, os.O_RDONLY)
@@ -115,7 +115,7 @@ def claim_wire() -> tuple[BinaryIO, BinaryIO]:
     return questions, answers
 
 
-def warm() -> None:
+def load_libraries() -> None:
     """Load all that parsers need."""
     from recto.files.parsing.formats.parse import parse
 
@@ -126,16 +126,16 @@ def warm() -> None:
     gc.freeze()
 
 
-def next_order(questions: BinaryIO) -> ParseOrder | None:
+def read_order(questions: BinaryIO) -> ParseOrder | None:
     """What is asked next, or None once the parent has gone."""
     head = questions.read(LENGTH_BYTES)
     return order_from(questions.read(int.from_bytes(head, "big"))) if len(head) == LENGTH_BYTES else None
 
 
-def answer(order: ParseOrder, questions: BinaryIO, answers: BinaryIO) -> bool:
+def answer_order(order: ParseOrder, questions: BinaryIO, answers: BinaryIO) -> bool:
     """Read the data and say what it holds. False: this child is of no use any more."""
     limits, seconds = order.task.limits, seconds_for(order.task)
-    hold_to(limits, seconds)
+    limit_resources(limits, seconds)
     try:
         data = questions.read(order.size)
         return len(data) == order.size and send_frames(data, order.task, answers)
@@ -146,8 +146,8 @@ def answer(order: ParseOrder, questions: BinaryIO, answers: BinaryIO) -> bool:
         failed = DAMAGED
         sys.stderr.write(f"{type(error).__name__}: {error}\n"[:1_000])
     # Words about having no memory take some.
-    hold_to(replace(limits, memory_bytes=limits.memory_bytes + SPARE_BYTES), seconds)
-    return say(answers, failed) and failed is not MEMORY
+    limit_resources(replace(limits, memory_bytes=limits.memory_bytes + SPARE_BYTES), seconds)
+    return send(answers, failed) and failed is not MEMORY
 
 
 def send_frames(data: bytes, task: Task, answers: BinaryIO) -> bool:
@@ -157,16 +157,16 @@ def send_frames(data: bytes, task: Task, answers: BinaryIO) -> bool:
     pages = 0
     for frame in parse(data, task):
         if not isinstance(frame, FoundElements):
-            said = say(answers, frame)
+            is_sent = send(answers, frame)
         else:
-            said = all(say(answers, piece) for piece in pieces_of(frame, pages))
+            is_sent = all(send(answers, piece) for piece in pieces_of(frame, pages))
             pages = frame.pages
-        if not said:
+        if not is_sent:
             return False
     return True
 
 
-def say(answers: BinaryIO, frame: Frame | Ready) -> bool:
+def send(answers: BinaryIO, frame: Frame | Ready) -> bool:
     """Write a frame. False once nobody listens."""
     try:
         body = framed(frame_row(frame))
@@ -182,18 +182,18 @@ def say(answers: BinaryIO, frame: Frame | Ready) -> bool:
     return True
 
 
-def readable(found: FoundElements) -> FoundElements:
+def readable(frame: FoundElements) -> FoundElements:
     """Without halves of characters, which no text can be written with."""
 
     def whole(text: str) -> str:
         return text.encode("utf-8", "replace").decode("utf-8")
 
     return replace(
-        found,
+        frame,
         elements=tuple(
             [
                 replace(element, text=whole(element.text), rows=tuple([tuple(map(whole, row)) for row in element.rows]))
-                for element in found.elements
+                for element in frame.elements
             ]
         ),
     )
@@ -206,7 +206,7 @@ def is_too_large(size: int, size_at_start: int, most: int) -> bool:
 
 def private_bytes() -> int:
     """The bytes that this process has for itself, used or not: what its limit is on; 0 where that is not known."""
-    return _counted(_PROCESSES / "self", _PRIVATE)
+    return _read_pages(_PROCESSES / "self", _PRIVATE)
 
 
 def resident_bytes(pid: int) -> int:
@@ -215,11 +215,11 @@ def resident_bytes(pid: int) -> int:
     below = 0
     with suppress(OSError):
         lists = [path.read_text(encoding="ascii") for path in folder.glob("task/*/children")]
-        below = sum(resident_bytes(int(child)) for listed in lists for child in listed.split())
-    return _counted(folder, _RESIDENT) + below
+        below = sum(resident_bytes(int(child)) for pids in lists for child in pids.split())
+    return _read_pages(folder, _RESIDENT) + below
 
 
-def _counted(folder: Path, place: int) -> int:
+def _read_pages(folder: Path, place: int) -> int:
     with suppress(OSError):
         return int((folder / "statm").read_text(encoding="ascii").split()[place]) * os.sysconf("SC_PAGESIZE")
     return 0

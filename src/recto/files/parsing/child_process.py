@@ -46,7 +46,7 @@ KILLED = 9
 # What says that memory ran out, in the words of Rust, C++ and Python.
 OUT_OF_MEMORY = (b"memory allocation of", b"bad_alloc", b"MemoryError", b"out of memory", b"Cannot allocate memory")
 # Python and programs of the system do not run without these; our own settings and secrets are not passed on.
-KEPT = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "TESSDATA_PREFIX", "SYSTEMROOT")
+INHERITED = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "TESSDATA_PREFIX", "SYSTEMROOT")
 ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "PYTHONUTF8": "1",
@@ -83,14 +83,14 @@ class ChildProcess:
     async def start(cls, command: Sequence[str], folder: Path) -> ChildProcess:
         """Raises OSError where it cannot be started. It is warm once it says so."""
         folder.mkdir()
-        kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+        inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
         process = await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             cwd=folder,
-            env={**kept, **ENVIRONMENT, "HOME": str(folder), "TMPDIR": str(folder)},
+            env={**inherited, **ENVIRONMENT, "HOME": str(folder), "TMPDIR": str(folder)},
             # A group of its own, so that what it starts ends with it.
             start_new_session=True,
         )
@@ -108,8 +108,8 @@ class ChildProcess:
 
     async def limit_memory(self, most: int) -> None:
         """End it once it and what it started take more memory: what it is limited to itself is not all there is."""
-        while (taken := resident_bytes(self.pid)) <= most:
-            self._was_large = self._was_large or taken > most / 2
+        while (used_bytes := resident_bytes(self.pid)) <= most:
+            self._was_large = self._was_large or used_bytes > most / 2
             await asyncio.sleep(LOOK_SECONDS)
         self._kill_group()
 
@@ -244,8 +244,8 @@ def sweep() -> None:
     before = time.time() - _YOUNG_SECONDS
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError):
-            found = folder.lstat()
-            if stat.S_ISDIR(found.st_mode) and found.st_mtime < before and (lock := _locked(folder)) is not None:
+            status = folder.lstat()
+            if stat.S_ISDIR(status.st_mode) and status.st_mtime < before and (lock := _locked(folder)) is not None:
                 shutil.rmtree(folder, ignore_errors=True)
                 os.close(lock)
 
@@ -256,10 +256,10 @@ def _locked(folder: Path) -> int | None:
         return None
     from fcntl import LOCK_EX, LOCK_NB, flock
 
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        flock(opened, LOCK_EX | LOCK_NB)
+        flock(descriptor, LOCK_EX | LOCK_NB)
     except OSError:
-        os.close(opened)
+        os.close(descriptor)
         return None
-    return opened
+    return descriptor

@@ -13,7 +13,7 @@ from recto.config.file_settings import MEBIBYTE, ParseLimits
 from recto.conversation.document import Element, Unit, element_from, element_row
 from recto.conversation.json import Json
 from recto.errors import FileRefused, WireError
-from recto.files.parsing.ports import DocumentEnd, Failed, FoundElements, Frame, Opened, Task
+from recto.files.parsing.ports import DocumentEnd, DocumentStart, Failed, FoundElements, Frame, Task
 
 LENGTH_BYTES = 4
 # A frame is written with about a quarter of a mebibyte, and never more than the bound: a character may take six bytes.
@@ -96,20 +96,22 @@ def frame_row(frame: Frame | Ready) -> FrameRow:
             return {"frame": "found", "elements": elements, "pages": frame.pages, "scans": frame.scans}
         case DocumentEnd():
             return {"frame": "ended"}
-        case Opened() | Failed() | Ready():
+        case DocumentStart():
+            return {"frame": "opened", **cast("FrameRow", asdict(frame))}
+        case Failed() | Ready():
             return {"frame": type(frame).__name__.lower(), **cast("FrameRow", asdict(frame))}
 
 
-def pieces_of(found: FoundElements, pages_before: int) -> Iterator[FoundElements]:
+def pieces_of(batch: FoundElements, pages_before: int) -> Iterator[FoundElements]:
     """The same in frames of a size. Only the last says how many pages are done with it, and what comes next."""
     size, piece = 0, list[Element]()
-    for element in [part for whole in found.elements for part in _parts(whole)]:
+    for element in [part for whole in batch.elements for part in _parts(whole)]:
         if piece and size + _size(element) > PIECE_CHARACTERS:
             yield FoundElements(elements=tuple(piece), pages=pages_before)
             size, piece = 0, []
         size += _size(element)
         piece.append(element)
-    yield FoundElements(elements=tuple(piece), pages=found.pages, scans=found.scans)
+    yield FoundElements(elements=tuple(piece), pages=batch.pages, scans=batch.scans)
 
 
 def _size(element: Element) -> int:
@@ -182,7 +184,9 @@ def _frame(row: FrameRow) -> Frame | Ready:
             )
         case "opened":
             unit = UNITS[UNITS.index(cast("Unit", row["unit"]))] if row["unit"] is not None else None
-            return Opened(unit=unit, page_count=None if row["page_count"] is None else _number(row["page_count"]))
+            return DocumentStart(
+                unit=unit, page_count=None if row["page_count"] is None else _number(row["page_count"])
+            )
         case "failed":
             code, reason = _text(row["code"]), _text(row["reason"])
             if not code.isidentifier() or len(code) > CODE_CHARACTERS:
@@ -240,7 +244,7 @@ class FrameFilter:
         self.is_child_ready = False
         self._task, self._limits = task, task.limits
         self._reads_scans = False
-        self._opened: Opened | None = None
+        self._opened: DocumentStart | None = None
         self._characters = 0
         self._pages = 0
         self._bytes = 0
@@ -262,36 +266,36 @@ class FrameFilter:
             case Failed():
                 self.is_ended, self.is_child_ready = True, frame.code != MEMORY_CODE
                 raise FileRefused(frame.reason, code=frame.code)
-            case Opened() if self._opened is None:
+            case DocumentStart() if self._opened is None:
                 self._opened = frame
                 return (frame,)
             case FoundElements() if self._opened is not None:
-                return self._found(frame)
+                return self._accept_elements(frame)
             case DocumentEnd() if self._opened is not None:
                 self.is_ended = self.is_child_ready = True
                 return (frame,)
             case _:
                 raise WireError(where=CHILD, problem=f"{type(frame).__name__} where it may not come")
 
-    def _found(self, found: FoundElements) -> tuple[Frame, ...]:
-        if found.pages < self._pages:
-            raise WireError(where=CHILD, problem=f"{found.pages} pages after {self._pages}")
-        if found.scans and (self._reads_scans or not self._task.ocr):
+    def _accept_elements(self, batch: FoundElements) -> tuple[Frame, ...]:
+        if batch.pages < self._pages:
+            raise WireError(where=CHILD, problem=f"{batch.pages} pages after {self._pages}")
+        if batch.scans and (self._reads_scans or not self._task.ocr):
             raise WireError(where=CHILD, problem="scans that it was not asked to read, or said before")
-        self._reads_scans = self._reads_scans or found.scans
-        if not found.elements and found.pages == self._pages:
+        self._reads_scans = self._reads_scans or batch.scans
+        if not batch.elements and batch.pages == self._pages:
             return ()
-        kept = self._within_characters(self._within_pages(found.elements))
-        is_all = kept == found.elements
+        elements = self._within_characters(self._within_pages(batch.elements))
+        is_all = elements == batch.elements
         # Of pages that were cut off, those that begin in what is kept are read.
-        pages = min(found.pages, self._limits.pages) if is_all else self._last_page(kept)
-        self._pages = found.pages
-        let_through = FoundElements(elements=kept, pages=pages)
-        if is_all and pages == found.pages:
+        pages = min(batch.pages, self._limits.pages) if is_all else self._last_page(elements)
+        self._pages = batch.pages
+        let_through = FoundElements(elements=elements, pages=pages)
+        if is_all and pages == batch.pages:
             return (let_through,)
         self.is_ended = True
         note = FoundElements(elements=(Element(kind="note", text=self._note()),), pages=pages)
-        return (*([let_through] if kept else []), note, DocumentEnd())
+        return (*([let_through] if elements else []), note, DocumentEnd())
 
     def _last_page(self, elements: tuple[Element, ...]) -> int:
         return max([self._pages, *[element.page for element in elements if element.page is not None]])
@@ -301,14 +305,14 @@ class FrameFilter:
         return tuple([element for element in elements if element.page is None or element.page <= most])
 
     def _within_characters(self, elements: tuple[Element, ...]) -> tuple[Element, ...]:
-        kept: list[Element] = []
+        accepted: list[Element] = []
         for element in elements:
             room = self._limits.characters - self._characters
             self._characters += len(element.text)
             if len(element.text) > room:
-                return (*kept, *([replace(element, text=element.text[:room], rows=())] if room > 0 else []))
-            kept.append(element)
-        return tuple(kept)
+                return (*accepted, *([replace(element, text=element.text[:room], rows=())] if room > 0 else []))
+            accepted.append(element)
+        return tuple(accepted)
 
     def _note(self) -> str:
         if self._characters > self._limits.characters:

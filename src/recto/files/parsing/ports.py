@@ -27,7 +27,7 @@ class Task:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opened:
+class DocumentStart:
     """The document is one: how many pages, slides or sheets it has, where that is known."""
 
     unit: Unit | None = None
@@ -57,7 +57,7 @@ class DocumentEnd:
 
 
 # `Opened` first, then any number of `FoundElements`, then `DocumentEnd` or `Failed`. Without `Opened` only the last.
-Frame: TypeAlias = Opened | FoundElements | Failed | DocumentEnd
+Frame: TypeAlias = DocumentStart | FoundElements | Failed | DocumentEnd
 
 
 _READ = [row.ending for row in FORMATS if row.parser not in (None, "text")]

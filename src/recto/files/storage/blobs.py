@@ -23,7 +23,7 @@ def is_ours(name: str) -> bool:
     return NAME.fullmatch(name) is not None
 
 
-def checked(name: str) -> str:
+def check_name(name: str) -> str:
     """The name, if it is one of ours, and so no path to anywhere else."""
     if not is_ours(name):
         raise NotFound(what="file", id=name)
@@ -36,12 +36,12 @@ async def try_out(storage: Storage) -> None:
     await storage.write(name, _few_bytes())
     try:
         async with aclosing(storage.read(name)) as pieces:
-            found = b"".join([piece async for piece in pieces])
+            data = b"".join([piece async for piece in pieces])
     except NotFound:
-        found = b""
+        data = b""
     finally:
         await storage.delete([name])
-    if found != FEW_BYTES:
+    if data != FEW_BYTES:
         raise StorageDown(problem="what was written to it could not be read back")
 
 

@@ -28,8 +28,8 @@ def open_storage(url: str | None, folder: Path, *, is_durable: bool = True) -> L
     """
     if url is None:
         return _in_folder(folder, is_shared=False, is_durable=is_durable)
-    found = read_storage_url(url)
-    return _in_folder(found, is_shared=True, is_durable=is_durable) if isinstance(found, Path) else found
+    place = read_storage_url(url)
+    return _in_folder(place, is_shared=True, is_durable=is_durable) if isinstance(place, Path) else place
 
 
 def read_storage_url(url: str) -> Path | LabelledStorage:

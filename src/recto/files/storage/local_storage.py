@@ -23,7 +23,7 @@ from typing import BinaryIO, TypeVar
 
 from recto.errors import NotFound, StorageDown
 from recto.files.ports import ServedAs, StoredBlob
-from recto.files.storage.blobs import LABEL, checked, is_ours, try_out
+from recto.files.storage.blobs import LABEL, check_name, is_ours, try_out
 from recto.files.storage.staged_file import PRIVATE_FOLDER, Disk, StagedFile
 from recto.files.storage.thread_queue import ThreadQueue
 from recto.ids import new_id
@@ -61,7 +61,7 @@ class LocalStorage:
 
     async def write(self, name: str, pieces: AsyncIterable[bytes]) -> None:
         """Store bytes as they come. All of them are there before the file has its name."""
-        await self._write(checked(name), self._path(name), pieces)
+        await self._write(check_name(name), self._path(name), pieces)
 
     async def _write(self, name: str, target: Path, pieces: AsyncIterable[bytes]) -> None:
         staged = StagedFile(self._staged / name, target, self._disk)
@@ -80,8 +80,8 @@ class LocalStorage:
         file = _StoredFile(self._path(name))
         place = start
         try:
-            while wanted := READ_BYTES if end is None else max(0, min(READ_BYTES, end - place)):
-                piece = await _on_disk(lambda place=place, wanted=wanted: file.read(place, wanted))
+            while size := READ_BYTES if end is None else max(0, min(READ_BYTES, end - place)):
+                piece = await _on_disk(lambda place=place, wanted=size: file.read(place, wanted))
                 if not piece:
                     return
                 yield piece
@@ -138,7 +138,7 @@ class LocalStorage:
 
     def _path(self, name: str) -> Path:
         # By a hash: names begin with the time they were made, and would all lie in one folder.
-        digest = hashlib.sha256(checked(name).encode()).hexdigest()
+        digest = hashlib.sha256(check_name(name).encode()).hexdigest()
         return self._folder / digest[:2] / digest[2:4] / name
 
     def _blobs(self) -> Iterator[StoredBlob]:
@@ -147,10 +147,10 @@ class LocalStorage:
                 continue
             # One that was deleted meanwhile is not there.
             with suppress(FileNotFoundError):
-                found = path.stat()
-                written = datetime.fromtimestamp(found.st_mtime, UTC)
-                if stat.S_ISREG(found.st_mode):
-                    yield StoredBlob(name=path.name, size=found.st_size, written=written)
+                status = path.stat()
+                modified = datetime.fromtimestamp(status.st_mtime, UTC)
+                if stat.S_ISREG(status.st_mode):
+                    yield StoredBlob(name=path.name, size=status.st_size, modified=modified)
 
     def _remove_leftovers(self) -> None:
         before = time.time() - STAGED_SECONDS
@@ -190,7 +190,7 @@ class _StoredFile:
         self._file: BinaryIO | None = None
         self._is_closed = False
 
-    def read(self, place: int, wanted: int) -> bytes:
+    def read(self, place: int, size: int) -> bytes:
         """Some bytes; none at the end, and none when nobody waits for them any more."""
         with self._lock:
             if self._is_closed:
@@ -198,7 +198,7 @@ class _StoredFile:
             if self._file is None:
                 self._file = self._open()
             self._file.seek(place)
-            return self._file.read(wanted)
+            return self._file.read(size)
 
     def close(self) -> None:
         """Close it. A read under way is waited for: it takes no longer than the disk."""

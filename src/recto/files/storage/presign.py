@@ -43,11 +43,11 @@ def presign(
         "X-Amz-SignedHeaders": "host",
         **({"X-Amz-Security-Token": who.token} if who.token else {}),
     }
-    asked = "&".join(sorted(f"{_encoded(name)}={_encoded(value)}" for name, value in fields.items()))
-    request = "\n".join(("GET", split.path, asked, f"host:{split.netloc}\n", "host", "UNSIGNED-PAYLOAD"))
+    query_text = "&".join(sorted(f"{_encoded(name)}={_encoded(value)}" for name, value in fields.items()))
+    request = "\n".join(("GET", split.path, query_text, f"host:{split.netloc}\n", "host", "UNSIGNED-PAYLOAD"))
     hashed = hashlib.sha256(request.encode()).hexdigest()
     signature = _hmac(_key(who, scope), "\n".join((ALGORITHM, stamp, scope, hashed))).hex()
-    return f"{split.scheme}://{split.netloc}{split.path}?{asked}&X-Amz-Signature={signature}"
+    return f"{split.scheme}://{split.netloc}{split.path}?{query_text}&X-Amz-Signature={signature}"
 
 
 def _key(who: S3Credentials, scope: str) -> bytes:

@@ -15,7 +15,7 @@ from obstore.store import S3Store
 
 from recto.errors import NotFound, StorageDown
 from recto.files.ports import ServedAs, StoredBlob
-from recto.files.storage.blobs import LABEL, checked, is_ours, try_out
+from recto.files.storage.blobs import LABEL, check_name, is_ours, try_out
 from recto.files.storage.presign import S3Credentials, presign
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class S3Storage:
 
     async def write(self, name: str, pieces: AsyncIterable[bytes]) -> None:
         """Store bytes as they come: small ones at once, more in parts."""
-        path, feed = checked(name), _Feed(pieces)
+        path, feed = check_name(name), _Feed(pieces)
         putting = asyncio.ensure_future(self._put(path, feed))
         try:
             await asyncio.wait([putting])
@@ -75,7 +75,7 @@ class S3Storage:
 
         So a slow reader holds no connection, and one that leaves has nothing to close.
         """
-        path, place = checked(name), start
+        path, place = check_name(name), start
         with _in_our_words(name):
             size = (await obstore.head_async(self._store, path))["size"]
         last = size if end is None else min(end, size)
@@ -88,7 +88,7 @@ class S3Storage:
 
     async def delete(self, names: Sequence[str]) -> None:
         """Delete what is there of these, many at a time."""
-        paths = [checked(name) for name in names]
+        paths = [check_name(name) for name in names]
         with _in_our_words("some"):
             if paths:
                 await obstore.delete_async(self._store, paths)
@@ -101,8 +101,8 @@ class S3Storage:
                 some = await anext(listing, None)
             if some is None:
                 return
-            if found := [one for one in some if is_ours(one["path"])]:
-                yield [StoredBlob(name=one["path"], size=one["size"], written=one["last_modified"]) for one in found]
+            if blobs := [one for one in some if is_ours(one["path"])]:
+                yield [StoredBlob(name=one["path"], size=one["size"], modified=one["last_modified"]) for one in blobs]
 
     async def link(self, name: str, seconds: float, served: ServedAs | None = None) -> str | None:
         """A signed url of the bucket."""
@@ -110,7 +110,7 @@ class S3Storage:
         query: dict[str, str] = {}
         if served:
             query = {"response-content-type": served.mime_type, "response-content-disposition": served.disposition}
-        place = "/".join(filter(None, (bucket.address, bucket.prefix, checked(name))))
+        place = "/".join(filter(None, (bucket.address, bucket.prefix, check_name(name))))
         return presign(place, bucket.who, now=datetime.now(UTC), seconds=seconds, query=query)
 
     async def probe(self) -> None:
@@ -191,11 +191,11 @@ class _Feed:
 
     async def _read(self) -> bytes | None:
         """Some pieces together: each that is handed on costs a way from the storage's thread to the loop and back."""
-        held, size = list[bytes](), 0
+        pieces, size = list[bytes](), 0
         while size < FED_BYTES and (piece := await anext(self._pieces, None)) is not None:
-            held.append(piece)
+            pieces.append(piece)
             size += len(piece)
-        return b"".join(held) if held else None
+        return b"".join(pieces) if pieces else None
 
 
 class _BrokenOff(Exception):

@@ -26,11 +26,11 @@ class Disk:
     def keep_folder(self, folder: Path) -> None:
         """The names in a folder. Only some systems have a way to say so."""
         if self._sync and os.name == "posix":
-            opened = os.open(folder, os.O_RDONLY)
+            descriptor = os.open(folder, os.O_RDONLY)
             try:
-                self._sync(opened)
+                self._sync(descriptor)
             finally:
-                os.close(opened)
+                os.close(descriptor)
 
     def make_folder(self, folder: Path) -> None:
         """Make a folder and what it stands in, where they are missing."""
@@ -64,7 +64,7 @@ class StagedFile:
             self._write(last)
             if self._is_dropped:
                 return
-            self._disk.keep(self._opened())
+            self._disk.keep(self._descriptor())
             self._close()
             self._disk.make_folder(self._target.parent)
             self._path.replace(self._target)
@@ -75,7 +75,7 @@ class StagedFile:
         for piece in pieces:
             rest = memoryview(piece)
             while rest and not self._is_dropped:
-                rest = rest[os.write(self._opened(), rest) :]
+                rest = rest[os.write(self._descriptor(), rest) :]
 
     def drop(self) -> None:
         """Leave nothing, however far it was."""
@@ -85,7 +85,7 @@ class StagedFile:
             if self._made:
                 self._made.unlink(missing_ok=True)
 
-    def _opened(self) -> int:
+    def _descriptor(self) -> int:
         if self._file is None:
             self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, PRIVATE)
             self._made = self._path

@@ -92,7 +92,7 @@ class Pictures:
         self._size += len(data) if key not in self._cache else 0
         self._cache[key] = data
         self._cache.move_to_end(key)
-        while self._size > self._settings.kept and self._cache:
+        while self._size > self._settings.cache_bytes and self._cache:
             _, oldest = self._cache.popitem(last=False)
             self._size -= len(oldest)
         return Data(base64=data)
@@ -100,7 +100,7 @@ class Pictures:
     async def _read(self, key: str, attachments: Attachments) -> str | None:
         """Return the base64 text of a picture, or None if it was deleted or cannot be read."""
         try:
-            pieces = [piece async for piece in attachments.read(await attachments.open(key))]
+            pieces = [piece async for piece in attachments.read(await attachments.get(key))]
         except NotFound:
             return None
         except StorageDown as error:

@@ -59,13 +59,13 @@ class Archive:
         """The texts in it with one of them changed, and nothing else; None where it is damaged or too large."""
         if self._archive is None:
             return None
-        kept = [one for one in self._archive.infolist() if one.filename.endswith((".xml", ".rels", "mimetype"))]
-        if sum(one.file_size for one in kept) > MOST_BYTES:
+        members = [one for one in self._archive.infolist() if one.filename.endswith((".xml", ".rels", "mimetype"))]
+        if sum(one.file_size for one in members) > MOST_BYTES:
             return None
         out = BytesIO()
         try:
             with zipfile.ZipFile(out, "w") as changed:
-                for one in kept:
+                for one in members:
                     # Once more than it says of itself is not read.
                     changed.writestr(one.filename, text if one.filename == name else self._archive.read(one))
         except _BROKEN:
@@ -73,14 +73,14 @@ class Archive:
         return out.getvalue()
 
 
-def member(data: bytes, name: str) -> str:
+def read_member(data: bytes, name: str) -> str:
     """A text in a zip; nothing where there is none, or it is damaged or too large."""
     return Archive(data).text(name)
 
 
 def is_sealed(data: bytes) -> bool:
     """Whether an OpenDocument says that a password is needed."""
-    return "<manifest:encryption-data" in member(data, "META-INF/manifest.xml")
+    return "<manifest:encryption-data" in read_member(data, "META-INF/manifest.xml")
 
 
 def is_locked(data: bytes, form: str) -> bool:
@@ -105,7 +105,7 @@ _USUAL = {
 }
 
 
-def part(archive: Archive, name: str) -> ElementTree.Element | None:
+def read_xml(archive: Archive, name: str) -> ElementTree.Element | None:
     """A part as XML; nothing where there is none, or it is damaged."""
     text = archive.text(name)
     for strict, usual in _USUAL.items() if _STRICT in text else ():
@@ -119,10 +119,10 @@ def part(archive: Archive, name: str) -> ElementTree.Element | None:
         return None
 
 
-def targets(archive: Archive, name: str) -> Mapping[str, str]:
+def read_targets(archive: Archive, name: str) -> Mapping[str, str]:
     """Where the ids in a part lead: to other parts, or out."""
     folder, _, base = name.rpartition("/")
-    root = part(archive, f"{folder}/_rels/{base}.rels")
+    root = read_xml(archive, f"{folder}/_rels/{base}.rels")
     return {} if root is None else {one.get("Id", ""): _target(one, folder) for one in root}
 
 

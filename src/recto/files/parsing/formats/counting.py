@@ -31,7 +31,7 @@ class Labels:
         return waiting.popleft() if waiting else None
 
 
-def counted(number: int, way: str) -> str:
+def format_number(number: int, way: str) -> str:
     """A number in the way that a list counts, as docx names it; nothing where that is not known."""
     if number < 1:
         return str(number) if way == "decimal" else ""
@@ -43,7 +43,7 @@ def counted(number: int, way: str) -> str:
         case "lowerLetter":
             return chr(ord("a") + (number - 1) % 26) * min(9, 1 + (number - 1) // 26)
         case "upperLetter":
-            return counted(number, "lowerLetter").upper()
+            return format_number(number, "lowerLetter").upper()
         case "lowerRoman":
             return _roman(number)
         case "upperRoman":

@@ -17,8 +17,8 @@ from typing import TypeAlias, cast
 
 from recto.conversation.document import Element
 from recto.conversation.file_formats import ending_for, ending_of, format_by_ending
-from recto.files.decode import decode, known_encoding
-from recto.files.parsing.formats.web import page_elements
+from recto.files.decode import decode, normalize_encoding
+from recto.files.parsing.formats.web import parse_page
 from recto.files.parsing.formats.xberg_document import elements_of, extract, unpaged_frames
 from recto.files.parsing.ports import DAMAGED, FoundElements, Frame, UnreadableDocument
 
@@ -40,7 +40,7 @@ _DEEPEST = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Attached:
+class _Attachment:
     """What is attached: what it is called, the bytes, and how they are to be read; empty: not at all."""
 
     name: str
@@ -49,18 +49,18 @@ class _Attached:
     message: Message | None = None
 
 
-def mail(data: bytes, form: str, reader: AttachedReader) -> Iterator[Frame]:
+def parse_mail(data: bytes, form: str, reader: AttachedReader) -> Iterator[Frame]:
     """A message. Raises Unreadable."""
     head = data[:_HEAD_BYTES].removeprefix(codecs.BOM_UTF8).lstrip()
     if (_OUTLOOK not in data) if form == "msg" else (b"\0" in head or not _HEADER.match(head)):
         raise UnreadableDocument(DAMAGED)
     if form == "msg":
-        found = extract(data, form)
-        return unpaged_frames(elements_of(found.document.nodes if found.document else []))
-    return unpaged_frames(_message(_parsed(data), reader, 0))
+        result = extract(data, form)
+        return unpaged_frames(elements_of(result.document.nodes if result.document else []))
+    return unpaged_frames(_message(_parse_message(data), reader, 0))
 
 
-def _parsed(data: bytes) -> Message:
+def _parse_message(data: bytes) -> Message:
     try:
         return message_from_bytes(data.removeprefix(codecs.BOM_UTF8).lstrip())
     except RecursionError as error:
@@ -70,14 +70,14 @@ def _parsed(data: bytes) -> Message:
 def _message(message: Message, reader: AttachedReader, depth: int) -> Iterator[Element]:
     lines = [f"{name}: {words}" for name in _SHOWN_HEADERS if (words := _header(message, name))]
     yield from _paragraphs("\n".join(lines))
-    attached: list[_Attached] = []
-    yield from _body(message, attached, depth)
-    if attached:
+    attachments: list[_Attachment] = []
+    yield from _body(message, attachments, depth)
+    if attachments:
         yield Element(kind="paragraph", text="Attachments:")
-    for one in attached:
+    for one in attachments:
         size = "a message" if one.message else f"{len(one.data):,} bytes"
         yield Element(kind="item", text=f"- {one.name} ({size})", level=1)
-    for one in attached:
+    for one in attachments:
         if one.form or one.message:
             yield Element(kind="heading", text=f"## {one.name}", level=2)
             yield from _read(one, reader, depth + 1)
@@ -85,11 +85,11 @@ def _message(message: Message, reader: AttachedReader, depth: int) -> Iterator[E
 
 def _header(message: Message, name: str) -> str:
     """All that a header says; a message may have it several times."""
-    found = [str(value) for key, value in message.raw_items() if key.lower() == name.lower()]
-    return ", ".join(filter(None, map(_spoken, found)))
+    values = [str(value) for key, value in message.raw_items() if key.lower() == name.lower()]
+    return ", ".join(filter(None, map(_decode_header, values)))
 
 
-def _spoken(value: str) -> str:
+def _decode_header(value: str) -> str:
     """A header's value in words, whatever they are written in."""
     text = decode(value.encode("utf-8", "surrogateescape")) or ""
     text = _FOLD.sub(" ", text).strip()
@@ -104,40 +104,42 @@ def _spoken(value: str) -> str:
 def _word(part: bytes, charset: str | None) -> str:
     if charset is None:
         return part.decode("raw-unicode-escape", "replace")
-    known = known_encoding(charset)
-    return part.decode(known, "replace") if known else decode(part) or ""
+    codec = normalize_encoding(charset)
+    return part.decode(codec, "replace") if codec else decode(part) or ""
 
 
 def _text(data: bytes, charset: str | None) -> str | None:
-    return decode(data, known_encoding(charset or ""))
+    return decode(data, normalize_encoding(charset or ""))
 
 
-def _body(part: Message, attached: list[_Attached], depth: int) -> Iterator[Element]:
+def _body(part: Message, attachments: list[_Attachment], depth: int) -> Iterator[Element]:
     """The words of a part. What is attached is put into `attached`."""
     kind = part.get_content_type()
     if kind == "message/delivery-status" and part.is_multipart():
         for one in cast("list[Message]", part.get_payload()):
-            yield from _paragraphs("\n".join(f"{name}: {_spoken(str(value))}" for name, value in one.raw_items()))
+            yield from _paragraphs(
+                "\n".join(f"{name}: {_decode_header(str(value))}" for name, value in one.raw_items())
+            )
     elif part.is_multipart() and depth < _DEEPEST and kind != "message/rfc822":
         parts = cast("list[Message]", part.get_payload())
         if kind == "multipart/alternative":
-            yield from _best(parts, attached, depth + 1)
+            yield from _best(parts, attachments, depth + 1)
             return
         for one in parts:
-            yield from _body(one, attached, depth + 1)
+            yield from _body(one, attachments, depth + 1)
     elif _is_words(part):
         yield from _words(part)
     elif not kind.startswith("multipart/") or part.is_multipart():
-        attached.append(_named(part))
+        attachments.append(_attachment_of(part))
 
 
-def _best(parts: Iterable[Message], attached: list[_Attached], depth: int) -> Iterator[Element]:
+def _best(parts: Iterable[Message], attachments: list[_Attachment], depth: int) -> Iterator[Element]:
     """One of several forms of the same words: the last that says anything, as it is the richest."""
     for part in reversed(list(parts)):
-        inner: list[_Attached] = []
+        inner: list[_Attachment] = []
         elements = list(_body(part, inner, depth)) if part.get_content_type() != "text/calendar" else []
         if elements:
-            attached += inner
+            attachments += inner
             yield from elements
             return
 
@@ -153,7 +155,7 @@ def _words(part: Message) -> Iterator[Element]:
     if text is None:
         yield Element(kind="note", text="[a part of this message has no text that can be read]")
     elif part.get_content_subtype() == "html":
-        yield from page_elements(text)
+        yield from parse_page(text)
     else:
         lines = "\n".join(text.splitlines())
         yield from _paragraphs(_FLOWS.sub(" ", lines) if part.get_param("format") == "flowed" else lines)
@@ -171,31 +173,31 @@ def _bytes(part: Message) -> bytes:
     return payload if isinstance(payload, bytes) else b""
 
 
-def _named(part: Message) -> _Attached:
-    name = _spoken(part.get_filename() or "")
+def _attachment_of(part: Message) -> _Attachment:
+    name = _decode_header(part.get_filename() or "")
     if part.get_content_type() == "message/rfc822" and part.is_multipart():
         message = cast("list[Message]", part.get_payload())[0]
-        return _Attached(name=name or _header(message, "Subject") or "message", message=message)
+        return _Attachment(name=name or _header(message, "Subject") or "message", message=message)
     ending = ending_of(name) or ending_for(part.get_content_type()).removeprefix(".")
-    known = format_by_ending(ending)
-    form = known.ending if known and known.kind == "document" else ""
-    return _Attached(name=name or "unnamed", data=_bytes(part), form=form)
+    format = format_by_ending(ending)
+    form = format.ending if format and format.kind == "document" else ""
+    return _Attachment(name=name or "unnamed", data=_bytes(part), form=form)
 
 
-def _read(one: _Attached, reader: AttachedReader, depth: int) -> Iterator[Element]:
+def _read(one: _Attachment, reader: AttachedReader, depth: int) -> Iterator[Element]:
     """What something attached says, or why it cannot be read."""
     if depth >= _DEEPEST:
         yield Element(kind="note", text="[too many messages are within each other: this one was not read]")
     elif one.message:
         yield from _message(one.message, reader, depth)
     else:
-        yield from _opened(one, reader, depth)
+        yield from _read_attachment(one, reader, depth)
 
 
-def _opened(one: _Attached, reader: AttachedReader, depth: int) -> Iterator[Element]:
+def _read_attachment(one: _Attachment, reader: AttachedReader, depth: int) -> Iterator[Element]:
     try:
         if one.form == "eml":
-            yield from _message(_parsed(one.data), reader, depth)
+            yield from _message(_parse_message(one.data), reader, depth)
             return
         for frame in reader(one.data, one.form):
             for element in frame.elements if isinstance(frame, FoundElements) else ():

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from recto.conversation.document import Element
 from recto.conversation.json import Json, load_object
-from recto.files.parsing.formats.plain_text import pieces
-from recto.files.parsing.formats.tables import table_elements, trimmed
+from recto.files.parsing.formats.plain_text import split_text
+from recto.files.parsing.formats.tables import table_elements, trim_rows
 
 _HEADING = re.compile(r"(#{1,6})\s+(.*)")
 _ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])\s+\S")
@@ -18,14 +18,14 @@ _RULE = re.compile(r"\|[\s:|-]+\|\s*")
 # Two line ends that are meant, one after the other, set apart what a blank line does.
 _BLANK = ("", "\\")
 # The end of a line that is meant, not only due to its length; two of these are a mark that is meant.
-_MEANT = re.compile(r"(?<!\\)((?:\\\\)*+)\\$")
-_MADE = re.compile(r"\s*\n\s*")
+_HARD_BREAK = re.compile(r"(?<!\\)((?:\\\\)*+)\\$")
+_LINE_BREAK = re.compile(r"\s*\n\s*")
 # One link that its program has written as two.
 _TORN_LINK = re.compile(r"\]\(([^()\s]+)\)\[([^\[\]]*\]\(\1\))")
 _INNER_LINK = re.compile(r"(?<!!)\[([^\[\]]*)\]\(#[^()\s]*\)")
 
 
-def blocks(text: str) -> Iterator[Element]:
+def parse_markdown(text: str) -> Iterator[Element]:
     """The elements of a Markdown text."""
     waiting: list[str] = []
     fence = ""
@@ -64,24 +64,24 @@ def _block(lines: list[str]) -> Iterator[Element]:
             for line in lines
         ]
         cells = [row for row, line in zip(rows, lines, strict=True) if not _RULE.fullmatch(line)]
-        yield from table_elements(trimmed(cells))
+        yield from table_elements(trim_rows(cells))
         return
-    text = _INNER_LINK.sub(r"\1", _joined(lines))
+    text = _INNER_LINK.sub(r"\1", _join_lines(lines))
     text = _TORN_LINK.sub(r" \2", text)
-    if found := _HEADING.fullmatch(text):
-        yield Element(kind="heading", text=text, level=len(found[1]))
-    elif found := _ITEM.match(lines[0]):
-        level = len(found[1].expandtabs(4)) // 2 + 1
+    if match := _HEADING.fullmatch(text):
+        yield Element(kind="heading", text=text, level=len(match[1]))
+    elif match := _ITEM.match(lines[0]):
+        level = len(match[1].expandtabs(4)) // 2 + 1
         inner = "\n" + "  " * level
         yield Element(kind="item", text="  " * (level - 1) + text.replace("\n", inner), level=level)
     else:
         yield Element(kind="paragraph", text=text)
 
 
-def _joined(lines: list[str]) -> str:
+def _join_lines(lines: list[str]) -> str:
     """Lines of a block as one, but for those that end where they are meant to."""
-    ended = [_MEANT.sub("\\1\n", line.strip()) for line in lines]
-    return _MADE.sub("\n", " ".join(ended)).strip()
+    lines_with_breaks = [_HARD_BREAK.sub("\\1\n", line.strip()) for line in lines]
+    return _LINE_BREAK.sub("\n", " ".join(lines_with_breaks)).strip()
 
 
 # What a terminal is told by: colours and the like.
@@ -89,12 +89,12 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _FENCES = re.compile(r"`{3,}")
 
 
-def notebook(text: str) -> Iterator[Element]:
+def parse_notebook(text: str) -> Iterator[Element]:
     """The cells in their order: texts as they are, code and its output in fences. What is no notebook is its text."""
     whole = load_object(text) or {}
     cells = whole.get("cells")
     if not isinstance(cells, list):
-        yield from pieces([text])
+        yield from split_text([text])
         return
     language = _language(whole)
     for cell in cells:
@@ -113,7 +113,7 @@ def _language(whole: Mapping[str, Json]) -> str:
 def _cell(cell: Mapping[str, Json], language: str) -> Iterator[Element]:
     source = _text(cell.get("source"))
     if cell.get("cell_type") == "markdown":
-        yield from blocks(source)
+        yield from parse_markdown(source)
     elif cell.get("cell_type") != "code":
         yield from _fenced(source, "")
     else:

@@ -8,17 +8,17 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from recto.conversation.file_formats import FORMATS, ParserName, format_by_ending
-from recto.files.decode import declared_encoding, decode
-from recto.files.file_type import OLE, PDF, RTF, ZIP, look
+from recto.files.decode import decode, find_declared_encoding
+from recto.files.file_type import OLE, PDF, RTF, ZIP, find_signature
 from recto.files.parsing.formats.archive import is_locked, is_sealed
-from recto.files.parsing.formats.mail import mail
-from recto.files.parsing.formats.markdown import notebook
-from recto.files.parsing.formats.office.letters import flowing
-from recto.files.parsing.formats.office.presentation import slides
-from recto.files.parsing.formats.office.spreadsheet import sheets
-from recto.files.parsing.formats.pdf.pdf_document import pdf
+from recto.files.parsing.formats.mail import parse_mail
+from recto.files.parsing.formats.markdown import parse_notebook
+from recto.files.parsing.formats.office.letters import parse_letter
+from recto.files.parsing.formats.office.presentation import parse_slides
+from recto.files.parsing.formats.office.spreadsheet import parse_sheets
+from recto.files.parsing.formats.pdf.pdf_document import parse_pdf
 from recto.files.parsing.formats.plain_text import clean, decode_text, element_frames, plain_frames
-from recto.files.parsing.formats.web import html
+from recto.files.parsing.formats.web import parse_html
 from recto.files.parsing.ports import (
     DAMAGED,
     ENCRYPTED,
@@ -55,28 +55,28 @@ def parse(data: bytes, task: Task) -> Iterator[Frame]:
 
 def _frames(data: bytes, task: Task) -> Iterator[Frame]:
     ending = task.format.lower().removeprefix(".")
-    named = format_by_ending(ending)
-    form = _form_of(data, named.ending if named else ending)
-    known = format_by_ending(form)
-    return _PARSERS[(known and known.parser) or "text"](data, form, task)
+    named_format = format_by_ending(ending)
+    form = _form_of(data, named_format.ending if named_format else ending)
+    format = format_by_ending(form)
+    return _PARSERS[(format and format.parser) or "text"](data, form, task)
 
 
 def _form_of(data: bytes, form: str) -> str:
     """What the bytes really are, where that may differ from the name. Raises Unreadable where it must not."""
-    seen = look(data[:4_096])
-    if form == "pdf" or (seen == PDF and form not in _ZIPS | _OLES):
+    signature = find_signature(data[:4_096])
+    if form == "pdf" or (signature == PDF and form not in _ZIPS | _OLES):
         return "pdf"
-    if seen == OLE and form in _ZIPS | _OLES:
+    if signature == OLE and form in _ZIPS | _OLES:
         return _in_ole(data, form)
-    if seen == ZIP and form in _ZIPS | _NEW.keys():
+    if signature == ZIP and form in _ZIPS | _NEW.keys():
         if is_sealed(data):
             raise UnreadableDocument(ENCRYPTED)
         return _NEW.get(form, form)
-    if form == "rtf" or (seen == RTF and form in ("doc", "")):
-        if seen != RTF:
+    if form == "rtf" or (signature == RTF and form in ("doc", "")):
+        if signature != RTF:
             raise UnreadableDocument(DAMAGED)
         return "rtf"
-    if form in _OFTEN_TEXT and seen is None:
+    if form in _OFTEN_TEXT and signature is None:
         return _in_text(data, form)
     if form in _ZIPS | _OLES:
         raise UnreadableDocument(DAMAGED)
@@ -103,18 +103,18 @@ def _in_text(data: bytes, form: str) -> str:
 
 
 def _mail(data: bytes, form: str, task: Task) -> Iterator[Frame]:
-    return mail(data, form, lambda attached, ending: _frames(attached, replace(task, format=ending)))
+    return parse_mail(data, form, lambda attachment, ending: _frames(attachment, replace(task, format=ending)))
 
 
 # By the names that rows of `FORMATS` have for them.
 _PARSERS: Mapping[ParserName, Parser] = {
-    "pdf": lambda data, _, task: pdf(data, task),
-    "flowing": lambda data, form, _: flowing(data, form),
-    "sheets": lambda data, form, _: sheets(data, form),
-    "slides": lambda data, form, _: slides(data, form),
+    "pdf": lambda data, _, task: parse_pdf(data, task),
+    "flowing": lambda data, form, _: parse_letter(data, form),
+    "sheets": lambda data, form, _: parse_sheets(data, form),
+    "slides": lambda data, form, _: parse_slides(data, form),
     "mail": _mail,
     "table": lambda data, form, _: plain_frames(data, form),
-    "notebook": lambda data, _form, _task: element_frames(notebook(decode_text(data))),
-    "html": lambda data, _form, _task: html(decode_text(data, declared_encoding(data))),
+    "notebook": lambda data, _form, _task: element_frames(parse_notebook(decode_text(data))),
+    "html": lambda data, _form, _task: parse_html(decode_text(data, find_declared_encoding(data))),
     "text": lambda data, form, _: plain_frames(data, form),
 }

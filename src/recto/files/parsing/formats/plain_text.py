@@ -11,10 +11,18 @@ from dataclasses import replace
 
 from recto.conversation.document import Element
 from recto.conversation.file_formats import format_by_ending
-from recto.files.decode import UNREADABLE, declared_encoding, decode, decode_long
-from recto.files.file_type import HEAD_BYTES, look
+from recto.files.decode import UNREADABLE, decode, decode_long, find_declared_encoding
+from recto.files.file_type import HEAD_BYTES, find_signature
 from recto.files.parsing.formats.tables import table_elements
-from recto.files.parsing.ports import NOT_TEXT, DocumentEnd, FoundElements, Frame, Opened, Task, UnreadableDocument
+from recto.files.parsing.ports import (
+    NOT_TEXT,
+    DocumentEnd,
+    DocumentStart,
+    FoundElements,
+    Frame,
+    Task,
+    UnreadableDocument,
+)
 
 # A thread cannot be stopped, and some steps of a larger file would block the event loop.
 THREAD_BYTES = 2**18
@@ -31,7 +39,7 @@ CELL_CHARACTERS = 1_000_000
 ALIKE_SHARE = 0.5
 # Ends that programs write, without those that only Unicode has.
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-_DECLARED = re.compile(r"sep=([,;|\t])\r?\n", re.IGNORECASE)
+_DECLARATION = re.compile(r"sep=([,;|\t])\r?\n", re.IGNORECASE)
 
 
 def is_plain(format: str) -> bool:
@@ -42,7 +50,7 @@ def is_plain(format: str) -> bool:
 
 def parse_small(data: bytes, task: Task) -> list[Frame] | None:
     """Parse a small file of a plain format; return None if its bytes are of another format."""
-    if look(data[:HEAD_BYTES]) is not None:
+    if find_signature(data[:HEAD_BYTES]) is not None:
         return None
     try:
         return [*map(clean, plain_frames(data, task.format)), DocumentEnd()]
@@ -53,15 +61,15 @@ def parse_small(data: bytes, task: Task) -> list[Frame] | None:
 def plain_frames(data: bytes, form: str) -> Iterator[Frame]:
     """Yield the frames of a text or a table. Raise UnreadableDocument if the bytes are not text."""
     if form in DELIMITERS:
-        return element_frames(delimited(decode_text(data), form))
-    declared = declared_encoding(data) if form == "xml" else ""
-    parts = decode_long(data) if declared in ("", "utf-8") else None
-    return element_frames(pieces([decode_text(data, declared)] if parts is None else parts))
+        return element_frames(parse_table(decode_text(data), form))
+    encoding = find_declared_encoding(data) if form == "xml" else ""
+    parts = decode_long(data) if encoding in ("", "utf-8") else None
+    return element_frames(split_text([decode_text(data, encoding)] if parts is None else parts))
 
 
-def decode_text(data: bytes, declared: str = "") -> str:
+def decode_text(data: bytes, encoding: str = "") -> str:
     """Decode text. Raise UnreadableDocument for other bytes."""
-    text = decode(data, declared)
+    text = decode(data, encoding)
     if text is None:
         raise UnreadableDocument(NOT_TEXT)
     return text
@@ -69,7 +77,7 @@ def decode_text(data: bytes, declared: str = "") -> str:
 
 def element_frames(elements: Iterable[Element]) -> Iterator[Frame]:
     """Yield a frame for each element."""
-    yield Opened()
+    yield DocumentStart()
     for element in elements:
         yield FoundElements(elements=(element,))
 
@@ -89,7 +97,7 @@ def clean(frame: Frame) -> Frame:
     return replace(frame, elements=tuple(elements))
 
 
-def pieces(texts: Iterable[str]) -> Iterator[Element]:
+def split_text(texts: Iterable[str]) -> Iterator[Element]:
     """The text that these make, in elements that end at line ends, as far as lines are not too long for that."""
     rest = ""
     for text in texts:
@@ -109,20 +117,20 @@ def _end_of_piece(text: str, start: int) -> int:
     return line_end + 1 if line_end >= start else end
 
 
-def delimited(text: str, form: str) -> Iterator[Element]:
+def parse_table(text: str, form: str) -> Iterator[Element]:
     """The table that a text is, as it is read."""
-    declared = _DECLARED.match(text)
-    lines = _Lines(text, declared.end() if declared else 0)
-    delimiter = declared[1] if declared else delimiter_of(text, DELIMITERS.get(form, DELIMITERS["csv"]))
+    declaration = _DECLARATION.match(text)
+    lines = _Lines(text, declaration.end() if declaration else 0)
+    delimiter = declaration[1] if declaration else find_delimiter(text, DELIMITERS.get(form, DELIMITERS["csv"]))
     if delimiter is None:
-        yield from pieces([text])
+        yield from split_text([text])
         return
     csv.field_size_limit(CELL_CHARACTERS)
     yield from table_elements(_rows(lines, delimiter))
-    yield from pieces([text[lines.row_start :]])
+    yield from split_text([text[lines.row_start :]])
 
 
-def delimiter_of(text: str, delimiters: str) -> str | None:
+def find_delimiter(text: str, delimiters: str) -> str | None:
     """What stands between the cells, by which most of the first rows have equally many; None where nothing does."""
     head = text[:HEAD_CHARACTERS]
     cut = head.rfind("\n") + 1 if len(text) > HEAD_CHARACTERS else len(head)

@@ -22,14 +22,14 @@ TableRow = tuple[str, ...]
 
 def table_elements(rows: Iterable[Sequence[str]], page: int | None = None) -> Iterator[Element]:
     """A table, then as many pieces of rows as it takes. Its head is the first row; short rows are filled up."""
-    left = fitted(rows)
-    first = [tuple(row) for row in islice(left, PIECE_ROWS)]
+    pending = split_long_rows(rows)
+    first = [tuple(row) for row in islice(pending, PIECE_ROWS)]
     if not first:
         return
     width = max(map(len, first))
-    filled = [_filled(row, width) for row in first]
-    yield Element(kind="table", text=table_text(filled), page=page, rows=tuple(filled))
-    for piece in _pieces(left, width):
+    padded = [_pad(row, width) for row in first]
+    yield Element(kind="table", text=table_text(padded), page=page, rows=tuple(padded))
+    for piece in _pieces(pending, width):
         yield Element(kind="rows", text="\n".join(map(line_of, piece)), page=page, rows=tuple(piece))
 
 
@@ -44,25 +44,25 @@ def line_of(row: TableRow) -> str:
     return "| " + " | ".join([_escaped(cell) if _SPECIAL.search(cell) else cell for cell in row]) + " |"
 
 
-def trimmed(rows: Iterable[Sequence[str]]) -> list[TableRow]:
+def trim_rows(rows: Iterable[Sequence[str]]) -> list[TableRow]:
     """The rows without what is empty below and to the right of everything."""
-    kept = [tuple([cell.strip() for cell in row]) for row in rows]
-    while kept and not any(kept[-1]):
-        kept.pop()
-    width = max((place + 1 for row in kept for place, cell in enumerate(row) if cell), default=0)
-    return [row[:width] for row in kept]
+    stripped = [tuple([cell.strip() for cell in row]) for row in rows]
+    while stripped and not any(stripped[-1]):
+        stripped.pop()
+    width = max((place + 1 for row in stripped for place, cell in enumerate(row) if cell), default=0)
+    return [row[:width] for row in stripped]
 
 
-def fitted(rows: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
+def split_long_rows(rows: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
     """The rows; what is too long for one goes on in the next, in the same columns."""
     for row in rows:
         if sum(map(len, row)) <= ROW_CHARACTERS:
             yield row
         else:
-            yield from _torn(row)
+            yield from _split_row(row)
 
 
-def _torn(row: Sequence[str]) -> Iterator[list[str]]:
+def _split_row(row: Sequence[str]) -> Iterator[list[str]]:
     room = max(SHORTEST_PIECE, ROW_CHARACTERS // sum(map(bool, row)))
     for start in range(0, max(map(len, row)), room):
         yield [cell[start : start + room] for cell in row]
@@ -70,11 +70,11 @@ def _torn(row: Sequence[str]) -> Iterator[list[str]]:
 
 def _pieces(rows: Iterator[Sequence[str]], width: int) -> Iterator[list[TableRow]]:
     count = max(1, min(PIECE_ROWS, PIECE_CELLS // max(1, width)))
-    while piece := [_filled(tuple(row), width) for row in islice(rows, count)]:
+    while piece := [_pad(tuple(row), width) for row in islice(rows, count)]:
         yield piece
 
 
-def _filled(row: TableRow, width: int) -> TableRow:
+def _pad(row: TableRow, width: int) -> TableRow:
     return row if len(row) >= width else row + ("",) * (width - len(row))
 
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from html import escape, unescape
 
 from recto.conversation.document import Element
-from recto.files.parsing.formats.markdown import blocks
+from recto.files.parsing.formats.markdown import parse_markdown
 from recto.files.parsing.formats.xberg_document import extract, unpaged_frames
 from recto.files.parsing.ports import Frame
 
 # Deeper ones lose their tags and keep their words: what reads the page gives up on depth, or dies of it.
 DEEPEST = 150
-_DECLARED = re.compile(r"<meta\b[^<>]*charset[^<>]*>", re.IGNORECASE)
+_CHARSET = re.compile(r"<meta\b[^<>]*charset[^<>]*>", re.IGNORECASE)
 # Every pattern takes linear time, whatever the page: nothing is looked for twice from one place.
 _TOKEN = re.compile(
     r"""<!--.*?(?:-->|\Z)
@@ -43,17 +43,17 @@ _UNSAID = frozenset({"hidden", "password", "image", "file", "reset"})
 _TICKED = frozenset({"checkbox", "radio"})
 
 
-def html(text: str) -> Iterator[Frame]:
+def parse_html(text: str) -> Iterator[Frame]:
     """A page of the web. Raises Unreadable."""
-    return unpaged_frames(page_elements(text))
+    return unpaged_frames(parse_page(text))
 
 
-def page_elements(text: str) -> Iterator[Element]:
+def parse_page(text: str) -> Iterator[Element]:
     """What a page says. Raises Unreadable."""
     # It is no longer written as it says.
-    page = _TOKEN.sub(_Tags().written, _DECLARED.sub("", text))
-    found = extract(page.encode("utf-8", "replace"), "html", "markdown").content
-    return blocks(found) if found.strip() else _words(page)
+    page = _TOKEN.sub(_Tags().rewrite, _CHARSET.sub("", text))
+    markdown = extract(page.encode("utf-8", "replace"), "html", "markdown").content
+    return parse_markdown(markdown) if markdown.strip() else _words(page)
 
 
 def _words(page: str) -> Iterator[Element]:
@@ -70,7 +70,7 @@ class _Tags:
         self._open: list[str] = []
         self._counts: Counter[str] = Counter()
 
-    def written(self, token: re.Match[str]) -> str:
+    def rewrite(self, token: re.Match[str]) -> str:
         """What stands for a tag, a comment or what a form holds."""
         if token["raw"]:
             return _area(token["within"]) if token["raw"].lower() == "textarea" else ""
@@ -78,9 +78,9 @@ class _Tags:
             return _field(token["field"].lower(), token["attributes"])
         if not token["name"] or (name := token["name"].lower()) in _VOID:
             return token[0]
-        return self._ended(name, token[0]) if token["end"] else self._begun(name, token[0])
+        return self._close_tag(name, token[0]) if token["end"] else self._open_tag(name, token[0])
 
-    def _begun(self, name: str, tag: str) -> str:
+    def _open_tag(self, name: str, tag: str) -> str:
         ends = _PARAGRAPH if name not in _INLINE else frozenset[str]()
         ends |= _ENDS.get(name, frozenset())
         closing = ""
@@ -90,7 +90,7 @@ class _Tags:
         self._counts[name] += 1
         return closing + (tag if len(self._open) <= DEEPEST else _space(name))
 
-    def _ended(self, name: str, tag: str) -> str:
+    def _close_tag(self, name: str, tag: str) -> str:
         if not self._counts[name]:
             return tag
         while self._open[-1] != name:
@@ -114,18 +114,21 @@ def _area(text: str) -> str:
     return "<br>" + "<br>".join(text.strip().splitlines()) + "<br>"
 
 
-def _field(name: str, written: str) -> str:
+def _field(name: str, attributes_text: str) -> str:
     """What is filled in or may be chosen, as words."""
-    given = {found[1].lower(): unescape(found[2] or found[3] or found[4] or "") for found in _named(written)}
+    attributes = {
+        match[1].lower(): unescape(match[2] or match[3] or match[4] or "")
+        for match in _find_attributes(attributes_text)
+    }
     if name == "option":
-        return "<br>[x] " if "selected" in given else "<br>[ ] "
-    kind = given.get("type", "text").lower()
+        return "<br>[x] " if "selected" in attributes else "<br>[ ] "
+    kind = attributes.get("type", "text").lower()
     if kind in _UNSAID:
         return ""
     if kind in _TICKED:
-        return " [x] " if "checked" in given else " [ ] "
-    return f" {escape(given.get('value', ''))} "
+        return " [x] " if "checked" in attributes else " [ ] "
+    return f" {escape(attributes.get('value', ''))} "
 
 
-def _named(written: str) -> Iterator[re.Match[str]]:
-    return _ATTRIBUTE.finditer(written)
+def _find_attributes(attributes_text: str) -> Iterator[re.Match[str]]:
+    return _ATTRIBUTE.finditer(attributes_text)

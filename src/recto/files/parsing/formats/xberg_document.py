@@ -15,8 +15,8 @@ from recto.conversation.document import Element
 from recto.conversation.file_formats import type_for
 from recto.conversation.json import Json
 from recto.files.parsing.formats.counting import NO_NUMBER, Labels
-from recto.files.parsing.formats.tables import table_elements, trimmed
-from recto.files.parsing.ports import DAMAGED, ENCRYPTED, FoundElements, Frame, Opened, UnreadableDocument
+from recto.files.parsing.formats.tables import table_elements, trim_rows
+from recto.files.parsing.ports import DAMAGED, ENCRYPTED, DocumentStart, FoundElements, Frame, UnreadableDocument
 
 if TYPE_CHECKING:
     from xberg import ConversionOptions, ExtractInput, ExtractionConfig
@@ -37,14 +37,14 @@ _DEEPEST = 250
 _LOCKED = re.compile(r"password|encrypt", re.IGNORECASE)
 
 
-def extract(data: bytes, form: str, wanted: ExtractedAs = "structure") -> ExtractedDocument:
+def extract(data: bytes, form: str, form_of_result: ExtractedAs = "structure") -> ExtractedDocument:
     """What is in the bytes of a format. What is not wanted would only take time. Raises Unreadable."""
     import xberg
 
-    asked = xberg.ExtractInput(kind=xberg.ExtractInputKind.BYTES, bytes=data, mime_type=type_for(form))
-    config = _config(wanted)
+    source = xberg.ExtractInput(kind=xberg.ExtractInputKind.BYTES, bytes=data, mime_type=type_for(form))
+    config = _config(form_of_result)
     try:
-        found = asyncio.run(_ask(asked, config))
+        result = asyncio.run(_ask(source, config))
     except MemoryError:
         raise
     except Exception as error:
@@ -54,19 +54,19 @@ def extract(data: bytes, form: str, wanted: ExtractedAs = "structure") -> Extrac
         if type(error).__name__ != "PanicException":
             raise
         raise UnreadableDocument(DAMAGED) from error
-    if not found.results:
+    if not result.results:
         raise UnreadableDocument(DAMAGED)
-    return found.results[0]
+    return result.results[0]
 
 
-async def _ask(asked: ExtractInput, config: ExtractionConfig) -> ExtractionResult:
+async def _ask(source: ExtractInput, config: ExtractionConfig) -> ExtractionResult:
     import xberg
 
-    return await xberg.extract(asked, config)
+    return await xberg.extract(source, config)
 
 
 @cache
-def _config(wanted: ExtractedAs) -> ExtractionConfig:
+def _config(form_of_result: ExtractedAs) -> ExtractionConfig:
     import xberg
 
     return xberg.ExtractionConfig(
@@ -75,8 +75,8 @@ def _config(wanted: ExtractedAs) -> ExtractionConfig:
         enable_quality_processing=False,
         escape_markdown=False,
         mime_detection_policy=xberg.MimeDetectionPolicy.TRUST_EXTENSION,
-        output_format=xberg.OutputFormat("markdown" if wanted == "markdown" else "plain"),
-        include_document_structure=wanted == "structure",
+        output_format=xberg.OutputFormat("markdown" if form_of_result == "markdown" else "plain"),
+        include_document_structure=form_of_result == "structure",
         extraction_timeout_secs=_SECONDS,
         # What repeats on pages may matter: a table's head, a number of a contract.
         content_filter=xberg.ContentFilterConfig(
@@ -131,21 +131,21 @@ def elements_of(nodes: Sequence[DocumentNode], labels: Labels | None = None) -> 
         if contents[place]["node_type"] == "list_item":
             lists = [around for around in _above(node, nodes) if contents[around]["node_type"] == "list"]
             mark = _mark(lists, contents, numbers) if not doubtful.intersection(lists[:1]) else NO_NUMBER
-            known = labels.take(str(contents[place].get("text") or "")) if labels else None
-            yield _item(node, contents[place], len(lists), known or mark)
+            label = labels.take(str(contents[place].get("text") or "")) if labels else None
+            yield _item(node, contents[place], len(lists), label or mark)
         else:
             yield from _block(node, contents[place])
 
 
 def _doubtful(nodes: Sequence[DocumentNode], contents: Sequence[Content]) -> frozenset[int]:
     """The places of lists that may go on with the numbers of one before: there is one, and no heading between them."""
-    found, is_after = set[int](), False
+    places, is_after = set[int](), False
     for place, (node, content) in enumerate(zip(nodes, contents, strict=True)):
         if content["node_type"] == "list" and content.get("ordered") and node.parent is None:
-            found |= {place} if is_after else set()
+            places |= {place} if is_after else set()
             is_after = True
         is_after = is_after and content["node_type"] != "heading"
-    return frozenset(found)
+    return frozenset(places)
 
 
 def content_of(node: DocumentNode) -> Content:
@@ -164,9 +164,9 @@ def _block(node: DocumentNode, content: Content) -> Iterator[Element]:
         case "heading" | "title":
             yield from _heading(node, content)
         case "paragraph" | "quote" | "citation":
-            yield from paragraph(linked(str(content.get("text") or ""), node.annotations), page)
+            yield from paragraph(add_links(str(content.get("text") or ""), node.annotations), page)
         case "table":
-            yield from table_elements(trimmed(grid_rows(content)), page)
+            yield from table_elements(trim_rows(grid_rows(content)), page)
         case "code":
             text = f"```{words_of(content, 'language')}\n{str(content.get('text') or '').rstrip()}\n```"
             yield Element(kind="code", text=text, page=page)
@@ -206,7 +206,7 @@ def note(what: str, text: str, page: int | None) -> Iterator[Element]:
 
 def _heading(node: DocumentNode, content: Content) -> Iterator[Element]:
     level = min(_DEEPEST_HEADING, max(1, int(cast("int", content.get("level") or 1))))
-    if text := " ".join(linked(str(content.get("text") or ""), node.annotations).split()):
+    if text := " ".join(add_links(str(content.get("text") or ""), node.annotations).split()):
         yield Element(kind="heading", text=f"{'#' * level} {text}", page=node.page, level=level)
 
 
@@ -221,16 +221,16 @@ def _mark(lists: Sequence[int], contents: Sequence[Content], numbers: dict[int, 
 def _item(node: DocumentNode, content: Content, depth: int, mark: str) -> Element:
     level = max(1, depth)
     mark = (node.attributes or {}).get("list_marker") or mark
-    text = _SPACE.sub(" ", linked(str(content.get("text") or ""), node.annotations)).strip().replace("\n", " ")
+    text = _SPACE.sub(" ", add_links(str(content.get("text") or ""), node.annotations)).strip().replace("\n", " ")
     return Element(kind="item", text=f"{_INDENT * (level - 1)}{mark} {text}", page=node.page, level=level)
 
 
 def _above(node: DocumentNode, nodes: Sequence[DocumentNode]) -> Iterator[int]:
     """The places of the nodes around a node, the closest first."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     place = node.parent
-    while place is not None and place not in seen and place < len(nodes):
-        seen.add(place)
+    while place is not None and place not in visited and place < len(nodes):
+        visited.add(place)
         yield place
         place = nodes[place].parent
 
@@ -250,7 +250,7 @@ def _height(places: Sequence[tuple[int, int, str]]) -> int:
     return max((row for row, _, _ in places), default=-1) + 1
 
 
-def linked(text: str, annotations: Sequence[TextAnnotation]) -> str:
+def add_links(text: str, annotations: Sequence[TextAnnotation]) -> str:
     """The text with its links in Markdown. Where they stand is counted in bytes."""
     data = text.encode()
     out, done = list[str](), 0
@@ -274,13 +274,13 @@ def link(label: str, url: str) -> str:
 
 def _links(annotations: Sequence[TextAnnotation]) -> Iterator[tuple[int, int, str]]:
     """Where links begin and end, and where they lead. One that goes on as the one before is one with it."""
-    found = sorted(
+    links = sorted(
         (one.start, one.end, str(kind["url"]))
         for one in annotations
         if (kind := cast("Content", orjson.loads(str(one.kind))))["annotation_type"] == "link"
     )
     waiting: tuple[int, int, str] | None = None
-    for start, end, url in found:
+    for start, end, url in links:
         if waiting and waiting[1] == start and waiting[2] == url:
             waiting = (waiting[0], end, url)
             continue
@@ -296,7 +296,7 @@ FRAME_ELEMENTS = 100
 
 def unpaged_frames(elements: Iterable[Element]) -> Iterator[Frame]:
     """The elements, some to a frame. None of them stands on a page."""
-    yield Opened()
+    yield DocumentStart()
     waiting: list[Element] = []
     for element in elements:
         waiting.append(replace(element, page=None))

@@ -10,8 +10,8 @@ from html import unescape
 from xml.etree import ElementTree
 
 from recto.conversation.document import Element
-from recto.files.parsing.formats.archive import Archive, part
-from recto.files.parsing.formats.counting import Labels, counted
+from recto.files.parsing.formats.archive import Archive, read_xml
+from recto.files.parsing.formats.counting import Labels, format_number
 
 _CONTENT = "word/document.xml"
 # A character that no text has, where a formula stands.
@@ -43,7 +43,7 @@ class Level:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Numbered:
+class NumberedList:
     """A list: what it counts with, its levels, and those that begin anew with it."""
 
     counter: str
@@ -55,7 +55,7 @@ def ready(data: bytes) -> bytes:
     """The document with a mark at each formula within a line; as it is where there is none, or it is too large."""
     archive = Archive(data)
     text = archive.text(_CONTENT)
-    changed = _FORMULA.sub(lambda found: _RUN + found[1] if found[1] else found[0], text)
+    changed = _FORMULA.sub(lambda match: _RUN + match[1] if match[1] else match[0], text)
     return data if changed == text else archive.with_text(_CONTENT, changed) or data
 
 
@@ -77,10 +77,10 @@ def with_formulas(elements: Iterable[Element]) -> Iterator[Element]:
 def docx_labels(data: bytes) -> Labels:
     """What stands before the items of a docx."""
     archive = Archive(data)
-    root = part(archive, "word/numbering.xml")
+    root = read_xml(archive, "word/numbering.xml")
     if root is None:
         return Labels(())
-    styles = _styles(part(archive, "word/styles.xml"))
+    styles = _styles(read_xml(archive, "word/styles.xml"))
     return Labels(_labels(archive.text(_CONTENT), _lists(root), styles))
 
 
@@ -89,26 +89,26 @@ def _with(element: Element, formulas: list[str]) -> Iterator[Element]:
         yield element
         return
     first, *others = element.text.split(_MARK)
-    filled = [*formulas, *[""] * (len(others) - len(formulas))]
-    text = first + "".join(formula + after for formula, after in zip(filled, others, strict=True))
+    texts = [*formulas, *[""] * (len(others) - len(formulas))]
+    text = first + "".join(formula + after for formula, after in zip(texts, others, strict=True))
     rows = tuple([tuple([cell.replace(_MARK, "") for cell in row]) for row in element.rows])
     if text.strip():
         yield replace(element, text=text, rows=rows)
 
 
 def _labels(
-    text: str, lists: Mapping[str, Numbered], styles: Mapping[str, tuple[str, int]]
+    text: str, lists: Mapping[str, NumberedList], styles: Mapping[str, tuple[str, int]]
 ) -> Iterator[tuple[str, str]]:
     counts: defaultdict[str, dict[int, int]] = defaultdict(dict)
-    begun = set[tuple[str, int]]()
+    restarted = set[tuple[str, int]]()
     for paragraph in _PARAGRAPH.split(_FALLBACK.sub("", text))[1:]:
         name, level = _list_of(_OLDER.sub("", paragraph), styles)
         if (one := lists.get(name)) is None:
             continue
         count = counts[one.counter]
         count[level] = count[level] + 1 if level in count else one.levels.get(level, Level()).start
-        if level in one.anew and (name, level) not in begun:
-            begun.add((name, level))
+        if level in one.anew and (name, level) not in restarted:
+            restarted.add((name, level))
             count[level] = one.anew[level]
         for deeper in range(level + 1, _LEVELS):
             count.pop(deeper, None)
@@ -116,30 +116,30 @@ def _labels(
 
 
 def _list_of(paragraph: str, styles: Mapping[str, tuple[str, int]]) -> tuple[str, int]:
-    style, name, level = (found.search(paragraph) for found in (_STYLE, _LIST, _LEVEL))
+    style, name, level = (pattern.search(paragraph) for pattern in (_STYLE, _LIST, _LEVEL))
     of_style = styles.get(style[1], ("", 0)) if style else ("", 0)
     return (name[1] if name else of_style[0], _whole(level[1], 0) if level else of_style[1])
 
 
 def _label(levels: Mapping[int, Level], level: int, count: Mapping[int, int]) -> str:
     """The number with what stands around it; nothing where any part of it is not known."""
-    asked = levels.get(level, Level())
+    format = levels.get(level, Level())
     above = [levels.get(place, Level()) for place in range(level + 1)]
-    numbers = [counted(count.get(place, one.start), one.way) for place, one in enumerate(above)]
-    places = [int(found) - 1 for found in _PLACE.findall(asked.pattern)]
+    numbers = [format_number(count.get(place, one.start), one.way) for place, one in enumerate(above)]
+    places = [int(number) - 1 for number in _PLACE.findall(format.pattern)]
     if not places or any(place > level or not numbers[place] for place in places):
         return ""
-    return _PLACE.sub(lambda found: numbers[int(found[1]) - 1], asked.pattern).strip()
+    return _PLACE.sub(lambda match: numbers[int(match[1]) - 1], format.pattern).strip()
 
 
-def _lists(root: ElementTree.Element) -> Mapping[str, Numbered]:
+def _lists(root: ElementTree.Element) -> Mapping[str, NumberedList]:
     kinds = {one.get(f"{_W}abstractNumId", ""): _levels(one) for one in root.iter(f"{_W}abstractNum")}
-    lists: dict[str, Numbered] = {}
+    lists: dict[str, NumberedList] = {}
     for one in root.iter(f"{_W}num"):
         kind = _value(one, "abstractNumId")
         changed = {_whole(change.get(f"{_W}ilvl", ""), 0): change for change in one.iter(f"{_W}lvlOverride")}
         anew = {level: _value(change, "startOverride") for level, change in changed.items()}
-        lists[one.get(f"{_W}numId", "")] = Numbered(
+        lists[one.get(f"{_W}numId", "")] = NumberedList(
             counter=kind,
             levels={**kinds.get(kind, {}), **_levels(one)},
             anew={level: _whole(start, 1) for level, start in anew.items() if start},
@@ -158,15 +158,15 @@ def _levels(kind: ElementTree.Element) -> Mapping[int, Level]:
 
 def _styles(root: ElementTree.Element | None) -> Mapping[str, tuple[str, int]]:
     """Which list and level the paragraphs of a style are in; a style may take that from another."""
-    found = {one.get(f"{_W}styleId", ""): one for one in root.iter(f"{_W}style")} if root is not None else {}
+    elements = {one.get(f"{_W}styleId", ""): one for one in root.iter(f"{_W}style")} if root is not None else {}
     styles: dict[str, tuple[str, int]] = {}
-    for name, one in found.items():
-        listed, above = one.find(_OF_STYLE), _value(one, "basedOn")
+    for name, one in elements.items():
+        numbering, above = one.find(_OF_STYLE), _value(one, "basedOn")
         for _ in range(_LEVELS):
-            if listed is None and above in found:
-                listed, above = found[above].find(_OF_STYLE), _value(found[above], "basedOn")
-        if listed is not None:
-            styles[name] = (_value(listed, "numId"), _whole(_value(listed, "ilvl"), 0))
+            if numbering is None and above in elements:
+                numbering, above = elements[above].find(_OF_STYLE), _value(elements[above], "basedOn")
+        if numbering is not None:
+            styles[name] = (_value(numbering, "numId"), _whole(_value(numbering, "ilvl"), 0))
     return styles
 
 

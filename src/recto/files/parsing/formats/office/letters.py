@@ -10,7 +10,7 @@ from xml.sax.saxutils import unescape
 
 from recto.conversation.document import Element
 from recto.files.parsing.formats.counting import Labels
-from recto.files.parsing.formats.markdown import blocks
+from recto.files.parsing.formats.markdown import parse_markdown
 from recto.files.parsing.formats.office import docx, rtf
 from recto.files.parsing.formats.office.opendocument import odt_labels, prepare_odt
 from recto.files.parsing.formats.tables import table_elements
@@ -24,18 +24,18 @@ _ITEM_MARK = re.compile(r"\s*-\s")
 _LEADS = re.compile(r"(?<=\]\()\S*&\w+;\S*")
 
 
-def flowing(data: bytes, form: str) -> Iterator[Frame]:
+def parse_letter(data: bytes, form: str) -> Iterator[Frame]:
     """The elements of a text document, in their order. Raises Unreadable."""
     if form == "epub":
         # Its nodes do not say which item is within which.
-        return unpaged_frames(blocks(extract(data, form, "markdown").content))
+        return unpaged_frames(parse_markdown(extract(data, form, "markdown").content))
     data = _READY[form](data) if form in _READY else data
-    found = extract(data, form)
-    nodes = found.document.nodes if found.document else []
+    result = extract(data, form)
+    nodes = result.document.nodes if result.document else []
     elements = (
         elements_of(nodes, _LABELS.get(form, _no_labels)(data))
-        if nodes or not found.content.strip()
-        else blocks(found.content)
+        if nodes or not result.content.strip()
+        else parse_markdown(result.content)
     )
     if form in _MENDED:
         elements = chain.from_iterable(map(_MENDED[form], elements))
@@ -46,7 +46,7 @@ def _no_labels(_: bytes) -> Labels:
     return Labels(())
 
 
-def separated(element: Element) -> Iterator[Element]:
+def restore_table(element: Element) -> Iterator[Element]:
     """Cells of a table that its format has lost, set apart again. Other tabs stay: one alone ends no row."""
     if _ROW_END not in element.text:
         yield element
@@ -66,7 +66,7 @@ def _has_rows(cells: Sequence[str], width: int) -> bool:
     return len(cells) % (width + 1) == 0 and not any(cells[width :: width + 1]) and not is_one
 
 
-def _led(element: Element) -> Iterator[Element]:
+def _unescape_links(element: Element) -> Iterator[Element]:
     """Links that lead where their document says."""
     if _LEADS.search(element.text):
         rows = tuple([tuple([_LEADS.sub(_plain, cell) for cell in row]) for row in element.rows])
@@ -74,11 +74,11 @@ def _led(element: Element) -> Iterator[Element]:
     yield element
 
 
-def _plain(found: re.Match[str]) -> str:
-    return unescape(found[0], {"&quot;": '"', "&apos;": "'"})
+def _plain(match: re.Match[str]) -> str:
+    return unescape(match[0], {"&quot;": '"', "&apos;": "'"})
 
 
-_MENDED: Mapping[str, Callable[[Element], Iterator[Element]]] = {"doc": separated, "docx": _led}
+_MENDED: Mapping[str, Callable[[Element], Iterator[Element]]] = {"doc": restore_table, "docx": _unescape_links}
 # How items are numbered is not to be found in others.
 _LABELS: Mapping[str, Callable[[bytes], Labels]] = {"docx": docx.docx_labels, "odt": odt_labels}
 _READY: Mapping[str, Callable[[bytes], bytes]] = {"docx": docx.ready, "odt": prepare_odt, "rtf": rtf.ready}

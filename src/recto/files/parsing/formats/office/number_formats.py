@@ -28,14 +28,14 @@ _LONGEST = 40
 def shape_of(number: int, code: str | None) -> Shape:
     """How a format shows a number: as one of the kinds, or an int: filled with zeros up to so many digits."""
     if code is None:
-        known: dict[int, Shape] = {
+        shapes: dict[int, Shape] = {
             _SPAN: "span",
             9: "percent",
             10: "percent",
             **dict.fromkeys(_DATES, "date"),
             **dict.fromkeys(_TIMES, "time"),
         }
-        return known.get(number, "plain")
+        return shapes.get(number, "plain")
     bare = _LITERAL.sub("", code).partition(";")[0].lower()
     if _SPANS.search(bare):
         return "span"
@@ -46,7 +46,7 @@ def shape_of(number: int, code: str | None) -> Shape:
     return len(bare) if _ZEROS.fullmatch(bare) else "plain"
 
 
-def shown(value: str, shape: Shape, *, from_1904: bool) -> str:
+def format_value(value: str, shape: Shape, *, from_1904: bool) -> str:
     """A number that stands in a cell, in its shape; as it stands where it is none."""
     if shape == "plain" and _EXACT.fullmatch(value):
         return value

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from recto.files.parsing.formats.office.number_formats import Shape, shape_of, shown
+from recto.files.parsing.formats.office.number_formats import Shape, format_value, shape_of
 from recto.files.parsing.formats.pdf.columns import Rows
 
 _ENTRY = 128
@@ -45,9 +45,9 @@ class Container:
     def _places(self) -> Iterator[int]:
         """The sectors that tell which follows which."""
         yield from struct.unpack_from(f"<{_HEAD_PLACES}I", self._data.ljust(_HEAD, b"\xff"), 76)
-        place, seen = _whole(self._data, 68, "<I"), set[int]()
-        while place < _FREE and place not in seen and (sector := self._sector(place)):
-            seen.add(place)
+        place, visited = _whole(self._data, 68, "<I"), set[int]()
+        while place < _FREE and place not in visited and (sector := self._sector(place)):
+            visited.add(place)
             *places, place = _numbers(sector)
             yield from places
 
@@ -56,9 +56,9 @@ class Container:
         return _numbers(b"".join(self._sector(one) for one in dict.fromkeys(sectors) if one < _FREE))
 
     def _chain(self, start: int, following: Sequence[int]) -> Iterator[int]:
-        seen = set[int]()
-        while start < len(following) and start not in seen:
-            seen.add(start)
+        visited = set[int]()
+        while start < len(following) and start not in visited:
+            visited.add(start)
             yield start
             start = following[start]
 
@@ -122,15 +122,15 @@ def _book_records(data: bytes, at: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _book_sheet(book: bytes, start: int, shapes: Sequence[Shape]) -> ShownCells:
-    rows, columns, found = set[int](), set[int](), dict[tuple[int, int], str]()
+    rows, columns, texts = set[int](), set[int](), dict[tuple[int, int], str]()
     for kind, record in _book_records(book, start):
         for row, column, style, number in _book_cells(kind, record):
             rows.add(row)
             columns.add(column)
             shape = shapes[style] if style < len(shapes) else "plain"
             if number is not None and (shape == "percent" or isinstance(shape, int)):
-                found[row, column] = shown(repr(number), shape, from_1904=False)
-    return {(row - min(rows), column - min(columns)): text for (row, column), text in found.items()}
+                texts[row, column] = format_value(repr(number), shape, from_1904=False)
+    return {(row - min(rows), column - min(columns)): text for (row, column), text in texts.items()}
 
 
 def _book_cells(kind: int, record: bytes) -> Iterator[tuple[int, int, int, float | None]]:
@@ -220,8 +220,8 @@ def _words(box: bytes) -> Iterator[str]:
 def _rows(cells: list[tuple[int, int, str]]) -> Rows | None:
     tops, lefts = sorted({top for top, _, words in cells if words}), sorted({left for _, left, words in cells if words})
     is_grid = len(tops) >= _FEWEST_ROWS and len(lefts) >= _FEWEST_COLUMNS and len(tops) * len(lefts) <= _MOST_CELLS
-    said = {(top, left): words for top, left, words in cells if words}
+    texts = {(top, left): words for top, left, words in cells if words}
     # Shapes that only stand in a group leave most of the places of a grid empty.
-    if not is_grid or 2 * len(said) <= len(tops) * len(lefts):
+    if not is_grid or 2 * len(texts) <= len(tops) * len(lefts):
         return None
-    return tuple([tuple([said.get((top, left), "") for left in lefts]) for top in tops])
+    return tuple([tuple([texts.get((top, left), "") for left in lefts]) for top in tops])

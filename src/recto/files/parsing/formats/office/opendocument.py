@@ -12,9 +12,9 @@ from itertools import chain
 from xml.etree import ElementTree
 
 from recto.conversation.document import Element
-from recto.files.parsing.formats.archive import Archive, part
-from recto.files.parsing.formats.counting import Labels, counted
-from recto.files.parsing.formats.tables import table_elements, trimmed
+from recto.files.parsing.formats.archive import Archive, read_xml
+from recto.files.parsing.formats.counting import Labels, format_number
+from recto.files.parsing.formats.tables import table_elements, trim_rows
 from recto.files.parsing.formats.xberg_document import SPEAKER_NOTES, link, note
 
 _SPACE = "{urn:oasis:names:tc:opendocument:xmlns:"
@@ -32,7 +32,7 @@ _MOST_REPEATED = 100
 _NOT_A_NUMBER = ("NaN", "1.#NAN")
 
 
-def written(box: ElementTree.Element, level: int = 0) -> Iterator[Element]:
+def text_elements(box: ElementTree.Element, level: int = 0) -> Iterator[Element]:
     """The paragraphs and the lists in a box, in their order."""
     for one in box:
         if one.tag in _PARAGRAPHS and (text := words(one).strip()):
@@ -40,7 +40,7 @@ def written(box: ElementTree.Element, level: int = 0) -> Iterator[Element]:
             yield item if level else Element(kind="paragraph", text=text)
         elif one.tag == f"{TEXT}list":
             for item in one:
-                yield from written(item, level + 1) if item.tag in _ITEMS else ()
+                yield from text_elements(item, level + 1) if item.tag in _ITEMS else ()
 
 
 def words(paragraph: ElementTree.Element) -> str:
@@ -68,7 +68,7 @@ def table(one: ElementTree.Element) -> Iterator[Element]:
     rows = (
         [text for cell in row if cell.tag in _CELLS for text in _cell(cell)] for row in one.iter(f"{TABLE}table-row")
     )
-    yield from table_elements(trimmed(rows))
+    yield from table_elements(trim_rows(rows))
 
 
 def _cell(cell: ElementTree.Element) -> Iterator[str]:
@@ -80,14 +80,14 @@ def _cell(cell: ElementTree.Element) -> Iterator[str]:
 
 def chart(archive: Archive, href: str) -> Iterator[Element]:
     """A chart within a document as the table that it was drawn from; nothing where something else is there."""
-    root = part(archive, posixpath.normpath(f"{href}/content.xml"))
-    drawn = next(root.iter(f"{CHART}chart"), None) if root is not None else None
-    if drawn is None:
+    root = read_xml(archive, posixpath.normpath(f"{href}/content.xml"))
+    root_element = next(root.iter(f"{CHART}chart"), None) if root is not None else None
+    if root_element is None:
         return
-    title = drawn.find(f"{CHART}title")
-    named = " ".join(" ".join(words(one) for one in title).split()) if title is not None else ""
-    yield Element(kind="paragraph", text=f"[chart: {named}]" if named else "[chart]")
-    for one in drawn.iter(f"{TABLE}table"):
+    title = root_element.find(f"{CHART}title")
+    title_text = " ".join(" ".join(words(one) for one in title).split()) if title is not None else ""
+    yield Element(kind="paragraph", text=f"[chart: {title_text}]" if title_text else "[chart]")
+    for one in root_element.iter(f"{TABLE}table"):
         yield from table(one)
 
 
@@ -127,8 +127,8 @@ def prepare_odt(data: bytes) -> bytes:
     """The document as xberg reads it whole; as it is where it needs nothing or is too large."""
     archive = Archive(data)
     text = archive.text(_CONTENT)
-    charted = "".join(_charted(text, archive)) if "<draw:object" in text else text
-    changed = "".join(_unboxed(_REMARK.sub(_remark, _COVERED.sub(_empty, charted))))
+    charted = "".join(_insert_charts(text, archive)) if "<draw:object" in text else text
+    changed = "".join(_inline_boxes(_REMARK.sub(_remark, _COVERED.sub(_empty_cells, charted))))
     return data if changed == text else archive.with_text(_CONTENT, changed) or data
 
 
@@ -140,17 +140,17 @@ def odt_labels(data: bytes) -> Labels:
     return Labels(_labels(_NOTE.sub("", text), styles))
 
 
-def _charted(text: str, archive: Archive) -> Iterator[str]:
+def _insert_charts(text: str, archive: Archive) -> Iterator[str]:
     """The text with the table of each chart behind the paragraph that the chart stands in."""
-    drawn, depth, done = list[str](), 0, 0
-    for found in _OBJECT_OR_PARAGRAPH.finditer(text):
-        if found[1] is not None:
-            drawn += map(_xml_of, chart(archive, found[1]))
+    charts, depth, done = list[str](), 0, 0
+    for match in _OBJECT_OR_PARAGRAPH.finditer(text):
+        if match[1] is not None:
+            charts += map(_xml_of, chart(archive, match[1]))
             continue
-        depth += -1 if found[2] else 1
-        if depth == 0 and drawn:
-            yield text[done : found.end()] + "".join(drawn)
-            drawn, done = [], found.end()
+        depth += -1 if match[2] else 1
+        if depth == 0 and charts:
+            yield text[done : match.end()] + "".join(charts)
+            charts, done = [], match.end()
     yield text[done:]
 
 
@@ -163,30 +163,30 @@ def _xml_of(element: Element) -> str:
     return f"<table:table>{''.join(f'<table:table-row>{row}</table:table-row>' for row in rows)}</table:table>"
 
 
-def _empty(found: re.Match[str]) -> str:
-    times = _TIMES.search(found[1])
+def _empty_cells(match: re.Match[str]) -> str:
+    times = _TIMES.search(match[1])
     return "<table:table-cell/>" * (int(times[1]) if times else 1)
 
 
-def _remark(found: re.Match[str]) -> str:
-    words = " ".join(_TAG.sub("", one[2]) for one in _PARAGRAPH.finditer(found[1] or ""))
+def _remark(match: re.Match[str]) -> str:
+    words = " ".join(_TAG.sub("", one[2]) for one in _PARAGRAPH.finditer(match[1] or ""))
     return f"<text:span> [comment: {words}]</text:span>" if words.strip() else ""
 
 
-def _unboxed(text: str) -> Iterator[str]:
+def _inline_boxes(text: str) -> Iterator[str]:
     """The text with boxes that stand within a paragraph as lines of it: xberg would read them twice."""
     around: list[str] = []
     done = 0
-    for found in _BOX_OR_PARAGRAPH.finditer(text):
-        is_end, tag = found[1], found[2]
+    for match in _BOX_OR_PARAGRAPH.finditer(text):
+        is_end, tag = match[1], match[2]
         if is_end and around:
             around.pop()
         if around and tag == _BOX:
-            yield text[done : found.start()] + ("" if is_end else "<text:line-break/>")
-            done = found.end()
+            yield text[done : match.start()] + ("" if is_end else "<text:line-break/>")
+            done = match.end()
         elif is_end and _BOX in around and len(around) > 1:
-            yield text[done : found.end()] + "<text:line-break/>"
-            done = found.end()
+            yield text[done : match.end()] + "<text:line-break/>"
+            done = match.end()
         if not is_end:
             around.append(tag)
     yield text[done:]
@@ -194,65 +194,65 @@ def _unboxed(text: str) -> Iterator[str]:
 
 def _labels(text: str, styles: Mapping[str, Style]) -> Iterator[tuple[str, str]]:
     open_lists: list[_List] = []
-    known: dict[str, _List] = {}
+    lists: dict[str, _List] = {}
     label: str | None = None
-    begun = 0
-    for found in _TOKEN.finditer(text):
-        given = _attributes(found[3])
-        match found[1] + found[2]:
-            case "list" if not found[3].endswith("/"):
-                open_lists.append(open_lists[-1] if open_lists else _begun(given, known))
+    start = 0
+    for match in _TOKEN.finditer(text):
+        attributes = _attributes(match[3])
+        match match[1] + match[2]:
+            case "list" if not match[3].endswith("/"):
+                open_lists.append(open_lists[-1] if open_lists else _open_list(attributes, lists))
             case "/list" if open_lists:
                 open_lists.pop()
             case "list-item" if open_lists:
-                label = _counted(open_lists[-1], len(open_lists), given, styles)
+                label = _count_item(open_lists[-1], len(open_lists), attributes, styles)
             case "p" | "h" if label is not None:
-                begun = found.end()
+                start = match.end()
             case "/p" | "/h" if label is not None:
-                yield unescape(_TAG.sub("", text[begun : found.start()])), label
+                yield unescape(_TAG.sub("", text[start : match.start()])), label
                 label = None
             case _:
                 pass
 
 
-def _begun(given: Attributes, known: dict[str, _List]) -> _List:
+def _open_list(attributes: Attributes, lists: dict[str, _List]) -> _List:
     """A list of the outermost level, which may go on with another."""
-    name = given.get("text:style-name", "")
-    before = known.get(given["text:continue-list"]) if "text:continue-list" in given else None
-    if before is None and given.get("text:continue-numbering") == "true":
-        before = known.get(name)
+    name = attributes.get("text:style-name", "")
+    before = lists.get(attributes["text:continue-list"]) if "text:continue-list" in attributes else None
+    if before is None and attributes.get("text:continue-numbering") == "true":
+        before = lists.get(name)
     one = _List(name=name or (before.name if before else ""), counts=before.counts if before else {})
-    known.update({one.name: one, given.get("xml:id", one.name): one})
+    lists.update({one.name: one, attributes.get("xml:id", one.name): one})
     return one
 
 
-def _counted(one: _List, level: int, given: Attributes, styles: Mapping[str, Style]) -> str:
+def _count_item(one: _List, level: int, attributes: Attributes, styles: Mapping[str, Style]) -> str:
     style = styles.get(one.name, {})
-    asked = style.get(str(level), {})
-    start = _whole(given.get("text:start-value", ""), _whole(asked.get("text:start-value", ""), 1))
-    is_anew = level not in one.counts or "text:start-value" in given
+    format = style.get(str(level), {})
+    start = _whole(attributes.get("text:start-value", ""), _whole(format.get("text:start-value", ""), 1))
+    is_anew = level not in one.counts or "text:start-value" in attributes
     one.counts[level] = start if is_anew else one.counts[level] + 1
     for deeper in [place for place in one.counts if place > level]:
         del one.counts[deeper]
-    shown = min(level, max(1, _whole(asked.get("text:display-levels", ""), 1)))
-    levels = range(level - shown + 1, level + 1)
+    level_count = min(level, max(1, _whole(format.get("text:display-levels", ""), 1)))
+    levels = range(level - level_count + 1, level + 1)
     numbers = [_number(one.counts.get(place, 1), style.get(str(place), {})) for place in levels]
     if not all(numbers):
         return ""
-    return f"{asked.get('style:num-prefix', '')}{'.'.join(numbers)}{asked.get('style:num-suffix', '')}".strip()
+    return f"{format.get('style:num-prefix', '')}{'.'.join(numbers)}{format.get('style:num-suffix', '')}".strip()
 
 
-def _number(number: int, asked: Attributes) -> str:
-    way = asked.get("style:num-format", "")
-    return counted(number, _WAYS.get(way) or _WAYS_OF_EAST.get(way, ""))
+def _number(number: int, format: Attributes) -> str:
+    way = format.get("style:num-format", "")
+    return format_number(number, _WAYS.get(way) or _WAYS_OF_EAST.get(way, ""))
 
 
 def _styles(text: str) -> Mapping[str, Style]:
     """The levels that count, of each kind of list."""
     styles: dict[str, Style] = {}
-    for found in _STYLE.finditer(text):
-        levels = [_attributes(level) for level in _LEVEL.findall(found[2])]
-        styles[_attributes(found[1]).get("style:name", "")] = {level.get("text:level", ""): level for level in levels}
+    for match in _STYLE.finditer(text):
+        levels = [_attributes(level) for level in _LEVEL.findall(match[2])]
+        styles[_attributes(match[1]).get("style:name", "")] = {level.get("text:level", ""): level for level in levels}
     return styles
 
 
@@ -277,27 +277,27 @@ def prepare_ods(data: bytes) -> bytes:
     """The book with parts of a hundred, errors and zeros in front as they are shown; as it is where it is too large."""
     archive = Archive(data)
     text = archive.text(_ODS_CONTENT)
-    changed = _LINK.sub(_linked, _CELL.sub(_as_shown, text))
+    changed = _LINK.sub(_replace_link, _CELL.sub(_as_shown, text))
     return data if changed == text else archive.with_text(_ODS_CONTENT, changed) or data
 
 
 def sheet_charts(data: bytes) -> Callable[[str], Iterator[Element]]:
     """The sheet_charts on a sheet by its name, as the tables they were drawn from."""
     archive = Archive(data)
-    drawn: defaultdict[str, list[str]] = defaultdict(list)
+    hrefs: defaultdict[str, list[str]] = defaultdict(list)
     name = ""
-    for found in _SHEET_OR_OBJECT.finditer(archive.text(_ODS_CONTENT)):
-        name = unescape(found[1]) if found[1] is not None else name
-        drawn[name] += [found[2]] if found[2] else []
-    return lambda name: chain.from_iterable(chart(archive, href) for href in drawn.get(name, ()))
+    for match in _SHEET_OR_OBJECT.finditer(archive.text(_ODS_CONTENT)):
+        name = unescape(match[1]) if match[1] is not None else name
+        hrefs[name] += [match[2]] if match[2] else []
+    return lambda name: chain.from_iterable(chart(archive, href) for href in hrefs.get(name, ()))
 
 
-def _as_shown(found: re.Match[str]) -> str:
-    return f'<table:table-cell office:value-type="string"{_VALUE.sub("", found[1])}>'
+def _as_shown(match: re.Match[str]) -> str:
+    return f'<table:table-cell office:value-type="string"{_VALUE.sub("", match[1])}>'
 
 
-def _linked(found: re.Match[str]) -> str:
-    return escape(link(unescape(found[2]), unescape(found[1])))
+def _replace_link(match: re.Match[str]) -> str:
+    return escape(link(unescape(match[2]), unescape(match[1])))
 
 
 _DRAW = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}"
@@ -326,18 +326,18 @@ class Drawing:
         for shape in shapes:
             if _role(shape) not in (_TITLE, *_FURNITURE):
                 yield from self._shape(shape)
-        for said in page.findall(f"{OFFICE}annotation"):
-            yield from note("[comment] ", _all_words(said), None)
+        for comment in page.findall(f"{OFFICE}annotation"):
+            yield from note("[comment] ", _all_words(comment), None)
         notes = [_all_words(box) for box in page.findall(f"{_SHOW}notes/{_DRAW}frame") if _role(box) == "notes"]
         yield from note(SPEAKER_NOTES, "\n".join(notes), None)
 
     def _shape(self, shape: ElementTree.Element) -> Iterator[Element]:
         if shape.tag != f"{_DRAW}frame":
-            yield from written(shape)
+            yield from text_elements(shape)
             return
         for one in shape:
             if one.tag == f"{_DRAW}text-box":
-                yield from written(one)
+                yield from text_elements(one)
             elif one.tag == f"{TABLE}table":
                 yield from table(one)
             elif one.tag == f"{_DRAW}object":
@@ -350,7 +350,7 @@ class Drawing:
 def open_drawing(data: bytes) -> Drawing | None:
     """The pages in a zip, or None where there are none."""
     archive = Archive(data)
-    root = part(archive, "content.xml")
+    root = read_xml(archive, "content.xml")
     return None if root is None else Drawing(archive=archive, pages=list(root.iter(f"{_DRAW}page")))
 
 

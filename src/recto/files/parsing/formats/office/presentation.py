@@ -8,13 +8,13 @@ from itertools import groupby
 from xml.etree import ElementTree
 
 from recto.conversation.document import Element
-from recto.files.parsing.formats.archive import RELATION, Archive, part
-from recto.files.parsing.formats.archive import targets as targets_of
-from recto.files.parsing.formats.counting import NO_NUMBER, counted
+from recto.files.parsing.formats.archive import RELATION, Archive, read_xml
+from recto.files.parsing.formats.archive import read_targets as targets_of
+from recto.files.parsing.formats.counting import NO_NUMBER, format_number
 from recto.files.parsing.formats.office.old_office import slide_tables
 from recto.files.parsing.formats.office.opendocument import open_drawing
-from recto.files.parsing.formats.pdf.columns import with_tables
-from recto.files.parsing.formats.tables import table_elements, trimmed
+from recto.files.parsing.formats.pdf.columns import insert_tables
+from recto.files.parsing.formats.tables import table_elements, trim_rows
 from recto.files.parsing.formats.xberg_document import (
     SPEAKER_NOTES,
     content_of,
@@ -24,12 +24,12 @@ from recto.files.parsing.formats.xberg_document import (
     note,
     words_of,
 )
-from recto.files.parsing.ports import DAMAGED, FoundElements, Frame, Opened, Unit, UnreadableDocument
+from recto.files.parsing.ports import DAMAGED, DocumentStart, FoundElements, Frame, Unit, UnreadableDocument
 
 TITLE_LEVEL = 2
 
 
-def slides(data: bytes, form: str) -> Iterator[Frame]:
+def parse_slides(data: bytes, form: str) -> Iterator[Frame]:
     """The slides in their order, or the pages of a drawing. Raises Unreadable."""
     if form == "pptx":
         deck = open_deck(data)
@@ -38,8 +38,8 @@ def slides(data: bytes, form: str) -> Iterator[Frame]:
         yield from _frames("slide", len(deck.slides), _of_deck(deck))
         return
     if form == "ppt":
-        found = list(_of_nodes(data))
-        yield from _frames("slide", len(found), (("", elements) for elements in found))
+        nodes = list(_of_nodes(data))
+        yield from _frames("slide", len(nodes), (("", elements) for elements in nodes))
         return
     drawing = open_drawing(data)
     if drawing is None:
@@ -50,7 +50,7 @@ def slides(data: bytes, form: str) -> Iterator[Frame]:
 
 def _frames(unit: Unit, count: int, slides: Iterator[tuple[str, Sequence[Element]]]) -> Iterator[Frame]:
     """Slides, each with what is to be said beside its number."""
-    yield Opened(unit=unit, page_count=count)
+    yield DocumentStart(unit=unit, page_count=count)
     for number, (beside, elements) in enumerate(slides, 1):
         mark = Element(kind="page", text=f"[{unit} {number}{beside}]", page=number)
         yield FoundElements(elements=(mark, *(replace(element, page=number) for element in elements)), pages=number)
@@ -92,7 +92,7 @@ def _of_nodes(data: bytes) -> Iterator[Sequence[Element]]:
         elements = by_slide.get(place, [])
         texts = {one.text for one in elements}
         own = [rows for rows in tables if texts.issuperset(filter(None, rows[0]))]
-        yield with_tables(elements, own, place)
+        yield insert_tables(elements, own, place)
 
 
 def heading(title: str) -> Iterator[Element]:
@@ -137,14 +137,14 @@ class Slide:
 
     def elements(self) -> Iterator[Element]:
         """What stands on it: the title first."""
-        shapes = [one for one in _shown(self.root) if one.tag == f"{_P}sp" and _role(one) in TITLES]
+        shapes = [one for one in _visible_elements(self.root) if one.tag == f"{_P}sp" and _role(one) in TITLES]
         for shape in shapes:
             if text := " ".join(_words(shape, self.targets).split()):
                 yield Element(kind="heading", text=f"{'#' * TITLE_LEVEL} {text}", level=TITLE_LEVEL)
-        for one in _shown(self.root):
+        for one in _visible_elements(self.root):
             yield from self._shape(one)
-        for drawn in self._parts("/diagrams/data"):
-            yield from _paragraphs(drawn, {})
+        for diagram in self._parts("/diagrams/data"):
+            yield from _paragraphs(diagram, {})
 
     def is_hidden(self) -> bool:
         """Whether it is left out when the others are shown."""
@@ -152,7 +152,7 @@ class Slide:
 
     def has_picture(self) -> bool:
         """Whether any picture stands on it."""
-        return any(one.tag == f"{_P}pic" for one in _shown(self.root))
+        return any(one.tag == f"{_P}pic" for one in _visible_elements(self.root))
 
     def comments(self) -> Iterator[str]:
         """What was said about it."""
@@ -169,7 +169,7 @@ class Slide:
 
     def _parts(self, folder: str) -> Iterator[ElementTree.Element]:
         for name in self.targets.values():
-            if folder in name and (root := part(self.archive, name)) is not None:
+            if folder in name and (root := read_xml(self.archive, name)) is not None:
                 yield root
 
     def _shape(self, one: ElementTree.Element) -> Iterator[Element]:
@@ -177,12 +177,12 @@ class Slide:
             yield from _paragraphs(one, self.targets)
         elif one.tag == f"{_A}tbl":
             rows = ([_words(cell, self.targets) for cell in row.iter(f"{_A}tc")] for row in one.iter(f"{_A}tr"))
-            yield from table_elements(trimmed(rows))
+            yield from table_elements(trim_rows(rows))
         elif one.tag == f"{_P}pic" and (words := _described(one)):
             yield Element(kind="paragraph", text=f"{PICTURE}{words}]")
         elif one.tag == f"{_CHART}chart":
-            found = part(self.archive, self.targets.get(one.get(f"{RELATION}id", ""), ""))
-            yield from _chart(found) if found is not None else ()
+            chart = read_xml(self.archive, self.targets.get(one.get(f"{RELATION}id", ""), ""))
+            yield from _chart(chart) if chart is not None else ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +195,7 @@ class Deck:
     def slide(self, name: str) -> Slide:
         """One of its slides."""
         targets = targets_of(self.archive, name)
-        if (root := part(self.archive, name)) is not None:
+        if (root := read_xml(self.archive, name)) is not None:
             return Slide(archive=self.archive, root=root, targets=targets)
         why = TOO_LARGE if self.archive.is_too_large(name) else DAMAGED_SLIDE
         return Slide(archive=self.archive, root=ElementTree.Element(f"{_P}sld"), targets=targets, why_unread=why)
@@ -204,7 +204,7 @@ class Deck:
 def open_deck(data: bytes) -> Deck | None:
     """The presentation in a zip, or None where there is none."""
     archive = Archive(data)
-    root = part(archive, _START)
+    root = read_xml(archive, _START)
     if root is None:
         return None
     targets = targets_of(archive, _START)
@@ -225,14 +225,14 @@ def _chart(root: ElementTree.Element) -> Iterator[Element]:
     values = [{**_points(one, "val"), **_points(one, "yVal")} for one in series]
     places = sorted({*categories, *(place for one in values for place in one)})
     rows = [[categories.get(place, ""), *(one.get(place, "") for one in values)] for place in places]
-    yield from table_elements(trimmed([["", *names], *rows]) if rows else [])
+    yield from table_elements(trim_rows([["", *names], *rows]) if rows else [])
 
 
 def _points(series: ElementTree.Element, part: str) -> Mapping[int, str]:
     """The values that were kept when the chart was drawn, by their places; of several levels the innermost."""
     points: dict[int, str] = {}
-    found = series.find(f"{_CHART}{part}")
-    for one in found.iter(f"{_CHART}pt") if found is not None else ():
+    values = series.find(f"{_CHART}{part}")
+    for one in values.iter(f"{_CHART}pt") if values is not None else ():
         place, value = one.get("idx", ""), one.find(f"{_CHART}v")
         if place.isdecimal() and len(place) < _LONGEST and value is not None:
             points.setdefault(int(place), (value.text or "").strip())
@@ -244,7 +244,7 @@ def _described(picture: ElementTree.Element) -> str:
     return "" if properties is None else " ".join(properties.get("descr", "").split())
 
 
-def _shown(root: ElementTree.Element) -> Iterator[ElementTree.Element]:
+def _visible_elements(root: ElementTree.Element) -> Iterator[ElementTree.Element]:
     """All that is in a part, without what only older programs are to show in its place."""
     waiting = [root]
     while waiting:
@@ -268,11 +268,11 @@ def _paragraphs(shape: ElementTree.Element, targets: Mapping[str, str]) -> Itera
         if not (text := _line(one, targets).strip()):
             continue
         counts = {place: count for place, count in counts.items() if place <= level}
-        numbered = properties.find(f"{_A}buAutoNum") if properties is not None else None
-        if numbered is not None:
-            counts[level] = counts.get(level, _start(numbered) - 1) + 1
+        numbering = properties.find(f"{_A}buAutoNum") if properties is not None else None
+        if numbering is not None:
+            counts[level] = counts.get(level, _start(numbering) - 1) + 1
             yield Element(
-                kind="item", text=f"{_INDENT * level}{_numbered(numbered, counts[level])} {text}", level=level + 1
+                kind="item", text=f"{_INDENT * level}{_list_mark(numbering, counts[level])} {text}", level=level + 1
             )
             continue
         counts.pop(level, None)
@@ -282,16 +282,16 @@ def _paragraphs(shape: ElementTree.Element, targets: Mapping[str, str]) -> Itera
             yield Element(kind="paragraph", text=text)
 
 
-def _start(numbered: ElementTree.Element) -> int:
-    start = numbered.get("startAt", "")
+def _start(numbering: ElementTree.Element) -> int:
+    start = numbering.get("startAt", "")
     return int(start) if start.isdecimal() and len(start) <= len(_LEVELS) else 1
 
 
-def _numbered(numbered: ElementTree.Element, number: int) -> str:
+def _list_mark(numbering: ElementTree.Element, number: int) -> str:
     """A number in the way that its kind says: how it counts, then what stands around it."""
-    kind = numbered.get("type", "")
+    kind = numbering.get("type", "")
     way = next((way for begin, way in _WAYS.items() if kind.startswith(begin)), "")
-    words = counted(number, way)
+    words = format_number(number, way)
     if not words:
         return NO_NUMBER
     if kind.endswith("ParenBoth"):
@@ -324,10 +324,10 @@ def _line(paragraph: ElementTree.Element, targets: Mapping[str, str]) -> str:
             leads = run.find(f"{_A}rPr/{_A}hlinkClick")
             url = targets.get(leads.get(f"{RELATION}id", ""), "") if leads is not None else ""
             runs.append(((words.text or "") if words is not None else "", url if ":" in url else ""))
-    joined: list[tuple[str, str]] = []
+    links: list[tuple[str, str]] = []
     for text, url in runs:
-        if joined and joined[-1][1] == url:
-            joined[-1] = (joined[-1][0] + text, url)
+        if links and links[-1][1] == url:
+            links[-1] = (links[-1][0] + text, url)
         else:
-            joined.append((text, url))
-    return "".join(link(text, url) for text, url in joined)
+            links.append((text, url))
+    return "".join(link(text, url) for text, url in links)

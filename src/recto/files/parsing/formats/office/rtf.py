@@ -32,19 +32,19 @@ class _Row:
 
 def ready(data: bytes) -> bytes:
     """The document as xberg reads it whole."""
-    return _spread(_HALVES.sub(_whole, _NOTE.sub(b"{ ", data)))
+    return _add_empty_cells(_HALVES.sub(_join_halves, _NOTE.sub(b"{ ", data)))
 
 
-def _whole(found: re.Match[bytes]) -> bytes:
-    first, second = int(found[1]) % 0x10000, int(found[3]) % 0x10000
+def _join_halves(match: re.Match[bytes]) -> bytes:
+    first, second = int(match[1]) % 0x10000, int(match[3]) % 0x10000
     if second >> 10 != _SECOND >> 10:
-        return found[0]
+        return match[0]
     # How much stands in for a character is said from here on.
-    said = b"".join(_STANDING_IN.findall(found[2]))
-    return said + b"\\u%d" % (0x10000 + ((first & 0x3FF) << 10) + (second & 0x3FF))
+    prefix = b"".join(_STANDING_IN.findall(match[2]))
+    return prefix + b"\\u%d" % (0x10000 + ((first & 0x3FF) << 10) + (second & 0x3FF))
 
 
-def _spread(data: bytes) -> bytes:
+def _add_empty_cells(data: bytes) -> bytes:
     """Each cell that is as wide as several followed by empty ones: the next then stands under its head."""
     out, done = list[bytes](), 0
     for end, count in (one for table in _tables(data) for one in _fillers(table)):
@@ -56,14 +56,14 @@ def _spread(data: bytes) -> bytes:
 def _tables(data: bytes) -> Iterator[Sequence[_Row]]:
     rows, ends, edges = list[_Row](), list[int](), list[int]()
     is_within = is_nested = False
-    for found in _TOKEN.finditer(data):
-        match found[1]:
+    for match in _TOKEN.finditer(data):
+        match match[1]:
             case None:
-                edges.append(int(found[2]))
+                edges.append(int(match[2]))
             case b"trowd":
                 edges, is_within = [], True
             case b"cell":
-                ends.append(found.end())
+                ends.append(match.end())
             case b"nestcell":
                 is_nested = True
             case b"row":
@@ -80,8 +80,8 @@ def _tables(data: bytes) -> Iterator[Sequence[_Row]]:
 
 def _fillers(rows: Sequence[_Row]) -> Iterator[tuple[int, int]]:
     """After which cells so many empty ones are missing."""
-    known = sorted({edge for row in rows for edge in row.edges})
-    columns = [edge for before, edge in pairwise([-(10**9), *known]) if edge - before > _SAME]
+    edges = sorted({edge for row in rows for edge in row.edges})
+    columns = [edge for before, edge in pairwise([-(10**9), *edges]) if edge - before > _SAME]
     for row in rows if len(columns) <= _MOST_COLUMNS else ():
         places = [sum(column <= edge for column in columns) for edge in row.edges]
         if len(row.ends) == len(places):

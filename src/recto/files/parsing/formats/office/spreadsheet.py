@@ -13,13 +13,13 @@ from typing import TypeAlias
 from xml.etree import ElementTree
 
 from recto.conversation.document import Element
-from recto.files.parsing.formats.archive import RELATION, Archive, member, part, targets
-from recto.files.parsing.formats.office.number_formats import Shape, shape_of, shown
+from recto.files.parsing.formats.archive import RELATION, Archive, read_member, read_targets, read_xml
+from recto.files.parsing.formats.office.number_formats import Shape, format_value, shape_of
 from recto.files.parsing.formats.office.old_office import NOTHING_SHOWN, ShownCells, shown_cells
 from recto.files.parsing.formats.office.opendocument import prepare_ods, sheet_charts
-from recto.files.parsing.formats.tables import TableRow, table_elements, trimmed
+from recto.files.parsing.formats.tables import TableRow, table_elements, trim_rows
 from recto.files.parsing.formats.xberg_document import extract, link, note
-from recto.files.parsing.ports import FoundElements, Frame, Opened
+from recto.files.parsing.ports import DocumentStart, FoundElements, Frame
 
 NOT_READ = "[this sheet could not be read: the file is damaged here]"
 # More empty rows or columns than these in turn say nothing.
@@ -34,15 +34,15 @@ _ATTRIBUTE = re.compile(r'([\w:-]+)="([^"]*)"')
 _XLS_HIDDEN = rb"\x85\0..(?:....)[\1\2]\0"
 
 
-def sheets(data: bytes, form: str) -> Iterator[Frame]:
+def parse_sheets(data: bytes, form: str) -> Iterator[Frame]:
     """The sheets in their order. Raises Unreadable."""
     book = open_workbook(data) if form == "xlsx" else None
     if book is not None and book.sheets:
-        named = [(sheet.name, sheet.is_hidden, _of_workbook(book, sheet)) for sheet in book.sheets]
+        parsed_sheets = [(sheet.name, sheet.is_hidden, _of_workbook(book, sheet)) for sheet in book.sheets]
     else:
-        named = list(_of_tables(data, form))
-    yield Opened(unit="sheet", page_count=len(named))
-    for number, (name, is_hidden, elements) in enumerate(named, 1):
+        parsed_sheets = list(_of_tables(data, form))
+    yield DocumentStart(unit="sheet", page_count=len(parsed_sheets))
+    for number, (name, is_hidden, elements) in enumerate(parsed_sheets, 1):
         mark = f"[sheet {number}: {name}{' (hidden)' if is_hidden else ''}]"
         for element in chain((Element(kind="page", text=mark),), elements):
             yield FoundElements(elements=(replace(element, page=number),), pages=number - 1)
@@ -61,14 +61,14 @@ def _of_workbook(book: Workbook, sheet: Sheet) -> Iterator[Element]:
 
 def _of_tables(data: bytes, form: str) -> Iterator[tuple[str, bool, Iterator[Element]]]:
     """Sheets as xberg finds them."""
-    found = extract(prepare_ods(data) if form == "ods" else data, form, "tables")
-    names = {page.page_number: page.sheet_name or "" for page in found.pages or []}
+    result = extract(prepare_ods(data) if form == "ods" else data, form, "tables")
+    names = {page.page_number: page.sheet_name or "" for page in result.pages or []}
     tables: defaultdict[int, list[list[TableRow]]] = defaultdict(list)
     cells = shown_cells(data) if form == "xls" else []
-    for table in found.tables:
+    for table in result.tables:
         # Sheets that are nothing but charts are counted by one of them only.
-        known = cells[table.page_number - 1] if len(cells) == len(names) else NOTHING_SHOWN
-        tables[table.page_number].append(trimmed(_as_shown(table.cells, known)))
+        shown_texts = cells[table.page_number - 1] if len(cells) == len(names) else NOTHING_SHOWN
+        tables[table.page_number].append(trim_rows(_as_shown(table.cells, shown_texts)))
     is_hidden = HIDDEN[form](data)
     charts = sheet_charts(data) if form == "ods" else None
     for number in sorted({*names, *tables}):
@@ -77,13 +77,17 @@ def _of_tables(data: bytes, form: str) -> Iterator[tuple[str, bool, Iterator[Ele
         yield name, is_hidden(name), chain(elements, charts(name) if charts else ())
 
 
-def _as_shown(rows: Sequence[Sequence[str]], known: ShownCells) -> list[list[str]]:
-    return [[known.get((number, column), cell) for column, cell in enumerate(row)] for number, row in enumerate(rows)]
+def _as_shown(rows: Sequence[Sequence[str]], shown_texts: ShownCells) -> list[list[str]]:
+    return [
+        [shown_texts.get((number, column), cell) for column, cell in enumerate(row)] for number, row in enumerate(rows)
+    ]
 
 
 def _lines(rows: Sequence[TableRow]) -> list[SheetLine]:
-    filled = ((number, [(column, cell) for column, cell in enumerate(row) if cell]) for number, row in enumerate(rows))
-    return [(number, cells) for number, cells in filled if cells]
+    numbered_rows = (
+        (number, [(column, cell) for column, cell in enumerate(row) if cell]) for number, row in enumerate(rows)
+    )
+    return [(number, cells) for number, cells in numbered_rows if cells]
 
 
 def sheet_elements(lines: Sequence[SheetLine]) -> Iterator[Element]:
@@ -91,8 +95,8 @@ def sheet_elements(lines: Sequence[SheetLine]) -> Iterator[Element]:
     columns = list(_runs(sorted({column for _, cells in lines for column, _ in cells})))
     if left_out := sum(after[0] - before[-1] - 1 for before, after in pairwise(columns)):
         yield Element(kind="note", text=f"[{left_out:,} empty columns left out]")
-    kept = [column for run in columns for column in range(run[0], run[-1] + 1)]
-    places = {column: place for place, column in enumerate(kept)}
+    kept_columns = [column for run in columns for column in range(run[0], run[-1] + 1)]
+    places = {column: place for place, column in enumerate(kept_columns)}
     by_number: defaultdict[int, Cells] = defaultdict(list)
     for number, cells in lines:
         by_number[number] += cells
@@ -124,13 +128,13 @@ def _row(cells: Cells, places: Mapping[int, int]) -> TableRow:
 
 
 def _xlsx(data: bytes) -> Callable[[str], bool]:
-    sheets = map(_attributes, _XLSX_SHEET.findall(member(data, "xl/workbook.xml")))
+    sheets = map(_attributes, _XLSX_SHEET.findall(read_member(data, "xl/workbook.xml")))
     return {sheet.get("name", "") for sheet in sheets if "idden" in sheet.get("state", "")}.__contains__
 
 
 def _ods(data: bytes) -> Callable[[str], bool]:
-    text = member(data, "content.xml")
-    styles = {found[1] for found in _ODS_STYLE.finditer(text) if 'table:display="false"' in found[0]}
+    text = read_member(data, "content.xml")
+    styles = {match[1] for match in _ODS_STYLE.finditer(text) if 'table:display="false"' in match[0]}
     tables = map(_attributes, _ODS_TABLE.findall(text))
     return {one.get("table:name", "") for one in tables if one.get("table:style-name") in styles}.__contains__
 
@@ -167,7 +171,7 @@ _FORMULA = re.compile(rf"<{_X}f\b[^>]*>([^<]*)<")
 _STRING = re.compile(rf"<{_X}si\b[^>]*?(?:/>|>(.*?)</{_X}si>)", re.DOTALL)
 _WORDS = re.compile(rf"<{_X}t\b[^>]*>([^<]*)<")
 # How what is written is spoken, and characters that XML has not.
-_SPOKEN = re.compile(rf"<{_X}rPh\b.*?</{_X}rPh>", re.DOTALL)
+_PHONETIC = re.compile(rf"<{_X}rPh\b.*?</{_X}rPh>", re.DOTALL)
 _CODED = re.compile("_x([0-9A-Fa-f]{4})_")
 _HYPERLINK = re.compile(r'HYPERLINK\("([^"]*)"')
 _LONGEST = 9
@@ -203,10 +207,12 @@ class Workbook:
 
     def comments(self, sheet: Sheet) -> Iterator[tuple[str, str]]:
         """What was said about cells, and about which."""
-        found = targets(self.archive, sheet.part).values()
+        names_of_parts = read_targets(self.archive, sheet.part).values()
         # Where a thread is, the older part only says that there is one.
-        names = [name for name in found if "threadedComment" in name] or [name for name in found if "comments" in name]
-        for root in filter(None, (part(self.archive, name) for name in names if "://" not in name)):
+        names = [name for name in names_of_parts if "threadedComment" in name] or [
+            name for name in names_of_parts if "comments" in name
+        ]
+        for root in filter(None, (read_xml(self.archive, name) for name in names if "://" not in name)):
             for one in root.iter():
                 words = next((child for child in one if child.tag.endswith("}text")), None)
                 if words is not None and (place := one.get("ref")):
@@ -215,27 +221,27 @@ class Workbook:
     def _links(self, sheet: Sheet, text: str) -> Mapping[str, str]:
         if "<hyperlink" not in text and ":hyperlink" not in text:
             return {}
-        leads = targets(self.archive, sheet.part)
+        leads = read_targets(self.archive, sheet.part)
         tags = re.findall(rf"<{_X}hyperlink\b[^>]*>", text)
         attributes = [dict(re.findall(r'([\w:]+)="([^"]*)"', tag)) for tag in tags]
         return {one.get("ref", "").partition(":")[0]: leads.get(one.get("r:id", ""), "") for one in attributes}
 
     def _lines(self, text: str, links: Mapping[str, str]) -> Iterator[SheetLine]:
         row, column, cells = 0, 0, Cells()
-        for found in _ROW_OR_CELL.finditer(text):
-            if found[2] is None:
+        for match in _ROW_OR_CELL.finditer(text):
+            if match[2] is None:
                 if cells:
                     yield row, cells
-                attributes = dict(_CELL_ATTRIBUTE.findall(found[1]))
+                attributes = dict(_CELL_ATTRIBUTE.findall(match[1]))
                 row, column, cells = _number(attributes.get("r", ""), row + 1), 0, Cells()
                 continue
-            if not found[3]:
+            if not match[3]:
                 column += 1
                 continue
-            attributes = dict(_CELL_ATTRIBUTE.findall(found[2]))
+            attributes = dict(_CELL_ATTRIBUTE.findall(match[2]))
             place = attributes.get("r", "")
             column = _column(place.rstrip(_DIGITS)) or column + 1
-            if words := self._cell(attributes, found[3], links.get(place, "")):
+            if words := self._cell(attributes, match[3], links.get(place, "")):
                 cells.append((column, words))
         if cells:
             yield row, cells
@@ -260,7 +266,7 @@ class Workbook:
             case "n":
                 place = _number(attributes.get("s", ""), 0)
                 shape = self.shapes[place] if place < len(self.shapes) else "plain"
-                return shown(value.strip(), shape, from_1904=self.from_1904)
+                return format_value(value.strip(), shape, from_1904=self.from_1904)
             case _:
                 return _text(value)
 
@@ -268,8 +274,8 @@ class Workbook:
 def open_workbook(data: bytes) -> Workbook | None:
     """The workbook in a zip, or None where there is none that can be read here."""
     archive = Archive(data)
-    root = part(archive, _WORKBOOK)
-    leads = targets(archive, _WORKBOOK)
+    root = read_xml(archive, _WORKBOOK)
+    leads = read_targets(archive, _WORKBOOK)
     if root is None or not leads:
         return None
     sheets = tuple(_sheet_of(one, leads) for one in root.iter(f"{_S}sheet"))
@@ -281,8 +287,8 @@ def open_workbook(data: bytes) -> Workbook | None:
     return Workbook(
         archive=archive,
         sheets=sheets,
-        strings=[_words(found[1] or "") for found in _STRING.finditer(texts)],
-        shapes=_shapes(part(archive, next((name for name in leads.values() if name.endswith("styles.xml")), ""))),
+        strings=[_words(match[1] or "") for match in _STRING.finditer(texts)],
+        shapes=_shapes(read_xml(archive, next((name for name in leads.values() if name.endswith("styles.xml")), ""))),
         from_1904=settings is not None and settings.get("date1904", "0") in ("1", "true"),
     )
 
@@ -297,17 +303,17 @@ def _shapes(root: ElementTree.Element | None) -> list[Shape]:
         return []
     codes = {one.get("numFmtId", ""): one.get("formatCode", "") for one in root.iter(f"{_S}numFmt")}
     styles = root.find(f"{_S}cellXfs")
-    used = [one.get("numFmtId", "0") for one in styles] if styles is not None else []
-    return [shape_of(_number(number, 0), codes.get(number)) for number in used]
+    format_ids = [one.get("numFmtId", "0") for one in styles] if styles is not None else []
+    return [shape_of(_number(number, 0), codes.get(number)) for number in format_ids]
 
 
 def _words(inner: str) -> str:
-    return "".join([_text(words) for words in _WORDS.findall(_SPOKEN.sub("", inner) if "rPh" in inner else inner)])
+    return "".join([_text(words) for words in _WORDS.findall(_PHONETIC.sub("", inner) if "rPh" in inner else inner)])
 
 
 def _text(words: str) -> str:
     text = unescape(words) if "&" in words else words
-    return _CODED.sub(lambda found: chr(int(found[1], 16)), text) if "_x" in text else text
+    return _CODED.sub(lambda match: chr(int(match[1], 16)), text) if "_x" in text else text
 
 
 def _number(text: str, otherwise: int) -> int:

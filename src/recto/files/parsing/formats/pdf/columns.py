@@ -45,7 +45,7 @@ class PageLine:
 Rows = tuple[tuple[str, ...], ...]
 
 
-def tables_in(lines: Sequence[PageLine]) -> Iterator[Rows]:
+def find_tables(lines: Sequence[PageLine]) -> Iterator[Rows]:
     """The tables among the lines of a page, in their order."""
     for run in _runs(lines):
         if columns := _columns(run):
@@ -60,18 +60,18 @@ def _runs(lines: Sequence[PageLine]) -> Iterator[Sequence[PageLine]]:
     for line in lines:
         singles = next((count for count, one in enumerate(reversed(run)) if len(one.pieces) > 1), 0)
         if run and (not _follows(run[-1], line) or (len(line.pieces) == 1 and singles == MOST_SINGLE)):
-            yield from _ended(run)
+            yield from _trim_run(run)
             run = []
         if run or len(line.pieces) > 1:
             run.append(line)
-    yield from _ended(run)
+    yield from _trim_run(run)
 
 
 def _follows(line: PageLine, after: PageLine) -> bool:
     return 0 < line.bottom - after.bottom <= MOST_APART * max(line.height, after.height)
 
 
-def _ended(run: Sequence[PageLine]) -> Iterator[Sequence[PageLine]]:
+def _trim_run(run: Sequence[PageLine]) -> Iterator[Sequence[PageLine]]:
     last = max((place for place, line in enumerate(run) if len(line.pieces) > 1), default=-1)
     if sum(len(line.pieces) > 1 for line in run) >= FEWEST_ROWS:
         yield run[: last + 1]
@@ -116,23 +116,23 @@ def _words(cell: str) -> float:
     return max(len(cell.split()), sum(not one.isascii() for one in cell) / CHARACTERS_A_WORD)
 
 
-def with_tables(elements: Sequence[Element], tables: Sequence[Rows], page: int) -> list[Element]:
+def insert_tables(elements: Sequence[Element], tables: Sequence[Rows], page: int) -> list[Element]:
     """The elements with each table in place of the paragraphs that have its words, and no others."""
-    found = list(elements)
+    result = list(elements)
     for rows in tables:
-        letters = [_letters(one.text) for one in found]
-        wanted = _letters("".join(cell for row in rows for cell in row))
+        letters = [_letters(one.text) for one in result]
+        letters_of_table = _letters("".join(cell for row in rows for cell in row))
         ends = [0, *accumulate(map(len, letters))]
-        made = list(table_elements(rows, page))
-        for start, end in _spans(ends, len(wanted)):
-            is_words = all(one.kind in ("paragraph", "heading", "item", "text") for one in found[start:end])
-            if is_words and Counter("".join(letters[start:end])) == Counter(wanted):
-                found[start:end] = made
+        table = list(table_elements(rows, page))
+        for start, end in _spans(ends, len(letters_of_table)):
+            is_words = all(one.kind in ("paragraph", "heading", "item", "text") for one in result[start:end])
+            if is_words and Counter("".join(letters[start:end])) == Counter(letters_of_table):
+                result[start:end] = table
                 break
         else:
             words = " ".join(cell for row in rows for cell in row if cell)
-            found = [new for one in found for new in _cut(one, words, made)]
-    return found
+            result = [new for one in result for new in _cut(one, words, table)]
+    return result
 
 
 def _spans(ends: Sequence[int], length: int) -> Iterator[tuple[int, int]]:
@@ -143,11 +143,11 @@ def _spans(ends: Sequence[int], length: int) -> Iterator[tuple[int, int]]:
             yield start, places[end + length]
 
 
-def _cut(element: Element, words: str, made: Sequence[Element]) -> Iterator[Element]:
+def _cut(element: Element, words: str, table: Sequence[Element]) -> Iterator[Element]:
     """A paragraph with a table in the midst of it, in parts."""
     places = [place for place, one in enumerate(element.text) if one.isalnum()]
-    wanted = _letters(words)
-    at = _letters(element.text).find(wanted) if element.kind == "paragraph" else -1
+    letters = _letters(words)
+    at = _letters(element.text).find(letters) if element.kind == "paragraph" else -1
     if at < 0:
         yield element
         return
@@ -155,10 +155,10 @@ def _cut(element: Element, words: str, made: Sequence[Element]) -> Iterator[Elem
     own = [place for place, one in enumerate(words) if one.isalnum()]
     before = element.text[: places[at]].rstrip().removesuffix(words[: own[0]].rstrip()).rstrip()
     after = (
-        element.text[places[at + len(wanted) - 1] + 1 :].lstrip().removeprefix(words[own[-1] + 1 :].lstrip()).lstrip()
+        element.text[places[at + len(letters) - 1] + 1 :].lstrip().removeprefix(words[own[-1] + 1 :].lstrip()).lstrip()
     )
     yield from [replace(element, text=before)] if before else []
-    yield from made
+    yield from table
     yield from [replace(element, text=after)] if after else []
 
 

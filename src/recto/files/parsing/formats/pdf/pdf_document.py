@@ -16,10 +16,10 @@ from functools import cache, cached_property
 from itertools import accumulate, chain, groupby, repeat
 
 from recto.conversation.document import Element
-from recto.files.parsing.formats.pdf.columns import with_tables
-from recto.files.parsing.formats.pdf.pdfium import FEW_LETTERS, PageSight, Pdf, Rules, letters, open_pdf
+from recto.files.parsing.formats.pdf.columns import insert_tables
+from recto.files.parsing.formats.pdf.pdfium import FEW_LETTERS, PageSight, Pdf, Rules, count_letters, open_pdf
 from recto.files.parsing.formats.xberg_document import elements_of, extract, link
-from recto.files.parsing.ports import DAMAGED, FoundElements, Frame, Opened, Task, UnreadableDocument
+from recto.files.parsing.ports import DAMAGED, DocumentStart, FoundElements, Frame, Task, UnreadableDocument
 
 # The first pages are there at once; larger parts are quicker as a whole.
 CHUNKS = (4, 16, 32)
@@ -41,46 +41,48 @@ PLAIN = "[from here on the text is without headings and tables: this document ta
 BY_OCR = "[the text of this page was read from a picture by OCR and may have mistakes]"
 
 
-def pdf(data: bytes, task: Task) -> Iterator[Frame]:
+def parse_pdf(data: bytes, task: Task) -> Iterator[Frame]:
     """The pages in their order. Raises Unreadable."""
-    with open_pdf(data) as opened:
-        count = opened.page_count
-        if count and not any(map(opened.has_page, range(min(count, LOST_IN_A_ROW)))):
+    with open_pdf(data) as document:
+        count = document.page_count
+        if count and not any(map(document.has_page, range(min(count, LOST_IN_A_ROW)))):
             raise UnreadableDocument(DAMAGED)
-        yield Opened(unit="page", page_count=count)
-        yield from _in_parts(_pages(opened, task), {pages.stop for pages in _chunks(count)})
+        yield DocumentStart(unit="page", page_count=count)
+        yield from _in_parts(_pages(document, task), {pages.stop for pages in _chunks(count)})
 
 
 def _in_parts(pages: Iterator[FoundElements], ends: Container[int]) -> Iterator[FoundElements]:
     """Pages given together up to these, or as soon as they took a while, and before scans: they may take seconds."""
-    ready, sent, last = list[Element](), time.monotonic(), 0
-    for found in pages:
-        ready, last = [*ready, *found.elements], found.pages
-        if last in ends or found.scans or time.monotonic() - sent > PART_SECONDS:
-            yield FoundElements(elements=tuple(ready), pages=last, scans=found.scans)
-            ready, sent = [], time.monotonic()
+    ready, last_time, last = list[Element](), time.monotonic(), 0
+    for batch in pages:
+        ready, last = [*ready, *batch.elements], batch.pages
+        if last in ends or batch.scans or time.monotonic() - last_time > PART_SECONDS:
+            yield FoundElements(elements=tuple(ready), pages=last, scans=batch.scans)
+            ready, last_time = [], time.monotonic()
     if ready:
         yield FoundElements(elements=tuple(ready), pages=last)
 
 
 def _pages(pdf: Pdf, task: Task) -> Iterator[FoundElements]:
-    scanner, structure, lost = Scanner(task), Structure(task.limits.seconds * STRUCTURE_SHARE), 0
+    scanner, structure, damaged_count = Scanner(task), Structure(task.limits.seconds * STRUCTURE_SHARE), 0
     for pages in _chunks(pdf.page_count):
-        sights, was_slow = [pdf.look(place) for place in pages], structure.is_slow
-        scans = sum(seen.is_scan for seen in sights if seen)
+        sights, was_slow = [pdf.examine(place) for place in pages], structure.is_slow
+        scans = sum(sight.is_scan for sight in sights if sight)
         if scans and not scanner.is_announced and scanner.reader is None:
             scanner.is_announced = True
             yield _note(_scan_note(scans, len(pages), pdf.page_count, task), pages.start)
         structured = structure.of(pdf, pages)
         if structure.is_slow and not was_slow:
             yield _note(PLAIN, pages.start)
-        for place, seen in zip(pages, sights, strict=True):
-            lost = 0 if seen else lost + 1
-            if seen:
-                yield from _page(pdf, place, fuller(structured[place], seen, place + 1), seen, scanner)
+        for place, sight in zip(pages, sights, strict=True):
+            damaged_count = 0 if sight else damaged_count + 1
+            if sight:
+                yield from _page(pdf, place, complete_page(structured[place], sight, place + 1), sight, scanner)
             else:
-                yield FoundElements(elements=tuple(_lost(place + 1, pdf.page_count, lost)), pages=place + 1)
-            if lost == LOST_IN_A_ROW:
+                yield FoundElements(
+                    elements=tuple(_damaged_page(place + 1, pdf.page_count, damaged_count)), pages=place + 1
+                )
+            if damaged_count == LOST_IN_A_ROW:
                 return
 
 
@@ -88,11 +90,11 @@ def _note(text: str, pages: int) -> FoundElements:
     return FoundElements(elements=(Element(kind="note", text=text),), pages=pages)
 
 
-def _lost(page: int, count: int, lost: int) -> Iterator[Element]:
+def _damaged_page(page: int, count: int, damaged_count: int) -> Iterator[Element]:
     """A page that cannot be read. After too many of them it is the last."""
     yield Element(kind="page", text=f"[page {page}]", page=page)
     yield Element(kind="paragraph", text=f"[page {page} is damaged and cannot be read]", page=page)
-    if lost == LOST_IN_A_ROW and page < count:
+    if damaged_count == LOST_IN_A_ROW and page < count:
         yield Element(kind="note", text=f"[the pages after it, up to {count}, were not tried any more]", page=page)
 
 
@@ -121,19 +123,19 @@ class Scanner:
             reason = f"only {most} scans of a document are read" if self._pages_left <= 0 else "time is up"
             yield Element(kind="paragraph", text=f"[page {page} has {has}: it is a scan, and {reason}]", page=page)
             return
-        begun = time.monotonic()
-        said = self.reader.read(pdf.picture(place), self._seconds_left)
+        start = time.monotonic()
+        ocr_text = self.reader.read(pdf.picture(place), self._seconds_left)
         self._pages_left -= 1
-        self._seconds_left -= time.monotonic() - begun
-        yield from _read(said, text, page)
+        self._seconds_left -= time.monotonic() - start
+        yield from _read(ocr_text, text, page)
 
 
-def _read(said: str | None, text: str, page: int) -> Iterator[Element]:
+def _read(ocr_text: str | None, text: str, page: int) -> Iterator[Element]:
     """What OCR read, but for what is there as text."""
-    known = "".join(text.split())
-    blocks = [one.strip() for one in (said or "").split("\n\n") if "".join(one.split()) not in known]
+    known_text = "".join(text.split())
+    blocks = [one.strip() for one in (ocr_text or "").split("\n\n") if "".join(one.split()) not in known_text]
     if not blocks:
-        more = "more text" if known else "text"
+        more = "more text" if known_text else "text"
         yield Element(
             kind="paragraph", text=f"[page {page} has no {more} that OCR could read: it is a scan]", page=page
         )
@@ -174,30 +176,30 @@ class Structure:
         self.is_slow = self.is_slow or self._of_a_page * len(pages) > self._seconds_left
         if self.is_slow:
             return defaultdict(list)
-        begun = time.monotonic()
-        found = _structured(pdf, pages)
-        taken = time.monotonic() - begun
-        self._seconds_left -= taken
-        self._of_a_page = taken / len(pages)
-        return found
+        start = time.monotonic()
+        elements = _structured(pdf, pages)
+        seconds = time.monotonic() - start
+        self._seconds_left -= seconds
+        self._of_a_page = seconds / len(pages)
+        return elements
 
 
 def _structured(pdf: Pdf, pages: Sequence[int]) -> defaultdict[int, list[Element]]:
     """What xberg finds on each page; nothing where it fails."""
-    found: defaultdict[int, list[Element]] = defaultdict(list)
+    elements_by_page: defaultdict[int, list[Element]] = defaultdict(list)
     rules = cache(pdf.rules)
     try:
         document = extract(pdf.part(pages), "pdf").document
     except UnreadableDocument:
-        return found
+        return elements_by_page
     for element in elements_of(document.nodes) if document else ():
         if element.page is not None and element.page <= len(pages):
             place = pages[element.page - 1]
-            found[place] += _sober(replace(element, page=place + 1), rules)
-    return found
+            elements_by_page[place] += _unwrap_sparse_table(replace(element, page=place + 1), rules)
+    return elements_by_page
 
 
-def _sober(element: Element, rules: Callable[[int], Rules]) -> Iterator[Element]:
+def _unwrap_sparse_table(element: Element, rules: Callable[[int], Rules]) -> Iterator[Element]:
     """A table that is mostly empty, without lines between its cells, is text set in columns: its rows as lines."""
     cells = [cell for row in element.rows for cell in row]
     is_sparse = element.kind in ("table", "rows") and cells.count("") > EMPTY_SHARE * len(cells)
@@ -214,11 +216,11 @@ def _is_ruled(table: Element, rules: Rules) -> bool:
 
 
 def _page(
-    pdf: Pdf, place: int, elements: Sequence[Element], seen: PageSight, scanner: Scanner
+    pdf: Pdf, place: int, elements: Sequence[Element], sight: PageSight, scanner: Scanner
 ) -> Iterator[FoundElements]:
     """A page; before the first that is read by OCR, that it will be."""
     page, text = place + 1, "\n".join(one.text for one in elements)
-    is_scan = seen.is_scan and letters(text) < FEW_LETTERS
+    is_scan = sight.is_scan and count_letters(text) < FEW_LETTERS
     if is_scan and not scanner.is_announced and scanner.reader:
         scanner.is_announced = True
         yield FoundElements(pages=place, scans=True)
@@ -227,26 +229,26 @@ def _page(
             Element(kind="page", text=f"[page {page}]", page=page),
             *elements,
             *(scanner.elements(pdf, place, text) if is_scan else ()),
-            *[Element(kind="paragraph", text=remark, page=page) for remark in seen.remarks],
-            *_links(seen, text, page),
+            *[Element(kind="paragraph", text=remark, page=page) for remark in sight.remarks],
+            *_links(sight, text, page),
         ),
         pages=page,
     )
 
 
-def fuller(structured: Sequence[Element], seen: PageSight, page: int) -> Sequence[Element]:
+def complete_page(structured: Sequence[Element], sight: PageSight, page: int) -> Sequence[Element]:
     """What xberg found on a page, with the lines that only pdfium sees.
 
     Where those are more by far, or xberg's words are torn apart, it is the bare text that pdfium sees.
     """
-    found, text = sum(letters(one.text) for one in structured), seen.text
-    if letters(text) > MISSED_RATIO * found + MISSED_CHARACTERS or _is_torn(structured, text):
+    letter_count, text = sum(count_letters(one.text) for one in structured), sight.text
+    if count_letters(text) > MISSED_RATIO * letter_count + MISSED_CHARACTERS or _is_read_across(structured, text):
         bare = [Element(kind="paragraph", text=text.strip(), page=page)]
-        return with_tables(bare, seen.tables, page)
-    return with_missed(in_order(with_tables(structured, seen.tables, page), text), text, page)
+        return insert_tables(bare, sight.tables, page)
+    return add_missed_lines(order_lines(insert_tables(structured, sight.tables, page), text), text, page)
 
 
-def _is_torn(structured: Sequence[Element], text: str) -> bool:
+def _is_read_across(structured: Sequence[Element], text: str) -> bool:
     """Whether what is written from top to bottom was read across, a character from each line."""
     cells = [cell for one in structured for cell in (chain.from_iterable(one.rows) if one.rows else [one.text])]
     length = _word_length(" ".join(cells))
@@ -258,12 +260,12 @@ def _word_length(text: str) -> float:
     return sum(map(len, words)) / max(1, len(words))
 
 
-def _links(seen: PageSight, text: str, page: int) -> Iterator[Element]:
+def _links(sight: PageSight, text: str, page: int) -> Iterator[Element]:
     """The links that the text does not show, at the end of the page."""
-    new = {one.url: one.label for one in reversed(seen.links) if one.url not in text}
+    new = {one.url: one.label for one in reversed(sight.links) if one.url not in text}
     if new:
-        listed = ", ".join(link(label or url, url) for url, label in reversed(new.items()))
-        yield Element(kind="paragraph", text=f"Links: {listed}", page=page)
+        links = ", ".join(link(label or url, url) for url, label in reversed(new.items()))
+        yield Element(kind="paragraph", text=f"Links: {links}", page=page)
 
 
 # A line of which so much is found in other places was only read in another order.
@@ -275,7 +277,7 @@ _PIECE = re.compile(r".{1,8}")
 _NO_LETTERS = re.compile(r"[\W_]+")
 
 
-def with_missed(elements: Sequence[Element], text: str, page: int) -> list[Element]:
+def add_missed_lines(elements: Sequence[Element], text: str, page: int) -> list[Element]:
     """The elements of a page, and between them, as paragraphs, the lines of its text that are in none of them."""
     bare = [bare_letters(one.text) for one in elements]
     if len(text) > MOST_CHARACTERS or bare_letters(text) in "".join(bare):
@@ -283,11 +285,11 @@ def with_missed(elements: Sequence[Element], text: str, page: int) -> list[Eleme
     missed: defaultdict[int, list[str]] = defaultdict(list)
     for after, line in _missed(bare, text):
         missed[after].append(line)
-    found = [Element(kind="paragraph", text="\n".join(missed[0]), page=page)] if 0 in missed else []
+    result = [Element(kind="paragraph", text="\n".join(missed[0]), page=page)] if 0 in missed else []
     for place, element in enumerate(elements, 1):
         lines = missed.get(place)
-        found += [element, Element(kind="paragraph", text="\n".join(lines), page=page)] if lines else [element]
-    return found
+        result += [element, Element(kind="paragraph", text="\n".join(lines), page=page)] if lines else [element]
+    return result
 
 
 def bare_letters(text: str) -> str:
@@ -333,14 +335,14 @@ class PageReader:
         return None if output is None else _GAP.sub("", output.decode("utf-8", "replace")).replace("\f", "").strip()
 
 
-def reader_for(wanted: str) -> PageReader | None:
+def reader_for(languages_text: str) -> PageReader | None:
     """One for languages joined by `+`, without those tesseract lacks; None where none is left."""
-    program = shutil.which(PROGRAM) if wanted else None
-    listed = _run([program, "--list-langs"], b"", LIST_SECONDS) if program else None
-    if program is None or listed is None:
+    program = shutil.which(PROGRAM) if languages_text else None
+    output = _run([program, "--list-langs"], b"", LIST_SECONDS) if program else None
+    if program is None or output is None:
         return None
-    known = frozenset(listed.decode("utf-8", "replace").split("\n")[1:])
-    languages = tuple(one for one in dict.fromkeys(wanted.split("+")) if one in known)
+    installed = frozenset(output.decode("utf-8", "replace").split("\n")[1:])
+    languages = tuple(one for one in dict.fromkeys(languages_text.split("+")) if one in installed)
     return PageReader(program=program, languages=languages) if languages else None
 
 
@@ -357,33 +359,33 @@ def _run(command: Sequence[str], data: bytes, seconds: float) -> bytes | None:
 
 
 _RIGHT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
-_LEFT = re.compile("[A-Za-z]")
+_LATIN = re.compile("[A-Za-z]")
 _MARK = re.compile(r"#+ |\s*(?:-|\S{1,9}[.)]) ")
 # A unit or a currency, which follows its number.
 _UNIT = 3
 
 
-def in_order(elements: Sequence[Element], text: str) -> list[Element]:
+def order_lines(elements: Sequence[Element], text: str) -> list[Element]:
     """The elements; those with such letters have the lines that pdfium sees, where their letters are the same."""
     if not _RIGHT.search(text):
         return list(elements)
     lines = [line.strip() for line in text.splitlines()]
     letters = [bare_letters(line) for line in lines]
     ends = {end: place for place, end in enumerate([0, *accumulate(map(len, letters))])}
-    turned = (not one.rows and _RIGHT.search(one.text) for one in elements)
-    both = zip(elements, turned, strict=True)
-    return [_ordered(one, lines, letters, ends) if is_turned else one for one, is_turned in both]
+    flags = (not one.rows and _RIGHT.search(one.text) for one in elements)
+    both = zip(elements, flags, strict=True)
+    return [_reorder(one, lines, letters, ends) if is_turned else one for one, is_turned in both]
 
 
-def _ordered(element: Element, lines: Sequence[str], letters: Sequence[str], ends: dict[int, int]) -> Element:
+def _reorder(element: Element, lines: Sequence[str], letters: Sequence[str], ends: dict[int, int]) -> Element:
     mark = _MARK.match(element.text) if element.kind in ("heading", "item") else None
-    begun = mark[0] if mark else ""
-    wanted = bare_letters(element.text[len(begun) :])
+    prefix = mark[0] if mark else ""
+    letters_of_element = bare_letters(element.text[len(prefix) :])
     for end, start in ends.items():
-        stop = ends.get(end + len(wanted), start)
-        if stop > start and Counter("".join(letters[start:stop])) == Counter(wanted):
+        stop = ends.get(end + len(letters_of_element), start)
+        if stop > start and Counter("".join(letters[start:stop])) == Counter(letters_of_element):
             between = " " if mark else "\n"
-            return replace(element, text=begun + between.join(filter(None, map(_reading_order, lines[start:stop]))))
+            return replace(element, text=prefix + between.join(filter(None, map(_reading_order, lines[start:stop]))))
     return element
 
 
@@ -396,6 +398,6 @@ def _reading_order(line: str) -> str:
 
 
 def _ordered_run(words: list[str]) -> Iterator[str]:
-    named = [word for word in words if _LEFT.search(word)]
-    is_name = len(named) > 1 or any(len(_LEFT.findall(word)) > _UNIT for word in named)
+    names = [word for word in words if _LATIN.search(word)]
+    is_name = len(names) > 1 or any(len(_LATIN.findall(word)) > _UNIT for word in names)
     yield from reversed(words) if is_name else words

@@ -12,7 +12,7 @@ from io import BytesIO
 from itertools import islice, pairwise
 from typing import Protocol, TypeAlias, cast
 
-from recto.files.parsing.formats.pdf.columns import LinePiece, PageLine, Rows, tables_in
+from recto.files.parsing.formats.pdf.columns import LinePiece, PageLine, Rows, find_tables
 from recto.files.parsing.ports import DAMAGED, ENCRYPTED, UnreadableDocument
 
 _WRONG_PASSWORD = 4
@@ -214,7 +214,7 @@ class Pdf:
             return False
         return True
 
-    def look(self, place: int) -> PageSight | None:
+    def examine(self, place: int) -> PageSight | None:
         """What stands on a page; None where it is damaged. What is drawn on top of it is from now on a part of it."""
         try:
             with self._page(place) as (page, words):
@@ -237,7 +237,7 @@ class Pdf:
             lines = list[_Corners]()
         upright = [x for x, y, to_x, to_y in lines if abs(to_x - x) < 1 and abs(to_y - y) >= _SHORTEST_RULE]
         across = [y for x, y, to_x, to_y in lines if abs(to_y - y) < 1 and abs(to_x - x) >= _SHORTEST_RULE]
-        return Rules(upright=_apart(upright), across=_apart(across))
+        return Rules(upright=_count_distinct(upright), across=_count_distinct(across))
 
     def picture(self, place: int) -> bytes:
         """A page in shades of gray, as a PGM. Raises Unreadable."""
@@ -270,12 +270,12 @@ class Pdf:
     ) -> PageSight:
         text = words.get_text_bounded().replace("\r\n", "\n").replace("\r", "\n")
         remarks = tuple([one.remark for one in annotations if one.remark])
-        is_scan, tables = self._is_scan(page, text), tuple(tables_in(list(_placed_lines(words, self._raw))))
+        is_scan, tables = self._is_scan(page, text), tuple(find_tables(list(_placed_lines(words, self._raw))))
         return PageSight(text=text, links=links, remarks=remarks, tables=tables, is_scan=is_scan)
 
     def _is_scan(self, page: _Page, text: str) -> bool:
         """Whether a page is nothing but a picture, or little else."""
-        if letters(text) >= FEW_LETTERS:
+        if count_letters(text) >= FEW_LETTERS:
             return False
         pictures = page.get_objects(filter=[self._raw.FPDF_PAGEOBJ_IMAGE], max_depth=_PICTURE_DEPTH)
         if not text.strip():
@@ -296,7 +296,7 @@ class Pdf:
             for place in range(min(_MOST_POINTS, self._raw.FPDFPath_CountSegments(path.raw))):
                 segment = self._raw.FPDFPath_GetPathSegment(path.raw, place)
                 if self._raw.FPDFPathSegment_GetPoint(segment, byref(x), byref(y)):
-                    points.append(_placed(path, x.value, y.value))
+                    points.append(_place_point(path, x.value, y.value))
             yield from ((*start, *end) for start, end in pairwise(points))
 
     def _links(self, page: _Page, words: _TextPage) -> Iterator[PageLink]:
@@ -333,7 +333,7 @@ def open_pdf(data: bytes) -> Generator[Pdf]:
         document.close()
 
 
-def letters(text: str) -> int:
+def count_letters(text: str) -> int:
     """How many letters and digits it has."""
     return sum(map(str.isalnum, text))
 
@@ -358,29 +358,29 @@ def _placed_lines(words: _TextPage, raw: _Raw) -> Iterator[PageLine]:
 
     # Where characters and places may not be the same, or are too many, none are given.
     is_known = len(text) == words.count_chars() and len(text) <= _MOST_PLACED
-    for written in text.splitlines(keepends=True) if is_known else ():
-        line = written.rstrip()
+    for line_text in text.splitlines(keepends=True) if is_known else ():
+        line = line_text.rstrip()
         if line and len(line) <= _LONGEST_ROW:
             yield _placed_line(line, start, place_of)
-        start += len(written)
+        start += len(line_text)
 
 
 def _placed_line(line: str, start: int, place_of: Callable[[int], _Corners]) -> PageLine:
     left, bottom, _, top = place_of(start)
     end, height = place_of(start + len(line) - 1)[2], top - bottom
-    pieces, begun = list[LinePiece](), 0
+    pieces, start_of_piece = list[LinePiece](), 0
     wide = len(line) - len(line.encode("ascii", "ignore"))
     is_spread = end - left >= _SPREAD * height * (wide + _NARROW * (len(line) - wide))
     for place in (place for place, one in enumerate(line) if one == " ") if is_spread else ():
         right, after = place_of(start + place - 1)[2], place_of(start + place + 1)[0]
         if after - right >= _GAP * height:
-            pieces.append(LinePiece(left=left, right=right, text=line[begun:place].strip()))
-            left, begun = after, place + 1
-    pieces.append(LinePiece(left=left, right=end, text=line[begun:].strip()))
+            pieces.append(LinePiece(left=left, right=right, text=line[start_of_piece:place].strip()))
+            left, start_of_piece = after, place + 1
+    pieces.append(LinePiece(left=left, right=end, text=line[start_of_piece:].strip()))
     return PageLine(bottom=bottom, height=height, pieces=tuple(pieces))
 
 
-def _placed(path: _Object, x: float, y: float) -> tuple[float, float]:
+def _place_point(path: _Object, x: float, y: float) -> tuple[float, float]:
     """Where a point of a path is."""
     point, around = path.get_matrix().on_point(x, y), path.container
     while around:
@@ -388,10 +388,10 @@ def _placed(path: _Object, x: float, y: float) -> tuple[float, float]:
     return point
 
 
-def _apart(places: Sequence[float]) -> int:
+def _count_distinct(places: Sequence[float]) -> int:
     """How many places there are that are not the same."""
-    ordered = sorted(places)
-    return bool(ordered) + sum(after - before > _SAME_RULE for before, after in pairwise(ordered))
+    sorted_places = sorted(places)
+    return bool(sorted_places) + sum(after - before > _SAME_RULE for before, after in pairwise(sorted_places))
 
 
 def _area(corners: _Corners, within: _Corners) -> float:
@@ -421,19 +421,19 @@ def annotations_on(page: object, raw: _Raw) -> tuple[Annotation, ...]:
 
 
 def _annotation(page: object, place: int, raw: _Raw) -> Iterator[Annotation]:
-    found = raw.FPDFPage_GetAnnot(page, place)
-    if not found:
+    annotation = raw.FPDFPage_GetAnnot(page, place)
+    if not annotation:
         return
     try:
-        kind = raw.FPDFAnnot_GetSubtype(found)
-        if kind in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP) or raw.FPDFAnnot_GetFlags(found) & _UNSEEN_FLAGS:
+        kind = raw.FPDFAnnot_GetSubtype(annotation)
+        if kind in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP) or raw.FPDFAnnot_GetFlags(annotation) & _UNSEEN_FLAGS:
             return
         has_words = kind in (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_FREETEXT, raw.FPDF_ANNOT_STAMP)
-        is_drawn = has_words and bool(raw.FPDFAnnot_HasKey(found, b"AP"))
+        is_drawn = has_words and bool(raw.FPDFAnnot_HasKey(annotation, b"AP"))
         of_kind = _of_field if kind == raw.FPDF_ANNOT_WIDGET else _of_comment
-        yield Annotation(is_drawn=is_drawn, remark=of_kind(found, is_drawn, raw))
+        yield Annotation(is_drawn=is_drawn, remark=of_kind(annotation, is_drawn, raw))
     finally:
-        raw.FPDFPage_CloseAnnot(found)
+        raw.FPDFPage_CloseAnnot(annotation)
 
 
 def _of_field(field: object, is_drawn: bool, raw: _Raw) -> str:
