@@ -2,11 +2,10 @@
 
 import { describe, expect, test } from "vitest";
 
-import { draftOf, readDraft } from "../src/views/forms/draft.ts";
-import { FormState } from "../src/views/forms/form_state.ts";
+import { draftOf, FormState, readDraft } from "../src/views/forms/draft.ts";
 import { isEqual, type Json, type JsonObject } from "../src/views/forms/json.ts";
 import { fieldOfObject, readable, readSchema } from "../src/views/forms/read_schema.ts";
-import { formSchema } from "../src/views/interrupts/pending_forms.tsx";
+import { formSchema } from "../src/views/interrupts/interrupts.tsx";
 import { patchOf } from "../src/views/profile/profile_state.ts";
 
 const object = (properties: JsonObject, required: string[] = []): JsonObject => ({ type: "object", properties, required });

@@ -5,12 +5,12 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { Difference, ThreadCall } from "../src/api/calls.ts";
 import { locale } from "../src/language/language.ts";
 import { linkTo, readRoute } from "../src/state/route.ts";
-import { causeText } from "../src/views/inspector/changes/change_words.ts";
-import { breakRow } from "../src/views/inspector/changes/changes.tsx";
+import { causeText } from "../src/views/inspector/change_words.ts";
+import { breakRow } from "../src/views/inspector/changes.tsx";
 import { reasonText, ruleText, translateReason } from "../src/views/inspector/parts/reasons.ts";
 import { noteTexts } from "../src/views/inspector/preview.tsx";
 import { findCall, neighborsOf, previousCall } from "../src/views/inspector/state.ts";
-import { figuresOf, formatShort, labelIndexes, slotAt, yAt } from "../src/views/inspector/thread/plot_scale.ts";
+import { figuresOf, formatShort, labelIndexes, slotAt, yAt } from "../src/views/inspector/thread_calls.tsx";
 
 const CAUSES = [
   "turn_closed",

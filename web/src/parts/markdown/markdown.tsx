@@ -9,8 +9,10 @@ import { Lexer, type MarkedToken, type Token, type Tokens } from "marked";
 import type { ComponentChildren } from "preact";
 import { useMemo, useRef } from "preact/hooks";
 
+import { bilingual } from "../../language/language.ts";
+import { CopyButton } from "../clipboard.tsx";
 import { memo } from "../memo.ts";
-import { CodeBlock } from "./code_block.tsx";
+import { highlight } from "./highlight.ts";
 import "./markdown.css";
 
 interface Props {
@@ -198,3 +200,30 @@ export function extendBlocks(before: Blocks | null, text: string): Blocks {
   if (!before.text.startsWith(complete.map((token) => token.raw).join(""))) return parseBlocks(text);
   return { text, tokens: [...complete, ...new Lexer().lex(text.slice(start))] };
 }
+
+export function CodeBlock({ code, language }: { code: string; language: string }) {
+  const tokens = useMemo(() => highlight(code, language), [code, language]);
+  return (
+    <div class="code-block">
+      <div class="code-bar">
+        <span>{language}</span>
+        <CopyButton class="copy-code plain" hasIcon={false} text={() => code} />
+      </div>
+      <pre tabIndex={0} role="region" aria-label={language || codeWords.value.code}>
+        <code>
+          {tokens.map(({ text, kind }, index) =>
+            kind ? (
+              <span key={index} class={`code-${kind}`}>
+                {text}
+              </span>
+            ) : (
+              text
+            ),
+          )}
+        </code>
+      </pre>
+    </div>
+  );
+}
+
+const codeWords = bilingual({ code: "Code" }, { code: "代码" });

@@ -3,8 +3,7 @@
 import type { Scalar, UiNode, UiSchema } from "../../api/ui_schema.ts";
 import { formatNumber } from "../../language/language.ts";
 import { Icon } from "../../parts/icon.tsx";
-import { CodeBlock } from "../../parts/markdown/code_block.tsx";
-import { Markdown } from "../../parts/markdown/markdown.tsx";
+import { CodeBlock, Markdown } from "../../parts/markdown/markdown.tsx";
 import { Chart } from "./charts/chart.tsx";
 import "./ui_card.css";
 import { words } from "./words.ts";

@@ -1,7 +1,9 @@
-/** Draft values of a form, and their conversion to and from JSON. */
+/** Form state: draft values with their problems, and their conversion to and from JSON. */
+
+import { signal, type Signal } from "@preact/signals";
 
 import type { ChoiceField, ChoicesField, Field, GroupField, ListField, NumberField, TextField } from "./field.ts";
-import { isObject, parseJson, type Json } from "./json.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "./json.ts";
 
 /** Text as typed, the JSON of a selected option, or null for an untouched flag. */
 export type Draft = string | boolean | null | readonly string[] | DraftGroup;
@@ -210,4 +212,55 @@ function asItems(draft: Draft | undefined): readonly string[] {
 
 export function isDraftGroup(draft: Draft | undefined): draft is DraftGroup {
   return typeof draft === "object" && draft !== null && !Array.isArray(draft);
+}
+
+let nextId = 0;
+
+export class FormState {
+  readonly id = `form-${++nextId}`;
+  readonly root: GroupField;
+  readonly draft: Signal<DraftGroup>;
+  readonly problems = signal<readonly Problem[]>([]);
+  /** Counts rejections. The view then focuses the first problem. */
+  readonly rejections = signal(0);
+
+  constructor(root: GroupField, value: JsonObject = {}) {
+    this.root = root;
+    const draft = draftOf(root, value);
+    this.draft = signal(isDraftGroup(draft) ? draft : {});
+  }
+
+  change(path: readonly string[], draft: Draft): void {
+    this.draft.value = setAt(this.draft.value, path, draft) as DraftGroup;
+    this.problems.value = this.problems.value.filter((problem) => !path.every((name, place) => problem.path[place] === name));
+  }
+
+  /** Return the value, or null after reporting its problems. */
+  read(): JsonObject | null {
+    const { value, problems } = readDraft({ ...this.root, isRequired: true }, this.draft.value);
+    if (problems.length) this.reject(problems);
+    else this.problems.value = [];
+    return problems.length ? null : ((value ?? {}) as JsonObject);
+  }
+
+  reject(problems: readonly Problem[]): void {
+    this.problems.value = problems;
+    this.rejections.value += 1;
+  }
+
+  problemAt(path: readonly string[]): Problem | null {
+    const key = idOf(this.id, path);
+    return this.problems.value.find((problem) => idOf(this.id, problem.path) === key) ?? null;
+  }
+}
+
+export function idOf(form: string, path: readonly string[]): string {
+  return [form, ...path.map(encodeURIComponent)].join("-");
+}
+
+function setAt(draft: Draft | undefined, path: readonly string[], value: Draft): Draft {
+  const [name, ...rest] = path;
+  if (name === undefined) return value;
+  const group = isDraftGroup(draft) ? draft : {};
+  return { ...group, [name]: setAt(group[name], rest, value) };
 }

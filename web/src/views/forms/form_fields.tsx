@@ -3,11 +3,19 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 
-import { type Draft, isDraftGroup } from "./draft.ts";
+import { type Draft, type FormState, idOf, isDraftGroup } from "./draft.ts";
 import type { Field } from "./field.ts";
-import { type FormState, idOf } from "./form_state.ts";
 import "./forms.css";
-import { ChoiceInput, ChoicesInput, FlagInput, hasRadios, JsonInput, ListInput, NumberInput, TextInput } from "./inputs.tsx";
+import {
+  ChoiceInput,
+  ChoicesInput,
+  FlagInput,
+  hasRadios,
+  JsonInput,
+  ListInput,
+  NumberInput,
+  TextInput,
+} from "./inputs.tsx";
 import { words } from "./words.ts";
 
 interface FormProps {

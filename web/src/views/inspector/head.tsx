@@ -5,7 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { CallRef, ThreadCall } from "../../api/calls.ts";
 import { formatNumber } from "../../language/language.ts";
 import { CopyButton } from "../../parts/clipboard.tsx";
-import { saveFile } from "../../parts/download.ts";
+import { saveFile } from "../../parts/files.tsx";
 import { isShortcut } from "../../parts/focus.ts";
 import { Icon, IconButton } from "../../parts/icon.tsx";
 import { go, linkTo } from "../../state/route.ts";

@@ -8,15 +8,15 @@ import { formatNumber } from "../../language/language.ts";
 import { currentThread } from "../../state/current_thread.ts";
 import { go } from "../../state/route.ts";
 import { notifyError } from "../../state/toasts.ts";
-import { Changes } from "./changes/changes.tsx";
+import { Changes } from "./changes.tsx";
 import { Head } from "./head.tsx";
 import "./inspector.css";
 import { CompositionBar } from "./parts/composition.tsx";
 import { originalsOf } from "./parts/originals.ts";
 import { PartList } from "./parts/part_list.tsx";
-import { CurlCommand, Figures, RawRequest } from "./request/request.tsx";
+import { CurlCommand, Figures, RawRequest } from "./request.tsx";
 import { countOf, InspectorState, type OpenCall, type Tab, tab } from "./state.ts";
-import { ThreadCalls } from "./thread/thread_calls.tsx";
+import { ThreadCalls } from "./thread_calls.tsx";
 import { words } from "./words.ts";
 
 interface Props {

@@ -9,13 +9,13 @@ import { IconButton } from "../../parts/icon.tsx";
 import { findAgent, newThreadAgent } from "../../state/agents.ts";
 import { currentThread } from "../../state/current_thread.ts";
 import { type Draft, draftOf } from "../composer/draft.ts";
-import { words } from "./changes/change_words.ts";
+import { words } from "./change_words.ts";
 import { Title } from "./head.tsx";
 import "./inspector.css";
 import { CompositionBar } from "./parts/composition.tsx";
 import { excerpt, originalsOf } from "./parts/originals.ts";
 import { PartList } from "./parts/part_list.tsx";
-import { RawRequest } from "./request/request.tsx";
+import { RawRequest } from "./request.tsx";
 import { type OpenPreview, PreviewState } from "./state.ts";
 import { words as common } from "./words.ts";
 

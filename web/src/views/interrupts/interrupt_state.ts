@@ -6,9 +6,8 @@ import type { Agent } from "../../api/routes.ts";
 import { answerCalls, decide, type Decision } from "../../conversation/actions.ts";
 import type { OpenThread } from "../../conversation/open_thread.ts";
 import { notify } from "../../state/toasts.ts";
-import { draftOf } from "../forms/draft.ts";
+import { draftOf, FormState } from "../forms/draft.ts";
 import type { GroupField, JsonField } from "../forms/field.ts";
-import { FormState } from "../forms/form_state.ts";
 import { isObject, type Json, parseJson } from "../forms/json.ts";
 import { fieldOfObject } from "../forms/read_schema.ts";
 

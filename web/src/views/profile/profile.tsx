@@ -5,8 +5,8 @@ import { useEffect, useMemo } from "preact/hooks";
 
 import { send } from "../../api/request.ts";
 import type { Agent } from "../../api/routes.ts";
-import { formatTime } from "../../language/language.ts";
-import { saveFile } from "../../parts/download.ts";
+import { bilingual, formatTime } from "../../language/language.ts";
+import { saveFile } from "../../parts/files.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { PageBar } from "../../parts/page_bar.tsx";
 import { findSkill, visibleAgents } from "../../state/agents.ts";
@@ -16,7 +16,6 @@ import { FormFields } from "../forms/form_fields.tsx";
 import type { Json, JsonObject } from "../forms/json.ts";
 import "./profile.css";
 import { ProfileState } from "./profile_state.ts";
-import { words } from "./words.ts";
 
 export function ProfilePage({ onOpenList }: { onOpenList: () => void }) {
   const state = useMemo(() => new ProfileState(), []);
@@ -212,3 +211,58 @@ function AgentSelect({ state, agents }: FormProps) {
     </label>
   );
 }
+
+export const words = bilingual(
+  {
+    title: "Your data",
+    about: "Agents with skills read your profile. Each skill reads only the fields it declares. You can edit or delete everything here.",
+    tier: "Tier",
+    updated: (time: string) => `Last updated ${time}`,
+    empty: "Your profile is empty.",
+    emptyHelp: "Agents add details as you share them in conversations. You can also fill in the fields yourself.",
+    noSchema: "No agent on this server declares profile fields. Data saved by other programs appears as JSON.",
+    agent: "Fields of agent",
+    save: "Save",
+    saving: "Saving…",
+    saved: "Saved",
+    unchanged: "No changes to save",
+    loading: "Loading…",
+    tryAgain: "Try again",
+    remove: (title: string) => `Delete ${title}`,
+    removed: (title: string) => `${title} deleted`,
+    undo: "Undo",
+    skills: "Skill data",
+    skillsAbout: "Results that skills save so that they can reuse them.",
+    noSkills: "No skill has saved data about you.",
+    exportTitle: "Export",
+    exportAbout: "Download everything this server stores about you: conversations, files and profile, one JSON object per line.",
+    export: "Export all data",
+    exporting: "Exporting…",
+  },
+  {
+    title: "你的数据",
+    about: "带技能的智能体会读取你的资料，每个技能只读取它声明的字段。你可以在这里编辑或删除所有内容。",
+    tier: "等级",
+    updated: (time: string) => `上次更新：${time}`,
+    empty: "你的资料还是空的。",
+    emptyHelp: "你在对话中提供的信息会由智能体保存到这里，你也可以自己填写。",
+    noSchema: "这个服务器上没有声明资料字段的智能体。其他程序保存的数据以 JSON 显示。",
+    agent: "显示该智能体的字段",
+    save: "保存",
+    saving: "正在保存…",
+    saved: "已保存",
+    unchanged: "没有需要保存的改动",
+    loading: "正在加载…",
+    tryAgain: "重试",
+    remove: (title: string) => `删除${title}`,
+    removed: (title: string) => `已删除${title}`,
+    undo: "撤销",
+    skills: "技能数据",
+    skillsAbout: "技能保存的结果，供以后直接使用。",
+    noSkills: "没有技能保存你的数据。",
+    exportTitle: "导出",
+    exportAbout: "下载这个服务器保存的所有与你有关的数据：对话、文件和资料，每行一个 JSON 对象。",
+    export: "导出全部数据",
+    exporting: "正在导出…",
+  },
+);

@@ -4,9 +4,8 @@ import { signal } from "@preact/signals";
 
 import { ApiError } from "../../api/request.ts";
 import { type Agent, changeProfile, getProfile, type Profile } from "../../api/routes.ts";
-import type { Problem } from "../forms/draft.ts";
+import { FormState, type Problem } from "../forms/draft.ts";
 import type { Field, GroupField } from "../forms/field.ts";
-import { FormState } from "../forms/form_state.ts";
 import { isEqual, isObject, type Json, type JsonObject } from "../forms/json.ts";
 import { readSchema } from "../forms/read_schema.ts";
 

@@ -4,13 +4,12 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 
 import type { Savings } from "../../api/routes.ts";
-import { formatMoney, formatNumber } from "../../language/language.ts";
+import { bilingual, formatMoney, formatNumber } from "../../language/language.ts";
 import { PageBar } from "../../parts/page_bar.tsx";
-import { causeText } from "../inspector/changes/change_words.ts";
+import { causeText } from "../inspector/change_words.ts";
 import { ruleText } from "../inspector/parts/reasons.ts";
 import "./savings.css";
 import { byAgent, byCause, byRule, netOf, PERIODS, SavingsState, type Sum, totalOf } from "./savings_state.ts";
-import { words } from "./words.ts";
 
 export function SavingsPage({ onOpenList }: { onOpenList: () => void }) {
   const state = useMemo(() => new SavingsState(), []);
@@ -215,3 +214,61 @@ function Row({ name, figures }: { name: string; figures: readonly string[] }) {
 function money(nano: number | null, currency: string): string {
   return nano === null ? words.value.unknown : formatMoney(nano, currency);
 }
+
+export const words = bilingual(
+  {
+    title: "Savings",
+    about:
+      "Folding removes old tool results from later calls, so those calls cost less. These figures estimate how much more your calls would cost without folding, at the prices this server knows. Models count tokens differently, so treat them as estimates.",
+    period: "Period",
+    days: (count: number) => `Last ${count} days`,
+    allTime: "All time",
+    agent: "Agent",
+    allAgents: "All agents",
+    loading: "Loading…",
+    tryAgain: "Try again",
+    nothing: "No savings in this period. Folding starts when conversations with tools get long.",
+    tokens: "Tokens saved",
+    saved: "Saved",
+    cost: "Cost",
+    net: "Net savings",
+    byRule: "By rule",
+    byAgent: "By agent",
+    rule: "Rule",
+    unknown: "unknown",
+    breaks: "Prefix breaks",
+    breaksAbout:
+      "When a page doesn't start with the entire previous page, the provider processes everything after the first difference again. The cost above includes the breaks that folding caused.",
+    noBreaks: "No prefix breaks: every page started with the entire previous page.",
+    cause: "Cause",
+    times: "Count",
+    sentAgain: "Tokens reprocessed",
+  },
+  {
+    title: "折叠节省",
+    about:
+      "折叠会把旧的工具结果从之后的调用中移除，从而降低费用。这里按服务器已知的价格，估算不折叠时你的调用会多花多少。各模型计算 token 的方式不同，数字仅供参考。",
+    period: "时段",
+    days: (count) => `最近 ${count} 天`,
+    allTime: "全部时间",
+    agent: "智能体",
+    allAgents: "全部智能体",
+    loading: "正在加载…",
+    tryAgain: "重试",
+    nothing: "这段时间没有节省。使用工具的对话变长后才会开始折叠。",
+    tokens: "节省的 token",
+    saved: "节省",
+    cost: "代价",
+    net: "净节省",
+    byRule: "按规则",
+    byAgent: "按智能体",
+    rule: "规则",
+    unknown: "未知",
+    breaks: "前缀断开",
+    breaksAbout: "如果页面没有以上一次的整个页面开头，服务商就要重新处理第一处差异之后的全部内容。折叠造成的前缀断开已计入上面的代价。",
+    noBreaks: "没有前缀断开：每个页面都以上一次的整个页面开头。",
+    cause: "原因",
+    times: "次数",
+    sentAgain: "重新处理的 token",
+  },
+);

@@ -4,6 +4,8 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
 import type { ThreadRow } from "../../api/routes.ts";
+import { bilingual } from "../../language/language.ts";
+import { SEARCH_ID, WRITE_ID } from "../../parts/focus.ts";
 import { Icon, IconButton } from "../../parts/icon.tsx";
 import { currentThread, startThread } from "../../state/current_thread.ts";
 import { go, linkTo } from "../../state/route.ts";
@@ -19,10 +21,8 @@ import {
   threads,
 } from "../../state/threads.ts";
 import { notify } from "../../state/toasts.ts";
-import { SEARCH_ID, WRITE_ID } from "../../parts/focus.ts";
 import { Preferences } from "../preferences/preferences.tsx";
 import "./threads.css";
-import { words } from "./words.ts";
 
 const PAUSE_MS = 200;
 
@@ -216,3 +216,50 @@ function TitleForm({ title, onEnd }: { title: string; onEnd: (title: string | nu
     </form>
   );
 }
+
+export const words = bilingual(
+  {
+    newThread: "New conversation",
+    list: "Conversations",
+    search: "Search conversations",
+    none: "No conversations yet. Send a message to start one.",
+    noMatches: "No conversations match your search.",
+    more: "Show older",
+    loading: "Loading…",
+    today: "Today",
+    yesterday: "Yesterday",
+    week: "Previous 7 days",
+    older: "Older",
+    untitled: "Untitled",
+    working: "Running",
+    rename: "Rename",
+    remove: "Delete",
+    title: "Title",
+    save: "Save",
+    close: "Close list",
+    deleted: (title: string) => `“${title}” deleted`,
+    undo: "Undo",
+  },
+  {
+    newThread: "新对话",
+    list: "对话列表",
+    search: "搜索对话",
+    none: "还没有对话。发送一条消息即可开始。",
+    noMatches: "没有匹配的对话。",
+    more: "显示更早的对话",
+    loading: "正在加载…",
+    today: "今天",
+    yesterday: "昨天",
+    week: "过去 7 天",
+    older: "更早",
+    untitled: "未命名",
+    working: "运行中",
+    rename: "重命名",
+    remove: "删除",
+    title: "标题",
+    save: "保存",
+    close: "关闭列表",
+    deleted: (title: string) => `已删除“${title}”`,
+    undo: "撤销",
+  },
+);

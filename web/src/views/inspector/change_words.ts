@@ -1,4 +1,4 @@
-import { bilingual } from "../../../language/language.ts";
+import { bilingual } from "../../language/language.ts";
 
 /** Strings of the changes tab and the preview page. */
 export const words = bilingual(

@@ -4,14 +4,14 @@ import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 
-import type { Call } from "../../../api/calls.ts";
-import { formatBytes, formatNumber, formatPrice, formatSeconds, formatTime } from "../../../language/language.ts";
-import { CopyButton } from "../../../parts/clipboard.tsx";
-import { Icon } from "../../../parts/icon.tsx";
-import { savedOf } from "../parts/composition.tsx";
-import { pretty, textOf } from "../parts/page_bytes.ts";
-import type { LazyValue } from "../state.ts";
-import { words as common } from "../words.ts";
+import type { Call } from "../../api/calls.ts";
+import { formatBytes, formatNumber, formatPrice, formatSeconds, formatTime } from "../../language/language.ts";
+import { CopyButton } from "../../parts/clipboard.tsx";
+import { Icon } from "../../parts/icon.tsx";
+import { savedOf } from "./parts/composition.tsx";
+import { pretty, textOf } from "./parts/page_bytes.ts";
+import type { LazyValue } from "./state.ts";
+import { words as common } from "./words.ts";
 import { words } from "./figure_words.ts";
 
 /** Characters to show at first. A page can have megabytes. */

@@ -1,4 +1,4 @@
-import { bilingual } from "../../../language/language.ts";
+import { bilingual } from "../../language/language.ts";
 
 /** Strings of the usage figures, the request tab and the conversation tab. */
 export const words = bilingual(

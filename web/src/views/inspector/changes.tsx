@@ -2,17 +2,16 @@
 
 import { useEffect } from "preact/hooks";
 
-import type { Difference, DifferenceRow, Part, PrefixBreak } from "../../../api/calls.ts";
-import { formatNumber } from "../../../language/language.ts";
-import { Icon } from "../../../parts/icon.tsx";
+import type { Difference, DifferenceRow, Part, PrefixBreak } from "../../api/calls.ts";
+import { formatNumber } from "../../language/language.ts";
+import { Icon } from "../../parts/icon.tsx";
 import { causeText, words } from "./change_words.ts";
-import "./changes.css";
-import { kindOf } from "../parts/composition.tsx";
-import { Paged } from "../parts/paged.tsx";
-import { nameOf, Why } from "../parts/part_item.tsx";
-import { reasonText } from "../parts/reasons.ts";
-import type { OpenCall } from "../state.ts";
-import { words as common } from "../words.ts";
+import { kindOf } from "./parts/composition.tsx";
+import { Paged } from "./parts/paged.tsx";
+import { nameOf, Why } from "./parts/part_item.tsx";
+import { reasonText } from "./parts/reasons.ts";
+import type { OpenCall } from "./state.ts";
+import { words as common } from "./words.ts";
 
 export function Changes({ open, place }: { open: OpenCall; place: string | null }) {
   const { difference, before } = open;
