@@ -1,4 +1,4 @@
-"""Attachments: files taken in, found, read and deleted. Refuses what is not what its name says, or too much."""
+"""Attachments: receiving, finding, reading and deleting uploaded files."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from recto.files.storage.thread_queue import ThreadQueue
 
 LOGGER = logging.getLogger("recto.files")
 HASHED_AT_ONCE = 2**20
-# A thread would cost more than this takes.
+# A thread costs more time than hashing so few bytes.
 HASHED_HERE = 2**14
 UNUSED_AT_ONCE = 500
-# Bytes without a row that are younger may be an upload that is about to get one.
+# Younger bytes without a row may be an upload that is about to get one.
 ORPHAN_AGE = timedelta(hours=1)
-# Some storages date a file by when its upload began: one that takes longer could be swept before it has its row.
+# Some storages date a file by the start of its upload, so that a longer upload could be swept before it has a row.
 LONGEST_UPLOAD = timedelta(minutes=50)
 NO_ROOM = "you may store {room:,} bytes more, and it has more than that. Delete files that you no longer need"
 
 
 class Attachments:
-    """The files people upload: their bytes in a storage, the rest in rows. `forgotten` hears which bytes go."""
+    """The files that users upload: bytes in a storage, rows in a database. `on_delete` runs before blobs go."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Attachments:
         self._health = StorageHealth(storage.probe)
 
     async def receive(self, upload: Upload, pieces: AsyncIterable[bytes]) -> Attachment:
-        """Take a file in. One that is refused (FileRefused) is read no further, and nothing of it is left."""
+        """Store a file. Raise FileRefused as soon as it breaks a rule; then nothing of it stays."""
         request = replace(upload, name=safe_name(upload.name))
         incoming = _Incoming(aiter(pieces), self._size_limit(upload.allowed), upload.room, self._clock)
         head = await incoming.head()
@@ -74,7 +74,7 @@ class Attachments:
         return await self._store(request, type, incoming, blob)
 
     async def receive_inline(self, owner: str, file: File, allowed: FileInput) -> Attachment:
-        """Take in a file whose bytes stand in a message, in base64. Sent again it is the same attachment (P3)."""
+        """Store a file from a message, in base64. The same file sent again is the same attachment (P3)."""
         if not isinstance(file.source, Data):
             raise FileRefused("its bytes are not in the message; upload it and send its url", code="not_inline")
         bytes = await asyncio.to_thread(_decoded, file.source.base64)
@@ -87,33 +87,33 @@ class Attachments:
         )
 
     async def find(self, owner: str, id: str) -> Attachment:
-        """An attachment of its owner; to anybody else it is not there."""
+        """Return an attachment of its owner. Raise NotFound for anyone else."""
         return await self._rows.find(id, owner)
 
     async def get(self, id: str) -> Attachment:
-        """An attachment for whoever brought a signature for it."""
+        """Return an attachment for a caller with a valid signature."""
         return await self._rows.find(id)
 
     def read(self, attachment: Attachment, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
-        """Its bytes from `start` up to but not including `end`, in pieces."""
+        """Yield the bytes from `start` up to but not including `end`."""
         return self._storage.read(attachment.blob, start, end)
 
     async def link(self, attachment: Attachment, seconds: float) -> str | None:
-        """A url of the storage's own, where it has one to give."""
+        """Return a URL of the storage itself, or None if it has none."""
         media, is_shown = served_as(attachment.mime_type)
         way = ServedAs(mime_type=media, disposition=content_disposition(attachment.name, inline=is_shown))
         return await self._storage.link(attachment.blob, seconds, way)
 
     async def delete(self, owner: str, id: str) -> None:
-        """Delete an attachment. Its urls end at once; its bytes are deleted where nobody else has them."""
+        """Delete an attachment. Its URLs end at once, and so do its bytes if no other attachment has them."""
         await self.delete_blobs(await self._rows.delete(owner, id))
 
     async def clean(self) -> int:
-        """Delete uploads that no thread names and that are old, then bytes without a row. Returns how many of both."""
+        """Delete old uploads that no thread uses, then bytes without a row. Return the number of both."""
         return await self._clean_unused() + await self._sweep()
 
     async def probe(self) -> None:
-        """Whether files can be written and read now, as far as was found lately. Raises StorageDown."""
+        """Check that files can be written and read, at most every few seconds. Raise StorageDown."""
         await self._health.check()
 
     def _size_limit(self, allowed: FileInput) -> int | None:
@@ -140,18 +140,18 @@ class Attachments:
         except FileRefused:
             await self.delete_blobs([blob])
             raise
-        # After any other failure nobody knows whether there is a row. The bytes stay, and are swept if there is none.
+        # After any other error the row may exist. The bytes stay, and a sweep deletes them if they have no row.
         return stored if stored.blob == blob else await self._reuse(stored, blob)
 
     async def _reuse(self, attachment: Attachment, blob: str) -> Attachment:
-        """An attachment whose bytes came again: the new ones go, unless the old ones are lost."""
+        """Delete the new bytes of a file that was uploaded before, unless the old ones are lost."""
         if not await self._is_complete(attachment):
             return await self._replace_blob(attachment, blob)
         await self.delete_blobs([blob])
         return attachment
 
     async def _is_complete(self, attachment: Attachment) -> bool:
-        """Whether its bytes are there, as many as it has: its last one, and none behind it."""
+        """Return True if exactly as many bytes are stored as the attachment has. It reads only the last one."""
         last = attachment.size - 1
         try:
             async with aclosing(self._storage.read(attachment.blob, last, last + 2)) as pieces:
@@ -159,7 +159,7 @@ class Attachments:
         except NotFound:
             return False
         except StorageDown:
-            # Nobody knows, so it stays as it is.
+            # Unknown, so the attachment stays unchanged.
             return True
 
     async def _restore(self, attachment: Attachment, bytes: bytes) -> Attachment:
@@ -168,19 +168,19 @@ class Attachments:
         return await self._replace_blob(attachment, blob)
 
     async def _replace_blob(self, attachment: Attachment, blob: str) -> Attachment:
-        """Bytes that were lost and came again: all that stood on them stand on the new ones."""
+        """Make all attachments with lost bytes use the new ones."""
         LOGGER.warning("The bytes of attachment %s were lost; they came again, and are there now.", attachment.id)
         await self._rows.rename_blob(attachment.blob, blob)
         mended = await self._rows.find(attachment.id)
         if mended.blob != blob:
-            # Who sent them at the same time was first.
+            # Another upload of the same bytes was faster.
             await self.delete_blobs([blob])
         return replace(mended, is_new=attachment.is_new)
 
     async def delete_blobs(self, blobs: Sequence[str]) -> int:
-        """Delete bytes that have no row. Returns how many; what cannot be deleted now is swept later."""
+        """Delete blobs without rows and return their number. A later sweep deletes those that cannot be deleted now."""
         if blobs and self._forgotten:
-            # What was made of them goes with them, and first: of that nobody would know later.
+            # Cached texts go first: no one could find them afterwards.
             await self._forgotten(blobs)
         try:
             if blobs:
@@ -214,7 +214,7 @@ class Attachments:
 
 
 class _Incoming:
-    """Bytes on their way in: the first of them for a look, then all of them, counted and hashed."""
+    """The bytes of an upload: first its head for the type, then all of them, counted and hashed."""
 
     def __init__(
         self, pieces: AsyncIterator[bytes], most: int | None, room: int | None, clock: Callable[[], datetime]
@@ -231,16 +231,15 @@ class _Incoming:
 
     @property
     def sha256(self) -> str:
-        """Of all that came."""
         return self._hash.hexdigest()
 
     async def head(self) -> bytes:
-        """The first bytes, as many as are looked at."""
+        """Return the bytes that the type is detected from."""
         await self._fill(HEAD_BYTES)
         return b"".join(self._ready)[:HEAD_BYTES]
 
     async def all(self) -> AsyncGenerator[bytes]:
-        """Everything, as it came. Much of it at a time is hashed in a thread, while the next is read and stored."""
+        """Yield all bytes. A thread hashes much of them at a time while the next arrive and are stored."""
         with ThreadQueue() as hashing:
             while size := await self._fill(HASHED_AT_ONCE):
                 pieces, self._ready, self._waiting = self._ready, [], 0
@@ -257,12 +256,12 @@ class _Incoming:
             self._hash.update(piece)
 
     async def _fill(self, size: int) -> int:
-        """Read until so many bytes are ready or there are no more. Returns how many are."""
+        """Read until so many bytes are ready, or to the end. Return how many are ready."""
         while self._waiting < size:
             piece = await anext(self._pieces, None)
             if piece is None:
                 break
-            # Kept as they are: every copy of a large file takes a fifth of the time that hashing it does.
+            # Not copied: a copy of a large file takes a fifth of the time that hashing takes.
             self._ready.append(piece)
             self._waiting += len(piece)
             self.size += len(piece)

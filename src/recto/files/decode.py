@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-# Longer marks first: that of UTF-32 begins with that of UTF-16.
+# Longer marks first: the mark of UTF-32 starts with that of UTF-16.
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -17,69 +17,69 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
     (b"\x84\x31\x95\x33", "gb18030"),
 )
-# A PDF may be all ASCII, and yet nobody means its source.
+# A PDF may be all ASCII, and is not a text.
 NO_TEXT = (b"%PDF-",)
-# Those of Europe; the others only where the first does not fit: what they write differs from it in a few letters.
+# For Europe. The second group is tried only if the first does not fit: their texts differ in a few letters.
 EUROPEAN = (("cp1252",), ("cp1250", "cp1254"))
 EUROPEAN_SHARE = 0.4
 FEW_LETTERS = 3
-# Enough to tell an encoding by; more only takes longer.
+# Enough to detect an encoding; more takes longer.
 SAMPLE_BYTES = 65_536
 WORD_BYTES = 20
 NOT_ASCII = re.compile(rb"[\x80-\xff]")
-# Up to the last byte that is no part of a longer character in any of them.
+# Up to the last byte that is never part of a longer character.
 WHOLE = re.compile(rb".*[\x00-\x2f]", re.DOTALL)
-# Of bytes read as UTF-16, of which any may be Chinese.
+# For bytes read as UTF-16: almost any may be Chinese.
 FEW_WIDE = 6
 EVERYDAY_SHARE = 0.9
 GB_EVERYDAY = re.compile(rb"[\xa1-\xa9\xb0-\xd7][\xa1-\xfe]")
 BIG5_EVERYDAY = re.compile(rb"[\xa1-\xc6][\x40-\x7e\xa1-\xfe]")
-# So few are too little to tell letters by; that they are everyday Chinese, Japanese or Korean says more.
+# Too few bytes to recognize letters; everyday Chinese, Japanese or Korean characters are surer.
 FEW_BYTES = 24
 LONG_BYTES = 2**23
 SLICE_BYTES = 2**20
 DECLARATION = re.compile(rb"""<(?:meta|\?xml)\b[^<>]*?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 DECLARED_WITHIN = 4_096
 NO_ENCODINGS = frozenset({"punycode", "idna", "undefined", "unicode-escape", "raw-unicode-escape"})
-# Programs write more than the name says.
+# Programs use more characters than the declared encoding has.
 LARGER = {"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc-kr": "cp949", "iso-8859-1": "cp1252"}
 ASCII = re.compile(r"[\t\n\r\x20-\x7e]")
-# Letters and signs of Europe, of Hebrew and Arabic, of India and Thailand, and signs of China, Japan and Korea.
+# Letters and signs of Europe, Hebrew, Arabic, India and Thailand, and signs of China, Japan and Korea.
 LETTERS = re.compile(
     r"[\u00a0-\u04ff\u05d0-\u05ea\u060c-\u06d4\u0904-\u0939\u0e01-\u0e5b"
     r"\u2010-\u2027\u20a0-\u20bf\u2100-\u27bf\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff00-\uffef]"
 )
 CONTROLS = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
-# A text may be damaged here and there; bytes that are none have more than one such place in a hundred.
+# A damaged text has fewer unreadable places than one in a hundred; other bytes have more.
 DAMAGED_SHARE = 0.01
-# Of a short text one such place is more, where the rest of what is not ASCII leaves no doubt.
+# A short text may have more of them if the rest is unambiguous.
 FEW_BAD = 3
 FEW_BAD_SHARE = 0.2
 FEWEST_GOOD = 2
 LETTERS_SHARE = 0.9
-# Of a text in several encodings, at least so much of what is not ASCII is in lines of UTF-8.
+# The least share of non-ASCII bytes in lines of UTF-8, for a text in several encodings.
 UTF8_SHARE = 0.5
-# What says in ASCII which signs follow.
+# ASCII escapes that announce other characters.
 ESCAPES = ((b"\x1b$B", "iso2022_jp_ext"), (b"\x1b$@", "iso2022_jp_ext"), (b"\x1b$)C", "iso2022_kr"))
 SEVEN_BIT = ("iso2022", "hz", "utf-7")
 
 
 def decode(data: bytes, declared_encoding: str = "") -> str | None:
-    """The text these bytes are, or None where they are none. What cannot be read of a damaged text is U+FFFD.
+    """Decode a text; return None for bytes that are not text. Unreadable places become U+FFFD.
 
-    `declared` is the encoding they name themselves, by its Python name.
+    `declared_encoding` is the Python name of an encoding that the bytes or their sender declare.
     """
     if data.startswith(NO_TEXT):
         return None
     for text in _candidates(data, declared_encoding):
         if not _has_controls(text[:SAMPLE_BYTES]):
-            # No text has this character, and databases refuse it.
+            # Databases reject this character.
             return text.replace("\0", UNREADABLE)
     return None
 
 
 def decode_long(data: bytes) -> Iterator[str] | None:
-    """A long text in UTF-8, a part at a time: whole, it may take four bytes a character. None: decode it otherwise."""
+    """Decode a long UTF-8 text in parts, because the whole may take four bytes a character. Return None for others."""
     is_other = data.startswith(NO_TEXT) or b"\0" in data or any(mark in data for mark, _ in ESCAPES)
     if len(data) <= LONG_BYTES or is_other or _has_controls(data[:SAMPLE_BYTES].decode("utf-8", "ignore")):
         return None
@@ -92,21 +92,21 @@ def decode_long(data: bytes) -> Iterator[str] | None:
 
 
 def find_declared_encoding(data: bytes) -> str:
-    """The encoding that a page of HTML or a text in XML says it is in; nothing where it says none that is known."""
+    """Return the encoding that an HTML page or an XML text declares; empty if it is unknown."""
     match = DECLARATION.search(data[:DECLARED_WITHIN])
     return normalize_encoding(match[1].decode("ascii")) if match else ""
 
 
 def normalize_encoding(name: str) -> str:
-    """The Python name of an encoding that is declared; nothing where there is none of that name."""
+    """Return the Python name of a declared encoding; empty if it is unknown."""
     lower = name.lower()
     try:
         codec = codecs.lookup(LARGER.get(lower, lower)).name
-        # Some are known that are no encodings of text.
+        # Python also knows codecs that are not text encodings.
         b"a".decode(codec)
     except (LookupError, ValueError):
         return ""
-    # Whoever could read the name of such an encoding did not find it in that encoding.
+    # A declaration that was read as ASCII is not in these encodings.
     return "" if codec.startswith(("utf-16", "utf-32")) or codec in NO_ENCODINGS else codec
 
 
@@ -115,7 +115,7 @@ def _has_controls(beginning: str) -> bool:
 
 
 def _candidates(data: bytes, declared: str) -> Iterator[str]:
-    """What the bytes may say, likeliest first."""
+    """Yield possible texts, likeliest first."""
     for mark, encoding in MARKS:
         if data.startswith(mark):
             yield from _decode_with_damage(data[len(mark) :], encoding)
@@ -150,7 +150,7 @@ def _decode_with_damage(data: bytes, encoding: str) -> Iterator[str]:
 
 
 def _decode_utf16(data: bytes) -> Iterator[str]:
-    """UTF-16 that has no mark. Read the wrong way round, blanks and line ends are signs nobody writes."""
+    """Decode UTF-16 without a mark. In the wrong byte order, blanks and line ends become rare characters."""
     ways = [_decode_strict(data, encoding) for encoding in ("utf-16-le", "utf-16-be")]
     best = max((text for text in ways if text), key=_likeness, default="")
     beginning = best[:SAMPLE_BYTES]
@@ -160,7 +160,7 @@ def _decode_utf16(data: bytes) -> Iterator[str]:
 
 
 def _decode_seven_bit(data: bytes, declared: str) -> Iterator[str]:
-    """Text that is all in ASCII, and yet in another encoding that writes so."""
+    """Decode text of an encoding that uses only ASCII bytes."""
     escape = next((encoding for mark, encoding in ESCAPES if mark in data), "")
     encoding = declared if declared.startswith(SEVEN_BIT) else escape
     if encoding and data.isascii() and (text := _decode_strict(data, encoding)) is not None:
@@ -168,7 +168,7 @@ def _decode_seven_bit(data: bytes, declared: str) -> Iterator[str]:
 
 
 def decode_chinese_utf16(data: bytes) -> Iterator[str]:
-    """Chinese in UTF-16 without a mark, a blank or a line end. Almost all of it is of everyday characters."""
+    """Decode Chinese UTF-16 without a mark, a blank or a line end, if almost all characters are common ones."""
     for encoding in ("utf-16-le", "utf-16-be"):
         text = _decode_strict(data, encoding) or ""
         beginning = text[:SAMPLE_BYTES]
@@ -184,7 +184,7 @@ def _everyday_count(text: str) -> int:
 
 
 def _decode_mixed(data: bytes) -> Iterator[str]:
-    """Lines of which most are in UTF-8 and some are not: what several programs wrote into one file."""
+    """Decode lines of UTF-8 mixed with lines of an older encoding, as several programs write them to one file."""
     if _utf8_share(_sample(data)) < UTF8_SHARE:
         return
     lines = data.splitlines(keepends=True)
@@ -197,7 +197,7 @@ def _decode_mixed(data: bytes) -> Iterator[str]:
 
 
 def _utf8_share(sample: bytes) -> float:
-    """How much of what is not ASCII stands in lines of UTF-8."""
+    """Return the share of non-ASCII bytes that are in lines of UTF-8."""
     valid = b"".join(line for line in sample.splitlines() if _decode_strict(line, "utf-8") is not None)
     return len(NOT_ASCII.findall(valid)) / max(1, len(NOT_ASCII.findall(sample)))
 
@@ -208,7 +208,7 @@ def _likeness(text: str) -> int:
 
 
 def _is_damaged_utf8(data: bytes) -> bool:
-    """Whether most of what is not ASCII could be read: in another encoding next to nothing can."""
+    """Return True if most non-ASCII bytes are valid UTF-8. Other encodings have almost none."""
     count = unreadable = 0
     for text in codecs.iterdecode(_slices(data), "utf-8", "replace"):
         count += _count_non_ascii(text)
@@ -223,7 +223,7 @@ def _slices(data: bytes) -> Iterator[bytes]:
 
 
 def _has_few_bad(text: str) -> bool:
-    """Whether a short text is sound but for a place or two. One that breaks off within a character is sound."""
+    """Return True if a short text is valid except in one or two places. An incomplete character at its end is valid."""
     whole = text.rstrip(UNREADABLE)
     bad, total = whole.count(UNREADABLE), _count_non_ascii(whole)
     return total - bad >= FEWEST_GOOD and bad <= min(FEW_BAD, FEW_BAD_SHARE * total)
@@ -234,7 +234,7 @@ def _count_non_ascii(text: str) -> int:
 
 
 def _sample(data: bytes) -> bytes:
-    """Some of the bytes from the word of the first that is not ASCII; what stands before says nothing of the rest."""
+    """Return bytes from the word with the first non-ASCII byte on. Bytes before it tell nothing about the encoding."""
     match = NOT_ASCII.search(data)
     start = max(0, match.start() - WORD_BYTES) if match else 0
     sample = data[start : start + SAMPLE_BYTES]
@@ -254,11 +254,11 @@ def _guess_legacy(sample: bytes) -> str | None:
 
 
 def _guess_european(sample: bytes) -> str | None:
-    # A word or two are too little for statistics.
+    # Statistics need more than a word or two.
     if len(NOT_ASCII.findall(sample)) <= FEW_LETTERS:
         return "cp1252" if LETTERS.sub("", _decode_strict(sample, "cp1252") or UNREADABLE).isascii() else None
 
-    from charset_normalizer import from_bytes  # here: most files are UTF-8, and it takes a while to import
+    from charset_normalizer import from_bytes  # here: most files are UTF-8, and the import is slow
 
     guesses = (from_bytes(sample, cp_isolation=list(encodings)).best() for encodings in EUROPEAN)
     return next((best.encoding for best in guesses if best), None)
@@ -272,10 +272,10 @@ ALPHABETS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("αιοετσνηυρπκςά", ("cp1253", "cp737")),
     ("านรอกเงมยลวดท่้ัี", ("cp874",)),
 )
-# Less is too little to tell by.
+# Fewer letters are not enough to decide.
 FEWEST_LETTERS = 5
 COMMON_SHARE = 0.5
-# Of words with such letters, how much may be ASCII: in those of Europe most is.
+# The largest share of ASCII in words with such letters; in European languages most letters are ASCII.
 ASCII_SHARE = 0.1
 CAPITAL = 0.9
 _HIGH_BYTE = re.compile(rb"[\x80-\xff]")
@@ -284,7 +284,7 @@ _ASCII_LETTER = re.compile(rb"[A-Za-z]")
 
 
 def guess_by_alphabet(sample: bytes) -> str | None:
-    """The encoding in which these are words of an alphabet; None where in none they are."""
+    """Return the encoding in which the sample is words of an alphabet; None if there is no such encoding."""
     words = b"".join(_WORD_WITH_LETTERS.findall(sample))
     high = _HIGH_BYTE.findall(words)
     if len(high) < FEWEST_LETTERS or len(_ASCII_LETTER.findall(words)) > ASCII_SHARE * len(words):
@@ -300,7 +300,7 @@ def guess_by_alphabet(sample: bytes) -> str | None:
 
 
 def _alphabet_share(data: bytes, encoding: str, letters: str) -> float:
-    """How many of the characters are common letters; capitals are less so, and say a little less."""
+    """Return the share of common letters. Capitals are rarer and count a little less."""
     text = data.decode(encoding, "replace")
     small = sum(map(text.count, letters))
     large = sum(map(text.count, letters.upper())) if letters.upper() != letters else 0
@@ -308,14 +308,14 @@ def _alphabet_share(data: bytes, encoding: str, letters: str) -> float:
 
 
 UNREADABLE = "\ufffd"
-# Of what is not ASCII, so many are everyday characters. Read in a wrong encoding they are fewer.
+# The share of common characters in non-ASCII text. Decoded with a wrong encoding, a text has fewer.
 SURE, LIKELY = 0.85, 0.6
-# Enough to tell an encoding by.
+# Enough to detect an encoding.
 EAST_ASIAN_SAMPLE_BYTES = 4_096
-# The first of those that fit as well as any. Each is the largest of its family: cp932 is Shift-JIS with what Windows
-# adds, cp949 is so for EUC-KR.
+# In order of preference. Each is the largest of its family: cp932 is Shift-JIS with additions of Windows, cp949 is EUC-
+# KR with such additions.
 ENCODINGS = ("gb18030", "big5", "cp932", "euc_jp", "cp949")
-# Where the everyday characters of a standard stand, by their first bytes; and the standards of each encoding.
+# The first bytes of the common characters of each standard, and the standards of each encoding.
 _STANDARDS = {
     "gb2312": (*range(0xB0, 0xD8),),
     "big5": (*range(0xA4, 0xC7),),
@@ -326,28 +326,28 @@ _STANDARDS_OF = {"gb18030": ("gb2312", "big5"), "big5": ("big5",), "cp932": ("eu
 _SIGNS = "·‘’“”—…、。《》「」『』【】〜・ー！（），：；？０１２３４５６７８９￥\u3000"
 _SEVEN_BIT = re.compile(rb"[\x00-\x7f]")
 _WIDE = re.compile(r"[^\x00-\x7f]+")
-# What tells a language from another whose everyday characters have the same bytes, and how much of it there is.
+# Characters that distinguish a language from another one with the same common bytes, and their least share.
 _DISTINCT = {"euc_jp": "[ぁ-んァ-ヶ]", "cp949": "[이다는을의에가고하지로은리기사도인를한정서]"}
 _DISTINCT_SHARE = 0.2
 _DISTINCT_FEWEST = 3
-# What Python reads bad bytes of cp932 as.
+# Python decodes bad bytes of cp932 to these.
 _PRIVATE = re.compile("[\x80\uf8f0-\uf8f3]")
-# How long characters may be, and what it costs to read a byte as bad, or a character that is rare.
+# Lengths of characters in bytes, and the costs of a bad byte and of a rare character.
 _SIZES = {"gb18030": (1, 2, 4), "euc_jp": (1, 2, 3)}
 _BAD, _RARE = 1.5, 1.0
-# It takes longer than all the rest: what is damaged beyond these is read as it comes.
+# Slow, so damage after so many bytes is decoded without it.
 _MOST_BYTES = 200_000
 
 
 class Likely(NamedTuple):
-    """An encoding and the share of everyday characters in what is not ASCII, read in it."""
+    """An encoding, and the share of common characters in non-ASCII text decoded with it."""
 
     share: float
     encoding: str
 
 
 def guess_east_asian(sample: bytes) -> Likely:
-    """The likeliest of the encodings. A sample that ends within a character is as good as a whole one."""
+    """Return the likeliest East Asian encoding. An incomplete character at the end of the sample does not matter."""
     texts = {
         encoding: decode_damaged(sample[:EAST_ASIAN_SAMPLE_BYTES], encoding).rstrip(UNREADABLE)
         for encoding in ENCODINGS
@@ -358,7 +358,7 @@ def guess_east_asian(sample: bytes) -> Likely:
 
 
 def decode_damaged(data: bytes, encoding: str) -> str:
-    """The text. Of a damaged line as few characters are lost, as U+FFFD, as everyday ones around them tell."""
+    """Decode text. In a damaged line, as few characters as possible become U+FFFD."""
     text = _decode_codec(data, encoding)
     if text is not None:
         return text
@@ -387,7 +387,7 @@ def _without_private(text: str, encoding: str) -> str:
 
 
 def _cheapest_text(line: bytes, encoding: str) -> str:
-    """The way to cut a line into characters that costs least. One that breaks off at its end costs less."""
+    """Return the cheapest way to cut a line into characters. An incomplete one at its end costs less."""
     ways: list[tuple[float, int, str]] = [(0.0, 0, "")] + [(float("inf"), 0, "")] * len(line)
     for place in range(len(line)):
         cost = ways[place][0]
@@ -405,7 +405,7 @@ def _cheapest_text(line: bytes, encoding: str) -> str:
 
 @lru_cache(65_536)
 def _character(data: bytes, encoding: str) -> tuple[str, float]:
-    """What bytes say as one character, and what that costs; one byte that says nothing is bad."""
+    """Decode bytes as one character and return its cost; a single undecodable byte is bad."""
     text = data.decode(encoding, "ignore")
     if len(text) == 1 and text.encode(encoding, "ignore") == data:
         return text, 0.0 if data.isascii() or text in _everyday(encoding) else _RARE
@@ -414,7 +414,7 @@ def _character(data: bytes, encoding: str) -> tuple[str, float]:
 
 def _everyday_share(text: str, encoding: str) -> float:
     runs, everyday = _WIDE.findall(text), _everyday(encoding)
-    # One alone that takes a letter of ASCII with it is one of Europe's.
+    # A single character that includes an ASCII byte is a European letter.
     relevant = (run for run in runs if len(run) > 1 or not _SEVEN_BIT.search(run.encode(encoding, "ignore")))
     good = sum(one in everyday for run in relevant for one in run)
     return good / max(1, sum(map(len, runs)))

@@ -1,4 +1,4 @@
-"""Names of files: what is kept of a sender's, and how it stands in a header. Refuses no name, and opens nothing."""
+"""File names: the stored form of a sender's name, and its form in a header."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ NAME_CHARACTERS = 200
 ENDING_CHARACTERS = 20
 NAMELESS = "file"
 
-# Pictures that are written with more than one character keep the unseen ones that hold them together.
+# Emoji of several characters need the invisible ones between them.
 _PICTURES = r"\u203c\u2049\u2100-\u27bf\u2900-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
-# Characters nobody sees, or that turn the order of others: with them `gpj.exe` reads like `exe.jpg`.
+# Invisible characters, and those that reverse the order of others: with them `gpj.exe` reads like `exe.jpg`.
 _INVISIBLE = (
     r"\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     r"\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
@@ -21,15 +21,15 @@ _INVISIBLE = (
 _UNSEEN_OR_PICTURE = re.compile(rf"([{_PICTURES}]\ufe0f?\u200d?)|[{_INVISIBLE}]")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
-# Windows opens a device under these, whatever ending follows.
+# Windows opens a device for these names, with any extension.
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$) *(?:\..*)?", re.IGNORECASE)
-# A header may hold these as they are; what is no such character is written in percents or not at all.
+# Characters that a header may contain as they are; others are percent-encoded or left out.
 _AS_THEY_ARE = "!#$&+-.^_`|~"
 _NOT_PLAIN = re.compile(r"[^ !#$&'()+,\-.0-9;=@A-Z\[\]^_`a-z{}~]")
 
 
 def safe_name(name: str) -> str:
-    """What is kept as a file's name: one path component that reads as it is. Never empty; twice changes no more."""
+    """Return a name that can be stored: one path component, never empty. A second call changes nothing."""
     text = _SURROGATES.sub("\ufffd", name)
     visible = _UNSEEN_OR_PICTURE.sub(r"\1", _CONTROLS.sub(" ", unicodedata.normalize("NFC", text)))
     last = re.split(r"[/\\]", unicodedata.normalize("NFC", visible).rstrip("/\\ "))[-1]
@@ -38,7 +38,7 @@ def safe_name(name: str) -> str:
 
 
 def shorten(name: str, characters: int) -> str:
-    """The beginning of a long name, with its ending."""
+    """Shorten a long name and keep its extension."""
     if len(name) <= characters:
         return name
     stem, dot, ending = name.rpartition(".")
@@ -48,7 +48,7 @@ def shorten(name: str, characters: int) -> str:
 
 
 def content_disposition(name: str, inline: bool) -> str:
-    """The header that names a file (RFC 6266). Whatever the name is, it stays one value of one header."""
+    """Return the header with the name of a file (RFC 6266). Any name stays one value of one header."""
     safe = safe_name(name)
     way = "inline" if inline else "attachment"
     plain = _NOT_PLAIN.sub("_", safe)

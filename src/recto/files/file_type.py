@@ -24,7 +24,7 @@ from recto.errors import FileRefused
 from recto.files.decode import MARKS, decode_chinese_utf16
 
 HEAD_BYTES = 2**16
-# The same container without pictures.
+# The same container, with sound only.
 _AS_SOUND: Mapping[str, str] = {
     "video/mp4": "audio/mp4",
     "video/webm": "audio/webm",
@@ -37,16 +37,16 @@ _AS_VIDEO: Mapping[str, str] = {"audio/mp4": "video/mp4", "audio/ogg": "video/og
 
 @dataclass(frozen=True, kw_only=True)
 class FileType:
-    """A kind of file, and the type it is served as."""
+    """A kind of file, and its media type."""
 
     kind: FileKind
     mime_type: str
 
 
 def detect_type(head: bytes, name: str, declared_type: str | None) -> FileType:
-    """What a file is. Raises FileRefused (`mismatch`) where bytes and name do not agree.
+    """Return the type of a file. Raise FileRefused (`mismatch`) if bytes and name disagree.
 
-    What the sender declares only tells texts without an ending apart.
+    The declared type only distinguishes texts without an extension.
     """
     ending, signature = ending_of(name), find_signature(head)
     if signature and signature.family == "program":
@@ -107,7 +107,7 @@ PDF_WITHIN = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Signature:
-    """What bytes are: a word for people, their type, and the kinds a file of them may be, likeliest first."""
+    """A type of bytes: a word for people, the media type, and the possible kinds, likeliest first."""
 
     word: str
     mime_type: str
@@ -128,7 +128,7 @@ def _video(word: str, mime_type: str) -> Signature:
 
 
 def _either(word: str, mime_type: str, *kinds: FileKind) -> Signature:
-    """A container that holds sound, with or without pictures: its name decides which it is."""
+    """Return a container of sound with or without pictures; the name of the file decides."""
     return Signature(word=word, mime_type=mime_type, kinds=kinds)
 
 
@@ -147,7 +147,7 @@ OGG = _either("Ogg sound", "audio/ogg", "audio", "video")
 MP3 = _audio("MP3 sound", "audio/mpeg")
 QUICKTIME = _video("a QuickTime video", "video/quicktime")
 
-# Long enough to be nothing else. What is shorter is looked at more closely below.
+# Long enough to be unique. Shorter beginnings follow in `_PATTERNS`.
 _BEGINNINGS: tuple[tuple[bytes, Signature], ...] = (
     (b"\x89PNG\r\n\x1a\n", _image("a PNG image", "image/png")),
     (b"\xff\xd8\xff", _image("a JPEG image", "image/jpeg")),
@@ -182,7 +182,7 @@ _BEGINNINGS: tuple[tuple[bytes, Signature], ...] = (
     ),
     (b"\xca\xfe\xba\xbe", PROGRAM),
 )
-# What stands at byte 8 of a file that begins with RIFF (or FORM), where its length is at byte 4.
+# By bytes 8 to 11 of a file that starts with RIFF (or FORM) and its length.
 _IN_RIFF = {
     (b"RIFF", b"WEBP"): _image("a WebP image", "image/webp"),
     (b"RIFF", b"WAVE"): _audio("WAV sound", "audio/wav"),
@@ -191,7 +191,7 @@ _IN_RIFF = {
     (b"FORM", b"AIFF"): _audio("AIFF sound", "audio/aiff"),
     (b"FORM", b"AIFC"): _audio("AIFF sound", "audio/aiff"),
 }
-# The brand that stands at byte 8 of a file with `ftyp` at byte 4.
+# By the brand at byte 8 of a file with `ftyp` at byte 4.
 _BRANDS = {
     **dict.fromkeys((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx"), _image("a HEIC image", "image/heic")),
     **dict.fromkeys((b"mif1", b"msf1"), _image("a HEIF image", "image/heif")),
@@ -199,14 +199,14 @@ _BRANDS = {
     **dict.fromkeys((b"M4A ", b"M4B ", b"M4P "), _either("M4A sound", "audio/mp4", "audio", "video")),
     b"qt  ": QUICKTIME,
 }
-# Beginnings so short that a text might have them by chance; what follows makes them sure.
+# Short beginnings that a text might have by chance; the bytes after them remove the doubt.
 _PATTERNS: tuple[tuple[re.Pattern[bytes], Signature], ...] = tuple(
     (re.compile(pattern, re.DOTALL), signature)
     for pattern, signature in (
         (rb"\0...(?:moov|mdat|wide|pnot)", QUICKTIME),
         (rb"ID3[\x02-\x04]..[\0-\x7f]{4}", MP3),
         (rb"fLaC[\0\x80]", _audio("FLAC sound", "audio/flac")),
-        # A frame: eleven ones, version, layer. A byte order mark (ff fe) would be layer one, which nobody uses.
+        # A frame: eleven ones, version, layer. A byte order mark (ff fe) would be layer one, which is never used.
         (rb"\xff[\xf0\xf1\xf8\xf9]", _audio("AAC sound", "audio/aac")),
         (rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb][\x10-\xef]", MP3),
         (rb"BM.{4}\0{4}.{4}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0", _image("a BMP image", "image/bmp")),
@@ -216,7 +216,7 @@ _PATTERNS: tuple[tuple[re.Pattern[bytes], Signature], ...] = tuple(
 )
 
 _WIDE = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
-# Controls that texts have: blanks, escapes of terminals and of Japanese encodings, the end mark of old systems.
+# Without controls of texts: blanks, escapes of terminals and of Japanese encodings, the end mark of old systems.
 _CONTROLS = re.compile(rb"[\x01-\x07\x10-\x19\x1c-\x1f\x7f]")
 _MOST_CONTROLS = 0.01
 _NO_TEXT = frozenset({"Cc", "Cn", "Co", "Cs"})
@@ -224,7 +224,7 @@ _SVG = re.compile(r"<(?:svg:)?svg[\s>/]")
 
 
 def find_signature(head: bytes) -> Signature | None:
-    """What a file is by its first bytes; None where they do not say: text, and what nobody here knows."""
+    """Return the type that the first bytes show; None for text and unknown formats."""
     for start, signature in _BEGINNINGS:
         if head.startswith(start):
             return signature
@@ -236,7 +236,7 @@ def find_signature(head: bytes) -> Signature | None:
 
 
 def is_text(head: bytes) -> bool:
-    """Whether the first bytes of a file are text: UTF-8, UTF-16 or 32 by mark or evidently, or an older encoding."""
+    """Return True if the first bytes of a file are text in any encoding."""
     for mark, encoding in MARKS:
         if head.startswith(mark):
             return _decoded(head, encoding) is not None
@@ -248,7 +248,7 @@ def is_text(head: bytes) -> bool:
 
 
 def is_svg(head: bytes) -> bool:
-    """Whether a text begins, after declarations and comments, with an `svg` element."""
+    """Return True if a text starts with an `svg` element after declarations and comments."""
     encoding = next((encoding for mark, encoding in MARKS if head.startswith(mark)), "utf-8")
     text = (_decoded(head, encoding) or "").removeprefix("\ufeff").lstrip()
     for opening, closing in (("<?", "?>"), ("<!--", "-->"), ("<!DOCTYPE", ">"), ("<!--", "-->")):
@@ -274,7 +274,7 @@ def _in_matroska(head: bytes) -> Signature | None:
 
 
 def _decoded(head: bytes, encoding: str) -> str | None:
-    """The text; a character that is cut off at the end does no harm."""
+    """Decode bytes; an incomplete character at their end is ignored."""
     try:
         return codecs.getincrementaldecoder(encoding)().decode(head)
     except UnicodeDecodeError:
@@ -282,9 +282,9 @@ def _decoded(head: bytes, encoding: str) -> str | None:
 
 
 def _is_evidently(head: bytes, encoding: str) -> bool:
-    """Whether bytes with zeros in them are wide characters: all are letters and the like, and there is plain text.
+    """Return True if bytes with zeros are UTF-16 or UTF-32: readable characters only, and ASCII among them.
 
-    Read the wrong way round, plain characters become letters whose number ends in two zeros; those are rarer in texts.
+    In the wrong byte order, ASCII becomes characters whose number ends in two zeros; texts seldom have these.
     """
     text = _decoded(head, encoding) or ""
     if len(head) % 2 or not all(one.isspace() or unicodedata.category(one) not in _NO_TEXT for one in text):

@@ -1,4 +1,4 @@
-"""What files need of others, and what others need of them. Values and small protocols; nothing acts here."""
+"""Values and protocols between files and other packages."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:
-    """A file on its way in: whose, the name and type its sender gives it, and what may come.
+    """A file that a user sends: owner, name, allowed types.
 
-    `room` are the bytes its owner may still store, where somebody has looked. `once`: bytes and a name that its owner
-    has already are that attachment, and no other.
+    `room` is the number of bytes that the owner may still store, if known. With `once`, the same bytes under the same
+    name are one attachment.
     """
 
     owner: str
@@ -32,7 +32,7 @@ class Upload:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredBlob:
-    """Bytes as the storage lists them."""
+    """A blob as the storage lists it."""
 
     name: str
     size: int
@@ -41,53 +41,53 @@ class StoredBlob:
 
 @dataclass(frozen=True, kw_only=True)
 class ServedAs:
-    """What a storage that serves bytes itself says of them: their type, and the header that names them."""
+    """Headers for a storage that serves bytes itself: media type and disposition."""
 
     mime_type: str
     disposition: str
 
 
 class Storage(Protocol):
-    """Bytes by name. A name is written once, whole or not at all, and never changed."""
+    """Bytes by name. A name is written once, completely or not at all, and never changes."""
 
     async def write(self, name: str, pieces: AsyncIterable[bytes]) -> None:
-        """Store bytes as they come. Where that breaks off, whoever's fault it is, nothing is left of them."""
+        """Store bytes as they arrive. After an error nothing of them stays."""
         ...
 
     def read(self, name: str, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
-        """The bytes from `start` up to but not including `end`, in pieces. None there: NotFound."""
+        """Yield the bytes from `start` up to but not including `end`. Raise NotFound if there are none."""
         ...
 
     async def delete(self, names: Sequence[str]) -> None:
-        """Delete what is there of these."""
+        """Delete these blobs as far as they exist."""
         ...
 
     def list_all(self) -> AsyncGenerator[Sequence[StoredBlob]]:
-        """Everything of ours that is stored, some at a time. What others keep in the same place is passed over."""
+        """Yield batches of all our blobs. Other files in the same place are skipped."""
         ...
 
     async def link(self, name: str, seconds: float, served: ServedAs | None = None) -> str | None:
-        """A url of the storage's own, for anybody who has it; None where it has none to give."""
+        """Return a URL of the storage that anyone may use for a while; None if it has none."""
         ...
 
     async def probe(self) -> None:
-        """Write, read and delete, as everything else does. Raises StorageDown."""
+        """Write, read and delete a few bytes. Raise StorageDown."""
         ...
 
 
 class LabelledStorage(Storage, Protocol):
-    """A storage as it is opened: it says whose it is, and is tidied up by the server that it belongs to."""
+    """A storage with a label of its owner."""
 
     async def read_label(self) -> bytes | None:
-        """What was last written as its label; None where nothing was. The label is not listed, and never deleted."""
+        """Return the label, or None. It is not listed and never deleted."""
         ...
 
     async def write_label(self, label: bytes) -> None:
-        """Write its label, over what is there, whole or not at all."""
+        """Replace the label, completely or not at all."""
         ...
 
     async def remove_leftovers(self) -> None:
-        """Remove what killed processes were writing. For a server at its start: others may be at work here."""
+        """Delete unfinished files of killed processes. For the start of a server; others may be running."""
         ...
 
 
@@ -132,34 +132,34 @@ class AttachmentRows(Protocol):
     """Attachments in a database. Each method is one transaction."""
 
     async def add(self, attachment: Attachment, user_bytes: int, user_files: int = 0) -> Attachment:
-        """Store a row; its owner's same bytes under another blob's name are found, and that is in what is returned.
+        """Store a row. If the owner has the same bytes under another blob, the returned row has that blob.
 
-        More than `user_bytes` or `user_files` of one owner (0: no limit) raises FileRefused.
+        Raise FileRefused if the owner then has more than `user_bytes` or `user_files`; 0 sets no limit.
         """
         ...
 
     async def find(self, id: str, owner: str | None = None) -> Attachment:
-        """An attachment. Where an owner is named, somebody else's is not there: NotFound."""
+        """Return an attachment. Raise NotFound if it does not exist or belongs to another user than `owner`."""
         ...
 
     async def find_same(self, owner: str, sha256: str, name: str) -> Attachment | None:
-        """The owner's attachment with these bytes and this name."""
+        """Return the attachment of an owner with these bytes and this name."""
         ...
 
     async def delete(self, owner: str, id: str) -> Sequence[str]:
-        """Delete a row. Returns the blobs nobody has any more; their rows are gone too."""
+        """Delete a row. Return blobs that no other row uses; their rows are deleted too."""
         ...
 
     async def delete_unused(self, before: datetime, limit: int) -> tuple[int, Sequence[str]]:
-        """Delete rows made before a time that no thread refers to: how many, and the blobs nobody has any more."""
+        """Delete rows from before a time that no thread uses. Return their number, and blobs that no other row uses."""
         ...
 
     async def find_blobs(self, names: Sequence[str]) -> frozenset[str]:
-        """Those of these blobs that somebody has."""
+        """Return those of these blobs that have a row."""
         ...
 
     async def rename_blob(self, old: str, new: str) -> None:
-        """The bytes of a blob are under a new name from now on, for all attachments that stood on the old one."""
+        """Give the bytes of a blob a new name for all attachments that use them."""
         ...
 
 

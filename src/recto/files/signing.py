@@ -19,9 +19,9 @@ from recto.files.file_names import safe_name, shorten
 
 FILES = "/api/v1/agent/files/"
 NAME_CHARACTERS = 100
-# 192 bits are beyond guessing, and end on a whole letter of base64: no two texts stand for the same signature.
+# 192 bits cannot be guessed, and end on a whole base64 letter: no two texts are the same signature.
 SIGNATURE_BYTES = 24
-# What is signed begins with its purpose: a signature made for something else under the same key is none here.
+# The signed text starts with its purpose: a signature for another purpose with the same key is invalid here.
 PURPOSE = b"recto file url\n"
 
 _TARGET = re.compile(
@@ -32,14 +32,14 @@ _TARGET = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class SigningKey:
-    """A secret urls are signed with. `id` stands in the url, so that an old key is known while it is kept."""
+    """A secret that signs URLs. `id` is part of the URL, so that an old key can still verify."""
 
     id: str
     secret: bytes = field(repr=False)
 
 
 class Signer:
-    """Makes and reads signed urls. The first key signs, all verify. `base` is where this server is reached."""
+    """Makes and verifies signed URLs. The first key signs, all verify. `base` returns the URL of this server."""
 
     def __init__(self, keys: Sequence[SigningKey], base: Callable[[], str]) -> None:
         if not keys:
@@ -49,22 +49,22 @@ class Signer:
         self._base = base
 
     def url(self, id: str, name: str, expires: datetime) -> str:
-        """The url under which an attachment can be read until it expires. Same arguments, same url."""
+        """Return the URL of an attachment until it expires. The same arguments give the same URL."""
         quoted_name = quote(shorten(safe_name(name), NAME_CHARACTERS), safe="")
         return self._root() + _target(self._signing, id, quoted_name, int(expires.timestamp()))
 
     def page_url(self, id: str, name: str, at: datetime) -> str:
-        """The url for a page: the same for the whole UTC day of `at`, valid to the end of the day after (P10)."""
+        """Return the URL for a page: constant for the UTC day of `at`, valid to the end of the next day (P10)."""
         day = at.astimezone(UTC).date() + timedelta(days=2)
         return self.url(id, name, datetime.combine(day, time(), UTC))
 
     def read_url(self, url: str, now: datetime) -> str | None:
-        """The attachment a whole url of ours stands for; None for any other, or one that has expired."""
+        """Return the attachment id of a complete URL of ours; None if it is invalid or expired."""
         data, root = url.encode("utf-8", "surrogatepass"), self._root().encode()
         return self._read(data, root, now)
 
     def read_target(self, target: bytes, now: datetime) -> str | None:
-        """The attachment a request asks for, by its path and query as they were sent; None if it may not."""
+        """Return the attachment id of a request's path and query, as sent; None if they are invalid or expired."""
         return self._read(target, b"", now)
 
     def _read(self, data: bytes, root: bytes, now: datetime) -> str | None:
@@ -83,14 +83,14 @@ class Signer:
 
 
 def expiry(signature: str) -> int:
-    """When a url ends, in seconds since 1970, by the signature in its query. For a url that has been verified."""
+    """Return the expiry of a verified URL in seconds since 1970, from the signature in its query."""
     return int(signature.partition(".")[0])
 
 
 def _target(key: SigningKey, id: str, name: str, expires: int) -> str:
-    """Path and query with their signature. All that is in it is signed, so no byte of it can be another.
+    """Return path and query with a signature of all of it.
 
-    There is no `&` in it, nor anything else that a reminder escapes (F3): a model may copy it as it reads it.
+    It contains no `&` and nothing else that a reminder escapes (F3), so a model may copy it unchanged.
     """
     text = f"{FILES}{id}/{name}?signature={expires}.{key.id}"
     digest = hmac.new(key.secret, PURPOSE + text.encode(), hashlib.sha256).digest()[:SIGNATURE_BYTES]
@@ -101,13 +101,13 @@ FILE = "signing-keys"
 SETTING = "RECTO_SIGNING_KEYS"
 PRIVATE = 0o600
 SECRET_CHARACTERS = 16
-# The one that signs, and the one before it: a url signed just before a change lives on until it expires.
+# The current key and the one before: a URL that was signed just before a rotation stays valid until it expires.
 KEY_COUNT = 2
 _ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 
 def parse_keys(text: str) -> tuple[SigningKey, ...]:
-    """Keys as `id:secret,id:secret`. The first signs, all verify. Their secrets are in no error."""
+    """Parse keys of the form `id:secret,id:secret`. The first signs, all verify. No error shows a secret."""
     keys = tuple([_parse_key(one.strip()) for one in text.split(",") if one.strip()])
     if not keys:
         raise _wrong("it names no key. Write id:secret,id:secret")
@@ -117,7 +117,7 @@ def parse_keys(text: str) -> tuple[SigningKey, ...]:
 
 
 def load_keys(folder: Path) -> tuple[SigningKey, ...]:
-    """The keys of a data folder, made at first use. Two that make them at once agree on one of theirs."""
+    """Return the keys of a data folder; make them on first use. Two servers that make them at once get the same."""
     file = folder / FILE
     try:
         if not file.exists():
@@ -128,7 +128,7 @@ def load_keys(folder: Path) -> tuple[SigningKey, ...]:
 
 
 def rotate_keys(folder: Path) -> str:
-    """Sign with a new key from now on, and still take what the one before signed. Returns the new key's id."""
+    """Sign with a new key from now on, and still accept the one before. Return the id of the new key."""
     file = folder / FILE
     new = _new_key()
     try:
@@ -169,7 +169,7 @@ def _read_keys(file: Path) -> tuple[SigningKey, ...]:
 def _make_keys(file: Path) -> None:
     draft = _draft(file, (_new_key(),))
     try:
-        # Unlike a rename this never takes the place of a file somebody made in between.
+        # Unlike a rename, a link never replaces a file that another process made meanwhile.
         os.link(draft, file)
     except FileExistsError:
         pass
@@ -178,7 +178,7 @@ def _make_keys(file: Path) -> None:
 
 
 def _draft(file: Path, keys: tuple[SigningKey, ...]) -> Path:
-    """The keys in a file that is whole, on the disk and ours alone before it gets its name."""
+    """Write the keys to a private, synced file that has no final name yet."""
     draft = file.with_name(f"{FILE}.{secrets.token_hex(8)}.new")
     lines = "".join(f"{key.id}:{key.secret.decode()}\n" for key in keys)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE), "w", encoding="utf-8") as out:

@@ -1,7 +1,4 @@
-"""Documents read at once and whole, from a path or from bytes, for programs and the command line. Keeps nothing.
-
-A child process parses, within limits. A file that is no document, or cannot be had, is refused.
-"""
+"""Complete reading of documents from a path or bytes, for programs and the command line. Nothing is cached."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ from recto.files.file_type import HEAD_BYTES, detect_type
 from recto.files.parsing.ports import DocumentEnd, DocumentStart, Failed, FoundElements, Frame, Task
 
 PIECE_BYTES = 2**20
-# Nobody else's documents wait with these.
+# A queue of its own: other users' documents do not wait.
 OWNER = "reader"
 MISSING = "there is no such file; check its name"
 FOLDER = "it is a folder; name the files in it"
@@ -38,7 +35,7 @@ OnExtent: TypeAlias = Callable[[Extent], None]
 
 @dataclass(frozen=True, kw_only=True)
 class ReadDocument:
-    """A document that was read. `incomplete` says why it is not to its end; then its last element says so too."""
+    """A document. `incomplete` is the reason if it was not read to its end; the last element contains it too."""
 
     name: str
     elements: tuple[Element, ...]
@@ -48,11 +45,13 @@ class ReadDocument:
 
     @cached_property
     def text(self) -> str:
-        """All of it, as a model gets it."""
+        """All text, as a model gets it."""
         return text_of(self.elements)
 
     def pages(self, first: int, last: int | None) -> tuple[Element, ...]:
-        """The elements of these pages, slides or sheets, counted from 1. What stands before the first belongs to it."""
+        """Return the elements of these pages, slides or sheets, counted from 1. Those before the first page belong to
+        it.
+        """
         elements: list[Element] = []
         page = 1
         for element in self.elements:
@@ -65,9 +64,9 @@ class ReadDocument:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What is to be read, and how. With `last_page`, what comes after it is not waited for.
+    """A document to read, and its options. Reading may stop after `last_page`.
 
-    Bytes have a `name`, which tells what they are; a path has its own.
+    `name` is the name of bytes; a path has its own.
     """
 
     source: Path | bytes
@@ -80,9 +79,9 @@ class Reading:
 async def read_document(
     source: str | Path | bytes, *, name: str = "", limits: ParseLimits | None = None, ocr: str = ""
 ) -> ReadDocument:
-    """Read a document whole: a file by its path, or bytes under a name. `ocr`: the languages scans are in (`eng+deu`).
+    """Read a complete document: the file of a path, or bytes under a name. `ocr`: languages of scans (`eng+deu`).
 
-    Raises FileRefused, which says why it cannot be read.
+    Raise FileRefused with the reason if it cannot be read.
     """
     from recto.files.parsing.parser_pool import Parsers, PoolSettings
 
@@ -95,11 +94,11 @@ async def read_document(
 
 
 def ignore_extent(extent: Extent) -> None:
-    """For where nobody waits to see how far it is."""
+    """Ignore the progress."""
 
 
 async def read_with(parsing: Parsing, reading: Reading, on_extent: OnExtent = ignore_extent) -> ReadDocument:
-    """Read a document whole with parsers that are there. Raises FileRefused where nothing of it can be read."""
+    """Read a complete document with running parsers. Raise FileRefused if nothing of it can be read."""
     name = safe_name(reading.name or (reading.source.name if isinstance(reading.source, Path) else ""))
     async with aclosing(_pieces(reading.source)) as pieces:
         head = await anext(pieces, b"")
@@ -121,7 +120,7 @@ async def read_with(parsing: Parsing, reading: Reading, on_extent: OnExtent = ig
 
 
 class _Collector:
-    """A document as far as it came."""
+    """The elements of a document so far."""
 
     def __init__(self, name: str, last_page: int | None, on_extent: OnExtent) -> None:
         self._name = name
@@ -171,7 +170,7 @@ class _Collector:
 
 
 async def _pieces(source: Path | bytes) -> AsyncGenerator[bytes]:
-    """The bytes of a file in pieces, of which the first is enough to tell what it is."""
+    """Yield the bytes of a file. The first piece is large enough to detect the type."""
     if isinstance(source, bytes):
         yield source
         return

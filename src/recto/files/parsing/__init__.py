@@ -1,1 +1,1 @@
-"""Document parsing: the parsers and the pool of child processes that limits them."""
+"""Document parsing: the parsers, and the pool of processes that limits them."""

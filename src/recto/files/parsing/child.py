@@ -31,18 +31,18 @@ from recto.files.parsing.frames import (
 from recto.files.parsing.ports import DAMAGED, Failed, FoundElements, Frame, Task
 
 _PROCESSES = Path("/proc")
-# Places in `statm`, which counts pages.
+# Positions in `statm`, which counts memory pages.
 _RESIDENT, _PRIVATE = 1, 5
-# The number of PR_SET_PDEATHSIG in Linux.
+# PR_SET_PDEATHSIG of Linux.
 END_WITH_PARENT = 1
 OPEN_FILES = 128
 CPU_SPARE_SECONDS = 10
 SPARE_BYTES = 64 * 2**20
-# Of the memory of a child, for code: what it has for itself is limited to the rest.
+# The part of the memory limit that code may take; private memory is limited to the rest.
 CODE_BYTES = 64 * 2**20
-# Of addresses more are taken than of memory: by libraries as they lie on the disk, and for threads.
+# Libraries and threads reserve more addresses than they use memory.
 ADDRESS_BYTES = 512 * 2**20
-# What takes long to load is loaded before the first document comes.
+# Slow imports, done before the first document.
 HEAVY = ("charset_normalizer", "pypdfium2", "xberg")
 
 MEMORY = Failed(
@@ -52,7 +52,7 @@ MEMORY = Failed(
 
 
 def main() -> None:
-    """Answer one document after the other, until the parent closes the wire."""
+    """Parse documents until the server closes the pipe."""
     limit_resources(ParseLimits(), ParseLimits().seconds)
     end_with_parent()
     questions, answers = claim_pipes()
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def limit_resources(limits: ParseLimits, seconds: float) -> None:
-    """Ask the system to stop us where we would take more. Where it cannot, only the parent's clock does."""
+    """Limit memory and CPU time by the system. Without such limits, only the clock of the server stops the process."""
     if sys.platform == "win32":
         return
     import resource
@@ -83,13 +83,13 @@ def limit_resources(limits: ParseLimits, seconds: float) -> None:
     )
     for kind, limit in wanted_limits:
         hard = resource.getrlimit(kind)[1]
-        # Not every system takes each of them.
+        # Some systems lack some of these limits.
         with suppress(OSError, ValueError):
             resource.setrlimit(kind, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
 def forbid_writing() -> None:
-    """For good. Before the first document, and after Python may have kept what it compiled."""
+    """Forbid files for the rest of the process, once Python has written its compiled modules."""
     if sys.platform == "win32":
         return
     import resource
@@ -100,13 +100,13 @@ def forbid_writing() -> None:
 
 
 def end_with_parent() -> None:
-    """A parent that is killed closes the wire, which nobody looks at while a document is parsed."""
+    """End with the server. A server that is killed closes the pipe, but a busy parser does not read it."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(END_WITH_PARENT, signal.SIGKILL)
 
 
 def claim_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Standard input and output for ourselves: what a library prints goes to standard error, what it reads is empty."""
+    """Claim standard input and output. Output of libraries goes to standard error; their input is empty."""
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
@@ -116,24 +116,24 @@ def claim_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 def load_libraries() -> None:
-    """Load all that parsers need."""
+    """Import everything that parsers need."""
     from recto.files.parsing.formats.parse import parse
 
     for name in HEAVY:
         importlib.import_module(name)
     list(parse(b"warm", Task(format="txt", name="warm.txt")))
-    # What is loaded stays, so that looking for garbage after a document is quick.
+    # The garbage collector ignores what is imported, so that collecting after a document is fast.
     gc.freeze()
 
 
 def read_order(questions: BinaryIO) -> ParseOrder | None:
-    """What is asked next, or None once the parent has gone."""
+    """Read the next order; return None after the server has ended."""
     head = questions.read(LENGTH_BYTES)
     return order_from(questions.read(int.from_bytes(head, "big"))) if len(head) == LENGTH_BYTES else None
 
 
 def answer_order(order: ParseOrder, questions: BinaryIO, answers: BinaryIO) -> bool:
-    """Read the data and say what it holds. False: this child is of no use any more."""
+    """Parse the data of an order. Return False if this process is no longer usable."""
     limits, seconds = order.task.limits, seconds_for(order.task)
     limit_resources(limits, seconds)
     try:
@@ -141,17 +141,17 @@ def answer_order(order: ParseOrder, questions: BinaryIO, answers: BinaryIO) -> b
         return len(data) == order.size and send_frames(data, order.task, answers)
     except MemoryError:
         failed = MEMORY
-    # A panic in a library of Rust is no Exception.
+    # A panic of a Rust library is not an Exception.
     except BaseException as error:
         failed = DAMAGED
         sys.stderr.write(f"{type(error).__name__}: {error}\n"[:1_000])
-    # Words about having no memory take some.
+    # The error message needs memory, too.
     limit_resources(replace(limits, memory_bytes=limits.memory_bytes + SPARE_BYTES), seconds)
     return send(answers, failed) and failed is not MEMORY
 
 
 def send_frames(data: bytes, task: Task, answers: BinaryIO) -> bool:
-    """Parse, and say each frame as it is found. False once nobody listens."""
+    """Parse and send each frame. Return False after the server has ended."""
     from recto.files.parsing.formats.parse import parse
 
     pages = 0
@@ -167,7 +167,7 @@ def send_frames(data: bytes, task: Task, answers: BinaryIO) -> bool:
 
 
 def send(answers: BinaryIO, frame: Frame | Ready) -> bool:
-    """Write a frame. False once nobody listens."""
+    """Write a frame. Return False after the server has ended."""
     try:
         body = framed(frame_row(frame))
     except orjson.JSONEncodeError:
@@ -183,7 +183,7 @@ def send(answers: BinaryIO, frame: Frame | Ready) -> bool:
 
 
 def readable(frame: FoundElements) -> FoundElements:
-    """Without halves of characters, which no text can be written with."""
+    """Replace surrogates, which UTF-8 cannot encode."""
 
     def whole(text: str) -> str:
         return text.encode("utf-8", "replace").decode("utf-8")
@@ -200,17 +200,17 @@ def readable(frame: FoundElements) -> FoundElements:
 
 
 def is_too_large(size: int, size_at_start: int, most: int) -> bool:
-    """Whether libraries kept so much memory of a document that it would be missing for others."""
+    """Return True if libraries still hold so much memory that later documents would lack it."""
     return size - size_at_start > (most - size_at_start) / 2
 
 
 def private_bytes() -> int:
-    """The bytes that this process has for itself, used or not: what its limit is on; 0 where that is not known."""
+    """Return the private memory of this process in bytes, which its limit counts; 0 if it is unknown."""
     return _read_pages(_PROCESSES / "self", _PRIVATE)
 
 
 def resident_bytes(pid: int) -> int:
-    """The bytes in memory of a process and of all it started; 0 where that is not known."""
+    """Return the resident memory of a process and its children in bytes; 0 if it is unknown."""
     folder = _PROCESSES / str(pid)
     below = 0
     with suppress(OSError):

@@ -29,28 +29,28 @@ from recto.files.parsing.frames import (
     order_row,
 )
 from recto.files.parsing.ports import Frame
-from recto.sandbox.bubblewrap import isolated, program_path, readable, succeeds
+from recto.sandbox.bubblewrap import isolation_words, program_path, readable_words, succeeds
 
 _PREFIX = "recto-parsing-"
-# A folder is locked within this time after it was made.
+# A folder gets its lock within this time.
 _YOUNG_SECONDS = 60
 LOGGER = logging.getLogger("recto.files")
 END_SECONDS = 10
-# From closing its wire to being gone.
+# From the end of the pipe to the end of the process.
 LEAVE_SECONDS = 0.5
 LAST_WORDS = 4_096
-# From one look at its memory to the next.
+# Between two checks of its memory.
 LOOK_SECONDS = 0.1
-# The signal of a system that has no memory left.
+# The signal of a system without free memory.
 KILLED = 9
-# What says that memory ran out, in the words of Rust, C++ and Python.
+# Messages of Rust, C++ and Python for exhausted memory.
 OUT_OF_MEMORY = (b"memory allocation of", b"bad_alloc", b"MemoryError", b"out of memory", b"Cannot allocate memory")
-# Python and programs of the system do not run without these; our own settings and secrets are not passed on.
+# Python and system programs need these. Our own settings and secrets are not passed on.
 INHERITED = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "TESSDATA_PREFIX", "SYSTEMROOT")
 ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "PYTHONUTF8": "1",
-    # Each arena and each thread takes addresses, which are what is limited.
+    # Arenas and threads reserve addresses, which are limited.
     "MALLOC_ARENA_MAX": "2",
     "RAYON_NUM_THREADS": "2",
     "TOKIO_WORKER_THREADS": "2",
@@ -59,11 +59,11 @@ ENVIRONMENT = {
 
 
 class ChildGone(Exception):
-    """The child ended in the middle of what it was asked."""
+    """A parser process ended before its answer did."""
 
 
 class ChildProcess:
-    """A child, the wire to it, and a folder of its own."""
+    """A parser process with its pipes and its folder."""
 
     def __init__(self, process: asyncio.subprocess.Process, folder: Path) -> None:
         self.documents = 0
@@ -81,7 +81,7 @@ class ChildProcess:
 
     @classmethod
     async def start(cls, command: Sequence[str], folder: Path) -> ChildProcess:
-        """Raises OSError where it cannot be started. It is warm once it says so."""
+        """Start a process. Raise OSError if that fails. Its first frame says that it is ready."""
         folder.mkdir()
         inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
         process = await asyncio.create_subprocess_exec(
@@ -91,31 +91,29 @@ class ChildProcess:
             stderr=asyncio.subprocess.PIPE,
             cwd=folder,
             env={**inherited, **ENVIRONMENT, "HOME": str(folder), "TMPDIR": str(folder)},
-            # A group of its own, so that what it starts ends with it.
+            # A process group, so that its children end with it.
             start_new_session=True,
         )
         return cls(process, folder)
 
     @property
     def is_gone(self) -> bool:
-        """Whether it has ended, as far as was noticed by now."""
         return self._process.returncode is not None
 
     @property
     def pid(self) -> int:
-        """The number the system gave it."""
         return self._process.pid
 
     async def limit_memory(self, most: int) -> None:
-        """End it once it and what it started take more memory: what it is limited to itself is not all there is."""
+        """End the process once it and its children use more memory: its own limits do not count everything."""
         while (used_bytes := resident_bytes(self.pid)) <= most:
             self._was_large = self._was_large or used_bytes > most / 2
             await asyncio.sleep(LOOK_SECONDS)
         self._kill_group()
 
     async def send(self, order: ParseOrder, data: AsyncIterable[bytes]) -> None:
-        """Hand over a task. A child that takes it no more has said why, or is gone: what it says next tells."""
-        # That its end of the wire is closed, each kind of event loop says in its own way.
+        """Send an order. If the process does not read it, `read` tells the reason."""
+        # Event loops report a closed pipe in different ways.
         with suppress(BrokenPipeError, ConnectionResetError, RuntimeError):
             self._stdin.write(framed(order_row(order)))
             async for piece in data:
@@ -123,7 +121,7 @@ class ChildProcess:
                 await self._stdin.drain()
 
     async def read(self) -> tuple[Frame | Ready, int]:
-        """The next frame, and its bytes. Raises ChildGone, or WireError for what is none."""
+        """Return the next frame and its size in bytes. Raise ChildGone, or WireError for an invalid frame."""
         try:
             async with self._reading:
                 length = frame_length(await self._stdout.readexactly(LENGTH_BYTES))
@@ -134,32 +132,32 @@ class ChildProcess:
             raise ChildGone from error
 
     async def had_too_little_memory(self) -> bool:
-        """Of a child that is gone: whether it was for want of memory, as far as is known."""
+        """Return True if a process that ended probably lacked memory."""
         await asyncio.wait([self._ending, self._listening], timeout=LEAVE_SECONDS)
-        # What it started may still hold its pipes.
+        # Its children may still hold its pipes.
         self._kill_group()
         await asyncio.wait([self._ending, self._listening], timeout=END_SECONDS)
         code = self._process.returncode or 0
-        # A sandbox says 128 and the signal, as shells do.
+        # A sandbox reports 128 plus the signal, as shells do.
         is_killed = not self._was_killed and code in {-KILLED, 128 + KILLED}
-        # Some libraries end without a word where they get none. What they wanted is not seen, but what they had.
+        # Some libraries end the process silently if they get no memory.
         is_broken = self._was_large and code != 0
         return is_killed or is_broken or any(words in self._last_words for words in OUT_OF_MEMORY)
 
     def kill(self) -> None:
-        """End it and what it started, at once."""
+        """Kill the process and its children."""
         if self._ending.done():
             return
         self._was_killed = True
         self._kill_group()
 
     async def end(self) -> None:
-        """Kill it and leave nothing behind: no process, no open pipe, no folder."""
+        """Kill the process, close its pipes and delete its folder."""
         self.kill()
         self._stdin.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(END_SECONDS), self._reading:
-                # A pipe that is not read to its end is not closed.
+                # A pipe closes only once it is read to its end.
                 while await self._stdout.read(LAST_WORDS):
                     pass
                 await asyncio.wait([self._ending, self._listening])
@@ -168,9 +166,8 @@ class ChildProcess:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def _listen(self) -> None:
-        """Keep the end of what it prints."""
         while words := await self._stderr.read(LAST_WORDS):
-            # It may quote the document, so it is for who looks for a fault only.
+            # At debug level only, because it may quote the document.
             LOGGER.debug("child %d says: %s", self.pid, words.decode("utf-8", "replace").rstrip())
             self._last_words = (self._last_words + words)[-LAST_WORDS:]
 
@@ -179,7 +176,6 @@ class ChildProcess:
         self._kill_group()
 
     def _kill_group(self) -> None:
-        """What a child started may live on without it."""
         with suppress(ProcessLookupError, PermissionError):
             if sys.platform == "win32":
                 self._process.kill()
@@ -187,14 +183,14 @@ class ChildProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
 
-# Where the child is: a folder of its own, in which nothing is. Python itself may be in the system's temporary one.
+# The empty working folder of the process. The temporary folder of the system may contain Python itself.
 SCRATCH = "/scratch"
-# A package beside the parsers and one of ours: whoever finds these finds all, and they are quick to load.
+# One dependency and one package of ours, both fast to import: if these are found, all are.
 TRIAL = (sys.executable, "-P", "-c", "import orjson, recto.errors")
 
 
 async def confinement(program: str) -> tuple[str, ...]:
-    """The words before a command that confine it, after trying them out; none where there is no such program."""
+    """Return the command prefix of the sandbox, after a test; empty if bubblewrap is missing or fails."""
     path = program_path(program) if program else None
     if path is None:
         return ()
@@ -203,11 +199,11 @@ async def confinement(program: str) -> tuple[str, ...]:
 
 
 def prefix_of(path: str) -> tuple[str, ...]:
-    """How bubblewrap is asked for a sandbox in which Python, its packages and this one run."""
+    """Return the command prefix of a sandbox in which Python, its packages and Recto run."""
     package = str(Path(__file__).parents[3])
     return (
-        *(*isolated(path), "--tmpfs", "/tmp"),  # noqa: S108 - its own
-        *readable((package, os.environ.get("TESSDATA_PREFIX", ""))),
+        *(*isolation_words(path), "--tmpfs", "/tmp"),  # noqa: S108 - inside of the sandbox
+        *readable_words((package, os.environ.get("TESSDATA_PREFIX", ""))),
         *("--tmpfs", SCRATCH, "--remount-ro", "/", "--chdir", SCRATCH),
         *("--setenv", "HOME", SCRATCH, "--setenv", "TMPDIR", SCRATCH),
         "--",
@@ -215,7 +211,7 @@ def prefix_of(path: str) -> tuple[str, ...]:
 
 
 def in_words(prefix: Sequence[str]) -> str:
-    """What is logged for operators."""
+    """Describe the sandbox for the log."""
     if prefix:
         return f"Documents are parsed in a sandbox ({prefix[0]}): no network, and no files but those of Python."
     return (
@@ -225,14 +221,14 @@ def in_words(prefix: Sequence[str]) -> str:
 
 
 class ScratchFolder:
-    """A folder of this process, until it is removed."""
+    """A temporary folder of this process. The system releases its lock when the process ends in any way."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._lock = _locked(self.path)
 
     def remove(self) -> None:
-        """Remove it with all that is in it."""
+        """Delete the folder."""
         shutil.rmtree(self.path, ignore_errors=True)
         if self._lock is not None:
             os.close(self._lock)
@@ -240,7 +236,7 @@ class ScratchFolder:
 
 
 def sweep() -> None:
-    """Remove the folders of processes that are gone."""
+    """Delete the folders of processes that have ended."""
     before = time.time() - _YOUNG_SECONDS
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError):
@@ -251,7 +247,7 @@ def sweep() -> None:
 
 
 def _locked(folder: Path) -> int | None:
-    """An open folder that nobody else has locked; None where somebody has, or where there are no such locks."""
+    """Open and lock a folder. Return None if another process has the lock, or if the system has no such locks."""
     if sys.platform == "win32":
         return None
     from fcntl import LOCK_EX, LOCK_NB, flock

@@ -16,19 +16,19 @@ from recto.errors import FileRefused, WireError
 from recto.files.parsing.ports import DocumentEnd, DocumentStart, Failed, FoundElements, Frame, Task
 
 LENGTH_BYTES = 4
-# A frame is written with about a quarter of a mebibyte, and never more than the bound: a character may take six bytes.
+# A frame has about a quarter of a mebibyte and never more than a whole one: a character may take six bytes.
 PIECE_CHARACTERS = 2**17
 FRAME_BYTES = 2**20
-# Of an element, for the names of its fields.
+# Of an element, for its field names.
 OVERHEAD = 64
 REASON_CHARACTERS = 2_000
 CODE_CHARACTERS = 40
-# Of a child that ends after saying so.
+# Sent by a process just before it ends.
 MEMORY_CODE = "memory"
 LARGEST_NUMBER = 2**53
 UNITS: tuple[Unit, ...] = get_args(Unit)
 UNREADABLE = "\ufffd"
-# Where the wire is broken, in an error.
+# The place of a WireError.
 CHILD = "parser"
 
 FrameRow: TypeAlias = dict[str, Json]
@@ -36,60 +36,58 @@ FrameRow: TypeAlias = dict[str, Json]
 
 @dataclass(frozen=True, kw_only=True)
 class Ready:
-    """The child is warm, and waits for a task."""
+    """The process is ready for an order."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ParseOrder:
-    """A task, and how many bytes of data follow it."""
+    """A task, and the number of bytes that follow it."""
 
     task: Task
     size: int
 
 
 def seconds_for(task: Task, *, scans: bool = True) -> float:
-    """How long a child may work on a task. Those for scans come on top: the rest is read when they are used up."""
+    """Return the time limit of a task. Time for scans is extra: the rest is parsed when it is used up."""
     return task.limits.seconds + (task.limits.ocr_seconds if task.ocr and scans else 0)
 
 
-# Both ways
+# Both directions
 
 
 def framed(row: FrameRow) -> bytes:
-    """Data with its length before it."""
+    """Encode a message with its length."""
     body = orjson.dumps(row)
     return len(body).to_bytes(LENGTH_BYTES, "big") + body
 
 
 def frame_length(head: bytes) -> int:
-    """How long the frame is that begins so. Raises WireError where that is more than any is."""
+    """Return the length of a frame from its head. Raise WireError if it is over the limit."""
     length = int.from_bytes(head, "big")
     if length > FRAME_BYTES:
         raise WireError(where=CHILD, problem=f"a frame of {length:,} bytes; at most {FRAME_BYTES:,} are taken")
     return length
 
 
-# To the child
+# To the process
 
 
 def order_row(order: ParseOrder) -> FrameRow:
-    """An order as data."""
     return cast("FrameRow", asdict(order))
 
 
 def order_from(body: bytes) -> ParseOrder:
-    """The order that was made data of. The child trusts it: it comes from its parent."""
+    """Parse an order. It comes from the server, so it is not checked."""
     row = cast("dict[str, dict[str, str]]", orjson.loads(body))
     limits = ParseLimits(**cast("dict[str, int]", row["task"]["limits"]))
     task = Task(format=row["task"]["format"], name=row["task"]["name"], limits=limits, ocr=row["task"]["ocr"])
     return ParseOrder(task=task, size=cast("int", row["size"]))
 
 
-# From the child: written
+# From the process: encode
 
 
 def frame_row(frame: Frame | Ready) -> FrameRow:
-    """A frame as data."""
     match frame:
         case FoundElements():
             elements: list[Json] = [cast("Json", element_row(element)) for element in frame.elements]
@@ -103,7 +101,7 @@ def frame_row(frame: Frame | Ready) -> FrameRow:
 
 
 def pieces_of(batch: FoundElements, pages_before: int) -> Iterator[FoundElements]:
-    """The same in frames of a size. Only the last says how many pages are done with it, and what comes next."""
+    """Split a batch into frames of limited size. Only the last one has its number of pages and `scans`."""
     size, piece = 0, list[Element]()
     for element in [part for whole in batch.elements for part in _parts(whole)]:
         if piece and size + _size(element) > PIECE_CHARACTERS:
@@ -123,9 +121,9 @@ def _row_size(cells: tuple[str, ...]) -> int:
 
 
 def _parts(element: Element) -> Iterator[Element]:
-    """An element that is too large for a frame, in several. Text and tables read on; others are torn apart.
+    """Split an element that is too large for a frame. Text and tables continue; other kinds are cut.
 
-    The cells of a table whose lines cannot be counted are left out: its text has them.
+    The cells of a table are left out if its lines cannot be counted: its text contains them.
     """
     if _size(element) <= PIECE_CHARACTERS:
         yield element
@@ -133,7 +131,7 @@ def _parts(element: Element) -> Iterator[Element]:
     lines = element.text.split("\n")
     under_head = len(lines) - len(element.rows)
     if element.rows and under_head in {0, 1}:
-        # The line under the first row only says that there is a table.
+        # The line below the first row only marks the table.
         cells = [element.rows[0], *[()] * under_head, *element.rows[1:]]
         sizes = [len(line) + _row_size(row) for line, row in zip(lines, cells, strict=True)]
         if max(sizes) + OVERHEAD <= PIECE_CHARACTERS:
@@ -144,7 +142,7 @@ def _parts(element: Element) -> Iterator[Element]:
 
 
 def _table_parts(element: Element, sizes: Sequence[int], under_head: int) -> Iterator[Element]:
-    """A table by its lines, as many as fit. Those after the first part go on with it."""
+    """Split a table by lines. The parts after the first are `rows`."""
     lines = element.text.split("\n")
     starts, room = [0], PIECE_CHARACTERS - OVERHEAD
     for number, size in enumerate(sizes):
@@ -158,11 +156,11 @@ def _table_parts(element: Element, sizes: Sequence[int], under_head: int) -> Ite
         yield replace(element, kind=kind, text="\n".join(lines[start:end]), rows=rows)
 
 
-# From the child: read
+# From the process: decode
 
 
 def frame_from(body: bytes) -> Frame | Ready:
-    """The frame a child says. Raises WireError for anything that is none."""
+    """Parse a frame. Raise WireError if it is invalid."""
     try:
         row = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -222,21 +220,21 @@ def _is_true(value: Json) -> bool:
 
 
 def _text(value: Json) -> str:
-    """Text without the one character that databases refuse."""
+    """Return a text without NUL, which databases reject."""
     if not isinstance(value, str):
         raise TypeError("not a text")
     return value.replace("\0", UNREADABLE)
 
 
-# Characters take up to six bytes each, and those of tables are there twice.
+# A character takes up to six bytes, and tables contain their text twice.
 BYTES_PER_CHARACTER = 16
 SPARE_BYTES = 16 * MEBIBYTE
 
 
 class FrameFilter:
-    """The frames of one document so far. `is_ended` once no more are let through.
+    """Checks the frames of a document: their order, and the limits of the task. `is_ended` after the last frame.
 
-    `is_child_ready` for the next task once it has said all; not where it is cut off, or leaves for want of memory.
+    `is_child_ready`: the process has finished and can take the next task.
     """
 
     def __init__(self, task: Task) -> None:
@@ -251,13 +249,14 @@ class FrameFilter:
 
     @property
     def seconds(self) -> float:
-        """How long the child may work on it, by what it said so far."""
+        """The time limit, as far as it is known yet."""
         return seconds_for(self._task, scans=self._reads_scans)
 
     def accept(self, frame: Frame | Ready, size: int) -> tuple[Frame, ...]:
-        """What to pass on of it. Raises FileRefused where the document cannot be read, WireError for what is no answer.
+        """Return the frames to pass on. Raise FileRefused if the document cannot be read, WireError for an invalid
+        order.
 
-        `size` are its bytes: a child that goes on and on without saying anything is found out by them.
+        `size` is the number of bytes of the frame: it limits a process that sends empty frames forever.
         """
         self._bytes += size
         if self._bytes > self._limits.characters * BYTES_PER_CHARACTER + SPARE_BYTES:
@@ -287,7 +286,7 @@ class FrameFilter:
             return ()
         elements = self._within_characters(self._within_pages(batch.elements))
         is_all = elements == batch.elements
-        # Of pages that were cut off, those that begin in what is kept are read.
+        # After a cut, pages count that start in the part before it.
         pages = min(batch.pages, self._limits.pages) if is_all else self._last_page(elements)
         self._pages = batch.pages
         let_through = FoundElements(elements=elements, pages=pages)

@@ -9,15 +9,15 @@ from recto.config.file_settings import ParseLimits
 from recto.conversation.document import Element, Unit
 from recto.conversation.file_formats import FORMATS
 
-# Raised whenever the same bytes would give another text: those of an older version are not used any more (D3).
+# Increased whenever the same bytes give another text. Texts of older versions are parsed again (D3).
 PARSER_VERSION = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A document to be read. `format` is how its bytes are, by its usual ending; the name is for words only.
+    """A document to parse. `format` is the usual extension of its format; `name` is for messages only.
 
-    `ocr` are the languages that scans are read in, as tesseract names them; empty: they are not.
+    `ocr` lists the languages of scans, as tesseract names them; empty disables OCR.
     """
 
     format: str
@@ -28,7 +28,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentStart:
-    """The document is one: how many pages, slides or sheets it has, where that is known."""
+    """The start of a document, with its number of pages, slides or sheets if known."""
 
     unit: Unit | None = None
     page_count: int | None = None
@@ -36,7 +36,7 @@ class DocumentStart:
 
 @dataclass(frozen=True, kw_only=True)
 class FoundElements:
-    """More of it, in order. `pages` is how many are done with this. With `scans`, what comes next is read by OCR."""
+    """The next elements. `pages` is the number of complete pages. With `scans`, OCR follows."""
 
     elements: tuple[Element, ...] = ()
     pages: int = 0
@@ -45,7 +45,7 @@ class FoundElements:
 
 @dataclass(frozen=True, kw_only=True)
 class Failed:
-    """It cannot be read, or not on from here: a code, and why in words that end with what to do about it."""
+    """A document that cannot be read, or not any further: code, and reason with advice."""
 
     code: str
     reason: str
@@ -53,10 +53,10 @@ class Failed:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentEnd:
-    """It is read to its end."""
+    """The end of a complete document."""
 
 
-# `Opened` first, then any number of `FoundElements`, then `DocumentEnd` or `Failed`. Without `Opened` only the last.
+# `DocumentStart`, any number of `FoundElements`, then `DocumentEnd` or `Failed`. Without a start, only `Failed`.
 Frame: TypeAlias = DocumentStart | FoundElements | Failed | DocumentEnd
 
 
@@ -80,7 +80,7 @@ NOT_TEXT = Failed(
 
 
 class UnreadableDocument(Exception):
-    """A document that cannot be read, or not on from here."""
+    """The document cannot be read, or not any further."""
 
     def __init__(self, failed: Failed) -> None:
         super().__init__(failed.reason)

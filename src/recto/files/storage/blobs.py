@@ -1,4 +1,4 @@
-"""What all storages share: names that are ours alone, and a try whether one can be used. Refuses any other name."""
+"""Names of blobs, and a test of a storage."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from recto.files.ports import Storage
 from recto.ids import new_id
 
 PROBE = "probe-"
-# What `new_id` makes. Whatever else somebody keeps in the same place is neither listed nor deleted.
+# Made by `new_id`. Other files in the same place are never listed or deleted.
 NAME = re.compile(rf"(?:{PROBE})?[0-9a-f]{{8}}-[0-9a-f]{{4}}-7[0-9a-f]{{3}}-[89ab][0-9a-f]{{3}}-[0-9a-f]{{12}}")
-# Whose a storage is. No name of a blob, so it is never listed, swept or copied.
+# The name of the label. It is not a blob name, so it is never listed, swept or copied.
 LABEL = "recto-storage.json"
 FEW_BYTES = b"recto"
 
 
 def is_ours(name: str) -> bool:
-    """Whether a name is one that we make."""
+    """Return True if a name is one that we make."""
     return NAME.fullmatch(name) is not None
 
 
 def check_name(name: str) -> str:
-    """The name, if it is one of ours, and so no path to anywhere else."""
+    """Return a name of ours, which is never a path. Raise NotFound for any other name."""
     if not is_ours(name):
         raise NotFound(what="file", id=name)
     return name
 
 
 async def try_out(storage: Storage) -> None:
-    """Write, read and delete something small. Raises StorageDown."""
+    """Write, read and delete a few bytes. Raise StorageDown."""
     name = f"{PROBE}{new_id()}"
     await storage.write(name, _few_bytes())
     try:

@@ -1,4 +1,4 @@
-"""Which storage a setting names: a folder of this machine, or a bucket. Refuses any other, and shows no value."""
+"""The storage that a setting names: a folder of this machine, or a bucket. No error shows the value."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _PREFIX = re.compile(r"[0-9A-Za-z._/-]*")
 
 
 def open_storage(url: str | None, folder: Path, *, is_durable: bool = True) -> LabelledStorage:
-    """The storage a url names; None: the folder, which is ours alone. Raises SettingsError.
+    """Open the storage of a URL; None means the private folder. Raise SettingsError.
 
-    What is stored in a folder survives a power cut with `is_durable`, without it the death of the process.
+    With `is_durable`, files in a folder survive a power cut, otherwise only a crash of the process.
     """
     if url is None:
         return _in_folder(folder, is_shared=False, is_durable=is_durable)
@@ -33,7 +33,7 @@ def open_storage(url: str | None, folder: Path, *, is_durable: bool = True) -> L
 
 
 def read_storage_url(url: str) -> Path | LabelledStorage:
-    """The folder or the bucket a url names. Nothing is made, and nobody is asked."""
+    """Return the folder or the bucket of a URL. This makes nothing and connects to nothing."""
     try:
         split = urlsplit(url)
     except ValueError:
@@ -69,7 +69,7 @@ def _folder_of(split: SplitResult) -> Path:
 
 def _in_bucket(split: SplitResult, environment: Mapping[str, str]) -> LabelledStorage:
     try:
-        # Here: it takes a moment to load, and most servers have a folder.
+        # Here: the import is slow, and most servers use a folder.
         from recto.files.storage.s3_storage import Bucket, S3Storage
     except ModuleNotFoundError as error:
         raise _wrong(f"a bucket needs the package {error.name}: install recto[s3]") from error

@@ -1,7 +1,6 @@
-"""Bytes by name in a folder of this machine. Refuses to show a file before it is whole.
+"""Blobs in a folder of this machine. A file is visible only once it is complete.
 
-A writer of our own: it is faster than a general one, and a killed process leaves one staged file, removed when the next
-server starts.
+Faster than a general file system library. A killed process leaves one staged file, which the next server deletes.
 """
 
 from __future__ import annotations
@@ -28,21 +27,21 @@ from recto.files.storage.staged_file import PRIVATE_FOLDER, Disk, StagedFile
 from recto.files.storage.thread_queue import ThreadQueue
 from recto.ids import new_id
 
-# How many files are copied between two words about it.
+# Files copied between two progress reports.
 STEP = 100
 STAGED = "incoming"
 READ_BYTES = WRITTEN_AT_ONCE = 2**20
 LISTED_AT_ONCE = 1000
-# No upload takes as long: a staged file that nobody has written to since is nobody's.
+# No upload takes so long: an older staged file belongs to no process.
 STAGED_SECONDS = 3_600
 T = TypeVar("T")
 
 
 class LocalStorage:
-    """Files in a folder, two levels deep. With `is_shared`, other processes may be writing there.
+    """Files in a folder, two levels deep. With `is_shared`, other processes may write there too.
 
-    With `is_durable`, a file that was stored survives a power cut; without, the death of this process. `sync` brings
-    what an open file or folder holds to the disk.
+    With `is_durable`, a stored file survives a power cut, otherwise only a crash of this process. `sync` flushes an
+    open file or folder to disk.
     """
 
     def __init__(
@@ -60,23 +59,21 @@ class LocalStorage:
         self._staged.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
 
     async def write(self, name: str, pieces: AsyncIterable[bytes]) -> None:
-        """Store bytes as they come. All of them are there before the file has its name."""
         await self._write(check_name(name), self._path(name), pieces)
 
     async def _write(self, name: str, target: Path, pieces: AsyncIterable[bytes]) -> None:
         staged = StagedFile(self._staged / name, target, self._disk)
         try:
             last = await _write_most(staged, pieces)
-            # Written and named in one go, and of a small file this is all.
+            # A small file is written and renamed in one step.
             await _on_disk(lambda: staged.finish(last))
         except BaseException:
-            # Shielded: who is cancelled once more leaves nothing either. What went wrong first is what is raised.
+            # Shielded from a second cancellation. The first error is the one that is raised.
             with suppress(StorageDown):
                 await asyncio.shield(asyncio.ensure_future(_on_disk(staged.drop)))
             raise
 
     async def read(self, name: str, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
-        """The bytes from `start` up to but not including `end`, in pieces."""
         file = _StoredFile(self._path(name))
         place = start
         try:
@@ -90,13 +87,12 @@ class LocalStorage:
             file.close()
 
     async def delete(self, names: Sequence[str]) -> None:
-        """Delete what is there of these."""
         paths = [self._path(name) for name in names]
 
         def delete_all() -> None:
             failed: OSError | None = None
             for path in paths:
-                # One that cannot be deleted does not keep the others.
+                # An error does not stop the other deletions.
                 try:
                     path.unlink(missing_ok=True)
                 except OSError as error:
@@ -107,37 +103,32 @@ class LocalStorage:
         await _on_disk(delete_all)
 
     async def list_all(self) -> AsyncGenerator[Sequence[StoredBlob]]:
-        """Everything of ours that is stored, some at a time."""
         blobs = self._blobs()
         while some := await _on_disk(lambda: list(islice(blobs, LISTED_AT_ONCE))):
             yield some
 
     async def link(self, name: str, seconds: float, served: ServedAs | None = None) -> str | None:
-        """None: a folder has no urls."""
+        """Return None: a folder has no URLs."""
         del name, seconds, served
 
     async def probe(self) -> None:
-        """Write, read and delete, as everything else does."""
         await try_out(self)
 
     async def read_label(self) -> bytes | None:
-        """What stands in the file of that name."""
         return await _on_disk(partial(_read_if_there, self._folder / LABEL))
 
     async def write_label(self, label: bytes) -> None:
-        """Staged like any other file."""
-
         async def whole() -> AsyncGenerator[bytes]:
             yield label
 
         await self._write(new_id(), self._folder / LABEL, whole())
 
     async def remove_leftovers(self) -> None:
-        """Remove staged files: all, or where others may be writing, those nobody has written to for long."""
+        """Delete staged files: all of them, or in a shared folder those unchanged for long."""
         await _on_disk(self._remove_leftovers)
 
     def _path(self, name: str) -> Path:
-        # By a hash: names begin with the time they were made, and would all lie in one folder.
+        # By hash: names start with their time and would all be in one folder.
         digest = hashlib.sha256(check_name(name).encode()).hexdigest()
         return self._folder / digest[:2] / digest[2:4] / name
 
@@ -145,7 +136,7 @@ class LocalStorage:
         for path in self._folder.glob("??/??/*"):
             if not is_ours(path.name) or path != self._path(path.name):
                 continue
-            # One that was deleted meanwhile is not there.
+            # Another process may have deleted it.
             with suppress(FileNotFoundError):
                 status = path.stat()
                 modified = datetime.fromtimestamp(status.st_mtime, UTC)
@@ -161,7 +152,7 @@ class LocalStorage:
 
 
 def copy_files(source: Path, target: Path, copied: Callable[[int], None]) -> int:
-    """Copy what the target does not have yet, each file whole or not at all. Returns how many that were."""
+    """Copy files that the target lacks, each completely or not at all. Return their number."""
     count = 0
     for place in _blobs(source):
         goal = target / place
@@ -182,7 +173,7 @@ def copy_files(source: Path, target: Path, copied: Callable[[int], None]) -> int
 
 
 class _StoredFile:
-    """A file that is being read. It is opened at the first read, and closed once, whoever is still reading."""
+    """A file that is being read. It opens on the first read and closes once, even during a read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -191,7 +182,7 @@ class _StoredFile:
         self._is_closed = False
 
     def read(self, place: int, size: int) -> bytes:
-        """Some bytes; none at the end, and none when nobody waits for them any more."""
+        """Return some bytes; none at the end and after `close`."""
         with self._lock:
             if self._is_closed:
                 return b""
@@ -201,7 +192,7 @@ class _StoredFile:
             return self._file.read(size)
 
     def close(self) -> None:
-        """Close it. A read under way is waited for: it takes no longer than the disk."""
+        """Close the file after a running read."""
         with self._lock:
             self._is_closed = True
             if self._file:
@@ -218,7 +209,7 @@ def _blobs(folder: Path) -> Iterator[Path]:
     for here, below, names in os.walk(folder):
         if Path(here) == folder and STAGED in below:
             below.remove(STAGED)
-        # Without the label: a copy is another storage, and gets its own.
+        # Without the label: a copy is another storage and gets its own.
         for name in filter(is_ours, names):
             yield (Path(here) / name).relative_to(folder)
 
@@ -231,7 +222,7 @@ def _read_if_there(path: Path) -> bytes | None:
 
 
 async def _write_most(staged: StagedFile, pieces: AsyncIterable[bytes]) -> Sequence[bytes]:
-    """Write all but the last bytes, each time while the next come. Returns those that are left."""
+    """Write bytes while the next arrive. Return the last ones, which are not written yet."""
     waiting, size = list[bytes](), 0
     with ThreadQueue() as writing:
         async for piece in pieces:
@@ -245,12 +236,12 @@ async def _write_most(staged: StagedFile, pieces: AsyncIterable[bytes]) -> Seque
 
 
 async def _on_disk(act: Callable[[], T]) -> T:
-    """Act in a thread, for disks can be slow."""
+    """Run a function in a thread: disks can be slow."""
     return await asyncio.to_thread(_acted, act)
 
 
 def _acted(act: Callable[[], T]) -> T:
-    """Act. What goes wrong is said without the paths of this machine."""
+    """Run a function. Errors do not show paths of this machine."""
     try:
         return act()
     except OSError as error:

@@ -1,7 +1,7 @@
-"""The owner of a storage: it belongs to one database. Refuses one that is another's: a sweep would delete live files.
+"""The owner of a storage. A storage belongs to one database, because a sweep would delete the files of another.
 
-The storage has a label, the database a note, and both say the same: a name made for the two, and whose it is. The note
-is written first, so whoever is killed between the two finds a note and an unlabelled storage, and goes on.
+The storage has a label and the database has a note with the same content: a name made for the two, and the owner. The
+note is written first, so a server killed between the two writes continues at its next start.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from recto.files.ports import LabelledStorage, OwningDatabase
 from recto.files.storage.blobs import PROBE
 
 NOTE = "storage"
-# Whose a storage is that all servers of one database use.
+# The owner of a storage for all servers of one database.
 SHARED = "shared"
 SETTING = "RECTO_STORAGE_URL"
 ANOTHERS = (
@@ -36,22 +36,23 @@ StorageOwner = Literal["nothing", "ours", "others"]
 
 @dataclass(frozen=True, kw_only=True)
 class Label:
-    """The name that a storage and its database share, and whose it is: a data folder's node, or `shared`."""
+    """The shared name of a storage and its database, and the owner: the node of a data folder, or `shared`."""
 
     storage: str
     owner: str
 
 
 def owner_of(node: str, *, is_shared: bool, is_in_data_folder: bool) -> str:
-    """Whose files are: all servers' of a database that several share, unless they are in the folder of one."""
+    """Return the owner: all servers of a shared database, unless the files are in the data folder of one."""
     return SHARED if is_shared and not is_in_data_folder else node
 
 
 async def claim_storage(
     storage: LabelledStorage, database: OwningDatabase, owner: str, new_id: Callable[[], str]
 ) -> None:
-    """Make sure that the storage is this database's before anything touches files; a new one becomes so. Raises
-    SettingsError where it is another's.
+    """Make a new storage belong to this database before anything uses its files.
+
+    Raise SettingsError if it belongs to another.
     """
     label, note = await _labels(storage, database)
     if label is None:
@@ -63,27 +64,27 @@ async def claim_storage(
 
 
 async def check_owner(storage: LabelledStorage, database: OwningDatabase, owner: str) -> None:
-    """Raise SettingsError where the storage is known to be another's. Nothing is written."""
+    """Raise SettingsError if the storage belongs to another database. Write nothing."""
     label, note = await _labels(storage, database)
     if label is not None and (label.owner != owner or note not in (None, label)):
         raise _wrong(ANOTHERS)
 
 
 async def adopt(storage: LabelledStorage, database: OwningDatabase, owner: str, new_id: Callable[[], str]) -> None:
-    """Make the storage this database's, whosever it was. All others refuse to start on it from now on."""
+    """Make the storage belong to this database. All others then refuse to start with it."""
     label = Label(storage=new_id(), owner=owner)
     await database.notes.set(NOTE, _text(label))
     await storage.write_label(_text(label).encode())
 
 
 async def _labels(storage: LabelledStorage, database: OwningDatabase) -> tuple[Label | None, Label | None]:
-    """What the storage says, and what the database says."""
+    """Return the label of the storage and the note of the database."""
     label, note = await storage.read_label(), await database.notes.find(NOTE)
     return _read(label), _read(note.encode() if note is not None else None)
 
 
 async def _label(storage: LabelledStorage, database: OwningDatabase, note: Label | None, new: Label) -> None:
-    """Label a storage that has no label yet: one with nothing in it, or with files this database knows."""
+    """Label a storage without a label if it is empty or has files of this database."""
     content = await _look(storage, database)
     if content == "others":
         raise _wrong(ANOTHERS)
@@ -93,23 +94,23 @@ async def _label(storage: LabelledStorage, database: OwningDatabase, note: Label
     if note is None:
         label = _read((await database.notes.add(NOTE, _text(new))).encode())
     if label is None or label.owner != new.owner:
-        # A copy of a database brings the note of its original along.
+        # The copy of a database contains the note of the original.
         label = new
         await database.notes.set(NOTE, _text(label))
     await storage.write_label(_text(label).encode())
 
 
 async def _note(storage: LabelledStorage, database: OwningDatabase, label: Label) -> None:
-    """Note a label that was there before the database: the database is new, or older than the label."""
+    """Store the note for an existing label: the database is new, or older than the label."""
     content = await _look(storage, database)
-    # `shared` is said of any such database: only files tell that it is this one's.
+    # Any such database says `shared`; only files show that it is this one.
     if content == "others" or (content == "nothing" and label.owner == SHARED):
         raise _wrong(ANOTHERS)
     await database.notes.add(NOTE, _text(label))
 
 
 async def _look(storage: LabelledStorage, database: OwningDatabase) -> StorageOwner:
-    """Whose blobs are in the storage: one that the database knows makes all of them ours."""
+    """Return the owner of the blobs in the storage. One blob that the database knows makes all of them ours."""
     is_empty = True
     async with aclosing(storage.list_all()) as listing:
         async for some in listing:
@@ -121,7 +122,7 @@ async def _look(storage: LabelledStorage, database: OwningDatabase) -> StorageOw
 
 
 def _read(text: bytes | None) -> Label | None:
-    """A label. One that nobody can read is somebody else's."""
+    """Parse a label. One that cannot be parsed belongs to another database."""
     if text is None:
         return None
     fields = load_object(text) or {}

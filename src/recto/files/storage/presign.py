@@ -1,6 +1,6 @@
-"""Urls that an S3 storage answers without credentials, for a while (AWS Signature Version 4). Refuses to act.
+"""Presigned S3 URLs (AWS Signature Version 4).
 
-Our own, for such a url also says as what the bytes are served: under which type and name.
+Our own code, because such a URL also sets the type and name of the response.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from urllib.parse import quote, urlsplit
 
 ALGORITHM = "AWS4-HMAC-SHA256"
-# The longest S3 takes.
+# The maximum of S3.
 MOST_SECONDS = 604_800
 
 
 @dataclass(frozen=True, kw_only=True)
 class S3Credentials:
-    """Who signs, for which region. `token` belongs to keys that are lent for a while."""
+    """S3 keys and their region. `token` belongs to temporary keys."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -30,7 +30,7 @@ class S3Credentials:
 def presign(
     url: str, who: S3Credentials, *, now: datetime, seconds: float, query: Mapping[str, str] | None = None
 ) -> str:
-    """The url of an object with a signature for GET. `query` is signed with it."""
+    """Return a presigned URL for GET of an object. The signature includes `query`."""
     split = urlsplit(url)
     stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     scope = f"{stamp[:8]}/{who.region}/s3/aws4_request"

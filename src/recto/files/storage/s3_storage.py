@@ -1,4 +1,4 @@
-"""Bytes by name in a bucket that speaks S3. Refuses to leave half an upload there, whoever breaks it off."""
+"""Blobs in an S3 bucket. An interrupted upload leaves nothing there."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from recto.files.storage.presign import S3Credentials, presign
 if TYPE_CHECKING:
     from obstore.store import S3Config
 
-# The smallest part S3 takes. Memory of one upload: two that are on their way and one that is being filled.
+# The minimum of S3. An upload needs memory for three: two in flight and one that is being filled.
 PART_BYTES = 5 * 2**20
 PARTS_AT_ONCE = 2
 READ_BYTES, FED_BYTES = 4 * 2**20, 2**20
 LISTED_AT_ONCE = 1000
 PROBLEM_CHARACTERS = 200
-# A storage that is down has to be known as such within a request's time.
+# A request must learn within its own time limit that a storage is down.
 RETRIES, RETRY_SECONDS, REQUEST_SECONDS = 3, 15, 30
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bucket:
-    """Where a storage is: `endpoint` None is Amazon's own, `prefix` a folder in the bucket."""
+    """The place of a storage. Without `endpoint` it is Amazon's; `prefix` is a folder in the bucket."""
 
     name: str
     who: S3Credentials
@@ -42,12 +42,12 @@ class Bucket:
 
     @property
     def address(self) -> str:
-        """Its url."""
+        """The URL of the bucket."""
         return f"{self.endpoint or f'https://s3.{self.who.region}.amazonaws.com'}/{self.name}"
 
 
 class S3Storage:
-    """Objects in a bucket, each under its name behind the prefix."""
+    """Objects in a bucket, each under the prefix and its name."""
 
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
@@ -55,7 +55,7 @@ class S3Storage:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def write(self, name: str, pieces: AsyncIterable[bytes]) -> None:
-        """Store bytes as they come: small ones at once, more in parts."""
+        """Store small blobs in one request, larger ones in parts."""
         path, feed = check_name(name), _Feed(pieces)
         putting = asyncio.ensure_future(self._put(path, feed))
         try:
@@ -63,7 +63,7 @@ class S3Storage:
         except asyncio.CancelledError:
             feed.stop()
             ending = asyncio.ensure_future(self._undo(path, putting))
-            # Kept: who is cancelled once more does not wait for it, but it is done all the same.
+            # A second cancellation does not wait for it, but it runs to its end.
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
             await asyncio.shield(ending)
@@ -71,9 +71,9 @@ class S3Storage:
         await putting
 
     async def read(self, name: str, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes]:
-        """The bytes from `start` up to but not including `end`. Each piece is asked for when it is wanted.
+        """Yield the bytes of a range, one request for each piece.
 
-        So a slow reader holds no connection, and one that leaves has nothing to close.
+        A slow reader therefore holds no connection, and one that leaves has nothing to close.
         """
         path, place = check_name(name), start
         with _in_our_words(name):
@@ -87,14 +87,12 @@ class S3Storage:
             place += len(piece)
 
     async def delete(self, names: Sequence[str]) -> None:
-        """Delete what is there of these, many at a time."""
         paths = [check_name(name) for name in names]
         with _in_our_words("some"):
             if paths:
                 await obstore.delete_async(self._store, paths)
 
     async def list_all(self) -> AsyncGenerator[Sequence[StoredBlob]]:
-        """Everything of ours that is stored, some at a time."""
         listing = obstore.list(self._store, chunk_size=LISTED_AT_ONCE)  # pyright: ignore[reportUnknownMemberType] - of Arrow
         while True:
             with _in_our_words("any"):
@@ -105,7 +103,6 @@ class S3Storage:
                 yield [StoredBlob(name=one["path"], size=one["size"], modified=one["last_modified"]) for one in blobs]
 
     async def link(self, name: str, seconds: float, served: ServedAs | None = None) -> str | None:
-        """A signed url of the bucket."""
         bucket = self._bucket
         query: dict[str, str] = {}
         if served:
@@ -114,11 +111,9 @@ class S3Storage:
         return presign(place, bucket.who, now=datetime.now(UTC), seconds=seconds, query=query)
 
     async def probe(self) -> None:
-        """Write, read and delete, as everything else does."""
         await try_out(self)
 
     async def read_label(self) -> bytes | None:
-        """What the object of that name holds."""
         try:
             with _in_our_words(LABEL):
                 return bytes(await (await obstore.get_async(self._store, LABEL)).bytes_async())
@@ -126,12 +121,11 @@ class S3Storage:
             return None
 
     async def write_label(self, label: bytes) -> None:
-        """In one request."""
         with _in_our_words(LABEL):
             await obstore.put_async(self._store, LABEL, label)
 
     async def remove_leftovers(self) -> None:
-        """Nothing: unfinished uploads end by a rule of the bucket."""
+        """Do nothing: a rule of the bucket ends unfinished uploads."""
 
     async def _put(self, path: str, feed: _Feed) -> None:
         first = bytearray()
@@ -148,16 +142,18 @@ class S3Storage:
             raise StorageDown(problem=_words(error)) from error
 
     async def _undo(self, path: str, putting: asyncio.Future[None]) -> None:
-        """Wait until the upload has ended. One that was complete already is deleted again."""
+        """Wait for the end of an upload and delete a complete one."""
         await asyncio.wait([putting])
-        # What cannot be deleted now is swept later: whoever was cancelled is to hear that, and nothing else.
+        # A sweep deletes it later; the caller gets only the cancellation.
         with suppress(StorageDown):
             if not putting.cancelled() and putting.exception() is None:
                 await self.delete([path])
 
 
 class _Feed:
-    """Bytes on their way in. Stopped, it fails: that makes an upload in parts undo itself, as no cancelling does."""
+    """The bytes of an upload. To stop is to fail: that makes a multipart upload abort itself, which cancelling does
+    not.
+    """
 
     def __init__(self, pieces: AsyncIterable[bytes]) -> None:
         self._pieces = aiter(pieces)
@@ -184,13 +180,13 @@ class _Feed:
         return piece
 
     def stop(self) -> None:
-        """Give no more, and wait for no more."""
+        """End the bytes with an error."""
         self._is_stopped = True
         if self._next:
             self._next.cancel()
 
     async def _read(self) -> bytes | None:
-        """Some pieces together: each that is handed on costs a way from the storage's thread to the loop and back."""
+        """Return several pieces together: each one costs a switch between the storage's thread and the loop."""
         pieces, size = list[bytes](), 0
         while size < FED_BYTES and (piece := await anext(self._pieces, None)) is not None:
             pieces.append(piece)
@@ -199,7 +195,7 @@ class _Feed:
 
 
 class _BrokenOff(Exception):
-    """Whoever was writing was cancelled."""
+    """The writer was cancelled."""
 
 
 async def _together(first: bytes, rest: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
@@ -238,5 +234,5 @@ def _in_our_words(name: str) -> Generator[None]:
 def _words(error: Exception) -> str:
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):
         return "it refused our credentials"
-    # Before the dash stand addresses, behind the first line the whole answer: more than people should see.
+    # Addresses come before the dash, and the complete response after the first line: too much for users.
     return str(error).partition("\n")[0].rpartition(" - ")[2].partition(": <")[0][:PROBLEM_CHARACTERS]

@@ -1,4 +1,4 @@
-"""A file on its way to its name in a folder. Refuses to give a name before all bytes are there."""
+"""A file that gets its name in a folder only once all bytes are there."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 PRIVATE_FOLDER, PRIVATE = 0o700, 0o600
-# Without it, one system would change line ends.
+# Without it, Windows would change line ends.
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
 class Disk:
-    """What is to survive a power cut is brought to the disk: bytes before the file has its name, then the name."""
+    """Flushes to disk what must survive a power cut: bytes before the file gets its name, then the name."""
 
     def __init__(self, sync: Callable[[int], None] | None) -> None:
         self._sync = sync
 
     def keep(self, file: int) -> None:
-        """The bytes of an open file."""
+        """Flush the bytes of an open file."""
         if self._sync:
             self._sync(file)
 
     def keep_folder(self, folder: Path) -> None:
-        """The names in a folder. Only some systems have a way to say so."""
+        """Flush the names in a folder, which only some systems support."""
         if self._sync and os.name == "posix":
             descriptor = os.open(folder, os.O_RDONLY)
             try:
@@ -33,7 +33,7 @@ class Disk:
                 os.close(descriptor)
 
     def make_folder(self, folder: Path) -> None:
-        """Make a folder and what it stands in, where they are missing."""
+        """Make a folder and its parents."""
         if folder.is_dir():
             return
         self.make_folder(folder.parent)
@@ -42,7 +42,7 @@ class Disk:
 
 
 class StagedFile:
-    """A file that is being written. One thread at a time acts on it, also when nobody waits for it any more."""
+    """A file that is being written. Only one thread at a time uses it, even after its caller has gone."""
 
     def __init__(self, path: Path, target: Path, disk: Disk) -> None:
         self._path = path
@@ -54,12 +54,12 @@ class StagedFile:
         self._is_dropped = False
 
     def write(self, pieces: Sequence[bytes]) -> None:
-        """Add bytes."""
+        """Append bytes."""
         with self._lock:
             self._write(pieces)
 
     def finish(self, last: Sequence[bytes]) -> None:
-        """Add the last bytes and give the file its name. A name never stands for half a file."""
+        """Append the last bytes and give the file its name."""
         with self._lock:
             self._write(last)
             if self._is_dropped:
@@ -78,7 +78,7 @@ class StagedFile:
                 rest = rest[os.write(self._descriptor(), rest) :]
 
     def drop(self) -> None:
-        """Leave nothing, however far it was."""
+        """Delete the file in any state."""
         with self._lock:
             self._is_dropped = True
             self._close()

@@ -1,4 +1,4 @@
-"""Whether a storage can be used now. Refuses to ask it for everybody who wants to know, and to wait for it for long."""
+"""A check of a storage that callers share."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable
 
 from recto.errors import StorageDown
 
-# A storage in order is believed to be so for a while; one that is not is asked again by the next who wants to know.
+# A working storage counts as working for a while; after a failure, the next caller checks again.
 HOLDS_SECONDS = 10.0
 WAIT_SECONDS = 5.0
 
 
 class StorageHealth:
-    """Asks a storage once for all who want to know at the same time."""
+    """Runs one check for all callers at the same time."""
 
     def __init__(
         self,
@@ -30,12 +30,12 @@ class StorageHealth:
         self._good_until: float | None = None
 
     async def check(self) -> None:
-        """Raises StorageDown where it cannot be used, or does not answer in time."""
+        """Raise StorageDown if the storage fails or does not answer in time."""
         if self._good_until is not None and self._clock() < self._good_until:
             return
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask())
-        # Not cancelled when it takes too long: who asks next waits for the same answer, and nothing piles up.
+        # Not cancelled after the timeout: the next caller waits for the same check.
         done, _ = await asyncio.wait({self._asking}, timeout=self._wait)
         problem = self._asking.result() if done else f"it did not answer within {self._wait:g} seconds"
         if problem:

@@ -1,1 +1,1 @@
-"""Document parsers: bytes in, elements out. They run in the child process."""
+"""Document parsers: bytes in, elements out. They run in a parser process."""

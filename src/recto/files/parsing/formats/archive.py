@@ -14,22 +14,22 @@ from xml.etree import ElementTree
 from recto.files.decode import decode
 
 MOST_BYTES = 64 * 2**20
-# What reading a damaged zip may end in.
+# Errors of a damaged zip.
 _BROKEN = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, KeyError, ValueError, IndexError),
     *(struct.error, NotImplementedError, RuntimeError),
 )
 _SECTOR = 512
-# A stream that programs of Microsoft put a locked document in.
+# The stream in which Microsoft programs put a document with a password.
 _SEALED = "EncryptedPackage".encode("utf-16-le")
 _WORD = b"\xec\xa5"
 _WORD_LOCKED = 0x0100
-# The head of a presentation that is locked.
+# The head of a presentation with a password.
 _SLIDES_LOCKED = bytes.fromhex("dfc4d1f3")
 
 
 class Archive:
-    """A zip that is opened once, whatever is taken from it."""
+    """An open zip file."""
 
     def __init__(self, data: bytes) -> None:
         try:
@@ -38,7 +38,7 @@ class Archive:
             self._archive = None
 
     def text(self, name: str) -> str:
-        """A text in it; nothing where there is none, or it is damaged or too large."""
+        """Return a text member; empty if it is missing, damaged or too large."""
         if self._archive is None:
             return ""
         try:
@@ -49,14 +49,14 @@ class Archive:
         return "" if len(data) > MOST_BYTES else decode(data) or ""
 
     def is_too_large(self, name: str) -> bool:
-        """Whether what it says of itself is more than is taken from it."""
+        """Return True if the declared size of a member is over the limit."""
         try:
             return self._archive is not None and self._archive.getinfo(name).file_size > MOST_BYTES
         except KeyError:
             return False
 
     def with_text(self, name: str, text: str) -> bytes | None:
-        """The texts in it with one of them changed, and nothing else; None where it is damaged or too large."""
+        """Return a zip of all text members with one of them replaced; None if the zip is damaged or too large."""
         if self._archive is None:
             return None
         members = [one for one in self._archive.infolist() if one.filename.endswith((".xml", ".rels", "mimetype"))]
@@ -66,7 +66,7 @@ class Archive:
         try:
             with zipfile.ZipFile(out, "w") as changed:
                 for one in members:
-                    # Once more than it says of itself is not read.
+                    # Reads at most the declared size.
                     changed.writestr(one.filename, text if one.filename == name else self._archive.read(one))
         except _BROKEN:
             return None
@@ -74,17 +74,17 @@ class Archive:
 
 
 def read_member(data: bytes, name: str) -> str:
-    """A text in a zip; nothing where there is none, or it is damaged or too large."""
+    """Return a text member of a zip; empty if it is missing, damaged or too large."""
     return Archive(data).text(name)
 
 
 def is_sealed(data: bytes) -> bool:
-    """Whether an OpenDocument says that a password is needed."""
+    """Return True if an OpenDocument file has a password."""
     return "<manifest:encryption-data" in read_member(data, "META-INF/manifest.xml")
 
 
 def is_locked(data: bytes, form: str) -> bool:
-    """Whether an old container says that a password is needed."""
+    """Return True if an old Office file has a password."""
     if _SEALED in data:
         return True
     if form == "doc":
@@ -94,7 +94,7 @@ def is_locked(data: bytes, form: str) -> bool:
 
 
 RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
-# The strict form of the format has other names for the same.
+# Namespaces of the strict variant, and the usual ones.
 _STRICT = "http://purl.oclc.org/ooxml/"
 _USUAL = {
     "http://purl.oclc.org/ooxml/drawingml/": "http://schemas.openxmlformats.org/drawingml/2006/",
@@ -106,11 +106,11 @@ _USUAL = {
 
 
 def read_xml(archive: Archive, name: str) -> ElementTree.Element | None:
-    """A part as XML; nothing where there is none, or it is damaged."""
+    """Parse an XML member; return None if it is missing or damaged."""
     text = archive.text(name)
     for strict, usual in _USUAL.items() if _STRICT in text else ():
         text = text.replace(strict, usual)
-    # Entities that grow and grow are declared; no program declares any here.
+    # No office program declares entities, which might expand without end.
     if not text or "<!DOCTYPE" in text:
         return None
     try:
@@ -120,7 +120,7 @@ def read_xml(archive: Archive, name: str) -> ElementTree.Element | None:
 
 
 def read_targets(archive: Archive, name: str) -> Mapping[str, str]:
-    """Where the ids in a part lead: to other parts, or out."""
+    """Return the targets of the ids in a part: other parts, or URLs."""
     folder, _, base = name.rpartition("/")
     root = read_xml(archive, f"{folder}/_rels/{base}.rels")
     return {} if root is None else {one.get("Id", ""): _target(one, folder) for one in root}

@@ -1,4 +1,4 @@
-"""Numbers as lists count with them, and which item has which. Refuses to guess: what is not known is none."""
+"""Numbers of list items. An unknown number stays unknown."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _CHINESE = "零一二三四五六七八九"
 _HUNDRED = 100
 _MOST_ROMAN = 4_000
 _CIRCLES = 20
-# What xberg writes where a note or a comment is.
+# Marks of xberg for notes and comments.
 _MARKS = re.compile(r"\[(?:cmt:|\^)\w+\]")
 
 
 class Labels:
-    """What stands before the items of a document, by their words. Those that have the same come in their order."""
+    """The labels of list items, found by their text. Items with the same text keep their order."""
 
     def __init__(self, labels: Iterable[tuple[str, str]]) -> None:
         self._waiting: defaultdict[str, deque[str]] = defaultdict(deque)
@@ -26,13 +26,13 @@ class Labels:
             self._waiting[_squeezed(words)].append(label or NO_NUMBER)
 
     def take(self, words: str) -> str | None:
-        """What stands before the next item with these words, if that is known."""
+        """Return the label of the next item with this text; None if it is unknown."""
         waiting = self._waiting.get(_squeezed(_MARKS.sub("", words)))
         return waiting.popleft() if waiting else None
 
 
 def format_number(number: int, way: str) -> str:
-    """A number in the way that a list counts, as docx names it; nothing where that is not known."""
+    """Format a number of a list, with the format names of docx; empty for unknown formats."""
     if number < 1:
         return str(number) if way == "decimal" else ""
     match way:

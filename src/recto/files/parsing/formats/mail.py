@@ -1,6 +1,6 @@
-"""Messages: who wrote to whom and when, about what; the words; what is attached. Refuses what does not begin like mail.
+"""Mail messages: headers, text and attachments.
 
-What is attached is read by the parser of its format, a message within a message like the one around it.
+The parser of its format reads an attachment; a message in a message is read like the outer one.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from recto.files.parsing.formats.web import parse_page
 from recto.files.parsing.formats.xberg_document import elements_of, extract, unpaged_frames
 from recto.files.parsing.ports import DAMAGED, FoundElements, Frame, UnreadableDocument
 
-# How bytes of a format are read.
+# A parser for bytes of a format.
 AttachedReader: TypeAlias = Callable[[bytes, str], Iterator[Frame]]
 
 _HEAD_BYTES = 4_096
-# The first line of a message, after that of the mailbox it was in.
+# The first header, after the separator line of a mailbox.
 _HEADER = re.compile(rb"(?:From [^\n]*\n)?[\w-]+[ \t]*:")
-# How Outlook names all that is in a message.
+# The prefix of all stream names of Outlook.
 _OUTLOOK = "__substg1.0_".encode("utf-16-le")
 _SHOWN_HEADERS = ("Subject", "From", "To", "Cc", "Bcc", "Reply-To", "Date")
 _FOLD = re.compile(r"\s*[\r\n]+\s*")
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
-# A line that goes on: the blank at its end is not the one before a signature.
+# A soft line break; the blank before a signature is none.
 _FLOWS = re.compile(r"(?<!^--) \n(?=[^>\n])", re.MULTILINE)
-# Messages and parts within each other; what is deeper is only named.
+# The depth of messages and parts within each other; deeper ones are only listed.
 _DEEPEST = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Attachment:
-    """What is attached: what it is called, the bytes, and how they are to be read; empty: not at all."""
+    """An attachment: name, bytes and format. An empty format is not read."""
 
     name: str
     data: bytes = b""
@@ -50,7 +50,7 @@ class _Attachment:
 
 
 def parse_mail(data: bytes, form: str, reader: AttachedReader) -> Iterator[Frame]:
-    """A message. Raises Unreadable."""
+    """Parse a message. Raise UnreadableDocument."""
     head = data[:_HEAD_BYTES].removeprefix(codecs.BOM_UTF8).lstrip()
     if (_OUTLOOK not in data) if form == "msg" else (b"\0" in head or not _HEADER.match(head)):
         raise UnreadableDocument(DAMAGED)
@@ -84,13 +84,13 @@ def _message(message: Message, reader: AttachedReader, depth: int) -> Iterator[E
 
 
 def _header(message: Message, name: str) -> str:
-    """All that a header says; a message may have it several times."""
+    """Return all values of a header, which a message may repeat."""
     values = [str(value) for key, value in message.raw_items() if key.lower() == name.lower()]
     return ", ".join(filter(None, map(_decode_header, values)))
 
 
 def _decode_header(value: str) -> str:
-    """A header's value in words, whatever they are written in."""
+    """Decode the value of a header from any encoding."""
     text = decode(value.encode("utf-8", "surrogateescape")) or ""
     text = _FOLD.sub(" ", text).strip()
     try:
@@ -113,7 +113,7 @@ def _text(data: bytes, charset: str | None) -> str | None:
 
 
 def _body(part: Message, attachments: list[_Attachment], depth: int) -> Iterator[Element]:
-    """The words of a part. What is attached is put into `attached`."""
+    """Yield the text of a part, and collect attachments."""
     kind = part.get_content_type()
     if kind == "message/delivery-status" and part.is_multipart():
         for one in cast("list[Message]", part.get_payload()):
@@ -134,7 +134,7 @@ def _body(part: Message, attachments: list[_Attachment], depth: int) -> Iterator
 
 
 def _best(parts: Iterable[Message], attachments: list[_Attachment], depth: int) -> Iterator[Element]:
-    """One of several forms of the same words: the last that says anything, as it is the richest."""
+    """Yield the last alternative with text, which is the richest one."""
     for part in reversed(list(parts)):
         inner: list[_Attachment] = []
         elements = list(_body(part, inner, depth)) if part.get_content_type() != "text/calendar" else []
@@ -145,7 +145,7 @@ def _best(parts: Iterable[Message], attachments: list[_Attachment], depth: int) 
 
 
 def _is_words(part: Message) -> bool:
-    """Whether a part is to be read with the message, not by itself."""
+    """Return True if a part belongs to the text of its message."""
     is_apart = part.get_content_disposition() == "attachment" or part.get_filename() is not None
     return part.get_content_maintype() == "text" and not is_apart and not part.is_multipart()
 
@@ -168,7 +168,7 @@ def _paragraphs(text: str) -> Iterator[Element]:
 
 
 def _bytes(part: Message) -> bytes:
-    """What a part holds. One that is wrongly packed is taken as it stands."""
+    """Return the bytes of a part; without its encoding if that is wrong."""
     payload = part.get_payload(decode=True)
     return payload if isinstance(payload, bytes) else b""
 
@@ -185,7 +185,7 @@ def _attachment_of(part: Message) -> _Attachment:
 
 
 def _read(one: _Attachment, reader: AttachedReader, depth: int) -> Iterator[Element]:
-    """What something attached says, or why it cannot be read."""
+    """Yield the content of an attachment, or the reason why it cannot be read."""
     if depth >= _DEEPEST:
         yield Element(kind="note", text="[too many messages are within each other: this one was not read]")
     elif one.message:
@@ -201,7 +201,7 @@ def _read_attachment(one: _Attachment, reader: AttachedReader, depth: int) -> It
             return
         for frame in reader(one.data, one.form):
             for element in frame.elements if isinstance(frame, FoundElements) else ():
-                # A page of what is attached is none of the message.
+                # Pages of an attachment are not pages of the message.
                 yield replace(element, kind="paragraph") if element.kind == "page" else element
     except UnreadableDocument as error:
         yield Element(kind="note", text=f"[{one.name} could not be read: {error.failed.reason}]")

@@ -15,18 +15,18 @@ _ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])\s+\S")
 _FENCE = re.compile(r"\s*(```+|~~~+)")
 _CELLS = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"\|[\s:|-]+\|\s*")
-# Two line ends that are meant, one after the other, set apart what a blank line does.
+# Two hard line breaks in a row are a blank line.
 _BLANK = ("", "\\")
-# The end of a line that is meant, not only due to its length; two of these are a mark that is meant.
+# A hard line break; two backslashes are an escaped one.
 _HARD_BREAK = re.compile(r"(?<!\\)((?:\\\\)*+)\\$")
 _LINE_BREAK = re.compile(r"\s*\n\s*")
-# One link that its program has written as two.
+# One link that a program wrote as two.
 _TORN_LINK = re.compile(r"\]\(([^()\s]+)\)\[([^\[\]]*\]\(\1\))")
 _INNER_LINK = re.compile(r"(?<!!)\[([^\[\]]*)\]\(#[^()\s]*\)")
 
 
 def parse_markdown(text: str) -> Iterator[Element]:
-    """The elements of a Markdown text."""
+    """Yield the elements of Markdown text."""
     waiting: list[str] = []
     fence = ""
     for line in text.split("\n"):
@@ -48,7 +48,7 @@ def parse_markdown(text: str) -> Iterator[Element]:
 
 
 def _begins(line: str, waiting: list[str]) -> bool:
-    """Whether a line begins a block of its own."""
+    """Return True if a line starts a new block."""
     if not waiting:
         return False
     is_row = line.startswith("|")
@@ -79,18 +79,18 @@ def _block(lines: list[str]) -> Iterator[Element]:
 
 
 def _join_lines(lines: list[str]) -> str:
-    """Lines of a block as one, but for those that end where they are meant to."""
+    """Join the lines of a block, except at hard line breaks."""
     lines_with_breaks = [_HARD_BREAK.sub("\\1\n", line.strip()) for line in lines]
     return _LINE_BREAK.sub("\n", " ".join(lines_with_breaks)).strip()
 
 
-# What a terminal is told by: colours and the like.
+# Escape sequences of terminals, such as colours.
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _FENCES = re.compile(r"`{3,}")
 
 
 def parse_notebook(text: str) -> Iterator[Element]:
-    """The cells in their order: texts as they are, code and its output in fences. What is no notebook is its text."""
+    """Yield text cells unchanged, and code cells with their output in fences. Any other file is plain text."""
     whole = load_object(text) or {}
     cells = whole.get("cells")
     if not isinstance(cells, list):
@@ -103,7 +103,7 @@ def parse_notebook(text: str) -> Iterator[Element]:
 
 
 def _language(whole: Mapping[str, Json]) -> str:
-    """What its code is in, as a word behind a fence."""
+    """Return the language of the code, for fences."""
     data = whole.get("metadata")
     info = data.get("language_info") if isinstance(data, dict) else None
     name = info.get("name") if isinstance(info, dict) else None
@@ -125,7 +125,7 @@ def _cell(cell: Mapping[str, Json], language: str) -> Iterator[Element]:
 
 
 def _printed(output: Mapping[str, Json]) -> str:
-    """The words of an output: printed, shown as text, or the trace of an error."""
+    """Return the text of an output: printed text, a displayed value or a traceback."""
     if "traceback" in output:
         return _ESCAPES.sub("", _text(output["traceback"], "\n"))
     data = output.get("data")
@@ -133,7 +133,7 @@ def _printed(output: Mapping[str, Json]) -> str:
 
 
 def _text(value: Json, between: str = "") -> str:
-    """Text as notebooks have it: whole, or line by line."""
+    """Return a text that a notebook stores as a string or as lines."""
     if isinstance(value, str):
         return value
     return between.join(line for line in value if isinstance(line, str)) if isinstance(value, list) else ""

@@ -1,4 +1,4 @@
-"""The parser of each format. Runs in the child; it is given bytes, and neither opens files nor connects to anything."""
+"""The parser of each format. Parsers run in a parser process; they open no files and no connections."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from recto.files.parsing.ports import (
     UnreadableDocument,
 )
 
-# A comment is never looked at twice: pages made of them would take forever.
+# Atomic groups: pages of nothing but comments would take forever to match.
 _MARKUP = re.compile(
     r"\s*+(?>(?><!--.*?-->)\s*+)*+<(?:!doctype html|html|head|body|table|div|meta|\?xml)\b", re.IGNORECASE | re.DOTALL
 )
 
-# Old formats of Office, and the new ones that programs write under their names too.
+# Old formats of Office. Programs also write the new ones under their names.
 _NEW = {"doc": "docx", "xls": "xlsx", "ppt": "pptx"}
 _OLD = {new: old for old, new in _NEW.items()}
 _ZIPS = frozenset(row.ending for row in FORMATS if row.containers[0] == "zip")
@@ -62,7 +62,7 @@ def _frames(data: bytes, task: Task) -> Iterator[Frame]:
 
 
 def _form_of(data: bytes, form: str) -> str:
-    """What the bytes really are, where that may differ from the name. Raises Unreadable where it must not."""
+    """Return the real format of the bytes, if it may differ from the name. Raise UnreadableDocument for a mismatch."""
     signature = find_signature(data[:4_096])
     if form == "pdf" or (signature == PDF and form not in _ZIPS | _OLES):
         return "pdf"
@@ -93,7 +93,7 @@ def _in_ole(data: bytes, form: str) -> str:
 
 
 def _in_text(data: bytes, form: str) -> str:
-    """Many programs write a page of HTML, or plain text, under the names of old formats."""
+    """Detect HTML, tables and plain text, which many programs write under the names of old formats."""
     text = decode(data[:65_536])
     if text is None:
         raise UnreadableDocument(DAMAGED)
@@ -106,7 +106,7 @@ def _mail(data: bytes, form: str, task: Task) -> Iterator[Frame]:
     return parse_mail(data, form, lambda attachment, ending: _frames(attachment, replace(task, format=ending)))
 
 
-# By the names that rows of `FORMATS` have for them.
+# By the parser names of `FORMATS`.
 _PARSERS: Mapping[ParserName, Parser] = {
     "pdf": lambda data, _, task: parse_pdf(data, task),
     "flowing": lambda data, form, _: parse_letter(data, form),

@@ -29,7 +29,7 @@ THREAD_BYTES = 2**18
 PIECE_CHARACTERS = 32_768
 # Databases reject the first; UTF-8 has no surrogates.
 _REJECTED = re.compile("[\0\ud800-\udfff]")
-# The likelier one first.
+# In order of preference.
 DELIMITERS = {"csv": ",;\t|", "tsv": "\t,;|"}
 HEAD_LINES = 100
 HEAD_CHARACTERS = 65_536
@@ -98,7 +98,7 @@ def clean(frame: Frame) -> Frame:
 
 
 def split_text(texts: Iterable[str]) -> Iterator[Element]:
-    """The text that these make, in elements that end at line ends, as far as lines are not too long for that."""
+    """Yield text in elements that end at line ends, unless a line is too long."""
     rest = ""
     for text in texts:
         rest, start = rest + text, 0
@@ -118,7 +118,7 @@ def _end_of_piece(text: str, start: int) -> int:
 
 
 def parse_table(text: str, form: str) -> Iterator[Element]:
-    """The table that a text is, as it is read."""
+    """Yield the table of a text. Text that is not a table stays unchanged."""
     declaration = _DECLARATION.match(text)
     lines = _Lines(text, declaration.end() if declaration else 0)
     delimiter = declaration[1] if declaration else find_delimiter(text, DELIMITERS.get(form, DELIMITERS["csv"]))
@@ -131,7 +131,7 @@ def parse_table(text: str, form: str) -> Iterator[Element]:
 
 
 def find_delimiter(text: str, delimiters: str) -> str | None:
-    """What stands between the cells, by which most of the first rows have equally many; None where nothing does."""
+    """Return the delimiter that splits most of the first rows into equally many cells; None if there is none."""
     head = text[:HEAD_CHARACTERS]
     cut = head.rfind("\n") + 1 if len(text) > HEAD_CHARACTERS else len(head)
     lines = _LINE.findall(head[: cut or len(head)])[:HEAD_LINES]
@@ -140,7 +140,7 @@ def find_delimiter(text: str, delimiters: str) -> str | None:
 
 
 def _likeness(lines: list[str], delimiter: str) -> float:
-    """The share of rows that have as many cells as most have, and more than one; then the more cells the better."""
+    """Rate a delimiter by the share of rows with the most common number of cells, then by that number."""
     try:
         widths = Counter(len(row) for row in csv.reader(lines, delimiter=delimiter) if row)
     except csv.Error:
@@ -151,7 +151,7 @@ def _likeness(lines: list[str], delimiter: str) -> float:
 
 
 class _Lines:
-    """The lines of a text one after the other, without a copy of it. Knows where the row began that is being read."""
+    """The lines of a text, without a copy of it. Knows the start of the current row."""
 
     def __init__(self, text: str, start: int) -> None:
         self._text = text
@@ -164,7 +164,7 @@ class _Lines:
             yield line[0]
 
     def row_ends(self) -> None:
-        """All that was read up to here is in rows."""
+        """Record that all lines so far belong to complete rows."""
         self.row_start = self._place
 
 

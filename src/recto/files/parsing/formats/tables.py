@@ -1,4 +1,4 @@
-"""Tables in Markdown of rows of cells, a piece at a time. Refuses to guess what a cell means."""
+"""Markdown tables of rows of cells, in pieces of limited size."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from itertools import chain, islice
 
 from recto.conversation.document import Element
 
-# A frame has a row twice: as cells and as a line, where each line end within a cell takes four characters.
+# A frame contains a row as cells and as a line, where a line end in a cell takes four characters.
 ROW_CHARACTERS = 32_768
-# Rows of very many long cells are torn less than this would take.
+# Rows of very many long cells stay larger than the limit.
 SHORTEST_PIECE = 20
 PIECE_ROWS = 200
-# Wide rows make pieces of fewer of them.
+# Pieces of wide rows have fewer of them.
 PIECE_CELLS = 20_000
 _SPECIAL = re.compile(r"[|\r\n\t]")
 _BREAKS = re.compile(r"\s*[\r\n]+\s*")
@@ -21,7 +21,7 @@ TableRow = tuple[str, ...]
 
 
 def table_elements(rows: Iterable[Sequence[str]], page: int | None = None) -> Iterator[Element]:
-    """A table, then as many pieces of rows as it takes. Its head is the first row; short rows are filled up."""
+    """Yield a table, then pieces with its further rows. The first row is its head; short rows are padded."""
     pending = split_long_rows(rows)
     first = [tuple(row) for row in islice(pending, PIECE_ROWS)]
     if not first:
@@ -34,18 +34,18 @@ def table_elements(rows: Iterable[Sequence[str]], page: int | None = None) -> It
 
 
 def table_text(rows: Sequence[TableRow]) -> str:
-    """A whole table. Its head is its first row."""
+    """Return a complete Markdown table. Its first row is the head."""
     head, *others = rows
     return "\n".join(chain((line_of(head), "| " + " | ".join(["---"] * len(head)) + " |"), map(line_of, others)))
 
 
 def line_of(row: TableRow) -> str:
-    """A row as a line."""
+    """Return a row as a line of Markdown."""
     return "| " + " | ".join([_escaped(cell) if _SPECIAL.search(cell) else cell for cell in row]) + " |"
 
 
 def trim_rows(rows: Iterable[Sequence[str]]) -> list[TableRow]:
-    """The rows without what is empty below and to the right of everything."""
+    """Strip cells and remove empty rows and columns after the last text."""
     stripped = [tuple([cell.strip() for cell in row]) for row in rows]
     while stripped and not any(stripped[-1]):
         stripped.pop()
@@ -54,7 +54,7 @@ def trim_rows(rows: Iterable[Sequence[str]]) -> list[TableRow]:
 
 
 def split_long_rows(rows: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
-    """The rows; what is too long for one goes on in the next, in the same columns."""
+    """Continue a row that is too long in further rows with the same columns."""
     for row in rows:
         if sum(map(len, row)) <= ROW_CHARACTERS:
             yield row

@@ -1,4 +1,4 @@
-"""Pages of the web: their words with headings, lists, tables, links and what is filled in. Refuses to run or fetch."""
+"""HTML pages: text with headings, lists, tables, links and form values. Scripts do not run, and nothing is fetched."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from recto.files.parsing.formats.markdown import parse_markdown
 from recto.files.parsing.formats.xberg_document import extract, unpaged_frames
 from recto.files.parsing.ports import Frame
 
-# Deeper ones lose their tags and keep their words: what reads the page gives up on depth, or dies of it.
+# Deeper tags are removed and their text stays: the HTML parser fails at great depth.
 DEEPEST = 150
 _CHARSET = re.compile(r"<meta\b[^<>]*charset[^<>]*>", re.IGNORECASE)
-# Every pattern takes linear time, whatever the page: nothing is looked for twice from one place.
+# Possessive, so that every page takes linear time.
 _TOKEN = re.compile(
     r"""<!--.*?(?:-->|\Z)
     |<(?P<raw>script|style|title|noscript|textarea)\b[^<>]*+>(?P<within>.*?)(?:</(?P=raw)\s*>|\Z)
@@ -34,44 +34,44 @@ _INLINE = frozenset(
         *("mark", "q", "s", "small", "span", "strong", "sub", "sup", "tt", "u", "var"),
     )
 )
-# What an element ends that nobody ended before it.
+# Open elements that a new element closes.
 _CELL, _ROW = frozenset({"td", "th"}), frozenset({"td", "th", "tr"})
 _TERM, _ITEM, _PARAGRAPH = frozenset({"dt", "dd"}), frozenset({"li"}), frozenset({"p"})
 _ENDS = {"td": _CELL, "th": _CELL, "tr": _ROW, "tbody": _ROW, "dt": _TERM, "dd": _TERM, "li": _ITEM}
-# What of a form says nothing, or is nobody's to read.
+# Form fields without a value for readers.
 _UNSAID = frozenset({"hidden", "password", "image", "file", "reset"})
 _TICKED = frozenset({"checkbox", "radio"})
 
 
 def parse_html(text: str) -> Iterator[Frame]:
-    """A page of the web. Raises Unreadable."""
+    """Yield the frames of an HTML page. Raise UnreadableDocument."""
     return unpaged_frames(parse_page(text))
 
 
 def parse_page(text: str) -> Iterator[Element]:
-    """What a page says. Raises Unreadable."""
-    # It is no longer written as it says.
+    """Yield the elements of an HTML page. Raise UnreadableDocument."""
+    # The declared encoding no longer applies.
     page = _TOKEN.sub(_Tags().rewrite, _CHARSET.sub("", text))
     markdown = extract(page.encode("utf-8", "replace"), "html", "markdown").content
     return parse_markdown(markdown) if markdown.strip() else _words(page)
 
 
 def _words(page: str) -> Iterator[Element]:
-    """What a page says that shows nothing before its scripts have run: its lines, without any structure."""
+    """Yield the lines of a page that is empty until its scripts run."""
     for line in _TAG.sub("\n", page).split("\n"):
         if words := " ".join(unescape(line).split()):
             yield Element(kind="paragraph", text=words)
 
 
 class _Tags:
-    """The tags of a page one after the other, and which elements are open. Writes out what is only understood."""
+    """Rewrites the tags of a page in order, and knows which elements are open."""
 
     def __init__(self) -> None:
         self._open: list[str] = []
         self._counts: Counter[str] = Counter()
 
     def rewrite(self, token: re.Match[str]) -> str:
-        """What stands for a tag, a comment or what a form holds."""
+        """Return the replacement of a tag, a comment or a form field."""
         if token["raw"]:
             return _area(token["within"]) if token["raw"].lower() == "textarea" else ""
         if token["field"]:
@@ -95,11 +95,11 @@ class _Tags:
             return tag
         while self._open[-1] != name:
             self._close()
-        # Whatever follows stands apart from the last that may be chosen.
+        # Text after the last option must not join it.
         return tag + "<br>" * (name == "select") if self._close() else _space(name)
 
     def _close(self) -> str:
-        """The end of the innermost element; nothing where its beginning was left out."""
+        """Close the innermost element. Return nothing if its start tag was removed."""
         is_written = len(self._open) <= DEEPEST
         name = self._open.pop()
         self._counts[name] -= 1
@@ -115,7 +115,7 @@ def _area(text: str) -> str:
 
 
 def _field(name: str, attributes_text: str) -> str:
-    """What is filled in or may be chosen, as words."""
+    """Return the value or the choice of a form field as text."""
     attributes = {
         match[1].lower(): unescape(match[2] or match[3] or match[4] or "")
         for match in _find_attributes(attributes_text)

@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from xberg._xberg import DocumentNode, TextAnnotation
 
-# Nodes with headings, lists and links; one text in Markdown; nothing but tables.
+# Nodes with headings, lists and links; one Markdown text; tables only.
 ExtractedAs: TypeAlias = Literal["structure", "markdown", "tables"]
-# The child is held to its memory; these only have to let large documents through.
+# Large, because the process has a memory limit of its own.
 _LARGEST = 2**31
 _MOST_CELLS = 50_000_000
-# What is packed tighter than this is made to be.
+# A higher compression ratio is an attack.
 _TIGHTEST = 1_000
 _SECONDS = 3_600
-# Elements of HTML within each other. At twice as many its thread has no stack left, and the child would die of it.
+# The depth of HTML elements. At twice as many, the stack of xberg overflows and ends the process.
 _DEEPEST = 250
 _LOCKED = re.compile(r"password|encrypt", re.IGNORECASE)
 
 
 def extract(data: bytes, form: str, form_of_result: ExtractedAs = "structure") -> ExtractedDocument:
-    """What is in the bytes of a format. What is not wanted would only take time. Raises Unreadable."""
+    """Extract the content of a document, as little of it as is needed. Raise UnreadableDocument."""
     import xberg
 
     source = xberg.ExtractInput(kind=xberg.ExtractInputKind.BYTES, bytes=data, mime_type=type_for(form))
@@ -50,7 +50,7 @@ def extract(data: bytes, form: str, form_of_result: ExtractedAs = "structure") -
     except Exception as error:
         raise UnreadableDocument(ENCRYPTED if _LOCKED.search(str(error)) else DAMAGED) from error
     except BaseException as error:
-        # A panic of Rust is no Exception.
+        # A Rust panic is not an Exception.
         if type(error).__name__ != "PanicException":
             raise
         raise UnreadableDocument(DAMAGED) from error
@@ -78,7 +78,7 @@ def _config(form_of_result: ExtractedAs) -> ExtractionConfig:
         output_format=xberg.OutputFormat("markdown" if form_of_result == "markdown" else "plain"),
         include_document_structure=form_of_result == "structure",
         extraction_timeout_secs=_SECONDS,
-        # What repeats on pages may matter: a table's head, a number of a contract.
+        # Repeated text may matter: the head of a table, the number of a contract.
         content_filter=xberg.ContentFilterConfig(
             include_headers=True,
             include_footers=True,
@@ -105,10 +105,10 @@ def _html_options() -> ConversionOptions:
         compact_tables=True,
         bullets="-",
         max_depth=_DEEPEST,
-        # Line ends that are meant are told from those that only break a long line.
+        # Distinguishes hard line breaks from wrapped lines.
         newline_style=xberg.NewlineStyle.BACKSLASH,
         inline_data_media=xberg.InlineDataMedia.ALT_TEXT_ONLY,
-        # On many pages all of the words are in one form, or under the head.
+        # Many pages have all their text in one form, or below the head.
         preprocessing=xberg.PreprocessingOptions(enabled=False, remove_navigation=False, remove_forms=False),
     )
 
@@ -118,12 +118,12 @@ Content: TypeAlias = Mapping[str, Json]
 SPEAKER_NOTES = "[speaker notes] "
 _INDENT = "  "
 _DEEPEST_HEADING = 6
-# Tabs stay: they set apart what is in columns.
+# Not tabs, which separate columns.
 _SPACE = re.compile(r"[^\S\n\t]+")
 
 
 def elements_of(nodes: Sequence[DocumentNode], labels: Labels | None = None) -> Iterator[Element]:
-    """The nodes as elements, in their order. `labels` are of a format whose lists may count on from one another."""
+    """Yield nodes as elements. `labels` belong to formats in which a list may continue another."""
     contents = [content_of(node) for node in nodes]
     numbers: dict[int, int] = {}
     doubtful = _doubtful(nodes, contents) if labels else frozenset[int]()
@@ -138,7 +138,7 @@ def elements_of(nodes: Sequence[DocumentNode], labels: Labels | None = None) -> 
 
 
 def _doubtful(nodes: Sequence[DocumentNode], contents: Sequence[Content]) -> frozenset[int]:
-    """The places of lists that may go on with the numbers of one before: there is one, and no heading between them."""
+    """Return the places of lists that may continue another: no heading separates them."""
     places, is_after = set[int](), False
     for place, (node, content) in enumerate(zip(nodes, contents, strict=True)):
         if content["node_type"] == "list" and content.get("ordered") and node.parent is None:
@@ -149,12 +149,12 @@ def _doubtful(nodes: Sequence[DocumentNode], contents: Sequence[Content]) -> fro
 
 
 def content_of(node: DocumentNode) -> Content:
-    """What a node holds, as data."""
+    """Return the content of a node as data."""
     return cast("Content", orjson.loads(str(node.content)))
 
 
 def words_of(content: Content, name: str = "text") -> str:
-    """A text of a node; nothing where it has none."""
+    """Return a text of a node; empty if it has none."""
     return str(content.get(name) or "").strip()
 
 
@@ -193,13 +193,13 @@ def _block(node: DocumentNode, content: Content) -> Iterator[Element]:
 
 
 def paragraph(text: str, page: int | None) -> Iterator[Element]:
-    """A paragraph, if there is anything in it."""
+    """Yield a paragraph unless it is empty."""
     if text := _SPACE.sub(" ", text).strip():
         yield Element(kind="paragraph", text=text, page=page)
 
 
 def note(what: str, text: str, page: int | None) -> Iterator[Element]:
-    """A note of some kind, if there is anything in it."""
+    """Yield a note unless it is empty."""
     if text := text.strip():
         yield Element(kind="note", text=what + text, page=page)
 
@@ -211,7 +211,7 @@ def _heading(node: DocumentNode, content: Content) -> Iterator[Element]:
 
 
 def _mark(lists: Sequence[int], contents: Sequence[Content], numbers: dict[int, int]) -> str:
-    """What stands before an item. `numbers` counts those of each list."""
+    """Return the mark before an item. `numbers` counts the items of each list."""
     if not lists or not contents[lists[0]].get("ordered"):
         return NO_NUMBER
     numbers[lists[0]] = numbers.get(lists[0], 0) + 1
@@ -226,7 +226,7 @@ def _item(node: DocumentNode, content: Content, depth: int, mark: str) -> Elemen
 
 
 def _above(node: DocumentNode, nodes: Sequence[DocumentNode]) -> Iterator[int]:
-    """The places of the nodes around a node, the closest first."""
+    """Yield the places of the parents of a node, the closest first."""
     visited: set[int] = set()
     place = node.parent
     while place is not None and place not in visited and place < len(nodes):
@@ -236,7 +236,7 @@ def _above(node: DocumentNode, nodes: Sequence[DocumentNode]) -> Iterator[int]:
 
 
 def grid_rows(content: Content) -> list[list[str]]:
-    """The cells of a table by row and column; one that spans others stands in the first."""
+    """Return the cells of a table by row and column. A merged cell is in its first place."""
     grid = cast("Mapping[str, Json]", content.get("grid") or {})
     cells = cast("list[dict[str, Json]]", grid.get("cells") or [])
     places = [(int(cast("int", cell["row"])), int(cast("int", cell["col"])), str(cell["content"])) for cell in cells]
@@ -251,7 +251,7 @@ def _height(places: Sequence[tuple[int, int, str]]) -> int:
 
 
 def add_links(text: str, annotations: Sequence[TextAnnotation]) -> str:
-    """The text with its links in Markdown. Where they stand is counted in bytes."""
+    """Return text with Markdown links. The positions of links count bytes."""
     data = text.encode()
     out, done = list[str](), 0
     for start, end, url in _links(annotations):
@@ -264,7 +264,7 @@ def add_links(text: str, annotations: Sequence[TextAnnotation]) -> str:
 
 
 def link(label: str, url: str) -> str:
-    """Words that lead somewhere; a place within the document leads nowhere from here."""
+    """Return a Markdown link; only its text if it leads to a place in the document."""
     if not url or url.startswith("#") or not label.strip():
         return label
     before, after = label[: len(label) - len(label.lstrip())], label[len(label.rstrip()) :]
@@ -273,7 +273,7 @@ def link(label: str, url: str) -> str:
 
 
 def _links(annotations: Sequence[TextAnnotation]) -> Iterator[tuple[int, int, str]]:
-    """Where links begin and end, and where they lead. One that goes on as the one before is one with it."""
+    """Yield start, end and URL of links. Adjacent links to one URL are one link."""
     links = sorted(
         (one.start, one.end, str(kind["url"]))
         for one in annotations

@@ -1,4 +1,4 @@
-"""A docx beside what xberg reads of it: where formulas stand, and the numbers of its lists. Reads no other words."""
+"""Details of a docx that xberg loses: the places of formulas and the numbers of lists."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from recto.files.parsing.formats.archive import Archive, read_xml
 from recto.files.parsing.formats.counting import Labels, format_number
 
 _CONTENT = "word/document.xml"
-# A character that no text has, where a formula stands.
+# Marks the place of a formula; no text contains this character.
 _MARK = "\ufdd0"
 _RUN = f"<w:r><w:t>{_MARK}</w:t></w:r>"
-# Formulas with lines of their own, and others.
+# Formulas on lines of their own, and others.
 _FORMULA = re.compile(r"<m:oMathPara\b.*?</m:oMathPara>|(<m:oMath[ >].*?</m:oMath>)", re.DOTALL)
 _ALONE = "$$"
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -26,7 +26,7 @@ _OF_STYLE = f"{_W}pPr/{_W}numPr"
 _NO_LIST = "0"
 _PARAGRAPH = re.compile(r"<w:p(?=[ >])")
 _OLDER = re.compile(r"<w:pPrChange\b.*?</w:pPrChange>", re.DOTALL)
-# What only older programs show is there twice.
+# Content for old programs only, which repeats the content before it.
 _FALLBACK = re.compile(r"<mc:Fallback\b.*?</mc:Fallback>", re.DOTALL)
 _WORDS = re.compile(r"<w:t(?: [^>]*)?>([^<]*)<")
 _STYLE, _LIST, _LEVEL = (re.compile(rf'<w:{tag} w:val="([^"]*)"') for tag in ("pStyle", "numId", "ilvl"))
@@ -35,7 +35,7 @@ _PLACE = re.compile("%([1-9])")
 
 @dataclass(frozen=True, kw_only=True)
 class Level:
-    """How one level of a list counts: from where, in what way, and what is written around the number."""
+    """A level of a list: its first number, its number format, and the text around the number."""
 
     start: int = 1
     way: str = "decimal"
@@ -44,7 +44,7 @@ class Level:
 
 @dataclass(frozen=True, kw_only=True)
 class NumberedList:
-    """A list: what it counts with, its levels, and those that begin anew with it."""
+    """A list: its counter, its levels, and the levels that restart with it."""
 
     counter: str
     levels: Mapping[int, Level]
@@ -52,7 +52,7 @@ class NumberedList:
 
 
 def ready(data: bytes) -> bytes:
-    """The document with a mark at each formula within a line; as it is where there is none, or it is too large."""
+    """Mark the place of each formula within a line. Return the document unchanged if it has none or is too large."""
     archive = Archive(data)
     text = archive.text(_CONTENT)
     changed = _FORMULA.sub(lambda match: _RUN + match[1] if match[1] else match[0], text)
@@ -60,7 +60,7 @@ def ready(data: bytes) -> bytes:
 
 
 def with_formulas(elements: Iterable[Element]) -> Iterator[Element]:
-    """The elements with each formula at its mark."""
+    """Yield the elements with each formula at its mark."""
     waiting: list[Element] = []
     for element in elements:
         if element.text.startswith(_ALONE) and element.text.endswith(_ALONE):
@@ -75,7 +75,7 @@ def with_formulas(elements: Iterable[Element]) -> Iterator[Element]:
 
 
 def docx_labels(data: bytes) -> Labels:
-    """What stands before the items of a docx."""
+    """Return the labels of the list items of a docx."""
     archive = Archive(data)
     root = read_xml(archive, "word/numbering.xml")
     if root is None:
@@ -122,7 +122,7 @@ def _list_of(paragraph: str, styles: Mapping[str, tuple[str, int]]) -> tuple[str
 
 
 def _label(levels: Mapping[int, Level], level: int, count: Mapping[int, int]) -> str:
-    """The number with what stands around it; nothing where any part of it is not known."""
+    """Return the number of an item with the text around it; empty if a part of it is unknown."""
     format = levels.get(level, Level())
     above = [levels.get(place, Level()) for place in range(level + 1)]
     numbers = [format_number(count.get(place, one.start), one.way) for place, one in enumerate(above)]
@@ -157,7 +157,7 @@ def _levels(kind: ElementTree.Element) -> Mapping[int, Level]:
 
 
 def _styles(root: ElementTree.Element | None) -> Mapping[str, tuple[str, int]]:
-    """Which list and level the paragraphs of a style are in; a style may take that from another."""
+    """Return list and level of each style, which may inherit them from another style."""
     elements = {one.get(f"{_W}styleId", ""): one for one in root.iter(f"{_W}style")} if root is not None else {}
     styles: dict[str, tuple[str, int]] = {}
     for name, one in elements.items():

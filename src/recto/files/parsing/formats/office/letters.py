@@ -1,4 +1,4 @@
-"""Texts without pages that count: docx, doc, odt, rtf, epub. Structure as far as the format has it."""
+"""Text documents: docx, doc, odt, rtf, epub."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from recto.files.parsing.ports import Frame
 _ROW_END, _CELL_END = "\t\t", "\t"
 _MOST_COLUMNS = 64
 _ITEM_MARK = re.compile(r"\s*-\s")
-# Where a link leads, as xberg takes it from a docx: still written as XML.
+# The target of a link in a docx, which xberg leaves XML-escaped.
 _LEADS = re.compile(r"(?<=\]\()\S*&\w+;\S*")
 
 
 def parse_letter(data: bytes, form: str) -> Iterator[Frame]:
-    """The elements of a text document, in their order. Raises Unreadable."""
+    """Yield the frames of a text document. Raise UnreadableDocument."""
     if form == "epub":
-        # Its nodes do not say which item is within which.
+        # Its nodes do not tell which item contains which.
         return unpaged_frames(parse_markdown(extract(data, form, "markdown").content))
     data = _READY[form](data) if form in _READY else data
     result = extract(data, form)
@@ -47,7 +47,7 @@ def _no_labels(_: bytes) -> Labels:
 
 
 def restore_table(element: Element) -> Iterator[Element]:
-    """Cells of a table that its format has lost, set apart again. Other tabs stay: one alone ends no row."""
+    """Restore a table from text with tabs at the ends of cells and rows. A single tab ends no row."""
     if _ROW_END not in element.text:
         yield element
         return
@@ -61,13 +61,13 @@ def restore_table(element: Element) -> Iterator[Element]:
 
 
 def _has_rows(cells: Sequence[str], width: int) -> bool:
-    """Whether the cells are rows of so many, with an end after each. One row alone may be several of other lengths."""
+    """Return True if the cells are rows of this width, with an empty cell after each. One row alone is ambiguous."""
     is_one = len(cells) == width + 1 and not all(cells[:width])
     return len(cells) % (width + 1) == 0 and not any(cells[width :: width + 1]) and not is_one
 
 
 def _unescape_links(element: Element) -> Iterator[Element]:
-    """Links that lead where their document says."""
+    """Restore the targets of links."""
     if _LEADS.search(element.text):
         rows = tuple([tuple([_LEADS.sub(_plain, cell) for cell in row]) for row in element.rows])
         element = replace(element, text=_LEADS.sub(_plain, element.text), rows=rows)
@@ -79,6 +79,6 @@ def _plain(match: re.Match[str]) -> str:
 
 
 _MENDED: Mapping[str, Callable[[Element], Iterator[Element]]] = {"doc": restore_table, "docx": _unescape_links}
-# How items are numbered is not to be found in others.
+# Other formats do not contain the numbers of items.
 _LABELS: Mapping[str, Callable[[bytes], Labels]] = {"docx": docx.docx_labels, "odt": odt_labels}
 _READY: Mapping[str, Callable[[bytes], bytes]] = {"docx": docx.ready, "odt": prepare_odt, "rtf": rtf.ready}

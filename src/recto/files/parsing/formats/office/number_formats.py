@@ -1,4 +1,4 @@
-"""Numbers of a sheet as a person sees them: dates, parts of a hundred, zeros in front. Never rounds or groups them."""
+"""Number formats of sheets: dates, percentages and leading zeros. Numbers are never rounded or grouped."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Literal, TypeAlias
 Shape: TypeAlias = Literal["plain", "date", "time", "span", "percent"] | int
 
 _DAY = 86_400
-# A day of the usual calendar that no other has: the 29th of February 1900.
+# The number of February 29, 1900, which exists in Excel only.
 _NEVER_WAS = 60
 _DATES = (*range(14, 18), 22, *range(27, 32), 36, *range(50, 55), 57, 58)
 _TIMES = (18, 19, 20, 21, 45, 47, *range(32, 36), 55, 56)
 _SPAN = 46
-# What a format says to be written as it stands, and in what colour or language.
+# Literal text, colours and languages in a format.
 _LITERAL = re.compile(r'"[^"]*"|\\.|[_*].|\[(?![hms]+\])[^\]]*\]', re.IGNORECASE | re.DOTALL)
 _SPANS = re.compile(r"\[[hms]+\]", re.IGNORECASE)
 _ZEROS = re.compile(r"0{2,}")
 _EXACT = re.compile(r"-?\d+(?:\.\d{1,14})?")
-# Programs count with no more digits than these; what follows is noise.
+# Programs calculate with 15 digits; further ones are noise.
 _DIGITS = 15
 _LONGEST = 40
 
 
 def shape_of(number: int, code: str | None) -> Shape:
-    """How a format shows a number: as one of the kinds, or an int: filled with zeros up to so many digits."""
+    """Return how a format shows a number; an int is a number of digits to fill with zeros."""
     if code is None:
         shapes: dict[int, Shape] = {
             _SPAN: "span",
@@ -47,7 +47,7 @@ def shape_of(number: int, code: str | None) -> Shape:
 
 
 def format_value(value: str, shape: Shape, *, from_1904: bool) -> str:
-    """A number that stands in a cell, in its shape; as it stands where it is none."""
+    """Format the number of a cell; return any other value unchanged."""
     if shape == "plain" and _EXACT.fullmatch(value):
         return value
     try:

@@ -30,7 +30,7 @@ class Container:
         self._small = b"".join(map(self._sector, self._chain(start, self._next)))
 
     def stream(self, *names: str) -> bytes:
-        """The first stream of one of these names, in whatever folder; nothing where there is none."""
+        """Return the first stream with one of these names, from any folder; empty if there is none."""
         for name, kind, start, size in self._entries:
             if kind == _STREAM and name in names and size >= self._small_below:
                 return b"".join(map(self._sector, self._chain(start, self._next)))[:size]
@@ -43,7 +43,7 @@ class Container:
         return self._data[(place + 1) * self._size : (place + 2) * self._size]
 
     def _places(self) -> Iterator[int]:
-        """The sectors that tell which follows which."""
+        """Yield the sectors of the allocation table."""
         yield from struct.unpack_from(f"<{_HEAD_PLACES}I", self._data.ljust(_HEAD, b"\xff"), 76)
         place, visited = _whole(self._data, 68, "<I"), set[int]()
         while place < _FREE and place not in visited and (sector := self._sector(place)):
@@ -52,7 +52,7 @@ class Container:
             yield from places
 
     def _table(self, sectors: Iterator[int]) -> Sequence[int]:
-        # One that is named twice is read once: a small file may name the same millions of times.
+        # Without duplicates: a small file may name the same sector millions of times.
         return _numbers(b"".join(self._sector(one) for one in dict.fromkeys(sectors) if one < _FREE))
 
     def _chain(self, start: int, following: Sequence[int]) -> Iterator[int]:
@@ -63,7 +63,7 @@ class Container:
             start = following[start]
 
     def _directory(self) -> Iterator[tuple[str, int, int, int]]:
-        """Name, kind, first sector and size of each entry."""
+        """Yield name, kind, first sector and size of each entry."""
         data = b"".join(map(self._sector, self._chain(_whole(self._data, 48, "<I"), self._next)))
         for at in range(0, len(data) - _ENTRY + 1, _ENTRY):
             entry = data[at : at + _ENTRY]
@@ -80,21 +80,21 @@ def _whole(data: bytes, at: int, shape: str) -> int:
     return int(struct.unpack_from(shape, data.ljust(_HEAD, b"\0"), at)[0])
 
 
-# Row and column of a cell, counted from the first that is used.
+# Row and column of a cell, counted from the first used one.
 ShownCells: TypeAlias = Mapping[tuple[int, int], str]
 
 NOTHING_SHOWN: ShownCells = {}
 _RECORD_HEAD = 4
 _BOOK_SHEET, _FORMAT, _STYLE, _END = 0x85, 0x41E, 0xE0, 0x0A
 _NUMBER, _SHORT, _SHORTS, _FORMULA = 0x203, 0x27E, 0xBD, 0x06
-# Cells with words, or with what is true or wrong.
+# Cells with text, truth values or errors.
 _OTHERS = (0xFD, 0x204, 0x205, 0xD6)
 _NO_NUMBER = b"\xff\xff"
 _WORKSHEET = 0
 
 
 def shown_cells(data: bytes) -> list[ShownCells]:
-    """What such cells show, of each sheet in its order."""
+    """Return texts of cells whose number format xberg ignores, by sheet."""
     book = Container(data).stream("Workbook")
     starts, codes, styles = list[int](), dict[int, str](), list[int]()
     for kind, record in _book_records(book, 0):
@@ -112,7 +112,7 @@ def shown_cells(data: bytes) -> list[ShownCells]:
 
 
 def _book_records(data: bytes, at: int) -> Iterator[tuple[int, bytes]]:
-    """The records from a place up to the end of their part."""
+    """Yield the records from a position to the end of their part."""
     while at + _RECORD_HEAD <= len(data):
         kind, length = struct.unpack_from("<HH", data, at)
         if kind == _END:
@@ -134,7 +134,7 @@ def _book_sheet(book: bytes, start: int, shapes: Sequence[Shape]) -> ShownCells:
 
 
 def _book_cells(kind: int, record: bytes) -> Iterator[tuple[int, int, int, float | None]]:
-    """Row, column, style and number of each cell of a record."""
+    """Yield row, column, style and number of each cell of a record."""
     if kind in _OTHERS and len(record) >= struct.calcsize("<HHH"):
         yield *struct.unpack_from("<HHH", record), None
     elif kind in (_NUMBER, _FORMULA) and len(record) >= struct.calcsize("<HHHd"):
@@ -151,7 +151,7 @@ def _book_cells(kind: int, record: bytes) -> Iterator[tuple[int, int, int, float
 
 
 def _long(short: int) -> float:
-    """A number that was written shortly: a whole one, or the first half of a long one, or either a hundred times."""
+    """Decode a compressed number: an integer or the first half of a float, possibly times a hundred."""
     whole = (short >> 2) - (1 << 30 if short >> 31 else 0)
     number = float(whole) if short & 2 else struct.unpack("<d", struct.pack("<II", 0, short & 0xFFFFFFFC))[0]
     return number / 100 if short & 1 else number
@@ -159,17 +159,17 @@ def _long(short: int) -> float:
 
 _ATOM_HEAD = 8
 _CONTAINER = 0xF
-# Kinds of records: a slide, a group of shapes, a shape, its place in the group, its words.
+# Kinds of records: a slide, a group of shapes, a shape, its place in the group, its text.
 _SLIDE, _GROUP, _SHAPE = 0x03EE, 0xF003, 0xF004
 _PLACE, _WIDE_WORDS, _NARROW_WORDS = 0xF00F, 0x0FA0, 0x0FA8
 _FEWEST_ROWS, _FEWEST_COLUMNS = 2, 2
 _MOST_CELLS = 10_000
-# Deeper than programs nest them.
+# Programs nest less deeply.
 _DEEPEST = 20
 
 
 def slide_tables(data: bytes) -> Iterator[Rows]:
-    """The tables of all slides, in their order."""
+    """Yield the tables of all slides in order."""
     stream = Container(data).stream("PowerPoint Document")
     for kind, slide in _atoms(stream):
         if kind == _SLIDE:
@@ -185,7 +185,7 @@ def _atoms(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _tables(data: bytes, depth: int) -> Iterator[Rows]:
-    """Groups of which every shape with words has a row and a column of its own."""
+    """Yield groups in which every shape with text has a row and a column of its own."""
     for kind, inner in _nested(data):
         if kind == _GROUP and (rows := _rows(list(_shape_cells(inner)))):
             yield rows
@@ -203,7 +203,7 @@ def _nested(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _shape_cells(group: bytes) -> Iterator[tuple[int, int, str]]:
-    """From the top, from the left, and the words of each shape of a group."""
+    """Yield top, left and text of each shape of a group."""
     for kind, shape in _nested(group):
         place = next((one for inner, one in _atoms(shape) if inner == _PLACE), b"") if kind == _SHAPE else b""
         if len(place) == struct.calcsize("<4i"):
@@ -221,7 +221,7 @@ def _rows(cells: list[tuple[int, int, str]]) -> Rows | None:
     tops, lefts = sorted({top for top, _, words in cells if words}), sorted({left for _, left, words in cells if words})
     is_grid = len(tops) >= _FEWEST_ROWS and len(lefts) >= _FEWEST_COLUMNS and len(tops) * len(lefts) <= _MOST_CELLS
     texts = {(top, left): words for top, left, words in cells if words}
-    # Shapes that only stand in a group leave most of the places of a grid empty.
+    # A group that is not a table leaves most places of the grid empty.
     if not is_grid or 2 * len(texts) <= len(tops) * len(lefts):
         return None
     return tuple([tuple([texts.get((top, left), "") for left in lefts]) for top in tops])

@@ -24,16 +24,16 @@ HREF = "{http://www.w3.org/1999/xlink}href"
 _PARAGRAPHS = (f"{TEXT}p", f"{TEXT}h")
 _ITEMS = (f"{TEXT}list-item", f"{TEXT}list-header")
 _CELLS = (f"{TABLE}table-cell", f"{TABLE}covered-table-cell")
-# What stands within words and is none of them.
+# Comments and notes inside of text.
 _NO_WORDS = (f"{OFFICE}annotation", f"{TEXT}note")
 _INDENT = "  "
-# Cells that repeat to the end of a sheet say nothing.
+# Cells that repeat to the end of a sheet contain nothing.
 _MOST_REPEATED = 100
 _NOT_A_NUMBER = ("NaN", "1.#NAN")
 
 
 def text_elements(box: ElementTree.Element, level: int = 0) -> Iterator[Element]:
-    """The paragraphs and the lists in a box, in their order."""
+    """Yield the paragraphs and lists of a box in order."""
     for one in box:
         if one.tag in _PARAGRAPHS and (text := words(one).strip()):
             item = Element(kind="item", text=f"{_INDENT * (level - 1)}- {text}", level=level)
@@ -44,7 +44,7 @@ def text_elements(box: ElementTree.Element, level: int = 0) -> Iterator[Element]
 
 
 def words(paragraph: ElementTree.Element) -> str:
-    """The words of a paragraph with their links."""
+    """Return the text of a paragraph with its links."""
     return (paragraph.text or "") + "".join(_within(one) + (one.tail or "") for one in paragraph)
 
 
@@ -64,7 +64,7 @@ def _within(one: ElementTree.Element) -> str:
 
 
 def table(one: ElementTree.Element) -> Iterator[Element]:
-    """A table. What spans several cells stands in the first."""
+    """Yield a table. A merged cell is in its first place."""
     rows = (
         [text for cell in row if cell.tag in _CELLS for text in _cell(cell)] for row in one.iter(f"{TABLE}table-row")
     )
@@ -79,7 +79,7 @@ def _cell(cell: ElementTree.Element) -> Iterator[str]:
 
 
 def chart(archive: Archive, href: str) -> Iterator[Element]:
-    """A chart within a document as the table that it was drawn from; nothing where something else is there."""
+    """Yield the table of an embedded chart; nothing for other objects."""
     root = read_xml(archive, posixpath.normpath(f"{href}/content.xml"))
     root_element = next(root.iter(f"{CHART}chart"), None) if root is not None else None
     if root_element is None:
@@ -102,7 +102,7 @@ _BOX = "draw:text-box"
 _OBJECT_OR_PARAGRAPH = re.compile(
     r'<draw:object\b[^>]*?\bxlink:href="([^"]*)"|<(/?)text:[ph](?:\s[^>]*)?(?<!/)>', re.DOTALL
 )
-# Where lists, items and paragraphs begin and end.
+# Starts and ends of lists, items and paragraphs.
 _TOKEN = re.compile(r"<(/?)text:(list|list-item|p|h)((?:\s[^>]*)?)>")
 _STYLE = re.compile(r"<text:list-style\s([^>]*)>(.*?)</text:list-style>", re.DOTALL)
 _LEVEL = re.compile(r"<text:list-level-style-number\s([^>]*?)/?>")
@@ -117,14 +117,17 @@ Style = Mapping[str, Attributes]
 
 @dataclass(kw_only=True)
 class _List:
-    """A list that is open. `counts` has the last number of each level."""
+    """An open list, with the last number of each level."""
 
     name: str
     counts: dict[int, int] = field(default_factory=dict[int, int])
 
 
 def prepare_odt(data: bytes) -> bytes:
-    """The document as xberg reads it whole; as it is where it needs nothing or is too large."""
+    """Add charts and merged cells for xberg, and turn comments and text boxes into text.
+
+    Return the document unchanged if that is not needed or it is too large.
+    """
     archive = Archive(data)
     text = archive.text(_CONTENT)
     charted = "".join(_insert_charts(text, archive)) if "<draw:object" in text else text
@@ -133,7 +136,7 @@ def prepare_odt(data: bytes) -> bytes:
 
 
 def odt_labels(data: bytes) -> Labels:
-    """What stands before the items of an odt."""
+    """Return the labels of the list items of an odt."""
     archive = Archive(data)
     text = archive.text(_CONTENT)
     styles = {**_styles(archive.text("styles.xml")), **_styles(text)}
@@ -141,7 +144,7 @@ def odt_labels(data: bytes) -> Labels:
 
 
 def _insert_charts(text: str, archive: Archive) -> Iterator[str]:
-    """The text with the table of each chart behind the paragraph that the chart stands in."""
+    """Insert the table of each chart after the paragraph that contains it."""
     charts, depth, done = list[str](), 0, 0
     for match in _OBJECT_OR_PARAGRAPH.finditer(text):
         if match[1] is not None:
@@ -155,7 +158,7 @@ def _insert_charts(text: str, archive: Archive) -> Iterator[str]:
 
 
 def _xml_of(element: Element) -> str:
-    """A paragraph or a table as XML."""
+    """Return a paragraph or a table as XML."""
     if not element.rows:
         return f"<text:p>{escape(element.text)}</text:p>"
     cell = "<table:table-cell><text:p>{}</text:p></table:table-cell>"
@@ -174,7 +177,7 @@ def _remark(match: re.Match[str]) -> str:
 
 
 def _inline_boxes(text: str) -> Iterator[str]:
-    """The text with boxes that stand within a paragraph as lines of it: xberg would read them twice."""
+    """Turn boxes inside of a paragraph into lines of it: xberg would read them twice."""
     around: list[str] = []
     done = 0
     for match in _BOX_OR_PARAGRAPH.finditer(text):
@@ -216,7 +219,7 @@ def _labels(text: str, styles: Mapping[str, Style]) -> Iterator[tuple[str, str]]
 
 
 def _open_list(attributes: Attributes, lists: dict[str, _List]) -> _List:
-    """A list of the outermost level, which may go on with another."""
+    """Open a list of the outermost level, which may continue another."""
     name = attributes.get("text:style-name", "")
     before = lists.get(attributes["text:continue-list"]) if "text:continue-list" in attributes else None
     if before is None and attributes.get("text:continue-numbering") == "true":
@@ -248,7 +251,7 @@ def _number(number: int, format: Attributes) -> str:
 
 
 def _styles(text: str) -> Mapping[str, Style]:
-    """The levels that count, of each kind of list."""
+    """Return the numbered levels of each list style."""
     styles: dict[str, Style] = {}
     for match in _STYLE.finditer(text):
         levels = [_attributes(level) for level in _LEVEL.findall(match[2])]
@@ -274,7 +277,7 @@ _LINK = re.compile(r'<text:a\b[^>]*\bxlink:href="([^"]*)"[^>]*>([^<]*)</text:a>'
 
 
 def prepare_ods(data: bytes) -> bytes:
-    """The book with parts of a hundred, errors and zeros in front as they are shown; as it is where it is too large."""
+    """Store percentages, errors and leading zeros as shown. Return the document unchanged if it is too large."""
     archive = Archive(data)
     text = archive.text(_ODS_CONTENT)
     changed = _LINK.sub(_replace_link, _CELL.sub(_as_shown, text))
@@ -282,7 +285,7 @@ def prepare_ods(data: bytes) -> bytes:
 
 
 def sheet_charts(data: bytes) -> Callable[[str], Iterator[Element]]:
-    """The sheet_charts on a sheet by its name, as the tables they were drawn from."""
+    """Return a function that yields the charts of a sheet as tables."""
     archive = Archive(data)
     hrefs: defaultdict[str, list[str]] = defaultdict(list)
     name = ""
@@ -304,7 +307,7 @@ _DRAW = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}"
 _SHOW = "{urn:oasis:names:tc:opendocument:xmlns:presentation:1.0}"
 _SVG = "{urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0}"
 _GROUPS = (f"{_DRAW}g", f"{_DRAW}a")
-# Boxes of every slide that say nothing of it.
+# Boxes that repeat on every slide.
 _FURNITURE = ("page-number", "date-time", "header", "footer")
 _TITLE = "title"
 _TITLE_LEVEL = 2
@@ -312,13 +315,13 @@ _TITLE_LEVEL = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """The pages of a document in their order."""
+    """The pages of a drawing or the slides of a presentation."""
 
     archive: Archive
     pages: Sequence[ElementTree.Element]
 
     def elements(self, page: ElementTree.Element) -> Iterator[Element]:
-        """What stands on a page: its title first, what was said about it and its speaker's notes last."""
+        """Yield the content of a page: title, shapes, comments, speaker notes."""
         shapes = list(_shapes(page))
         for shape in shapes:
             if _role(shape) == _TITLE and (text := " ".join(_all_words(shape).split())):
@@ -348,14 +351,14 @@ class Drawing:
 
 
 def open_drawing(data: bytes) -> Drawing | None:
-    """The pages in a zip, or None where there are none."""
+    """Open the pages of a zip; return None if there are none."""
     archive = Archive(data)
     root = read_xml(archive, "content.xml")
     return None if root is None else Drawing(archive=archive, pages=list(root.iter(f"{_DRAW}page")))
 
 
 def _shapes(page: ElementTree.Element) -> Iterator[ElementTree.Element]:
-    """The shapes on a page, in and out of groups."""
+    """Yield the shapes of a page, also from groups."""
     waiting = list(reversed(page))
     while waiting:
         one = waiting.pop()
@@ -366,7 +369,7 @@ def _shapes(page: ElementTree.Element) -> Iterator[ElementTree.Element]:
 
 
 def _role(shape: ElementTree.Element) -> str:
-    """What a box is for, where the slide's layout says so."""
+    """Return the role of a box in the layout of its slide."""
     return shape.get(f"{_SHOW}class", "")
 
 

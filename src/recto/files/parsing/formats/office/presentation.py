@@ -30,7 +30,7 @@ TITLE_LEVEL = 2
 
 
 def parse_slides(data: bytes, form: str) -> Iterator[Frame]:
-    """The slides in their order, or the pages of a drawing. Raises Unreadable."""
+    """Yield the slides of a presentation or the pages of a drawing. Raise UnreadableDocument."""
     if form == "pptx":
         deck = open_deck(data)
         if deck is None:
@@ -49,7 +49,7 @@ def parse_slides(data: bytes, form: str) -> Iterator[Frame]:
 
 
 def _frames(unit: Unit, count: int, slides: Iterator[tuple[str, Sequence[Element]]]) -> Iterator[Frame]:
-    """Slides, each with what is to be said beside its number."""
+    """Yield the frames of slides, given the text after each number and the elements."""
     yield DocumentStart(unit=unit, page_count=count)
     for number, (beside, elements) in enumerate(slides, 1):
         mark = Element(kind="page", text=f"[{unit} {number}{beside}]", page=number)
@@ -70,7 +70,7 @@ def _of_deck(deck: Deck) -> Iterator[tuple[str, Sequence[Element]]]:
 
 
 def _of_nodes(data: bytes) -> Iterator[Sequence[Element]]:
-    """Slides of a ppt as xberg finds them. What comes before the first belongs to it."""
+    """Yield slides of a ppt from xberg. Elements before the first slide belong to it."""
     document = extract(data, "ppt").document
     number = 0
     marked: list[tuple[int, Element]] = []
@@ -96,7 +96,6 @@ def _of_nodes(data: bytes) -> Iterator[Sequence[Element]]:
 
 
 def heading(title: str) -> Iterator[Element]:
-    """The title of a slide, if it has one."""
     if title := " ".join(title.split()):
         yield Element(kind="heading", text=f"{'#' * TITLE_LEVEL} {title}", level=TITLE_LEVEL)
 
@@ -109,11 +108,11 @@ _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallba
 _LEVELS = tuple("012345678")
 _START = "ppt/presentation.xml"
 TITLES = ("title", "ctrTitle")
-# Boxes of every slide that say nothing of it.
+# Boxes that repeat on every slide.
 _FURNITURE = ("sldNum", "dt", "ftr", "hdr", "sldImg")
 PICTURE = "[image: "
 TOO_LARGE, DAMAGED_SLIDE = "is too large to be read", "is damaged and cannot be read"
-# How kinds of numbers begin.
+# The first letters of number types.
 _WAYS = {
     "arabic": "decimal",
     "alphaLc": "lowerLetter",
@@ -128,7 +127,7 @@ _INDENT = "  "
 
 @dataclass(frozen=True, kw_only=True)
 class Slide:
-    """A slide by its XML, which is empty where it cannot be read. `targets` tells where its ids lead."""
+    """A slide as XML; an empty one if it cannot be read. `targets` maps its ids to other parts and URLs."""
 
     archive: Archive
     root: ElementTree.Element
@@ -136,7 +135,7 @@ class Slide:
     why_unread: str = ""
 
     def elements(self) -> Iterator[Element]:
-        """What stands on it: the title first."""
+        """Yield the content of the slide, its title first."""
         shapes = [one for one in _visible_elements(self.root) if one.tag == f"{_P}sp" and _role(one) in TITLES]
         for shape in shapes:
             if text := " ".join(_words(shape, self.targets).split()):
@@ -147,22 +146,20 @@ class Slide:
             yield from _paragraphs(diagram, {})
 
     def is_hidden(self) -> bool:
-        """Whether it is left out when the others are shown."""
         return self.root.get("show", "1") in ("0", "false")
 
     def has_picture(self) -> bool:
-        """Whether any picture stands on it."""
         return any(one.tag == f"{_P}pic" for one in _visible_elements(self.root))
 
     def comments(self) -> Iterator[str]:
-        """What was said about it."""
+        """Yield the comments on the slide."""
         for root in self._parts("/comments/"):
-            # The older form has plain text, the newer one paragraphs.
+            # Old comments contain plain text, new ones paragraphs.
             yield from ("".join(one.itertext()) for one in root.iter(f"{_P}text"))
             yield from (_words(one, {}) for one in root.iter() if one.tag.endswith("}txBody"))
 
     def notes(self) -> str:
-        """What its speaker has noted."""
+        """Return the speaker notes."""
         shapes = [one for root in self._parts("/notesSlides/") for one in root.iter(f"{_P}sp")]
         texts = (_words(shape, {}).strip() for shape in shapes if _role(shape) not in _FURNITURE)
         return "\n".join(filter(None, texts))
@@ -187,13 +184,12 @@ class Slide:
 
 @dataclass(frozen=True, kw_only=True)
 class Deck:
-    """A presentation. `slides` are the names of its parts, in their order."""
+    """A presentation. `slides` are the names of its parts in order."""
 
     archive: Archive
     slides: tuple[str, ...]
 
     def slide(self, name: str) -> Slide:
-        """One of its slides."""
         targets = targets_of(self.archive, name)
         if (root := read_xml(self.archive, name)) is not None:
             return Slide(archive=self.archive, root=root, targets=targets)
@@ -202,7 +198,7 @@ class Deck:
 
 
 def open_deck(data: bytes) -> Deck | None:
-    """The presentation in a zip, or None where there is none."""
+    """Open the presentation of a zip; return None if there is none."""
     archive = Archive(data)
     root = read_xml(archive, _START)
     if root is None:
@@ -213,7 +209,7 @@ def open_deck(data: bytes) -> Deck | None:
 
 
 def _chart(root: ElementTree.Element) -> Iterator[Element]:
-    """What a chart is called, then a column for each of its series."""
+    """Yield the title of a chart, then a table with a column for each series."""
     title = root.find(f"{_CHART}chart/{_CHART}title")
     words = " ".join("".join(one.text or "" for one in title.iter(f"{_A}t")).split()) if title is not None else ""
     yield Element(kind="paragraph", text=f"[chart: {words}]" if words else "[chart]")
@@ -229,7 +225,7 @@ def _chart(root: ElementTree.Element) -> Iterator[Element]:
 
 
 def _points(series: ElementTree.Element, part: str) -> Mapping[int, str]:
-    """The values that were kept when the chart was drawn, by their places; of several levels the innermost."""
+    """Return the stored values of a chart by place; of several levels the innermost."""
     points: dict[int, str] = {}
     values = series.find(f"{_CHART}{part}")
     for one in values.iter(f"{_CHART}pt") if values is not None else ():
@@ -245,7 +241,7 @@ def _described(picture: ElementTree.Element) -> str:
 
 
 def _visible_elements(root: ElementTree.Element) -> Iterator[ElementTree.Element]:
-    """All that is in a part, without what only older programs are to show in its place."""
+    """Yield all elements of a part, without fallbacks for old programs."""
     waiting = [root]
     while waiting:
         one = waiting.pop()
@@ -255,7 +251,7 @@ def _visible_elements(root: ElementTree.Element) -> Iterator[ElementTree.Element
 
 
 def _role(shape: ElementTree.Element) -> str:
-    """What a box is for, where the slide's layout says so."""
+    """Return the role of a box in the layout of its slide."""
     place = shape.find(f"{_P}nvSpPr/{_P}nvPr/{_P}ph")
     return "" if place is None else place.get("type", "")
 
@@ -288,7 +284,7 @@ def _start(numbering: ElementTree.Element) -> int:
 
 
 def _list_mark(numbering: ElementTree.Element, number: int) -> str:
-    """A number in the way that its kind says: how it counts, then what stands around it."""
+    """Return the mark before an item in its number format."""
     kind = numbering.get("type", "")
     way = next((way for begin, way in _WAYS.items() if kind.startswith(begin)), "")
     words = format_number(number, way)
@@ -314,7 +310,7 @@ def _words(box: ElementTree.Element, targets: Mapping[str, str]) -> str:
 
 
 def _line(paragraph: ElementTree.Element, targets: Mapping[str, str]) -> str:
-    """The words of a paragraph with their links. Neighbours that lead to one place are one link."""
+    """Return the text of a paragraph with its links. Adjacent links to one target are one link."""
     runs: list[tuple[str, str]] = []
     for run in paragraph:
         if run.tag == f"{_A}br":

@@ -1,4 +1,4 @@
-"""An rtf made ready for xberg, which loses notes, rare characters, and where wide cells end. Keeps all words."""
+"""An rtf prepared for xberg, which loses notes, rare characters and the ends of wide cells."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-# Notes at the foot of a page would be lost; as part of their paragraph they are not.
+# xberg drops footnotes, but not as part of their paragraph.
 _NOTE = re.compile(rb"\{\\(?:\*\\)?footnote(?![a-z])")
-# The first half of a character beyond the first 65,536, what stands in for it, and the second half.
+# The first half of a surrogate pair, its replacement text, and the second half.
 _FIRST = (
     rb"(5529[6-9]|55[3-9]\d\d|56[0-2]\d\d|563[01]\d|-102[0-3]\d|-10240|-10[01]\d\d|-9[3-9]\d\d|-92[2-9]\d|-921[7-9])"
 )
@@ -17,21 +17,20 @@ _HALVES = re.compile(rb"\\u" + _FIRST + rb" ?((?:\\uc\d ?|\\'[0-9a-fA-F]{2}|\?)*
 _SECOND = 0xDC00
 _STANDING_IN = re.compile(rb"\\uc\d ?")
 _TOKEN = re.compile(rb"\\(?:(trowd|row|cell|par|nestcell)(?![a-z])|cellx(-?\d{1,6}))")
-# Edges closer than these twentieths of a point are one.
+# In twips: closer edges are one.
 _SAME = 30
 _MOST_COLUMNS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Row:
-    """A row of a table: where the cells end in the text, and on the page."""
+    """A row of a table: the ends of its cells in the text and on the page."""
 
     ends: tuple[int, ...]
     edges: tuple[int, ...]
 
 
 def ready(data: bytes) -> bytes:
-    """The document as xberg reads it whole."""
     return _add_empty_cells(_HALVES.sub(_join_halves, _NOTE.sub(b"{ ", data)))
 
 
@@ -39,13 +38,13 @@ def _join_halves(match: re.Match[bytes]) -> bytes:
     first, second = int(match[1]) % 0x10000, int(match[3]) % 0x10000
     if second >> 10 != _SECOND >> 10:
         return match[0]
-    # How much stands in for a character is said from here on.
+    # The length of replacement texts changes from here on.
     prefix = b"".join(_STANDING_IN.findall(match[2]))
     return prefix + b"\\u%d" % (0x10000 + ((first & 0x3FF) << 10) + (second & 0x3FF))
 
 
 def _add_empty_cells(data: bytes) -> bytes:
-    """Each cell that is as wide as several followed by empty ones: the next then stands under its head."""
+    """Add empty cells after a cell that spans several columns, so that the next one is in its column."""
     out, done = list[bytes](), 0
     for end, count in (one for table in _tables(data) for one in _fillers(table)):
         out += [data[done:end], b"\\cell" * count]
@@ -67,7 +66,7 @@ def _tables(data: bytes) -> Iterator[Sequence[_Row]]:
             case b"nestcell":
                 is_nested = True
             case b"row":
-                # What stands in tables within cells is not told apart from them here.
+                # Nested tables are not distinguished from their cells.
                 rows += [] if is_nested else [_Row(ends=tuple(ends), edges=tuple(edges))]
                 ends, is_within, is_nested = [], False, False
             case _ if not is_within:
@@ -79,7 +78,7 @@ def _tables(data: bytes) -> Iterator[Sequence[_Row]]:
 
 
 def _fillers(rows: Sequence[_Row]) -> Iterator[tuple[int, int]]:
-    """After which cells so many empty ones are missing."""
+    """Yield the ends of cells, and how many empty cells are missing after each."""
     edges = sorted({edge for row in rows for edge in row.edges})
     columns = [edge for before, edge in pairwise([-(10**9), *edges]) if edge - before > _SAME]
     for row in rows if len(columns) <= _MOST_COLUMNS else ():

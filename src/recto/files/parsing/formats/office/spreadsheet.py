@@ -1,4 +1,4 @@
-"""Spreadsheets: each sheet with its name and its cells as tables. Formulas are not evaluated: files contain their values."""
+"""Spreadsheets: each sheet with its name and its cells as tables. Values of formulas come from the file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from recto.files.parsing.formats.xberg_document import extract, link, note
 from recto.files.parsing.ports import DocumentStart, FoundElements, Frame
 
 NOT_READ = "[this sheet could not be read: the file is damaged here]"
-# More empty rows or columns than these in turn say nothing.
+# Longer runs of empty rows or columns are left out.
 MOST_EMPTY = 20
 _XLSX_SHEET = re.compile(r"<(?:\w+:)?sheet\b[^>]*>")
 _ODS_STYLE = re.compile(
@@ -30,12 +30,12 @@ _ODS_STYLE = re.compile(
 )
 _ODS_TABLE = re.compile(r"<table:table\s[^>]*>")
 _ATTRIBUTE = re.compile(r'([\w:-]+)="([^"]*)"')
-# A record of an old workbook: where the sheet begins, whether it is seen, what it is; then its name.
+# A sheet record of an xls: start of the sheet, visibility, kind; its name follows.
 _XLS_HIDDEN = rb"\x85\0..(?:....)[\1\2]\0"
 
 
 def parse_sheets(data: bytes, form: str) -> Iterator[Frame]:
-    """The sheets in their order. Raises Unreadable."""
+    """Yield the sheets in order. Raise UnreadableDocument."""
     book = open_workbook(data) if form == "xlsx" else None
     if book is not None and book.sheets:
         parsed_sheets = [(sheet.name, sheet.is_hidden, _of_workbook(book, sheet)) for sheet in book.sheets]
@@ -60,13 +60,13 @@ def _of_workbook(book: Workbook, sheet: Sheet) -> Iterator[Element]:
 
 
 def _of_tables(data: bytes, form: str) -> Iterator[tuple[str, bool, Iterator[Element]]]:
-    """Sheets as xberg finds them."""
+    """Yield sheets from xberg."""
     result = extract(prepare_ods(data) if form == "ods" else data, form, "tables")
     names = {page.page_number: page.sheet_name or "" for page in result.pages or []}
     tables: defaultdict[int, list[list[TableRow]]] = defaultdict(list)
     cells = shown_cells(data) if form == "xls" else []
     for table in result.tables:
-        # Sheets that are nothing but charts are counted by one of them only.
+        # xberg and `shown_cells` count sheets of charts differently; then no text is replaced.
         shown_texts = cells[table.page_number - 1] if len(cells) == len(names) else NOTHING_SHOWN
         tables[table.page_number].append(trim_rows(_as_shown(table.cells, shown_texts)))
     is_hidden = HIDDEN[form](data)
@@ -91,7 +91,7 @@ def _lines(rows: Sequence[TableRow]) -> list[SheetLine]:
 
 
 def sheet_elements(lines: Sequence[SheetLine]) -> Iterator[Element]:
-    """The cells of a sheet as tables. Where many rows or columns in turn are empty they are left out, which is said."""
+    """Yield the cells of a sheet as tables. Notes replace long runs of empty rows or columns."""
     columns = list(_runs(sorted({column for _, cells in lines for column, _ in cells})))
     if left_out := sum(after[0] - before[-1] - 1 for before, after in pairwise(columns)):
         yield Element(kind="note", text=f"[{left_out:,} empty columns left out]")
@@ -109,7 +109,7 @@ def sheet_elements(lines: Sequence[SheetLine]) -> Iterator[Element]:
 
 
 def _runs(numbers: Iterable[int]) -> Iterator[list[int]]:
-    """Numbers that rise, without long gaps between them."""
+    """Group rising numbers without long gaps."""
     run: list[int] = []
     for number in numbers:
         if run and number - run[-1] > MOST_EMPTY + 1:
@@ -157,7 +157,7 @@ def _attributes(tag: str) -> Mapping[str, str]:
 HIDDEN: Mapping[str, Callable[[bytes], Callable[[str], bool]]] = {"xlsx": _xlsx, "ods": _ods, "xls": _xls}
 
 
-# The columns and texts of a row's cells, in their order; before them the number of the row.
+# Column and text of each cell in order, and the number of the row.
 Cells: TypeAlias = list[tuple[int, str]]
 SheetLine: TypeAlias = tuple[int, Cells]
 
@@ -170,12 +170,12 @@ _VALUE = re.compile(rf"<{_X}v\b[^>]*>([^<]*)<")
 _FORMULA = re.compile(rf"<{_X}f\b[^>]*>([^<]*)<")
 _STRING = re.compile(rf"<{_X}si\b[^>]*?(?:/>|>(.*?)</{_X}si>)", re.DOTALL)
 _WORDS = re.compile(rf"<{_X}t\b[^>]*>([^<]*)<")
-# How what is written is spoken, and characters that XML has not.
+# Phonetic text, and escaped characters that XML cannot contain.
 _PHONETIC = re.compile(rf"<{_X}rPh\b.*?</{_X}rPh>", re.DOTALL)
 _CODED = re.compile("_x([0-9A-Fa-f]{4})_")
 _HYPERLINK = re.compile(r'HYPERLINK\("([^"]*)"')
 _LONGEST = 9
-# As many as a sheet may have.
+# The maximum of a sheet.
 _COLUMNS = 16_384
 _DIGITS = "0123456789"
 _COLUMN = re.compile("[A-Z]{1,3}")
@@ -183,8 +183,6 @@ _COLUMN = re.compile("[A-Z]{1,3}")
 
 @dataclass(frozen=True, kw_only=True)
 class Sheet:
-    """A sheet by its name and its part."""
-
     name: str
     part: str
     is_hidden: bool
@@ -192,7 +190,7 @@ class Sheet:
 
 @dataclass(frozen=True, kw_only=True)
 class Workbook:
-    """A workbook: its sheets in their order, the texts that they share, and how each style shows a number."""
+    """A workbook: sheets, shared strings, and how each style shows a number."""
 
     archive: Archive
     sheets: tuple[Sheet, ...]
@@ -201,14 +199,14 @@ class Workbook:
     from_1904: bool
 
     def lines(self, sheet: Sheet) -> Iterator[SheetLine] | None:
-        """The rows of a sheet that have anything in them; nothing where it cannot be read."""
+        """Return the rows of a sheet that are not empty; None if it cannot be read."""
         text = self.archive.text(sheet.part)
         return self._lines(text, self._links(sheet, text)) if text else None
 
     def comments(self, sheet: Sheet) -> Iterator[tuple[str, str]]:
-        """What was said about cells, and about which."""
+        """Yield cell and text of each comment."""
         names_of_parts = read_targets(self.archive, sheet.part).values()
-        # Where a thread is, the older part only says that there is one.
+        # The old comment of a thread only says that there is one.
         names = [name for name in names_of_parts if "threadedComment" in name] or [
             name for name in names_of_parts if "comments" in name
         ]
@@ -272,7 +270,7 @@ class Workbook:
 
 
 def open_workbook(data: bytes) -> Workbook | None:
-    """The workbook in a zip, or None where there is none that can be read here."""
+    """Open the workbook of a zip; return None if it cannot be read here."""
     archive = Archive(data)
     root = read_xml(archive, _WORKBOOK)
     leads = read_targets(archive, _WORKBOOK)
@@ -322,7 +320,7 @@ def _number(text: str, otherwise: int) -> int:
 
 @lru_cache(_COLUMNS)
 def _column(letters: str) -> int:
-    """The number of a column, from 1; 0 where there is none."""
+    """Return the number of a column, from 1; 0 if it is invalid."""
     number = 0
     for letter in letters if _COLUMN.fullmatch(letters) else "":
         number = number * 26 + ord(letter) - 64

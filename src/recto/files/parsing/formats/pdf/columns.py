@@ -1,4 +1,4 @@
-"""Tables without lines, by where words stand on a page. Prose set in columns is none; what is doubtful stays text."""
+"""Tables without lines, found by the places of words. Prose in columns and doubtful cases stay text."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from recto.files.parsing.formats.tables import table_elements
 
 FEWEST_ROWS = 3
 FEWEST_COLUMNS = 2
-# Lines with one piece in a row, of cells that take several lines, or whose neighbours are empty.
+# The number of lines in a row with a single piece: cells with several lines, or empty neighbours.
 MOST_SINGLE = 2
-# Times the height of a line: how far apart the lines of a table may be.
+# The largest distance of two lines of a table, in line heights.
 MOST_APART = 4.0
-# Of half of its columns, the cells have so few words (or as many times that characters without blanks) on average.
+# The mean number of words in cells of a short column; half of the columns must be short.
 SHORT_CELL = 3.5
 CHARACTERS_A_WORD = 3
-# What stands before an item of a list.
+# The mark before a list item.
 _MARK = re.compile(r"[\W_]+|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]+)[.)、）]?")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinePiece:
-    """Words that stand together in a line."""
+    """Adjacent words of a line."""
 
     left: float
     right: float
@@ -35,7 +35,7 @@ class LinePiece:
 
 @dataclass(frozen=True, kw_only=True)
 class PageLine:
-    """A line of a page. `height` is that of its letters."""
+    """A line of a page. `height` is the height of its letters."""
 
     bottom: float
     height: float
@@ -46,7 +46,7 @@ Rows = tuple[tuple[str, ...], ...]
 
 
 def find_tables(lines: Sequence[PageLine]) -> Iterator[Rows]:
-    """The tables among the lines of a page, in their order."""
+    """Yield the tables of a page in order."""
     for run in _runs(lines):
         if columns := _columns(run):
             rows = [_row(line, columns) for line in run]
@@ -55,7 +55,7 @@ def find_tables(lines: Sequence[PageLine]) -> Iterator[Rows]:
 
 
 def _runs(lines: Sequence[PageLine]) -> Iterator[Sequence[PageLine]]:
-    """Lines below one another that have several pieces each, but for a few between them."""
+    """Yield runs of lines of several pieces, with few other lines between them."""
     run: list[PageLine] = []
     for line in lines:
         singles = next((count for count, one in enumerate(reversed(run)) if len(one.pieces) > 1), 0)
@@ -78,7 +78,7 @@ def _trim_run(run: Sequence[PageLine]) -> Iterator[Sequence[PageLine]]:
 
 
 def _columns(run: Sequence[PageLine]) -> list[tuple[float, float]]:
-    """Where columns begin and end: pieces that are above one another are of one. None where one has a single piece."""
+    """Return left and right of each column. Return none if a column has a single piece."""
     pieces = sorted((one for line in run if len(line.pieces) > 1 for one in line.pieces), key=lambda one: one.left)
     columns: list[tuple[float, float, int]] = []
     for one in pieces:
@@ -93,7 +93,7 @@ def _columns(run: Sequence[PageLine]) -> list[tuple[float, float]]:
 
 
 def _row(line: PageLine, columns: Sequence[tuple[float, float]]) -> tuple[str, ...] | None:
-    """The cells of a line; None where one does not stand in a column of its own."""
+    """Return the cells of a line; None if a piece has no column of its own."""
     cells = [""] * len(columns)
     for one in line.pieces:
         places = [place for place, (left, right) in enumerate(columns) if one.left < right and one.right > left]
@@ -104,7 +104,7 @@ def _row(line: PageLine, columns: Sequence[tuple[float, float]]) -> tuple[str, .
 
 
 def _is_table(rows: Sequence[tuple[str, ...]]) -> bool:
-    """Whether these are cells of a table: no lines of prose beside each other, no items and their marks, no signs."""
+    """Return True for cells of a table; False for columns of prose, lists with their marks, and signs."""
     columns = [[cell for cell in column if cell] for column in zip(*rows, strict=True)]
     short = sum(sum(map(_words, column)) / len(column) <= SHORT_CELL for column in columns)
     is_list = len(columns) == FEWEST_COLUMNS and all(map(_MARK.fullmatch, columns[0]))
@@ -117,7 +117,7 @@ def _words(cell: str) -> float:
 
 
 def insert_tables(elements: Sequence[Element], tables: Sequence[Rows], page: int) -> list[Element]:
-    """The elements with each table in place of the paragraphs that have its words, and no others."""
+    """Replace paragraphs by the tables that contain exactly their letters."""
     result = list(elements)
     for rows in tables:
         letters = [_letters(one.text) for one in result]
@@ -136,7 +136,7 @@ def insert_tables(elements: Sequence[Element], tables: Sequence[Rows], page: int
 
 
 def _spans(ends: Sequence[int], length: int) -> Iterator[tuple[int, int]]:
-    """From which element to which there are so many letters."""
+    """Yield ranges of elements with this number of letters."""
     places = {end: place for place, end in enumerate(ends)}
     for start, (end, after) in enumerate(pairwise(ends)):
         if end != after and end + length in places:
@@ -144,14 +144,14 @@ def _spans(ends: Sequence[int], length: int) -> Iterator[tuple[int, int]]:
 
 
 def _cut(element: Element, words: str, table: Sequence[Element]) -> Iterator[Element]:
-    """A paragraph with a table in the midst of it, in parts."""
+    """Yield a paragraph with a table in its middle in parts."""
     places = [place for place, one in enumerate(element.text) if one.isalnum()]
     letters = _letters(words)
     at = _letters(element.text).find(letters) if element.kind == "paragraph" else -1
     if at < 0:
         yield element
         return
-    # The signs before its first letter and behind its last are its own too.
+    # Punctuation before its first and after its last letter belongs to it.
     own = [place for place, one in enumerate(words) if one.isalnum()]
     before = element.text[: places[at]].rstrip().removesuffix(words[: own[0]].rstrip()).rstrip()
     after = (

@@ -21,20 +21,20 @@ from recto.files.parsing.formats.pdf.pdfium import FEW_LETTERS, PageSight, Pdf, 
 from recto.files.parsing.formats.xberg_document import elements_of, extract, link
 from recto.files.parsing.ports import DAMAGED, DocumentStart, FoundElements, Frame, Task, UnreadableDocument
 
-# The first pages are there at once; larger parts are quicker as a whole.
+# The first pages arrive early; larger parts are faster per page.
 CHUNKS = (4, 16, 32)
 PART_SECONDS = 0.25
-# So many damaged pages one after another are no pages: a file may claim to have millions.
+# A file may claim to have millions of pages: after so many damaged ones in a row, parsing ends.
 LOST_IN_A_ROW = 20
-# Where pdfium sees that much more than xberg, xberg has missed something.
+# If pdfium sees so much more than xberg, xberg has missed something.
 MISSED_RATIO = 1.3
 MISSED_CHARACTERS = 20
-# A table with more empty cells than these that is not ruled is text that only looked like one.
+# A sparser table without lines is text in columns.
 EMPTY_SHARE = 0.3
-# Words as short as these, where pdfium's are that many times as long, were torn apart.
+# Mean word lengths that show that xberg has split words.
 SHORT_WORD = 3
 LONGER_WORDS = 3
-# Of the time of a document, for headings and tables. Without them the rest is read in a fraction of it.
+# The share of the time limit for headings and tables. Text alone takes a fraction of it.
 STRUCTURE_SHARE = 0.5
 
 PLAIN = "[from here on the text is without headings and tables: this document takes long to read]"
@@ -42,7 +42,7 @@ BY_OCR = "[the text of this page was read from a picture by OCR and may have mis
 
 
 def parse_pdf(data: bytes, task: Task) -> Iterator[Frame]:
-    """The pages in their order. Raises Unreadable."""
+    """Yield the pages in order. Raise UnreadableDocument."""
     with open_pdf(data) as document:
         count = document.page_count
         if count and not any(map(document.has_page, range(min(count, LOST_IN_A_ROW)))):
@@ -52,7 +52,7 @@ def parse_pdf(data: bytes, task: Task) -> Iterator[Frame]:
 
 
 def _in_parts(pages: Iterator[FoundElements], ends: Container[int]) -> Iterator[FoundElements]:
-    """Pages given together up to these, or as soon as they took a while, and before scans: they may take seconds."""
+    """Combine pages up to these ends. Yield earlier after some time, and before scans, which may take seconds."""
     ready, last_time, last = list[Element](), time.monotonic(), 0
     for batch in pages:
         ready, last = [*ready, *batch.elements], batch.pages
@@ -91,7 +91,7 @@ def _note(text: str, pages: int) -> FoundElements:
 
 
 def _damaged_page(page: int, count: int, damaged_count: int) -> Iterator[Element]:
-    """A page that cannot be read. After too many of them it is the last."""
+    """Yield a note instead of a damaged page; after too many of them the document ends."""
     yield Element(kind="page", text=f"[page {page}]", page=page)
     yield Element(kind="paragraph", text=f"[page {page} is damaged and cannot be read]", page=page)
     if damaged_count == LOST_IN_A_ROW and page < count:
@@ -99,7 +99,7 @@ def _damaged_page(page: int, count: int, damaged_count: int) -> Iterator[Element
 
 
 class Scanner:
-    """Reads scans as long as pages and seconds are left for it. That it will, or cannot, is said once."""
+    """Reads scans within the limits of pages and seconds. It announces once that it reads scans, or that it cannot."""
 
     def __init__(self, task: Task) -> None:
         self.is_announced = False
@@ -109,11 +109,11 @@ class Scanner:
 
     @cached_property
     def reader(self) -> PageReader | None:
-        """Looked for when the first scan comes."""
+        """The OCR program; None if it is missing."""
         return reader_for(self._task.ocr)
 
     def elements(self, pdf: Pdf, place: int, text: str) -> Iterator[Element]:
-        """What a scan says besides its text, or that it says nothing."""
+        """Yield the OCR text of a scan, or a note."""
         page, has = place + 1, "little text" if text else "no text"
         if self.reader is None:
             yield Element(kind="paragraph", text=f"[page {page} has {has}: it is a scan]", page=page)
@@ -131,7 +131,7 @@ class Scanner:
 
 
 def _read(ocr_text: str | None, text: str, page: int) -> Iterator[Element]:
-    """What OCR read, but for what is there as text."""
+    """Yield the OCR text that is not part of the page's own text."""
     known_text = "".join(text.split())
     blocks = [one.strip() for one in (ocr_text or "").split("\n\n") if "".join(one.split()) not in known_text]
     if not blocks:
@@ -164,7 +164,7 @@ def _chunks(count: int) -> Iterator[range]:
 
 
 class Structure:
-    """Headings and tables, as long as seconds are left for them."""
+    """Headings and tables from xberg, within a time limit."""
 
     def __init__(self, seconds: float) -> None:
         self.is_slow = False
@@ -172,7 +172,7 @@ class Structure:
         self._of_a_page = 0.0
 
     def of(self, pdf: Pdf, pages: Sequence[int]) -> defaultdict[int, list[Element]]:
-        """What xberg finds on each page; nothing where it fails, or would take too long by what it took before."""
+        """Return the elements of each page; none if xberg fails or would probably take too long."""
         self.is_slow = self.is_slow or self._of_a_page * len(pages) > self._seconds_left
         if self.is_slow:
             return defaultdict(list)
@@ -185,7 +185,7 @@ class Structure:
 
 
 def _structured(pdf: Pdf, pages: Sequence[int]) -> defaultdict[int, list[Element]]:
-    """What xberg finds on each page; nothing where it fails."""
+    """Return the elements of each page; none if xberg fails."""
     elements_by_page: defaultdict[int, list[Element]] = defaultdict(list)
     rules = cache(pdf.rules)
     try:
@@ -200,7 +200,7 @@ def _structured(pdf: Pdf, pages: Sequence[int]) -> defaultdict[int, list[Element
 
 
 def _unwrap_sparse_table(element: Element, rules: Callable[[int], Rules]) -> Iterator[Element]:
-    """A table that is mostly empty, without lines between its cells, is text set in columns: its rows as lines."""
+    """Yield the rows of a sparse table without lines as paragraphs: it is text in columns."""
     cells = [cell for row in element.rows for cell in row]
     is_sparse = element.kind in ("table", "rows") and cells.count("") > EMPTY_SHARE * len(cells)
     if not is_sparse or _is_ruled(element, rules((element.page or 1) - 1)):
@@ -211,14 +211,14 @@ def _unwrap_sparse_table(element: Element, rules: Callable[[int], Rules]) -> Ite
 
 
 def _is_ruled(table: Element, rules: Rules) -> bool:
-    """Whether there are lines between all columns, or between all rows; its frame may be open."""
+    """Return True if lines separate all columns or all rows; the outer frame may be open."""
     return rules.upright >= max(2, len(table.rows[0]) - 1) or rules.across >= max(2, len(table.rows) - 1)
 
 
 def _page(
     pdf: Pdf, place: int, elements: Sequence[Element], sight: PageSight, scanner: Scanner
 ) -> Iterator[FoundElements]:
-    """A page; before the first that is read by OCR, that it will be."""
+    """Yield a page; before the first OCR page, announce it."""
     page, text = place + 1, "\n".join(one.text for one in elements)
     is_scan = sight.is_scan and count_letters(text) < FEW_LETTERS
     if is_scan and not scanner.is_announced and scanner.reader:
@@ -237,9 +237,9 @@ def _page(
 
 
 def complete_page(structured: Sequence[Element], sight: PageSight, page: int) -> Sequence[Element]:
-    """What xberg found on a page, with the lines that only pdfium sees.
+    """Return the elements of xberg with the lines that only pdfium sees.
 
-    Where those are more by far, or xberg's words are torn apart, it is the bare text that pdfium sees.
+    If pdfium sees far more, or xberg has split words, return the plain text of pdfium.
     """
     letter_count, text = sum(count_letters(one.text) for one in structured), sight.text
     if count_letters(text) > MISSED_RATIO * letter_count + MISSED_CHARACTERS or _is_read_across(structured, text):
@@ -249,7 +249,7 @@ def complete_page(structured: Sequence[Element], sight: PageSight, page: int) ->
 
 
 def _is_read_across(structured: Sequence[Element], text: str) -> bool:
-    """Whether what is written from top to bottom was read across, a character from each line."""
+    """Return True if vertical text was read across, a character from each line."""
     cells = [cell for one in structured for cell in (chain.from_iterable(one.rows) if one.rows else [one.text])]
     length = _word_length(" ".join(cells))
     return 0 < length <= SHORT_WORD and _word_length(text) >= LONGER_WORDS * length
@@ -261,24 +261,24 @@ def _word_length(text: str) -> float:
 
 
 def _links(sight: PageSight, text: str, page: int) -> Iterator[Element]:
-    """The links that the text does not show, at the end of the page."""
+    """Yield the links that the text does not contain, at the end of the page."""
     new = {one.url: one.label for one in reversed(sight.links) if one.url not in text}
     if new:
         links = ", ".join(link(label or url, url) for url, label in reversed(new.items()))
         yield Element(kind="paragraph", text=f"Links: {links}", page=page)
 
 
-# A line of which so much is found in other places was only read in another order.
+# A line with more of its text in other places was only read in another order.
 FOUND_SHARE = 0.5
-# Longer pages take long to compare, and are drawings of words rather than pages.
+# Longer pages are slow to compare, and are drawings.
 MOST_CHARACTERS = 100_000
-# What is told apart: a word, or some of a script without blanks.
+# A word, or a few characters of a script without blanks.
 _PIECE = re.compile(r".{1,8}")
 _NO_LETTERS = re.compile(r"[\W_]+")
 
 
 def add_missed_lines(elements: Sequence[Element], text: str, page: int) -> list[Element]:
-    """The elements of a page, and between them, as paragraphs, the lines of its text that are in none of them."""
+    """Insert the lines of the page text that no element contains, as paragraphs."""
     bare = [bare_letters(one.text) for one in elements]
     if len(text) > MOST_CHARACTERS or bare_letters(text) in "".join(bare):
         return list(elements)
@@ -293,12 +293,12 @@ def add_missed_lines(elements: Sequence[Element], text: str, page: int) -> list[
 
 
 def bare_letters(text: str) -> str:
-    """The letters and digits of a text, in the form that all their forms have in common."""
+    """Return only the letters and digits of a text, normalized."""
     return _NO_LETTERS.sub("", unicodedata.normalize("NFKC", text))
 
 
 def _missed(bare: Sequence[str], text: str) -> Iterator[tuple[int, str]]:
-    """Lines that are nowhere, each with the number of elements up to the one that has the line before it."""
+    """Yield missing lines, each with the number of elements before it."""
     whole, ends = "".join(bare), list(accumulate(map(len, bare)))
     after = 0
     for line in text.splitlines():
@@ -317,26 +317,26 @@ def _is_scattered(line: str, whole: str) -> bool:
 PROGRAM = "tesseract"
 LIST_SECONDS = 20
 _CHINESE = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]"
-# Tesseract sets Chinese characters apart as if they were words.
+# Tesseract separates Chinese characters like words.
 _GAP = re.compile(rf"(?<={_CHINESE}) +(?={_CHINESE})")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageReader:
-    """Reads pages in the languages that were asked for."""
+    """Reads pages with tesseract in some languages."""
 
     program: str
     languages: tuple[str, ...]
 
     def read(self, picture: bytes, seconds: float) -> str | None:
-        """The text of a page in a PGM; None where it could not be read, or not in time."""
+        """Return the text of a page as PGM picture; None after an error or a timeout."""
         command = [self.program, "stdin", "stdout", "-l", "+".join(self.languages)]
         output = _run(command, picture, seconds)
         return None if output is None else _GAP.sub("", output.decode("utf-8", "replace")).replace("\f", "").strip()
 
 
 def reader_for(languages_text: str) -> PageReader | None:
-    """One for languages joined by `+`, without those tesseract lacks; None where none is left."""
+    """Return a reader for languages joined by `+`, as far as they are installed; None if none is."""
     program = shutil.which(PROGRAM) if languages_text else None
     output = _run([program, "--list-langs"], b"", LIST_SECONDS) if program else None
     if program is None or output is None:
@@ -347,10 +347,10 @@ def reader_for(languages_text: str) -> PageReader | None:
 
 
 def _run(command: Sequence[str], data: bytes, seconds: float) -> bytes | None:
-    # More threads than one only get in each other's way on a page.
+    # Several threads slow each other down on one page.
     environment = {**os.environ, "OMP_THREAD_LIMIT": "1"}
     try:
-        done = subprocess.run(  # noqa: S603 - the languages are known ones, and nothing else comes from outside
+        done = subprocess.run(  # noqa: S603 - the languages are installed ones, and nothing else comes from outside
             command, input=data, capture_output=True, timeout=seconds, check=True, env=environment
         )
     except (OSError, subprocess.SubprocessError):
@@ -361,12 +361,12 @@ def _run(command: Sequence[str], data: bytes, seconds: float) -> bytes | None:
 _RIGHT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _LATIN = re.compile("[A-Za-z]")
 _MARK = re.compile(r"#+ |\s*(?:-|\S{1,9}[.)]) ")
-# A unit or a currency, which follows its number.
+# The length of a unit or a currency, which follows its number.
 _UNIT = 3
 
 
 def order_lines(elements: Sequence[Element], text: str) -> list[Element]:
-    """The elements; those with such letters have the lines that pdfium sees, where their letters are the same."""
+    """Give right-to-left elements the line order of pdfium if it has the same letters."""
     if not _RIGHT.search(text):
         return list(elements)
     lines = [line.strip() for line in text.splitlines()]
@@ -390,7 +390,7 @@ def _reorder(element: Element, lines: Sequence[str], letters: Sequence[str], end
 
 
 def _reading_order(line: str) -> str:
-    """A line as it is read. Where most runs are of such letters, pdfium turns Latin words round one by one."""
+    """Return a line in reading order. In right-to-left lines, pdfium reverses the order of Latin words."""
     runs = [(key, list(run)) for key, run in groupby(line.split(" "), key=lambda word: _RIGHT.search(word) is None)]
     if 2 * sum(is_left for is_left, _ in runs) > len(runs):
         return line

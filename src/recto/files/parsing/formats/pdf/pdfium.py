@@ -18,31 +18,30 @@ from recto.files.parsing.ports import DAMAGED, ENCRYPTED, UnreadableDocument
 _WRONG_PASSWORD = 4
 _PICTURE_DEPTH = 4
 _MOST_LINKS = 200
-# A page with fewer letters than these, most of which is a picture, is a scan with a stamp or a number on it.
+# A page with fewer letters that is mostly a picture is a scan, with a stamp or a number on it.
 FEW_LETTERS = 100
 _MOST_OF_PAGE = 0.6
-# Of what is drawn on a page, so many points are looked at. Shorter lines than these, in points, rule nothing, and
-# those that are closer are one.
+# Limits of drawn lines: points per page, and in points the least length and the distance of two lines.
 _MOST_POINTS = 20_000
 _SHORTEST_RULE = 5.0
 _SAME_RULE = 3.0
-# Rows of tables are lines up to so long, of letters this wide, by their height, and as much wider as there are gaps.
+# Limits of table rows: characters, mean letter width in line heights, and the least extra width with gaps.
 _LONGEST_ROW = 120
 _MOST_PLACED = 100_000
 _NARROW = 0.42
 _SPREAD = 1.15
 _GAP = 1.0
-# A scan may be cut into strips.
+# A scan may consist of strips.
 _MOST_PICTURES = 1_000
 _URL_BYTES = 4_096
 _DOTS_AN_INCH = 300
 _POINTS_AN_INCH = 72
-# A page of A4 at 300 dots an inch has 8.7 million.
+# An A4 page at 300 dots an inch has 8.7 million.
 _MOST_PIXELS = 12_000_000
 _MOST_ANNOTATIONS = 1_000
 # Invisible, hidden, or not for the screen.
 _UNSEEN_FLAGS = 1 | 2 | 32
-# What a box of a form has as its value while it is not ticked.
+# The value of an unchecked box.
 _NOT_TICKED = "Off"
 
 
@@ -118,7 +117,7 @@ class _Library(Protocol):
 
 
 class _Raw(Protocol):
-    """The functions of pdfium itself, which its wrapper has no words for."""
+    """Functions of pdfium that its Python wrapper lacks."""
 
     FPDF_ANNOT_LINK: int
     FPDF_ANNOT_FREETEXT: int
@@ -158,7 +157,7 @@ class _Box(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class PageLink:
-    """Words on a page that lead somewhere."""
+    """Text of a page with its URL."""
 
     label: str
     url: str
@@ -166,9 +165,9 @@ class PageLink:
 
 @dataclass(frozen=True, kw_only=True)
 class PageSight:
-    """What pdfium sees on a page.
+    """A page as pdfium sees it.
 
-    `remarks` are comments, and what is filled into a form without being drawn; `tables` are found by where words stand.
+    `remarks` are comments and form values that are not drawn; `tables` are found by the places of words.
     """
 
     text: str
@@ -180,7 +179,7 @@ class PageSight:
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """How many lines are drawn on a page, from top to bottom and across, each at a place of its own."""
+    """The number of vertical and horizontal lines on a page, each at a place of its own."""
 
     upright: int
     across: int
@@ -194,7 +193,7 @@ class Pdf:
         self.page_count = len(document)
 
     def part(self, pages: Sequence[int]) -> bytes:
-        """A PDF of some of its pages, counted from 0. Raises Unreadable."""
+        """Return a PDF of some pages, counted from 0. Raise UnreadableDocument."""
         new = self._library.PdfDocument.new()
         try:
             new.import_pages(self._document, list(pages))
@@ -207,7 +206,7 @@ class Pdf:
         return out.getvalue()
 
     def has_page(self, place: int) -> bool:
-        """Whether there is a page, and not just a number."""
+        """Return True if a page exists; the declared number of pages may be wrong."""
         try:
             self._document[place].close()
         except self._library.PdfiumError:
@@ -215,21 +214,21 @@ class Pdf:
         return True
 
     def examine(self, place: int) -> PageSight | None:
-        """What stands on a page; None where it is damaged. What is drawn on top of it is from now on a part of it."""
+        """Return the content of a page; None if it is damaged. Annotations become part of the page."""
         try:
             with self._page(place) as (page, words):
                 links, annotations = tuple(self._links(page, words)), annotations_on(page.raw, self._raw)
                 if not any(one.is_drawn for one in annotations):
                     return self._sight(page, words, links, annotations)
                 self._raw.FPDFPage_Flatten(page.raw, self._raw.FLAT_NORMALDISPLAY)
-            # It is there only on a page that is loaded anew.
+            # The text of annotations appears only after loading the page again.
             with self._page(place) as (page, words):
                 return self._sight(page, words, links, annotations)
         except self._library.PdfiumError:
             return None
 
     def rules(self, place: int) -> Rules:
-        """The lines that may be those of a table."""
+        """Count the lines that may belong to a table."""
         try:
             with self._page(place) as (page, _):
                 lines = list(islice(self._lines(page), _MOST_POINTS))
@@ -240,7 +239,7 @@ class Pdf:
         return Rules(upright=_count_distinct(upright), across=_count_distinct(across))
 
     def picture(self, place: int) -> bytes:
-        """A page in shades of gray, as a PGM. Raises Unreadable."""
+        """Render a page as a grayscale PGM picture. Raise UnreadableDocument."""
         try:
             with self._page(place) as (page, _):
                 width, height = page.get_size()
@@ -274,7 +273,7 @@ class Pdf:
         return PageSight(text=text, links=links, remarks=remarks, tables=tables, is_scan=is_scan)
 
     def _is_scan(self, page: _Page, text: str) -> bool:
-        """Whether a page is nothing but a picture, or little else."""
+        """Return True if a page is a picture with little text."""
         if count_letters(text) >= FEW_LETTERS:
             return False
         pictures = page.get_objects(filter=[self._raw.FPDF_PAGEOBJ_IMAGE], max_depth=_PICTURE_DEPTH)
@@ -284,12 +283,12 @@ class Pdf:
             whole = page.get_bbox()
             covered = sum(_area(_on_page(one), whole) for one in islice(pictures, _MOST_PICTURES))
         except self._library.PdfiumError:
-            # A picture that is nowhere takes nothing from the text.
+            # A picture without a place covers no text.
             return False
         return covered >= _MOST_OF_PAGE * _area(whole, whole) > 0
 
     def _lines(self, page: _Page) -> Iterator[_Corners]:
-        """From where to where lines are drawn."""
+        """Yield start and end of drawn lines."""
         x, y = c_float(), c_float()
         for path in page.get_objects(filter=[self._raw.FPDF_PAGEOBJ_PATH], max_depth=_PICTURE_DEPTH):
             points = list[tuple[float, float]]()
@@ -319,7 +318,7 @@ class Pdf:
 
 @contextmanager
 def open_pdf(data: bytes) -> Generator[Pdf]:
-    """The PDF in bytes. Raises Unreadable."""
+    """Open a PDF. Raise UnreadableDocument."""
     library = cast("_Library", import_module("pypdfium2"))
     raw = cast("_Raw", import_module("pypdfium2.raw"))
     try:
@@ -334,12 +333,12 @@ def open_pdf(data: bytes) -> Generator[Pdf]:
 
 
 def count_letters(text: str) -> int:
-    """How many letters and digits it has."""
+    """Count letters and digits."""
     return sum(map(str.isalnum, text))
 
 
 def _on_page(picture: _Object) -> _Corners:
-    """Where it is. What is inside of something is placed by that."""
+    """Return the place of an object on its page, which depends on its containers."""
     corners, container = picture.get_bounds(), picture.container
     while container:
         corners, container = container.get_matrix().on_rect(*corners), container.container
@@ -347,7 +346,7 @@ def _on_page(picture: _Object) -> _Corners:
 
 
 def _placed_lines(words: _TextPage, raw: _Raw) -> Iterator[PageLine]:
-    """The lines of a page that are short enough to be rows of a table."""
+    """Yield the lines of a page that are short enough for a table."""
     text, start = words.get_text_range(), 0
     box = cast("_Box", raw.FS_RECTF())
     at = byref(cast("c_int", box))
@@ -356,7 +355,7 @@ def _placed_lines(words: _TextPage, raw: _Raw) -> Iterator[PageLine]:
         raw.FPDFText_GetLooseCharBox(words.raw, place, at)
         return box.left, box.bottom, box.right, box.top
 
-    # Where characters and places may not be the same, or are too many, none are given.
+    # Positions are unreliable if the numbers of characters differ.
     is_known = len(text) == words.count_chars() and len(text) <= _MOST_PLACED
     for line_text in text.splitlines(keepends=True) if is_known else ():
         line = line_text.rstrip()
@@ -381,7 +380,7 @@ def _placed_line(line: str, start: int, place_of: Callable[[int], _Corners]) -> 
 
 
 def _place_point(path: _Object, x: float, y: float) -> tuple[float, float]:
-    """Where a point of a path is."""
+    """Return the place of a point of a path on its page."""
     point, around = path.get_matrix().on_point(x, y), path.container
     while around:
         point, around = around.get_matrix().on_point(*point), around.container
@@ -389,7 +388,7 @@ def _place_point(path: _Object, x: float, y: float) -> tuple[float, float]:
 
 
 def _count_distinct(places: Sequence[float]) -> int:
-    """How many places there are that are not the same."""
+    """Count places that are not the same."""
     sorted_places = sorted(places)
     return bool(sorted_places) + sum(after - before > _SAME_RULE for before, after in pairwise(sorted_places))
 
@@ -408,14 +407,14 @@ def _pgm(bitmap: _Bitmap) -> bytes:
 
 @dataclass(frozen=True, kw_only=True)
 class Annotation:
-    """One that can be seen: whether it is drawn with words of its own, and what is to be said of it besides."""
+    """A visible annotation: does it draw its own text, and the remark to add otherwise."""
 
     is_drawn: bool
     remark: str
 
 
 def annotations_on(page: object, raw: _Raw) -> tuple[Annotation, ...]:
-    """Those on a page."""
+    """Return the annotations of a page."""
     count = min(_MOST_ANNOTATIONS, raw.FPDFPage_GetAnnotCount(page))
     return tuple([one for place in range(count) for one in _annotation(page, place, raw)])
 
@@ -437,7 +436,7 @@ def _annotation(page: object, place: int, raw: _Raw) -> Iterator[Annotation]:
 
 
 def _of_field(field: object, is_drawn: bool, raw: _Raw) -> str:
-    """Its value, where that is not drawn. The mark in a box is no word, so that one is ticked is always said."""
+    """Return the value of a form field that is not drawn, and of every checked box: its mark is not text."""
     value = _string(field, b"AS", raw) or ("" if is_drawn else _string(field, b"V", raw))
     if value in ("", _NOT_TICKED):
         return ""
