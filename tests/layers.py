@@ -45,7 +45,7 @@ SUBPACKAGES: dict[str, tuple[str, ...]] = {
     "files.parsing.formats": ("text", "opendocument", "pdf", "slides", "sheets"),
     "store": ("database", "log", "files", "runs", "threads", "users", "migrations"),
     "worker": ("context", "tools", "model", "gateway"),
-    "api": ("access", "runs", "threads", "files", "users", "ops", "gateway", "copilotkit"),
+    "api": ("access", "runs", "threads", "files", "gateway", "copilotkit"),
     "cli": ("sessions", "fold", "replay", "calls", "chat"),
     "cli.chat": ("rendering",),
     "agents.shipped.vibe": ("almanac",),

@@ -9,7 +9,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
-from recto.api.connections import limited
+from recto.api.connections import make_connection_class
 from recto.config.access_settings import ConnectionLimits
 from tests.waiting import settle
 
@@ -57,7 +57,7 @@ class RawServer:
 
     def __init__(self, app: ASGIApp, limits: ConnectionLimits | None = None) -> None:
         limits = limits or ConnectionLimits()
-        self._protocol = limited(limits)
+        self._protocol = make_connection_class(limits)
         seconds = limits.keep_alive_seconds
         self._config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None, timeout_keep_alive=seconds)
         self._state = ServerState()

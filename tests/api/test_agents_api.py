@@ -6,24 +6,22 @@ from pathlib import Path
 
 from recto.agents.agent import CHAT, Agent
 from recto.agents.file_input import FileInput
-from recto.api.ops import agents
+from recto.api import agents
 from recto.conversation.json import Json
 from recto.conversation.messages import ToolOffer
 from recto.skills.skill import Scenario, Skill
-from tests.api.local_api import local_api
+from recto.tools.registry import Registry
+from tests.api.local_api import local_api, named_tool
 
 FORM = ToolOffer(name="collect", description="Asks.", parameters='{"type": "object", "properties": {"day": {}}}')
 
 
 async def rows_of(folder: Path, *known: Agent) -> list[Mapping[str, Json]]:
     async with local_api(folder, agents.ROUTES) as api:
-        api.app.state.backend = replace(
-            api.backend,
-            agents={agent.name: agent for agent in known},
-            tool_names={"vibe": frozenset({"draw", "compute", "hidden"})},
-            offered={"vibe": frozenset({"draw", "compute", "collect"})},
-            forms={"vibe": (FORM,)},
-        )
+        collect = replace(named_tool("collect", by_client=True), offer=FORM)
+        hidden = replace(named_tool("hidden"), is_offered=False)
+        tools = Registry([named_tool("draw"), named_tool("compute"), collect, hidden])
+        api.change(by_name={agent.name: agent for agent in known}, tools={"vibe": tools})
         return (await api.ask("GET", "/api/v1/agent/agents")).rows("agents")
 
 

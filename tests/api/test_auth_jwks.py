@@ -8,8 +8,17 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, HMACAlgorithm, RSAAlgorithm
 
-from recto.api.access.jwks import KEEP_SECONDS, MOST_BYTES, MOST_KEYS, JwksKeys, check_jwks_url, parse_jwks
-from recto.api.access.jwt import RETRY_SECONDS, ClaimRules, JwtReader
+from recto.api.access.jwt import (
+    KEEP_SECONDS,
+    MOST_BYTES,
+    MOST_KEYS,
+    RETRY_SECONDS,
+    ClaimRules,
+    JwksKeys,
+    JwtReader,
+    check_jwks_url,
+    parse_jwks,
+)
 from recto.api.backend import Delayed, Denied, User
 from recto.conversation.json import dump
 from recto.errors import SettingsError
@@ -211,7 +220,7 @@ def test_C3_keys_we_cannot_use_are_passed_over(row: Mapping[str, object]):
     assert [key.id for key in parse_jwks(keys(row, rsa_row(kid="good", alg="RS256")))] == ["good"]
 
 
-def test_C3_of_a_private_key_only_the_public_half_is_taken():
+def test_C3_of_a_private_key_only_the_public_half_is_supported():
     row = {**RSAAlgorithm.to_jwk(RSA, as_dict=True), "kid": "one"}
     assert "d" in row
     assert isinstance(parse_jwks(keys(row))[0].key, rsa.RSAPublicKey)

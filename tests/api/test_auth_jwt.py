@@ -108,7 +108,7 @@ def forged() -> dict[str, tuple[Authenticator, str]]:
 
 
 @pytest.mark.parametrize("name", forged().keys())
-async def test_C3_no_forged_token_is_taken(name: str):
+async def test_C3_no_forged_token_is_supported(name: str):
     auth, token = forged()[name]
     result = await come(auth, token)
     assert isinstance(result, Denied), name

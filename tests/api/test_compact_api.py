@@ -113,7 +113,7 @@ async def test_R13_three_tries_that_fail_change_nothing_and_the_run_says_so(serv
     assert types_of(without_progress(events)) == ["RUN_STARTED", "STEP_STARTED", "STEP_FINISHED", "RUN_ERROR"]
     assert (events[-1].event["code"], events[-1].event["message"]) == (
         "compact_failed",
-        "The model wrote no summary, asked 3 times at most. Nothing is changed; try again later.",
+        "The model wrote no summary in up to 3 tries. Nothing is changed; try again later.",
     )
     assert await server.log(thread) == before
     row = (await server.send("GET", f"{RUNS}/tidy")).json

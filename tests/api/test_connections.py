@@ -7,7 +7,6 @@ import resource
 import time
 from collections.abc import Generator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from recto.api.listen import OTHER_FILES, with_files_for
+from recto.api.listen import OTHER_FILES, fit_open_files
 from recto.api.server import ROUTES
 from recto.config.access_settings import BodyLimits, ConnectionLimits
 from recto.conversation.json import load_object
@@ -84,7 +83,7 @@ async def test_C3_a_head_that_is_too_large_or_none_is_refused_as_a_problem(head:
         assert await refusal(one) == (status, code)
 
 
-async def test_C3_a_head_within_the_limits_is_taken():
+async def test_C3_a_head_within_the_limits_is_supported():
     async with RawServer(app) as server:
         one = await server.dial()
         fields = b"".join(b"\r\nx-%d: %b" % (number, b"y" * 600) for number in range(90))
@@ -172,7 +171,7 @@ def test_P7_P9_no_answer_keeps_a_connection_open_whose_reader_takes_nothing():
 )
 async def test_P2_a_body_that_falls_silent_is_refused(tmp_path: Path, method: str, path: str):
     async with local_api(tmp_path, ROUTES) as api:
-        api.app.state.backend = replace(api.backend, bodies=BodyLimits(seconds=0.01))
+        api.change(bodies=BodyLimits(seconds=0.01))
         answer = await api.send(method, path, [b"{"], end="silent")
     assert (answer.status, answer.json["code"]) == (408, "too_slow")
 
@@ -260,5 +259,5 @@ async def test_C3_connections_at_work_are_kept_and_others_of_their_address_are_t
 def test_C3_no_more_connections_are_asked_for_than_files_may_be_open():
     given = ConnectionLimits(connections=10**9)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    assert with_files_for(given).connections == hard - min(OTHER_FILES, hard // 2)
-    assert with_files_for(ConnectionLimits(connections=100)).connections == 100
+    assert fit_open_files(given).connections == hard - min(OTHER_FILES, hard // 2)
+    assert fit_open_files(ConnectionLimits(connections=100)).connections == 100

@@ -1,7 +1,6 @@
 """Datasets over HTTP (F10): made, listed, changed and deleted by their owner; used by whom they are shared with."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -71,7 +70,7 @@ async def test_F10_a_star_shares_with_everybody(api: LocalApi):
 
 async def test_F10_what_a_change_leaves_out_stays(api: LocalApi):
     made = await make(api, **LISTS)
-    api.app.state.backend = replace(api.backend, clock=lambda: NOW + timedelta(seconds=5))
+    api.change(clock=lambda: NOW + timedelta(seconds=5))
     one = f"{DATASETS}/{made['id']}"
     expected = {**made, "updated": "2026-05-14T12:00:05.000Z"}
     for change in ({"name": "Other"}, {"description": ""}, {"sharedWith": ["carol", "dave"]}, {"name": None}, {}):

@@ -12,11 +12,11 @@ pytestmark = pytest.mark.full
 
 SECRET = "host gpu-7.internal says Zinnober4711"
 NOT_FOR_USERS = (b"Zinnober4711", b"gpu-7", b"RECTO_", b"127.0.0.1", b"status 4", b"status 5")
-REFUSED = "The model refused the request. Say it in other words, or tell whoever runs this server."
-BUSY = "The model is asked too often at present. Try again in a few minutes."
-UNREACHABLE = "The model cannot be reached at present. Try again in a few minutes."
-CUT_OFF = "The model broke off its answer each time. Try again in a few minutes."
-TOO_LONG = "The conversation does not fit into the model's window, even shortened. Start a new one."
+REFUSED = "The model rejected the request. Rephrase your message, or ask the operator of this server."
+BUSY = "The model is busy. Try again in a few minutes."
+UNREACHABLE = "The model cannot be reached. Try again in a few minutes."
+CUT_OFF = "The model's answer was cut off each time. Try again in a few minutes."
+TOO_LONG = "The conversation does not fit into the model's window, even after compaction. Start a new one."
 FAULTS = {
     "401": (failure(401, SECRET), "model_failed", REFUSED),
     "404": (failure(404, SECRET), "model_failed", REFUSED),

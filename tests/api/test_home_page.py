@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from recto.api.home_page import SCRIPT
-from recto.api.web_page import WebPage
+from recto.api.web_page import SCRIPT, WebPage
 from tests.clients.node import NODE
 from tests.flow.in_process import InProcess, events_of, in_process
 from tests.support.client import TOKEN, HttpReply

@@ -65,7 +65,7 @@ async def test_P9_bytes_come_in_large_pieces_though_they_are_sent_in_small_ones(
         pieces = [piece async for piece in part.pieces()]
         assert b"".join(pieces) == body
         assert min(len(piece) for piece in pieces[:-1]) >= PIECE
-        assert part.taken == len(body)
+        assert part.size == len(body)
 
 
 async def test_P9_no_more_than_one_piece_of_the_stream_is_read_ahead():

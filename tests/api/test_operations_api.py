@@ -3,7 +3,6 @@
 import logging
 import re
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import replace
 from html import unescape
 from importlib.metadata import version
 from pathlib import Path
@@ -14,7 +13,7 @@ from ag_ui.core import Event
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import TypeAdapter
 
-from recto.api.ops import health
+from recto.api import operations as operations_routes
 from recto.conversation.json import Json
 from recto.models.ports import Usage
 from recto.testing.model_server import Answer, Call, ModelServer, Request, failure
@@ -226,14 +225,14 @@ def test_P7_after_its_days_a_run_is_told_as_a_snapshot_and_its_end(tmp_path: Pat
 async def test_R11_C3_why_it_is_not_ready_is_told_to_the_log_once_and_to_no_stranger(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
-    async with local_api(tmp_path, health.ROUTES) as api:
+    async with local_api(tmp_path, operations_routes.ROUTES) as api:
         api.storage.is_down = True
         answers = [await api.ask("GET", "/readyz")]
         api.storage.is_down = False
         assert (await api.ask("GET", "/readyz")).json == {"status": "ready"}
-        api.app.state.backend = replace(api.app.state.backend, problem=lambda: "no host 10.9.8.7:5432")
+        api.change(problem=lambda: "no host 10.9.8.7:5432")
         answers += [await api.ask("GET", "/readyz") for _ in range(3)]
-        api.app.state.backend = replace(api.app.state.backend, problem=lambda: None)
+        api.change(problem=lambda: None)
         assert (await api.ask("GET", "/readyz")).status == 200
     down, elsewhere = caplog.messages
     assert down.startswith("The server is not ready: The storage of files cannot be used: it was told to fail.")

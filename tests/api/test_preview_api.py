@@ -225,4 +225,4 @@ async def test_R13_a_preview_of_a_page_without_room_says_that_a_summary_comes_fi
         await server.run("word " * 1_500, Answer(text="One.", usage=None), thread=thread)
         seen = (await look(server, thread, {"messages": [says("word " * 1_900)]})).json
         assert seen["next"] == "compact"
-        assert "a run would have what is old summarised first" in str(seen["notes"])
+        assert "a run would summarise old messages first" in str(seen["notes"])

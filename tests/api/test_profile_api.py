@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from recto.agents.agent import CHAT
-from recto.api.users import me, profile
+from recto.api import accounts
 from recto.conversation.json import Json, dump
 from recto.errors import ToolError
-from tests.api.local_api import NOW, Answer, LocalApi, assert_problem, local_api
+from recto.tools.registry import Registry
+from tests.api.local_api import NOW, Answer, LocalApi, assert_problem, local_api, named_tool
 
 PROFILE = "/api/v1/profile"
 TIME = "2026-05-14T12:00:00.000Z"
@@ -25,8 +26,8 @@ AGENTS = {"vibe": replace(CHAT, name="vibe", profile_schema=SCHEMA), "free": rep
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[LocalApi]:
-    async with local_api(tmp_path, (*profile.ROUTES, *me.ROUTES)) as made:
-        made.app.state.backend = replace(made.backend, agents=AGENTS, operators=frozenset({"root"}))
+    async with local_api(tmp_path, accounts.ROUTES) as made:
+        made.change(by_name=AGENTS, operators=frozenset({"root"}))
         yield made
 
 
@@ -50,7 +51,7 @@ async def test_S6_a_profile_is_changed_by_a_merge_patch_and_told_as_it_is(api: L
     skills: dict[str, Json] = {"bazi": {"pillars": ["庚午"]}, "tarot": ["sun"]}
     first = await patch(api, {**fields, "skill_data": skills})
     assert (first.status, first.json) == (200, {**EMPTY, "profile": fields, "skillData": skills, "updated": TIME})
-    api.app.state.backend = replace(api.backend, clock=lambda: NOW + timedelta(seconds=5))
+    api.change(clock=lambda: NOW + timedelta(seconds=5))
     change: dict[str, Json] = {"birth_info": {"time": "14:30", "place": None}, "extracted": None, "my-own_1": True}
     change |= {"life_context": {"work": {"role": "Y"}}, "skill_data": {"bazi": {"score": 1}, "tarot": None}}
     second = await patch(api, change)
@@ -78,7 +79,7 @@ async def test_S6_a_tool_may_refuse_what_no_schema_can_say(api: LocalApi):
         if "birth_info" in fields:
             raise ToolError(f"no birth of {now.year} is wanted.")
 
-    api.app.state.backend = replace(api.backend, profile_checks={"vibe": (check,)})
+    api.change(tools={"vibe": Registry([named_tool("birth", profile_check=check)])})
     assert_problem(await patch(api, {"birth_info": BORN}), 422, "profile: no birth of 2026 is wanted.")
     assert (await patch(api, {"birth_info": BORN}, agent="free")).status == 200
     assert (await patch(api, {"other": 1})).status == 200
@@ -144,7 +145,7 @@ async def test_S6_numbers_and_strings_that_only_look_like_those_are_kept_as_they
 
 
 async def test_S6_more_than_may_be_kept_of_a_user_is_refused_with_what_to_do(api: LocalApi):
-    api.app.state.backend = replace(api.backend, profile_bytes=20)
+    api.change(profile_bytes=20)
     kept = await patch(api, {"a": "x" * 17})
     answer = await patch(api, {"b": 1})
     assert_problem(answer, 422, "The profile would have 22 bytes; it may have 20. Keep less, or forget what is no")

@@ -15,8 +15,8 @@ from tests.api.copilotkit_client import wish
 from tests.waiting import settle
 
 
-async def suggest(_owner: str, _agent: Agent, _asked: SuggestionInput, /, *, say: Callable[[Event], None]) -> None:
-    say(TextStarted(message="m"))
+async def suggest(_owner: str, _agent: Agent, _asked: SuggestionInput, /, *, emit: Callable[[Event], None]) -> None:
+    emit(TextStarted(message="m"))
 
 
 async def test_P15_of_many_that_are_asked_for_at_once_all_come_to_an_end():

@@ -14,7 +14,7 @@ from recto.errors import WireError
 
 PLAIN = frozenset({"", "identity"})
 GZIP, DEFLATE = frozenset({"gzip", "x-gzip"}), "deflate"
-TAKEN = "gzip, deflate"
+CODINGS = "gzip, deflate"
 # Window bits of zlib: gzip, zlib, or raw data, which many senders call deflate.
 GZIP_BITS, ZLIB_BITS, RAW_BITS = 31, 15, -15
 # Low bits of the first byte of a zlib stream. Raw data of encoders never begins like this.
@@ -29,12 +29,12 @@ def coding_of(headers: Headers) -> str:
     return "" if coding in PLAIN else coding
 
 
-def is_taken(coding: str) -> bool:
+def is_supported(coding: str) -> bool:
     """Return True if the coding is supported."""
     return not coding or coding in GZIP or coding == DEFLATE
 
 
-class Unpacked:
+class BodyDecoder:
     """Incremental decoder of a body. It reports errors at the end, so that the size check comes first."""
 
     def __init__(self, coding: str) -> None:
@@ -42,8 +42,8 @@ class Unpacked:
         self._problem: str | None = None
         self._stream = zlib.decompressobj(GZIP_BITS) if coding in GZIP else None
 
-    def feed(self, piece: bytes, most: int) -> bytes:
-        """Return at most `most` unpacked bytes of a piece."""
+    def feed(self, piece: bytes, limit: int) -> bytes:
+        """Return at most `limit` unpacked bytes of a piece."""
         if not self._coding or not piece:
             return piece
         if self._problem:
@@ -51,29 +51,29 @@ class Unpacked:
         if self._stream is None:
             self._stream = zlib.decompressobj(ZLIB_BITS if piece[0] & METHOD_BITS == METHOD else RAW_BITS)
         try:
-            found = self._stream.decompress(piece, most)
+            unpacked = self._stream.decompress(piece, limit)
         except zlib.error as error:
-            self._problem = f"is no {self._coding}: {error}"
+            self._problem = f"is not {self._coding}: {error}"
             return b""
         if self._stream.unused_data:
-            self._problem = f"goes on behind the end of its {self._coding}"
-        return found
+            self._problem = f"continues after the end of its {self._coding} data"
+        return unpacked
 
     def end(self) -> None:
         """Reject a body that is invalid or incomplete."""
         if self._coding and not self._problem and (self._stream is None or not self._stream.eof):
-            self._problem = f"ends before its {self._coding} does; send all of it"
+            self._problem = f"ends before its {self._coding} data is complete. Send all of it"
         if self._problem:
             raise WireError(where="body", problem=self._problem)
 
 
-def takes_gzip(headers: Headers) -> bool:
+def accepts_gzip(headers: Headers) -> bool:
     """Return True if the client accepts gzip."""
-    accepted = headers.get("accept-encoding", "")
-    return "gzip" in accepted and not NO_GZIP.search(accepted)
+    codings = headers.get("accept-encoding", "")
+    return "gzip" in codings and not NO_GZIP.search(codings)
 
 
-def packed(scope: Scope, answer: Response) -> ASGIApp:
+def pack(scope: Scope, answer: Response) -> ASGIApp:
     """Return the response, packed if the client accepts it.
 
     Event streams are sent as they arrive. Responses with an ETag identify exact bytes: files, and the web page, which

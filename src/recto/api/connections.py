@@ -73,7 +73,7 @@ class Connections:
         oldest = next(iter(idle), None)
         if oldest is None:
             return False
-        self.log(oldest, "gave way to newer ones")
+        self.log(oldest, "was closed for a newer one")
         self.remove(oldest)
         oldest.transport.abort()
         return True
@@ -116,9 +116,9 @@ class Connection(HttpToolsProtocol):
     _pending = 0
     _head = 0
     # Received and declared bytes of the current body.
-    _came = _length = 0
-    _refusal: tuple[int, str] | None = None
-    _waiting: asyncio.TimerHandle | None = None
+    _received_bytes = _length = 0
+    _rejection: tuple[int, str] | None = None
+    _timeout: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
@@ -127,13 +127,13 @@ class Connection(HttpToolsProtocol):
         # The client has to read everything before more is written.
         transport.set_write_buffer_limits(high=0)
         if self.table.add(self):
-            self._wait(self.table.limits.header_seconds, self._end_silence)
+            self._set_timeout(self.table.limits.header_seconds, self._end_silence)
         else:
-            self._refuse(FULL, "came while there were too many")
+            self._reject(FULL, "exceeds the connection limit")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove it."""
-        self._stop_waiting()
+        self._cancel_timeout()
         self._unset_keepalive_if_required()
         self.resume_writing()
         self.table.remove(self)
@@ -146,9 +146,9 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self._pending > self.table.limits.header_bytes:
-            self._refuse(LARGE, "sent more bytes of headers than a request may have")
-        elif not self._is_at_work() and self._waiting is None:
-            self._wait(self.table.limits.header_seconds, self._end_silence)
+            self._reject(LARGE, "sent too many bytes of headers")
+        elif not self._is_busy() and self._timeout is None:
+            self._set_timeout(self.table.limits.header_seconds, self._end_silence)
 
     def on_message_begin(self) -> None:
         """Start counting the headers."""
@@ -168,17 +168,17 @@ class Connection(HttpToolsProtocol):
     def _count(self, size: int) -> None:
         self._head += size
         if self._head > self.table.limits.header_bytes:
-            self._stop_reading(LARGE, "sent more bytes of headers than a request may have")
+            self._stop_reading(LARGE, "sent too many bytes of headers")
         if len(self.headers) > self.table.limits.header_fields:
-            self._stop_reading(LARGE, "sent more headers than a request may have")
+            self._stop_reading(LARGE, "sent too many headers")
 
     def on_headers_complete(self) -> None:
         """Start a request."""
         if len(self.pipeline) >= MOST_AHEAD:
-            self._stop_reading(BAD, "sent too many requests ahead")
-        self._pending = self._came = 0
+            self._stop_reading(BAD, "pipelined too many requests")
+        self._pending = self._received_bytes = 0
         self._length = next((int(value) for name, value in self.headers if name == b"content-length"), 0)
-        self._stop_waiting()
+        self._cancel_timeout()
         self.table.work(self)
         if self._length >= DIRECT_BYTES and self.scheme == "http" and os.name == "posix":
             self.scope["extensions"] = {DIRECT: {"read": partial(self._read_directly, self.scope)}}
@@ -187,7 +187,7 @@ class Connection(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """Count a piece of a body."""
         self._pending = 0
-        self._came += len(body)
+        self._received_bytes += len(body)
         super().on_body(body)
 
     async def _read_directly(self, scope: HTTPScope) -> AsyncGenerator[bytes]:
@@ -197,18 +197,18 @@ class Connection(HttpToolsProtocol):
         large file. A disconnect is not reported here; the usual way reports it on the next read.
         """
         # The whole body may have arrived, followed by a pipelined request.
-        if scope is not self.scope or self._came == self._length or self.transport.is_closing():
+        if scope is not self.scope or self._received_bytes == self._length or self.transport.is_closing():
             return
         self.flow.pause_reading()
         with self.transport.get_extra_info("socket").dup() as source:
-            held, self.cycle.body = bytes(self.cycle.body), bytearray()
-            if held:
-                yield held
-            while self._came < self._length:
-                piece = await _received(self.loop, source, min(self._length - self._came, DIRECT_BYTES))
+            buffer, self.cycle.body = bytes(self.cycle.body), bytearray()
+            if buffer:
+                yield buffer
+            while self._received_bytes < self._length:
+                piece = await _receive(self.loop, source, min(self._length - self._received_bytes, DIRECT_BYTES))
                 if not piece:
                     return
-                self._came += len(piece)
+                self._received_bytes += len(piece)
                 yield piece
         # The previous parser still waits for the body.
         self.parser = _new_parser(self)
@@ -224,7 +224,7 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
         if self.transport.is_closing():
             self._close()
-        elif not self._is_at_work():
+        elif not self._is_busy():
             self.table.rest(self)
 
     def timeout_keep_alive_handler(self) -> None:
@@ -246,28 +246,28 @@ class Connection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - as uvicorn has it
         """Reject a request that cannot be parsed or exceeds a limit."""
-        self._refuse(*(self._refusal or (BAD, "sent what is no HTTP")))
+        self._reject(*(self._rejection or (BAD, "sent invalid HTTP")))
 
-    def _is_at_work(self) -> bool:
+    def _is_busy(self) -> bool:
         return bool(self.pipeline) or (self.cycle is not None and not self.cycle.response_complete)  # pyright: ignore[reportUnnecessaryComparison] - None before the first request
 
     def _stop_reading(self, status: int, what: str) -> None:
         """Make the parser fail."""
-        self._refusal = (status, what)
+        self._rejection = (status, what)
         raise ValueError(what)
 
     def _end_silence(self) -> None:
-        self._waiting = None
+        self._timeout = None
         if self._pending:
-            self._refuse(SLOW, "sent no whole head of a request in time")
+            self._reject(SLOW, "did not complete its headers in time")
         else:
             self.table.log(self, "sent no request in time")
             self._close()
 
-    def _refuse(self, status: int, what: str) -> None:
+    def _reject(self, status: int, what: str) -> None:
         """Send a problem, unless another response is in progress, and close."""
         self.table.log(self, what)
-        if self._is_at_work() and (self.pipeline or self.cycle.response_started):
+        if self._is_busy() and (self.pipeline or self.cycle.response_started):
             self.transport.abort()
             return
         answer = problem(status, "busy" if status == FULL else CODES[status], f"Closed: this connection {what}.")
@@ -279,34 +279,31 @@ class Connection(HttpToolsProtocol):
 
     def _close(self) -> None:
         """Close once the client has read everything. Until then it is watched as during a response."""
-        self._stop_waiting()
+        self._cancel_timeout()
         self.transport.close()
 
     def _watch(self, waiting: int) -> None:
-        self._unread = self.loop.call_later(self.table.limits.unread_seconds, self._look_again, waiting)
+        self._unread = self.loop.call_later(self.table.limits.unread_seconds, self._check_reader, waiting)
 
-    def _look_again(self, waiting: int) -> None:
+    def _check_reader(self, waiting: int) -> None:
         left = self.transport.get_write_buffer_size()
         if left < waiting:
             self._watch(left)
         else:
-            self._give_up()
+            self.table.log(self, "did not read its response in time")
+            self.transport.abort()
 
-    def _give_up(self) -> None:
-        self.table.log(self, "took nothing of its answer in time")
-        self.transport.abort()
+    def _set_timeout(self, seconds: float, then: Callable[[], None]) -> None:
+        self._cancel_timeout()
+        self._timeout = self.loop.call_later(seconds, then)
 
-    def _wait(self, seconds: float, then: Callable[[], None]) -> None:
-        self._stop_waiting()
-        self._waiting = self.loop.call_later(seconds, then)
-
-    def _stop_waiting(self) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
-            self._waiting = None
+    def _cancel_timeout(self) -> None:
+        if self._timeout is not None:
+            self._timeout.cancel()
+            self._timeout = None
 
 
-async def _received(loop: asyncio.AbstractEventLoop, source: socket.socket, most: int) -> bytes:
+async def _receive(loop: asyncio.AbstractEventLoop, source: socket.socket, most: int) -> bytes:
     try:
         return await loop.sock_recv(source, most)
     except OSError:
@@ -335,7 +332,7 @@ async def body_of(request: Request) -> AsyncGenerator[bytes]:
         yield piece
 
 
-def limited(limits: ConnectionLimits) -> type[Connection]:
+def make_connection_class(limits: ConnectionLimits) -> type[Connection]:
     """Return the connection class of one server."""
 
     class Limited(Connection):

@@ -13,7 +13,7 @@ from types import FrameType
 
 import uvicorn
 
-from recto.api.connections import limited
+from recto.api.connections import make_connection_class
 from recto.api.router import Api
 from recto.config.access_settings import ConnectionLimits
 from recto.errors import RectoError
@@ -26,7 +26,7 @@ UNSENT_BYTES = 131_072
 # Open files other than client connections (database, models, uploads, children). Half of all if the limit is low.
 OTHER_FILES = 1_024
 # Log lines of uvicorn that any client can trigger without limit; Recto logs these itself.
-REPEATED = (
+NOISE = (
     *("Invalid HTTP request", "Unsupported upgrade request", "No supported WebSocket library"),
     "ASGI callable returned without completing response",
 )
@@ -38,7 +38,7 @@ def configure(api: Api, host: str, port: int, limits: ConnectionLimits) -> uvico
         api,
         host=host,
         port=port,
-        http=limited(limits),
+        http=make_connection_class(limits),
         # WebSocket connections would bypass the limits.
         ws="none",
         timeout_keep_alive=limits.keep_alive_seconds,
@@ -67,12 +67,12 @@ def listen(
 
     With `stop`, the caller runs the server in a thread and handles signals itself.
     """
-    config = configure(api, host, port, with_files_for(limits or ConnectionLimits()))
+    config = configure(api, host, port, fit_open_files(limits or ConnectionLimits()))
     logging.getLogger("uvicorn.error").addFilter(_is_news)
     server = _Server(config, api, announce, stop)
     if stop is None:
         # After shutdown uvicorn raises the signal again; the shutdown was complete.
-        signal.signal(signal.SIGTERM, _have_stopped)
+        signal.signal(signal.SIGTERM, _ignore_signal)
     # uvicorn has logged the reason and would exit with its own code.
     with suppress(KeyboardInterrupt, SystemExit):
         server.run()
@@ -82,10 +82,12 @@ def listen(
     if failure:
         raise OSError(f"The server could not start: {type(failure).__name__}: {failure}") from failure
     if not server.started:
-        raise OSError(f"The server could not start on {host}:{port}. The lines above say why; name another --port.")
+        raise OSError(
+            f"The server could not start on {host}:{port}. See the log lines above, or choose another --port."
+        )
 
 
-def with_files_for(limits: ConnectionLimits) -> ConnectionLimits:
+def fit_open_files(limits: ConnectionLimits) -> ConnectionLimits:
     """Return the limits with no more connections than this process may open files for.
 
     Raises the process's soft limit as far as the system allows.
@@ -102,21 +104,21 @@ def with_files_for(limits: ConnectionLimits) -> ConnectionLimits:
     if most == wanted:
         return limits
     room = most - min(OTHER_FILES, most // 2)
-    LOGGER.warning("this process may open %d files, so there are %d connections at most", most, room)
+    LOGGER.warning("this process may open %d files, so the server accepts at most %d connections", most, room)
     return replace(limits, connections=room)
 
 
 def _is_news(record: logging.LogRecord) -> bool:
     """Return False for tracebacks of startup failures, which are reported in one line, and for repeated lines."""
     line = record.getMessage()
-    return not ("Traceback" in line or "Application startup failed" in line or line.startswith(REPEATED))
+    return not ("Traceback" in line or "Application startup failed" in line or line.startswith(NOISE))
 
 
-def _have_stopped(_signal: int, _frame: FrameType | None) -> None:
+def _ignore_signal(_signal: int, _frame: FrameType | None) -> None:
     """Ignore the signal."""
 
 
-def _hold_little(listening: socket.socket) -> None:
+def _limit_unsent(listening: socket.socket) -> None:
     """Limit unsent bytes; all connections inherit the option. Windows does not have it."""
     if hasattr(socket, "TCP_NOTSENT_LOWAT"):
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
@@ -138,7 +140,7 @@ class _Server(uvicorn.Server):
         await super().startup(sockets=sockets)
         if self.started and not self.should_exit:
             for one in (one for server in self.servers for one in server.sockets):
-                _hold_little(one)
+                _limit_unsent(one)
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
             threading.Thread(target=self._announce, args=(url,), daemon=True).start()

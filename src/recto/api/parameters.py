@@ -19,7 +19,8 @@ from recto.conversation.input.input_rules import UUID
 from recto.conversation.json import Json
 from recto.errors import NotFound, WireError, WrongParameters
 
-Handler: TypeAlias = Callable[..., Awaitable[Response]]
+# A result that is no response is sent as JSON.
+Handler: TypeAlias = Callable[..., Awaitable[Response | Mapping[str, object]]]
 ParameterPlace: TypeAlias = Literal["path", "query", "header"]
 # The order of validation and description.
 PLACES: tuple[ParameterPlace, ...] = get_args(ParameterPlace)
@@ -60,8 +61,8 @@ def in_header(description: str) -> Parameter:
     return Parameter(place="header", description=description)
 
 
-Cursor = Annotated[str | None, in_query("`next` of the page before.")]
-PageLimit = Annotated[int, in_query("How many at most.", ge=1, le=100)]
+Cursor = Annotated[str | None, in_query("`next` of the previous page.")]
+PageLimit = Annotated[int, in_query("Maximum number of items.", ge=1, le=100)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +73,7 @@ class HandlerParameter:
     name: str
     type: object
     default: object
-    declared: Parameter
+    declaration: Parameter
 
     @property
     def is_required(self) -> bool:
@@ -81,7 +82,7 @@ class HandlerParameter:
 
     def text(self, request: Request) -> str | None:
         """Return the parameter's text in the request."""
-        match self.declared.place:
+        match self.declaration.place:
             case "path":
                 return request.path_params[self.name]
             case "query":
@@ -91,27 +92,24 @@ class HandlerParameter:
 
     def value(self, text: str) -> object:
         """Return the value of a text. Raises pydantic's ValidationError."""
-        return text if self._is_any_text else self._adapter.validate_python(text)
+        is_any_text = self.declaration.max_length is None and self.type in (str, str | None)
+        return text if is_any_text else self._adapter.validate_python(text)
 
     def schema(self) -> Json:
         """Return the parameter's JSON Schema."""
         return self._adapter.json_schema()
 
     @cached_property
-    def _is_any_text(self) -> bool:
-        return self.declared.max_length is None and self.type in (str, str | None)
-
-    @cached_property
     def _adapter(self) -> TypeAdapter[object]:
         # Built on first use: most servers need few of them.
-        declared = self.declared
+        limits = self.declaration
         field = Field(
             default=... if self.is_required else self.default,
-            ge=declared.ge,
-            le=declared.le,
-            max_length=declared.max_length,
+            ge=limits.ge,
+            le=limits.le,
+            max_length=limits.max_length,
             title=self.name.title(),
-            description=declared.description,
+            description=limits.description,
         )
         kind = Annotated[self.type, field]
         return TypeAdapter(cast("type[object]", kind))
@@ -119,17 +117,21 @@ class HandlerParameter:
 
 def parameters_of(handler: Handler) -> tuple[HandlerParameter, ...]:
     """Return the declared parameters of a handler."""
-    found = inspect.signature(handler, eval_str=True).parameters.values()
-    declared = [_declared(one) for one in found if get_origin(one.annotation) is Annotated]
-    return tuple(sorted(declared, key=lambda one: PLACES.index(one.declared.place)))
-
-
-def _declared(found: inspect.Parameter) -> HandlerParameter:
-    kind, declared = get_args(found.annotation)
-    name = found.name.replace("_", "-") if declared.place == "header" else found.name
-    return HandlerParameter(
-        argument=found.name, name=declared.alias or name, type=kind, default=found.default, declared=declared
-    )
+    parameters = list[HandlerParameter]()
+    for one in inspect.signature(handler, eval_str=True).parameters.values():
+        if get_origin(one.annotation) is Annotated:
+            kind, declaration = get_args(one.annotation)
+            name = one.name.replace("_", "-") if declaration.place == "header" else one.name
+            parameters.append(
+                HandlerParameter(
+                    argument=one.name,
+                    name=declaration.alias or name,
+                    type=kind,
+                    default=one.default,
+                    declaration=declaration,
+                )
+            )
+    return tuple(sorted(parameters, key=lambda one: PLACES.index(one.declaration.place)))
 
 
 def read_parameters(request: Request, parameters: Sequence[HandlerParameter]) -> Mapping[str, object]:
@@ -149,10 +151,10 @@ def read_parameters(request: Request, parameters: Sequence[HandlerParameter]) ->
     return values
 
 
-def stored_id(id: str, what: str) -> str:
+def stored_id(id: str, kind: str) -> str:
     """Return an id in its stored form. Raises NotFound if it is not a UUID."""
     if not UUID.fullmatch(id):
-        raise NotFound(what=what, id=id)
+        raise NotFound(what=kind, id=id)
     return id.lower()
 
 

@@ -1,4 +1,7 @@
-"""Error responses as `application/problem+json`, and the mapping of errors to statuses."""
+"""Error responses: `application/problem+json`, or on the gateway's paths (X3) the form of the caller's SDK.
+
+SDKs decide by the status whether to retry, and by `Retry-After` when.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from recto.api.access.audit import audit
 from recto.api.route import JSON_MEDIA, PROBLEM_MEDIA, Problem
-from recto.conversation.json import dump
+from recto.conversation.json import dump, load_object
 from recto.errors import (
     Conflict,
     FileRefused,
@@ -29,6 +33,8 @@ from recto.errors import (
     WireError,
     WrongParameters,
 )
+from recto.models.choose import SDKS
+from recto.models.wire_protocol import ProviderSdk
 
 STATUS: Mapping[type[RectoError], tuple[int, str]] = {
     SettingsError: (422, "invalid_setting"),
@@ -46,7 +52,10 @@ DOWN: Mapping[type[RectoError], str] = {
 }
 LOGGER = logging.getLogger("recto.api")
 RETRY_SECONDS = 1
-NO_ADDRESS = "There is nothing at this address. All that there are stand in /docs."
+NO_ADDRESS = "Not found. See /docs for the available routes."
+# The prefix of all gateway paths, and the headers that an SDK's error response keeps.
+GATEWAY = "/v1/"
+SDK_HEADERS = ("retry-after", "allow", "connection")
 CODES = {404: "not_found", 400: "bad_request", 408: "too_slow", 431: "too_large", 503: "stopping"}
 
 
@@ -81,14 +90,14 @@ def problem_media(accept: str) -> str:
     return PROBLEM_MEDIA if takes_any and JSON_MEDIA not in kinds else JSON_MEDIA
 
 
-def refuse_user(request: Request, what: str) -> Response:
+def operator_problem(request: Request, action: str) -> Response:
     """Reject a user who is not an operator."""
     audit(request, "not_an_operator", status=403)
-    detail = f"Only an operator of this server may {what}. Operators are named in RECTO_OPERATORS."
+    detail = f"Only an operator of this server may {action}. RECTO_OPERATORS names the operators."
     return problem(403, "not_an_operator", detail)
 
 
-def refuse(request: Request, error: Exception) -> Response:
+def error_problem(request: Request, error: Exception) -> Response:
     """Return the problem of an error."""
     match error:
         case NotFound():
@@ -112,14 +121,14 @@ def refuse(request: Request, error: Exception) -> Response:
             LOGGER.log(level, "refused %s: %s", request.method, error)
             return problem(*STATUS[type(error)], DOWN[type(error)])
         case _:
-            known = next((known for kind, known in STATUS.items() if isinstance(error, kind)), None)
-            if known is None:
-                # Nothing that clients should read: answered and logged as what nobody foresaw.
+            status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), None)
+            if status is None:
+                # Clients should not read this error: it is logged, and the response is a 500.
                 raise error
-            return problem(*known, str(error))
+            return problem(*status, str(error))
 
 
-def refuse_http(error: HTTPException) -> Response:
+def http_problem(error: HTTPException) -> Response:
     """Return the problem of an unknown path, or of the status a route raised."""
     status = error.status_code
     detail = NO_ADDRESS if status == HTTPStatus.NOT_FOUND else error.detail
@@ -130,11 +139,38 @@ def refuse_http(error: HTTPException) -> Response:
     return answer
 
 
-def tell_methods(method: str, methods: Iterable[str]) -> Response:
+def methods_response(method: str, methods: Iterable[str]) -> Response:
     """Return the allowed methods, for OPTIONS and for a wrong method."""
     allowed = ", ".join(sorted({"OPTIONS", *methods}))
     if method == "OPTIONS":
         return Response(status_code=204, headers={"allow": allowed})
-    answer = problem(405, "wrong_method", f"This address has no such method. It has: {allowed}.")
+    answer = problem(405, "wrong_method", f"Method not allowed here. Allowed: {allowed}.")
     answer.headers["allow"] = allowed
     return answer
+
+
+def requested_sdk(path: str, headers: Headers) -> ProviderSdk | None:
+    """Return the SDK of a request, by its path, else by a header; None outside the gateway's paths."""
+    if not path.startswith(GATEWAY):
+        return None
+    if exact := next((sdk for sdk in SDKS if path in (sdk.path, *sdk.also)), None):
+        return exact
+    first, *others = SDKS
+    return next((sdk for sdk in others if path.startswith(sdk.path) or sdk.own_header in headers), first)
+
+
+def adapt_to_sdk(answer: Response, path: str, headers: Headers) -> Response:
+    """Return the response, with a problem on a gateway path converted to the SDK's form."""
+    sdk = requested_sdk(path, headers) if answer.media_type == PROBLEM_MEDIA else None
+    if sdk is None:
+        return answer
+    body = load_object(bytes(answer.body)) or {}
+    error = sdk_problem(sdk, answer.status_code, str(body.get("code")), str(body.get("detail")))
+    error.headers.update({name: answer.headers[name] for name in SDK_HEADERS if name in answer.headers})
+    return error
+
+
+def sdk_problem(sdk: ProviderSdk, status: int, code: str, detail: str, *, retry: float | None = None) -> Response:
+    """Return an error response in the SDK's form. `retry` is the time to wait in seconds."""
+    headers = {"retry-after": str(max(1, round(retry)))} if retry is not None else None
+    return Response(dump(sdk.error(status, code, detail)), status, headers, media_type=JSON_MEDIA)

@@ -14,11 +14,11 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from recto.api.access.sdk_refusals import in_form_asked_for
-from recto.api.codings import packed
+from recto.api.codings import pack
 from recto.api.parameters import Handler, HandlerParameter, parameters_of, read_parameters
-from recto.api.problems import refuse, refuse_http, tell_methods
-from recto.api.route import Route
+from recto.api.problems import adapt_to_sdk, error_problem, http_problem, methods_response
+from recto.api.route import JSON_MEDIA, Route
+from recto.conversation.json import dump
 from recto.errors import RectoError
 
 # A path parameter.
@@ -27,10 +27,11 @@ NAME = re.compile(r"{(\w+)}")
 
 @dataclass(frozen=True, kw_only=True)
 class MethodHandler:
-    """A handler and its parameters."""
+    """A handler, its parameters, and the status of its JSON response."""
 
     handler: Handler
     parameters: tuple[HandlerParameter, ...]
+    status: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,53 +69,51 @@ class Api:
         pattern = re.compile(NAME.sub(r"(?P<\1>[^/]+)", route.path))
         paths = self._patterns if pattern.groups else self._fixed
         methods = paths.setdefault(route.path, RoutedPath(pattern=pattern, methods={})).methods
-        answering = MethodHandler(handler=route.handler, parameters=parameters_of(route.handler))
-        methods[route.method] = answering
+        handler = MethodHandler(handler=route.handler, parameters=parameters_of(route.handler), status=route.status)
+        methods[route.method] = handler
         if route.method == "GET" and (route.is_open or route.answer):
             # Clients use HEAD to check that a resource exists.
-            methods["HEAD"] = answering
+            methods["HEAD"] = handler
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         try:
             answer = await self.ask(request)
         except RectoError as error:
-            answer = refuse(request, error)
+            answer = error_problem(request, error)
         except HTTPException as error:
-            answer = refuse_http(error)
-        told = in_form_asked_for(answer, scope["path"], request.headers)
-        await packed(scope, told)(scope, receive, send)
+            answer = http_problem(error)
+        await pack(scope, adapt_to_sdk(answer, scope["path"], request.headers))(scope, receive, send)
 
     async def ask(self, request: Request) -> Response:
         """Return the response of the matching route. Raises if there is none, or if the route rejects the request."""
         path = _path(request.scope)
-        found = self._find(path)
-        if found is None:
-            return self._elsewhere(request, path)
-        known, request.scope["path_params"] = found
-        answering = known.methods.get(request.method)
-        if answering is None:
-            return tell_methods(request.method, known.methods)
-        if not answering.parameters:
-            return await answering.handler(request)
-        return await answering.handler(request, **read_parameters(request, answering.parameters))
+        match = self._find(path)
+        if match is None:
+            # Redirect to the path with or without a trailing slash, if that one exists.
+            other = path.rstrip("/") if path.endswith("/") else f"{path}/"
+            if self._find(other) is None:
+                raise HTTPException(404)
+            return RedirectResponse(str(URL(scope={**request.scope, "path": other})))
+        routed, request.scope["path_params"] = match
+        method = routed.methods.get(request.method)
+        if method is None:
+            return methods_response(request.method, routed.methods)
+        values = read_parameters(request, method.parameters)
+        result = await method.handler(request, **values)
+        if isinstance(result, Response):
+            return result
+        return Response(dump(result), method.status, media_type=JSON_MEDIA)
 
     def _find(self, path: str) -> tuple[RoutedPath, Mapping[str, str]] | None:
         """Return the path's handlers and its path parameters."""
         fixed = self._fixed.get(path)
         if fixed is not None:
             return fixed, {}
-        for known in self._patterns.values():
-            if found := known.pattern.fullmatch(path):
-                return known, {name: unquote(value) for name, value in found.groupdict().items()}
+        for routed in self._patterns.values():
+            if match := routed.pattern.fullmatch(path):
+                return routed, {name: unquote(value) for name, value in match.groupdict().items()}
         return None
-
-    def _elsewhere(self, request: Request, path: str) -> Response:
-        """Redirect to the path with or without a trailing slash, if that one exists."""
-        other = path.rstrip("/") if path.endswith("/") else f"{path}/"
-        if self._find(other) is None:
-            raise HTTPException(404)
-        return RedirectResponse(str(URL(scope={**request.scope, "path": other})))
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()

@@ -6,65 +6,48 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import cache, partial
 
+from recto.api import accounts, agents, operations
 from recto.api.access.auth import Authenticator
 from recto.api.access.gate import Gate, GateRules
-from recto.api.copilotkit import agent_routes, info, inspector, single_endpoint, thread_routes
-from recto.api.description import describe
-from recto.api.docs_page import get_description, get_docs
+from recto.api.copilotkit import agent_routes, info, single_endpoint, thread_routes
+from recto.api.description import describe, get_description, get_docs
 from recto.api.files import attachments, datasets, serving
 from recto.api.gateway import routes as gateway
-from recto.api.ops import agents, health, operations
 from recto.api.route import Route
 from recto.api.router import Api
-from recto.api.runs import ag_ui, chat, resume
+from recto.api.runs import ag_ui, chat
 from recto.api.runs import routes as runs
-from recto.api.threads import calls, file_changes, history, previews, thread_messages, turning_back
+from recto.api.threads import calls, file_changes, rollback, savings_route, thread_messages, thread_preview
 from recto.api.threads import routes as threads
-from recto.api.users import me, profile, savings_route
 from recto.api.web_page import ASSETS, HOME, ICON, WebPage, get_asset, get_icon, get_web_page
 
-ROUTES = (
-    *runs.ROUTES,
-    *resume.ROUTES,
-    *ag_ui.ROUTES,
-    *chat.ROUTES,
-    *calls.ROUTES,
-    *threads.ROUTES,
-    *turning_back.ROUTES,
-    *file_changes.ROUTES,
-    *previews.ROUTES,
-    *thread_messages.ROUTES,
-    *history.ROUTES,
-    *attachments.ROUTES,
-    *serving.ROUTES,
-    *datasets.ROUTES,
-    *agents.ROUTES,
-    *me.ROUTES,
-    *profile.ROUTES,
-    *savings_route.ROUTES,
-    *info.ROUTES,
-    *agent_routes.ROUTES,
-    *thread_routes.ROUTES,
-    *inspector.ROUTES,
-    *single_endpoint.ROUTES,
-    *operations.ROUTES,
-    *health.ROUTES,
+# The order of the description.
+ROUTES = tuple(
+    route
+    for module in (
+        *(runs, ag_ui, chat, calls, threads, rollback, file_changes, thread_preview, thread_messages),
+        *(attachments, serving, datasets, agents, accounts, savings_route),
+        *(info, agent_routes, thread_routes, single_endpoint, operations),
+    )
+    for route in module.ROUTES
 )
 
 
-# For people: the web page and the API description. They are not part of the description.
+# The web page and the API description, which are not part of the description.
 PAGES = (
-    Route(method="GET", path=HOME, handler=get_web_page, tag="", is_open=True),
-    Route(method="GET", path=ICON, handler=get_icon, tag="", is_open=True),
-    Route(method="GET", path=f"{ASSETS}{{name}}", handler=get_asset, tag="", is_open=True),
-    Route(method="GET", path="/openapi.json", handler=get_description, tag="", is_open=True),
-    Route(method="GET", path="/docs", handler=get_docs, tag="", is_open=True),
+    Route("GET", HOME, get_web_page, is_open=True),
+    Route("GET", ICON, get_icon, is_open=True),
+    Route("GET", f"{ASSETS}{{name}}", get_asset, is_open=True),
+    Route("GET", "/openapi.json", get_description, is_open=True),
+    Route("GET", "/docs", get_docs, is_open=True),
 )
 
 
 # Routes of a gateway-only server: the gateway, its operations, and reading its conversations.
-LOOKS = tuple([route for route in (*threads.ROUTES, *calls.ROUTES, *savings_route.ROUTES) if route.method == "GET"])
-GATEWAY_ONLY = (*gateway.ROUTES, *operations.ROUTES, *health.ROUTES, *LOOKS)
+READ_ROUTES = tuple(
+    [route for route in (*threads.ROUTES, *calls.ROUTES, *savings_route.ROUTES) if route.method == "GET"]
+)
+GATEWAY_ONLY = (*gateway.ROUTES, *operations.ROUTES, *READ_ROUTES)
 
 
 def make_api(
@@ -76,8 +59,8 @@ def make_api(
 ) -> Api:
     """Return the application. The caller sets `state.backend`."""
     gate = partial(Gate, authenticator=authenticator, rules=rules)
-    served = GATEWAY_ONLY if gateway_only else (*ROUTES, *gateway.ROUTES, *PAGES)
-    api = Api(served, gate=gate, lifespan=lifespan)
+    routes = GATEWAY_ONLY if gateway_only else (*ROUTES, *gateway.ROUTES, *PAGES)
+    api = Api(routes, gate=gate, lifespan=lifespan)
     api.state.web_page = WebPage()
     api.state.describe = cache(partial(describe, ROUTES))
     return api

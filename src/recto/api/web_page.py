@@ -6,17 +6,19 @@ import gzip
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Annotated
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 
-from recto.api.codings import takes_gzip
-from recto.api.files.serving import names_tag
-from recto.api.home_page import get_home
+from recto.api.codings import accepts_gzip
+from recto.api.description import STYLE, content_policy
+from recto.api.files.serving import matches_tag
 from recto.api.parameters import in_path
 from recto.api.problems import problem
+from recto.api.route import CHAT
 
 # Output of `make web`. It contains no Python.
 BUILT = Path(__file__).resolve().parent.parent / "web"
@@ -27,7 +29,7 @@ POLICY = (
     "connect-src 'self'; media-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 # Names of assets contain a digest of their content.
-FOREVER, ASK_AGAIN = "public, max-age=31536000, immutable", "no-cache"
+IMMUTABLE, REVALIDATE = "public, max-age=31536000, immutable", "no-cache"
 MEDIA = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -37,8 +39,37 @@ MEDIA = {
     ".woff2": "font/woff2",
 }
 OTHER_MEDIA = "application/octet-stream"
-NO_ASSET = "The web page has no such file. Where it had one, it was built anew since: load the page again."
-AssetName = Annotated[str, in_path("The file's name, as the page has it.")]
+NO_ASSET = "The web page has no such file. If the page was rebuilt, reload it."
+# Plain text: a request that is edited or sent twice needs no new id.
+CURL = f"""\
+curl -N http://127.0.0.1:8787{CHAT} \\
+  -H "Authorization: Bearer TOKEN" -H "Content-Type: application/json" \\
+  -d '{{"message": "I need career advice."}}'"""
+# The token after the # never leaves the browser. A token with characters that are special to a shell is not shown,
+# because a stranger may have made the link.
+SCRIPT = """\
+const line = document.getElementById("line"), token = new URLSearchParams(location.hash.slice(1)).get("token");
+const put = (old, now) => { line.textContent = line.textContent.replace(old, () => now); };
+put("http://127.0.0.1:8787", location.origin);
+if (token) history.replaceState(null, "", location.pathname);
+if (/^[\\w.~+=-]{16,}$/.test(token || "")) {
+  put("TOKEN", token);
+  document.getElementById("token").textContent = "The command contains your token; the address bar no longer does.";
+}"""
+NOT_BUILT = f"""\
+<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Recto</title><style>{STYLE}</style></head><body><h1>Recto</h1>
+<p>An agent server. It keeps every conversation in a log that is never edited, and builds a fresh page from it for each
+model call, with a manifest that explains every part. It speaks AG-UI.</p>
+<p>The web page is not built: run <code>make web</code> in the server's source folder, then reload.</p>
+<h2>Try it</h2><pre id="line">{escape(CURL)}</pre>
+<p id="token">The server prints TOKEN when it starts, and stores it in the file <code>token</code> of its data folder
+(<code>recto-data</code> by default). If API keys or JWTs are configured, use one of these.</p>
+<h2>Documentation</h2>
+<p><a href="/docs">The API, with examples</a>, and as <a href="/openapi.json">OpenAPI</a>: no token needed.</p>
+<script>{SCRIPT}</script></body></html>
+"""
+AssetName = Annotated[str, in_path("The file's name.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,19 +92,19 @@ class WebPage:
     def find(self, path: str) -> BuiltFile | None:
         """Return the file at a path of the server."""
         if not self._files and (self._folder / "index.html").is_file():
-            self._files = dict(_read(self._folder))
+            self._files = dict(_read_files(self._folder))
         return self._files.get(path)
 
 
-def _read(folder: Path) -> Iterator[tuple[str, BuiltFile]]:
-    yield HOME, _built(folder / "index.html", {"cache-control": ASK_AGAIN, "content-security-policy": POLICY})
+def _read_files(folder: Path) -> Iterator[tuple[str, BuiltFile]]:
+    yield HOME, _make_file(folder / "index.html", {"cache-control": REVALIDATE, "content-security-policy": POLICY})
     for icon in folder.glob(ICON.removeprefix("/")):
-        yield ICON, _built(icon, {"cache-control": ASK_AGAIN})
+        yield ICON, _make_file(icon, {"cache-control": REVALIDATE})
     for asset in sorted((folder / "assets").glob("*")):
-        yield f"{ASSETS}{asset.name}", _built(asset, {"cache-control": FOREVER})
+        yield f"{ASSETS}{asset.name}", _make_file(asset, {"cache-control": IMMUTABLE})
 
 
-def _built(file: Path, headers: Mapping[str, str]) -> BuiltFile:
+def _make_file(file: Path, headers: Mapping[str, str]) -> BuiltFile:
     content = file.read_bytes()
     packed = gzip.compress(content, mtime=0)
     return BuiltFile(
@@ -85,37 +116,39 @@ def _built(file: Path, headers: Mapping[str, str]) -> BuiltFile:
 
 
 async def get_web_page(request: Request) -> Response:
-    """Serve the page, or the home page if it is not built."""
+    """Serve the page; if it is not built, instructions how to build it and to call the API."""
     file = _web_page(request).find(HOME)
-    return _respond(request, file) if file else await get_home(request)
+    if file:
+        return _respond(request, file)
+    return HTMLResponse(NOT_BUILT, headers={"content-security-policy": content_policy(script=SCRIPT)})
 
 
 async def get_icon(request: Request) -> Response:
     """Serve the page's icon."""
-    return _found(request, ICON)
+    return _find(request, ICON)
 
 
 async def get_asset(request: Request, name: AssetName) -> Response:
     """Serve a script, style or other part of the page."""
-    return _found(request, f"{ASSETS}{name}")
+    return _find(request, f"{ASSETS}{name}")
 
 
-def _found(request: Request, path: str) -> Response:
+def _find(request: Request, path: str) -> Response:
     file = _web_page(request).find(path)
     return _respond(request, file) if file else problem(404, "not_found", NO_ASSET)
 
 
 def _web_page(request: Request) -> WebPage:
-    found: WebPage = request.app.state.web_page
-    return found
+    page: WebPage = request.app.state.web_page
+    return page
 
 
 def _respond(request: Request, file: BuiltFile) -> Response:
-    packed = file.packed if takes_gzip(request.headers) else None
+    packed = file.packed if accepts_gzip(request.headers) else None
     # An ETag names exact bytes, so the packed form has its own.
     coding = {} if packed is None else {"content-encoding": "gzip"}
     tag = f'"{file.digest}"' if packed is None else f'"{file.digest}-gzip"'
     headers = {**file.headers, **coding, "etag": tag}
-    if names_tag(request.headers.get("if-none-match"), tag):
+    if matches_tag(request.headers.get("if-none-match"), tag):
         return Response(status_code=304, headers=headers)
     return Response(file.content if packed is None else packed, headers=headers)

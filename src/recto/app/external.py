@@ -1,4 +1,4 @@
-"""Tools that live elsewhere, put together: their secrets, their way out, their sandbox; for a server, or for a try."""
+"""External tools of a server or a trial, with their secrets, network access and sandbox."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from recto.tools.registry import Registry
 def make_live_tools(
     settings: ServerSettings, agents: Mapping[str, Agent], own: Mapping[str, Registry], schemas: Schemas
 ) -> LiveTools:
-    """The tools of every agent, its own and those elsewhere. Nothing is begun yet."""
+    """Return the own and external tools of every agent. Starts nothing."""
     services = make_services(settings, schemas)
     sources = {name: tool_sources(agent, own[name], services) for name, agent in agents.items()}
     return LiveTools(own, sources, {name: agent.confirm for name, agent in agents.items()})
@@ -29,25 +29,25 @@ def make_live_tools(
 def try_tools(
     settings: ServerSettings, agents: Mapping[str, Agent], own: Mapping[str, Registry]
 ) -> Mapping[str, Sequence[ToolSource]]:
-    """Reach every place elsewhere once, all at the same time: what was found at each, by agent."""
-    return asyncio.run(_tried(settings, agents, own))
+    """Connect to every external source once, concurrently. Returns the sources of each agent."""
+    return asyncio.run(_discover(settings, agents, own))
 
 
-async def _tried(
+async def _discover(
     settings: ServerSettings, agents: Mapping[str, Agent], own: Mapping[str, Registry]
 ) -> Mapping[str, Sequence[ToolSource]]:
     tools = make_live_tools(settings, agents, own, Schemas(settings.schemas))
     tools.start()
     try:
-        # A server that does not answer in time says so itself.
-        await asyncio.gather(*[tools.tried(name, 2 * settings.external.start_seconds) for name in agents])
+        # A source that does not respond in time reports that itself.
+        await asyncio.gather(*[tools.wait_for_first_try(name, 2 * settings.external.start_seconds) for name in agents])
     finally:
         await tools.stop()
     return tools.sources
 
 
 def make_services(settings: ServerSettings, schemas: Schemas) -> ExternalServices:
-    """What all of them work with."""
+    """Return the services that external tools share."""
     outbound = make_outbound(settings)
     return ExternalServices(
         settings=settings.external,

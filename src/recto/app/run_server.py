@@ -375,7 +375,7 @@ def _runtime(plan: Plan, store: Store, services: FileServices, tools: LiveTools,
         ),
         tools=ToolServices(
             registries=tools,
-            discover=partial(tools.tried, seconds=settings.external.wait_seconds),
+            discover=partial(tools.wait_for_first_try, seconds=settings.external.wait_seconds),
             schemas=schemas,
             workspaces=make_workspaces(settings),
             terminal=make_terminal(settings, available),

@@ -17,7 +17,7 @@ def make_workspaces(settings: ServerSettings) -> Workspaces:
     code = (Path(sys.prefix), Path(__file__).parents[1])
     return Workspaces(
         root=settings.workspaces_folder,
-        given=settings.workspace,
+        given_folder=settings.workspace,
         most_bytes=settings.work.workspace_bytes,
         search=settings.search,
         limits=settings.file_tools,

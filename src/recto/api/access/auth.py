@@ -57,20 +57,23 @@ class Authenticator:
         self,
         settings: AuthSettings,
         *,
-        takes_callers: bool = False,
+        has_callers: bool = False,
         network: Network | None = None,
         clock: Callable[[], float] = time.time,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._takes_callers = takes_callers
+        self._has_callers = has_callers
         self._keys = _keys(settings)
         self._jwt = _jwt(settings, self._keys, clock, ticks, network)
-        self._missing = Denied(reason="no_credential", detail=f"No credential came with the request. {_how(settings)}")
+        self._missing = Denied(
+            reason="no_credential", detail=f"The request has no credential. {_how_to_authenticate(settings)}"
+        )
         self._malformed = Denied(
-            reason="malformed_credential", detail=f"The Authorization header cannot be read. {_how(settings)}"
+            reason="malformed_credential",
+            detail=f"The Authorization header is malformed. {_how_to_authenticate(settings)}",
         )
         self.wrong = Denied(
-            reason="wrong_credential", detail=f"The credential is not one of this server's. {_how(settings)}"
+            reason="wrong_credential", detail=f"The credential is unknown. {_how_to_authenticate(settings)}"
         )
 
     def recognise(self, headers: Sequence[str]) -> User | None:
@@ -90,14 +93,12 @@ class Authenticator:
             return user
         # A credential without dots is a mistyped key or token, not a JWT.
         if self._jwt is None or "." not in credential:
-            return _caller(credential) if self._takes_callers else self.wrong
-        found = await self._jwt.read(credential)
-        return self.wrong if isinstance(found, User) and found.name.startswith(CALLER) else found
-
-
-def _caller(key: str) -> User:
-    """Return the user of a provider key, if the gateway forwards them."""
-    return User(name=f"{CALLER}{_digest(key).hex()[:CALLER_CHARACTERS]}", can_write=False, is_caller=True)
+            if not self._has_callers:
+                return self.wrong
+            name = f"{CALLER}{_digest(credential).hex()[:CALLER_CHARACTERS]}"
+            return User(name=name, can_write=False, is_caller=True)
+        result = await self._jwt.read(credential)
+        return self.wrong if isinstance(result, User) and result.name.startswith(CALLER) else result
 
 
 def check_binding(host: str, has_accounts: bool) -> None:
@@ -105,8 +106,8 @@ def check_binding(host: str, has_accounts: bool) -> None:
     if has_accounts or is_loopback(host):
         return
     allowed = (
-        "others can reach that address, so users need credentials of their own: set RECTO_API_KEYS (user:key,...), or "
-        "one of RECTO_JWT_SECRET, RECTO_JWT_PUBLIC_KEY and RECTO_JWT_JWKS_URL. Without them: 127.0.0.1 or ::1"
+        "other machines can reach this address, so configure accounts: set RECTO_API_KEYS (user:key,...), or one of "
+        "RECTO_JWT_SECRET, RECTO_JWT_PUBLIC_KEY and RECTO_JWT_JWKS_URL. Without accounts, use 127.0.0.1 or ::1"
     )
     raise SettingsError(name="host", value=host, allowed=allowed)
 
@@ -114,8 +115,8 @@ def check_binding(host: str, has_accounts: bool) -> None:
 def _bearer(headers: Sequence[str]) -> str | None:
     if len(headers) != 1 or len(headers[0]) > MOST_CHARACTERS:
         return None
-    found = BEARER.fullmatch(headers[0])
-    return found[1] if found else None
+    match = BEARER.fullmatch(headers[0])
+    return match[1] if match else None
 
 
 def _keys(settings: AuthSettings) -> tuple[ApiKey, ...]:
@@ -152,8 +153,7 @@ def _source(settings: AuthSettings, ticks: Callable[[], float], network: Network
         return None
     try:
         # Imported here: cryptography costs time and ten megabytes of memory.
-        from recto.api.access.jwks import JwksKeys
-        from recto.api.access.jwt import FixedKey, public_key, secret_key
+        from recto.api.access.jwt import FixedKey, JwksKeys, public_key, secret_key
     except ModuleNotFoundError as error:
         allowed = f"JWTs need the package {error.name}: install recto[jwt]"
         names = ("RECTO_JWT_SECRET", "RECTO_JWT_PUBLIC_KEY", "RECTO_JWT_JWKS_URL")
@@ -168,8 +168,8 @@ def _source(settings: AuthSettings, ticks: Callable[[], float], network: Network
             return JwksKeys(url or "", cache_seconds=settings.jwt_cache_seconds, ticks=ticks, network=network)
 
 
-def _how(settings: AuthSettings) -> str:
-    own = "the token (RECTO_TOKEN, else printed at the start and kept in the file `token` of the data folder)"
+def _how_to_authenticate(settings: AuthSettings) -> str:
+    own = "the token (RECTO_TOKEN, else printed at startup and stored in the file `token` of the data folder)"
     ways = [
         *([own] if settings.token else []),
         *(["an API key"] if settings.api_keys else []),
@@ -181,7 +181,7 @@ def _how(settings: AuthSettings) -> str:
 def _make_key(user: User, secret: str, *, setting: str) -> ApiKey:
     """Return an API key. Raises SettingsError if it is too short or does not fit into a header."""
     if not KEY.fullmatch(secret):
-        allowed = f"a token or key has at least {LEAST_CHARACTERS} characters, visible ones of ASCII"
+        allowed = f"a token or key needs at least {LEAST_CHARACTERS} visible ASCII characters"
         raise SettingsError(name=setting, value=NOT_SHOWN, allowed=allowed)
     return ApiKey(user=user, digest=_digest(secret))
 
@@ -198,15 +198,15 @@ def _parse_key(entry: str, number: int) -> ApiKey:
         case [name, secret, "read"]:
             user = User(name=name, can_write=False)
         case _:
-            raise _wrong_entry(number, f"is not written as user:key or user:key:{READ}")
+            raise _wrong_entry(number, f"must be user:key or user:key:{READ}")
     if not is_name(name):
-        raise _wrong_entry(number, "has no name, or one that is too long or cannot be printed")
+        raise _wrong_entry(number, "has a user name that is empty, too long or unprintable")
     if name == LOCAL:
-        raise _wrong_entry(number, f"is for a user {LOCAL!r}; that is who comes with RECTO_TOKEN. Choose another name")
+        raise _wrong_entry(number, f"uses the name {LOCAL!r}, which is reserved for RECTO_TOKEN. Choose another name")
     if not KEY.fullmatch(secret):
         raise _wrong_entry(
             number,
-            f"has a key that is too short: at least {LEAST_CHARACTERS} visible characters of ASCII, no ':' or ','",
+            f"has an invalid key. Use at least {LEAST_CHARACTERS} visible ASCII characters, no ':' or ','",
         )
     return ApiKey(user=user, digest=_digest(secret))
 
@@ -219,27 +219,27 @@ def _check_distinct(keys: Sequence[ApiKey]) -> None:
     """Raise SettingsError if two entries share a secret."""
     owners: Mapping[bytes, User] = {key.digest: key.user for key in keys}
     if len(owners) < len(keys):
-        allowed = "the same key stands there twice, or is RECTO_TOKEN too. Give each its own"
+        allowed = "a key occurs twice, or equals RECTO_TOKEN. Give each user a different key"
         raise SettingsError(name=KEYS_SETTING, value=NOT_SHOWN, allowed=allowed)
 
 
 def _find_user(keys: Sequence[ApiKey], secret: str) -> User | None:
     """Return the user of a key, in constant time."""
-    digest, found = _digest(secret), None
+    digest, user = _digest(secret), None
     for key in keys:
         if compare_digest(key.digest, digest):
-            found = key.user
-    return found
+            user = key.user
+    return user
 
 
 def _digest(secret: str) -> bytes:
     return sha256(secret.encode("utf-8", "replace")).digest()
 
 
-def local_token(folder: Path, given: str | None) -> str:
-    """Return the given token, else the one in the folder's file, else a new one, which is saved there."""
-    if given is not None:
-        return given
+def local_token(folder: Path, token: str | None) -> str:
+    """Return the token, else the one in the folder's file, else a new one, which is saved there."""
+    if token is not None:
+        return token
     file = folder / FILE_NAME
     try:
         if not file.exists() and not file.is_symlink():
@@ -248,7 +248,7 @@ def local_token(folder: Path, given: str | None) -> str:
     except OSError as error:
         raise _unusable(file, f"it cannot be used ({error.strerror}). Remove it, or set RECTO_TOKEN") from error
     if not KEY.fullmatch(token):
-        raise _unusable(file, "it holds no token. Remove it, and the next start makes a new one")
+        raise _unusable(file, "it contains no token. Remove it; the next start creates a new one")
     return token
 
 
@@ -257,21 +257,21 @@ def _write_token(file: Path, token: str) -> None:
     draft = file.with_name(f"{file.name}.new")
     draft.unlink(missing_ok=True)
     number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, PRIVATE)
-    with os.fdopen(number, "w", encoding="ascii") as opened:
-        opened.write(token + "\n")
-        opened.flush()
+    with os.fdopen(number, "w", encoding="ascii") as stream:
+        stream.write(token + "\n")
+        stream.flush()
         os.fsync(number)
     draft.replace(file)
 
 
 def _read_token(file: Path) -> str:
     number = os.open(file, os.O_RDONLY | NO_LINK)
-    with os.fdopen(number, "rb") as opened:
+    with os.fdopen(number, "rb") as stream:
         mode = os.fstat(number).st_mode
         if os.name == "posix" and stat.S_IMODE(mode) & OTHERS:
             os.fchmod(number, PRIVATE)
-            LOGGER.warning("Others could read %s; now only you can. If they may have: remove it for a new token.", file)
-        return opened.read(MOST_FILE_BYTES).decode("utf-8", "replace").strip()
+            LOGGER.warning("Other users could read %s; now only you can. To replace the token, remove the file.", file)
+        return stream.read(MOST_FILE_BYTES).decode("utf-8", "replace").strip()
 
 
 def _unusable(file: Path, allowed: str) -> SettingsError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from starlette.datastructures import Headers
@@ -25,7 +25,7 @@ EXPOSED = b"Retry-After, recto-task-id"
 VARY: Field = (b"vary", b"Origin")
 NO_CONTENT = 204
 # Lifetime of a preflight response.
-ASKED_SECONDS = "600"
+PREFLIGHT_SECONDS = "600"
 ALWAYS: tuple[Field, ...] = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -46,10 +46,10 @@ def parse_origins(text: str) -> frozenset[str]:
     names = [name.strip() for name in text.split(",")] if text.strip() else []
     for name in names:
         if name == "*":
-            allowed = "every page on the web could then use a credential it gets hold of. Name each origin"
+            allowed = "any web page could then use a stolen credential. Name each origin"
             raise SettingsError(name=SETTING, value=name, allowed=allowed)
         if not ORIGIN.fullmatch(name):
-            allowed = "an origin is written as https://app.example or http://localhost:3000: no path, in small letters"
+            allowed = "an origin looks like https://app.example or http://localhost:3000: lower case, no path"
             raise SettingsError(name=SETTING, value=name, allowed=allowed)
     return frozenset(names)
 
@@ -59,7 +59,7 @@ def parse_headers(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",")) if text.strip() else ()
     for name in names:
         if name == "*" or not HEADER_NAME.fullmatch(name):
-            allowed = "name each header, by commas, such as X-Tenant,X-Request-Id"
+            allowed = "name each header, separated by commas, such as X-Tenant,X-Request-Id"
             raise SettingsError(name="RECTO_CORS_HEADERS", value=name, allowed=allowed)
     return names
 
@@ -89,7 +89,7 @@ class Cors:
         allowed = {
             "access-control-allow-methods": METHODS,
             "access-control-allow-headers": self._allowed,
-            "access-control-max-age": ASKED_SECONDS,
+            "access-control-max-age": PREFLIGHT_SECONDS,
         }
         return Response(status_code=NO_CONTENT, headers=allowed)
 
@@ -108,7 +108,7 @@ def is_preflight(method: str, headers: Headers) -> bool:
     return method == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
 
 
-class Stamp:
+class SecurityHeaders:
     """The security headers of one server, built once."""
 
     def __init__(self, *, is_https: bool, is_shared: bool) -> None:
@@ -116,26 +116,25 @@ class Stamp:
         self._page = common
         self._data = (*common, NO_PAGE)
 
-    def around(self, send: Send, more: Sequence[Field] = (), accept: str = "") -> Stamped:
+    def sender(self, send: Send, more: Sequence[Field] = (), accept: str = "") -> HeaderSender:
         """Return a `send` that adds the headers and `more` to a response. `accept` is the client's Accept header."""
-        return Stamped(self, send, more, accept)
+        return HeaderSender(self, send, more, accept)
 
-    def fields(self, given: Iterable[Field], more: Sequence[Field]) -> list[Field]:
-        """Return all headers of a response."""
-        fields = list(given)
+    def fields(self, fields: Sequence[Field], more: Sequence[Field]) -> list[Field]:
+        """Return all headers of a response with these headers of its own."""
         own = dict(fields)
-        ours = self._page if own.get(b"content-type", b"").lower().startswith(HTML) else self._data
-        return [*fields, *[field for field in ours if field[0] not in own], *more]
+        common = self._page if own.get(b"content-type", b"").lower().startswith(HTML) else self._data
+        return [*fields, *[field for field in common if field[0] not in own], *more]
 
 
-class Stamped:
+class HeaderSender:
     """A `send` for one response that adds headers and records whether the response has begun."""
 
-    __slots__ = ("_accept", "_more", "_send", "_stamp", "has_begun")
+    __slots__ = ("_accept", "_headers", "_more", "_send", "has_begun")
 
-    def __init__(self, stamp: Stamp, send: Send, more: Sequence[Field], accept: str) -> None:
+    def __init__(self, headers: SecurityHeaders, send: Send, more: Sequence[Field], accept: str) -> None:
         self._accept = accept
-        self._stamp = stamp
+        self._headers = headers
         self._send = send
         self._more = more
         self.has_begun = False
@@ -144,9 +143,7 @@ class Stamped:
         """Send a message."""
         if message["type"] == "http.response.start":
             self.has_begun = True
-            given = [self._as_accepted(field) for field in message.get("headers", ())]
-            message = {**message, "headers": self._stamp.fields(given, self._more)}
+            problem = (PROBLEM[0], problem_media(self._accept).encode())
+            fields = [problem if field == PROBLEM else field for field in message.get("headers", ())]
+            message = {**message, "headers": self._headers.fields(fields, self._more)}
         await self._send(message)
-
-    def _as_accepted(self, field: Field) -> Field:
-        return (field[0], problem_media(self._accept).encode()) if field == PROBLEM else field

@@ -1,4 +1,4 @@
-"""The first route that CopilotKit calls: agents and features."""
+"""The route that CopilotKit calls first: agents and features."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from starlette.requests import Request
-from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from recto.agents.agent import CHAT, Agent
-from recto.api.backend import Backend, backend_of, json_answer
+from recto.api.backend import AgentCatalog, backend_of
 from recto.api.parameters import in_path
 from recto.api.route import Route
 from recto.errors import NotFound
@@ -20,7 +19,7 @@ BASE = "/api/v1/copilotkit"
 DEFAULT = "default"
 # The CopilotKit runtime version whose routes these are.
 VERSION = "1.75.0"
-ThreadName = Annotated[str, in_path("The thread, by its id or by what the client calls it.")]
+ThreadName = Annotated[str, in_path("The thread's id, or the client's name of it.")]
 
 
 class TransportShape(TypedDict):
@@ -80,28 +79,34 @@ class InfoShape(TypedDict):
 ENDPOINTS: EndpointsShape = {"list": True, "inspect": True, "mutations": True, "realtimeMetadata": False}
 
 
-def kit_agent(backend: Backend, id: str) -> Agent:
+def find_kit_agent(agents: AgentCatalog, id: str) -> Agent:
     """Return an agent by its CopilotKit id."""
     if id == DEFAULT:
-        return backend.agents.get(backend.agent, CHAT)
-    if id not in backend.agents:
+        return agents.by_name.get(agents.default, CHAT)
+    if id not in agents.by_name:
         raise NotFound(what="agent", id=id)
-    return backend.agents[id]
+    return agents.by_name[id]
 
 
-async def get_copilotkit_info(request: Request) -> Response:
+async def get_copilotkit_info(request: Request) -> InfoShape:
     """Return the agents and features for CopilotKit's client. `default` is the default agent."""
-    return json_answer(_info(backend_of(request)))
-
-
-def _info(backend: Backend) -> InfoShape:
+    backend = backend_of(request)
+    agents: dict[str, KitAgentShape] = {
+        id: {
+            "name": id,
+            "description": find_kit_agent(backend.agents, id).description,
+            "className": "RectoAgent",
+            "capabilities": {"transport": {"streaming": True, "resumable": True}},
+        }
+        for id in (DEFAULT, *backend.agents.by_name)
+    }
     return {
         "version": VERSION,
-        "agents": {id: _row(id, kit_agent(backend, id)) for id in (DEFAULT, *backend.agents)},
+        "agents": agents,
         "mode": "sse",
         "threadEndpoints": ENDPOINTS,
         "singleRoute": {"resourceOperations": True, "threadEndpoints": ENDPOINTS},
-        "suggestions": backend.suggestions.is_on,
+        "suggestions": backend.runs.suggestions.is_on,
         "audioFileTranscriptionEnabled": False,
         "a2uiEnabled": False,
         "openGenerativeUIEnabled": False,
@@ -109,34 +114,4 @@ def _info(backend: Backend) -> InfoShape:
     }
 
 
-def _row(id: str, agent: Agent) -> KitAgentShape:
-    return {
-        "name": id,
-        "description": agent.description,
-        "className": "RectoAgent",
-        "capabilities": {"transport": {"streaming": True, "resumable": True}},
-    }
-
-
-EXAMPLE: InfoShape = {
-    "version": VERSION,
-    "agents": {DEFAULT: _row(DEFAULT, CHAT)},
-    "mode": "sse",
-    "threadEndpoints": ENDPOINTS,
-    "singleRoute": {"resourceOperations": True, "threadEndpoints": ENDPOINTS},
-    "suggestions": True,
-    "audioFileTranscriptionEnabled": False,
-    "a2uiEnabled": False,
-    "openGenerativeUIEnabled": False,
-    "telemetryDisabled": True,
-}
-ROUTES = (
-    Route(
-        method="GET",
-        path=f"{BASE}/info",
-        handler=get_copilotkit_info,
-        tag="copilotkit",
-        answer=InfoShape,
-        examples={"answer": EXAMPLE},
-    ),
-)
+ROUTES = (Route("GET", f"{BASE}/info", get_copilotkit_info, "copilotkit"),)

@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import contextmanager
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from recto.agents.agent import Agent
 from recto.api.access.rate import Buckets
@@ -21,15 +21,14 @@ from recto.conversation.input.suggestion_input import SuggestionInput
 from recto.errors import LimitReached, RectoError
 
 LOGGER = logging.getLogger("recto.api")
-OFTEN = "You had {most} suggestions within a minute, which is the limit."
-_Said: TypeAlias = "asyncio.Queue[Event | None]"
+RATE_LIMIT = "You have reached the limit of {limit} suggestions per minute."
 
 
 class Suggest(Protocol):
     """A model call that emits events. Cancelling it ends the call."""
 
     async def __call__(
-        self, owner: str, agent: Agent, asked: SuggestionInput, /, *, say: Callable[[Event], None]
+        self, owner: str, agent: Agent, suggestion: SuggestionInput, /, *, emit: Callable[[Event], None]
     ) -> None: ...
 
 
@@ -45,7 +44,7 @@ class Suggestions:
         self._settings = settings
         self._make = make
         self._minute = Buckets(settings.per_minute, ticks)
-        self._under_way = dict[str, list[asyncio.Task[None]]]()
+        self._tasks = dict[str, list[asyncio.Task[None]]]()
 
     @property
     def is_on(self) -> bool:
@@ -55,30 +54,30 @@ class Suggestions:
     def check_rate(self, user: str) -> None:
         """Raise LimitReached if the user has reached the rate limit."""
         if wait := self._minute.wait(user):
-            raise LimitReached(OFTEN.format(most=self._settings.per_minute), retry=wait)
+            raise LimitReached(RATE_LIMIT.format(limit=self._settings.per_minute), retry=wait)
 
-    async def events(self, user: str, agent: Agent, asked: SuggestionInput) -> AsyncGenerator[Event]:
+    async def events(self, user: str, agent: Agent, suggestion: SuggestionInput) -> AsyncGenerator[Event]:
         """Yield the events of a suggestion. Closing the generator cancels the model call."""
         if self._make is None or not self.is_on:
             return
-        said: _Said = asyncio.Queue()
-        make = partial(self._make, user, agent, asked, say=said.put_nowait)
-        making = asyncio.create_task(self._work(make, user))
+        queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        make = partial(self._make, user, agent, suggestion, emit=queue.put_nowait)
+        task = asyncio.create_task(self._work(make, user))
         # Also called if the task is cancelled before it starts.
-        making.add_done_callback(lambda _: said.put_nowait(None))
-        with self._counted(user, making):
+        task.add_done_callback(lambda _: queue.put_nowait(None))
+        with self._limit_tasks(user, task):
             try:
-                while (event := await said.get()) is not None:
+                while (event := await queue.get()) is not None:
                     yield event
             finally:
-                _end(making)
+                _cancel(task)
                 # The usage is stored before the client learns of the end.
-                await asyncio.wait([making])
+                await asyncio.wait([task])
 
     def stop(self) -> None:
         """Cancel all suggestions at shutdown."""
-        for task in [task for tasks in self._under_way.values() for task in tasks]:
-            _end(task)
+        for task in [task for tasks in self._tasks.values() for task in tasks]:
+            _cancel(task)
 
     async def _work(self, make: Callable[[], Awaitable[None]], user: str) -> None:
         try:
@@ -87,13 +86,13 @@ class Suggestions:
             if not self._minute.take(user):
                 await make()
         except RectoError as error:
-            LOGGER.warning("no suggestions: %s", error)
+            LOGGER.warning("suggestion failed: %s", error)
 
     @contextmanager
-    def _counted(self, user: str, task: asyncio.Task[None]) -> Generator[None]:
-        tasks = self._under_way.setdefault(user, [])
+    def _limit_tasks(self, user: str, task: asyncio.Task[None]) -> Generator[None]:
+        tasks = self._tasks.setdefault(user, [])
         while len(tasks) >= self._settings.at_once:
-            _end(tasks.pop(0))
+            _cancel(tasks.pop(0))
         tasks.append(task)
         try:
             yield
@@ -101,10 +100,10 @@ class Suggestions:
             if task in tasks:
                 tasks.remove(task)
             if not tasks:
-                self._under_way.pop(user, None)
+                self._tasks.pop(user, None)
 
 
-def _end(task: asyncio.Task[None]) -> None:
+def _cancel(task: asyncio.Task[None]) -> None:
     """Cancel the task once. A second cancellation would interrupt storing its usage."""
     if not task.cancelling():
         task.cancel()

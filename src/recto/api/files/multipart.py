@@ -27,12 +27,12 @@ BOUNDARY_BYTES = 200
 PARAMETER = re.compile(r';\s*([^\s;="]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s"]*))\s*', re.DOTALL)
 ESCAPED = re.compile(r'\\(["\\])')
 CHARSETS = frozenset({"utf-8", "iso-8859-1"})
-SILENT = "Nothing more of the form came for {seconds:g} seconds. Send it again, without a pause."
-REST_TOO_SLOW = "What is no file in the form took {seconds:g} seconds in all. Send it again, faster."
-TOO_SLOW = "The form took longer than {seconds:g} seconds. Send it again, faster, or in several forms."
-TOO_MUCH = "The form has more than {most:,} bytes, the most that is read of one. Send fewer files, or smaller ones."
-OUTSIDE = f"The form has more than {OUTSIDE_BYTES:,} bytes outside of its boundaries. Leave them out."
-STOPPING = "The server is stopping, and nothing of the form was kept. Send it again in a moment."
+SILENT = "No more data of the form arrived for {seconds:g} s. Send it again without a pause."
+FIELDS_TOO_SLOW = "Form fields took longer than {seconds:g} s to arrive. Retry on a faster connection."
+TOO_SLOW = "The form took longer than {seconds:g} s to arrive. Retry on a faster connection, or split it."
+TOO_MUCH = "The form exceeds the limit of {most:,} bytes. Send fewer or smaller files."
+OUTSIDE = f"The form has more than {OUTSIDE_BYTES:,} bytes outside of its boundaries. Remove them."
+STOPPING = "The server is stopping and has stored no files of the form. Send it again in a moment."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class _End(Enum):
     PART = auto()
 
 
-_Found: TypeAlias = Heading | bytes | _End
+_FormEvent: TypeAlias = Heading | bytes | _End
 
 
 class MultipartForm:
@@ -71,57 +71,57 @@ class MultipartForm:
     def __init__(self, stream: AsyncGenerator[bytes], content_type: str, limits: FormLimits) -> None:
         self._stream = stream
         self._limits = limits
-        self._finds = _Finds(boundary_of(content_type), limits.header_bytes)
+        self._parts_parser = _FormParser(boundary_of(content_type), limits.header_bytes)
         self._size = self._outside = 0
         self._is_in_part = False
         self._clock = asyncio.get_running_loop().time
         self._end = self._clock() + limits.form_seconds
         self._rest_seconds = limits.seconds
-        self._waiting: asyncio.Timeout | None = None
+        self._timeout: asyncio.Timeout | None = None
         self._is_stopped = False
 
     def stop(self) -> None:
         """Make readers fail because the server stops; waiting ones fail at once."""
         self._is_stopped = True
-        if self._waiting is not None and not self._waiting.expired():
-            self._waiting.reschedule(self._clock())
+        if self._timeout is not None and not self._timeout.expired():
+            self._timeout.reschedule(self._clock())
 
     async def parts(self) -> AsyncGenerator[FormPart]:
         """Yield the parts in order. Unread rest of a part is skipped."""
         count = 0
-        while (found := await self._next()) is not None:
-            if not isinstance(found, Heading):
+        while (event := await self._next()) is not None:
+            if not isinstance(event, Heading):
                 continue
             count += 1
             if count > self._limits.parts:
-                raise WireError(where="body", problem=f"has more than {self._limits.parts} parts; send fewer at a time")
+                raise WireError(where="body", problem=f"has more than {self._limits.parts} parts. Send fewer at a time")
             self._is_in_part = True
-            yield FormPart(self, found)
+            yield FormPart(self, event)
 
     async def next_bytes(self) -> bytes | None:
         """Return bytes of the current part; None at its end."""
-        found = await self._next() if self._is_in_part else None
-        if isinstance(found, bytes):
-            return found
+        event = await self._next() if self._is_in_part else None
+        if isinstance(event, bytes):
+            return event
         self._is_in_part = False
         return None
 
-    async def _next(self) -> _Found | None:
-        while not self._finds.waiting:
+    async def _next(self) -> _FormEvent | None:
+        while not self._parts_parser.events:
             piece = await self._read()
             if not piece:
                 return None
-            was_over = self._finds.is_over
-            self._finds.look_into(piece)
-            self._outside += len(piece) if was_over or not self._finds.has_begun else 0
+            was_over = self._parts_parser.is_over
+            self._parts_parser.feed(piece)
+            self._outside += len(piece) if was_over or not self._parts_parser.has_begun else 0
             if self._outside > OUTSIDE_BYTES:
                 raise TooLarge(OUTSIDE)
-        return self._finds.waiting.popleft()
+        return self._parts_parser.events.popleft()
 
     async def _read(self) -> bytes:
         piece = await self._wait()
-        if not piece and not self._finds.is_over:
-            raise WireError(where="body", problem="ends before the boundary that closes the form; send all of it")
+        if not piece and not self._parts_parser.is_over:
+            raise WireError(where="body", problem="ends before the closing boundary of the form. Send all of it")
         self._size += len(piece)
         if self._limits.all_bytes is not None and self._size > self._limits.all_bytes:
             raise TooLarge(TOO_MUCH.format(most=self._limits.all_bytes))
@@ -129,81 +129,79 @@ class MultipartForm:
 
     async def _wait(self) -> bytes:
         """Return the next chunk. The wait counts against the current file, or against all other parts."""
-        begun, is_file = self._clock(), self._finds.is_in_file
+        begun, is_file = self._clock(), self._parts_parser.is_in_file
         seconds = self._limits.seconds if is_file else self._rest_seconds
         try:
-            async with asyncio.timeout_at(min(begun + seconds, self._end)) as self._waiting:
+            async with asyncio.timeout_at(min(begun + seconds, self._end)) as self._timeout:
                 # A client that always has data ready would never time out.
                 piece = await anext(self._stream, b"") if begun < self._end and not self._is_stopped else None
         except TimeoutError:
             piece = None
         finally:
-            self._waiting = None
+            self._timeout = None
         if piece is None:
-            raise self._ended(is_file=is_file)
+            raise self._timeout_error(is_file=is_file)
         self._rest_seconds -= 0 if is_file else self._clock() - begun
         return piece
 
-    def _ended(self, *, is_file: bool) -> HTTPException:
+    def _timeout_error(self, *, is_file: bool) -> HTTPException:
         """Return the reason to stop waiting."""
         if self._is_stopped:
             return HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING)
         if self._clock() >= self._end:
             return HTTPException(HTTPStatus.REQUEST_TIMEOUT, TOO_SLOW.format(seconds=self._limits.form_seconds))
-        problem = SILENT if is_file else REST_TOO_SLOW
+        problem = SILENT if is_file else FIELDS_TOO_SLOW
         return HTTPException(HTTPStatus.REQUEST_TIMEOUT, problem.format(seconds=self._limits.seconds))
 
 
 class FormPart:
-    """A part of a form. Its bytes can be read once, before the next part. `taken` counts the bytes read."""
+    """A part of a form. Its bytes can be read once, before the next part. `size` counts the bytes read."""
 
     def __init__(self, form: MultipartForm, heading: Heading) -> None:
         self._form = form
         self.heading = heading
-        self.taken = 0
+        self.size = 0
 
     async def pieces(self) -> AsyncGenerator[bytes]:
         """Yield the bytes in large pieces."""
-        held, size = list[bytes](), 0
+        buffer, size = list[bytes](), 0
         while (piece := await self._next()) is not None:
-            held.append(piece)
+            buffer.append(piece)
             size += len(piece)
             if size >= PIECE:
-                yield held[0] if len(held) == 1 else b"".join(held)
-                held, size = [], 0
-        if held:
-            yield b"".join(held)
+                yield buffer[0] if len(buffer) == 1 else b"".join(buffer)
+                buffer, size = [], 0
+        if buffer:
+            yield b"".join(buffer)
 
-    async def text(self, most: int) -> str:
+    async def text(self, limit: int) -> str:
         """Return a short text."""
-        read = bytearray()
+        content = bytearray()
         async for piece in self.pieces():
-            read += piece
-            if len(read) > most:
-                break
-        if len(read) > most:
-            problem = f"has more than {most:,} bytes; a part that is a file has a filename"
-            raise WireError(where=self.heading.name, problem=problem)
-        return decoded(bytes(read))
+            content += piece
+            if len(content) > limit:
+                problem = f"has more than {limit:,} bytes. Give the part a filename if it is a file"
+                raise WireError(where=self.heading.name, problem=problem)
+        return decode(bytes(content))
 
-    async def skip(self, most: int | None) -> bool:
-        """Skip the rest, up to `most` bytes of the whole part. Returns True at its end."""
-        while most is None or self.taken <= most:
+    async def skip(self, limit: int | None) -> bool:
+        """Skip the rest, up to `limit` bytes of the whole part. Returns True at its end."""
+        while limit is None or self.size <= limit:
             if await self._next() is None:
                 return True
         return False
 
     async def _next(self) -> bytes | None:
         piece = await self._form.next_bytes()
-        self.taken += len(piece or b"")
+        self.size += len(piece or b"")
         return piece
 
 
-class _Finds:
+class _FormParser:
     """Parser events of a body in order, and the position in the form."""
 
     def __init__(self, boundary: bytes, header_bytes: int) -> None:
-        self.waiting: deque[_Found] = deque()
+        self.events: deque[_FormEvent] = deque()
         self.has_begun = self.is_in_file = self.is_over = False
         self._header_bytes = header_bytes
         self._size = 0
@@ -225,11 +223,11 @@ class _Finds:
             max_header_size=header_bytes,
         )
 
-    def look_into(self, piece: bytes) -> None:
+    def feed(self, piece: bytes) -> None:
         try:
             self._parser.write(piece)
         except FormParserError as error:
-            problem = f"is no form with the boundary its content-type names: {error}"
+            problem = f"is not a form with the boundary of its content-type: {error}"
             raise WireError(where="body", problem=problem) from error
 
     def _begin(self) -> None:
@@ -249,20 +247,20 @@ class _Finds:
             raise WireError(where="body", problem=f"has a part with more than {self._header_bytes:,} bytes of headers")
 
     def _end_header(self) -> None:
-        self._headers[decoded(bytes(self._field)).lower()] = decoded(bytes(self._value))
+        self._headers[decode(bytes(self._field)).lower()] = decode(bytes(self._value))
         self._field, self._value = bytearray(), bytearray()
 
     def _end_headers(self) -> None:
         heading = heading_of(self._headers)
         self.is_in_file = heading.filename is not None
-        self.waiting.append(heading)
+        self.events.append(heading)
 
     def _add_data(self, data: bytes, start: int, end: int) -> None:
-        self.waiting.append(data[start:end])
+        self.events.append(data[start:end])
 
     def _end_part(self) -> None:
         self.is_in_file = False
-        self.waiting.append(_End.PART)
+        self.events.append(_End.PART)
 
     def _finish(self) -> None:
         self.has_begun = self.is_over = True
@@ -272,7 +270,7 @@ def boundary_of(content_type: str) -> bytes:
     """Return the boundary of a content type."""
     boundary = dict(_parameters(content_type)).get("boundary", "").encode()
     if not 0 < len(boundary) <= BOUNDARY_BYTES:
-        problem = f'names no boundary of up to {BOUNDARY_BYTES} bytes, as in `multipart/form-data; boundary="..."`'
+        problem = f'has no boundary of up to {BOUNDARY_BYTES} bytes, as in `multipart/form-data; boundary="..."`'
         raise WireError(where="content-type", problem=problem)
     return boundary
 
@@ -294,10 +292,10 @@ def heading_of(headers: Mapping[str, str]) -> Heading:
 def _parameters(header: str) -> Iterator[tuple[str, str]]:
     """Yield the parameters of a header up to the first invalid one."""
     place = header.find(";")
-    while place >= 0 and (found := PARAMETER.match(header, place)):
-        name, quoted, plain = found.groups()
-        yield name.lower(), ESCAPED.sub(r"\1", quoted) if quoted is not None else plain
-        place = found.end()
+    while place >= 0 and (match := PARAMETER.match(header, place)):
+        name, escaped_text, plain = match.groups()
+        yield name.lower(), ESCAPED.sub(r"\1", escaped_text) if escaped_text is not None else plain
+        place = match.end()
 
 
 def _extended(value: str) -> str | None:
@@ -309,7 +307,7 @@ def _extended(value: str) -> str | None:
     return unquote_to_bytes(encoded).decode(charset, "replace")
 
 
-def decoded(text: bytes) -> str:
+def decode(text: bytes) -> str:
     """Decode text as UTF-8, else as Latin-1."""
     try:
         return text.decode()

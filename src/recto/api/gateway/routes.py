@@ -16,18 +16,17 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recto.api.access.sdk_refusals import sdk_at, sdk_refusal
 from recto.api.backend import backend_of, user_of
 from recto.api.bodies import read_body
-from recto.api.gateway.passed_headers import headers_for_provider
-from recto.api.gateway.relayed_answer import RelayedAnswer
+from recto.api.gateway.relayed_response import RelayedResponse, headers_for_provider
 from recto.api.parameters import Handler
+from recto.api.problems import requested_sdk, sdk_problem
 from recto.api.route import Route
+from recto.api.runs.admit import check_daily_tokens
 from recto.errors import RectoError, WireError
 from recto.models.choose import SDKS
 from recto.models.upstream import Upstream, UpstreamRequest
 from recto.models.wire_protocol import ProviderSdk
-from recto.store.runs.admission import day_is_spent
 from recto.worker.gateway.relay import Gateway
 from recto.worker.gateway.relayed_exchange import RelayedExchange
 
@@ -37,13 +36,13 @@ AUTHORIZATION, API_KEY = "authorization", "x-api-key"
 MODEL = re.compile(r"[\w.:@+~-]+(/[\w.:@+~-]+)*", re.ASCII)
 UNCOMPRESSED = {"accept-encoding": "identity"}
 NO_SERVER_KEY = (
-    "This server has no key of its own for {provider}, so it cannot send your request on. Whoever runs it can set "
-    "{setting}, or RECTO_GATEWAY_KEYS=callers to have everybody send their own."
+    "This server has no key for {provider}, so it cannot forward your request. Its operator can set {setting}, or "
+    "RECTO_GATEWAY_KEYS=callers so that all callers send their own keys."
 )
-NO_ADDRESS = "This server cannot send your request on: the address of the provider is wrong. Its log says why."
+NO_ADDRESS = "This server cannot forward your request: the provider URL is invalid. See its log for the reason."
 CALLERS_ONLY = (
-    "This gateway passes on the keys of its callers, and you came with a credential of this server. Send a key of "
-    "{provider}, or have whoever runs it set RECTO_GATEWAY_KEYS=both."
+    "This gateway forwards the keys of its callers, but your request has a credential of this server. Send a key of "
+    "{provider}, or ask the operator to set RECTO_GATEWAY_KEYS=both."
 )
 SdkHandler: TypeAlias = Callable[[Request, ProviderSdk, Gateway], Awaitable[Response]]
 
@@ -52,21 +51,21 @@ class NoKeyToSend(RectoError):
     """No key is available to send with a request."""
 
 
-def _answering_sdks(handler: SdkHandler) -> Handler:
+def _with_sdk(handler: SdkHandler) -> Handler:
     """Wrap a handler with the detection of the SDK."""
 
     async def handle(request: Request) -> Response:
-        sdk, gateway = sdk_at(request.scope["path"], request.headers), backend_of(request).gateway
+        sdk, gateway = requested_sdk(request.scope["path"], request.headers), backend_of(request).gateway
         if sdk is None or gateway is None:
             raise HTTPException(404)
         if sdk not in gateway.parts.upstreams:
-            return sdk_refusal(sdk, 404, "no_address", NO_ADDRESS)
+            return sdk_problem(sdk, 404, "no_address", NO_ADDRESS)
         try:
             return await handler(request, sdk, gateway)
         except WireError as error:
-            return sdk_refusal(sdk, 400, "invalid_request", f"{error}. Nothing was sent on.")
+            return sdk_problem(sdk, 400, "invalid_request", f"{error}. The request was not forwarded.")
         except NoKeyToSend as error:
-            return sdk_refusal(sdk, 403, "no_key", str(error))
+            return sdk_problem(sdk, 403, "no_key", str(error))
 
     return handle
 
@@ -75,36 +74,29 @@ async def _relay(request: Request, sdk: ProviderSdk, gateway: Gateway) -> Respon
     """Relay a request with messages: repair, fold, store and send it."""
     owner, upstream = user_of(request).name, gateway.parts.upstreams[sdk]
     key = _key_for(request, upstream, gateway)
-    with backend_of(request).calls.hold(owner) as held:
-        sent = _sent_on(request, sdk, key)
+    with backend_of(request).calls.hold(owner) as stack:
+        head = _upstream_request(request, sdk, key)
         body = await read_body(request, gateway.parts.settings.body_bytes, "The request")
-        relayed = await gateway.take(owner, upstream, body)
-        sent = replace(sent, body=relayed.page.body)
-        reader = upstream.reader(sdk.path.removeprefix(sdk.base), relayed.model, key)
-        exchange = RelayedExchange(gateway, upstream, sent, owner=owner, relayed=relayed, reader=reader)
-        return RelayedAnswer(exchange, sdk, held.pop_all())
+        relayed_call = await gateway.accept(owner, upstream, body)
+        upstream_request = replace(head, body=relayed_call.page.body)
+        reader = upstream.reader(sdk.path.removeprefix(sdk.base), relayed_call.model, key)
+        exchange = RelayedExchange(
+            gateway, upstream, upstream_request, owner=owner, relayed=relayed_call, reader=reader
+        )
+        return RelayedResponse(exchange, sdk, stack.pop_all())
 
 
-async def _pass_on(request: Request, sdk: ProviderSdk, gateway: Gateway) -> Response:
+async def _forward(request: Request, sdk: ProviderSdk, gateway: Gateway) -> Response:
     """Forward a request unchanged, and record only its tokens."""
     owner, upstream = user_of(request).name, gateway.parts.upstreams[sdk]
     key = _key_for(request, upstream, gateway)
-    await _check_tokens(request, owner)
-    with backend_of(request).calls.hold(owner) as held:
-        sent = _sent_on(request, sdk, key)
+    await check_daily_tokens(backend_of(request), owner)
+    with backend_of(request).calls.hold(owner) as stack:
+        head = _upstream_request(request, sdk, key)
         body = await read_body(request, gateway.parts.settings.body_bytes, "The request")
-        sent = replace(sent, body=body)
         reader = upstream.reader(_path(request).removeprefix(sdk.base), "", key)
-        exchange = RelayedExchange(gateway, upstream, sent, owner=owner, reader=reader)
-        return RelayedAnswer(exchange, sdk, held.pop_all())
-
-
-async def _check_tokens(request: Request, owner: str) -> None:
-    backend = backend_of(request)
-    most, now = backend.bounds.user_tokens, backend.clock()
-    spent = await backend.store.spent(owner, now.date()) if most else None
-    if spent and spent.input + spent.output >= most:
-        raise day_is_spent(spent.input + spent.output, most, now)
+        exchange = RelayedExchange(gateway, upstream, replace(head, body=body), owner=owner, reader=reader)
+        return RelayedResponse(exchange, sdk, stack.pop_all())
 
 
 def _key_for(request: Request, upstream: Upstream, gateway: Gateway) -> tuple[str, str] | None:
@@ -119,16 +111,15 @@ def _key_for(request: Request, upstream: Upstream, gateway: Gateway) -> tuple[st
     return None
 
 
-def _sent_on(request: Request, sdk: ProviderSdk, key: tuple[str, str] | None) -> UpstreamRequest:
+def _upstream_request(request: Request, sdk: ProviderSdk, key: tuple[str, str] | None) -> UpstreamRequest:
     """Return the request to the provider without its body. Raises WireError if the query contains the user's
     credential.
     """
-    credential = None if key else _shown(request)
+    header = request.headers.get(AUTHORIZATION) or request.headers[API_KEY]
+    credential = None if key else header.split()[-1]
     query = request.scope["query_string"].decode("latin-1")
     if credential and credential in unquote(query):
-        raise WireError(
-            where="query", problem="it has the credential in it that you came with, which no provider may know"
-        )
+        raise WireError(where="query", problem="contains your credential, which must not reach the provider. Remove it")
     return UpstreamRequest(
         method=request.method,
         path=_path(request).removeprefix(sdk.base) + (f"?{query}" if query else ""),
@@ -137,24 +128,20 @@ def _sent_on(request: Request, sdk: ProviderSdk, key: tuple[str, str] | None) ->
     )
 
 
-def _shown(request: Request) -> str:
-    return (request.headers.get(AUTHORIZATION) or request.headers[API_KEY]).split()[-1]
-
-
 def _path(request: Request) -> str:
     """Return the provider path of the route, never the path as written. Raises WireError for an invalid model name."""
     name: str | None = request.path_params.get("name")
     if name is None:
         return str(request.scope["path"])
     if not MODEL.fullmatch(name) or not {".", ".."}.isdisjoint(name.split("/")):
-        raise WireError(where="path", problem="what follows /v1/models/ is no name of a model")
+        raise WireError(where="path", problem="the part after /v1/models/ is not a model name")
     return f"{MODELS}/{quote(name, safe=':@+~')}"
 
 
 # Described by their providers, not by us.
 ROUTES = (
-    *[Route(method="POST", path=sdk.path, handler=_answering_sdks(_relay), tag="") for sdk in SDKS],
-    *[Route(method="POST", path=path, handler=_answering_sdks(_pass_on), tag="") for sdk in SDKS for path in sdk.also],
-    Route(method="GET", path=MODELS, handler=_answering_sdks(_pass_on), tag=""),
-    Route(method="GET", path=f"{MODELS}/{{name}}", handler=_answering_sdks(_pass_on), tag=""),
+    *[Route("POST", sdk.path, _with_sdk(_relay)) for sdk in SDKS],
+    *[Route("POST", path, _with_sdk(_forward)) for sdk in SDKS for path in sdk.also],
+    Route("GET", MODELS, _with_sdk(_forward)),
+    Route("GET", f"{MODELS}/{{name}}", _with_sdk(_forward)),
 )

@@ -30,7 +30,7 @@ from recto.conversation.messages import Source, UserMessage, words_of
 from recto.errors import NotFound, RectoError, Refused, WireError
 from recto.skills.skill import CORE
 from recto.store.ports import Admission, AdmissionThread, StoredRun
-from recto.store.runs.admission import day_is_spent
+from recto.store.runs.admission import token_limit_error
 
 if TYPE_CHECKING:
     from recto.store.store import Store
@@ -279,4 +279,4 @@ async def check_daily_tokens(backend: Backend, owner: str) -> None:
         return
     day = await backend.store.users.read_spending(owner, now.astimezone(UTC).date())
     if (tokens := day.input + day.output) >= limit:
-        raise day_is_spent(tokens, limit, now)
+        raise token_limit_error(tokens, limit, now)

@@ -108,7 +108,7 @@ async def admit_client_list(request: Request, body: bytes, agent: str | None) ->
         return await _stream_snapshot(request, client_list)
     value, problems = client_list.value, list[str]()
     while True:
-        whole = add_notes(_with_notes(value, problems), new.listed, thread=client_list.thread_name, left_out=problems)
+        whole = add_notes(_with_notes(value, problems), new.listed_ids, thread=client_list.thread_name, left_out=problems)
         try:
             check = partial(_check, whole, client_list.digest)
             run_request = await asyncio.to_thread(check) if is_large else check()
@@ -169,7 +169,7 @@ def _parse(owner: str, body: bytes, agent: str | None) -> _ClientList:
     request = {"threadId": thread, **rest, "messages": list(new.messages), "forwardedProps": props}
     if len(body) > MAX_BYTES and len(dump(request)) - _inline_bytes(new) > MAX_BYTES:
         raise TooLarge(LONG_TEXT)
-    digest = digest_of([request, new.listed])
+    digest = digest_of([request, new.listed_ids])
     return _ClientList(value=request, new=new, digest=digest, thread_name=None if name == thread else name)
 
 
@@ -214,7 +214,7 @@ def _outline(client_list: _ClientList) -> RunInput:
             messages.append(UserMessage(id=id, parts=()))
         elif message.get("role") == "tool":
             messages.append(ToolMessage(id=id, tool_call_id=call, parts=()))
-    return RunInput(thread="", run="", messages=tuple(messages), listed_ids=client_list.new.listed)
+    return RunInput(thread="", run="", messages=tuple(messages), listed_ids=client_list.new.listed_ids)
 
 
 async def _stream_snapshot(request: Request, client_list: _ClientList) -> Response:

@@ -36,7 +36,7 @@ from recto.conversation.message_snapshots import (
 )
 from recto.conversation.thread_state import state_events
 from recto.store.ports import StoredEvent, StoredRun
-from recto.store.runs.so_far import RunSoFar
+from recto.store.runs.so_far import RunSnapshot
 
 NEWEST = "1.0"
 
@@ -123,7 +123,7 @@ def _number_last(bodies: Sequence[bytes], last: int) -> list[StoredEvent]:
     return [*[StoredEvent(number=0, body=body) for body in before], StoredEvent(number=last, body=end)]
 
 
-async def _join_events(backend: Backend, progress: RunSoFar) -> AsyncGenerator[Sequence[StoredEvent]]:
+async def _join_events(backend: Backend, progress: RunSnapshot) -> AsyncGenerator[Sequence[StoredEvent]]:
     run = progress.run
     start = encode_event(RunStarted(thread=run.thread, run=run.name))
     yield _number_last([*start, *await _conversation_events(backend, progress)], progress.last)
@@ -139,7 +139,7 @@ async def _join_events(backend: Backend, progress: RunSoFar) -> AsyncGenerator[S
             yield [event for event in batch if event.number > progress.last and not starts_run(event.body)]
 
 
-async def _conversation_events(backend: Backend, progress: RunSoFar) -> Sequence[bytes]:
+async def _conversation_events(backend: Backend, progress: RunSnapshot) -> Sequence[bytes]:
     context = await render_context(backend, progress.run.thread, progress.run.agent)
     bodies = [event.body for event in progress.events]
     # Encoding a long thread takes a while.

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from recto.api.route import JSON_MEDIA, STREAM_MEDIA
-from recto.conversation.events import ViewSnapshot, ends_run, view_named
+from recto.conversation.events import ViewSnapshot, ends_run, read_view_snapshot
 from recto.engine.hub import Hub, Listener
 from recto.errors import LimitReached, ServerFull
 from recto.store.ports import StoredEvent, StoredRun
@@ -32,8 +32,8 @@ HEARTBEAT = b":\n\n"
 PIECE_BYTES = 65_536
 RETRY_SECONDS = 5.0
 OF_USER = (
-    "You have {most} event streams open, which is the limit. Close one, or wait for one to end. A run sent without "
-    "Accept: text/event-stream is taken all the same, and its events can be read later."
+    "You have {most} event streams open, which is the limit. Close one, or wait for one to end. Runs without "
+    "Accept: text/event-stream are still accepted; read their events later."
 )
 OF_SERVER = "This server has {most} event streams open, which is the limit. Try again in a moment."
 
@@ -73,61 +73,60 @@ class OpenStreams:
         if self._most and self._users.total() >= self._most:
             raise ServerFull(self.of_server.format(most=self._most))
         self._users[user] += 1
-        with ExitStack() as held:
-            held.callback(self._release, user)
-            yield held
+        with ExitStack() as stack:
+            stack.callback(self._release, user)
+            yield stack
 
     def _release(self, user: str) -> None:
-        self._users[user] -= 1
-        self._users += Counter()
+        # Subtraction drops zero counts.
+        self._users -= Counter({user: 1})
 
 
-def stream(hub: Hub, run: StoredRun, after: int, render: EventRenderer, held: ExitStack) -> EventStream:
-    """Stream the events of a run after a number. The stream closes `held` at its end."""
+def stream(hub: Hub, run: StoredRun, after: int, render: EventRenderer, stack: ExitStack) -> EventStream:
+    """Stream the events of a run after a number. The stream closes `stack` at its end."""
     last = run.last_event if run.status == "ended" else None
-    return EventStream(hub.follow(run.id, after, last=last), render, run, held)
+    return EventStream(hub.follow(run.id, after, last=last), render, run, stack)
 
 
-def stream_new(hub: Hub, held: ExitStack, listener: Listener, run: StoredRun, render: EventRenderer) -> EventStream:
+def stream_new(hub: Hub, stack: ExitStack, listener: Listener, run: StoredRun, render: EventRenderer) -> EventStream:
     """Stream the events of a newly admitted run from a listener registered before."""
-    return EventStream(hub.follow_listener(listener, 0, is_new=True), render, run, held)
+    return EventStream(hub.follow_listener(listener, 0, is_new=True), render, run, stack)
 
 
 def stream_again(
-    run: StoredRun, bodies: Sequence[bytes], after: int, render: EventRenderer, held: ExitStack
+    run: StoredRun, bodies: Sequence[bytes], after: int, render: EventRenderer, stack: ExitStack
 ) -> EventStream:
     """Stream substitute events for a run whose own events were deleted. The last one keeps its number."""
 
     async def once() -> AsyncGenerator[Sequence[StoredEvent]]:
         # A run that ended before it started has fewer event numbers than substitutes.
-        kept = bodies if run.last_event >= len(bodies) else (bodies[0], bodies[-1])
-        first = run.last_event - len(kept) + 1
-        numbered = enumerate(kept, start=first)
-        yield [StoredEvent(number=number, body=body) for number, body in numbered if number > after]
+        substitutes = bodies if run.last_event >= len(bodies) else (bodies[0], bodies[-1])
+        numbers = enumerate(substitutes, start=run.last_event - len(substitutes) + 1)
+        yield [StoredEvent(number=number, body=body) for number, body in numbers if number > after]
 
-    return EventStream(once(), render, run, held)
+    return EventStream(once(), render, run, stack)
 
 
 def wants_stream(accept: str) -> bool:
     """Return True if the client accepts events and does not prefer JSON."""
-    kinds = accept.lower()
-    if STREAM_MEDIA not in kinds:
+    accept = accept.lower()
+    if STREAM_MEDIA not in accept:
         return False
-    weights = dict(map(_weight, kinds.split(",")))
+    weights = dict(map(_weight, accept.split(",")))
     return weights.get(STREAM_MEDIA, 0.0) > 0 and weights[STREAM_MEDIA] >= weights.get(JSON_MEDIA, 0.0)
 
 
 def _weight(kind: str) -> tuple[str, float]:
     """Return a media type of an Accept header and its weight. An invalid weight counts as 1."""
     media, *parameters = (part.strip() for part in kind.split(";"))
-    found = [WEIGHT.fullmatch(parameter) for parameter in parameters]
-    return media, next((float(one[1]) for one in found if one), 1.0)
+    matches = [WEIGHT.fullmatch(parameter) for parameter in parameters]
+    return media, next((float(match[1]) for match in matches if match), 1.0)
 
 
 class EventStream(Response):
     """A response that sends events until the last one or until the client disconnects. `run` is their run.
 
-    It releases `held` even if it is never sent.
+    It releases `stack` even if it is never sent.
     """
 
     def __init__(
@@ -135,7 +134,7 @@ class EventStream(Response):
         events: AsyncGenerator[Sequence[StoredEvent]],
         render: EventRenderer,
         run: StoredRun | None,
-        held: ExitStack,
+        stack: ExitStack,
     ) -> None:
         # Skips Response.__init__: the headers are encoded already, and there is no body to measure.
         self.status_code, self.body, self.background = 200, b"", None
@@ -143,21 +142,22 @@ class EventStream(Response):
         self._run = run
         self._events = events
         self._render = render
-        self._held = held
+        self._stack = stack
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as all responses
         """Send the events."""
-        with self._held:
-            await until_left(receive, self._send(send))
+        with self._stack:
+            await run_until_disconnect(receive, self._send(send))
 
     async def _send(self, send: Send) -> None:
         await write(send, {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         is_over = False
-        async with aclosing(self._events) as events:
-            async for some in events:
+        async with aclosing(self._events) as batches:
+            async for batch in batches:
                 # The last event and the end share a packet, which wakes the client once less.
-                is_over = bool(some) and ends_run(some[-1].body)
-                frame = _frame(await self._with_views(some), self._render.render) or HEARTBEAT
+                is_over = bool(batch) and ends_run(batch[-1].body)
+                events = [_frame(event, self._render.render) for event in await self._with_views(batch)]
+                frame = b"".join(events) or HEARTBEAT
                 for start in range(0, len(frame), PIECE_BYTES):
                     piece, has_more = frame[start : start + PIECE_BYTES], start + PIECE_BYTES < len(frame)
                     body = {"type": "http.response.body", "body": piece, "more_body": has_more or not is_over}
@@ -166,39 +166,39 @@ class EventStream(Response):
             await write(send, {"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _with_views(self, events: Sequence[StoredEvent]) -> Sequence[StoredEvent]:
-        named = [view_named(event.body) for event in events]
-        if self._run is None or not any(named):
+        views = [read_view_snapshot(event.body) for event in events]
+        if self._run is None or not any(views):
             return events
         return [
             replace(event, body=await self._render.view(self._run, view)) if view else event
-            for event, view in zip(events, named, strict=True)
+            for event, view in zip(events, views, strict=True)
         ]
 
 
-async def until_left(receive: Receive, work: Coroutine[None, None, None]) -> bool:
+async def run_until_disconnect(receive: Receive, work: Coroutine[None, None, None]) -> bool:
     """Run `work` until the client disconnects. Returns False if it did.
 
     One extra task watches for the disconnect, which is cheaper than a task group.
     """
-    working = cast("asyncio.Task[None]", asyncio.current_task())
-    has_left = False
+    task = cast("asyncio.Task[None]", asyncio.current_task())
+    is_disconnected = False
 
-    async def end_when_left() -> None:
-        nonlocal has_left
+    async def cancel_on_disconnect() -> None:
+        nonlocal is_disconnected
         while (await receive())["type"] != "http.disconnect":
             pass
-        has_left = True
-        working.cancel()
+        is_disconnected = True
+        task.cancel()
 
-    leaving = asyncio.create_task(end_when_left())
+    watcher = asyncio.create_task(cancel_on_disconnect())
     try:
         await work
     except asyncio.CancelledError:
-        if not has_left or working.uncancel():
+        if not is_disconnected or task.uncancel():
             raise
     finally:
-        leaving.cancel()
-    return not has_left
+        watcher.cancel()
+    return not is_disconnected
 
 
 async def write(send: Send, message: Message) -> None:
@@ -210,10 +210,7 @@ async def write(send: Send, message: Message) -> None:
         raise ClientDisconnect from error
 
 
-def _frame(events: Sequence[StoredEvent], render: Callable[[bytes], bytes]) -> bytes:
-    return b"".join([_numbered(event.number) + b"data: %b\n\n" % render(event.body) for event in events])
-
-
-def _numbered(number: int) -> bytes:
-    """An event without a number cannot be resumed from; the client starts over."""
-    return b"id: %d\n" % number if number else b""
+def _frame(event: StoredEvent, render: Callable[[bytes], bytes]) -> bytes:
+    # Nobody can resume from an event without a number; the client starts over.
+    number = b"id: %d\n" % event.number if event.number else b""
+    return number + b"data: %b\n\n" % render(event.body)

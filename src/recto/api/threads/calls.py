@@ -29,7 +29,7 @@ from recto.page.exports import HAR_END, ExportedCall, as_curl, har_beginning, ha
 from recto.page.manifest_rows import shown_rows
 from recto.page.steps.compact import CompactSettings
 from recto.store.ports import StoredRun
-from recto.store.runs.calls import CallSeen, CallSummary, page_of, sent_page
+from recto.store.runs.calls import CheckedCall, CallSummary, page_of, sent_page
 
 CALLS = f"{RUNS}/{{id}}/calls"
 MOST_CALLS, USUAL_CALLS = 500, 200
@@ -237,7 +237,7 @@ async def compare_calls(
     return {"before": _comparison_row(first, before), "after": _comparison_row(second, after), **result}
 
 
-def _comparison_row(run: StoredRun, full_call: CallSeen) -> ComparedCall:
+def _comparison_row(run: StoredRun, full_call: CheckedCall) -> ComparedCall:
     call = full_call.summary
     return {
         "run": run.id,
@@ -263,7 +263,7 @@ async def _har(request: Request, run: StoredRun) -> AsyncGenerator[bytes]:
     yield HAR_END
 
 
-def _exported_call(request: Request, run: StoredRun, full_call: CallSeen) -> ExportedCall:
+def _exported_call(request: Request, run: StoredRun, full_call: CheckedCall) -> ExportedCall:
     call = full_call.summary
     url = backend_of(request).models.urls.get(call.model) if is_operator(request) else None
     row = call_row(call, full=is_operator(request))
@@ -306,7 +306,7 @@ def room_row(backend: Backend, agent: str, model: str, tokens: int) -> Mapping[s
     return {**compact.row(), "prices": prices_row(model, tokens, backend.models.prices)}
 
 
-def _page_row(call: CallSeen) -> Mapping[str, Json]:
+def _page_row(call: CheckedCall) -> Mapping[str, Json]:
     # The manifest gets the first words of each part, if the page exists.
     manifest = load_object(call.summary.manifest) if call.summary.manifest is not None else None
     if manifest is not None:

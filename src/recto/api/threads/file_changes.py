@@ -24,9 +24,9 @@ from recto.conversation.messages import UserMessage
 from recto.errors import Conflict, NotFound, RectoError, WireError
 from recto.store.threads.thread_rows import StoredThread
 from recto.tools.daemon_thread import run_in_thread
-from recto.tools.workspace.restore_files import RestoredFiles, Restoring, copy_folder, restore
-from recto.tools.workspace.snapshots import FolderState, KeptTurn, Snapshots, difference
-from recto.tools.workspace.workspaces import Workspace, is_at_work_in, lock_of
+from recto.tools.workspace.restore_files import RestoreResult, RestorePlan, copy_folder, restore
+from recto.tools.workspace.snapshots import FolderState, SnapshotTurn, Snapshots, difference
+from recto.tools.workspace.workspaces import Workspace, is_busy, lock_of
 
 LOGGER = logging.getLogger("recto.api")
 FILES = f"{THREAD_PATH}/files"
@@ -110,11 +110,11 @@ async def restore_files(request: Request, id: ThreadId) -> RestoredShape:
         # Checked under the lock: a run takes a snapshot before it changes files, and waits for the lock.
         if await backend.store.runs.list_open(owner, thread.id):
             raise Conflict(ACTIVE_RUN)
-        if is_at_work_in(workspace.folder) or (terminal and terminal.is_at_work_in(workspace.folder)):
+        if is_busy(workspace.folder) or (terminal and terminal.is_at_work_in(workspace.folder)):
             raise Conflict(BUSY_FOLDER)
         work = partial(_restore, snapshots, workspace, thread.id, before, body.paths)
         undo, result = await run_in_thread(work, name=WORKER_NAME)
-    return {"restored": result.restored, "left": result.left, "undo": undo}
+    return {"restored": result.restored, "left": result.failed_paths, "undo": undo}
 
 
 def _parse_body(body: Mapping[str, Json]) -> _RestoreRequest:
@@ -144,11 +144,11 @@ async def _state_to_restore(
 
 def _restore(
     snapshots: Snapshots, workspace: Workspace, thread: str, before: FolderState, paths: Collection[str] | None
-) -> tuple[str, RestoredFiles]:
+) -> tuple[str, RestoreResult]:
     """Restore after saving the current state for undo."""
-    undo, now = snapshots.keep_undo(workspace, thread, before)
+    undo, now = snapshots.save_undo(workspace, thread, before)
     content = partial(snapshots.content, thread)
-    return undo, restore(workspace, Restoring(before=before, now=now, content=content, paths=paths))
+    return undo, restore(workspace, RestorePlan(before=before, now=now, content=content, paths=paths))
 
 
 async def changes_since(backend: Backend, thread: StoredThread, message: str) -> Sequence[FileChangeRow] | None:
@@ -188,7 +188,7 @@ def _rewind(snapshots: Snapshots, fork: Workspace, source: str, before: FolderSt
     """Restore the earlier state in the copy, which is in `folder` until it is complete."""
     copy = replace(fork, folder=folder)
     now = snapshots.state(copy, source)
-    restore(copy, Restoring(before=before, now=now, content=partial(snapshots.content, source)))
+    restore(copy, RestorePlan(before=before, now=now, content=partial(snapshots.content, source)))
 
 
 def _workspace(backend: Backend, thread: StoredThread) -> Workspace:
@@ -212,7 +212,7 @@ async def _state_before(backend: Backend, thread: StoredThread, message: str, so
     user = log[-1] if log else None
     if not isinstance(user, UserMessage) or user.time is None:
         return None
-    turn = KeptTurn(message=message, admitted=user.time)
+    turn = SnapshotTurn(message=message, admission_time=user.time)
     state = await run_in_thread(partial(snapshots.of_turn, id, turn), name=WORKER_NAME)
     return state if state and state.is_of(_workspace(backend, thread)) else None
 

@@ -27,7 +27,7 @@ from recto.conversation.input.input_rules import MAX_RUN_ID, UUID
 from recto.conversation.input.run_input import add_notes
 from recto.conversation.json import Json, dump, optional_text
 from recto.errors import NotFound, RectoError, WireError
-from recto.store.threads.rollbacks import ThreadRolledBack, TurnBackOptions
+from recto.store.threads.rollbacks import ThreadRolledBack, RollbackOptions
 
 LOGGER = logging.getLogger("recto.api")
 MOST_CHANGES = 1_000
@@ -144,9 +144,9 @@ async def compact_thread(request: Request, id: ThreadId) -> TaskAccepted | Respo
     return await admit_run(request, run_request, fallback=backend.agents.default)
 
 
-async def _options(request: Request, id: str) -> TurnBackOptions:
+async def _options(request: Request, id: str) -> RollbackOptions:
     backend = backend_of(request)
-    return TurnBackOptions(thread=await own_thread(request, id), id=backend.new_id(), now=backend.clock())
+    return RollbackOptions(thread=await own_thread(request, id), id=backend.new_id(), now=backend.clock())
 
 
 ROUTES = (

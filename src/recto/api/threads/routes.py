@@ -32,7 +32,7 @@ from recto.conversation.title import MOST, check_title
 from recto.errors import NotFound, WireError
 from recto.store.ports import StoredEvent
 from recto.store.threads.forks import ForkOptions
-from recto.store.threads.thread_rows import Stopped, StoredThread, ThreadsQuery
+from recto.store.threads.thread_rows import StoppedRun, StoredThread, ThreadsQuery
 from recto.tools.workspace.workspaces import drop_workspace
 
 LONGEST_SEARCH, MOST_TOOLS = 200, 200
@@ -181,7 +181,7 @@ async def delete_thread(request: Request, id: ThreadId) -> DeletedShape:
     return {"id": thread, "stopped": [run.id for run in stopped]}
 
 
-async def drop_thread(backend: Backend, owner: str, id: str) -> Sequence[Stopped]:
+async def drop_thread(backend: Backend, owner: str, id: str) -> Sequence[StoppedRun]:
     """Delete a thread and its workspace, and end its runs and jobs. Returns the cancelled runs."""
     stopped = await backend.store.threads.delete(owner, id)
     stop(backend.runs, stopped)
@@ -234,7 +234,7 @@ def thread_row(thread: StoredThread) -> ThreadRow:
     }
 
 
-def stop(service: RunService, runs: Sequence[Stopped]) -> None:
+def stop(service: RunService, runs: Sequence[StoppedRun]) -> None:
     """Cancel deleted runs, and end the streams of their readers."""
     for run in runs:
         service.cancel(run.id)

@@ -14,7 +14,7 @@ from recto.api.parameters import day_of, in_query
 from recto.api.route import Route
 from recto.page.manifest_rows import NAMED_RULES, link_of
 from recto.page.savings import FOLD
-from recto.store.runs.daily_savings import Saved
+from recto.store.runs.daily_savings import DailySaving
 
 SAVINGS = "/api/v1/agent/savings"
 USUAL_DAYS = timedelta(days=29)
@@ -81,7 +81,7 @@ async def get_savings(
     }
 
 
-def _rule_row(one: Saved) -> RuleSavings:
+def _rule_row(one: DailySaving) -> RuleSavings:
     rule = NAMED_RULES.get(one.name)
     return {
         "agent": one.agent,

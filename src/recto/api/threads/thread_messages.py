@@ -25,7 +25,7 @@ from recto.conversation.log import View
 from recto.conversation.message_snapshots import detailed_rows, message_rows
 from recto.conversation.messages import File, UserMessage
 from recto.errors import Refused, WireError
-from recto.store.runs.queued import Queued
+from recto.store.runs.queued import QueuedMessage
 from recto.store.threads.history import HistoryQuery
 from recto.store.threads.message_pages import NOT_SEEN, MessagesQuery
 
@@ -124,7 +124,7 @@ async def get_history(
     }
 
 
-def queued_row(queued: Queued, url_of: FileUrlSigner) -> HistoryMessageShape:
+def queued_row(queued: QueuedMessage, url_of: FileUrlSigner) -> HistoryMessageShape:
     """Return a queued user message. It has no number yet."""
     row = history_row(queued.message, url_of) | {"status": QUEUED, "taskId": queued.task, "runId": queued.run}
     return cast("HistoryMessageShape", row)

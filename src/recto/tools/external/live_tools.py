@@ -23,9 +23,9 @@ def tool_sources(agent: Agent, own: Registry, services: ExternalServices) -> tup
     from recto.tools.external.http_service import HttpService
     from recto.tools.external.mcp_server import McpServer
 
-    taken = frozenset(own)
-    servers = [McpServer(one, taken, services) for one in agent.mcp]
-    return (*servers, *[HttpService(one, taken, services) for one in agent.openapi])
+    used_names = frozenset(own)
+    servers = [McpServer(one, used_names, services) for one in agent.mcp]
+    return (*servers, *[HttpService(one, used_names, services) for one in agent.openapi])
 
 
 class LiveTools(Mapping[str, Registry]):
@@ -42,19 +42,19 @@ class LiveTools(Mapping[str, Registry]):
     ) -> None:
         self._own = own
         self._confirm = confirm or {}
-        self.sources = {name: tuple(found) for name, found in sources.items() if found}
+        self.sources = {name: tuple(agent_sources) for name, agent_sources in sources.items() if agent_sources}
         self._made: dict[str, tuple[tuple[int, ...], Registry]] = {}
         self._keeping: list[asyncio.Task[None]] = []
 
     def __getitem__(self, name: str) -> Registry:
         own, sources = self._own[name], self.sources.get(name, ())
-        versions = tuple([source.found.version for source in sources])
+        versions = tuple([source.state.version for source in sources])
         if not sources:
             return own
         if name not in self._made or self._made[name][0] != versions:
-            tools = [tool for source in sources for tool in source.found.tools]
+            tools = [tool for source in sources for tool in source.state.tools]
             # Tools of a lost source stay: it may be back at the next call, and pages stay the same.
-            missing = tuple([source.name for source in sources if source.found.problem and not source.found.tools])
+            missing = tuple([source.name for source in sources if source.state.problem and not source.state.tools])
             whole = Registry((*own.values(), *tools), missing=missing)
             self._made[name] = versions, whole.with_confirmation(self._confirm.get(name, ()))
             for unknown in self.unconfirmed(name):
@@ -70,32 +70,32 @@ class LiveTools(Mapping[str, Registry]):
     def unconfirmed(self, name: str) -> tuple[str, ...]:
         """Return names in `confirm` that match no tool, once all sources answered. They never ask anyone."""
         sources = self.sources.get(name, ())
-        if any(source.found.problem or not source.found.tried.is_set() for source in sources):
+        if any(source.state.problem or not source.state.first_try.is_set() for source in sources):
             return ()
-        known = {*self._own[name], *[tool.name for source in sources for tool in source.found.tools]}
-        return tuple([one for one in self._confirm.get(name, ()) if one not in known])
+        names = {*self._own[name], *[tool.name for source in sources for tool in source.state.tools]}
+        return tuple([one for one in self._confirm.get(name, ()) if one not in names])
 
     def unavailable(self, name: str) -> tuple[str, ...]:
         """Return the names of unavailable sources."""
-        return tuple([source.name for source in self.sources.get(name, ()) if source.found.problem])
+        return tuple([source.name for source in self.sources.get(name, ()) if source.state.problem])
 
     def start(self) -> None:
         """Start connecting in the background."""
         every = [source for sources in self.sources.values() for source in sources]
-        self._keeping = [asyncio.create_task(source.keep()) for source in every]
+        self._keeping = [asyncio.create_task(source.run()) for source in every]
 
     async def stop(self) -> None:
         """End all sessions. A second cancel stops a goodbye that hangs."""
-        left = set(self._keeping)
+        pending = set(self._keeping)
         for _ in range(2):
-            for task in left:
+            for task in pending:
                 task.cancel()
-            left = (await asyncio.wait(left, timeout=STOP_SECONDS))[1] if left else left
+            pending = (await asyncio.wait(pending, timeout=STOP_SECONDS))[1] if pending else pending
 
-    async def tried(self, name: str, seconds: float) -> None:
+    async def wait_for_first_try(self, name: str, seconds: float) -> None:
         """Wait until all sources of an agent were tried once, at most `seconds`."""
-        found = [source.found for source in self.sources.get(name, ()) if not source.found.tried.is_set()]
-        waiting = [asyncio.ensure_future(one.tried.wait()) for one in found]
+        states = [source.state for source in self.sources.get(name, ()) if not source.state.first_try.is_set()]
+        waiting = [asyncio.ensure_future(one.first_try.wait()) for one in states]
         if not waiting:
             return
         try:

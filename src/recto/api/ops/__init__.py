@@ -1,1 +1,0 @@
-"""Operational routes: health, metrics, server information."""
