@@ -108,10 +108,6 @@ def _word(part: bytes, charset: str | None) -> str:
     return part.decode(codec, "replace") if codec else decode(part) or ""
 
 
-def _text(data: bytes, charset: str | None) -> str | None:
-    return decode(data, normalize_encoding(charset or ""))
-
-
 def _body(part: Message, attachments: list[_Attachment], depth: int) -> Iterator[Element]:
     """Yield the text of a part, and collect attachments."""
     kind = part.get_content_type()
@@ -151,7 +147,7 @@ def _is_words(part: Message) -> bool:
 
 
 def _words(part: Message) -> Iterator[Element]:
-    text = _text(_bytes(part), part.get_content_charset())
+    text = decode(_bytes(part), normalize_encoding(part.get_content_charset() or ""))
     if text is None:
         yield Element(kind="note", text="[a part of this message has no text that can be read]")
     elif part.get_content_subtype() == "html":

@@ -118,7 +118,7 @@ def _field(name: str, attributes_text: str) -> str:
     """Return the value or the choice of a form field as text."""
     attributes = {
         match[1].lower(): unescape(match[2] or match[3] or match[4] or "")
-        for match in _find_attributes(attributes_text)
+        for match in _ATTRIBUTE.finditer(attributes_text)
     }
     if name == "option":
         return "<br>[x] " if "selected" in attributes else "<br>[ ] "
@@ -128,7 +128,3 @@ def _field(name: str, attributes_text: str) -> str:
     if kind in _TICKED:
         return " [x] " if "checked" in attributes else " [ ] "
     return f" {escape(attributes.get('value', ''))} "
-
-
-def _find_attributes(attributes_text: str) -> Iterator[re.Match[str]]:
-    return _ATTRIBUTE.finditer(attributes_text)

@@ -240,14 +240,13 @@ def grid_rows(content: Content) -> list[list[str]]:
     grid = cast("Mapping[str, Json]", content.get("grid") or {})
     cells = cast("list[dict[str, Json]]", grid.get("cells") or [])
     places = [(int(cast("int", cell["row"])), int(cast("int", cell["col"])), str(cell["content"])) for cell in cells]
-    rows = [[""] * (max((col for _, col, _ in places), default=-1) + 1) for _ in range(_height(places))]
+    rows = [
+        [""] * (max((col for _, col, _ in places), default=-1) + 1)
+        for _ in range(max((row for row, _, _ in places), default=-1) + 1)
+    ]
     for row, col, text in places:
         rows[row][col] = text
     return rows
-
-
-def _height(places: Sequence[tuple[int, int, str]]) -> int:
-    return max((row for row, _, _ in places), default=-1) + 1
 
 
 def add_links(text: str, annotations: Sequence[TextAnnotation]) -> str:
