@@ -29,7 +29,7 @@ from recto.page.text.tokens import OFFLINE
 from recto.skills.known import KnownData
 from recto.tools.load_tools import load_folder_tools, make_agent_tools
 from recto.tools.registry import Registry
-from recto.worker.context.prompt_context import PromptContext, prompt_context
+from recto.worker.context.prompt_context import PromptContext, build_prompt_context
 
 SKILLS, CASES, TIMES = 200, 500, 40
 PAGE_MS, SELECT_TOKENS, EXECUTE_TOKENS = 5.0, 2_000, 8_000
@@ -112,10 +112,10 @@ def _measured(agent: Agent, tools: Registry, times: int) -> list[Goal]:
     )
 
     def select() -> PromptContext:
-        return prompt_context(agent, tools)
+        return build_prompt_context(agent, tools)
 
     def execute() -> PromptContext:
-        return prompt_context(agent, tools, skill=skill, known=known)
+        return build_prompt_context(agent, tools, skill=skill, data=known)
 
     log = tuple(_log())
     changed = (*log[:-1], SkillChanged(id="s", skill=skill.name, scenario="love"), log[-1])

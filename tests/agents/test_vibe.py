@@ -15,7 +15,7 @@ from recto.skills.known import KnownData
 from recto.skills.skill import Skill
 from recto.tools.load_tools import load_folder_tools, make_agent_tools, make_built_in_tools
 from recto.tools.registry import Registry
-from recto.worker.context.prompt_context import PromptContext, prompt_context
+from recto.worker.context.prompt_context import PromptContext, build_prompt_context
 from tests.agents.vibe import BIRTH, KeptInMemory, at_work, call
 
 NAMES = ("vibe", "vibe-en")
@@ -70,7 +70,7 @@ def everything(skill: Skill, locale: str) -> KnownData:
 
 def staged(agent: Agent, skill: Skill | None, tools: Registry, known: KnownData | None = None) -> PromptContext:
     have = Registry((*make_agent_tools(agent, {}), *tools.values()))
-    return prompt_context(agent, have, skill=skill, known=known or KnownData())
+    return build_prompt_context(agent, have, skill=skill, data=known or KnownData())
 
 
 def test_S10_both_agents_load_with_nothing_to_say_against_them():

@@ -111,7 +111,7 @@ def stories(draw: st.DrawFn) -> Story:
                 _answer(story, reply, answered, numbers)
             case "lost":
                 upto = story.log[-1].id
-                story.write(discard_lost(encoded(reply.announced), logged=(), reason="Lost.", upto=upto))
+                story.write(discard_lost(encoded(reply.announced_events), logged=(), reason="Lost.", upto=upto))
             case _:
                 logged, upto = {entry.id for entry in story.log}, story.log[-1].id
                 story.write(discard_lost(story.bodies, logged=logged, reason="Lost.", upto=upto))

@@ -14,16 +14,16 @@ from pathlib import Path
 
 from recto.app.run_server import serve
 from recto.cli.server_settings import load_settings
-from recto.worker.runtime import Point
+from recto.worker.runtime import Checkpoint
 
 ANY = "any"
 
 
-def dies_at(point: str, times: int) -> Callable[[Point], None]:
+def dies_at(point: str, times: int) -> Callable[[Checkpoint], None]:
     """Return a callback that kills the process at the `times`-th call for this point."""
     seen = 0
 
-    def reached(here: Point) -> None:
+    def reached(here: Checkpoint) -> None:
         nonlocal seen
         seen += point in (here, ANY)
         if seen == times:
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> None:
     point, times, port, data, *agents = arguments
     flags = {"port": int(port), "data": Path(data), "agents": Path(agents[0]) if agents else None}
     settings = load_settings(flags, os.environ, None)
-    serve(settings, lambda url, _: print(f"listening on {url}", flush=True), reached=dies_at(point, int(times)))
+    serve(settings, lambda url, _: print(f"listening on {url}", flush=True), checkpoint=dies_at(point, int(times)))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from recto.conversation.json import dump
 from recto.models.ports import Usage
 from recto.models.prices import Price, Prices
 from recto.telemetry import Telemetry
-from recto.worker.account import Account, account_of, charge, report_usage, usage_row
+from recto.worker.account import Account, parse_account, charge, report_usage, encode_usage
 
 PRICES = Prices(
     currency="EUR",
@@ -57,18 +57,18 @@ def test_X4_who_takes_a_run_over_goes_on_with_its_account(calls: list[Account], 
     whole = Account()
     for call in calls:
         whole = whole.plus(call)
-    taken_over = account_of(dump(whole.row()))
+    taken_over = parse_account(dump(whole.row()))
     assert taken_over.plus(last).row() == whole.plus(last).row()
 
 
 def test_X4_a_run_nobody_has_spent_anything_for_begins_at_nothing():
-    assert account_of(None) == Account()
-    assert account_of(b"no json") == Account()
+    assert parse_account(None) == Account()
+    assert parse_account(b"no json") == Account()
     assert Account().plus(charge("known", Usage(input=1_000_000), PRICES)).price == 3
 
 
 def test_P8_tokens_have_the_names_that_events_have_for_them():
-    assert usage_row(Usage(input=10, output=5, reasoning=2, cached=4, cache_written=1)) == {
+    assert encode_usage(Usage(input=10, output=5, reasoning=2, cached=4, cache_written=1)) == {
         "inputTokens": 10,
         "outputTokens": 5,
         "reasoningTokens": 2,

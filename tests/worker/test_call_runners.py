@@ -7,11 +7,11 @@ from random import Random
 
 import pytest
 
-from recto.worker.runtime import Point
+from recto.worker.runtime import Checkpoint
 from tests.worker.plays import AGENTS, Play, a_play, calling, calls_in
 
 NAMES = ("act", "pick", "form")
-POINTS: tuple[Point, ...] = ("entered", "call_begun", "delta", "replied", "tools_started", "tool_ended")
+POINTS: tuple[Checkpoint, ...] = ("entered", "call_begun", "delta", "replied", "tools_started", "tool_ended")
 
 
 async def test_P3_a_client_cannot_answer_a_call_of_an_agents_tool_by_going_on_under_another_agent(tmp_path: Path):

@@ -37,7 +37,7 @@ def read(
     """Return the reader and what comes out of it for a reply in pieces."""
     reader = CallsInText((f"c{number}" for number in count(1)), tools, is_native=is_native)
     ended = finish or ReplyEnd(finish="stop", usage=Usage(input=3))
-    return reader, [one for delta in (*map(_delta, pieces), ended) for one in reader.take(delta)]
+    return reader, [one for delta in (*map(_delta, pieces), ended) for one in reader.add(delta)]
 
 
 def _delta(text: str) -> Delta:
@@ -122,10 +122,10 @@ def test_P11_a_native_call_means_the_same_to_readers_and_in_the_parts_of_its_rep
     deltas = [CallStarted(index=0, id="c1", name=name), CallDelta(index=0, arguments=wrote)]
     reply = Reply(id="m", reasoning_id="r")
     for delta in (TextDelta(text="So."), *deltas, ReplyEnd(finish="tool_calls", parts=parts)):
-        for one in reader.take(delta):
-            reply.take(one)
-    assert reply.ended
-    said = [part for part in reply.ended.parts if isinstance(part, ToolCall)]
+        for one in reader.add(delta):
+            reply.add(one)
+    assert reply.end
+    said = [part for part in reply.end.parts if isinstance(part, ToolCall)]
     (message,) = reply.entries(NOW, "k")
     assert isinstance(message, AssistantMessage)
     assert [f"{call.name} {call.arguments}" for call in (*said, *message.tool_calls)] == [meant, meant]
@@ -282,7 +282,7 @@ def test_P11_thinking_between_words_keeps_its_place_and_the_call_is_in_the_log_a
     _, deltas = read("Let me add. ", ADD, finish=ReplyEnd(finish="stop", parts=parts))
     reply = Reply(id="m", reasoning_id="r")
     for delta in deltas:
-        reply.take(delta)
+        reply.add(delta)
     (message,) = reply.entries(NOW, "k")
     call = ToolCall(id="c1", name="add", arguments='{"a": 1, "b": "x<y"}', runner="server")
     assert isinstance(message, AssistantMessage)
@@ -296,7 +296,7 @@ def test_P11_thinking_between_words_keeps_its_place_and_the_call_is_in_the_log_a
 def test_P11_calls_made_natively_all_the_same_keep_their_numbers():
     text = CallsInText(iter(["c1", "c2"]))
     native = CallStarted(index=2, id="n", name="look")
-    assert text.take(native) == [native]
+    assert text.add(native) == [native]
     assert text.feed(ADD + ADD) == ""
     deltas = text.end(ReplyEnd(finish="tool_calls"))
     assert [delta.index for delta in deltas if isinstance(delta, CallStarted)] == [3, 4]

@@ -115,7 +115,7 @@ async def test_nothing_is_held_twice(tmp_path: Path, is_written: bool):
         claimed.writer.hold(asked(), [])
         if is_written:
             await claimed.writer.flush()
-        with pytest.raises(AssertionError, match="held once"):
+        with pytest.raises(AssertionError, match="enters the log once"):
             claimed.writer.hold(asked(), [])
 
 
@@ -125,7 +125,7 @@ async def test_what_is_held_is_not_written_by_two_writes_at_once(tmp_path: Path)
         claimed.database.gate.clear()
         first = asyncio.create_task(claimed.writer.write(RunChange(entries=[said("m1")])))
         await settle()
-        with pytest.raises(AssertionError, match="write it again"):
+        with pytest.raises(AssertionError, match="store them again"):
             await claimed.writer.write(RunChange(entries=[said("m2")]))
         claimed.database.gate.set()
         await first

@@ -169,7 +169,7 @@ async def test_a_run_that_brought_many_workers_down_is_given_up(tmp_path: Path):
             (run,) = await runtime.store.runs.claim(WHO, now() + timedelta(hours=hours), 1)
         assert run.losses == CHAT.limits.claims
         assert await work(runtime, run, Signal())
-        assert b"20 workers were lost" in (await heard(runtime, run))[-1]
+        assert b"20 workers stopped" in (await heard(runtime, run))[-1]
 
 
 async def test_handing_a_run_back_does_not_count_as_a_loss(tmp_path: Path):

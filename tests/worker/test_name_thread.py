@@ -13,7 +13,7 @@ from recto.conversation.json import Json
 from recto.conversation.messages import AssistantMessage, SystemMessage, Text, UserMessage
 from recto.models.ports import Usage
 from recto.testing.model_server import Answer, Request, failure
-from recto.worker.model.name_thread import ASK, SHOWN, title_request
+from recto.worker.model.side_calls import TITLE_PROMPT, TITLE_CHARACTERS, build_title_request
 from tests.flow.in_process import InProcess, in_process, messages_of
 from tests.support.client import RUNS, ask
 
@@ -31,7 +31,7 @@ class Titled:
 
     def answer(self, asked: Request) -> Answer:
         first, *_, last = messages_of(asked.page)
-        if first["content"] != ASK["en"]:
+        if first["content"] != TITLE_PROMPT["en"]:
             return Answer(text="Of course.", usage=Usage(input=100, output=10))
         if "no title" in str(last["content"]):
             return failure(500, "no title today")
@@ -121,16 +121,16 @@ async def test_P17_a_run_cancelled_while_its_thread_is_named_ends_and_its_call_i
 @pytest.mark.parametrize("locale", ["en", "zh"])
 def test_P17_the_model_is_asked_in_the_agents_language_with_the_first_words_and_the_last_answer(locale: str):
     log = (
-        UserMessage(id="u", parts=(Text(text="first" + "x" * SHOWN),)),
+        UserMessage(id="u", parts=(Text(text="first" + "x" * TITLE_CHARACTERS),)),
         AssistantMessage(id="a", parts=(Text(text="let me see"),)),
         AssistantMessage(id="b", parts=(Text(text="the answer"),)),
     )
-    system, said = title_request(log, locale)
+    system, said = build_title_request(log, locale)
     assert isinstance(system, SystemMessage)
-    assert system.text == ASK[locale]
+    assert system.text == TITLE_PROMPT[locale]
     assert isinstance(said, UserMessage)
     (part,) = said.parts
     assert isinstance(part, Text)
     assert part.text.endswith("the answer")
     assert "let me see" not in part.text
-    assert part.text.count("x") == SHOWN - len("first")
+    assert part.text.count("x") == TITLE_CHARACTERS - len("first")

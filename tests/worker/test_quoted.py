@@ -10,7 +10,7 @@ from recto.errors import FileRefused, StorageDown
 from recto.page.prompt.quote import Quote
 from recto.page.text.tokens import OFFLINE
 from recto.tools.ports import ToolFiles, discard_progress
-from recto.worker.context.quoted import quoted
+from recto.worker.context.quote import build_quote
 from tests.tools.files_at_hand import AtHand, a_file, at_hand
 from tests.tools.growing_document import Growing, a_text
 
@@ -29,7 +29,7 @@ class Counting(Growing):
 
 
 async def quote(agent: Agent, files: ToolFiles | None) -> Quote | None:
-    return await quoted(agent, files, OFFLINE, discard_progress, asyncio.Semaphore(1))
+    return await build_quote(agent, files, OFFLINE, discard_progress, asyncio.Semaphore(1))
 
 
 async def text(agent: Agent, files: ToolFiles | None) -> str:

@@ -13,6 +13,7 @@ from recto.testing.model_server import Answer, Call
 from recto.tools.load_tools import make_built_in_tools
 from recto.tools.registry import Registry
 from recto.worker.log_cache import is_unread
+from recto.worker.runtime import ToolServices
 from tests.flow.in_process import InProcess, in_process, messages_of
 from tests.page.talk import result
 from tests.support.client import RUNS
@@ -87,7 +88,8 @@ async def test_X5_what_was_left_in_the_store_is_found_there(tmp_path: Path):
     old[2] = result("r0", "c0", "long ago")
     async with a_long_play(tmp_path, old) as play:
         agents = {"doer": replace(play.runtime.agents["doer"], tools=("recall",))}
-        play.runtime = replace(play.runtime, agents=agents, tools={"doer": Registry(make_built_in_tools())})
+        registries = {"doer": Registry(make_built_in_tools())}
+        play.runtime = replace(play.runtime, agents=agents, tools=ToolServices(registries=registries))
         assert is_unread(await reading(play))
         asked = [Answer(calls=(recall(f"x{n}", n, "ls", None),)) for n in (201, 1, 202)]
         play.answers.extend(asked)

@@ -175,7 +175,7 @@ def test_a_reply_that_is_taken_back_half_way_leaves_nothing_open(deltas: list[De
     reply = Reply(id="m", reasoning_id="t")
     events = [event for delta in deltas for event in reply.add(delta)]
     # What the reply says it has announced is enough to take all of it back.
-    back = discard_lost(encoded(reply.announced), logged=(), reason="lost", upto="u")
+    back = discard_lost(encoded(reply.announced_events), logged=(), reason="lost", upto="u")
     assert discard_lost(encoded([*events, *back]), logged=(), reason="lost", upto="u") == ()
 
 
@@ -198,7 +198,7 @@ def arguments_of(events: Sequence[Event]) -> dict[str, str]:
 @pytest.mark.parametrize("has_parts", [True, False])
 def test_P11_of_calls_beyond_the_limit_only_the_first_is_sent_and_kept(has_parts: bool):
     calls = [ToolCall(id=f"c{n}", name="look", arguments="{}", runner="server") for n in range(5)]
-    reply = Reply(id="m", reasoning_id="t", most_calls=2)
+    reply = Reply(id="m", reasoning_id="t", max_calls=2)
     deltas: list[Delta] = []
     for number, call in enumerate(calls):
         deltas += [CallStarted(index=number, id=call.id, name=call.name), CallDelta(index=number, arguments="{}")]

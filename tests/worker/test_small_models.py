@@ -143,7 +143,7 @@ async def test_P11_a_model_that_never_gets_it_right_ends_its_run_with_a_reason(
         assert len(server.pages) == calls
         last = events[-1].event
         assert (last["type"], last["code"]) == ("RUN_ERROR", "unusable_reply")
-        assert str(last["message"]).startswith(f"The model's replies could not be used, {calls} times in a row: ")
+        assert str(last["message"]).startswith(f"The model's replies were unusable {calls} times in a row: ")
         assert not [entry for entry in await server.log(thread) if isinstance(entry, AssistantMessage)]
 
 

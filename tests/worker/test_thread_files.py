@@ -30,7 +30,7 @@ from recto.models.ports import Delta, ReplyEnd, TextDelta
 from recto.page.wire.base import Target
 from recto.store.store import open_store
 from recto.worker.context.pictures import Pictures
-from recto.worker.context.thread_files import NO_FILES, SOON, FileServices, ThreadFiles, load_thread_files, tool_files
+from recto.worker.context.thread_files import NO_FILES, MIN_VALIDITY, FileServices, ThreadFiles, load_thread_files, open_tool_files
 from recto.worker.log_cache import LogCache
 from recto.worker.loop import work
 from recto.worker.runtime import Runtime
@@ -145,10 +145,10 @@ async def test_P10_all_pages_of_a_turn_show_the_urls_of_the_day_it_was_admitted(
 
 
 async def test_P10_a_turn_that_goes_on_for_a_day_gets_new_urls_while_the_old_ones_still_hold(tmp_path: Path):
-    late = ADMITTED + timedelta(days=1) - SOON + timedelta(seconds=1)
+    late = ADMITTED + timedelta(days=1) - MIN_VALIDITY + timedelta(seconds=1)
     fresh = SIGNER.page_url("a", "a.txt", late)
     assert await url_in_pages(tmp_path, (says("1", "a"),), late) == fresh
-    assert SIGNER.read_url(SIGNER.page_url("a", "a.txt", ADMITTED), late + SOON) == "a"
+    assert SIGNER.read_url(SIGNER.page_url("a", "a.txt", ADMITTED), late + MIN_VALIDITY) == "a"
     # Nobody knows when an imported turn was admitted.
     assert await url_in_pages(tmp_path, (says("1", "a", at=None),), late) == fresh
     assert await url_in_pages(tmp_path, (), late) == fresh
@@ -198,9 +198,9 @@ def test_F7_files_are_looked_up_when_a_tool_asks_and_once(tmp_path: Path):
     files = ThreadFiles(
         services=services_in(tmp_path), refs={"old-0": a_ref("z", id="old-0")}, urls={"a": "https://a.test"}
     )
-    assert tool_files(files, Untouched(), 10) is not None
-    assert tool_files(NO_FILES, Untouched(), 10) is None
-    found = tool_files(files, (says("1", "a"), says("2"), says("3", "b", "c")), 1)
+    assert open_tool_files(files, Untouched(), 10) is not None
+    assert open_tool_files(NO_FILES, Untouched(), 10) is None
+    found = open_tool_files(files, (says("1", "a"), says("2"), says("3", "b", "c")), 1)
     assert found
     assert [[one.id for one in turn] for turn in found.turns] == [["r1-0"], [], ["r3-0"]]
     # The old id too, though nothing in the log has it, and nothing beyond the agent's limit.

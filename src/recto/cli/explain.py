@@ -42,15 +42,11 @@ if TYPE_CHECKING:
     from recto.tools.registry import Registry
     from recto.worker.context.prompt_context import PromptContext
 
-NOBODY = "nobody: name one with --user to see what is kept of them"
-OF_SKILL = "scenarios are those of a skill. Name the skill with --skill"
-
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainQuery:
     """Arguments of the command."""
 
-    agent: str
     skill: str | None
     scenario: str | None
     user: str | None
@@ -110,10 +106,10 @@ def explain(
 ) -> None:
     """Print the system prompt of an agent with the reasons: phase, skill, data, next step, cases, tools, tokens.
 
-    Without --skill, it is that of a thread without an active skill. With --user, it uses the stored data of that user.
-    Changes nothing. Exit codes: 0 success, 1 failure, 2 usage error.
+    Without --skill, no skill is active. With --user, the prompt contains stored data of that user. Exit codes: 0
+    success, 1 failure, 2 usage error.
     """
-    query = ExplainQuery(agent=name, skill=skill, scenario=scenario, user=user, voice=voice)
+    query = ExplainQuery(skill=skill, scenario=scenario, user=user, voice=voice)
     with exit_codes("agents explain"):
         settings = load_settings({"agents": agents, "data": data}, os.environ, config)
         with redirect_stdout(sys.stderr):
@@ -133,9 +129,11 @@ async def _explain_agent(
     skill_data = await _load_skill_data(settings, skill, query, agent) if skill else KnownData()
     run_request = replace(NO_REQUEST, options=RunOptions(voice_mode=query.voice))
     context = build_prompt_context(agent, tools, run_request, skill, skill_data)
+    wire = SPEAKERS.get((agent.model or settings.model).partition(":")[0])
+    paths = (*skill.fields, *((f"{SKILL_DATA}.{skill.name}",) if skill.has_data else ())) if skill else ()
     facts = Facts(
         log=(),
-        target=_target(agent.model or settings.model),
+        target=Target(wire=wire) if wire else Target(),
         prompt=context.prompt,
         budget=context.budget,
         tools=context.tools,
@@ -149,7 +147,7 @@ async def _explain_agent(
         context=context,
         system=system_text(facts),
         tools=tuple([encode_tool(offer, wire_named(facts.target.wire), OFFLINE) for offer in facts.tools]),
-        read={path: skill_data.at(path) is not None for path in _declared_paths(skill)} if skill else {},
+        read={path: skill_data.at(path) is not None for path in paths},
         user=query.user,
     )
 
@@ -165,27 +163,22 @@ def _load_agent(
     loaded_agents = load_agents(settings.agents, settings.limits, only=name)
     if name not in loaded_agents:
         loaded_agents = load_agents(settings.agents, settings.limits)
-        why = "; ".join(map(str, loaded_agents.broken.get(name, ())))
-        raise SettingsError(
-            name="AGENT", value=name, allowed=why or f"there is none{nearest(name, tuple(loaded_agents))}"
-        )
+        problems = "; ".join(map(str, loaded_agents.broken.get(name, ())))
+        allowed = problems or f"there is none{nearest(name, tuple(loaded_agents))}"
+        raise SettingsError(name="AGENT", value=name, allowed=allowed)
     one = replace(loaded_agents, agents={name: loaded_agents[name]})
     tool_sources = find_external_tools(try_tools, settings, one).get(name, ())
-    external_tools = [tool for source in tool_sources for tool in source.found.tools]
-    missing = {source.name: source.found.problem for source in tool_sources if source.found.problem}
+    external_tools = [tool for source in tool_sources for tool in source.state.tools]
+    missing = {source.name: source.state.problem for source in tool_sources if source.state.problem}
     agent = with_defaults(loaded_agents[name], settings.model, settings.work.tool_calling)
     return agent, Registry((*load_own_tools(loaded_agents, name).values(), *external_tools)), missing
-
-
-def _target(model: str) -> Target:
-    wire = SPEAKERS.get(model.partition(":")[0])
-    return Target(wire=wire) if wire else Target()
 
 
 def _find_skill(agent: Agent, query: ExplainQuery) -> Skill | None:
     if query.skill in (None, CORE):
         if query.scenario is not None:
-            raise SettingsError(name="--scenario", value=query.scenario, allowed=OF_SKILL)
+            allowed = "a scenario belongs to a skill. Name the skill with --skill"
+            raise SettingsError(name="--scenario", value=query.scenario, allowed=allowed)
         return None
     skill = agent.skills.get(query.skill or "")
     if skill is None:
@@ -213,10 +206,6 @@ async def _load_skill_data(settings: ServerSettings, skill: Skill, query: Explai
             tier=tier, scenario=query.scenario, month=f"{day:%Y-%m}", day=day.isoformat(), locale=agent.locale
         )
         return await load_skill_data(store, query.user, skill, request)
-
-
-def _declared_paths(skill: Skill) -> tuple[str, ...]:
-    return (*skill.fields, *((f"{SKILL_DATA}.{skill.name}",) if skill.has_data else ()))
 
 
 def _row(explanation: AgentExplanation) -> dict[str, Json]:
@@ -248,23 +237,19 @@ def _lines(explanation: AgentExplanation) -> list[str]:
     context = explanation.context
     history = "all messages" if context.history is None else f"the newest {context.history} messages"
     budget = "no budget" if context.budget is None else f"a budget of {context.budget}"
-    read = ", ".join(f"{path} ({'known' if is_known else 'not known'})" for path, is_known in explanation.read.items())
+    read = ", ".join(f"{path} ({'known' if is_known else 'unknown'})" for path, is_known in explanation.read.items())
     tools = [f"{name} ({count})" if count else name for name, count in explanation.tool_tokens.items()]
+    is_in_prompt = explanation.tools and explanation.agent.tool_calling == "prompt"
+    tool_size = "including the tools" if is_in_prompt else f"{sum(explanation.tool_tokens.values())} of tools"
     lines = [
-        f"agent   {explanation.agent.name}; {context.prompt.why or 'it has no skills'}",
-        f"user    {explanation.user or NOBODY}",
+        f"agent   {explanation.agent.name}; {context.prompt.why or 'no skills'}",
+        f"user    {explanation.user or 'none (use the data of a user with --user)'}",
         f"read    {read or 'nothing'}",
         f"history {history} before the current turn",
-        f"tokens  {explanation.tokens} of the system prompt, {budget}; {_describe_tools(explanation)}",
+        f"tokens  {explanation.tokens} of the system prompt, {budget}; {tool_size}",
         *[f"tool    {tool}: {begins}" for tool, begins in zip(tools, explanation.tool_words.values(), strict=True)],
     ]
     lines += [f"missing tools of {name}: {problem}" for name, problem in explanation.missing.items()]
     lines += [f"{one.decision:<7} {one.source}: {why(one.rule, one.reason)}" for one in explanation.changes]
     lines += [f"over    {explanation.system.over}"] if explanation.system.over else []
     return [*lines, "", explanation.system.text]
-
-
-def _describe_tools(explanation: AgentExplanation) -> str:
-    if explanation.tools and explanation.agent.tool_calling == "prompt":
-        return "it tells of the tools too"
-    return f"{sum(explanation.tool_tokens.values())} of tools"

@@ -1,4 +1,4 @@
-"""The loop: take up a claimed run, do what is next until nothing is. Everything it knows is in the log and the row."""
+"""The run loop: load a claimed run, then take one step after another. All it needs is in the log and the run's row."""
 
 from __future__ import annotations
 
@@ -17,39 +17,45 @@ from recto.worker.finish import FAILED, INTERNAL, finish, give_up, wait_for_clie
 from recto.worker.load_run import load_run
 from recto.worker.log_writer import LogWriter
 from recto.worker.model.call_model import call_model
-from recto.worker.model.name_thread import name_thread, wants_name
-from recto.worker.model.write_summary import summarise
+from recto.worker.model.side_calls import compact, name_thread, needs_title
 from recto.worker.recorder import Recorder
 from recto.worker.run_spans import begin_run, end_run
-from recto.worker.run_state import LoadedRun, RunState, is_done_in_time
+from recto.worker.run_state import LoadedRun, RunState, is_done_in_time, snapshot
 from recto.worker.runtime import Runtime
 from recto.worker.tools.run_tools import run_tools, send_back_bad_calls
 
 LOGGER = logging.getLogger("recto.worker")
-TOO_OFTEN = "{count} workers were lost over this run, so it is given up. What it did is kept."
-NO_AGENT = "The agent {name!r} of this run is not there any more. What was said is kept; go on with another agent."
+TOO_MANY_LOSSES = "{count} workers stopped during this run, so it was ended. Its work is kept."
+NO_AGENT = "The agent {name!r} of this run no longer exists. Its work is kept; continue with another agent."
 
 
-async def work(runtime: Runtime, row: StoredRun, signal: Signal, parsed: RunInput | None = None) -> bool:
-    """Work on a run until it ends (True) or has to be handed back (False). `parsed` is its input, where it is known."""
+async def work(runtime: Runtime, row: StoredRun, signal: Signal, request: RunInput | None = None) -> bool:
+    """Work on a run. Return True if it ended, and False if it must be handed back.
+
+    `request` is the parsed input of the run, if the caller has it.
+    """
     recorder = Recorder(runtime.store, runtime.hub, row.lease, clock=runtime.clock, settings=runtime.recorder)
     run: LoadedRun | None = None
     span = NO_SPAN
     with runtime.hub.open_writer(row.id):
         try:
-            asked = parsed or stored_input(row.input)
-            span = begin_run(runtime.tracer, row, asked)
-            run = await load_run(runtime, row, asked, signal, recorder, span=span)
-            _check(run)
+            request = request or stored_input(row.input)
+            span = begin_run(runtime.tracer, row, request)
+            run = await load_run(runtime, row, request, signal, recorder, span=span)
+            if row.agent not in runtime.agents:
+                raise RunGivenUp(NO_AGENT.format(name=row.agent))
+            if row.losses >= run.state.limits.claims:
+                raise RunGivenUp(TOO_MANY_LOSSES.format(count=row.losses))
             if row.fence == 1:
-                runtime.telemetry.began(seconds_between(row.created, row.started) or 0.0)
-            return await _loop(run)
+                runtime.telemetry.record_run_start(seconds_between(row.created, row.started) or 0.0)
+            await _loop(run)
+            return run.writer.outcome is not None
         except (LeaseLost, StoreBusy, StoreDown):
-            # Not the run's fault: somebody goes on with it.
+            # The run is not at fault: another worker continues it.
             raise
         except Exception as error:
             LOGGER.exception(FAILED, row.id, row.thread, row.agent, INTERNAL, extra={"run": row.id})
-            runtime.telemetry.went_wrong(error)
+            runtime.telemetry.record_error(error)
             span.fail(type(error).__name__)
             await _give_up(run.writer if run else recorder, recorder, error)
             return True
@@ -62,58 +68,47 @@ async def work(runtime: Runtime, row: StoredRun, signal: Signal, parsed: RunInpu
 
 
 async def _give_up(writer: LogWriter | Recorder, recorder: Recorder, error: Exception) -> None:
-    """End the run with what it was asked, if that can be stored; else without: a run must end."""
+    """End a failed run. If its input cannot be stored, end it without."""
     try:
         await give_up(writer, error)
     except (LeaseLost, StoreBusy, StoreDown):
         raise
     except Exception:
-        LOGGER.exception("what run %s was asked cannot be stored", recorder.run, extra={"run": recorder.run})
+        LOGGER.exception("the input of run %s cannot be stored", recorder.run, extra={"run": recorder.run})
         await give_up(recorder, error)
 
 
-def _check(run: LoadedRun) -> None:
-    """A run nobody can or should work on is given up."""
-    row = run.state.row
-    if row.agent not in run.runtime.agents:
-        raise RunGivenUp(NO_AGENT.format(name=row.agent))
-    if row.losses >= run.state.limits.claims:
-        raise RunGivenUp(TOO_OFTEN.format(count=row.losses))
-
-
-async def _loop(run: LoadedRun) -> bool:
+async def _loop(run: LoadedRun) -> None:
     state, writer = run.state, run.writer
-    while True:
-        if writer.outcome or state.signal.leaving.is_set():
-            return writer.outcome is not None
-        match next_step(writer.log, run.snapshot()):
+    while not (writer.outcome or state.signal.leaving.is_set()):
+        match next_step(writer.log, snapshot(state, run.inputs)):
             case CallModel():
                 await _unless_stopped(state, call_model(run))
             case RunTools() as step:
                 await _unless_stopped(state, run_tools(run, step))
             case Compact():
-                await _unless_stopped(state, summarise(run))
+                await _unless_stopped(state, compact(run))
             case WaitForClient() as step:
                 if not await send_back_bad_calls(run, step):
-                    return await wait_for_client(run, step)
-            case Finished(outcome="done") if wants_name(run):
+                    await wait_for_client(run, step)
+            case Finished(outcome="done") if needs_title(run):
                 await _unless_stopped(state, name_thread(run))
             case Finished(outcome=outcome):
-                run.runtime.reached("ending")
-                return await finish(state, writer, outcome)
+                run.runtime.checkpoint("ending")
+                await finish(state, writer, outcome)
 
 
 async def _unless_stopped(state: RunState, step: Coroutine[object, object, None]) -> None:
-    """Do a step, unless the run is cancelled or its time is up: then it ends at once, and keeps what it has."""
-    doing = asyncio.create_task(step)
+    """Take a step. If the run is cancelled or its time ends, stop the step and keep its partial result."""
+    task = asyncio.create_task(step)
     try:
-        if not await is_done_in_time(state, doing):
-            state.break_off()
-            doing.cancel()
-            await asyncio.wait((doing,))
-        if not doing.cancelled():
-            doing.result()
+        if not await is_done_in_time(state, task):
+            state.stop()
+            task.cancel()
+            await asyncio.wait((task,))
+        if not task.cancelled():
+            task.result()
     finally:
-        if not doing.done():
-            doing.cancel()
-            await asyncio.gather(doing, return_exceptions=True)
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)

@@ -1,11 +1,6 @@
-"""Spans of a run, its model calls and its tools: what each is called, and what is to be known of it. Decides nothing.
-
-What was said is in them only where a setting says so.
-"""
+"""Trace spans of runs, model calls and tools. Message texts are included only if a setting allows it."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from recto.conversation.input.run_input import RunInput
 from recto.conversation.json import Json, dump
@@ -18,15 +13,15 @@ from recto.tracing import span_names as names
 from recto.tracing.spans import SpanAttributes, Tracer, TraceSpan
 from recto.worker.account import Account, seconds_between
 
-# A run that ended so did what it could.
-WELL = ("done", "waiting", "length", "refused", "cancelled")
-# Characters of what was said, in each attribute.
-MOST_CONTENT = 16_384
+# Outcomes that are no failure of the run.
+GOOD_OUTCOMES = ("done", "waiting", "length", "refused", "cancelled")
+# Characters of text in each attribute.
+MAX_CONTENT = 16_384
 
 
-def begin_run(tracer: Tracer, row: StoredRun, asked: RunInput) -> TraceSpan:
-    """The span of a run, below that of whoever asked for it. A run that is taken over has one for each worker."""
-    known: SpanAttributes = {
+def begin_run(tracer: Tracer, row: StoredRun, request: RunInput) -> TraceSpan:
+    """Begin the span of a run as a child of the client's. Each worker of a run begins its own span."""
+    attributes: SpanAttributes = {
         names.OPERATION: names.INVOKE_AGENT,
         names.AGENT: row.agent,
         names.CONVERSATION: row.thread,
@@ -35,22 +30,22 @@ def begin_run(tracer: Tracer, row: StoredRun, asked: RunInput) -> TraceSpan:
         names.ATTEMPT: row.fence,
         names.QUEUE_SECONDS: seconds_between(row.created, row.started),
     }
-    return tracer.begin(f"{names.INVOKE_AGENT} {row.agent}", known, asked.traceparent)
+    return tracer.begin(f"{names.INVOKE_AGENT} {row.agent}", attributes, request.traceparent)
 
 
 def end_run(span: TraceSpan, outcome: str | None, usage: Usage | None) -> None:
-    """How it ended here; without an outcome somebody else goes on with it."""
+    """End the span of a run. Without an outcome, another worker continues the run."""
     span.set({names.OUTCOME: outcome, **(_tokens(usage) if usage else {})})
-    if outcome is not None and outcome not in WELL:
+    if outcome is not None and outcome not in GOOD_OUTCOMES:
         span.fail(outcome)
     span.end()
 
 
-def begin_model_call(above: TraceSpan, model: str, number: int, purpose: Purpose, manifest: Manifest) -> TraceSpan:
-    """The span of one try to have a page answered."""
+def begin_model_call(parent: TraceSpan, model: str, number: int, purpose: Purpose, manifest: Manifest) -> TraceSpan:
+    """Begin the span of one model call."""
     provider, _, name = model.rpartition(":")
     receipts = list(manifest.receipts)
-    known: SpanAttributes = {
+    attributes: SpanAttributes = {
         names.OPERATION: names.CHAT,
         names.PROVIDER: provider or name,
         names.REQUEST_MODEL: name,
@@ -58,71 +53,67 @@ def begin_model_call(above: TraceSpan, model: str, number: int, purpose: Purpose
         names.CALL_NUMBER: number,
         names.CALL_PURPOSE: purpose,
         names.PAGE_TOKENS: manifest.tokens_after,
-        names.FOLDED: len(receipts),
+        names.FOLDED_RESULTS: len(receipts),
         names.SAVED_TOKENS: sum(receipt.tokens_before - receipt.tokens_after for receipt in receipts),
     }
-    return above.child(f"{names.CHAT} {name}", known, goes_out=True)
+    return parent.child(f"{names.CHAT} {name}", attributes, goes_out=True)
 
 
-def note_reply(span: TraceSpan, finish: str, spent: Account, first_token: float | None) -> None:
-    """A model call was answered."""
-    is_priced = spent.price is not None and bool(spent.currency)
+def note_reply(span: TraceSpan, finish: str, spending: Account, first_token: float | None) -> None:
+    """Add the usage and the price of an answered model call."""
+    price = spending.price if spending.currency else None
     span.set(
         {
-            **_tokens(spent.usage),
+            **_tokens(spending.usage),
             names.FINISH_REASONS: [finish],
             names.FIRST_CHUNK_SECONDS: first_token,
-            names.PRICE: float(spent.price) if is_priced and spent.price is not None else None,
-            names.CURRENCY: spent.currency if is_priced else None,
+            names.PRICE: None if price is None else float(price),
+            names.CURRENCY: None if price is None else spending.currency,
         }
     )
 
 
-def note_words(span: TraceSpan, asked: RunInput, answer: str) -> None:
-    """What the user said in this run, and what the model answered."""
+def note_words(span: TraceSpan, request: RunInput, answer: str) -> None:
+    """Add the user's messages of this run and the model's answer, if spans may have content."""
     if not span.has_content:
         return
-    users = [message for message in asked.messages if isinstance(message, UserMessage)]
-    said = [_message("user", "\n".join(texts_of(message))) for message in users]
-    span.set({names.INPUT_MESSAGES: _text(said), names.OUTPUT_MESSAGES: _text([_message("assistant", answer)])})
+    users = [message for message in request.messages if isinstance(message, UserMessage)]
+    inputs = [_message("user", "\n".join(texts_of(message))) for message in users]
+    outputs = [_message("assistant", answer)]
+    span.set({names.INPUT_MESSAGES: dump(inputs).decode(), names.OUTPUT_MESSAGES: dump(outputs).decode()})
 
 
-def _message(role: str, words: str) -> Json:
-    return {"role": role, "parts": [{"type": "text", "content": words[:MOST_CONTENT]}]}
+def _message(role: str, text: str) -> Json:
+    return {"role": role, "parts": [{"type": "text", "content": text[:MAX_CONTENT]}]}
 
 
-def _text(messages: Sequence[Json]) -> str:
-    return dump(messages).decode()
-
-
-def begin_tool(above: TraceSpan, call: ToolCall) -> TraceSpan:
-    """The span of a tool that acts."""
-    known: SpanAttributes = {
+def begin_tool(parent: TraceSpan, call: ToolCall) -> TraceSpan:
+    """Begin the span of a tool call."""
+    attributes: SpanAttributes = {
         names.OPERATION: names.EXECUTE_TOOL,
         names.TOOL_NAME: call.name,
         names.TOOL_CALL: call.id,
         names.TOOL_TYPE: "function",
-        names.TOOL_ARGUMENTS: call.arguments[:MOST_CONTENT] if above.has_content else None,
+        names.TOOL_ARGUMENTS: call.arguments[:MAX_CONTENT] if parent.has_content else None,
     }
-    return above.child(f"{names.EXECUTE_TOOL} {call.name}", known)
+    return parent.child(f"{names.EXECUTE_TOOL} {call.name}", attributes)
 
 
 def note_result(span: TraceSpan, result: ToolResult) -> None:
-    """What the tool answered, as far as that may be told."""
+    """Add the error of a tool call, and its result if spans may have content."""
     if span.has_content:
-        words = "\n".join([part.text for part in result.parts if isinstance(part, Text)])
-        span.set({names.TOOL_RESULT: words[:MOST_CONTENT]})
+        text = "\n".join([part.text for part in result.parts if isinstance(part, Text)])
+        span.set({names.TOOL_RESULT: text[:MAX_CONTENT]})
     if result.error:
         span.fail(result.error)
 
 
 def note_retry(span: TraceSpan, error: str, failures: int, seconds: float) -> None:
-    """A model call failed and is made again after so many seconds."""
+    """Add an event: a model call failed and is repeated after so many seconds."""
     span.note(names.RETRY, {names.ERROR_TYPE: error, names.RETRY_FAILURES: failures, names.RETRY_SECONDS: seconds})
 
 
 def _tokens(usage: Usage) -> SpanAttributes:
-    """Those there were."""
     counts = {
         names.INPUT_TOKENS: usage.input,
         names.OUTPUT_TOKENS: usage.output,

@@ -6,19 +6,66 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from threading import Lock
 from typing import NamedTuple
 
 from recto.conversation.messages import Message
 from recto.page.prefix import AnsweredPage
 from recto.page.sent_request import SentRequest, count_shared
-from recto.worker.gateway.remembered import ParsedItems
 
 # An older page may have been deleted from the store, with its thread or by cleaning.
 PAGE_LIFE = timedelta(hours=1)
+# Memory of a parsed message, in multiples of the characters of its JSON.
+MESSAGE_WEIGHT = 4
 # About the memory of a part and its segment besides the bytes of the segment; folded parts take more.
 PART_BYTES = 640
 # Requests of an owner that a new one is compared with: conversations that an agent has at once.
 OWNER_REQUESTS = 16
+
+
+class ItemKey(NamedTuple):
+    """The owner of a conversation, and its head up to an item."""
+
+    owner: str
+    head: str
+
+
+class ParsedItems:
+    """The messages of parsed items, up to a limit in bytes. The least recently used make room.
+
+    Threads that parse long requests share it.
+    """
+
+    def __init__(self, limit: int = 0) -> None:
+        self._limit = limit
+        self._size = 0
+        self._items = OrderedDict[ItemKey, tuple[int, tuple[Message, ...]]]()
+        self._lock = Lock()
+
+    def find(self, key: ItemKey) -> tuple[Message, ...] | None:
+        """Return the messages of an item, or None."""
+        with self._lock:
+            item = self._items.get(key)
+            if item is None:
+                return None
+            self._items.move_to_end(key)
+            return item[1]
+
+    def add(self, key: ItemKey, characters: int, messages: tuple[Message, ...]) -> None:
+        """Add the messages of an item whose JSON has so many characters."""
+        size = characters * MESSAGE_WEIGHT
+        with self._lock:
+            self._size += size - self._items.pop(key, (0,))[0]
+            self._items[key] = size, messages
+            while self._size > self._limit:
+                _, (oldest_size, _) = self._items.popitem(last=False)
+                self._size -= oldest_size
+
+    def clear(self) -> None:
+        """Remove all items."""
+        with self._lock:
+            self._items.clear()
+            self._size = 0
 
 
 class AnsweredPages:
@@ -71,7 +118,7 @@ class _TimedPage(NamedTuple):
 
 
 class ParsedRequest(NamedTuple):
-    """A parsed request: what its conversation goes by up to each item, and the messages of each, as far as readable.
+    """A parsed request, the head of its conversation up to each item, and the messages of each readable item.
 
     `size` is about its memory in bytes.
     """
@@ -82,14 +129,14 @@ class ParsedRequest(NamedTuple):
     size: int
 
     def continues(self, other: ParsedRequest) -> bool:
-        """Return whether the request took most items of another one. Agents mark or change the last ones."""
+        """Return True if this request has most items of another one. Agents mark or change the last items."""
         return 2 * count_shared(self.request, other.request) > len(other.request.items)
 
 
 class ParsedRequests:
     """The requests of each owner and wire format that were parsed last, up to a limit in bytes.
 
-    A request replaces those it continues. Owners see only their own; the one who sent none for longest makes room.
+    A request replaces those it continues. Owners see only their own requests; the least active owner makes room.
     """
 
     def __init__(self, limit: int = 0) -> None:

@@ -32,7 +32,7 @@ from recto.page.rewrite import RewriteRules, pass_on, rewrite
 from recto.page.sent_request import SentRequest, count_shared, first_words, heads_of, messages_in, parse_request
 from recto.page.wire.base import Wire
 from recto.page.wire.formats import wire_named
-from recto.store.ports import Admission, CallStart, RelayedCall, RelayedPath, SeenRequest
+from recto.store.ports import Admission, CallStart, RelayedCall, RelayedPath, StoredRequest
 from recto.store.store import Store
 from recto.telemetry import Telemetry
 from recto.worker.account import read_answered_page
@@ -98,7 +98,7 @@ class _Incoming:
     now: datetime
 
     @property
-    def last(self) -> SeenRequest | None:
+    def last(self) -> StoredRequest | None:
         """The request that this one continues."""
         return self.path.requests[-1] if self.path.requests else None
 
@@ -198,7 +198,7 @@ class Gateway:
         if last is None:
             return FIRST_CALL
         is_other_model = last.model != incoming.model
-        return MODEL_CHANGED if is_other_model else why_old(last.asked, incoming.now, cost.cache_minutes)
+        return MODEL_CHANGED if is_other_model else why_old(last.last_sent, incoming.now, cost.cache_minutes)
 
     def keep_page(self, relayed: RelayedRequest, model: str) -> None:
         """Keep the page of an answered request in memory. The next page of its conversation is compared with it."""
@@ -286,8 +286,8 @@ class Gateway:
     ) -> None:
         """Keep the conversation in memory for its next request."""
         name, path, last, now = incoming.heads[-1], incoming.path, incoming.last, incoming.now
-        newest = SeenRequest(
-            name=name, run=run, thread=thread, model=incoming.model, created=now, asked=now, is_newest=True
+        newest = StoredRequest(
+            name=name, run=run, thread=thread, model=incoming.model, created=now, last_sent=now, is_newest=True
         )
         before = path.requests
         if last is not None and last.name == name:

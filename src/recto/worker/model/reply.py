@@ -1,4 +1,4 @@
-"""A reply of the model while it comes in: deltas in, events out, and in the end the entries it is in the log. Pure."""
+"""A streamed reply of the model: its deltas become events for readers, and entries of the log when it ends."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ FINISHES: dict[str, Finish] = {"length": "length", "refused": "refused", "filter
 
 
 def find_no_files(_tool: str, _arguments: str) -> tuple[FileRef, ...]:
-    """A thread without files."""
+    """Return no files, for a thread without any."""
     return ()
 
 
 def run_on_server(_tool: str) -> Runner:
-    """A run without tools of the client's."""
+    """Return "server", for a run without client tools."""
     return "server"
 
 
 def keep_id(id: str) -> str:
-    """A thread in which every call has another id."""
+    """Return the id that the provider sent, for a thread in which every call has another one."""
     return id
 
 
@@ -52,18 +52,17 @@ class _Call:
 
 @dataclass(kw_only=True)
 class Reply:
-    """What the model has said so far. Its ids are given: `id` is the message's, `reasoning_id` that of its thoughts.
+    """The part of a reply that has arrived. `id` is that of its message, `reasoning_id` that of its reasoning.
 
-    Of calls beyond `most_calls` only the first is kept, so that it can be answered with that; others were never made.
-    `announced` are the starts and ends readers have seen. Of the tools in `whole`, readers get the arguments once they
-    are complete; `files_of` says, by the tool's name and the arguments, what files the ids in them stand for.
-    `runner_of` says by the tool's name who is to run a call, `call_id` by the provider's id what it goes by.
+    Of the calls beyond `max_calls` only the first is kept, to be answered with an error. Readers get the arguments of
+    `buffered_tools` when they are complete, with the files that `files_of` finds in them. `runner_of` returns who runs
+    a tool, and `call_id` the id for a provider's id. Readers have seen `announced_events`, which start and end parts.
     """
 
     id: str
     reasoning_id: str
-    most_calls: int = 128
-    whole: frozenset[str] = frozenset()
+    max_calls: int = 128
+    buffered_tools: frozenset[str] = frozenset()
     files_of: Callable[[str, str], tuple[FileRef, ...]] = find_no_files
     runner_of: Callable[[str], Runner] = run_on_server
     call_id: Callable[[str], str] = keep_id
@@ -72,48 +71,49 @@ class Reply:
     calls: dict[int, _Call] = field(default_factory=dict[int, _Call])
     usage: Usage | None = None
     end: ReplyEnd | None = None
-    announced: list[Event] = field(default_factory=list[Event])
-    # The words or thoughts that are open, behind the calls that are.
-    _speaking: Event | None = None
+    announced_events: list[Event] = field(default_factory=list[Event])
+    # The start of the text or reasoning that is open, and of each open call.
+    _open_text: Event | None = None
     _open_calls: dict[ToolCallStarted, None] = field(default_factory=dict[ToolCallStarted, None])
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was said that a reader has seen."""
+        """True if readers have seen nothing of the reply."""
         return not (self.words or self.thoughts or self.calls)
 
     @property
     def text(self) -> str:
-        """Everything the model wrote: thoughts, words, calls."""
+        """Everything the model wrote: reasoning, text, arguments of calls."""
         arguments = [piece for call in self.calls.values() for piece in call.arguments]
         return "".join((*self.thoughts, *self.words, *arguments))
 
     def add(self, delta: Delta) -> list[Event]:
-        """One more delta: the events that readers get of it."""
+        """Add a delta and return its events for readers."""
         match delta:
             case TextDelta(text=text):
                 self.words.append(text)
-                said = TextContent(message=self.id, delta=text)
-                # Most deltas are more words of the text that is open.
-                if isinstance(self._speaking, TextStarted):
-                    return [said]
-                return [*self._begin(TextStarted(message=self.id)), said]
+                content = TextContent(message=self.id, delta=text)
+                # Most deltas continue the open text.
+                if isinstance(self._open_text, TextStarted):
+                    return [content]
+                return [*self._begin(TextStarted(message=self.id)), content]
             case ReasoningDelta(text=text):
                 self.thoughts.append(text)
                 thought = ReasoningContent(message=self.reasoning_id, delta=text)
                 return [*self._begin(ReasoningStarted(message=self.reasoning_id)), thought]
-            case CallStarted() if len(self.calls) > self.most_calls:
+            case CallStarted() if len(self.calls) > self.max_calls:
                 return []
-            case CallStarted(index=index, id=given, name=name):
-                id = self.call_id(given)
-                self.calls[index] = _Call(id=id, provider_id=given, name=name, runner=self.runner_of(name))
+            case CallStarted(index=index, id=provider_id, name=name):
+                id = self.call_id(provider_id)
+                self.calls[index] = _Call(id=id, provider_id=provider_id, name=name, runner=self.runner_of(name))
                 return list(self._begin(ToolCallStarted(call=id, name=name, message=self.id)))
             case CallDelta(index=index) if index not in self.calls:
                 return []
             case CallDelta(index=index, arguments=arguments):
                 call = self.calls[index]
                 call.arguments.append(arguments)
-                return [] if call.name in self.whole else [ToolCallArguments(call=call.id, delta=arguments)]
+                is_buffered = call.name in self.buffered_tools
+                return [] if is_buffered else [ToolCallArguments(call=call.id, delta=arguments)]
             case Used(usage=usage):
                 self.usage = usage
                 return []
@@ -122,41 +122,41 @@ class Reply:
                 return []
 
     def close(self) -> list[Event]:
-        """The events that end what is still open."""
+        """Return the events that end all open parts."""
         calls = {call.id: call for call in self.calls.values()}
-        closed = [event for start in self._open_calls for event in (*self._rest(calls[start.call]), _end_of(start))]
-        closed += [_end_of(self._speaking)] if self._speaking else []
+        events = list[Event]()
+        for start in self._open_calls:
+            call = calls[start.call]
+            arguments = "".join(call.arguments) if call.name in self.buffered_tools else ""
+            if arguments:
+                files = self.files_of(call.name, arguments)
+                events.append(ToolCallArguments(call=call.id, delta=arguments, files=files))
+            events.append(_end_of(start))
+        events += [_end_of(self._open_text)] if self._open_text else []
         self._open_calls.clear()
-        self._speaking = None
-        return closed
-
-    def _rest(self, call: _Call) -> Iterator[ToolCallArguments]:
-        """The arguments of a call that readers have not heard any of yet."""
-        arguments = "".join(call.arguments) if call.name in self.whole else ""
-        if arguments:
-            yield ToolCallArguments(call=call.id, delta=arguments, files=self.files_of(call.name, arguments))
+        self._open_text = None
+        return events
 
     def _begin(self, start: Event) -> Iterator[Event]:
-        """Begin a thing, unless it has begun. Words and thoughts end where another thing begins; calls go on."""
-        if start == self._speaking or start in self._open_calls:
+        """Yield events that begin a part, unless it is open. Text and reasoning end then, and calls stay open."""
+        if start == self._open_text or start in self._open_calls:
             return
-        if self._speaking:
-            yield self._announce(_end_of(self._speaking))
-            self._speaking = None
+        if self._open_text:
+            yield self._announce(_end_of(self._open_text))
+            self._open_text = None
         if isinstance(start, ToolCallStarted):
             self._open_calls[start] = None
         else:
-            self._speaking = start
+            self._open_text = start
         yield self._announce(start)
 
     def _announce(self, event: Event) -> Event:
-        self.announced.append(event)
+        self.announced_events.append(event)
         return event
 
     def entries(self, now: datetime, marker_id: str) -> list[Entry]:
-        """The reply as the log has it: thoughts for people, the message, and how it ended if not by itself."""
-        ended = self.end
-        finish = FINISHES.get(ended.finish) if ended else None
+        """Return the entries of the log: the reasoning, an unusual end of the reply, and its message."""
+        finish = FINISHES.get(self.end.finish) if self.end else None
         entries: list[Entry] = []
         if self.thoughts:
             entries.append(ReasoningMessage(id=self.reasoning_id, time=now, text="".join(self.thoughts)))
@@ -168,9 +168,9 @@ class Reply:
         calls = (self._call(index) for index in sorted(self.calls))
         if self.end and self.end.parts:
             for part in self.end.parts:
-                kept = next(calls, None) if isinstance(part, ToolCall) else part
-                if kept is not None:
-                    yield kept
+                own = next(calls, None) if isinstance(part, ToolCall) else part
+                if own is not None:
+                    yield own
             return
         if self.end:
             yield from self.end.state

@@ -21,7 +21,7 @@ from recto.page.prompt.tools_prompt import (
     INVENTED_TAG,
     OPEN,
     RESULT_NAMES,
-    Parsed,
+    ParsedReply,
     PromptCall,
     fence_holds,
     parse_tool_calls,
@@ -107,10 +107,10 @@ class CallsInText:
         """
         async with aclosing(deltas):
             async for delta in deltas:
-                for one in self.take(delta):
+                for one in self.add(delta):
                     yield one
 
-    def take(self, delta: Delta) -> list[Delta]:
+    def add(self, delta: Delta) -> list[Delta]:
         """One delta of the model's: what can be passed on after it."""
         match delta:
             case TextDelta(text=text):
@@ -185,7 +185,7 @@ class CallsInText:
         call = self._tools.settle(PromptCall(name=part.name, arguments=part.arguments))
         return replace(part, name=call.name, arguments=call.arguments)
 
-    def _parse(self, text: str, *, is_cut: bool) -> Parsed:
+    def _parse(self, text: str, *, is_cut: bool) -> ParsedReply:
         """The words and calls of a whole reply. What waits, and is no call of ours, may be one in another form.
 
         Of a reply that is cut at its length, half a call is dropped: nobody knows the rest of it.
@@ -199,18 +199,18 @@ class CallsInText:
             if leading and leading.problem:
                 return replace(parsed, problems=parsed.problems or (leading.problem,))
             if leading and self._counts(parsed, leading):
-                return self._checked(Parsed(words=text[: self._passed], calls=leading.calls))
+                return self._checked(ParsedReply(words=text[: self._passed], calls=leading.calls))
         if self._opening_is != "words":
             self._opening_is, self._more = "words", [text]
             self._pass_on()
         return self._checked(parsed)
 
-    def _checked(self, parsed: Parsed) -> Parsed:
+    def _checked(self, parsed: ParsedReply) -> ParsedReply:
         """Where tools are offered, words with a result in them are no answer, though some of them were passed on."""
         is_made_up = self._is_invented or (bool(self._tools) and makes_up_a_result(parsed.words))
         return replace(parsed, problems=(INVENTED,)) if is_made_up else parsed
 
-    def _counts(self, parsed: Parsed, leading: LeadingCalls) -> bool:
+    def _counts(self, parsed: ParsedReply, leading: LeadingCalls) -> bool:
         """Whether calls in other forms are all that is left: behind one that cannot be read, words are no help."""
         return (leading.are_known or not self._passed) and not (parsed.problems and leading.has_rest)
 

@@ -1,34 +1,42 @@
-"""Tool calls of a reply: each start is stored before it acts, all act at once that do not work on what others change,
-and each result is stored as it comes.
+"""Tool calls of a reply. The log gets the start of each call before it runs, and its result as soon as it ends.
+
+Calls run concurrently unless one works on something that another changes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 
 from recto.conversation.events import Event, ToolCallResult
 from recto.conversation.input.input_entries import EXPIRED
 from recto.conversation.interrupts import DENIED, UNANSWERED, denial_text, interrupts_of
 from recto.conversation.json import Json, dump, load_object
-from recto.conversation.log import ConfirmDecided, Entry, SkillChanged, ToolStarted, View, view
+from recto.conversation.log import Entry, SkillChanged, ToolStarted, View, view
 from recto.conversation.messages import AssistantMessage, Text, ToolCall, ToolMessage, ToolPart
-from recto.conversation.next_step import INVALID_ARGUMENTS, DeniedCall, RunTools, WaitForClient
+from recto.conversation.next_step import INVALID_ARGUMENTS, RunTools, WaitForClient
 from recto.conversation.ui.compile_ui import load_hinted, ui_events
+from recto.errors import RectoError
 from recto.page.wire.formats import encode
 from recto.store.ports import RunChange
+from recto.tools.daemon_thread import run_in_thread
 from recto.tools.mark import Mark
 from recto.tools.ports import ToolResult, discard_progress
 from recto.tools.registry import Registry
+from recto.tools.workspace.snapshots import SnapshotTurn
+from recto.tools.workspace.workspaces import Workspace, mark_busy, lock_of
 from recto.worker.run_state import LoadedRun
 from recto.worker.runtime import Runtime
-from recto.worker.tools.keep_files import snapshot_files
-from recto.worker.tools.shared_state import settle_state
+from recto.worker.tools.shared_state import apply_state_changes
 from recto.worker.tools.tool_context import execute, find_tools_of_reply, replace_file_ids
 from recto.worker.tools.tool_progress import ProgressReporter
 
+LOGGER = logging.getLogger("recto.worker")
 INTERRUPTED, CUT_OFF, TOO_MANY = "interrupted", "cut_off", "too_many_calls"
 LOST = (
     "{name} was started and then interrupted; whether it finished is not known. "
@@ -40,7 +48,7 @@ TOO_MANY_CALLS = (
     "need them, fewer at a time."
 )
 STOPPED = "{name} was stopped because the run was ended. It may have done part of its work."
-# What a person changed of a call and said to it, told with its result; in one that is read as JSON, by names.
+# Changes and words of a person, added to the result: as text, or in a JSON result under these names.
 CHANGED = "\n\n(A person changed the arguments before they agreed. It was called with: {arguments})"
 AGREED = "\n\n(The person who agreed said: {words})"
 CALLED_WITH, PERSON_SAID = "called_with", "person_said"
@@ -48,61 +56,91 @@ REPEATED = "\n\n(You made this very call with this very result "
 REPEATED_MORE = (
     "{count} times in this turn. Making it again will change nothing: do something else, or answer with what you have.)"
 )
-# How often a call had an answer: by its name, its arguments, and the answer without the notice.
-Earlier = Counter[tuple[str, str, tuple[ToolPart, ...]]]
+# How often each call of a turn had the same answer, by name, arguments, and the answer without the notice.
+Repeats = Counter[tuple[str, str, tuple[ToolPart, ...]]]
 
 
 async def run_tools(run: LoadedRun, step: RunTools) -> None:
-    """Settle what was lost or cut off, start the rest, and wait for all of them."""
-    settled = [(call, _settled(call, LOST, INTERRUPTED)) for call in step.interrupted]
-    settled += [(call, _settled(call, HALF, CUT_OFF)) for call in step.cut_off]
-    beyond = TOO_MANY_CALLS.format(most=run.state.limits.calls)
-    settled += [(call, ToolResult(parts=(Text(text=beyond),), error=TOO_MANY)) for call in step.too_many]
-    settled += [(call, _settled(call, UNANSWERED, EXPIRED)) for call in step.expired]
-    settled += [(denied.call, _denied(denied)) for denied in step.denied]
+    """Answer the calls that cannot run, then run the others and wait for all of them."""
+    limit_text = TOO_MANY_CALLS.format(most=run.state.limits.calls)
+    answers = [
+        *[(call, _failure(call, LOST, INTERRUPTED)) for call in step.interrupted],
+        *[(call, _failure(call, HALF, CUT_OFF)) for call in step.cut_off],
+        *[(call, ToolResult(parts=(Text(text=limit_text),), error=TOO_MANY)) for call in step.too_many],
+        *[(call, _failure(call, UNANSWERED, EXPIRED)) for call in step.expired],
+    ]
+    for denied in step.denied:
+        text = denial_text(denied.call.name, denied.words)
+        answers.append((denied.call, ToolResult(parts=(Text(text=text),), error=DENIED)))
     tools = find_tools_of_reply(run.inputs, run.writer.log)
-    async with snapshot_files(run, step.start, tools):
-        await _start(run, step.start, settled)
-        await _act_all(run, step, tools)
+    async with _snapshot_files(run, step.start, tools):
+        await _store_starts(run, step.start, answers)
+        tasks = _start_tasks(run, step.start, tools)
+        try:
+            await asyncio.gather(*tasks)
+        except asyncio.CancelledError:
+            # All tasks have ended or were abandoned by now, so no result is stored after this.
+            if run.state.is_stopping:
+                await _answer_stopped(run, step.start)
+            raise
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _act_all(run: LoadedRun, step: RunTools, tools: Registry) -> None:
-    acting = _acting(run, step.start, tools, _earlier(view(run.writer.log), step.start))
+@asynccontextmanager
+async def _snapshot_files(run: LoadedRun, calls: Sequence[ToolCall], tools: Registry) -> AsyncGenerator[None]:
+    """Take a snapshot of the workspace before calls that may change it, and keep rollbacks out while they run."""
+    workspace = run.inputs.workspace
+    if workspace is None or not any(call.name in tools and tools[call.name].mark.changes for call in calls):
+        yield
+        return
+    # Announce the work before the snapshot: later rollbacks see it, and the lock below waits for earlier ones.
+    with mark_busy(workspace.folder):
+        await _take_snapshot(run, workspace)
+        yield
+
+
+async def _take_snapshot(run: LoadedRun, workspace: Workspace) -> None:
+    """Take one snapshot in a turn. A failure is only logged, because the tools can work without it."""
+    snapshots, thread, log_view = run.runtime.tools.snapshots, run.state.row.thread, view(run.writer.log)
+    if snapshots is None or log_view.turn_start >= len(log_view.messages):
+        return
+    user = log_view.messages[log_view.turn_start]
     try:
-        await asyncio.gather(*acting)
-    except asyncio.CancelledError:
-        # Each of them has ended or was left behind by now, so nothing is written for it after this.
-        if run.state.is_stopping:
-            await _settle_stopped(run, step.start)
-        raise
-    finally:
-        for task in acting:
-            task.cancel()
-        await asyncio.gather(*acting, return_exceptions=True)
+        async with lock_of(workspace.folder):
+            if not await run_in_thread(partial(snapshots.has_turn, thread, user.id), name="snapshot"):
+                turn = SnapshotTurn(message=user.id, admission_time=user.time or run.runtime.clock())
+                await run_in_thread(partial(snapshots.save_turn, workspace, thread, turn), name="snapshot")
+    # Catch everything, such as a full disk or an unreadable folder.
+    except Exception as error:
+        has_details = not isinstance(error, RectoError)
+        LOGGER.warning("No snapshot of the files of thread %s before a turn: %s", thread, error, exc_info=has_details)
 
 
 async def send_back_bad_calls(run: LoadedRun, step: WaitForClient) -> bool:
-    """Answer those calls whose arguments do not match their tool's schema; whether there were any.
+    """Answer the calls whose arguments do not match the schema, and return True if there are any.
 
-    Neither the client nor a person has to take them: the model is told what is wrong, and writes them again.
+    The model gets the errors and repeats the calls, so neither clients nor people see them.
     """
     runtime, inputs = run.runtime, run.inputs
     tools = find_tools_of_reply(inputs, run.writer.log) if step.confirm else Registry()
-    brought = {tool.name: tool.parameters for tool in inputs.request.tools}
-    urls = inputs.files.fresh_urls(runtime.clock())
-    # As their tools will get them: a schema may ask for a url where the model wrote an id (F8). Without its schema
-    # there is nothing to check a client's call by: it was found good when it was made.
-    checked = [(call, replace_file_ids(call, urls), brought[call.name]) for call in step.calls if call.name in brought]
+    schemas = {tool.name: tool.parameters for tool in inputs.request.tools}
+    urls = inputs.pages.files.fresh_urls(runtime.clock())
+    # Check the arguments that tools receive, with urls in place of file ids (F8). A call of an earlier run's client
+    # tool was checked when it was made.
+    checks = [(call, replace_file_ids(call, urls), schemas[call.name]) for call in step.calls if call.name in schemas]
     for call in [call for call in step.confirm if call.name in tools]:
         tool = tools[call.name]
-        checked.append((call, replace_file_ids(call, urls) if tool.mark.external else call, tool.offer.parameters))
-    advices = await runtime.tools.schemas.check([(sent.arguments, schema) for _, sent, schema in checked])
+        checks.append((call, replace_file_ids(call, urls) if tool.mark.external else call, tool.offer.parameters))
+    problems = await runtime.tools.schemas.check([(final.arguments, schema) for _, final, schema in checks])
     messages = [
-        _message(runtime, call, ToolResult(parts=(Text(text=advice),), error=INVALID_ARGUMENTS))
-        for (call, _, _), advice in zip(checked, advices, strict=True)
-        if advice is not None
+        _message(runtime, call, ToolResult(parts=(Text(text=problem),), error=INVALID_ARGUMENTS))
+        for (call, _, _), problem in zip(checks, problems, strict=True)
+        if problem is not None
     ]
-    # Nobody is asked about a tool that there is not.
+    # No person is asked about an unknown tool.
     unknown = [call for call in step.confirm if call.name not in tools]
     messages += [_message(runtime, call, await execute(run, call, tools, discard_progress)) for call in unknown]
     if messages:
@@ -110,42 +148,41 @@ async def send_back_bad_calls(run: LoadedRun, step: WaitForClient) -> bool:
     return bool(messages)
 
 
-def _settled(call: ToolCall, text: str, error: str) -> ToolResult:
+def _failure(call: ToolCall, text: str, error: str) -> ToolResult:
     return ToolResult(parts=(Text(text=text.format(name=call.name)),), error=error)
 
 
-def _denied(denied: DeniedCall) -> ToolResult:
-    return ToolResult(parts=(Text(text=denial_text(denied.call.name, denied.words)),), error=DENIED)
-
-
-async def _start(run: LoadedRun, calls: Sequence[ToolCall], settled: Sequence[tuple[ToolCall, ToolResult]]) -> None:
+async def _store_starts(
+    run: LoadedRun, calls: Sequence[ToolCall], answers: Sequence[tuple[ToolCall, ToolResult]]
+) -> None:
     runtime, reply = run.runtime, view(run.writer.log).reply
     now, message = runtime.clock(), reply.id if reply else ""
     starts = [ToolStarted(id=runtime.new_id(), time=now, message=message, call=call.id) for call in calls]
-    results = [_message(runtime, call, result) for call, result in settled]
+    results = [_message(runtime, call, result) for call, result in answers]
     entries: list[Entry] = [*results, *starts]
     await run.writer.write(RunChange(entries=entries), _events_of(results, run.inputs.agent.locale))
     runtime.checkpoint("tools_started")
 
 
-def _acting(run: LoadedRun, calls: Sequence[ToolCall], tools: Registry, earlier: Earlier) -> list[asyncio.Task[None]]:
-    """All at once, but for those that work on what an earlier one may change, or change what it works on."""
-    acting = list[asyncio.Task[None]]()
+def _start_tasks(run: LoadedRun, calls: Sequence[ToolCall], tools: Registry) -> list[asyncio.Task[None]]:
+    """Start a task for each call. A task waits for earlier calls that its tool must follow."""
+    repeats = _count_repeats(view(run.writer.log), calls)
+    tasks = list[asyncio.Task[None]]()
     marks = [tools[call.name].mark if call.name in tools else Mark() for call in calls]
     for place, call in enumerate(calls):
-        before = [task for task, mark in zip(acting, marks, strict=False) if mark.precedes(marks[place])]
-        acting.append(asyncio.create_task(_act(run, call, tools, earlier, before)))
-    return acting
+        before = [task for task, mark in zip(tasks, marks, strict=False) if mark.precedes(marks[place])]
+        tasks.append(asyncio.create_task(_run_call(run, call, tools, repeats, before)))
+    return tasks
 
 
-async def _act(
-    run: LoadedRun, call: ToolCall, tools: Registry, earlier: Earlier, before: Sequence[asyncio.Task[None]]
+async def _run_call(
+    run: LoadedRun, call: ToolCall, tools: Registry, repeats: Repeats, before: Sequence[asyncio.Task[None]]
 ) -> None:
     if before:
         await asyncio.wait(before)
-    # Shown again by another worker it has the same id, and so takes its place.
     runtime = run.runtime
-    progress = ProgressReporter(run.writer.mention, f"{call.id}-progress", runtime.clock)
+    # Another worker's reporter has the same id, so its activity replaces this one.
+    progress = ProgressReporter(run.writer.emit_soon, f"{call.id}-progress", runtime.clock)
     try:
         result = await execute(run, call, tools, progress)
     finally:
@@ -153,34 +190,32 @@ async def _act(
     runtime.checkpoint("tool_acted")
     result = _with_decision(run.writer.log, call, result)
     if result.changes:
-        # One after the other: each changes the state that the one before it has left.
-        async with run.state_turn:
-            await _store(run, call, earlier, result)
+        # Each call changes the state that the call before it left.
+        async with run.state_lock:
+            await _store_result(run, call, repeats, result)
     else:
-        await _store(run, call, earlier, result)
+        await _store_result(run, call, repeats, result)
     runtime.checkpoint("tool_ended")
 
 
-async def _store(run: LoadedRun, call: ToolCall, earlier: Earlier, acted: ToolResult) -> None:
-    runtime, settled = run.runtime, settle_state(run.runtime, run.writer.log, acted)
-    result = settled.result
-    message = _message(runtime, call, _with_notice(earlier[_same(call, result.parts)] + 1, result))
-    # In one write: whoever goes on after a crash goes on in the skill, and with the state.
-    change = RunChange(entries=(message, *_activated(runtime, result), *settled.entries))
-    await run.writer.write(change, [*_events_of((message,), run.inputs.agent.locale), *settled.events])
+async def _store_result(run: LoadedRun, call: ToolCall, repeats: Repeats, result: ToolResult) -> None:
+    """Store a result in one write with its skill and its state changes, so that a crash leaves all or none."""
+    runtime, update = run.runtime, apply_state_changes(run.runtime, run.writer.log, result)
+    result = update.result
+    message = _message(runtime, call, _with_notice(repeats[_call_key(call, result.parts)] + 1, result))
+    skill: tuple[SkillChanged, ...] = ()
+    if new := result.activates:
+        id, now = runtime.new_id(), runtime.clock()
+        skill = (SkillChanged(id=id, time=now, skill=new.skill, scenario=new.scenario),)
+    events = _events_of((message,), run.inputs.agent.locale)
+    await run.writer.write(RunChange(entries=(message, *skill, *update.entries)), [*events, *update.events])
 
 
-def _activated(runtime: Runtime, result: ToolResult) -> Iterator[SkillChanged]:
-    if result.activates:
-        skill, scenario = result.activates.skill, result.activates.scenario
-        yield SkillChanged(id=runtime.new_id(), time=runtime.clock(), skill=skill, scenario=scenario)
-
-
-async def _settle_stopped(run: LoadedRun, calls: Sequence[ToolCall]) -> None:
-    """The run is broken off: the model is told which tools did not come to their end."""
+async def _answer_stopped(run: LoadedRun, calls: Sequence[ToolCall]) -> None:
+    """Tell the model which calls did not end before the run was stopped."""
     answered = {entry.tool_call_id for entry in run.writer.log if isinstance(entry, ToolMessage)}
-    left = [call for call in calls if call.id not in answered]
-    messages = [_message(run.runtime, call, _settled(call, STOPPED, INTERRUPTED)) for call in left]
+    open_calls = [call for call in calls if call.id not in answered]
+    messages = [_message(run.runtime, call, _failure(call, STOPPED, INTERRUPTED)) for call in open_calls]
     await run.writer.write(RunChange(entries=messages), _events_of(messages, run.inputs.agent.locale))
 
 
@@ -195,14 +230,12 @@ def _message(runtime: Runtime, call: ToolCall, result: ToolResult) -> ToolMessag
 
 
 def _events_of(messages: Sequence[ToolMessage], locale: str) -> list[Event]:
-    return [event for message in messages for event in _answered(message, locale)]
-
-
-def _answered(message: ToolMessage, locale: str) -> tuple[Event, ...]:
-    """The result, and how it may be shown, where it says so."""
-    content = _content(message)
-    answered = ToolCallResult(message=message.id, call=message.tool_call_id, content=content)
-    return (answered, *ui_events(message.id, content, locale))
+    events = list[Event]()
+    for message in messages:
+        content = _content(message)
+        events.append(ToolCallResult(message=message.id, call=message.tool_call_id, content=content))
+        events += ui_events(message.id, content, locale)
+    return events
 
 
 def _content(message: ToolMessage) -> Json:
@@ -213,62 +246,52 @@ def _content(message: ToolMessage) -> Json:
     return encoded["content"] if isinstance(encoded, dict) else ""
 
 
-def _earlier(seen: View, wanted: Sequence[ToolCall]) -> Earlier:
-    """How calls like these were answered in the turn. Those of the reply at work do not count."""
-    names, answered = {(call.name, call.arguments) for call in wanted}, Earlier()
+def _count_repeats(log_view: View, new: Sequence[ToolCall]) -> Repeats:
+    """Count the answers of calls like the new ones in this turn, without those of the current reply."""
+    keys, repeats = {(call.name, call.arguments) for call in new}, Repeats()
     calls, results = dict[str, ToolCall](), list[tuple[ToolCall, ToolMessage]]()
-    for message in seen.messages[seen.turn_start :]:
+    for message in log_view.messages[log_view.turn_start :]:
         if isinstance(message, AssistantMessage):
-            answered.update([_same(call, result.parts) for call, result in results])
-            calls, results = {call.id: call for call in message.tool_calls if (call.name, call.arguments) in names}, []
+            repeats.update([_call_key(call, result.parts) for call, result in results])
+            calls, results = {call.id: call for call in message.tool_calls if (call.name, call.arguments) in keys}, []
         elif calls and isinstance(message, ToolMessage) and message.tool_call_id in calls:
             results.append((calls[message.tool_call_id], message))
-    return answered
+    return repeats
 
 
-def _same(call: ToolCall, parts: tuple[ToolPart, ...]) -> tuple[str, str, tuple[ToolPart, ...]]:
-    """What is the same of two calls whose answers differ in nothing but the notice."""
-    return call.name, call.arguments, tuple([_without_notice(part) for part in parts])
-
-
-def _without_notice(part: ToolPart) -> ToolPart:
-    return replace(part, text=part.text.partition(REPEATED)[0]) if isinstance(part, Text) else part
+def _call_key(call: ToolCall, parts: tuple[ToolPart, ...]) -> tuple[str, str, tuple[ToolPart, ...]]:
+    plain = [replace(part, text=part.text.partition(REPEATED)[0]) if isinstance(part, Text) else part for part in parts]
+    return call.name, call.arguments, tuple(plain)
 
 
 def _with_notice(count: int, result: ToolResult) -> ToolResult:
-    """A call made again with nothing new to show for it says so, where the model will read it."""
-    notice = REPEATED + REPEATED_MORE.format(count=count)
-    match result.parts:
-        # Whoever shows it reads it as JSON; and what took up a skill or changed the state did change something.
-        case _ if count == 1 or result.activates or result.changes or _is_shown(result):
-            return result
-        case (*others, Text() as last):
-            return replace(result, parts=(*others, replace(last, text=last.text + notice)))
-        case parts:
-            return replace(result, parts=(*parts, Text(text=notice.lstrip())))
+    """Return the result of a repeated call with a notice for the model."""
+    has_hints = any(isinstance(part, Text) and load_hinted(part.text) for part in result.parts)
+    # Clients parse a result with hints as JSON. A call that changed the skill or the state did something new.
+    if count == 1 or result.activates or result.changes or has_hints:
+        return result
+    return _with_text(result, REPEATED + REPEATED_MORE.format(count=count))
 
 
 def _with_decision(log: Sequence[Entry], call: ToolCall, result: ToolResult) -> ToolResult:
-    """The result of a call that a person agreed to tells the model what they changed of it, and what they said."""
-    asked = [one for one in interrupts_of(view(log)) if one.call.id == call.id]
-    decision = asked[-1].decision if asked else None
+    """Return the result of a confirmed call with the person's changes and words for the model."""
+    interrupts = [one for one in interrupts_of(view(log)) if one.call.id == call.id]
+    decision = interrupts[-1].decision if interrupts else None
     if decision is None or not (decision.text or decision.arguments):
         return result
     match result.parts:
-        case (Text() as only,) if shown := load_hinted(only.text):
+        case (Text() as only,) if fields := load_hinted(only.text):
             changes: dict[str, Json] = {CALLED_WITH: load_object(decision.arguments)} if decision.arguments else {}
-            told = dump({**shown, **changes, **({PERSON_SAID: decision.text} if decision.text else {})}).decode()
-            return replace(result, parts=(replace(only, text=told),))
+            text = dump({**fields, **changes, **({PERSON_SAID: decision.text} if decision.text else {})}).decode()
+            return replace(result, parts=(replace(only, text=text),))
+        case _:
+            notes = CHANGED.format(arguments=decision.arguments) if decision.arguments else ""
+            return _with_text(result, notes + (AGREED.format(words=decision.text) if decision.text else ""))
+
+
+def _with_text(result: ToolResult, text: str) -> ToolResult:
+    match result.parts:
         case (*others, Text() as last):
-            return replace(result, parts=(*others, replace(last, text=last.text + _notes(decision))))
+            return replace(result, parts=(*others, replace(last, text=last.text + text)))
         case parts:
-            return replace(result, parts=(*parts, Text(text=_notes(decision).lstrip())))
-
-
-def _notes(decision: ConfirmDecided) -> str:
-    changed = CHANGED.format(arguments=decision.arguments) if decision.arguments else ""
-    return changed + (AGREED.format(words=decision.text) if decision.text else "")
-
-
-def _is_shown(result: ToolResult) -> bool:
-    return any(isinstance(part, Text) and load_hinted(part.text) for part in result.parts)
+            return replace(result, parts=(*parts, Text(text=text.lstrip())))

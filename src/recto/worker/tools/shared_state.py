@@ -1,4 +1,4 @@
-"""The state a thread shares with its clients, in the hands of a tool: changes are noted, and stored with its result."""
+"""State that a thread shares with its clients, for tools. Changes of a call are stored with its result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOO_LONG = "it would have {size} bytes, and up to {most} are kept; keep less in 
 
 
 class SharedState:
-    """The state as one call of a tool sees it: the thread's, with what this call has changed so far."""
+    """The state as one tool call sees it: that of the thread, with the changes of this call."""
 
     def __init__(self, writer: LogWriter, limit_bytes: int) -> None:
         self._writer = writer
@@ -29,63 +29,63 @@ class SharedState:
 
     @property
     def changes(self) -> tuple[ValueChange, ...]:
-        """What the call has changed, in its order."""
+        """The changes of the call, in order."""
         return tuple(self._changes)
 
     def get(self, path: str = "") -> Json:
-        """What stands at a place; None where there is nothing."""
+        """Return the value at a path, or None."""
         try:
-            return value_at(self._now(), path)
+            return value_at(self._current(), path)
         except WireError as error:
             raise ToolError(REFUSED.format(problem=error)) from error
 
     def put(self, path: str, value: Json) -> None:
-        """Have a value stand at a place."""
+        """Set the value at a path."""
         try:
-            self._note(ValueChange(path=path, value=state_text(value)))
+            self._add(ValueChange(path=path, value=state_text(value)))
         except WireError as error:
             raise ToolError(REFUSED.format(problem=error)) from error
 
     def remove(self, path: str) -> None:
-        """Have nothing stand at a place."""
-        self._note(ValueChange(path=path))
+        """Delete the value at a path."""
+        self._add(ValueChange(path=path))
 
-    def _now(self) -> Json:
+    def _current(self) -> Json:
         return apply_changes(view(self._writer.log).state, self._changes)
 
-    def _note(self, change: ValueChange) -> None:
-        _changed(self._now(), [change], self._limit_bytes)
+    def _add(self, change: ValueChange) -> None:
+        _apply(self._current(), [change], self._limit_bytes)
         self._changes.append(change)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SettledResult:
-    """A tool's result, what its changes of the state come to in the log, and what readers hear of that."""
+class StateUpdate:
+    """A tool's result, with the log entry and the events of its state changes."""
 
     result: ToolResult
     entries: tuple[StateChanged, ...] = ()
     events: tuple[StateSnapshot | StateDelta, ...] = ()
 
 
-def settle_state(runtime: Runtime, log: Sequence[Entry], result: ToolResult) -> SettledResult:
-    """Make a tool's changes to the state as it is by now: other calls may have changed it meanwhile.
+def apply_state_changes(runtime: Runtime, log: Sequence[Entry], result: ToolResult) -> StateUpdate:
+    """Apply a tool's changes to the current state, which other calls may have changed meanwhile.
 
-    Where they leave no place for them, the model is told, and nothing is changed.
+    If they no longer fit, nothing changes and the model gets an error.
     """
     if result.error or not result.changes:
-        return SettledResult(result=replace(result, changes=()))
+        return StateUpdate(result=replace(result, changes=()))
     before = view(log).state
     try:
-        after = _changed(before, result.changes, runtime.tools.state_bytes)
+        after = _apply(before, result.changes, runtime.tools.state_bytes)
     except ToolError as error:
-        return SettledResult(result=text_result(str(error), FAILED))
+        return StateUpdate(result=text_result(str(error), FAILED))
     if is_same(before, after):
-        return SettledResult(result=replace(result, changes=()))
+        return StateUpdate(result=replace(result, changes=()))
     marker = StateChanged(id=runtime.new_id(), time=runtime.clock(), value=state_text(after))
-    return SettledResult(result=result, entries=(marker,), events=change_events(before, after))
+    return StateUpdate(result=result, entries=(marker,), events=change_events(before, after))
 
 
-def _changed(state: Json, changes: Sequence[ValueChange], limit_bytes: int) -> Json:
+def _apply(state: Json, changes: Sequence[ValueChange], limit_bytes: int) -> Json:
     try:
         after = apply_changes(state, changes)
         size = len(state_text(after).encode())

@@ -1,4 +1,4 @@
-"""Progress of a tool, for whoever watches the run: AG-UI activities, few of them. Nothing of it is in the log."""
+"""Progress of tools for readers of the run, as a few AG-UI activities. The log does not have it."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from recto.conversation.json import Json
 from recto.tools.ports import Progress
 
 ACTIVITY = "recto.progress"
-# Each is an event that is stored; more often nobody can look.
-APART = timedelta(milliseconds=300)
+# Each update is a stored event, and readers cannot follow faster ones.
+MIN_INTERVAL = timedelta(milliseconds=300)
 
 
 class ProgressReporter:
-    """Reports what one call does, each thing of it under an id of its own. Readers get some of what it is given."""
+    """Reports the progress of one call. Each of its tasks has an id. Readers get only some of the updates."""
 
-    def __init__(self, mention: Callable[[Event], None], message: str, clock: Callable[[], datetime]) -> None:
-        self._mention = mention
+    def __init__(self, emit: Callable[[Event], None], message: str, clock: Callable[[], datetime]) -> None:
+        self._emit = emit
         self._message = message
         self._clock = clock
-        self._shown: dict[str, tuple[datetime, Progress]] = {}
-        self._last: dict[str, Progress] = {}
+        self._emitted: dict[str, tuple[datetime, Progress]] = {}
+        self._latest: dict[str, Progress] = {}
 
     def __call__(self, progress: Progress) -> None:
-        """Show how far it is, unless it is as far as was shown, or that was shown a moment ago."""
-        now, shown = self._clock(), self._shown.get(progress.id)
-        self._last[progress.id] = progress
-        if shown is None or (progress != shown[1] and now - shown[0] >= APART):
-            self._shown[progress.id] = now, progress
-            self._say(progress, "running")
+        """Report progress, unless it is unchanged or the last update was a moment ago."""
+        now, last = self._clock(), self._emitted.get(progress.id)
+        self._latest[progress.id] = progress
+        if last is None or (progress != last[1] and now - last[0] >= MIN_INTERVAL):
+            self._emitted[progress.id] = now, progress
+            self._update(progress, "running")
 
     def end(self) -> None:
-        """All is over, whether it went well or not. Who was shown nothing is not shown this either."""
-        for progress in self._last.values():
-            self._say(progress, "ended")
-        self._shown, self._last = {}, {}
+        """Report the end of all tasks that reported progress."""
+        for progress in self._latest.values():
+            self._update(progress, "ended")
+        self._emitted, self._latest = {}, {}
 
-    def _say(self, progress: Progress, status: Literal["running", "ended"]) -> None:
+    def _update(self, progress: Progress, status: Literal["running", "ended"]) -> None:
         content: dict[str, Json] = {"label": progress.label, "status": status, "done": progress.done}
         if progress.total is not None:
             content["total"] = progress.total
@@ -47,4 +47,4 @@ class ProgressReporter:
         if progress.text:
             content["text"] = progress.text
         message = f"{self._message}-{progress.id}" if progress.id else self._message
-        self._mention(ActivityUpdate(message=message, activity=ACTIVITY, content=content))
+        self._emit(ActivityUpdate(message=message, activity=ACTIVITY, content=content))
