@@ -23,7 +23,7 @@ from recto.page.facts import Facts
 from recto.page.manifest import Manifest
 from recto.page.wire.base import Target
 from recto.store.ports import CallStart, RunChange, StoredRun
-from recto.store.runs.calls import CallSeen, sent_page
+from recto.store.runs.calls import CheckedCall, sent_page
 from recto.store.store import Store, open_store
 
 
@@ -92,7 +92,7 @@ async def _keep(store: Store, run: StoredRun, number: int, page: Page, manifest:
     await store.runs.record(run.lease, RunChange(call_start=call), datetime.now(UTC))
 
 
-def _compare(before: CallSeen, after: CallSeen) -> float:
+def _compare(before: CheckedCall, after: CheckedCall) -> float:
     """As it is answered: from the bytes that are kept to those that are sent."""
     gc.collect()
     begin = Moment.now()

@@ -13,8 +13,8 @@ from tests.layers import Function, Module, functions
 MEMO = "recto.conversation.memo"
 PURE = ("conversation", "page")
 # Who keeps what a function says: its place among the arguments, and the function's first parameter that is a key.
-KEEPERS: Mapping[str, tuple[int, int]] = {"remember": (1, 1), "remember_last": (1, 1), "grow": (1, 2)}
-RECENT = ("keep_recent", "keep_newest")
+KEEPERS: Mapping[str, tuple[int, int]] = {"memoise": (1, 1), "memoise_last": (1, 1), "memoise_prefix": (1, 2)}
+RECENT = ("cache_results", "cache_by_identity")
 CACHES = ("cache", "lru_cache")
 NOT_HASHABLE = frozenset(
     {
@@ -58,7 +58,7 @@ def wrong_memos(modules: Sequence[Module]) -> Iterator[str]:
         found = _found(use.function, use.module, known)
         if found:
             yield from (f"{use.where}: {problem}" for problem in _problems(*found, KEEPERS[use.keeper][1]))
-            yield from (f"{use.where}: {problem}" for problem in _grows(found[1]) if use.keeper == "grow")
+            yield from (f"{use.where}: {problem}" for problem in _grows(found[1]) if use.keeper == "memoise_prefix")
         elif _parameter_of(use) is None:
             name = ast.unparse(use.function)
             yield f"{use.where}: {name} is no function at the top of a module of ours. {use.keeper} would not know it."
@@ -76,7 +76,7 @@ def _handed_on(modules: Sequence[Module], uses: Sequence[Use]) -> Iterator[Use]:
             continue
         done.add((use.within.name, place))
         found = [
-            Use(module=module, call=call, keeper="remember", function=given, within=within)
+            Use(module=module, call=call, keeper="memoise", function=given, within=within)
             for module, call, within in _calls(modules)
             if (given := _given(call, use.within.name, place)) is not None
         ]

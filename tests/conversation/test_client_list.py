@@ -50,7 +50,7 @@ def asked(*listed: Json) -> RunInput:
     """The input that a list becomes."""
     new = new_in_list(listed)
     found = decode_input({"threadId": "t", "runId": "r", "messages": list(new.messages)})
-    return RunInput(thread="t", run="r", messages=found.messages, listed_ids=new.listed)
+    return RunInput(thread="t", run="r", messages=found.messages, listed_ids=new.listed_ids)
 
 
 TALK = (user("u1"), reply("a1"), user("u2"), reply("a2"))

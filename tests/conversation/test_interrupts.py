@@ -119,7 +119,7 @@ def test_P15_an_interrupt_is_told_as_AG_UI_has_it_and_older_clients_see_a_call_t
     asking = {
         "id": "i1",
         "reason": "tool_call",
-        "message": "May send be called with these arguments?",
+        "message": "Allow send with these arguments?",
         "toolCallId": "c1",
         "responseSchema": {"type": "object", "properties": properties, "required": ["approved"]},
         "expiresAt": "2026-05-14T13:00:00.000Z",

@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from recto.cli.sessions.detect import read_session
+from recto.cli.sessions.reader import read_session
 from recto.cli.sessions.session import Session
 from recto.conversation.json import load_object
 from recto.conversation.messages import AssistantMessage, Message, Text, ToolMessage

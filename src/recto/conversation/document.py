@@ -1,7 +1,4 @@
-"""A document as its parser finds it: elements, the one text they make, and parts of that. Nothing is parsed here (D9).
-
-The text is the elements' own, joined. A part of it is named by characters or by pages.
-"""
+"""Parsed documents (D9): elements, their joined text, and excerpts by characters or pages."""
 
 from __future__ import annotations
 
@@ -11,11 +8,11 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from recto.conversation.json import Json
 
-# `page` says where a page, slide or sheet begins; `rows` goes on with the table before it, `text` with the text before.
+# `page` starts a page, slide or sheet. `rows` continues the table before it, `text` the text before it.
 ElementKind: TypeAlias = Literal["page", "heading", "paragraph", "item", "table", "rows", "code", "note", "text"]
 Unit: TypeAlias = Literal["page", "slide", "sheet"]
 KINDS: tuple[ElementKind, ...] = get_args(ElementKind)
-# What follows another of its kind closely; all else is set apart by a blank line.
+# Separators between elements. All other pairs are separated by a blank line.
 JOINTS: Mapping[tuple[ElementKind, ElementKind], str] = {
     ("text", "text"): "",
     ("item", "item"): "\n",
@@ -27,10 +24,9 @@ BLANK_LINE = "\n\n"
 
 @dataclass(frozen=True, kw_only=True)
 class Element:
-    """A piece of a document. `text` is what the model gets of it, in Markdown; of a plain text the text itself.
+    """An element of a document. `text` is its Markdown for the model, or the plain text itself.
 
-    `page` is the page, slide or sheet it stands on, counted from 1; `level` that of a heading or an item; `rows` are
-    the cells of a table.
+    `page` is its page, slide or sheet, counted from 1. `level` belongs to headings and items, `rows` to tables.
     """
 
     kind: ElementKind
@@ -42,7 +38,7 @@ class Element:
 
 @dataclass(frozen=True, kw_only=True)
 class Extent:
-    """How much of a document is read so far. `pages` of `page_count` are; without a unit it has none that count."""
+    """The amount of a document parsed so far. Without a `unit` the document has no countable pages."""
 
     characters: int = 0
     elements: int = 0
@@ -54,10 +50,9 @@ class Extent:
 
 @dataclass(frozen=True, kw_only=True)
 class Excerpt:
-    """A part of a document's text from the character `start` on, and how far the document is read by now.
+    """A part of a document's text from the character `start` on, and the parsed extent of the document.
 
-    `first_page` and `last_page` are where it begins and ends. Of pages, `length` is how many characters all of them
-    have; None while that is not known.
+    `length` is the number of characters of the requested pages, or None while it is unknown.
     """
 
     text: str
@@ -70,9 +65,9 @@ class Excerpt:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Some elements of a document or of its pages, and how far it is read by now.
+    """Some elements of a document or of its pages, and the parsed extent of the document.
 
-    `length` is how many there are to choose from; None while that is not known.
+    `length` is the number of elements available, or None while it is unknown.
     """
 
     elements: Sequence[Element]
@@ -81,18 +76,18 @@ class Selection:
 
 
 def joint(before: ElementKind | None, after: ElementKind) -> str:
-    """What stands between the texts of two elements; nothing before the first."""
+    """Return the separator between two elements, empty before the first."""
     return "" if before is None else JOINTS.get((before, after), BLANK_LINE)
 
 
 def text_of(elements: Sequence[Element], before: ElementKind | None = None) -> str:
-    """The text that elements make, where `before` is the kind of the one they follow."""
+    """Return the joined text of elements. `before` is the kind of the preceding element."""
     kinds: list[ElementKind | None] = [before, *[element.kind for element in elements]]
     return "".join(joint(kind, element.kind) + element.text for kind, element in zip(kinds, elements, strict=False))
 
 
 def element_row(element: Element) -> dict[str, Json]:
-    """An element as data. What it does not have is left out."""
+    """Return an element as a JSON object without its empty fields."""
     row: dict[str, Json] = {"kind": element.kind, "text": element.text}
     if element.page is not None:
         row["page"] = element.page
@@ -104,8 +99,8 @@ def element_row(element: Element) -> dict[str, Json]:
 
 
 def element_from(row: Mapping[str, Json]) -> Element:
-    """The element that `element_row` made data of. Raises KeyError or ValueError for data that is none."""
-    kind: ElementKind | None = next((known for known in KINDS if known == row["kind"]), None)
+    """Read an element from its JSON object. Raise KeyError or ValueError if it is invalid."""
+    kind: ElementKind | None = next((kind for kind in KINDS if kind == row["kind"]), None)
     if kind is None:
         raise ValueError(f"no kind of element: {row['kind']!r}")
     rows = cast("list[list[str]]", row.get("rows") or [])

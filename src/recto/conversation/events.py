@@ -1,12 +1,12 @@
-"""Events of a run: what readers hear of it, as values and as the AG-UI JSON that is stored and sent.
+"""Events of a run, as values and as the AG-UI JSON that Recto stores and sends.
 
-Neighbouring deltas become one. Stored events are AG-UI 1.0; older clients die on a few of its fields, and get what
-`for_older_client` makes of them, under the same numbers. What was heard of a message that no log has is discarded.
+Stored events follow AG-UI 1.0. `for_older_client` adapts them to older clients, under the same numbers. Messages that
+only events contain are discarded if they never reach the log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -14,10 +14,10 @@ from recto.conversation.json import Json, dump, load_object
 from recto.conversation.message_files import FileRef, encode_with_files
 
 DISCARDED, UI = "recto.discarded", "recto.ui"
-# Under this name in a stored event; nobody is ever sent it.
+# The field of a stored view snapshot. Clients never receive it.
 VIEW = "rectoView"
 _VIEW = f'{{"type":"MESSAGES_SNAPSHOT","{VIEW}":'.encode()
-# Whoever reads an event has to hold it.
+# The largest delta in characters, because readers hold whole events in memory.
 MAX_DELTA = 8_192
 ENDS = (b'{"type":"RUN_FINISHED"', b'{"type":"RUN_ERROR"')
 _STARTED = b'{"type":"RUN_STARTED"'
@@ -26,7 +26,7 @@ _RESULTS = (b'{"type":"TOOL_CALL_RESULT"', b'{"type":"MESSAGES_SNAPSHOT"')
 
 @dataclass(frozen=True, kw_only=True)
 class RunStarted:
-    """The run is being worked on."""
+    """The start of a run."""
 
     thread: str
     run: str
@@ -35,9 +35,9 @@ class RunStarted:
 
 @dataclass(frozen=True, kw_only=True)
 class RunFinished:
-    """The run ended as it should. `pending` are calls that are the client's to answer.
+    """The regular end of a run. `pending` are calls that the client must answer.
 
-    With `interrupts`, as AG-UI has them, it waits for what people decide.
+    With `interrupts`, in AG-UI form, the run waits for decisions of people.
     """
 
     thread: str
@@ -51,7 +51,7 @@ class RunFinished:
 
 @dataclass(frozen=True, kw_only=True)
 class RunFailed:
-    """The run ended otherwise: why, in words and as a code."""
+    """The failure of a run, as a message and a code."""
 
     message: str
     code: str
@@ -60,14 +60,14 @@ class RunFailed:
 
 @dataclass(frozen=True, kw_only=True)
 class TextStarted:
-    """The model begins to answer."""
+    """The start of an answer."""
 
     message: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextContent:
-    """More words."""
+    """A piece of an answer."""
 
     message: str
     delta: str
@@ -75,21 +75,21 @@ class TextContent:
 
 @dataclass(frozen=True, kw_only=True)
 class TextEnded:
-    """The answer is whole."""
+    """The end of an answer."""
 
     message: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReasoningStarted:
-    """The model begins to think aloud."""
+    """The start of visible reasoning."""
 
     message: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReasoningContent:
-    """More thoughts."""
+    """A piece of visible reasoning."""
 
     message: str
     delta: str
@@ -97,14 +97,14 @@ class ReasoningContent:
 
 @dataclass(frozen=True, kw_only=True)
 class ReasoningEnded:
-    """The thoughts are whole."""
+    """The end of visible reasoning."""
 
     message: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCallStarted:
-    """The model begins a call."""
+    """The start of a tool call."""
 
     call: str
     name: str
@@ -113,7 +113,7 @@ class ToolCallStarted:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCallArguments:
-    """More of a call's arguments. `files` are those its ids stand for, where whoever gets it needs their urls (F8)."""
+    """A piece of a call's arguments. `files` are the files in complete arguments whose readers need URLs (F8)."""
 
     call: str
     delta: str
@@ -122,14 +122,14 @@ class ToolCallArguments:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCallEnded:
-    """The call is whole."""
+    """The end of a tool call."""
 
     call: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCallResult:
-    """A tool's result. `content` is what AG-UI calls the content of a tool message."""
+    """The result of a tool call. `content` is the content of an AG-UI tool message."""
 
     message: str
     call: str
@@ -138,7 +138,7 @@ class ToolCallResult:
 
 @dataclass(frozen=True, kw_only=True)
 class ActivityUpdate:
-    """How something goes that is no part of the conversation. It takes the place of what stood under this id."""
+    """Progress outside the conversation. It replaces the previous content of its message id."""
 
     message: str
     activity: str
@@ -147,7 +147,7 @@ class ActivityUpdate:
 
 @dataclass(frozen=True, kw_only=True)
 class Discarded:
-    """What was said under this message id does not count: the log never had it whole, and it is said again."""
+    """The withdrawal of an incomplete message that is not in the log. The model writes it again."""
 
     message: str
     reason: str
@@ -155,7 +155,7 @@ class Discarded:
 
 @dataclass(frozen=True, kw_only=True)
 class UiUpdate:
-    """How a message can be shown: the `uiSchema` of the hints in it."""
+    """The `uiSchema` of a message."""
 
     message: str
     schema: Mapping[str, Json]
@@ -163,16 +163,16 @@ class UiUpdate:
 
 @dataclass(frozen=True, kw_only=True)
 class MessagesSnapshot:
-    """The conversation as it is, in AG-UI form: readers put it in the place of what they have."""
+    """The whole conversation in AG-UI form. It replaces the client's messages."""
 
     messages: Sequence[Json]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ViewSnapshot:
-    """The same, of the log up to an entry: stored by that entry's id alone, and read from the log when it is told.
+    """A snapshot of the log up to an entry, stored as the id of that entry and rendered when it is sent.
 
-    `thoughts` are lost ones: clients keep thoughts that a snapshot says nothing of, unless it has others.
+    `thoughts` are ids of lost reasoning messages: clients keep reasoning that a snapshot does not contain.
     """
 
     upto: str
@@ -181,28 +181,28 @@ class ViewSnapshot:
 
 @dataclass(frozen=True, kw_only=True)
 class StateSnapshot:
-    """The state that the thread shares with its clients, as a whole."""
+    """The whole state that the thread shares with its clients."""
 
     state: Json
 
 
 @dataclass(frozen=True, kw_only=True)
 class StateDelta:
-    """What has changed of that state, as JSON Patch."""
+    """Changes of the shared state, as JSON Patch."""
 
     operations: Sequence[Mapping[str, Json]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepStarted:
-    """Something begins that takes a while, and of which readers see nothing else."""
+    """The start of a slow step that has no other events."""
 
     step: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepFinished:
-    """It is over, however it went."""
+    """The end of a step, successful or not."""
 
     step: str
 
@@ -235,118 +235,105 @@ DeltaEvent: TypeAlias = TextContent | ReasoningContent | ToolCallArguments
 
 
 def merge(events: Sequence[Event]) -> list[Event]:
-    """The same story in fewer events: deltas of one thing that follow each other become one, activities the last.
+    """Merge neighbouring deltas of one message or call, and keep only the last of consecutive activity updates.
 
-    One event says up to `MOST_SAID` characters.
+    A merged delta has at most `MAX_DELTA` characters.
     """
-    merged: list[Event] = []
+    merged_events: list[Event] = []
     pieces: list[str] = []
     for event in events:
-        if merged and isinstance(event, ActivityUpdate) and _is_newer(merged[-1], event):
-            merged[-1] = event
-            continue
-        if merged and isinstance(event, DeltaEvent) and _is_more_of(merged[-1], event):
+        last = merged_events[-1] if merged_events else None
+        if isinstance(event, ActivityUpdate) and isinstance(last, ActivityUpdate) and last.message == event.message:
+            merged_events[-1] = event
+        elif last and isinstance(event, DeltaEvent) and _continues(last, event):
             pieces.append(event.delta)
-            continue
-        _join(merged, pieces)
-        pieces = [event.delta] if isinstance(event, DeltaEvent) else []
-        merged.append(event)
-    _join(merged, pieces)
-    return merged
+        else:
+            _join_pieces(merged_events, pieces)
+            pieces = [event.delta] if isinstance(event, DeltaEvent) else []
+            merged_events.append(event)
+    _join_pieces(merged_events, pieces)
+    return merged_events
 
 
-def _is_newer(last: Event, event: ActivityUpdate) -> bool:
-    return isinstance(last, ActivityUpdate) and last.message == event.message
-
-
-def _is_more_of(last: Event, event: DeltaEvent) -> bool:
+def _continues(last: Event, event: DeltaEvent) -> bool:
     if isinstance(last, ToolCallArguments) and isinstance(event, ToolCallArguments):
-        # Ids are put in the place of urls in whole arguments only.
+        # File ids are replaced by URLs in complete arguments only.
         return last.call == event.call and not (last.files or event.files)
     if isinstance(last, (TextContent, ReasoningContent)) and not isinstance(event, ToolCallArguments):
         return type(last) is type(event) and last.message == event.message
     return False
 
 
-def _join(merged: list[Event], pieces: Sequence[str]) -> None:
-    last, words = merged[-1] if merged else None, "".join(pieces)
+def _join_pieces(events: list[Event], pieces: Sequence[str]) -> None:
+    last, text = events[-1] if events else None, "".join(pieces)
     if not isinstance(last, DeltaEvent) or (isinstance(last, ToolCallArguments) and last.files):
         return
-    merged[-1:] = [replace(last, delta=words[at : at + MAX_DELTA]) for at in range(0, len(words) or 1, MAX_DELTA)]
+    events[-1:] = [replace(last, delta=text[at : at + MAX_DELTA]) for at in range(0, len(text) or 1, MAX_DELTA)]
 
 
 def encode_event(event: Event) -> list[bytes]:
-    """An event as the AG-UI events it is made of; `type` always comes first."""
+    """Encode an event as AG-UI events; `type` always comes first."""
+    bodies = _event_bodies(event)
+    if isinstance(event, ToolCallArguments) and event.files:
+        return [encode_with_files(body, event.files) for body in bodies]
+    return list(map(dump, bodies))
+
+
+def _event_bodies(event: Event) -> Sequence[Mapping[str, Json]]:
     match event:
         case TextContent():
-            return [dump({"type": "TEXT_MESSAGE_CONTENT", "messageId": event.message, "delta": event.delta})]
+            return [{"type": "TEXT_MESSAGE_CONTENT", "messageId": event.message, "delta": event.delta}]
         case ToolCallArguments():
-            said = {"type": "TOOL_CALL_ARGS", "toolCallId": event.call, "delta": event.delta}
-            return [encode_with_files(said, event.files) if event.files else dump(said)]
+            return [{"type": "TOOL_CALL_ARGS", "toolCallId": event.call, "delta": event.delta}]
         case ReasoningContent():
-            return [dump({"type": "REASONING_MESSAGE_CONTENT", "messageId": event.message, "delta": event.delta})]
+            return [{"type": "REASONING_MESSAGE_CONTENT", "messageId": event.message, "delta": event.delta}]
         case TextStarted():
-            return [dump({"type": "TEXT_MESSAGE_START", "messageId": event.message, "role": "assistant"})]
+            return [{"type": "TEXT_MESSAGE_START", "messageId": event.message, "role": "assistant"}]
         case TextEnded():
-            return [dump({"type": "TEXT_MESSAGE_END", "messageId": event.message})]
-        case ReasoningStarted(message=message):
-            start = {"type": "REASONING_MESSAGE_START", "messageId": message, "role": "reasoning"}
-            return [dump({"type": "REASONING_START", "messageId": message}), dump(start)]
-        case ReasoningEnded(message=message):
-            return [dump({"type": f"REASONING_{end}", "messageId": message}) for end in ("MESSAGE_END", "END")]
-        case ToolCallStarted() | ToolCallEnded() | ToolCallResult():
-            return [dump(_call(event))]
-        case ActivityUpdate(message=message, activity=activity):
-            snapshot = {"type": "ACTIVITY_SNAPSHOT", "messageId": message, "activityType": activity}
-            return [dump(snapshot | {"content": event.content, "replace": True})]
-        case Discarded():
-            value = {"messageId": event.message, "reason": event.reason}
-            return [dump({"type": "CUSTOM", "name": DISCARDED, "value": value})]
-        case UiUpdate():
-            value = {"messageId": event.message, "uiSchema": event.schema}
-            return [dump({"type": "CUSTOM", "name": UI, "value": value})]
-        case MessagesSnapshot():
-            rows = [_without_status(row) for row in event.messages]
-            return [dump({"type": "MESSAGES_SNAPSHOT", "messages": rows})]
-        case ViewSnapshot(upto=upto, thoughts=thoughts):
-            return [dump({"type": "MESSAGES_SNAPSHOT", VIEW: {"upto": upto, "thoughts": thoughts}})]
-        case StateSnapshot() | StateDelta() | StepStarted() | StepFinished():
-            return [dump(_beside(event))]
-        case RunStarted() | RunFinished() | RunFailed():
-            return [dump(_run(event))]
-
-
-def _beside(event: StateSnapshot | StateDelta | StepStarted | StepFinished) -> Mapping[str, Json]:
-    match event:
-        case StateSnapshot():
-            return {"type": "STATE_SNAPSHOT", "snapshot": event.state}
-        case StateDelta():
-            return {"type": "STATE_DELTA", "delta": event.operations}
-        case StepStarted():
-            return {"type": "STEP_STARTED", "stepName": event.step}
-        case StepFinished():
-            return {"type": "STEP_FINISHED", "stepName": event.step}
-
-
-def _without_status(row: Json) -> Json:
-    """A message as events have it: stock clients complain of what AG-UI has no place for."""
-    if not isinstance(row, dict) or "status" not in row:
-        return row
-    return {name: value for name, value in row.items() if name != "status"}
-
-
-def _call(event: ToolCallStarted | ToolCallEnded | ToolCallResult) -> Mapping[str, Json]:
-    match event:
+            return [{"type": "TEXT_MESSAGE_END", "messageId": event.message}]
         case ToolCallStarted(call=call, name=name, message=message):
-            return {"type": "TOOL_CALL_START", "toolCallId": call, "toolCallName": name, "parentMessageId": message}
+            return [{"type": "TOOL_CALL_START", "toolCallId": call, "toolCallName": name, "parentMessageId": message}]
         case ToolCallEnded():
-            return {"type": "TOOL_CALL_END", "toolCallId": event.call}
+            return [{"type": "TOOL_CALL_END", "toolCallId": event.call}]
         case ToolCallResult(message=message, call=call):
             result = {"type": "TOOL_CALL_RESULT", "messageId": message, "toolCallId": call}
-            return result | {"content": event.content, "role": "tool"}
+            return [result | {"content": event.content, "role": "tool"}]
+        case ActivityUpdate(message=message, activity=activity):
+            snapshot = {"type": "ACTIVITY_SNAPSHOT", "messageId": message, "activityType": activity}
+            return [snapshot | {"content": event.content, "replace": True}]
+        case Discarded():
+            value: dict[str, Json] = {"messageId": event.message, "reason": event.reason}
+            return [{"type": "CUSTOM", "name": DISCARDED, "value": value}]
+        case UiUpdate():
+            value = {"messageId": event.message, "uiSchema": event.schema}
+            return [{"type": "CUSTOM", "name": UI, "value": value}]
+        case MessagesSnapshot():
+            # AG-UI has no status of messages, and its clients warn about unknown fields.
+            rows = [
+                {name: value for name, value in row.items() if name != "status"} if isinstance(row, dict) else row
+                for row in event.messages
+            ]
+            return [{"type": "MESSAGES_SNAPSHOT", "messages": rows}]
+        case ViewSnapshot(upto=upto, thoughts=thoughts):
+            return [{"type": "MESSAGES_SNAPSHOT", VIEW: {"upto": upto, "thoughts": thoughts}}]
+        case StateSnapshot():
+            return [{"type": "STATE_SNAPSHOT", "snapshot": event.state}]
+        case StateDelta():
+            return [{"type": "STATE_DELTA", "delta": event.operations}]
+        case StepStarted():
+            return [{"type": "STEP_STARTED", "stepName": event.step}]
+        case StepFinished():
+            return [{"type": "STEP_FINISHED", "stepName": event.step}]
+        case ReasoningStarted(message=message):
+            start = {"type": "REASONING_MESSAGE_START", "messageId": message, "role": "reasoning"}
+            return [{"type": "REASONING_START", "messageId": message}, start]
+        case ReasoningEnded(message=message):
+            return [{"type": f"REASONING_{end}", "messageId": message} for end in ("MESSAGE_END", "END")]
+        case RunStarted() | RunFinished() | RunFailed():
+            return [_run_body(event)]
 
 
-def _run(event: RunStarted | RunFinished | RunFailed) -> Mapping[str, Json]:
+def _run_body(event: RunStarted | RunFinished | RunFailed) -> Mapping[str, Json]:
     match event:
         case RunStarted():
             start = {"type": "RUN_STARTED", "threadId": event.thread, "runId": event.run}
@@ -357,36 +344,38 @@ def _run(event: RunStarted | RunFinished | RunFailed) -> Mapping[str, Json]:
         case RunFinished():
             finish: dict[str, Json] = {"type": "RUN_FINISHED", "threadId": event.thread, "runId": event.run}
             finish |= {"result": {"finish": event.finish}} if event.finish else {}
-            finish |= {"outcome": _outcome(event)}
+            if event.interrupts:
+                finish["outcome"] = {"type": "interrupt", "interrupts": event.interrupts}
+            else:
+                pending = {"pendingToolCallIds": event.pending} if event.pending else {}
+                finish["outcome"] = {"type": event.outcome} | pending
             return finish | ({"usage": [event.usage]} if event.usage else {})
 
 
-def _outcome(event: RunFinished) -> Mapping[str, Json]:
-    if event.interrupts:
-        return {"type": "interrupt", "interrupts": event.interrupts}
-    return {"type": event.outcome} | ({"pendingToolCallIds": event.pending} if event.pending else {})
-
-
 def ends_run(body: bytes) -> bool:
-    """Whether nothing follows this event."""
+    """Return True if this is the last event of a run."""
     return body.startswith(ENDS)
 
 
 def starts_run(body: bytes) -> bool:
-    """Whether this event says that a run is being worked on."""
+    """Return True if this is the first event of a run."""
     return body.startswith(_STARTED)
 
 
 def rename_thread(body: bytes, name: str) -> bytes:
-    """The event as a client gets it that calls the thread so."""
+    """Return the event with the client's name of the thread."""
     event = load_object(body) if starts_run(body) or ends_run(body) else None
     return dump({**event, "threadId": name}) if event and "threadId" in event else body
 
 
 def for_older_client(body: bytes) -> bytes:
-    """The event as clients before AG-UI 1.0 take it. Most are the same; ends of runs are not, nor parts of results."""
+    """Adapt an event for clients older than AG-UI 1.0. Only ends of runs and results with parts differ."""
     if body.startswith(_RESULTS) and b'"content":[' in body:
-        return _with_plain_results(body)
+        event = dict(load_object(body) or {})
+        if isinstance(messages := event.get("messages"), list):
+            rows = [_flatten(row) if isinstance(row, dict) and row.get("role") == "tool" else row for row in messages]
+            return dump(event | {"messages": rows})
+        return dump(_flatten(event))
     if not ends_run(body):
         return body
     event = dict(load_object(body) or {})
@@ -398,16 +387,8 @@ def for_older_client(body: bytes) -> bytes:
             return dump(event)
 
 
-def _with_plain_results(body: bytes) -> bytes:
-    """Results as words: these clients die on one that is a list of parts."""
-    event = dict(load_object(body) or {})
-    if isinstance(messages := event.get("messages"), list):
-        rows = [_plain(row) if isinstance(row, dict) and row.get("role") == "tool" else row for row in messages]
-        return dump(event | {"messages": rows})
-    return dump(_plain(event))
-
-
-def _plain(result: Mapping[str, Json]) -> Mapping[str, Json]:
+def _flatten(result: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Return a result with its parts joined to one text: older clients crash on a list."""
     parts = result.get("content")
     if not isinstance(parts, list):
         return result
@@ -416,7 +397,7 @@ def _plain(result: Mapping[str, Json]) -> Mapping[str, Json]:
 
 
 def read_view_snapshot(body: bytes) -> ViewSnapshot | None:
-    """The view that a stored event stands for, where it stands for one."""
+    """Return the view snapshot in a stored event, or None."""
     if not body.startswith(_VIEW):
         return None
     match (load_object(body) or {}).get(VIEW):
@@ -427,10 +408,10 @@ def read_view_snapshot(body: bytes) -> ViewSnapshot | None:
 
 
 def discard_lost(stored: Iterable[bytes], *, logged: Collection[str], reason: str, upto: str) -> tuple[Event, ...]:
-    """The events that close what stored events left open and take back the messages the log does not have.
+    """Return events that close what stored events left open and discard messages that the log does not contain.
 
-    A call belongs to the message that asked for it; a lost one is answered, so that no client runs it. At last comes
-    what the log has, up to the entry `upto`. What was discarded before is not discarded again.
+    The calls of a lost message get a result, so that no client runs them. A snapshot of the log up to the entry `upto`
+    comes last. Messages that were discarded before are skipped.
     """
     still_open: dict[tuple[str, str], Event] = {}
     messages: dict[str, list[str]] = {}
@@ -461,17 +442,13 @@ def discard_lost(stored: Iterable[bytes], *, logged: Collection[str], reason: st
                 messages.pop(id, None)
             case _:
                 pass
-    lost = {id: calls for id, calls in messages.items() if id not in logged}
-    return (*still_open.values(), *_taken_back(lost, reason), *_as_logged(lost, thoughts, upto))
-
-
-def _taken_back(lost: Mapping[str, Sequence[str]], reason: str) -> Iterator[Event]:
-    for call in dict.fromkeys(call for calls in lost.values() for call in calls):
-        yield ToolCallResult(message=f"{call}-discarded", call=call, content=reason)
-    for id in lost:
-        yield Discarded(message=id, reason=reason)
-
-
-def _as_logged(lost: Collection[str], thoughts: Collection[str], upto: str) -> Iterator[Event]:
-    if lost:
-        yield ViewSnapshot(upto=upto, thoughts=tuple([id for id in lost if id in thoughts]))
+    lost_ids = [id for id in messages if id not in logged]
+    if not lost_ids:
+        return tuple(still_open.values())
+    calls = dict.fromkeys(call for id in lost_ids for call in messages[id])
+    return (
+        *still_open.values(),
+        *[ToolCallResult(message=f"{call}-discarded", call=call, content=reason) for call in calls],
+        *[Discarded(message=id, reason=reason) for id in lost_ids],
+        ViewSnapshot(upto=upto, thoughts=tuple([id for id in lost_ids if id in thoughts])),
+    )

@@ -1,7 +1,4 @@
-"""History as clients show it (P13): which messages are in it, on which day of a zone, and each as a row.
-
-What is seen of the log is decided elsewhere; whatever is folded or compacted for the model is whole here.
-"""
+"""The history that clients show (P13): its messages, their days, and their rows. Nothing is folded or compacted."""
 
 from __future__ import annotations
 
@@ -18,13 +15,13 @@ from recto.conversation.ui.compile_ui import load_hinted, ui_of
 HistoryMessage: TypeAlias = UserMessage | AssistantMessage | ToolMessage
 FileUrlSigner: TypeAlias = Callable[[File], str | None]
 DAY = timedelta(days=1)
-# Of a reply that was ended from outside, and of words whose run has not begun.
+# The status of an interrupted reply, and of a user message whose run has not begun.
 INTERRUPTED, QUEUED = "interrupted", "queued"
 EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 def is_in_history(entry: Entry) -> TypeGuard[HistoryMessage]:
-    """Whether people are shown this. An assistant that only called tools said nothing."""
+    """Return True if the entry belongs to the history. An assistant message with only calls does not."""
     match entry:
         case UserMessage() | ToolMessage():
             return True
@@ -35,13 +32,13 @@ def is_in_history(entry: Entry) -> TypeGuard[HistoryMessage]:
 
 
 def statuses_of(entries: Sequence[Entry]) -> dict[str, str]:
-    """What is to be said of replies that are not whole, by message id: `interrupted`, or how they ended."""
-    ended = {entry.message: entry.finish for entry in entries if isinstance(entry, ReplyEnded)}
-    return {**ended, **{entry.message: INTERRUPTED for entry in entries if isinstance(entry, Interrupted)}}
+    """Return the status of each incomplete reply by message id: `interrupted`, or the reason it ended."""
+    finishes = {entry.message: entry.finish for entry in entries if isinstance(entry, ReplyEnded)}
+    return {**finishes, **{entry.message: INTERRUPTED for entry in entries if isinstance(entry, Interrupted)}}
 
 
 def midnight(day: date, zone: tzinfo) -> datetime:
-    """When a day begins in a zone, in UTC: as its midnight first comes or, where clocks skip it, with that leap."""
+    """Return the start of a day in a zone, in UTC: its first midnight, or the clock change that skips midnight."""
     try:
         return datetime.combine(day, time.min, tzinfo=zone).astimezone(UTC)
     except OverflowError:
@@ -49,44 +46,40 @@ def midnight(day: date, zone: tzinfo) -> datetime:
 
 
 def day_of(moment: datetime, zone: tzinfo) -> date:
-    """The day of a zone that has begun and whose next has not. Every moment has one, whatever clocks do at night."""
+    """Return the day of a zone that contains a moment, also around clock changes."""
     day = moment.astimezone(zone).date()
-    # Where clocks go back over midnight, they say yesterday after today has begun.
+    # If clocks go back over midnight, they show the previous date although the new day has begun.
     return day + DAY if moment >= midnight(day + DAY, zone) else day
 
 
 def history_row(message: HistoryMessage, url_of: FileUrlSigner, locale: str = DEFAULT_LOCALE) -> dict[str, Json]:
-    """A message of the history. `url_of` signs a file's url anew, or has none for it; `locale` is the agent's."""
+    """Return the row of a history message. `url_of` signs the URL of a file, or returns None if it is gone."""
     words = words_of(message)
     row: dict[str, Json] = {"id": message.id, "seq": message.seq, "role": message.role, "content": words}
     match message:
         case UserMessage():
             row["content"] = words_of(message, between="\n")
-            files = _files(message, url_of)
+            urls = [(part, url_of(part)) for part in message.parts if isinstance(part, File)]
+            # An uploaded file has the id of its attachment.
+            files = [
+                file_row(file, file.source.key if isinstance(file.source, Key) else file.id, url)
+                for file, url in urls
+                if url is not None
+            ]
             row |= {"url": files[0]["url"] if files else None, "files": files}
         case _:
             answer = load_hinted(words)
             row["uiSchema"] = ui_of(words, locale)
-            if answer and isinstance(message, AssistantMessage) and isinstance(said := answer.get("content"), str):
-                row["content"] = said
+            if answer and isinstance(message, AssistantMessage) and isinstance(text := answer.get("content"), str):
+                row["content"] = text
     return row | {"timestamp": time_text(message.time) if message.time else None}
 
 
-def _files(message: UserMessage, url_of: FileUrlSigner) -> Sequence[dict[str, Json]]:
-    found = [(part, url_of(part)) for part in message.parts if isinstance(part, File)]
-    return [file_row(file, _id_of(file), url) for file, url in found if url is not None]
-
-
 def file_row(file: File, id: str | None, url: str) -> dict[str, Json]:
-    """A file of a message, under an id that it goes by."""
+    """Return the row of a file in a message."""
     return {"id": id, "name": file.name, "type": file.kind, "mimeType": file.mime_type, "url": url}
 
 
-def _id_of(file: File) -> str | None:
-    """What the file goes by: its attachment's id, where it is one."""
-    return file.source.key if isinstance(file.source, Key) else file.id
-
-
 def time_text(moment: datetime) -> str:
-    """A time as clients get it: ISO-8601, in UTC."""
+    """Format a time for clients: ISO 8601 in UTC."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Interrupts: calls that a person has to agree to before they are made, as the log has them and as clients do."""
+"""Interrupts: calls that wait for a person's approval, in the log and in AG-UI."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from recto.conversation.locale import language
 from recto.conversation.log import ConfirmAsked, ConfirmDecided, View
 from recto.conversation.messages import AssistantMessage, ToolCall, ToolMessage
 
-# AG-UI's word for an interrupt that is about a call.
+# The AG-UI reason of an interrupt for a call.
 REASON = "tool_call"
 QUESTION = {
-    "en": "May {name} be called with these arguments?",
+    "en": "Allow {name} with these arguments?",
     "zh": "是否允许以这些参数调用 {name}?",
 }
-# What the model reads of a call that was not made, and what that is called.
+# The status of a denied call, and the texts that the model reads.
 DENIED = "denied"
 DENIAL = "{name} was not called: a person was asked, and denied it."
 SAYING = " They said: {words}"
 WITHOUT_WORDS = " Do not call it again unless they ask for it."
 UNANSWERED = "{name} was not called: a person has to agree first, and nobody did in time. Go on without, or call again."
-# What the payload of a `resume` item has to be.
+# The schema of the payload of a `resume` item.
 RESPONSE: Json = {
     "type": "object",
     "properties": {
@@ -37,10 +37,9 @@ RESPONSE: Json = {
 
 @dataclass(frozen=True, kw_only=True)
 class Interrupt:
-    """A call that a person was asked about. `run` is the client's name for the run that asked.
+    """A call that needs approval. `run` is the client's name of the run that asked.
 
-    `expires` is when an answer comes too late. `decision` is what was decided; `is_answered` says that the call has a
-    result, whoever it is from.
+    A decision after `expires_at` is too late. `is_answered` is True once the call has a result of any kind.
     """
 
     id: str
@@ -54,21 +53,28 @@ class Interrupt:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether nobody has decided, and nothing has made it needless."""
+        """True if a decision is missing and the call has no result."""
         return self.decision is None and not self.is_answered
 
     def is_late(self, now: datetime | None) -> bool:
-        """Whether an answer would come too late."""
+        """Return True if a decision at this time is too late."""
         return now is not None and self.expires_at is not None and now > self.expires_at
 
 
-def interrupts_of(seen: View) -> tuple[Interrupt, ...]:
-    """The interrupts of the current turn, in the order they were asked."""
-    asked = [marker for marker in seen.markers if isinstance(marker, ConfirmAsked)]
-    if not asked:
+def interrupts_of(log_view: View) -> tuple[Interrupt, ...]:
+    """Return the interrupts of the current turn in order."""
+    requests = [marker for marker in log_view.markers if isinstance(marker, ConfirmAsked)]
+    if not requests:
         return ()
-    decided = {one.interrupt: one for one in reversed(seen.markers) if isinstance(one, ConfirmDecided)}
-    calls, answered = _calls_of_turn(seen)
+    decisions = {one.interrupt: one for one in reversed(log_view.markers) if isinstance(one, ConfirmDecided)}
+    # By message and id, because models use call ids again.
+    calls, results, reply = dict[tuple[str, str], ToolCall](), set[tuple[str, str]](), ""
+    for message in log_view.messages[log_view.turn_start :] or log_view.messages:
+        if isinstance(message, AssistantMessage):
+            reply = message.id
+            calls |= {(reply, call.id): call for call in message.tool_calls}
+        elif isinstance(message, ToolMessage):
+            results.add((reply, message.tool_call_id))
     return tuple(
         Interrupt(
             id=one.id,
@@ -77,38 +83,26 @@ def interrupts_of(seen: View) -> tuple[Interrupt, ...]:
             run=one.run,
             asked_at=one.time,
             expires_at=one.time + timedelta(seconds=one.seconds) if one.time else None,
-            decision=decided.get(one.id),
-            is_answered=(one.message, one.call) in answered,
+            decision=decisions.get(one.id),
+            is_answered=(one.message, one.call) in results,
         )
-        for one in asked
+        for one in requests
         if (one.message, one.call) in calls
     )
 
 
-def _calls_of_turn(seen: View) -> tuple[dict[tuple[str, str], ToolCall], set[tuple[str, str]]]:
-    """The calls of a turn by message and id, and which have a result. Ids alone may come again in each reply."""
-    calls, answered, reply = dict[tuple[str, str], ToolCall](), set[tuple[str, str]](), ""
-    for message in seen.messages[seen.turn_start :] or seen.messages:
-        if isinstance(message, AssistantMessage):
-            reply = message.id
-            calls |= {(reply, call.id): call for call in message.tool_calls}
-        elif isinstance(message, ToolMessage):
-            answered.add((reply, message.tool_call_id))
-    return calls, answered
-
-
 def denial_text(name: str, words: str) -> str:
-    """What the model reads of a call that a person denied, with what they said to it."""
+    """Return the result of a denied call for the model, with the person's message."""
     return DENIAL.format(name=name) + (SAYING.format(words=words) if words else WITHOUT_WORDS)
 
 
 def question(interrupt: Interrupt, locale: str) -> str:
-    """What people are asked."""
+    """Return the question for people about an interrupt."""
     return QUESTION[language(locale)].format(name=interrupt.call.name)
 
 
 def interrupt_event(interrupt: Interrupt, locale: str) -> dict[str, Json]:
-    """An interrupt as AG-UI has it in the end of a run."""
+    """Return an interrupt in the AG-UI form for the end of a run."""
     row: dict[str, Json] = {
         "id": interrupt.id,
         "reason": REASON,

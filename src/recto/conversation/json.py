@@ -1,6 +1,6 @@
-"""JSON, one way: the same value gives the same bytes on every platform and run; and its fields, each of the right type.
+"""Canonical JSON encoding, and typed access to the fields of outside JSON.
 
-A field of outside JSON that is of another type raises a WireError that names it.
+Equal values give equal bytes on every platform. A field of the wrong type raises a WireError that names it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def dump(value: object) -> bytes:
-    """The value as compact JSON, keys in the order given. Halves of broken surrogate pairs become U+FFFD.
+    """Encode a value as compact JSON with its keys in order. Unpaired surrogates become U+FFFD.
 
-    Numbers without end or sense (NaN) become null; whole ones of any length stand with all their digits.
+    NaN and infinity become null. Integers of any length keep all their digits.
     """
     try:
         return orjson.dumps(value)
@@ -30,17 +30,17 @@ def dump(value: object) -> bytes:
     try:
         return orjson.dumps(_scrubbed(value))
     except (TypeError, ValueError, RecursionError) as error:
-        # Python itself refuses to write numbers of thousands of digits.
+        # Python rejects integers with thousands of digits.
         raise WireError(where="JSON", problem=f"cannot be written: {error}") from error
 
 
 def load(text: str | bytes) -> Json:
-    """The value of a JSON text; raises ValueError when it is none."""
+    """Decode a JSON text. Raise ValueError if it is invalid."""
     return cast("Json", orjson.loads(text))
 
 
 def load_object(text: str | bytes) -> Mapping[str, Json] | None:
-    """The object a JSON text holds, or None when it is no JSON or no object."""
+    """Decode a JSON object. Return None for anything else."""
     try:
         value = load(text)
     except ValueError:
@@ -49,12 +49,12 @@ def load_object(text: str | bytes) -> Mapping[str, Json] | None:
 
 
 def leading_object(text: str) -> Mapping[str, Json] | None:
-    """The object a text is or has for its first line: behind it may stand what a person or we said of a result."""
+    """Decode the object that a text or its first line contains: a person or Recto may have added text to a result."""
     return load_object(text) or load_object(text.partition("\n")[0]) if text.startswith("{") else None
 
 
 def parts_of(value: Json) -> Iterable[Json]:
-    """What a JSON value holds, one level down."""
+    """Return the values directly inside a JSON value."""
     match value:
         case dict():
             return value.values()
@@ -65,19 +65,19 @@ def parts_of(value: Json) -> Iterable[Json]:
 
 
 def verbatim(text: str) -> object:
-    """A JSON text to be placed in a larger one as it stands, not parsed and written again."""
+    """Return a JSON text for embedding in a larger one without parsing it."""
     return orjson.Fragment(scrub(text))
 
 
-def copied(text: str) -> str:
-    """The text, or a copy of it to be thrown away: in a text of more than ASCII its UTF-8 form stays once it was asked
-    for, and takes as much memory again.
+def copy_text(text: str) -> str:
+    """Return a throwaway copy of a non-ASCII text. Python caches the UTF-8 form of a string inside it, which doubles
+    its memory.
     """
     return text if text.isascii() else "".join((text, ""))
 
 
 def scrub(text: str) -> str:
-    """The text with halves of broken surrogate pairs replaced, so that it has a UTF-8 form."""
+    """Replace unpaired surrogates, so that the text can be encoded as UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -104,67 +104,67 @@ def _scrubbed(value: object) -> object:
 
 
 def as_object(value: Json, where: str) -> Object:
-    """The value as an object."""
+    """Return the value if it is an object. Raise a WireError otherwise."""
     if isinstance(value, Mapping):
         return value
     raise WireError(where=where, problem=f"must be an object, is {kind_of(value)}")
 
 
 def as_list(value: Json, where: str) -> Sequence[Json]:
-    """The value as an array."""
+    """Return the value if it is an array. Raise a WireError otherwise."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         return value
     raise WireError(where=where, problem=f"must be an array, is {kind_of(value)}")
 
 
 def objects(value: Json, where: str) -> Iterator[tuple[str, Object]]:
-    """The objects of an array, each with the name of its place."""
+    """Yield the objects of an array, each with its path for error messages."""
     for index, item in enumerate(as_list(value, where)):
         place = f"{where}[{index}]"
         yield place, as_object(item, place)
 
 
 def text_field(value: Object, name: str, where: str) -> str:
-    """A string that must be there."""
-    found = optional_text(value, name, where)
-    if found is None:
+    """Return a required string field."""
+    text = optional_text(value, name, where)
+    if text is None:
         raise WireError(where=f"{where}.{name}", problem="is missing; a string is needed")
-    return found
+    return text
 
 
 def optional_text(value: Object, name: str, where: str) -> str | None:
-    """A string, or None where it is absent or null."""
-    found = value.get(name)
-    if found is None:
+    """Return a string field, or None if it is absent or null."""
+    text = value.get(name)
+    if text is None:
         return None
-    if isinstance(found, str):
-        return scrub(found)
-    raise WireError(where=f"{where}.{name}", problem=f"must be a string, is {kind_of(found)}")
+    if isinstance(text, str):
+        return scrub(text)
+    raise WireError(where=f"{where}.{name}", problem=f"must be a string, is {kind_of(text)}")
 
 
 def optional_time(value: Object, name: str, where: str) -> datetime | None:
-    """A time: milliseconds since 1970, or ISO 8601 (UTC where it names no zone)."""
-    found = value.get(name)
-    if found is None:
+    """Return a time field: milliseconds since 1970, or ISO 8601, in UTC if it has no zone."""
+    time = value.get(name)
+    if time is None:
         return None
     try:
-        if isinstance(found, (int, float)) and not isinstance(found, bool):
-            return EPOCH + timedelta(milliseconds=found)
-        if isinstance(found, str):
-            return parse_time(found)
+        if isinstance(time, (int, float)) and not isinstance(time, bool):
+            return EPOCH + timedelta(milliseconds=time)
+        if isinstance(time, str):
+            return parse_time(time)
     except (ValueError, OverflowError):
         pass
-    raise WireError(where=f"{where}.{name}", problem=f"must be milliseconds since 1970 or ISO 8601, is {found!r}")
+    raise WireError(where=f"{where}.{name}", problem=f"must be milliseconds since 1970 or ISO 8601, is {time!r}")
 
 
 def parse_time(text: str) -> datetime:
-    """An ISO 8601 time, in UTC where it names no zone; ValueError when it is none."""
+    """Parse an ISO 8601 time, in UTC if it has no zone. Raise ValueError for anything else."""
     time = datetime.fromisoformat(text)
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def kind_of(value: Json) -> str:
-    """What JSON calls the type of a value."""
+    """Return the JSON type of a value, with its article, for error messages."""
     match value:
         case None:
             return "null"

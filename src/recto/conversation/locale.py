@@ -1,14 +1,14 @@
-"""The locale of an agent: the wording it gets, and what clients call it."""
+"""Locales of agents: language codes in profiles and in client schemas."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 DEFAULT_LOCALE = "zh-CN"
-# What an agent calls its language, and what a schema calls it.
+# Locales of `uiSchema` by the language in an agent profile.
 LOCALES = {"zh": DEFAULT_LOCALE, "en": "en-US"}
 
 
 def language(locale: str) -> Literal["zh", "en"]:
-    """The wording a locale gets: Chinese unless it is English."""
+    """Return the language of a locale: Chinese unless it is English."""
     return "en" if locale.lower().startswith("en") else "zh"

@@ -1,8 +1,7 @@
-"""The log: messages and markers, only ever added to; and what is in view of it after its markers (R12, R13, S4).
+"""The append-only log of messages and markers, and the view of it after its markers (R12, R13, S4).
 
-A marker changes what is seen, never what is stored. `view` works out what is seen from the entries, `seen_of` from
-rollbacks and undos alone, as numbers, for whoever reads entries by their numbers. So rollback, undo and fork need no
-code of their own anywhere else.
+Markers change the view, never the stored entries. `view` computes the view from the entries. `visible_numbers` computes
+it from rollbacks and undos alone, as sequence numbers, for code that reads single entries.
 """
 
 from __future__ import annotations
@@ -12,23 +11,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress, zip_longest
+from operator import attrgetter
 from typing import Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
 from recto.conversation.json import Json, load
 from recto.conversation.memo import cache_by_identity
 from recto.conversation.messages import AssistantMessage, Logged, Message, UnreadMessages, UserMessage
 
-# `core` is what a client calls having no skill.
+# Clients send `core` for no skill.
 NO_SKILL = (None, "", "core")
 Finish: TypeAlias = Literal["length", "refused", "filtered"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SkillChanged(Logged):
-    """From here on the thread works in this skill; None, or `core`, leaves it.
+    """A change of the thread's skill. None or `core` leaves the skill.
 
-    One that comes with a request follows its user message, so that a rollback to that message takes it back (S4).
-    `said` are the words of that message that took it up, where it was neither the model nor the request.
+    A change in a request follows its user message, so that a rollback to that message undoes it (S4). `said` are the
+    trigger words in that message, if they activated the skill.
     """
 
     skill: str | None
@@ -38,7 +38,7 @@ class SkillChanged(Logged):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolStarted(Logged):
-    """A tool is about to act for a call of this message. Written before it does, so that it is never started twice."""
+    """The start of a tool for a call of this message. It is logged first, so that no call runs twice."""
 
     message: str
     call: str
@@ -46,9 +46,9 @@ class ToolStarted(Logged):
 
 @dataclass(frozen=True, kw_only=True)
 class ConfirmAsked(Logged):
-    """A person is asked whether a call of this message may be made; its own id is the interrupt's.
+    """A request for approval of a call. Its id is the id of the interrupt.
 
-    `run` is the client's name for the run that asks, `seconds` how long there is an answer to be given.
+    `run` is the client's name of the run that asks; `seconds` is the time limit of the answer.
     """
 
     message: str
@@ -59,9 +59,10 @@ class ConfirmAsked(Logged):
 
 @dataclass(frozen=True, kw_only=True)
 class ConfirmDecided(Logged):
-    """What a person decided of an interrupt: `text` is what they said to it, `arguments` take the place of the call's.
+    """A person's decision on an interrupt. `text` is their message; `arguments` replace those of the call.
 
-    `run` is the run that brought it. An approval is good for that run alone: one that ended without acting is spent.
+    `run` is the run that delivered it. An approval is valid for that run only: if it ends before the call, a person
+    must approve the call again.
     """
 
     interrupt: str
@@ -73,11 +74,10 @@ class ConfirmDecided(Logged):
 
 @dataclass(frozen=True, kw_only=True)
 class FoldStep(Logged):
-    """From here on these results are folded in pages for this model, for good (X2); they are called by their labels.
+    """A fold step: from here on, pages for this model show these results folded (X2). `results` are their labels.
 
-    `cause` is why it was made then. Each later call is sent `freed` tokens less; `rewritten` ones had to be written to
-    the provider's cache again. `saves` a call and `costs` once are the price of that in billionths, by a list of
-    prices; nothing where it has none.
+    `cause` is the reason for the step. Each later call has `freed` tokens less; `rewritten` tokens were written to the
+    provider's cache again. `saves` per call and `costs` once are their prices in billionths, or 0 without list prices.
     """
 
     results: tuple[str, ...]
@@ -91,7 +91,7 @@ class FoldStep(Logged):
 
 @dataclass(frozen=True, kw_only=True)
 class Interrupted(Logged):
-    """A run was ended from outside while it wrote this message; what it wrote stays."""
+    """A reply that was cut off because its run was stopped. The written part stays."""
 
     message: str
     reason: str
@@ -99,7 +99,7 @@ class Interrupted(Logged):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplyEnded(Logged):
-    """A reply that did not end by itself: cut at its length, refused by the model, or filtered by the provider."""
+    """An abnormal end of a reply: cut at the length limit, refused by the model, or filtered by the provider."""
 
     message: str
     finish: Finish
@@ -107,9 +107,9 @@ class ReplyEnded(Logged):
 
 @dataclass(frozen=True, kw_only=True)
 class RolledBack(Logged):
-    """This message and all that follows it are no longer seen. `cause` says who did it, where it was no person (P15).
+    """A rollback: this message and all that follow it leave the view. `cause` is the actor if it was no person (P15).
 
-    People roll back to what they said; a client whose list ends before an answer rolls back to that answer.
+    People roll back to a user message. A client whose list ends before an answer rolls back to that answer.
     """
 
     to: str
@@ -118,12 +118,12 @@ class RolledBack(Logged):
 
 @dataclass(frozen=True, kw_only=True)
 class Undone(Logged):
-    """The last rollback is taken back, with what was said after it."""
+    """An undo of the last rollback. Messages after the rollback leave the view."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compacted(Logged):
-    """A summary stands for everything up to and including this message."""
+    """A summary that replaces all messages up to and including this one."""
 
     upto: str
     summary: str
@@ -131,9 +131,9 @@ class Compacted(Logged):
 
 @dataclass(frozen=True, kw_only=True)
 class StateChanged(Logged):
-    """From here on the thread and its clients share this state, which is JSON text; `null`: none.
+    """A new state shared by the thread and its clients, as JSON text; `null` means none.
 
-    One that comes with a request follows its user message; one of a tool's follows its result.
+    It follows the user message of its request or the result of its tool.
     """
 
     value: str
@@ -155,7 +155,7 @@ Marker: TypeAlias = (
 )
 Entry: TypeAlias = Message | Marker
 MARKERS: frozenset[type[Entry]] = frozenset(get_args(Marker))
-# What can be turned back to: not what stands for messages that were not read.
+# Possible targets of a rollback: every message except the placeholder for unread ones.
 MESSAGES: tuple[type[Message], ...] = tuple(kind for kind in get_args(Message) if kind is not UnreadMessages)
 KINDS_OF_MESSAGES: frozenset[type[Entry]] = frozenset(get_args(Message))
 ROLLBACK_MARKERS: frozenset[type[Entry]] = frozenset(get_args(RollbackMarker))
@@ -166,7 +166,7 @@ MarkerT = TypeVar("MarkerT", bound=Marker)
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """What is seen of a log: the messages and markers in force, and whether there is a rollback to take back."""
+    """The visible entries of a log, and whether there is a rollback to undo."""
 
     entries: tuple[Entry, ...] = ()
     can_undo: bool = False
@@ -178,7 +178,7 @@ class View:
 
     @cached_property
     def markers(self) -> tuple[Marker, ...]:
-        """The markers in force, in order."""
+        """The visible markers, in order."""
         if MARKERS.isdisjoint(self._kinds):
             return ()
         are_markers = map(MARKERS.__contains__, map(type, self.entries))
@@ -186,62 +186,62 @@ class View:
 
     @cached_property
     def _kinds(self) -> frozenset[type[Entry]]:
-        # Of a long log most questions are answered by these, without a look at its entries.
+        # Most properties of a long log follow from these, without a scan of its entries.
         return frozenset(map(type, self.entries))
 
     def newest_first(self, kind: type[MarkerT]) -> Iterator[MarkerT]:
-        """The markers of a kind that are in force."""
+        """Yield the visible markers of a kind, newest first."""
         if kind in self._kinds:
-            found = (entry for entry in reversed(self.markers) if type(entry) is kind)
-            yield from cast("Iterator[MarkerT]", found)
+            markers = (entry for entry in reversed(self.markers) if type(entry) is kind)
+            yield from cast("Iterator[MarkerT]", markers)
 
     @cached_property
     def skill(self) -> SkillChanged | None:
-        """The skill the thread works in; None where it never had one or left it."""
+        """The active skill, or None."""
         last = next(self.newest_first(SkillChanged), None)
         return last if last and last.skill not in NO_SKILL else None
 
     @cached_property
     def state(self) -> Json:
-        """The state that is shared with clients; None where there is none."""
+        """The state shared with clients, or None."""
         last = next(self.newest_first(StateChanged), None)
         return load(last.value) if last else None
 
     @cached_property
     def compaction(self) -> Compacted | None:
-        """The newest summary whose messages are all still in view."""
+        """The newest summary whose messages are all visible."""
         return next((entry for entry in self.newest_first(Compacted) if self.place_of(entry.upto) >= 0), None)
 
     @cached_property
     def compacted(self) -> int:
-        """How many messages it stands for."""
+        """The number of messages that the summary replaces."""
         return self.place_of(self.compaction.upto) + 1 if self.compaction else 0
 
     def place_of(self, id: str) -> int:
-        """The place of a message among the messages; -1 where it is not in view."""
-        # From the end: what is asked for is mostly near it.
+        """Return the place of a message in `messages`, or -1 if it is not visible."""
+        # Search from the end: most callers look for a recent message.
         backwards = range(len(self.messages) - 1, -1, -1)
         return next((place for place in backwards if self.messages[place].id == id), -1)
 
     @cached_property
     def finishes(self) -> Mapping[str, Finish]:
-        """How replies ended that did not end by themselves, by message id."""
+        """The ends of replies that did not end normally, by message id."""
         return {entry.message: entry.finish for entry in reversed([*self.newest_first(ReplyEnded)])}
 
     @cached_property
     def reply(self) -> AssistantMessage | None:
-        """The newest message of the assistant's."""
+        """The newest assistant message, or None."""
         return next((message for message in reversed(self.messages) if isinstance(message, AssistantMessage)), None)
 
     @cached_property
     def turn_start(self) -> int:
-        """The place of the current turn's user message among the messages; their number, where there is none."""
+        """The place of the current turn's user message, or the number of messages if there is none."""
         kinds = list(map(type, reversed(self.messages)))
         return len(kinds) - 1 - kinds.index(UserMessage) if UserMessage in kinds else len(kinds)
 
 
 def messages_of(entries: Sequence[Entry]) -> tuple[Message, ...]:
-    """The messages among some entries."""
+    """Return the messages among these entries."""
     if MARKERS.isdisjoint(map(type, entries)):
         return cast("tuple[Message, ...]", tuple(entries))
     are_messages = map(KINDS_OF_MESSAGES.__contains__, map(type, entries))
@@ -249,7 +249,7 @@ def messages_of(entries: Sequence[Entry]) -> tuple[Message, ...]:
 
 
 def view(log: Sequence[Entry]) -> View:
-    """What is seen of a log after all its markers. A rollback to what is not seen changes nothing."""
+    """Return the view of a log after all its markers. A rollback to an invisible message has no effect."""
     return _view_of(log) if isinstance(log, tuple) else _view(tuple(log))
 
 
@@ -272,7 +272,7 @@ def _view(log: tuple[Entry, ...]) -> View:
     return View(entries=tuple(entries), can_undo=bool(hidden))
 
 
-# A step of a run asks again and again, of a log or two; many runs take their steps in turn.
+# Each step of a run computes the view of the same one or two logs many times, and several runs alternate.
 _view_of = cache_by_identity(32)(_view)
 
 
@@ -282,18 +282,16 @@ def _place_of(entries: Sequence[Entry], id: str, kinds: tuple[type[Entry], ...])
 
 
 def fork(log: Sequence[Entry], *, before: str | None = None) -> tuple[Entry, ...]:
-    """The entries a new thread begins with: what is seen of this one, up to a user message where one is named."""
+    """Return the first entries of a forked thread: the view of this log, up to a user message if `before` names it."""
     entries = view(log).entries
     place = _place_of(entries, before, (UserMessage,)) if before is not None else None
     return entries[:place]
 
 
-# What is in view, by numbers
-
-
+# The view as sequence numbers
 @dataclass(frozen=True, kw_only=True)
 class NumberRange:
-    """Entries that follow each other and are all in view, by their numbers. `last` None: all that follow."""
+    """Numbers of consecutive visible entries. If `last` is None, all later entries are visible too."""
 
     first: int
     last: int | None = None
@@ -301,35 +299,38 @@ class NumberRange:
 
 @dataclass(frozen=True, kw_only=True)
 class VisibleNumbers:
-    """The numbers in view, as stretches in their order, and whether there is a rollback to take back."""
+    """The numbers of the visible entries, as ordered ranges, and whether there is a rollback to undo."""
 
     ranges: tuple[NumberRange, ...] = (NumberRange(first=1),)
     can_undo: bool = False
 
     def __contains__(self, number: int) -> bool:
-        place = bisect_right(self.ranges, number, key=_first) - 1
+        place = bisect_right(self.ranges, number, key=attrgetter("first")) - 1
         if place < 0:
             return False
         last = self.ranges[place].last
         return last is None or number <= last
 
     def shared_until(self, other: VisibleNumbers) -> int:
-        """A number before which both have the same."""
+        """Return a number below which both contain the same numbers."""
         pairs = zip_longest(self.ranges, other.ranges)
         ours, theirs = next(((a, b) for a, b in pairs if a != b), (None, None))
         if ours is None or theirs is None or ours.first != theirs.first:
-            return min([stretch.first for stretch in (ours, theirs) if stretch], default=0)
-        return min([stretch.last + 1 for stretch in (ours, theirs) if stretch.last is not None])
+            return min([one.first for one in (ours, theirs) if one], default=0)
+        return min([one.last + 1 for one in (ours, theirs) if one.last is not None])
 
     def before(self, number: int) -> VisibleNumbers:
-        """What of it stands before a number."""
-        return VisibleNumbers(ranges=_listed(_cut(_linked(self.ranges), number - 1)))
+        """Return the visible numbers below this one."""
+        link: _Link | None = None
+        for one in self.ranges:
+            link = _Link(one.first, one.last, link)
+        return VisibleNumbers(ranges=_collect(_cut(link, number - 1)))
 
 
 def visible_numbers(turns: Sequence[RollbackMarker], messages: Mapping[str, int]) -> VisibleNumbers:
-    """What is in view after these, the rollbacks and undos of a log in their order; `messages` are numbers by ids.
+    """Return the numbers of the entries that `view` keeps, for a log numbered from 1 without gaps.
 
-    The numbers are those of the entries `view` keeps, where a log is numbered from 1 without gaps.
+    `turns` are its rollbacks and undos in order; `messages` maps ids to numbers.
     """
     now: _Link | None = _Link(1, None, None)
     hidden: list[_Link | None] = []
@@ -339,17 +340,18 @@ def visible_numbers(turns: Sequence[RollbackMarker], messages: Mapping[str, int]
         match turn:
             case RolledBack(to=to):
                 target = messages.get(to)
-                if target is not None and _has(now, target):
+                # A number is visible if the view can be cut exactly there.
+                if target is not None and (upto := _cut(now, target)) and upto.last == target:
                     hidden.append(now)
                     now = _cut(now, target - 1)
             case Undone():
                 now = hidden.pop() if hidden else now
         now = _Link(number + 1, None, now)
-    return VisibleNumbers(ranges=_listed(now), can_undo=bool(hidden))
+    return VisibleNumbers(ranges=_collect(now), can_undo=bool(hidden))
 
 
 class _Link(NamedTuple):
-    """The newest stretch and those before it. What was in view before a rollback shares them with what is after."""
+    """The newest range, linked to those before it. The views before and after a rollback share links."""
 
     first: int
     last: int | None
@@ -357,7 +359,7 @@ class _Link(NamedTuple):
 
 
 def _cut(link: _Link | None, last: int) -> _Link | None:
-    """What stands up to a number."""
+    """Return the ranges up to a number."""
     while link is not None and link.first > last:
         link = link.before
     if link is None:
@@ -365,26 +367,9 @@ def _cut(link: _Link | None, last: int) -> _Link | None:
     return link if link.last is not None and link.last <= last else link._replace(last=last)
 
 
-def _has(link: _Link | None, number: int) -> bool:
-    while link is not None and link.first > number:
-        link = link.before
-    return link is not None and (link.last is None or number <= link.last)
-
-
-def _listed(link: _Link | None) -> tuple[NumberRange, ...]:
-    found: list[NumberRange] = []
+def _collect(link: _Link | None) -> tuple[NumberRange, ...]:
+    ranges: list[NumberRange] = []
     while link is not None:
-        found.append(NumberRange(first=link.first, last=link.last))
+        ranges.append(NumberRange(first=link.first, last=link.last))
         link = link.before
-    return tuple(reversed(found))
-
-
-def _linked(stretches: Sequence[NumberRange]) -> _Link | None:
-    link: _Link | None = None
-    for stretch in stretches:
-        link = _Link(stretch.first, stretch.last, link)
-    return link
-
-
-def _first(stretch: NumberRange) -> int:
-    return stretch.first
+    return tuple(reversed(ranges))

@@ -1,7 +1,7 @@
-"""What was worked out of a value is kept on it: nothing is counted or parsed twice.
+"""Memoisation: results of pure functions are stored with their arguments, so nothing is counted or parsed twice.
 
-A conversation grows at its end, so what was worked out of its beginning is carried on (`grow`). What many have in
-common is kept for all of them (`keep_recent`), until somebody is deleted.
+`memoise_prefix` continues from the longest prefix of a conversation that was processed before. `cache_results` shares
+results between threads until `clear_caches`, which runs when a user is deleted.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from typing import Generic, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar,
 
 Memo: TypeAlias = dict[Hashable, object]
 Args = TypeVarTuple("Args")
-Known = TypeVar("Known")
+Result = TypeVar("Result")
 State = TypeVar("State")
-Given = ParamSpec("Given")
-UNKNOWN = object()
-# A conversation of so few messages is sooner worked out again than looked up.
+Argument = TypeVar("Argument")
+Parameters = ParamSpec("Parameters")
+MISSING = object()
+# Processing this few messages again is faster than a lookup.
 FEW = 2
-_recent: list[Callable[[], None]] = []
+_clear_functions: list[Callable[[], None]] = []
 
 
 @dataclass(frozen=True, kw_only=True)
 class MemoHolder:
-    """A value that remembers what pure functions said of it."""
+    """A value that stores the results of pure functions of it."""
 
     memo: Memo = field(default_factory=dict[Hashable, object], init=False, repr=False, compare=False)
 
@@ -32,26 +33,26 @@ class MemoHolder:
 Value = TypeVar("Value", bound=MemoHolder)
 
 
-def memoise(value: Value, function: Callable[[Value, *Args], Known], *args: *Args) -> Known:
-    """What `function(value, ...)` returns, worked out once in the life of the value. Arguments must be hashable."""
+def memoise(value: Value, function: Callable[[Value, *Args], Result], *args: *Args) -> Result:
+    """Return `function(value, ...)`, computed once in the life of the value. Arguments must be hashable."""
     key = (function, *args)
-    known = value.memo.get(key, UNKNOWN)
-    if known is UNKNOWN:
-        known = value.memo[key] = function(value, *args)
-    return known  # pyright: ignore[reportReturnType] - the key holds the function, so this is what it returned
+    result = value.memo.get(key, MISSING)
+    if result is MISSING:
+        result = value.memo[key] = function(value, *args)
+    return result  # pyright: ignore[reportReturnType] - the key holds the function, so it returned this result
 
 
-def memoise_last(value: Value, function: Callable[[Value, *Args], Known], *args: *Args) -> Known:
-    """As `remember`, for arguments that change as a conversation grows: only the newest answer is kept."""
-    known = value.memo.get(function)
-    last = cast("tuple[tuple[*Args], Known]", known) if known else None
+def memoise_last(value: Value, function: Callable[[Value, *Args], Result], *args: *Args) -> Result:
+    """Return `function(value, ...)`. Store only the last result: the arguments change as a conversation grows."""
+    stored = value.memo.get(function)
+    last = cast("tuple[tuple[*Args], Result]", stored) if stored else None
     if last is None or last[0] != args:
         last = value.memo[function] = (args, function(value, *args))
     return last[1]
 
 
 class MemoMessage(Protocol):
-    """A message, as far as growing needs to know it: who said it, and its memo."""
+    """The fields of a message that memoisation of a conversation uses."""
 
     @property
     def role(self) -> str: ...
@@ -60,92 +61,98 @@ class MemoMessage(Protocol):
     def memo(self) -> Memo: ...
 
 
-Said = TypeVar("Said", bound=MemoMessage)
+MessageT = TypeVar("MessageT", bound=MemoMessage)
 
 
-class _Known(NamedTuple, Generic[Said, State]):
-    """A conversation, without the message it is kept on, and what was worked out of it."""
+class _Prefix(NamedTuple, Generic[MessageT, State]):
+    """A processed conversation, split at the message that stores it, and the result."""
 
-    before: tuple[Said, ...]
-    after: tuple[Said, ...]
+    before: tuple[MessageT, ...]
+    after: tuple[MessageT, ...]
     state: State
 
 
 def memoise_prefix(
-    messages: Sequence[Said], extend: Callable[[State | None, Sequence[Said], *Args], State], *args: *Args
+    messages: Sequence[MessageT], extend: Callable[[State | None, Sequence[MessageT], *Args], State], *args: *Args
 ) -> State:
-    """What `extend` makes of a conversation, carried on from the longest one known that this one continues.
+    """Return what `extend` computes for a conversation, continuing from its longest stored prefix.
 
-    `extend(state, more, ...)` returns a new state and leaves the old as it is; None stands for the empty
-    conversation. One step over all messages and many steps over their pieces must come to the same.
+    `extend(state, more, ...)` returns a new state and does not change the old one; None is the state of an empty
+    conversation. One call for all messages must give the same state as several calls for their pieces.
     """
     if len(messages) <= FEW:
         return extend(None, messages, *args)
-    # Kept without the message it is kept on, so that the two do not keep each other alive.
-    anchor = memo_place(messages)
-    # A log, and a page of it with something before it, are two conversations that grow side by side.
-    memo, key = messages[anchor].memo, (extend, args, anchor)
-    before, after = tuple(messages[:anchor]), tuple(messages[anchor + 1 :])
-    known = cast("tuple[_Known[Said, State], ...]", memo.get(key, ()))
-    begun = next((one for one in known if one.before == before and one.after == after[: len(one.after)]), None)
-    if begun is not None and len(begun.after) == len(after):
-        return begun.state
-    state, done = (begun.state, len(begun.after)) if begun else (extend(None, messages[: anchor + 1], *args), 0)
-    # A new turn, and a retry, change what follows the last user message; what precedes it is kept for them.
-    turn = next((place for place in range(len(after) - 1, done, -1) if after[place].role == "user"), 0)
-    base = known[-1:]
+    place = memo_place(messages)
+    # A log, and a page of it that begins with other messages, are two conversations that grow side by side.
+    memo, key = messages[place].memo, (extend, args, place)
+    # The message that stores a prefix is not part of it: they would keep each other alive.
+    before, after = tuple(messages[:place]), tuple(messages[place + 1 :])
+    prefixes = cast("tuple[_Prefix[MessageT, State], ...]", memo.get(key, ()))
+    longest = next((one for one in prefixes if one.before == before and one.after == after[: len(one.after)]), None)
+    if longest is not None and len(longest.after) == len(after):
+        return longest.state
+    state, done = (longest.state, len(longest.after)) if longest else (extend(None, messages[: place + 1], *args), 0)
+    # A new turn or a retry changes what follows the last user message, so the state before it is stored too.
+    turn = next((at for at in range(len(after) - 1, done, -1) if after[at].role == "user"), 0)
+    base = prefixes[-1:]
     if turn > done:
         state = extend(state, after[done:turn], *args)
-        base, done = (_Known(before, after[:turn], state),), turn
+        base, done = (_Prefix(before, after[:turn], state),), turn
     if done < len(after):
         state = extend(state, after[done:], *args)
-    memo[key] = (_Known(before, after, state), *base)
+    memo[key] = (_Prefix(before, after, state), *base)
     return state
 
 
 def memo_place(messages: Sequence[MemoMessage]) -> int:
-    """The place of the message that keeps what is known of a conversation: a user's, which no other thread has."""
+    """Return the place of the message that stores results of a conversation: the first user message.
+
+    No other thread contains that message.
+    """
     return next((place for place, message in enumerate(messages) if message.role == "user"), 0)
 
 
-def cache_results(count: int) -> Callable[[Callable[Given, Known]], Callable[Given, Known]]:
-    """Keep the newest answers of a pure function, for whoever asks. For all that is worked out of people's words."""
+def cache_results(count: int) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
+    """Cache the last `count` results of a pure function for all callers.
 
-    def kept(function: Callable[Given, Known]) -> Callable[Given, Known]:
-        cached = lru_cache(maxsize=count)(function)
-        _recent.append(cached.cache_clear)
-        return cast("Callable[Given, Known]", cached)
-
-    return kept
-
-
-def cache_by_identity(count: int) -> Callable[[Callable[[Known], State]], Callable[[Known], State]]:
-    """Keep what a pure function said of the values it was asked about last. They are told apart by identity.
-
-    For values that are asked about again and again and long to compare, and that nobody can change.
+    Use it instead of `lru_cache` for anything computed from user text, because `clear_caches` clears it.
     """
 
-    def kept(function: Callable[[Known], State]) -> Callable[[Known], State]:
-        answers = dict[int, tuple[Known, State]]()
-        _recent.append(answers.clear)
+    def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        cached = lru_cache(maxsize=count)(function)
+        _clear_functions.append(cached.cache_clear)
+        return cast("Callable[Parameters, Result]", cached)
 
-        def answer(value: Known) -> State:
-            found = answers.get(id(value))
-            # It is kept alive here, so that nobody else has its identity.
-            if found is not None and found[0] is value:
-                return found[1]
-            made = function(value)
-            answers[id(value)] = (value, made)
-            for old in list(answers)[:-count]:
-                answers.pop(old, None)
-            return made
+    return decorate
 
-        return answer
 
-    return kept
+def cache_by_identity(count: int) -> Callable[[Callable[[Argument], State]], Callable[[Argument], State]]:
+    """Cache the last `count` results of a pure function by the identity of its argument.
+
+    Use it for immutable arguments that are slow to compare.
+    """
+
+    def decorate(function: Callable[[Argument], State]) -> Callable[[Argument], State]:
+        results = dict[int, tuple[Argument, State]]()
+        _clear_functions.append(results.clear)
+
+        def lookup(value: Argument) -> State:
+            entry = results.get(id(value))
+            # The entry keeps the value alive, so no other value gets its id.
+            if entry is not None and entry[0] is value:
+                return entry[1]
+            result = function(value)
+            results[id(value)] = (value, result)
+            for old in list(results)[:-count]:
+                results.pop(old, None)
+            return result
+
+        return lookup
+
+    return decorate
 
 
 def clear_caches() -> None:
-    """Have nothing left of anybody's words that `keep_recent` kept. It is worked out again where it is needed."""
-    for clear in _recent:
+    """Clear all shared caches, so that no text of a deleted user remains. Results are computed again on demand."""
+    for clear in _clear_functions:
         clear()

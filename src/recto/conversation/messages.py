@@ -1,7 +1,6 @@
-"""A conversation as values: messages and what they are made of.
+"""Messages and their parts: frozen values without any provider's format.
 
-Frozen, free of any provider's format, free of storage. `id`, `seq`, `time` and `path` are the log's own
-knowledge of a message; no provider is ever sent them.
+`id`, `seq`, `time` and `path` belong to the log and are never sent to providers.
 """
 
 from __future__ import annotations
@@ -14,26 +13,26 @@ from typing import Literal, TypeAlias
 
 from recto.conversation.memo import MemoHolder
 
-# What providers call the blocks and fields that hold a model's thinking, or say what its words are for.
+# Provider names of blocks and fields with a model's thinking, or with the purpose of its text.
 THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_details", "phase"})
-# What a failure is called where the words of its result are our own; what others call it is never one of these.
+# Recto's own error statuses. Their results contain an explanation. Statuses from clients never have these names.
 STATUSES = frozenset(
     {
         *("error", "failed", "timeout", "unknown_tool", "invalid_arguments", "interrupted", "cut_off", "expired"),
         *("needs_consent", "denied", "too_many_calls"),
     }
 )
-# How a failure begins where its words do not say it.
+# The prefix of an error text that does not report a failure itself.
 FAILED = "Error: "
 DATA_URL = re.compile(r"data:(?P<mime>[^;,]*)(?:;[^;,]*)*;base64,", re.IGNORECASE)
 FileKind: TypeAlias = Literal["document", "image", "audio", "video"]
-# The server runs its agents' tools and the client its own; a form is the client's answer to a tool of the agent's.
+# Who runs a tool: the server, the client, or a person who fills in a form of the agent in the client.
 Runner: TypeAlias = Literal["server", "client", "form"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """Words. `path` is set on a part of a batch read: the file this part answers for."""
+    """A text. In the result of a batch read, `path` is the file that this part shows."""
 
     text: str
     path: str | None = None
@@ -41,28 +40,28 @@ class Text:
 
 @dataclass(frozen=True, kw_only=True)
 class Url:
-    """A file somebody can fetch."""
+    """The address of a file."""
 
     url: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """A file's bytes, in base64."""
+    """The bytes of a file, in base64."""
 
     base64: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Key:
-    """A file in our own storage. It becomes a url before a page is set."""
+    """The key of a file in Recto's storage. A page contains its URL instead."""
 
     key: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProviderFile:
-    """A file that a provider holds under a handle of its own; nobody else can read it."""
+    """A file stored by a provider. The handle means nothing to others."""
 
     provider: str
     handle: str
@@ -72,21 +71,21 @@ Source: TypeAlias = Url | Data | Key | ProviderFile
 
 
 def source_from_url(url: str) -> tuple[Source, str | None]:
-    """Where a file is: a data url is its bytes, with their type; anything else is an address."""
-    found = DATA_URL.match(url)
-    if found:
-        return Data(base64=url[found.end() :]), found["mime"] or None
+    """Return the source of a file by URL, and the media type if it is a data URL."""
+    match = DATA_URL.match(url)
+    if match:
+        return Data(base64=url[match.end() :]), match["mime"] or None
     return Url(url=url), None
 
 
 def data_url(source: Data, mime_type: str | None) -> str:
-    """The bytes of a file as a data url."""
+    """Return the bytes of a file as a data URL."""
     return f"data:{mime_type or 'application/octet-stream'};base64,{source.base64}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class File:
-    """A file in a message, by where its bytes are; never its parsed text."""
+    """A file in a message, by the source of its bytes. It never contains parsed text."""
 
     kind: FileKind
     source: Source
@@ -97,10 +96,10 @@ class File:
 
 @dataclass(frozen=True, kw_only=True)
 class Opaque:
-    """Provider state we carry and never read: signed thinking, encrypted reasoning, unknown blocks.
+    """Provider state that Recto returns without reading it: signed thinking, encrypted reasoning, unknown blocks.
 
-    It goes back verbatim (`data` is its JSON text) to the provider and model that made it; `model` None means
-    any model of that provider. `place` says whether it was a content block or a field beside the content.
+    `data`, its JSON text, goes back verbatim to the provider and model that created it; None means any model of that
+    provider. `place` distinguishes content blocks from fields beside the content.
     """
 
     provider: str
@@ -111,16 +110,16 @@ class Opaque:
 
     @property
     def is_thought(self) -> bool:
-        """State of thinking, which says nothing by itself: a message of it alone is empty."""
+        """True for the state of thinking. A message with nothing else is empty."""
         return self.name in THOUGHTS
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCall(MemoHolder):
-    """A call the model asked for. `arguments` is the text the model wrote, verbatim, valid JSON or not.
+    """A tool call by the model. `arguments` is the model's text, verbatim, even if it is not valid JSON.
 
-    `id` is unique in a thread; where what the provider called it is not, that is `provider_id`, and goes back to it.
-    `runner` was settled when the call was made, whatever agent and tools a later run has. None: nobody wrote it down.
+    `id` is unique in a thread. If the provider's id is not, `provider_id` keeps it for requests to that provider.
+    `runner` is fixed when the call is made, even if a later run has other tools. It is None in older logs.
     """
 
     id: str
@@ -132,21 +131,21 @@ class ToolCall(MemoHolder):
     provider_id: str = ""
 
     def is_for_client(self, *, otherwise: bool) -> bool:
-        """Whether the client is to answer it; `otherwise` is what counts where nobody wrote it down."""
+        """Return True if the client must answer the call; `otherwise` is the answer for calls without a runner."""
         return otherwise if self.runner is None else self.runner != "server"
 
 
-# How tools are offered: natively; in words, to models that cannot call any; natively, with calls in words understood.
+# Ways to offer tools: natively, as text for models without tool calls, or natively while also reading calls in text.
 ToolCalling: TypeAlias = Literal["native", "prompt", "auto"]
-# How a call is written where it is words: JSON in a fence, or in tags of ours.
+# Forms of a call in text: JSON in a code fence, or in Recto's tags.
 CallForm: TypeAlias = Literal["fenced", "tags"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolOffer(MemoHolder):
-    """A tool the model may call. `parameters` is its JSON Schema as text, sent as it is written.
+    """A tool the model may call. `parameters` is its JSON Schema as text, sent verbatim.
 
-    `note` says to people what its description leaves out; `tokens_before` is what it would have cost with that.
+    If the description was shortened, `note` tells people what is missing and `tokens_before` is the full cost.
     """
 
     name: str
@@ -163,7 +162,7 @@ ToolPart: TypeAlias = Text | File | Opaque
 
 @dataclass(frozen=True, kw_only=True)
 class Logged(MemoHolder):
-    """What the log knows of every message. `time` is aware; `seq` is its number in the thread."""
+    """Fields of every log entry. `time` has a zone; `seq` is the number of the entry in its thread."""
 
     id: str = ""
     seq: int | None = None
@@ -176,10 +175,10 @@ class Logged(MemoHolder):
 
 @dataclass(frozen=True, kw_only=True)
 class UserMessage(Logged):
-    """What a person said, with files.
+    """A message of the user, with files.
 
-    `response_id` is allocated when its turn is admitted and stored with it: its files go by it for good (F4).
-    Imported history has none. `client_id` is the id it came under, where that is not the one it has.
+    `response_id` is allocated when its turn is admitted and is the permanent prefix of its file ids (F4). Imported
+    history has none. `client_id` is the client's id of the message, if Recto had to replace it.
     """
 
     response_id: str = ""
@@ -192,7 +191,7 @@ class UserMessage(Logged):
 
 @dataclass(frozen=True, kw_only=True)
 class AssistantMessage(Logged):
-    """What the model said: text, calls and opaque state in the order it said them."""
+    """A reply of the model: text, calls and opaque state in their order."""
 
     parts: tuple[AssistantPart, ...] = ()
     name: str | None = None
@@ -207,9 +206,9 @@ class AssistantMessage(Logged):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolMessage(Logged):
-    """What a tool answered. `error` is None when it went well; else the failure, or just "error".
+    """The result of a tool. `error` is None on success, else the error or just "error".
 
-    `tool_name` is put in where a page goes to a provider that wants it said; the log has the call.
+    `tool_name` is set only in pages for providers that require it.
     """
 
     tool_call_id: str
@@ -242,7 +241,7 @@ class DeveloperMessage(Logged):
 
 @dataclass(frozen=True, kw_only=True)
 class ReasoningMessage(Logged):
-    """Reasoning shown to people. Models get their own opaque state back instead."""
+    """Reasoning for people to read. Models get their opaque state back instead."""
 
     text: str
     encrypted_value: str | None = None
@@ -251,7 +250,7 @@ class ReasoningMessage(Logged):
 
 @dataclass(frozen=True, kw_only=True)
 class ActivityMessage(Logged):
-    """Progress shown to people. `content` is a JSON object as text."""
+    """Progress for people to see. `content` is a JSON object as text."""
 
     activity_type: str
     content: str
@@ -260,10 +259,10 @@ class ActivityMessage(Logged):
 
 @dataclass(frozen=True, kw_only=True)
 class UnreadMessages(Logged):
-    """Messages in view that follow each other and were left in the store: no page shows them, it only says how many.
+    """A placeholder for consecutive visible messages that were not loaded because no page would show them.
 
-    It goes by the id of the last of them; `first` is that of the first. `time` is the newest of theirs, `tokens` what
-    they count together. It is never stored and never sent.
+    Its id is that of the last message, `first` that of the first. `time` is the newest of their times and `tokens` the
+    sum of their tokens. It is never stored and never sent.
     """
 
     first: str
@@ -285,12 +284,12 @@ Message: TypeAlias = (
 
 
 def words_of(message: UserMessage | AssistantMessage | ToolMessage, *, between: str = "") -> str:
-    """What a message says in words; not its calls, files and state."""
+    """Return the text of a message, without calls, files and state."""
     return between.join([part.text for part in message.parts if isinstance(part, Text)])
 
 
 def texts_of(message: Message) -> tuple[str, ...]:
-    """Every text in a message that a model would read, calls included, in order."""
+    """Return all texts of a message that a model would read, calls included, in order."""
     match message:
         case UserMessage() | ToolMessage() | AssistantMessage():
             parts = message.parts
@@ -318,9 +317,9 @@ def _texts_of_part(part: AssistantPart) -> tuple[str, ...]:
 
 
 def error_text(message: ToolMessage) -> str | None:
-    """What is to be said of a failure beside the words of the result; None where they say it, or it went well.
+    """Return the error text to add to a failed result, or None if the result reports the failure itself.
 
-    A status of our own comes with words for the model; that of an empty result says at least that it failed.
+    Results with one of Recto's own statuses contain an explanation. An empty result gets at least its status.
     """
     error = message.error
     if error is None:

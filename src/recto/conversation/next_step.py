@@ -1,12 +1,13 @@
-"""What a run does next, by the log and the run alone.
+"""The next step of a run, from its log and its row alone.
 
-Resuming after a crash, going on after tools and going on after a client's result are the same question, so they have
-the same answer. A tool that was started is never started again unless it says that it may be; one that a person has
-to agree to is started only by the run that brought their approval.
+Resuming after a crash, continuing after tools and continuing after a client's result all use this function. A tool that
+was started is not started again unless it is repeatable. A call that needs approval starts only in the run that
+delivered the approval.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -32,21 +33,20 @@ Outcome: TypeAlias = Literal[
     "compact_failed",
     "nothing_to_compact",
 ]
-# The error of a result whose call had arguments the tool cannot take; the model is asked to write them again.
+# The error of a call with invalid arguments. The model gets a chance to write them again.
 INVALID_ARGUMENTS = "invalid_arguments"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What a run's row says. Everything else is in the log.
+    """State of a run that is not in the log.
 
-    `id` is the run's own. `client_tools` are answered by the client, for calls that do not say it themselves;
-    `repeatable` may be started twice; to calls of `confirm` a person has to agree. Those of `changing` may change
-    files, and those of `reading` read them, so both wait for the former that were written before them. `full` says that
-    the next page would not fit; `can_compact` is false once compacting has failed. `too_long` counts how often the
-    provider found the page too long, `failures` how often a call of the model failed, `unusable` how often its reply
-    could not be used, all since the model last replied. A run to `compact` does nothing else; `calls` are those of the
-    model that the run has made.
+    Calls of `client_tools` are answered by the client unless they say otherwise. Calls of `repeatable` tools may start
+    twice, and those of `confirm` need approval. Calls of `changing` tools may change files and those of `reading` tools
+    read them, so both wait for earlier calls that change files. `full`: the next page would not fit. `can_compact` is
+    False once compaction has failed. `too_long` counts pages that the provider rejected as too long, `failures` failed
+    model calls, and `unusable` unusable replies, all since the last reply. With `compact`, the run only compacts.
+    `calls` counts the model calls of the run.
     """
 
     id: str = ""
@@ -74,12 +74,12 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class CallModel:
-    """Set a page and call the model."""
+    """A step that builds a page and calls the model."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeniedCall:
-    """A call that a person denied, and what they said to it."""
+    """A call that a person denied, and their message."""
 
     call: ToolCall
     words: str = ""
@@ -87,10 +87,10 @@ class DeniedCall:
 
 @dataclass(frozen=True, kw_only=True)
 class RunTools:
-    """Start these calls; settle those that were started and lost, were cut off, or are more than a reply may have.
+    """A step that starts calls and settles those that cannot start.
 
-    Calls in `start` have the arguments that a person approved. `denied` are those that were not, `expired` those that
-    nobody decided on in time.
+    Calls in `start` have the arguments that a person approved. `interrupted` calls were started and lost; `cut_off`
+    calls are incomplete; `too_many` exceed the limit of a reply; `expired` calls got no decision in time.
     """
 
     start: tuple[ToolCall, ...] = ()
@@ -103,15 +103,12 @@ class RunTools:
 
 @dataclass(frozen=True, kw_only=True)
 class Compact:
-    """Summarise, then ask again what is next."""
+    """A step that summarises the conversation. Another step follows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WaitForClient:
-    """These calls are the client's to answer; the run ends and the next one brings the results.
-
-    To those in `confirm` a person has to agree: the next one brings what was decided.
-    """
+    """A step that ends the run. The next run brings results of `calls` and decisions on calls in `confirm`."""
 
     calls: tuple[ToolCall, ...] = ()
     confirm: tuple[ToolCall, ...] = ()
@@ -119,7 +116,7 @@ class WaitForClient:
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """The run is over."""
+    """The end of the run."""
 
     outcome: Outcome
 
@@ -128,189 +125,170 @@ Step: TypeAlias = CallModel | RunTools | Compact | WaitForClient | Finished
 
 
 def next_step(log: Sequence[Entry], run: Run) -> Step:
-    """The one thing to do now. What is complete stays complete, whatever was asked or is due since."""
-    seen = view(log)
-    if run.compact:
-        return _compact_only(seen, run)
-    # Where no user spoke, all that was said is the turn: it ends as any other does.
-    turn = seen.messages[seen.turn_start :] or seen.messages
+    """Return the next step. A complete turn stays complete, even if the run was cancelled or its deadline passed."""
+    log_view = view(log)
+    # Without a user message, all messages are the turn.
+    turn = log_view.messages[log_view.turn_start :] or log_view.messages
     reply = _last_reply(turn)
-    if answer := find_turn_finish(seen):
-        return Finished(outcome=answer)
-    if stopped := _stopped(run):
-        return stopped
-    after = _entries_after(seen, reply) if reply else ()
-    answered = {entry.tool_call_id for entry in after if isinstance(entry, ToolMessage)}
-    waiting = tuple(call for call in reply.tool_calls if call.id not in answered) if reply else ()
-    if reply and waiting:
-        broken_off = _is_broken_off(seen, reply)
-        # A reply that was cut may have ended inside its last call.
-        half = reply.tool_calls[-1] if broken_off or seen.finishes.get(reply.id) == "length" else None
-        beyond = {id(call) for call in reply.tool_calls[run.max_calls :]}
-        within = [call for call in waiting if id(call) not in beyond]
-        too_many = tuple(call for call in waiting if id(call) in beyond)
-        state = _CallState(
-            run=run,
-            started=_started(log, reply),
-            asked={one.call.id: one for one in interrupts_of(seen) if one.message == reply.id},
-            half=half,
-            broken_off=broken_off,
-        )
-        return _answer(within, too_many, state)
-    return _call_model(seen, turn, run)
-
-
-def _compact_only(seen: View, run: Run) -> Step:
-    """What a run does that was asked to compact, and for nothing else. One that has not asked the model won nothing."""
-    if _is_just_compacted(seen):
+    if run.compact and _is_just_compacted(log_view):
         return Finished(outcome="done" if run.calls else "nothing_to_compact")
-    if stopped := _stopped(run):
-        return stopped
-    if not run.can_compact:
-        return Finished(outcome="compact_failed" if run.calls else "nothing_to_compact")
-    return Compact()
-
-
-def _stopped(run: Run) -> Finished | None:
+    if not run.compact and (finish := find_turn_finish(log_view)):
+        return Finished(outcome=finish)
     if run.cancel:
         return Finished(outcome="cancelled")
-    is_late = run.deadline is not None and run.now is not None and run.now >= run.deadline
-    return Finished(outcome="deadline") if is_late else None
+    if run.deadline is not None and run.now is not None and run.now >= run.deadline:
+        return Finished(outcome="deadline")
+    if run.compact and not run.can_compact:
+        return Finished(outcome="compact_failed" if run.calls else "nothing_to_compact")
+    if run.compact:
+        return Compact()
+    entries = _entries_after(log_view, reply) if reply else ()
+    results = {entry.tool_call_id for entry in entries if isinstance(entry, ToolMessage)}
+    waiting = tuple(call for call in reply.tool_calls if call.id not in results) if reply else ()
+    if not reply or not waiting:
+        return _call_model(log_view, turn, run)
+    is_cut_off = _is_cut_off(log_view, reply)
+    # The last call of a reply that was cut may be incomplete.
+    has_partial_call = is_cut_off or log_view.finishes.get(reply.id) == "length"
+    too_many_ids = {id(call) for call in reply.tool_calls[run.max_calls :]}
+    # An undo hides entries after a rollback, but not the effects of tools: search the whole log, not the view.
+    since = takewhile(lambda entry: entry is not reply, reversed(log))
+    state = _CallState(
+        run=run,
+        started={entry.call for entry in since if isinstance(entry, ToolStarted) and entry.message == reply.id},
+        interrupts={one.call.id: one for one in interrupts_of(log_view) if one.message == reply.id},
+        partial_call=reply.tool_calls[-1] if has_partial_call else None,
+        is_cut_off=is_cut_off,
+    )
+    too_many = tuple(call for call in waiting if id(call) in too_many_ids)
+    return _answer_calls([call for call in waiting if id(call) not in too_many_ids], too_many, state)
 
 
-def find_turn_finish(seen: View) -> Finish | Literal["done"] | None:
-    """How the current turn ended by what the model said; None while it has no answer, or half of one."""
-    reply = _last_reply(seen.messages[seen.turn_start :] or seen.messages)
-    finish = seen.finishes.get(reply.id) if reply else None
+def find_turn_finish(log_view: View) -> Finish | Literal["done"] | None:
+    """Return how the model's answer ended the current turn, or None if there is no complete answer yet."""
+    reply = _last_reply(log_view.messages[log_view.turn_start :] or log_view.messages)
+    finish = log_view.finishes.get(reply.id) if reply else None
     if reply is None or finish in ("refused", "filtered"):
         return finish
-    return None if reply.tool_calls or _is_broken_off(seen, reply) else finish or "done"
+    return None if reply.tool_calls or _is_cut_off(log_view, reply) else finish or "done"
 
 
 def _last_reply(turn: Sequence[Message]) -> AssistantMessage | None:
     return next((message for message in reversed(turn) if isinstance(message, AssistantMessage)), None)
 
 
-def _is_broken_off(seen: View, reply: AssistantMessage) -> bool:
-    return any(isinstance(entry, Interrupted) and entry.message == reply.id for entry in _entries_after(seen, reply))
+def _is_cut_off(log_view: View, reply: AssistantMessage) -> bool:
+    entries = _entries_after(log_view, reply)
+    return any(isinstance(entry, Interrupted) and entry.message == reply.id for entry in entries)
 
 
-def _entries_after(seen: View, reply: AssistantMessage) -> tuple[Entry, ...]:
-    # Models re-use ids of calls, so only what follows the reply answers its calls.
-    place = next(place for place in range(len(seen.entries) - 1, -1, -1) if seen.entries[place] is reply)
-    return seen.entries[place + 1 :]
+def _entries_after(log_view: View, reply: AssistantMessage) -> tuple[Entry, ...]:
+    # Models use call ids again, so only entries after the reply answer its calls.
+    entries = log_view.entries
+    place = next(place for place in range(len(entries) - 1, -1, -1) if entries[place] is reply)
+    return entries[place + 1 :]
 
 
-def _started(log: Sequence[Entry], reply: AssistantMessage) -> set[str]:
-    # An undo hides what came after the rollback, but not what a tool did then: the whole log is asked, not the view.
-    since = takewhile(lambda entry: entry is not reply, reversed(log))
-    return {entry.call for entry in since if isinstance(entry, ToolStarted) and entry.message == reply.id}
-
-
-_Kind: TypeAlias = Literal["start", "lost", "cut_off", "denied", "expired", "theirs", "confirm", "held"]
+_Kind: TypeAlias = Literal["start", "interrupted", "cut_off", "denied", "expired", "client", "confirm", "blocked"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _CallState:
-    """What is known of the calls of a reply: by their ids, which were started and which a person was asked about."""
+    """State of the calls of a reply: ids of started calls, interrupts by call id, and an incomplete call."""
 
     run: Run
     started: set[str]
-    asked: Mapping[str, Interrupt]
-    half: ToolCall | None
-    broken_off: bool
+    interrupts: Mapping[str, Interrupt]
+    partial_call: ToolCall | None
+    is_cut_off: bool
 
-    def kind_of(self, call: ToolCall) -> _Kind:
-        """What is to become of a call that has no result."""
-        run, is_theirs = self.run, call.is_for_client(otherwise=call.name in self.run.client_tools)
-        needs_person = not is_theirs and (call.name in run.confirm or call.id in self.asked)
-        would_ask = is_theirs or (needs_person and call.id not in self.started)
-        # Half a call is never run; and nobody is asked for anything by a reply that was broken off.
-        if call is self.half or (self.broken_off and would_ask):
+    def classify(self, call: ToolCall) -> _Kind:
+        """Return what to do with a call that has no result."""
+        run, is_for_client = self.run, call.is_for_client(otherwise=call.name in self.run.client_tools)
+        needs_approval = not is_for_client and (call.name in run.confirm or call.id in self.interrupts)
+        would_ask = is_for_client or (needs_approval and call.id not in self.started)
+        # An incomplete call never runs, and a reply that was cut off asks nobody for anything.
+        if call is self.partial_call or (self.is_cut_off and would_ask):
             return "cut_off"
-        if is_theirs:
-            return "theirs"
+        if is_for_client:
+            return "client"
         if call.id in self.started and call.name not in run.repeatable:
-            return "lost"
-        return self._decided(self.asked.get(call.id)) if needs_person else "start"
-
-    def _decided(self, asked: Interrupt | None) -> _Kind:
-        match asked.decision if asked else None:
+            return "interrupted"
+        interrupt = self.interrupts.get(call.id)
+        match interrupt.decision if interrupt else None:
+            case _ if not needs_approval:
+                return "start"
             case None:
-                return "expired" if asked and asked.is_late(self.run.now) else "confirm"
+                return "expired" if interrupt and interrupt.is_late(run.now) else "confirm"
             case ConfirmDecided(approved=False):
                 return "denied"
-            case ConfirmDecided(run=by):
-                # That of a run that ended before it acted is spent, and so is one that came along with a fork.
-                return "start" if by == self.run.id else "confirm"
+            case ConfirmDecided(run=decided_by):
+                # A decision is spent if its run ended before it acted, or if it was copied to a fork.
+                return "start" if decided_by == run.id else "confirm"
 
-    def changes(self, call: ToolCall) -> bool:
-        """Whether a call may change files."""
+    def changes_files(self, call: ToolCall) -> bool:
         return call.name in self.run.changing
 
-    def works_on_files(self, call: ToolCall) -> bool:
-        """Whether a call finds what one before it left of files."""
-        return self.changes(call) or call.name in self.run.reading
+    def uses_files(self, call: ToolCall) -> bool:
+        return self.changes_files(call) or call.name in self.run.reading
 
-    def as_approved(self, call: ToolCall) -> ToolCall:
-        """A call with the arguments that a person put in their place."""
-        asked = self.asked.get(call.id)
-        changed = asked.decision.arguments if asked and asked.decision else None
-        return call if changed is None else replace(call, arguments=changed)
+    def with_approved_arguments(self, call: ToolCall) -> ToolCall:
+        """Return the call with the arguments that a person put in its place, if any."""
+        decision = self.decision_on(call)
+        return replace(call, arguments=decision.arguments) if decision and decision.arguments is not None else call
 
-    def words_for(self, call: ToolCall) -> str:
-        """What a person said to a call."""
-        asked = self.asked.get(call.id)
-        return asked.decision.text if asked and asked.decision else ""
+    def decision_on(self, call: ToolCall) -> ConfirmDecided | None:
+        interrupt = self.interrupts.get(call.id)
+        return interrupt.decision if interrupt else None
 
 
-def _answer(within: Sequence[ToolCall], too_many: tuple[ToolCall, ...], state: _CallState) -> Step:
-    calls: dict[_Kind, list[ToolCall]] = {}
-    for call in within:
-        kind = state.kind_of(call)
-        # What is yet to be agreed to may change what it would find.
-        is_held = kind == "start" and state.works_on_files(call) and any(map(state.changes, calls.get("confirm", ())))
-        calls.setdefault("held" if is_held else kind, []).append(call)
-    of = {kind: tuple(some) for kind, some in calls.items()}
-    if too_many or of.keys() - {"theirs", "confirm", "held"}:
+def _answer_calls(calls: Sequence[ToolCall], too_many: tuple[ToolCall, ...], state: _CallState) -> Step:
+    by_kind: defaultdict[_Kind, list[ToolCall]] = defaultdict(list)
+    for call in calls:
+        kind = state.classify(call)
+        # A call that waits for approval may change the files that this one uses.
+        is_blocked = kind == "start" and state.uses_files(call) and any(map(state.changes_files, by_kind["confirm"]))
+        by_kind["blocked" if is_blocked else kind].append(call)
+    if too_many or by_kind.keys() - {"client", "confirm", "blocked"}:
+        denied = [(call, state.decision_on(call)) for call in by_kind["denied"]]
         return RunTools(
-            start=tuple(map(state.as_approved, of.get("start", ()))),
-            interrupted=of.get("lost", ()),
-            cut_off=of.get("cut_off", ()),
+            start=tuple(map(state.with_approved_arguments, by_kind["start"])),
+            interrupted=tuple(by_kind["interrupted"]),
+            cut_off=tuple(by_kind["cut_off"]),
             too_many=too_many,
-            denied=tuple([DeniedCall(call=call, words=state.words_for(call)) for call in of.get("denied", ())]),
-            expired=of.get("expired", ()),
+            denied=tuple([DeniedCall(call=call, words=decision.text if decision else "") for call, decision in denied]),
+            expired=tuple(by_kind["expired"]),
         )
-    return WaitForClient(calls=of.get("theirs", ()), confirm=of.get("confirm", ()))
+    return WaitForClient(calls=tuple(by_kind["client"]), confirm=tuple(by_kind["confirm"]))
 
 
-def _call_model(seen: View, turn: Sequence[Message], run: Run) -> Step:
+def _call_model(log_view: View, turn: Sequence[Message], run: Run) -> Step:
     if not turn:
         return Finished(outcome="done")
     replies = sum(1 for message in turn if isinstance(message, AssistantMessage))
     if replies >= run.max_steps:
         return Finished(outcome="too_many_steps")
-    if _bad_arguments_in_a_row(turn) > run.max_bad_arguments:
+    if _count_bad_replies(turn) > run.max_bad_arguments:
         return Finished(outcome="bad_arguments")
     if run.failures >= run.max_failures:
         return Finished(outcome="model_failed")
     if run.unusable > run.max_unusable:
         return Finished(outcome="unusable_reply")
-    may_compact = run.can_compact and not _is_just_compacted(seen)
+    may_compact = run.can_compact and not _is_just_compacted(log_view)
     if may_compact and (run.full or run.too_long):
         return Compact()
-    # One compaction and one retry: a provider that finds the page too long even then ends the run.
+    # If the provider rejects the page as too long even after one compaction and one retry, the run ends.
     return Finished(outcome="too_long") if run.too_long > (1 if run.can_compact else 0) else CallModel()
 
 
-def _is_just_compacted(seen: View) -> bool:
-    """Whether nothing was said since the last summary: a second one would win nothing."""
-    newest = next((entry for entry in reversed(seen.entries) if isinstance(entry, (Compacted, Message))), None)
+def _is_just_compacted(log_view: View) -> bool:
+    """Return True if no message follows the last summary: another one would save nothing."""
+    newest = next((entry for entry in reversed(log_view.entries) if isinstance(entry, (Compacted, Message))), None)
     return isinstance(newest, Compacted)
 
 
-def _bad_arguments_in_a_row(turn: Sequence[Message]) -> int:
-    """How many replies, counted from the last, asked for nothing but calls that no tool could take."""
+def _count_bad_replies(turn: Sequence[Message]) -> int:
+    """Count the last consecutive replies whose calls all had invalid arguments."""
     count, results = 0, list[ToolMessage]()
     for message in reversed(turn):
         if isinstance(message, ToolMessage):

@@ -1,4 +1,4 @@
-"""Titles of threads: from the first words said, or as a user gives one. Refuses to understand them."""
+"""Titles of threads: the first words of the user, or a title that the user sets."""
 
 from __future__ import annotations
 
@@ -7,54 +7,44 @@ import re
 from recto.errors import WireError
 
 LONGEST = 60
-# Of a title a user gives.
+# The limit of a title that a user sets.
 MOST = 200
 CONTROLS = frozenset(map(chr, (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)))
 CUT = "…"
-# However long the words are, a title needs only their beginning.
+# Only this much of a long text is processed.
 READ = 2_000
-# What looks like one character to people: a letter with its accents, an emoji with its colour and its family.
+# A visible character: a letter with accents, or an emoji with modifiers and joined emoji.
 CHARACTER = re.compile(r".(?:[\u0300-\u036f\u20e3\ufe00-\ufe0f\U0001f3fb-\U0001f3ff]|\u200d.)*", re.DOTALL)
-# Joiners are no letters, but Persian words and emoji families need them.
+# Unprintable joiners that Persian words and emoji sequences need.
 JOINERS = "\u200c\u200d"
-# From here on scripts are written without spaces between words.
+# From this code point on, scripts are written without spaces between words.
 UNSPACED = "\u2e80"
 
 
 def title_from(words: str) -> str | None:
-    """Up to 60 characters of the words in one line, cut between words where there are spaces. No words: None."""
+    """Return up to 60 characters of a text on one line, cut between words if possible; None for an empty text."""
     line = " ".join(words[:READ].split())
     if not line.isprintable():
-        line = " ".join("".join(map(_plain, line)).split())
+        printable = [
+            " " if letter.isspace() else letter if letter.isprintable() or letter in JOINERS else "" for letter in line
+        ]
+        line = " ".join("".join(printable).split())
     characters: list[str] = CHARACTER.findall(line)
     if len(characters) <= LONGEST:
         return line or None
-    kept = characters[: LONGEST - 1]
-    if _is_in_word(kept[-1], characters[LONGEST - 1]):
-        kept = _whole_words(kept)
-    return "".join(kept).rstrip() + CUT
+    end = LONGEST - 1
+    if not any(map(_ends_word, characters[end - 1 : end + 1])):
+        # The cut is inside a word: drop the word unless more than half of the title would go.
+        end = next((place + 1 for place in range(end - 1, LONGEST // 2, -1) if _ends_word(characters[place])), end)
+    return "".join(characters[:end]).rstrip() + CUT
 
 
-def _plain(letter: str) -> str:
-    if letter.isspace():
-        return " "
-    return letter if letter.isprintable() or letter in JOINERS else ""
-
-
-def _is_in_word(before: str, after: str) -> bool:
-    return all(character != " " and character < UNSPACED for character in (before, after))
-
-
-def _whole_words(characters: list[str]) -> list[str]:
-    """Without the word that is cut, where enough stays without it."""
-    places = range(len(characters) - 1, LONGEST // 2, -1)
-    ends = (place for place in places if characters[place] == " " or characters[place] >= UNSPACED)
-    place = next(ends, len(characters) - 1)
-    return characters[: place + 1]
+def _ends_word(character: str) -> bool:
+    return character == " " or character >= UNSPACED
 
 
 def check_title(title: object) -> str:
-    """A title as a user gave it, trimmed. What is no line of 1 to 200 characters raises WireError."""
+    """Return a title set by a user, trimmed. Raise a WireError unless it is one line of 1 to 200 characters."""
     if not isinstance(title, str):
         raise WireError(where="title", problem="must be a text")
     trimmed = title.strip()

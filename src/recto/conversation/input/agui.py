@@ -1,7 +1,7 @@
-"""AG-UI messages, both ways: the format clients speak. It carries every role, so nothing is left out.
+"""AG-UI messages, both ways. The format has all roles, but no place for provider state.
 
-Accepts camelCase and snake_case and the older `binary` part; writes camelCase and the parts of 1.0. Unknown fields
-are ignored. Provider state has no place in it and is refused by name.
+Decoding accepts camelCase, snake_case and the older `binary` part, and ignores unknown fields. Encoding writes AG-UI
+1.0 in camelCase.
 """
 
 from __future__ import annotations
@@ -40,40 +40,38 @@ KINDS: tuple[FileKind, ...] = get_args(FileKind)
 
 
 def decode(messages: Json) -> tuple[Message, ...]:
-    """Messages from an array in AG-UI form."""
+    """Decode messages from an array in AG-UI form."""
     return tuple(_decode_message(item, where) for where, item in objects(messages, "messages"))
 
 
 def _decode_message(item: Object, where: str) -> Message:
     role, name = text_field(item, "role", where), optional_text(item, "name", where)
-    id, sealed = text_field(item, "id", where), _optional(item, "encryptedValue", where)
+    id, sealed = text_field(item, "id", where), optional_text(item, field_name(item, "encryptedValue"), where)
     match role:
         case "user":
             return UserMessage(id=id, name=name, encrypted_value=sealed, parts=_decode_content(item, where))
         case "assistant":
-            parts = (*_decode_words(item, where), *_decode_calls(item, where))
+            parts = (*_decode_text(item, where), *_decode_calls(item, where))
             return AssistantMessage(id=id, name=name, encrypted_value=sealed, parts=parts)
         case "tool":
-            call, error = _needed(item, "toolCallId", where), optional_text(item, "error", where)
-            parts = _decode_content(item, where)
+            call = text_field(item, field_name(item, "toolCallId"), where)
+            error, parts = optional_text(item, "error", where), _decode_content(item, where)
             return ToolMessage(id=id, tool_call_id=call, encrypted_value=sealed, error=error, parts=parts)
-        case "system":
-            text = text_field(item, "content", where)
-            return SystemMessage(id=id, name=name, encrypted_value=sealed, text=text)
-        case "developer":
-            text = text_field(item, "content", where)
-            return DeveloperMessage(id=id, name=name, encrypted_value=sealed, text=text)
+        case "system" | "developer":
+            text, kind = text_field(item, "content", where), SystemMessage if role == "system" else DeveloperMessage
+            return kind(id=id, name=name, encrypted_value=sealed, text=text)
         case "reasoning":
             return ReasoningMessage(id=id, encrypted_value=sealed, text=text_field(item, "content", where))
         case "activity":
             content = dump(as_object(item.get("content"), f"{where}.content")).decode()
-            return ActivityMessage(id=id, activity_type=_needed(item, "activityType", where), content=content)
+            activity = text_field(item, field_name(item, "activityType"), where)
+            return ActivityMessage(id=id, activity_type=activity, content=content)
         case _:
             raise WireError(where=f"{where}.role", problem=f"{role!r} is no role of AG-UI")
 
 
 def field_name(item: Object, camel: str) -> str:
-    """How an object spells a field: in snake_case where it has that alone, else as AG-UI does."""
+    """Return the name of a field in an object: snake_case if the object has only that, else camelCase."""
     return camel if camel in item or _snake(camel) not in item else _snake(camel)
 
 
@@ -82,18 +80,9 @@ def _snake(camel: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in camel)
 
 
-def _optional(item: Object, camel: str, where: str) -> str | None:
-    return optional_text(item, field_name(item, camel), where)
-
-
-def _needed(item: Object, camel: str, where: str) -> str:
-    return text_field(item, field_name(item, camel), where)
-
-
-def _decode_words(item: Object, where: str) -> Iterator[Text]:
-    words = optional_text(item, "content", where)
-    if words:
-        yield Text(text=words)
+def _decode_text(item: Object, where: str) -> tuple[Text, ...]:
+    text = optional_text(item, "content", where)
+    return (Text(text=text),) if text else ()
 
 
 def _decode_calls(item: Object, where: str) -> Iterator[ToolCall]:
@@ -107,14 +96,14 @@ def _decode_calls(item: Object, where: str) -> Iterator[ToolCall]:
             id=text_field(call, "id", place),
             name=text_field(function, "name", f"{place}.function"),
             arguments=text_field(function, "arguments", f"{place}.function"),
-            encrypted_value=_optional(call, "encryptedValue", place),
+            encrypted_value=optional_text(call, field_name(call, "encryptedValue"), place),
         )
 
 
 def _decode_content(item: Object, where: str) -> tuple[UserPart, ...]:
     content = item.get("content")
     if isinstance(content, str):
-        return tuple(_decode_words(item, where))
+        return _decode_text(item, where)
     return tuple(_decode_part(part, place) for place, part in objects(content, f"{where}.content"))
 
 
@@ -133,7 +122,7 @@ def _decode_part(part: Object, where: str) -> UserPart:
 
 
 def _decode_binary(part: Object, where: str) -> File:
-    mime = _needed(part, "mimeType", where)
+    mime = text_field(part, field_name(part, "mimeType"), where)
     family = mime.partition("/")[0]
     kind: FileKind = family if family in ("image", "audio", "video") else "document"
     url, data = optional_text(part, "url", where), optional_text(part, "data", where)
@@ -146,7 +135,7 @@ def _decode_binary(part: Object, where: str) -> File:
 
 def _decode_source(source: Object, where: str) -> tuple[Source, str | None]:
     kind, value = text_field(source, "type", where), text_field(source, "value", where)
-    mime = _optional(source, "mimeType", where)
+    mime = optional_text(source, field_name(source, "mimeType"), where)
     match kind:
         case "url":
             return Url(url=value), mime
@@ -159,7 +148,7 @@ def _decode_source(source: Object, where: str) -> tuple[Source, str | None]:
 
 
 def encode(message: Message) -> bytes:
-    """One message in AG-UI form."""
+    """Encode one message in AG-UI form. Raise CannotCarry for unsupported content."""
     body: dict[str, object] = {"id": message.id, "role": message.role}
     match message:
         case UserMessage() | ToolMessage():
@@ -194,15 +183,13 @@ def _encode_assistant(message: AssistantMessage) -> dict[str, object]:
             body = {"content": text}
         case _:
             raise CannotCarry(wire=WIRE, what="an assistant's message of anything but one text and calls")
-    calls = [_encode_call(call) for call in message.tool_calls]
+    calls = list[object]()
+    for call in message.tool_calls:
+        if call.state is not None:
+            raise CannotCarry(wire=WIRE, what=f"state of {call.state.provider} on a tool call")
+        row = {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        calls.append(row | _present(encryptedValue=call.encrypted_value))
     return body | ({"toolCalls": calls} if calls else {})
-
-
-def _encode_call(call: ToolCall) -> object:
-    if call.state is not None:
-        raise CannotCarry(wire=WIRE, what=f"state of {call.state.provider} on a tool call")
-    function = {"name": call.name, "arguments": call.arguments}
-    return {"id": call.id, "type": "function", "function": function} | _present(encryptedValue=call.encrypted_value)
 
 
 def _encode_content(parts: tuple[UserPart, ...]) -> object:
@@ -222,17 +209,16 @@ def _encode_part(part: UserPart) -> object:
         case Opaque():
             raise CannotCarry(wire=WIRE, what=f"state of {part.provider} ({part.name})")
         case File():
-            metadata = {"metadata": {"filename": part.name}} if part.name is not None else {}
-            return {"type": part.kind} | _present(id=part.id) | {"source": _encode_source(part)} | metadata
-
-
-def _encode_source(part: File) -> object:
+            pass
+    mime = part.mime_type
     match part.source:
         case Url(url=url):
-            return {"type": "url", "value": url} | _present(mimeType=part.mime_type)
+            source = {"type": "url", "value": url} | _present(mimeType=mime)
         case Data(base64=data):
-            return {"type": "data", "value": data, "mimeType": part.mime_type or "application/octet-stream"}
+            source = {"type": "data", "value": data, "mimeType": mime or "application/octet-stream"}
         case ProviderFile(provider=provider, handle=handle):
-            return {"type": "file", "value": handle} | _present(provider=provider or None, mimeType=part.mime_type)
+            source = {"type": "file", "value": handle} | _present(provider=provider or None, mimeType=mime)
         case Key():
             raise CannotCarry(wire=WIRE, what="a file by its storage key; sign a url for it first")
+    metadata = {"metadata": {"filename": part.name}} if part.name is not None else {}
+    return {"type": part.kind} | _present(id=part.id) | {"source": source} | metadata

@@ -1,4 +1,4 @@
-"""Input taken into the log: the user's words, and results of calls that wait for the client (P3). Nothing else is."""
+"""Log entries from client input (P3): user messages, results of the client's calls, and decisions on interrupts."""
 
 from __future__ import annotations
 
@@ -24,20 +24,26 @@ from recto.conversation.next_step import find_turn_finish
 from recto.errors import Conflict, NotFound
 
 EXPIRED = "expired"
-# A longer name would fit into no index.
+# Longer ids would not fit into an index.
 MAX_ID = 255
-Sent = TypeVar("Sent", UserMessage, ToolMessage)
+MessageT = TypeVar("MessageT", UserMessage, ToolMessage)
+# Results that the model reads of calls without an answer.
 CALL_TOO_LATE = (
     "The client did not answer the call of {name} in time, so there is no result. Go on without, or call again."
 )
+SAID_MORE = "{name} was not called: nobody agreed to it, and the user said something else instead."
+# Errors of `resume` items.
+HAS_RESULT = "Interrupt {id!r} does not wait any more: its call has a result."
+DECIDED_OTHERWISE = "Interrupt {id!r} was answered before, in another way. The first answer counts."
+ANSWER_TOO_LATE = "Interrupt {id!r} has expired. Send it as cancelled, or send a message, to go on."
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdmittedRun:
-    """When the run was admitted, the id its answer and its files go by, and the tools no client may answer for.
+    """An admitted run: the id of its answer and files, and the tools that clients may not answer for.
 
-    `turn_id` is the user message's where its own is taken; `taken` are ids that are, beside those of the log at hand.
-    `patience` is how long a call waits for the client; without it, for ever.
+    `turn_id` replaces the user message's id if that is used already; `used_ids` adds to the ids in the loaded log. The
+    client's calls expire after `patience`, or never if it is None.
     """
 
     admitted_at: datetime
@@ -50,111 +56,98 @@ class AdmittedRun:
 
 
 def admit_input(log: Sequence[Entry], messages: Sequence[Message], run: AdmittedRun) -> tuple[Entry, ...]:
-    """The entries to append. A client's copies of what others said are never taken.
+    """Return the entries to append. Copies of messages that others wrote are ignored.
 
-    The user message of the current turn, sent again as it was, goes on with that turn until that is answered; any other
-    is a new turn, under a new id where its own is taken. A turn that goes on with calls that waited too long has them
-    answered by us.
+    A repeated user message of an unanswered current turn continues that turn; any other starts a new turn, with a new
+    id if its own is used. If a continued turn has expired calls, they get a result that says so.
     """
-    seen = view(log)
-    waiting = {call.id for call in pending_calls(seen, run.own_tools)}
-    late = waiting and _is_late(seen, run)
-    taken = {*run.used_ids, *[entry.id for entry in log]}
+    log_view = view(log)
+    waiting = pending_calls(log_view, run.own_tools)
+    ids = {call.id for call in waiting}
+    asked_at = log_view.reply.time if log_view.reply else None
+    is_late = False
+    if waiting and asked_at is not None and run.patience is not None:
+        is_late = run.admitted_at - asked_at > run.patience
+    used_ids = {*run.used_ids, *[entry.id for entry in log]}
     entries: list[Entry] = []
     for message in messages:
-        if isinstance(message, ToolMessage) and message.tool_call_id in waiting and not late:
-            waiting.remove(message.tool_call_id)
-            entries.append(_named(replace(message, time=run.admitted_at, error=_error_of(message)), taken, run))
-        elif isinstance(message, UserMessage) and not _goes_on(seen, message):
-            entries.append(_new_turn(message, taken, run))
-    if late and not any(isinstance(entry, UserMessage) for entry in entries):
-        entries += _too_late(seen, run)
+        if isinstance(message, ToolMessage) and message.tool_call_id in ids and not is_late:
+            ids.remove(message.tool_call_id)
+            error = message.error if (message.error or "").strip() else None
+            # Recto's own statuses mark its own results, so a client's error never has the name of one.
+            error = f"{FAILED}{error}" if error in STATUSES else error
+            entries.append(_with_free_id(replace(message, time=run.admitted_at, error=error), used_ids, run))
+        elif isinstance(message, UserMessage) and not _continues_turn(log_view, message):
+            entries.append(_new_turn(message, used_ids, run))
+    if is_late and not any(isinstance(entry, UserMessage) for entry in entries):
+        entries += [_result(call, CALL_TOO_LATE.format(name=call.name), EXPIRED, run) for call in waiting]
     return tuple(entries)
 
 
 def queued_turn(
-    seen: View, messages: Sequence[Message], run: AdmittedRun, taken: Collection[str]
+    log_view: View, messages: Sequence[Message], run: AdmittedRun, used_ids: Collection[str]
 ) -> UserMessage | None:
-    """The user message of a run that waits, as it will stand in the log where these ids are taken.
-
-    None for one that only brings results to the turn that is current now.
-    """
+    """Return the user message of a queued run as the log will contain it, or None if the run continues the turn."""
     message = next((one for one in messages if isinstance(one, UserMessage)), None)
     brings_results = any(isinstance(one, ToolMessage) for one in messages)
-    if message is None or (brings_results and _goes_on(seen, message)):
+    if message is None or (brings_results and _continues_turn(log_view, message)):
         return None
-    return _new_turn(message, set(taken), run)
+    return _new_turn(message, set(used_ids), run)
 
 
-def pending_calls(seen: View, own_tools: Collection[str] = ()) -> tuple[ToolCall, ...]:
-    """The client's calls of the last reply that have no result yet. One that was broken off asked for none.
+def pending_calls(log_view: View, own_tools: Collection[str] = ()) -> tuple[ToolCall, ...]:
+    """Return the client's unanswered calls of the last reply; none if that reply was interrupted.
 
-    `own_tools` decide whose calls are that do not say it themselves.
+    `own_tools` are the server's, for calls that do not say who runs them.
     """
-    broken_off = {marker.message for marker in seen.markers if isinstance(marker, Interrupted)}
-    answered: set[str] = set()
-    for message in reversed(seen.messages):
+    interrupted = {marker.message for marker in log_view.markers if isinstance(marker, Interrupted)}
+    results: set[str] = set()
+    for message in reversed(log_view.messages):
         if isinstance(message, ToolMessage):
-            answered.add(message.tool_call_id)
-        elif isinstance(message, UserMessage) or message.id in broken_off:
+            results.add(message.tool_call_id)
+        elif isinstance(message, UserMessage) or message.id in interrupted:
             break
         elif isinstance(message, AssistantMessage):
-            waiting = [call for call in message.tool_calls if call.id not in answered]
+            waiting = [call for call in message.tool_calls if call.id not in results]
             return tuple(call for call in waiting if call.is_for_client(otherwise=call.name not in own_tools))
     return ()
 
 
-def _error_of(message: ToolMessage) -> str | None:
-    """What a client calls a failure, never one of our own names for it: those are our answers. A blank is none."""
-    if not (message.error or "").strip():
-        return None
-    return f"{FAILED}{message.error}" if message.error in STATUSES else message.error
-
-
-def _is_late(seen: View, run: AdmittedRun) -> bool:
-    said = seen.reply.time if seen.reply else None
-    return run.patience is not None and said is not None and run.admitted_at - said > run.patience
-
-
-def _too_late(seen: View, run: AdmittedRun) -> Iterator[ToolMessage]:
-    for call in pending_calls(seen, run.own_tools):
-        text = Text(text=CALL_TOO_LATE.format(name=call.name))
-        yield ToolMessage(id=run.new_id(), time=run.admitted_at, tool_call_id=call.id, error=EXPIRED, parts=(text,))
-
-
-def _goes_on(seen: View, message: UserMessage) -> bool:
-    """Whether it is the newest that came under its id, as it was, and its turn is the current one and not answered."""
-    current = seen.messages[seen.turn_start] if seen.turn_start < len(seen.messages) else None
+def _continues_turn(log_view: View, message: UserMessage) -> bool:
+    """Return True for a copy of the newest user message, if its turn is not answered yet."""
+    messages, start = log_view.messages, log_view.turn_start
+    current = messages[start] if start < len(messages) else None
     if not isinstance(current, UserMessage) or current.parts != message.parts:
         return False
-    came_as = current.id if current.client_id is None else current.client_id
-    return came_as == message.id and find_turn_finish(seen) is None
+    client_id = current.id if current.client_id is None else current.client_id
+    return client_id == message.id and find_turn_finish(log_view) is None
 
 
-def _new_turn(message: UserMessage, taken: set[str], run: AdmittedRun) -> UserMessage:
-    turn = replace(message, time=run.admitted_at, response_id=run.response_id)
-    named = _named(turn, taken, run)
-    return named if named is turn else replace(named, client_id=message.id)
+def _new_turn(message: UserMessage, used_ids: set[str], run: AdmittedRun) -> UserMessage:
+    turn = _with_free_id(replace(message, time=run.admitted_at, response_id=run.response_id), used_ids, run)
+    return turn if turn.id == message.id else replace(turn, client_id=message.id)
 
 
-def _named(message: Sent, taken: set[str], run: AdmittedRun) -> Sent:
-    """Under an id nobody has: its own, if that is one."""
-    mine = run.turn_id if isinstance(message, UserMessage) else ""
-    free = [id for id in (message.id, mine) if id and len(id) <= MAX_ID and id not in taken]
-    id = free[0] if free else run.new_id()
-    taken.add(id)
+def _with_free_id(message: MessageT, used_ids: set[str], run: AdmittedRun) -> MessageT:
+    """Return the message under its own id if that is free, else under a new one."""
+    turn_id = run.turn_id if isinstance(message, UserMessage) else ""
+    free = (id for id in (message.id, turn_id) if id and len(id) <= MAX_ID and id not in used_ids)
+    id = next(free, None) or run.new_id()
+    used_ids.add(id)
     return message if id == message.id else replace(message, id=id)
 
 
-SAID_MORE = "{name} was not called: nobody agreed to it, and the user said something else instead."
-ANSWERED = "Interrupt {id!r} does not wait any more: its call has a result."
-OTHERWISE = "Interrupt {id!r} was answered before, in another way. The first answer counts."
-ANSWER_TOO_LATE = "Interrupt {id!r} has expired. Send it as cancelled, or send a message, to go on."
+def _result(call: ToolCall, text: str, error: str, run: AdmittedRun) -> ToolMessage:
+    parts = (Text(text=text),)
+    return ToolMessage(id=run.new_id(), time=run.admitted_at, tool_call_id=call.id, error=error, parts=parts)
+
+
+# Decisions on interrupts
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionInput:
-    """What a run brings of decisions: its own id, its `resume` items and its messages."""
+    """Input of a run that may contain decisions: its `resume` items and messages."""
 
     run: str
     resume: Sequence[ResumeItem] = ()
@@ -162,76 +155,74 @@ class DecisionInput:
 
 
 def admit_decisions(
-    log: Sequence[Entry], brought: DecisionInput, run: AdmittedRun, entering: Sequence[Entry]
+    log: Sequence[Entry], decision_input: DecisionInput, run: AdmittedRun, entering: Sequence[Entry]
 ) -> Iterator[Entry]:
-    """The entries to append before those that are `entering`: decisions, and results of calls that wait no longer."""
-    asked = interrupts_of(view(log))
-    waiting = [one for one in asked if one.is_waiting and not one.is_late(run.admitted_at)]
-    decided = {one.id: answer for one in waiting if (answer := _decision_on(one, brought))}
-    marked = {id: _decided(id, answer, brought.run, run) for id, answer in decided.items()}
-    yield from marked.values()
+    """Yield the entries to append before the `entering` ones: first decisions on waiting interrupts.
+
+    If a new turn enters, all interrupts of the old one end: their calls get a result that says so.
+    """
+    interrupts = interrupts_of(view(log))
+    waiting = [one for one in interrupts if one.is_waiting and not one.is_late(run.admitted_at)]
+    markers = dict[str, ConfirmDecided]()
+    for one in waiting:
+        if decision := _find_decision(one, decision_input):
+            markers[one.id] = ConfirmDecided(
+                id=run.new_id(),
+                time=run.admitted_at,
+                interrupt=one.id,
+                run=decision_input.run,
+                approved=decision.approved,
+                text=decision.text,
+                arguments=decision.arguments,
+            )
+    yield from markers.values()
     if any(isinstance(entry, UserMessage) for entry in entering):
         started = {(entry.message, entry.call) for entry in log if isinstance(entry, ToolStarted)}
-        newest = {(one.message, one.call.id): one for one in asked}
+        newest = {(one.message, one.call.id): one for one in interrupts}
         for place, one in newest.items():
             if not one.is_answered and place not in started:
-                yield _settled(replace(one, decision=marked.get(one.id, one.decision)), run)
+                yield _end_interrupt(replace(one, decision=markers.get(one.id, one.decision)), run)
 
 
-def _decision_on(interrupt: Interrupt, brought: DecisionInput) -> PersonDecision | None:
-    items = (item.decision for item in brought.resume if item.interrupt == interrupt.id)
-    results = (message for message in brought.messages if isinstance(message, ToolMessage))
-    said = (decision_of(message) for message in results if message.tool_call_id == interrupt.call.id)
-    return next(items, None) or next(said, None)
+def _find_decision(interrupt: Interrupt, decision_input: DecisionInput) -> PersonDecision | None:
+    items = (item.decision for item in decision_input.resume if item.interrupt == interrupt.id)
+    results = (message for message in decision_input.messages if isinstance(message, ToolMessage))
+    answers = (decision_of(message) for message in results if message.tool_call_id == interrupt.call.id)
+    return next(items, None) or next(answers, None)
 
 
-def _decided(id: str, decision: PersonDecision, by: str, run: AdmittedRun) -> ConfirmDecided:
-    return ConfirmDecided(
-        id=run.new_id(),
-        time=run.admitted_at,
-        interrupt=id,
-        run=by,
-        approved=decision.approved,
-        text=decision.text,
-        arguments=decision.arguments,
-    )
-
-
-def _settled(interrupt: Interrupt, run: AdmittedRun) -> ToolMessage:
-    """The result of a call that is not made, as words of a new turn come after it."""
-    name, decision, error = interrupt.call.name, interrupt.decision, DENIED
+def _end_interrupt(interrupt: Interrupt, run: AdmittedRun) -> ToolMessage:
+    """Return the result of a call that a new turn prevents."""
+    name, decision = interrupt.call.name, interrupt.decision
     if decision and not decision.approved:
-        text = denial_text(name, decision.text)
-    elif decision is None and interrupt.is_late(run.admitted_at):
-        text, error = UNANSWERED.format(name=name), EXPIRED
-    else:
-        text = SAID_MORE.format(name=name)
-    parts = (Text(text=text),)
-    return ToolMessage(id=run.new_id(), time=run.admitted_at, tool_call_id=interrupt.call.id, error=error, parts=parts)
+        return _result(interrupt.call, denial_text(name, decision.text), DENIED, run)
+    if decision is None and interrupt.is_late(run.admitted_at):
+        return _result(interrupt.call, UNANSWERED.format(name=name), EXPIRED, run)
+    return _result(interrupt.call, SAID_MORE.format(name=name), DENIED, run)
 
 
-def check_resume(seen: View, items: Sequence[ResumeItem], now: datetime, *, has_messages: bool) -> str | None:
-    """Raise for the first item that answers nothing that waits. Where all were taken before: the run that took them.
+def check_resume(log_view: View, items: Sequence[ResumeItem], now: datetime, *, has_messages: bool) -> str | None:
+    """Raise an error for the first item without a waiting interrupt.
 
-    Who has words to say may give up what waits no longer: stock clients send nothing else before they have.
+    If an earlier run delivered all these decisions already, return that run. With messages, a client may cancel
+    interrupts that no longer wait: stock clients require this before they send a message.
     """
-    known = {one.id: one for one in interrupts_of(seen)}
-    judged = [_judged(item, known.get(item.interrupt), now, has_messages=has_messages) for item in items]
-    return judged[-1] if judged and all(judged) else None
+    interrupts = {one.id: one for one in interrupts_of(log_view)}
+    runs = [_check_item(item, interrupts.get(item.interrupt), now, has_messages=has_messages) for item in items]
+    return runs[-1] if runs and all(runs) else None
 
 
-def _judged(item: ResumeItem, found: Interrupt | None, now: datetime, *, has_messages: bool) -> str | None:
-    if found and found.is_waiting and (not item.decision.approved or not found.is_late(now)):
+def _check_item(item: ResumeItem, interrupt: Interrupt | None, now: datetime, *, has_messages: bool) -> str | None:
+    """Return the run that delivered the same decision before, or None. Raise an error if the item is invalid."""
+    if interrupt and interrupt.is_waiting and (not item.decision.approved or not interrupt.is_late(now)):
         return None
-    if found and found.decision and _is_same(found.decision, item.decision):
-        return found.decision.run
+    if interrupt and (before := interrupt.decision):
+        answer = PersonDecision(approved=before.approved, text=before.text, arguments=before.arguments)
+        if answer == item.decision:
+            return before.run
     if item.is_cancelled and has_messages:
         return None
-    if found is None:
+    if interrupt is None:
         raise NotFound(what="interrupt", id=item.interrupt[:64])
-    words = OTHERWISE if found.decision else ANSWER_TOO_LATE if found.is_waiting else ANSWERED
-    raise Conflict(words.format(id=item.interrupt[:64]))
-
-
-def _is_same(decided: ConfirmDecided, decision: PersonDecision) -> bool:
-    return (decided.approved, decided.text, decided.arguments) == (decision.approved, decision.text, decision.arguments)
+    problem = DECIDED_OTHERWISE if interrupt.decision else ANSWER_TOO_LATE if interrupt.is_waiting else HAS_RESULT
+    raise Conflict(problem.format(id=item.interrupt[:64]))

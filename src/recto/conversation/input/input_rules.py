@@ -1,10 +1,11 @@
-"""Rules a run's input must keep (P2), each asked of all of it before the next. Knows nothing of users."""
+"""Rules for the input of a run (P2). Each rule is checked on the whole input before the next one."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias, cast
+from itertools import chain
+from typing import TypeAlias
 
 from recto.conversation.input.run_input import RunInput, decode_input, read_notes, read_options
 from recto.conversation.json import Json
@@ -23,53 +24,45 @@ NO_IMAGE = "binary content requires image mimeType"
 NO_URL = "binary content requires url"
 HAS_DATA = "binary content data is not allowed"
 NOT_SIGNED = "binary content url is not a valid signed URL"
-# What a binary block may leave out until its own rules are asked.
+# Placeholders for missing fields of a binary block, so that its own rules report them after all others.
 STAND_IN_TYPE, STAND_IN_URL = "image/png", "https://stand.in/"
-
-
-def check_input(value: Json, *, has_notes: bool = False) -> RunInput:
-    """The input of a run that keeps every rule but the one on signed urls; the first it breaks raises Refused.
-
-    What its options are is asked last. Of a whole list only what may be new of it is here, noted as such (P15).
-    """
-    found = decode_input(_with_stand_ins(value))
-    found = read_notes(found, value) if has_notes else found
-    for problem, where in _broken(found):
-        raise Refused(problem, where=where)
-    for problem, where in _broken_blocks(list(_binaries(value))):
-        raise Refused(problem, where=where)
-    return read_options(found)
-
-
-def _broken(found: RunInput) -> Iterator[tuple[str, str]]:
-    """Rules on the input as a whole, in order."""
-    users = [message for message in found.messages if isinstance(message, UserMessage)]
-    if not UUID.fullmatch(found.thread):
-        yield NO_UUID, "threadId"
-    if not 0 < len(found.run) <= MAX_RUN_ID:
-        yield LONG_RUN_ID, "runId"
-    if len(found.messages) > MAX_MESSAGES and not found.listed_ids:
-        yield MANY_MESSAGES, "messages"
-    if any(_length(user) > MAX_WORDS for user in users):
-        yield LONG_WORDS, "messages"
-    # What only answers interrupts goes on with what was said before; what only compacts says nothing.
-    if found.listed_ids or found.compact or (found.resume and not found.messages):
-        return
-    if len(users) != 1:
-        yield NOT_ONE_USER, "messages"
-    if found.messages[0].role != "user":
-        yield NOT_USER_FIRST, "messages[0].role"
-
-
-def _length(user: UserMessage) -> int:
-    return sum(len(part.text) for part in user.parts if isinstance(part, Text))
-
-
 _Block: TypeAlias = tuple[str, Mapping[str, Json]]
 
 
-def _broken_blocks(blocks: list[_Block]) -> Iterator[tuple[str, str]]:
-    """Rules on binary blocks, in order: each asked of all of them."""
+def check_input(value: Json, *, has_notes: bool = False) -> RunInput:
+    """Return the input of a run. Raise Refused for the first broken rule. Signed URLs are checked elsewhere.
+
+    Options are checked last. With `has_notes`, `value` has the notes of a stored input (P15).
+    """
+    run_input = decode_input(_with_stand_ins(value))
+    run_input = read_notes(run_input, value) if has_notes else run_input
+    for problem, where in chain(_input_problems(run_input), _block_problems(list(_binary_blocks(value)))):
+        raise Refused(problem, where=where)
+    return read_options(run_input)
+
+
+def _input_problems(run_input: RunInput) -> Iterator[tuple[str, str]]:
+    """Yield problems of the input as a whole, in the order of the rules."""
+    users = [message for message in run_input.messages if isinstance(message, UserMessage)]
+    if not UUID.fullmatch(run_input.thread):
+        yield NO_UUID, "threadId"
+    if not 0 < len(run_input.run) <= MAX_RUN_ID:
+        yield LONG_RUN_ID, "runId"
+    if len(run_input.messages) > MAX_MESSAGES and not run_input.listed_ids:
+        yield MANY_MESSAGES, "messages"
+    if any(sum(len(part.text) for part in user.parts if isinstance(part, Text)) > MAX_WORDS for user in users):
+        yield LONG_WORDS, "messages"
+    # Answers to interrupts continue the current turn, and a compaction has no user message.
+    if run_input.listed_ids or run_input.compact or (run_input.resume and not run_input.messages):
+        return
+    if len(users) != 1:
+        yield NOT_ONE_USER, "messages"
+    if run_input.messages[0].role != "user":
+        yield NOT_USER_FIRST, "messages[0].role"
+
+
+def _block_problems(blocks: list[_Block]) -> Iterator[tuple[str, str]]:
+    """Yield problems of binary blocks, in the order of the rules."""
     for where, block in blocks:
         if not str(_mime(block) or "").lower().startswith("image/"):
             yield NO_IMAGE, f"{where}.mimeType"
@@ -85,8 +78,8 @@ def _mime(block: Mapping[str, Json]) -> Json:
     return block.get("mimeType", block.get("mime_type"))
 
 
-def _binaries(value: Json) -> Iterator[_Block]:
-    """The binary blocks of an input, as they were sent, whatever else is wrong with it."""
+def _binary_blocks(value: Json) -> Iterator[_Block]:
+    """Yield the binary blocks of an input as the client sent them, whatever else is wrong with it."""
     messages = value.get("messages") if isinstance(value, dict) else None
     for place, message in enumerate(messages if isinstance(messages, list) else ()):
         content = message.get("content") if isinstance(message, dict) else None
@@ -96,27 +89,24 @@ def _binaries(value: Json) -> Iterator[_Block]:
 
 
 def _with_stand_ins(value: Json) -> Json:
-    """The input with what its binary blocks lack, so that the form of all the rest can be asked first."""
-    if not any(_is_incomplete(block) for _, block in _binaries(value)):
+    """Add missing fields to binary blocks, so that the form of everything else is checked first."""
+    messages = value.get("messages") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(messages, list):
         return value
-    whole = cast("dict[str, list[dict[str, Json]]]", value)
-    return {**whole, "messages": [_message_with_stand_ins(message) for message in whole["messages"]]}
+    rows = list[Json]()
+    for message in messages:
+        content = message.get("content") if isinstance(message, dict) else None
+        if isinstance(message, dict) and isinstance(content, list):
+            rows.append({**message, "content": [_fill_block(block) for block in content]})
+        else:
+            rows.append(message)
+    return {**value, "messages": rows}
 
 
-def _is_incomplete(block: Mapping[str, Json]) -> bool:
-    return _mime(block) is None or block.get("url") is None
-
-
-def _message_with_stand_ins(message: Json) -> Json:
-    content = message.get("content") if isinstance(message, dict) else None
-    if not isinstance(message, dict) or not isinstance(content, list):
-        return message
-    return {**message, "content": [_block_with_stand_ins(block) for block in content]}
-
-
-def _block_with_stand_ins(block: Json) -> Json:
+def _fill_block(block: Json) -> Json:
     if not isinstance(block, dict) or block.get("type") != "binary":
         return block
     mime, url = _mime(block), block.get("url")
-    filled = {"mimeType": STAND_IN_TYPE if mime is None else mime, "url": STAND_IN_URL if url is None else url}
-    return {**block, **filled}
+    if mime is not None and url is not None:
+        return block
+    return {**block, "mimeType": STAND_IN_TYPE if mime is None else mime, "url": STAND_IN_URL if url is None else url}

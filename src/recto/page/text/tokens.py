@@ -11,7 +11,7 @@ from functools import cache
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast, get_args
 
-from recto.conversation.json import copied, scrub
+from recto.conversation.json import copy_text, scrub
 from recto.conversation.memo import MemoHolder, cache_results, memoise_prefix
 from recto.conversation.messages import (
     AssistantMessage,
@@ -72,7 +72,7 @@ class OfflineCounter:
     def _count(self, texts: Sequence[str]) -> Sequence[int]:
         tokenizer = _tokenizer(self.name)
         # The tokenizer caches a UTF-8 copy inside each non-ASCII text, so it gets throwaway copies.
-        clean = list(map(copied, texts))
+        clean = list(map(copy_text, texts))
         # For a few texts the thread pool of a batch costs more than it saves.
         if len(clean) <= FEW:
             return [len(tokenizer.encode_ordinary(scrub(text))) for text in clean]

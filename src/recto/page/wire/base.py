@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
-from recto.conversation.json import Json, Object, copied, objects, text_field
+from recto.conversation.json import Json, Object, copy_text, objects, text_field
 from recto.conversation.messages import AssistantPart, File, Message, Opaque, Text, UserPart
 from recto.errors import CannotCarry, WireError
 
@@ -122,7 +122,7 @@ def encode_content(parts: Sequence[PartT], encode_block: Callable[[PartT], objec
     if not parts:
         return ""
     first = parts[0]
-    return copied(first.text) if len(parts) == 1 and isinstance(first, Text) else [encode_block(part) for part in parts]
+    return copy_text(first.text) if len(parts) == 1 and isinstance(first, Text) else [encode_block(part) for part in parts]
 
 
 def carried(block: object | None, file: File, wire: str) -> object:

@@ -14,7 +14,7 @@ from recto.conversation.json import (
     Json,
     Object,
     as_object,
-    copied,
+    copy_text,
     dump,
     load,
     objects,
@@ -171,13 +171,13 @@ def _encode_content(parts: Sequence[AssistantPart], role: str) -> object:
 
 def _encode_one(part: AssistantPart, role: str) -> object:
     # Fast path: most messages are one text.
-    return copied(part.text) if isinstance(part, Text) else [_encode_block(part, role)]
+    return copy_text(part.text) if isinstance(part, Text) else [_encode_block(part, role)]
 
 
 def _encode_block(part: AssistantPart, role: str) -> object:
     match part:
         case Text():
-            return {"type": "text", "text": copied(part.text)}
+            return {"type": "text", "text": copy_text(part.text)}
         case Opaque(provider="openai", place="block"):
             return verbatim(part.data)
         case File() if role == "user":

@@ -21,7 +21,7 @@ from recto.conversation.log import (
 from recto.conversation.messages import UserMessage
 from recto.errors import NotFound
 from recto.store.log.entries import MESSAGE_KINDS
-from recto.store.log.read_log import ENTRY_COLUMNS, entry_of
+from recto.store.log.read_log import ENTRY_COLUMNS, parse_entry
 from recto.store.schema import IS_LASTING, IS_STATE, IS_TURN_BACK, LOG
 from recto.store.statement import Statement, batches
 
@@ -60,9 +60,9 @@ BACKWARDS = Statement(
 )
 
 
-def seen_in(connection: Connection, thread: str) -> VisibleNumbers:
+def read_visible(connection: Connection, thread: str) -> VisibleNumbers:
     """Return the numbers of a thread's visible entries."""
-    turns = [cast("RollbackMarker", entry_of(row)) for row in TURNS.rows(connection, {"this": thread})]
+    turns = [cast("RollbackMarker", parse_entry(row)) for row in TURNS.rows(connection, {"this": thread})]
     if not turns:
         return VisibleNumbers()
     wanted = sorted({turn.to for turn in turns if isinstance(turn, RolledBack)})
@@ -73,9 +73,9 @@ def seen_in(connection: Connection, thread: str) -> VisibleNumbers:
     return visible_numbers(turns, places)
 
 
-def turn_of(connection: Connection, thread: str) -> tuple[Entry, ...]:
+def read_turn(connection: Connection, thread: str) -> tuple[Entry, ...]:
     """Return the visible entries of the current turn: its user message and all that follows."""
-    seen = seen_in(connection, thread)
+    seen = read_visible(connection, thread)
     found: list[Entry] = []
     for entry in _backwards(connection, thread):
         if (entry.seq or 0) not in seen:
@@ -86,9 +86,9 @@ def turn_of(connection: Connection, thread: str) -> tuple[Entry, ...]:
     return tuple(reversed(found))
 
 
-def user_message_in(connection: Connection, thread: str, seen: VisibleNumbers, id: str) -> UserMessage:
+def find_user_message(connection: Connection, thread: str, seen: VisibleNumbers, id: str) -> UserMessage:
     """Return a visible user message by its id, else the newest that arrived under it (P3). Raise NotFound if none."""
-    named = map(entry_of, BY_ID.rows(connection, {"this": thread, "id_is": id}))
+    named = map(parse_entry, BY_ID.rows(connection, {"this": thread, "id_is": id}))
     for entry in chain(named, _came_as(connection, thread, id)):
         if isinstance(entry, UserMessage) and id in (entry.id, entry.client_id) and (entry.seq or 0) in seen:
             return entry
@@ -100,27 +100,27 @@ def _came_as(connection: Connection, thread: str, id: str) -> Iterator[Entry]:
     asked = {"this": thread, "spelled": b'"client_id":' + dump(id), "most": BATCH}
     below = 2**62
     while rows := USERS_WITH.rows(connection, {**asked, "below": below}):
-        for entry in map(entry_of, rows):
+        for entry in map(parse_entry, rows):
             below = entry.seq or 0
             yield entry
 
 
-def skill_in(connection: Connection, thread: str) -> SkillChanged | None:
+def find_skill(connection: Connection, thread: str) -> SkillChanged | None:
     """Return the newest visible skill change."""
-    seen = seen_in(connection, thread)
-    found = (entry_of(row) for row in SKILLS.rows(connection, {"this": thread}))
+    seen = read_visible(connection, thread)
+    found = (parse_entry(row) for row in SKILLS.rows(connection, {"this": thread}))
     return next((one for one in found if isinstance(one, SkillChanged) and (one.seq or 0) in seen), None)
 
 
-def state_in(
+def find_state(
     connection: Connection, thread: str, seen: VisibleNumbers | None = None, upto: int = 2**62
 ) -> StateChanged | None:
     """Return the newest visible state change up to a number, without reading older ones."""
-    seen = seen_in(connection, thread) if seen is None else seen
+    seen = read_visible(connection, thread) if seen is None else seen
     while rows := STATES.rows(connection, {"this": thread, "upto": upto, "most": BATCH}):
         numbers = cast("list[int]", [row[0] for row in rows])
         for number in (number for number in numbers if number in seen):
-            return cast("StateChanged", entry_of(ONE.rows(connection, {"this": thread, "number": number})[0]))
+            return cast("StateChanged", parse_entry(ONE.rows(connection, {"this": thread, "number": number})[0]))
         upto = numbers[-1] - 1
     return None
 
@@ -129,6 +129,6 @@ def _backwards(connection: Connection, thread: str) -> Iterator[Entry]:
     below = 2**62
     while rows := BACKWARDS.rows(connection, {"this": thread, "below": below, "most": BATCH}):
         for row in rows:
-            entry = entry_of(row)
+            entry = parse_entry(row)
             below = entry.seq or 0
             yield entry

@@ -60,7 +60,7 @@ class ThreadCall:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CallSeen:
+class CheckedCall:
     """A model call with its checked page. If `damaged` names a segment or the digest, `body` is None."""
 
     summary: CallSummary
@@ -88,7 +88,7 @@ def calls_of(connection: Connection, run: str) -> tuple[StoredCall, ...]:
     return tuple(_call(row, b"".join([data[hash] for hash in page])) for row, page in zip(rows, pages, strict=True))
 
 
-def summaries_of(connection: Connection, run: str) -> tuple[CallSummary, ...]:
+def list_summaries(connection: Connection, run: str) -> tuple[CallSummary, ...]:
     """Return the model calls of a run, in order, without their pages."""
     rows = connection.execute(select(CALLS).where(CALLS.c.run == run).order_by(CALLS.c.number))
     return tuple([_summary(row) for row in rows])
@@ -124,7 +124,7 @@ def is_stored(connection: Connection, run: str, number: int) -> bool:
     return bool(HAS_CALL.rows(connection, {"of": run, "place": number}))
 
 
-def look_at(connection: Connection, run: str, number: int) -> CallSeen:
+def read_call(connection: Connection, run: str, number: int) -> CheckedCall:
     """Return one model call with its page, each segment checked against its hash. Report damage instead of raising."""
     thread = _thread_of(connection, run)
     row = connection.execute(select(CALLS).where(CALLS.c.run == run, CALLS.c.number == number)).one_or_none()
@@ -144,7 +144,7 @@ def look_at(connection: Connection, run: str, number: int) -> CallSeen:
         damaged.append("manifest")
     is_whole = not [name for name in damaged if name != "manifest"]
     body = b"".join([data[hash] or b"" for hash in page]) if is_whole else None
-    return CallSeen(summary=summary, body=body, damaged=tuple(damaged))
+    return CheckedCall(summary=summary, body=body, damaged=tuple(damaged))
 
 
 def before(connection: Connection, run: str, number: int) -> tuple[str, int] | None:
@@ -172,14 +172,14 @@ def _newest(connection: Connection, which: ColumnElement[bool]) -> tuple[str, in
     return (row.run, row.number) if row else None
 
 
-def page_of(seen: CallSeen) -> bytes:
+def page_of(seen: CheckedCall) -> bytes:
     """Return the page of a call. Raise Conflict if it is damaged."""
     if seen.body is None:
         raise Conflict(NO_PAGE.format(n=seen.summary.number, damaged=", ".join(seen.damaged)))
     return seen.body
 
 
-def sent_page(seen: CallSeen) -> SentPage:
+def sent_page(seen: CheckedCall) -> SentPage:
     """Return a call in a form that can be compared. Raise Conflict if it is damaged."""
     call, body = seen.summary, page_of(seen)
     try:
