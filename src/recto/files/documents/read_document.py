@@ -18,7 +18,7 @@ from recto.files.documents.cached_document import REST_UNREAD
 from recto.files.documents.document_cache import CUT_OFF, Parsing
 from recto.files.file_names import safe_name
 from recto.files.file_type import HEAD_BYTES, detect_type
-from recto.files.parsing.ports import DocumentEnd, DocumentStart, Failed, FoundElements, Frame, Task
+from recto.files.parsing.ports import DocumentEnd, DocumentStart, Failed, FoundElements, Task
 
 PIECE_BYTES = 2**20
 # A queue of its own: other users' documents do not wait.
@@ -100,6 +100,30 @@ def ignore_extent(extent: Extent) -> None:
 async def read_with(parsing: Parsing, reading: Reading, on_extent: OnExtent = ignore_extent) -> ReadDocument:
     """Read a complete document with running parsers. Raise FileRefused if nothing of it can be read."""
     name = safe_name(reading.name or (reading.source.name if isinstance(reading.source, Path) else ""))
+    start, elements, incomplete, pages = DocumentStart(), list[Element](), "", 0
+    try:
+        async with aclosing(_frames(parsing, reading, name)) as frames:
+            async for frame in frames:
+                if isinstance(frame, DocumentStart):
+                    start = frame
+                else:
+                    elements += frame.elements
+                    pages = frame.pages
+                on_extent(Extent(elements=len(elements), unit=start.unit, pages=pages, page_count=start.page_count))
+                if reading.last_page is not None and start.unit and pages >= reading.last_page:
+                    break
+    except FileRefused as error:
+        if not elements:
+            raise
+        incomplete = str(error)
+        elements.append(Element(kind="note", text=REST_UNREAD.format(reason=error)))
+    return ReadDocument(
+        name=name, elements=tuple(elements), unit=start.unit, page_count=start.page_count, incomplete=incomplete
+    )
+
+
+async def _frames(parsing: Parsing, reading: Reading, name: str) -> AsyncGenerator[DocumentStart | FoundElements]:
+    """Yield the start and the elements of a document. Raise FileRefused if it cannot be read to its end."""
     async with aclosing(_pieces(reading.source)) as pieces:
         head = await anext(pieces, b"")
         if not head:
@@ -108,65 +132,16 @@ async def read_with(parsing: Parsing, reading: Reading, on_extent: OnExtent = ig
         if type.kind != "document":
             raise FileRefused(NO_DOCUMENT.format(kind=KINDS[type.kind]), code="not_a_document")
         task = Task(format=format_of(type.mime_type, name), name=name, limits=reading.limits, ocr=reading.ocr)
-        collected = _Collector(name, reading.last_page, on_extent)
-        try:
-            async with aclosing(_chained(head, pieces)) as all, aclosing(parsing.parse(OWNER, task, all)) as frames:
-                await collected.collect(frames)
-        except FileRefused as error:
-            if not collected.has_elements:
-                raise
-            collected.stop(str(error))
-    return collected.document()
-
-
-class _Collector:
-    """The elements of a document so far."""
-
-    def __init__(self, name: str, last_page: int | None, on_extent: OnExtent) -> None:
-        self._name = name
-        self._last_page = last_page
-        self._on_extent = on_extent
-        self._opened = DocumentStart()
-        self._elements: list[Element] = []
-        self._incomplete = ""
-
-    @property
-    def has_elements(self) -> bool:
-        return bool(self._elements)
-
-    async def collect(self, frames: AsyncGenerator[Frame]) -> None:
-        async for frame in frames:
-            match frame:
-                case DocumentStart():
-                    self._opened = frame
-                    self._on_extent(self._extent(0))
-                case FoundElements():
-                    self._elements += frame.elements
-                    self._on_extent(self._extent(frame.pages))
-                    if self._last_page is not None and self._opened.unit and frame.pages >= self._last_page:
+        async with aclosing(_chain(head, pieces)) as all, aclosing(parsing.parse(OWNER, task, all)) as frames:
+            async for frame in frames:
+                match frame:
+                    case Failed(code=code, reason=reason):
+                        raise FileRefused(reason, code=code)
+                    case DocumentEnd():
                         return
-                case Failed(code=code, reason=reason):
-                    raise FileRefused(reason, code=code)
-                case DocumentEnd():
-                    return
-        raise FileRefused(CUT_OFF, code="cut_off")
-
-    def stop(self, reason: str) -> None:
-        self._incomplete = reason
-        self._elements.append(Element(kind="note", text=REST_UNREAD.format(reason=reason)))
-
-    def document(self) -> ReadDocument:
-        return ReadDocument(
-            name=self._name,
-            elements=tuple(self._elements),
-            unit=self._opened.unit,
-            page_count=self._opened.page_count,
-            incomplete=self._incomplete,
-        )
-
-    def _extent(self, pages: int) -> Extent:
-        unit, count = self._opened.unit, self._opened.page_count
-        return Extent(elements=len(self._elements), unit=unit, pages=pages, page_count=count)
+                    case _:
+                        yield frame
+    raise FileRefused(CUT_OFF, code="cut_off")
 
 
 async def _pieces(source: Path | bytes) -> AsyncGenerator[bytes]:
@@ -196,7 +171,7 @@ def _open_file(path: Path) -> BinaryIO:
         raise FileRefused(FORBIDDEN.format(why=why), code="unreadable") from error
 
 
-async def _chained(head: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+async def _chain(head: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     yield head
     async for piece in rest:
         yield piece
