@@ -20,7 +20,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from recto.conversation.json import Json, load, load_object
 from recto.conversation.log import Entry
 from recto.conversation.messages import AssistantMessage, Text, ToolMessage, UserMessage, texts_of
-from recto.store.log.entries import entry_kind
+from recto.store.log.entry_codec import entry_kind
 from recto.store.ports import StoredCall
 from recto.store.schema import RUNS
 from recto.store.store import Store, open_store

@@ -14,7 +14,17 @@ from recto.conversation.input.run_input import RunInput
 from recto.engine.dispatch import Dispatcher
 from recto.engine.ports import Signal
 from recto.errors import StoreDown
-from recto.store.ports import Admission, AdmissionResult, Cancel, Claimant, Lease, RunChange, RunEnding, Runs, StoredRun
+from recto.store.ports import (
+    Admission,
+    AdmissionResult,
+    Cancel,
+    Claimant,
+    Lease,
+    RunChange,
+    RunEnding,
+    RunQueue,
+    StoredRun,
+)
 from recto.store.store import Store
 from tests.stored_runs import OWNER, a_store, admit, an_admission, now
 from tests.waiting import settle, wait_until
@@ -132,7 +142,7 @@ def workers(store: Store) -> Workers:
 async def dispatching(
     workers: Workers,
     *,
-    runs: Runs | None = None,
+    runs: RunQueue | None = None,
     who: Claimant = WHO,
     clock: Callable[[], datetime] = now,
     settings: DispatchSettings = ON_WAKE,

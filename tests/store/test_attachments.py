@@ -15,8 +15,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from recto.conversation.message_files import Attachment
 from recto.errors import FileRefused, NotFound, Refused
 from recto.store.database.database import lock_files
-from recto.store.files import attachments
-from recto.store.files.attachments import AttachmentCursor
+from recto.store.files import files
+from recto.store.files.files import AttachmentCursor
 from recto.store.runs.run_queue import admit
 from recto.store.schema import BLOBS, FILE_TOTALS
 from recto.store.statement import BATCH_SIZE
@@ -24,7 +24,7 @@ from recto.store.store import Store, open_store
 from recto.store.threads.forks import ForkOptions, fork
 from tests.store.suite.attachments import NO_LIMIT, SIZE, add, attachment, is_there, with_files
 from tests.store.suite.samples import admission, at, has_run
-from tests.store.tables import tables
+from tests.store.tables import complete, store_in, tables
 from tests.waiting import settle
 
 PATIENCE = 20
@@ -73,39 +73,39 @@ def test_P9_whatever_comes_and_goes_there_is_a_blob_for_every_attachment_and_all
                 delete_from_both(connection, model, owner, int(which))
             elif step == "leave":
                 gone = [one for one in model.all if one.owner == owner]
-                assert attachments.delete_batch(connection, owner) == (len(gone), tuple(model.remove(gone)))
+                assert files.delete_batch(connection, owner) == (len(gone), tuple(model.remove(gone)))
             else:
-                ids = [one.id for one in attachments.find_unused(connection, at(place), int(which), AttachmentCursor())]
+                ids = [one.id for one in files.find_unused(connection, at(place), int(which), AttachmentCursor())]
                 gone = [one for one in model.all if one.created < at(place)][: int(which)]
                 assert ids == [one.id for one in gone]
-                assert attachments.delete_if_unused(connection, ids) == (len(ids), tuple(model.remove(gone)))
+                assert files.delete_if_unused(connection, ids) == (len(ids), tuple(model.remove(gone)))
             stored = connection.execute(select(BLOBS.c.name)).scalars().all()
             assert sorted(stored) == sorted({one.blob for one in model.all})
             totals = connection.execute(select(FILE_TOTALS)).all()
             assert {row.owner: (row.bytes, row.files) for row in totals} == model.totals()
         for owner in OWNERS:
             mine = [one for one in model.all if one.owner == owner]
-            assert attachments.list_page(connection, owner, None, 99).attachments == tuple(mine[::-1])
+            assert complete(store_in(connection).files.list_page(owner, None, 99)).attachments == tuple(mine[::-1])
 
 
 def add_to_both(connection: Connection, model: Model, new: Attachment) -> None:
-    blob = model.blob_of(new)
+    blob, rows = model.blob_of(new), store_in(connection).files
     if blob is None:
         with pytest.raises(FileRefused):
-            attachments.add(connection, new, MOST, MOST_FILES)
+            complete(rows.add(new, MOST, MOST_FILES))
         return
-    stored = attachments.add(connection, new, MOST, MOST_FILES)
+    stored = complete(rows.add(new, MOST, MOST_FILES))
     assert stored.blob == blob
     model.all.append(stored)
 
 
 def delete_from_both(connection: Connection, model: Model, owner: str, place: int) -> None:
-    mine = [one for one in model.all if one.owner == owner]
+    mine, rows = [one for one in model.all if one.owner == owner], store_in(connection).files
     if place >= len(mine):
         with pytest.raises(NotFound):
-            attachments.delete_one(connection, owner, f"{place}")
+            complete(rows.delete(owner, f"{place}"))
         return
-    assert list(attachments.delete_one(connection, owner, mine[place].id)) == model.remove([mine[place]])
+    assert list(complete(rows.delete(owner, mine[place].id))) == model.remove([mine[place]])
 
 
 async def test_P9_all_of_a_user_with_many_files_go_in_pieces(tmp_path: Path):
@@ -166,12 +166,17 @@ async def test_P9_the_second_of_two_with_the_same_bytes_gets_the_blob_of_the_fir
     store: Store, meeting: Meeting
 ):
     same = attachment()
-    adding = partial(attachments.add, attachment=same, user_bytes=NO_LIMIT)
-    found = await meeting.of(adding, store.files.add(attachment(), NO_LIMIT))
+    found = await meeting.of(lambda connection: add_to(connection, same), store.files.add(attachment(), NO_LIMIT))
     assert isinstance(found, Attachment)
     assert found.blob == same.blob
-    deleting = partial(attachments.delete_one, owner="ann", id=same.id)
-    assert await meeting.of(deleting, store.files.delete("ann", found.id)) == (same.blob,)
+    assert await meeting.of(
+        lambda connection: complete(store_in(connection).files.delete("ann", same.id)),
+        store.files.delete("ann", found.id),
+    ) == (same.blob,)
+
+
+def add_to(connection: Connection, new: Attachment) -> None:
+    complete(store_in(connection).files.add(new, NO_LIMIT))
 
 
 CHANGES: Mapping[str, Callable[[Store, Attachment], Awaitable[object]]] = {
@@ -200,7 +205,7 @@ async def test_P9_files_of_one_user_do_not_wait_for_those_of_another(store: Stor
     new = attachment("bob")
     engine = create_async_engine(postgres_url.replace("://", "+asyncpg://", 1))
     async with asyncio.timeout(PATIENCE), engine.connect() as connection:
-        await connection.run_sync(partial(attachments.add, attachment=attachment("ann"), user_bytes=NO_LIMIT))
+        await connection.run_sync(add_to, attachment("ann"))
         assert await store.files.add(new, NO_LIMIT) == new
     await engine.dispose()
 
@@ -223,7 +228,7 @@ async def test_P10_a_file_named_by_a_run_is_deleted_after_it_by_its_user_and_not
 async def test_P10_a_run_that_names_a_file_that_is_being_deleted_is_refused(store: Store, meeting: Meeting):
     one = await add(store)
     found = await meeting.of(
-        partial(attachments.delete_if_unused, ids=[one.id]), store.runs.admit(with_files(admission("r1"), one))
+        partial(files.delete_if_unused, ids=[one.id]), store.runs.admit(with_files(admission("r1"), one))
     )
     assert isinstance(found, Refused)
     assert not await has_run(store, "ann", "r1")

@@ -18,8 +18,8 @@ from recto.store.schema import CALLS, EVENTS, FILE_REFS, LOG, RUNS, SEGMENTS, TH
 from recto.store.statement import get_driver
 from recto.store.store import Store
 from recto.store.threads import cleaning
-from recto.store.threads.cleaning import Cleaned, Retention
-from recto.store.threads.deleting import ROWS, RUNS_AT_ONCE, take_away
+from recto.store.threads.cleaning import CleaningCounts, Retention
+from recto.store.threads.deleting import ROWS, RUNS_AT_ONCE, detach_threads
 from tests.store.suite.calls import body_of, call
 from tests.store.suite.samples import NODE, admission, admit, at, begin, lease_of, said
 from tests.store.suite.threads import end, listed
@@ -113,7 +113,7 @@ async def test_a_thread_that_is_being_deleted_is_not_there_and_takes_no_run(data
     store = Store(database)
     await end(store, "r1", "done")
     await admit(store, "r2")
-    await database.write(partial(take_away, ids=["thread-1"]))
+    await database.write(partial(detach_threads, ids=["thread-1"]))
     assert await listed(store) == []
     with pytest.raises(NotFound):
         await store.threads.get("ann", "thread-1")
@@ -129,9 +129,9 @@ async def test_a_deletion_that_broke_off_is_gone_on_with(database: Database):
     store = Store(database)
     await end(store, "r1", "done")
     await end(store, "r2", "done", "thread-2")
-    await database.write(partial(take_away, ids=["thread-1"]))
-    assert await store.threads.clean(Retention(threads_before=at(0))) == Cleaned(threads=1)
-    assert await store.threads.clean(Retention()) == Cleaned()
+    await database.write(partial(detach_threads, ids=["thread-1"]))
+    assert await store.threads.clean(Retention(threads_before=at(0))) == CleaningCounts(threads=1)
+    assert await store.threads.clean(Retention()) == CleaningCounts()
     assert await listed(store) == ["thread-2"]
     assert (await admit(store, "r1", owner="bob")).owner == "bob"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from recto.conversation.log import Entry
 from recto.conversation.messages import Text, UserMessage
 from recto.errors import WireError
-from recto.store.log.entries import ENTRIES, VALUES, decode_entry, encode_entry, entry_kind
+from recto.store.log.entry_codec import ENTRIES, VALUES, decode_entry, encode_entry, entry_kind
 from tests.page import entry_strategies, log_strategies
 from tests.store.suite.stored_entries import STORED
 

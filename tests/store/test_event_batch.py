@@ -6,7 +6,7 @@ from pathlib import Path
 from recto.store.database.opening import migrate
 from recto.store.database.sqlite import SqliteDatabase
 from recto.store.ports import Lease, RecordResult
-from recto.store.runs.event_batch import FEW, EventBatch
+from recto.store.runs.events import FEW, EventBatch
 from recto.store.store import Store
 from tests.store.suite.samples import begin
 from tests.store.test_deleting import Measured

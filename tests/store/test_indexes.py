@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from recto.store.files import attachments, datasets, file_refs
-from recto.store.files.attachments import AttachmentCursor
+from recto.store.files import files
 from recto.store.files.datasets import StoredDataset
+from recto.store.files.files import AttachmentCursor
 from recto.store.schema import THREADS
 from recto.store.threads import cleaning
 from recto.store.threads.cleaning import CleaningCursor
@@ -13,21 +13,22 @@ from recto.store.users import profiles
 from recto.store.users.profiles import ProfileChange
 from tests.store.suite.attachments import SIZE, attachment
 from tests.store.suite.samples import START, at
-from tests.store.tables import plan_of, statements_of, tables
+from tests.store.tables import complete, plan_of, statements_of, store_in, tables
 
 
 def test_P9_attachments_are_found_by_an_index_and_never_sorted():
     with tables() as connection:
-        one, _other = [attachments.add(connection, attachment(content=content), 9 * SIZE) for content in "ab"]
+        store = store_in(connection)
+        one, _other = [complete(store.files.add(attachment(content=content), 9 * SIZE)) for content in "ab"]
         plan = plan_of(
             connection,
-            partial(attachments.list_page, connection, "ann", None, 9),
-            partial(attachments.find_unused, connection, START, 9, AttachmentCursor(7, "x")),
-            partial(attachments.total_bytes, connection, "ann"),
-            partial(attachments.delete_if_unused, connection, [one.id]),
-            partial(attachments.rename_blob, connection, one.blob, "new"),
-            partial(attachments.delete_batch, connection, "ann"),
-            partial(file_refs.list_refs, connection, "thread-1"),
+            lambda: complete(store.files.list_page("ann", None, 9)),
+            partial(files.find_unused, connection, START, 9, AttachmentCursor(7, "x")),
+            lambda: complete(store.files.total_bytes("ann")),
+            partial(files.delete_if_unused, connection, [one.id]),
+            lambda: complete(store.files.rename_blob(one.blob, "new")),
+            partial(files.delete_batch, connection, "ann"),
+            lambda: complete(store.files.list_refs("thread-1")),
         )
     assert "ix_attachments_owner_created_id" in str(plan)
     assert "ix_attachments_created_id (created>? AND created<?)" in str(plan)
@@ -39,13 +40,15 @@ def test_F10_a_user_of_a_dataset_is_found_among_many_by_an_index():
     many = tuple(f"user-{number}" for number in range(1_000))
     with tables() as connection:
         made = StoredDataset(id="d1", owner="ann", name="All", shared_with=many, created=START, updated=START)
-        datasets.create(connection, made)
+        datasets = store_in(connection).datasets
+        complete(datasets.create(made))
         plan = plan_of(
             connection,
-            partial(datasets.get, connection, "user-7", "d1"),
-            *[partial(datasets.find_usable, connection, user, ["d1"]) for user in ("user-7", "nobody")],
+            lambda: complete(datasets.get("user-7", "d1")),
+            lambda: complete(datasets.find_usable("user-7", ["d1"])),
+            lambda: complete(datasets.find_usable("nobody", ["d1"])),
         )
-        assert datasets.get(connection, "user-7", "d1").shared_with == ("user-7",)
+        assert complete(datasets.get("user-7", "d1")).shared_with == ("user-7",)
     shares = [step for step in plan if "dataset_shares" in step]
     assert shares
     assert all("(dataset=? AND user=?)" in step for step in shares)

@@ -19,9 +19,9 @@ from recto.page.assemble import assemble
 from recto.page.facts import Facts, Turn
 from recto.page.text.tokens import OFFLINE, tokens_of
 from recto.page.wire.base import Target
-from recto.store.log.entries import MESSAGE_KINDS, encode_entry, entry_kind
-from recto.store.log.read_end import EndQuery, MissingCounts, read_end
-from recto.store.log.read_log import log_after
+from recto.store.log.entry_codec import MESSAGE_KINDS, encode_entry, entry_kind
+from recto.store.log.entry_rows import read_entries
+from recto.store.log.logs import EndQuery, MissingCounts, read_end
 from recto.store.runs.record import ADD_ENTRY
 from recto.store.schema import FILE_REFS, THREADS, to_micros
 from tests.page.entry_strategies import askers, entry_logs, others, spoken, texts, users
@@ -127,7 +127,7 @@ def test_R13_the_end_of_a_log_gives_what_the_whole_log_gives(
     connection: Connection, log: tuple[Entry, ...], read_for: int | None, less: int, facts: Facts
 ):
     thread = stored(connection, log)
-    whole, end = log_after(connection, thread, 0), end_of(connection, thread, read_for)
+    whole, end = read_entries(connection, thread), end_of(connection, thread, read_for)
     event(f"an end: {bool(end)}")
     if end:
         facts = replace(facts, history=None if read_for is None else max(0, read_for - less))
@@ -142,7 +142,7 @@ def test_R13_the_end_of_a_log_goes_on_as_the_whole_log_does(
     connection: Connection, log: tuple[Entry, ...], more: Sequence[Entry], read_for: int | None
 ):
     thread = stored(connection, log)
-    whole, end = log_after(connection, thread, 0), end_of(connection, thread, read_for)
+    whole, end = read_entries(connection, thread), end_of(connection, thread, read_for)
     said = [replace(entry, id=f"n{place}") for place, entry in enumerate(more)]
     said = [entry for entry in said if not isinstance(entry, (RolledBack, Undone, Compacted))]
     for length in range(len(said) + 1) if end else ():
@@ -174,7 +174,7 @@ def test_S1_of_what_a_window_leaves_out_only_the_skill_is_read(connection: Conne
     end = end_of(connection, stored(connection, log), 5)
     assert end
     assert [entry.id for entry in end[:3]] == ["s47", "skill", "u48"]
-    assert view(end).skill == view(log_after(connection, stored(connection, log), 0)).skill
+    assert view(end).skill == view(read_entries(connection, stored(connection, log))).skill
 
 
 def test_R13_a_window_behind_a_summary_leaves_two_things_unread(connection: Connection):

@@ -16,19 +16,24 @@ from recto.store.database.postgres import PostgresDatabase
 from recto.store.database.sqlite import SqliteDatabase
 from recto.store.store import Store
 
-SINGLE = re.compile(r"self\._database\.(?:read|write|write_first)\(")
-REPEATED = re.compile(r"^ +(?:async )?(?:while|for) (?:.*:$[\s\S]*|.*)self\._database\.", re.MULTILINE)
-PASSED_ON = re.compile(r"self\._database\b(?!\.)")
+SINGLE = re.compile(
+    r"self\._?database\.(?:read|write|write_first)\(|^    @(?:\w+_transaction|key_lookup|priority_write)\b",
+    re.MULTILINE,
+)
+REPEATED = re.compile(r"^ +(?:async )?(?:while|for) (?:.*:$[\s\S]*|.*)self\._?database\.", re.MULTILINE)
+PASSED_ON = re.compile(r"self\._?database\b(?!\.)")
 # Methods with more than one transaction, and the reason.
 SEVERAL = {
     # Its write and its read have no relation.
     "Store.probe",
     # Repeats until nothing is missing; the result comes from one transaction.
     "Messages._with_sent",
+    # Searches without a write lock; the deletion checks again what it deletes.
+    "Files.delete_unused",
 }
 # Methods that pass the database on, because one transaction may not hold so much: each piece checks before it acts.
 IN_PIECES = {
-    *("Threads.delete", "Threads.clean", "Users.delete", "Files.delete_unused"),
+    *("Threads.delete", "Threads.clean", "Users.delete"),
     # Takes as long as its reader does. Each page is one transaction.
     "Users.export",
 }

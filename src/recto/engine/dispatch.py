@@ -14,7 +14,7 @@ from recto.config.run_settings import DispatchSettings
 from recto.conversation.input.run_input import RunInput
 from recto.engine.ports import RunWorker, Signal
 from recto.errors import StoreError
-from recto.store.ports import Admission, AdmissionResult, Claimant, Lease, Runs, StoredRun
+from recto.store.ports import Admission, AdmissionResult, Claimant, Lease, RunQueue, StoredRun
 
 LOGGER = logging.getLogger("recto.engine")
 # Seconds before the second attempt to release a lease. Doubles with each attempt.
@@ -34,7 +34,7 @@ class Dispatcher:
 
     def __init__(
         self,
-        runs: Runs,
+        runs: RunQueue,
         claimant: Claimant,
         worker: RunWorker,
         *,

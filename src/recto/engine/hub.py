@@ -15,7 +15,7 @@ from itertools import islice
 
 from recto.config.run_settings import HubSettings
 from recto.conversation.events import ends_run
-from recto.store.ports import Events, StoredEvent
+from recto.store.ports import EventSource, StoredEvent
 
 
 class Notifier:
@@ -69,7 +69,7 @@ class _Channel:
 class Hub:
     """Publisher of committed events to listeners."""
 
-    def __init__(self, events: Events, settings: HubSettings | None = None) -> None:
+    def __init__(self, events: EventSource, settings: HubSettings | None = None) -> None:
         self._events = events
         self._settings = settings or HubSettings()
         self._channels: dict[str, _Channel] = {}

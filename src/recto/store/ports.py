@@ -197,7 +197,7 @@ class RelayedCall:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeenRequest:
+class StoredRequest:
     """A relayed request. `name` identifies its conversation.
 
     `asked` is the time of its last repetition. `is_newest` unless its thread has a newer request with another name.
@@ -208,7 +208,7 @@ class SeenRequest:
     thread: str
     model: str
     created: datetime
-    asked: datetime
+    last_sent: datetime
     is_newest: bool
 
 
@@ -216,7 +216,7 @@ class SeenRequest:
 class RelayedPath:
     """The relayed requests of a conversation, oldest first, and their fold steps."""
 
-    requests: tuple[SeenRequest, ...] = ()
+    requests: tuple[StoredRequest, ...] = ()
     steps: tuple[FoldStep, ...] = ()
 
 
@@ -288,7 +288,7 @@ class StoredCall:
     error: str | None
 
 
-class Runs(Protocol):
+class RunQueue(Protocol):
     """The runs and leases that an engine uses."""
 
     async def admit(self, admission: Admission, who: Claimant | None = None) -> AdmissionResult:
@@ -319,7 +319,7 @@ class Runs(Protocol):
         ...
 
 
-class Events(Protocol):
+class EventSource(Protocol):
     """The events of runs that readers use."""
 
     async def list_after(self, run: str, after: int, limit: int, size: int) -> Sequence[StoredEvent]:

@@ -68,7 +68,7 @@ THREADS = Table(
 )
 
 # Also the conditions of partial indexes: a database uses such an index only for the same text.
-IS_TURN_BACK = "kind IN ('rolled_back', 'undone')"
+IS_ROLLBACK = "kind IN ('rolled_back', 'undone')"
 IS_LASTING = "kind IN ('skill_changed', 'compacted')"
 IS_STATE = "kind = 'state_changed'"
 
@@ -88,7 +88,7 @@ LOG = Table(
     Index("uq_log_thread_id", "thread", "id", unique=True),
     Index("ix_log_thread_time_seq", "thread", "time", "seq"),
     # The view of a log follows from these few rows.
-    Index("ix_log_turned_back", "thread", "seq", sqlite_where=text(IS_TURN_BACK), postgresql_where=text(IS_TURN_BACK)),
+    Index("ix_log_turned_back", "thread", "seq", sqlite_where=text(IS_ROLLBACK), postgresql_where=text(IS_ROLLBACK)),
     # Summaries and skill changes apply from far back.
     Index("ix_log_stands_out", "thread", "seq", sqlite_where=text(IS_LASTING), postgresql_where=text(IS_LASTING)),
     # A separate index: there may be many large states, and only one of them is read.

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, func, select, text
 
 from recto.config.run_settings import PostgresSettings, SqliteSettings
 from recto.store.database.database import Database
+from recto.store.database.notes import Notes
 from recto.store.database.opening import check_url, open_database
-from recto.store.database.shared_notes import Notes
-from recto.store.files.dataset_rows import Datasets
+from recto.store.files.datasets import Datasets
 from recto.store.files.files import Files
 from recto.store.log.logs import Logs
-from recto.store.log.read_log import count_waiting
 from recto.store.runs.events import Events
 from recto.store.runs.relays import Relays
 from recto.store.runs.runs import Runs
 from recto.store.runs.stored_calls import Calls
+from recto.store.schema import RUNS
 from recto.store.threads.messages import Messages
 from recto.store.threads.threads import Threads
 from recto.store.users.users import Users
@@ -62,7 +62,7 @@ class Store:
     async def probe(self) -> None:
         """Write and read like other work. Raise the error that prevents it."""
         await self._database.write(_touch)
-        await self._database.read(count_waiting)
+        await self._database.read(_count_runs)
 
     def forget(self) -> None:
         """Drop compiled statements: they hold the values of their first use."""
@@ -72,6 +72,10 @@ class Store:
         """Finish pending writes, then close."""
         await self.events.close()
         await self._database.close()
+
+
+def _count_runs(connection: Connection) -> int:
+    return connection.execute(select(func.count()).where(RUNS.c.status == "queued")).scalar_one()
 
 
 def _touch(connection: Connection) -> None:

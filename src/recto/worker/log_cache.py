@@ -18,7 +18,7 @@ from recto.conversation.log import ROLLBACK_MARKERS, Entry, StateChanged, messag
 from recto.conversation.messages import Message, UnreadMessages, texts_of
 from recto.page.prefix import AnsweredPage
 from recto.page.text.tokens import OFFLINE, Calibration, TokenCounter, count_new, tokens_of
-from recto.store.log.read_end import EndQuery, LogEnd, MissingCounts
+from recto.store.log.logs import EndQuery, LogEnd, MissingCounts
 from recto.store.store import Store
 
 # Memory of an entry besides its texts, which are counted twice because pages have them as bytes. A test measures it.

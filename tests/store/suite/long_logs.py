@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from recto.conversation.log import Entry, SkillChanged
 from recto.conversation.messages import UnreadMessages
-from recto.store.log.read_end import EndQuery, LogEnd, MissingCounts
+from recto.store.log.logs import EndQuery, LogEnd, MissingCounts
 from recto.store.ports import EntryCounts, Lease, RunChange
 from recto.store.store import Store
 from recto.store.threads.forks import ForkOptions

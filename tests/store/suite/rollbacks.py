@@ -11,7 +11,7 @@ from recto.errors import Conflict, NotFound
 from recto.store.ports import RunChange, RunEnding
 from recto.store.store import Store
 from recto.store.threads.forks import ForkOptions
-from recto.store.threads.rollbacks import MOST_IDS, TurnBackOptions
+from recto.store.threads.rollbacks import MOST_IDS, RollbackOptions
 from tests.store.suite.samples import NODE, admission, at, begin, said
 
 ANSWER = AssistantMessage(id="a1", parts=(Text(text="Well."),))
@@ -25,8 +25,8 @@ LOG: tuple[Entry, ...] = (
 )
 
 
-def turning(id: str, seconds: float = 9, thread: str = "thread-1") -> TurnBackOptions:
-    return TurnBackOptions(thread=thread, id=id, now=at(seconds))
+def turning(id: str, seconds: float = 9, thread: str = "thread-1") -> RollbackOptions:
+    return RollbackOptions(thread=thread, id=id, now=at(seconds))
 
 
 class TurningBackSuite:

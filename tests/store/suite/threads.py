@@ -13,7 +13,7 @@ from recto.store.ports import AdmissionThread, Cancel, RunChange, RunEnding
 from recto.store.store import Store
 from recto.store.threads.forks import ForkOptions
 from recto.store.threads.history import HistoryQuery
-from recto.store.threads.thread_rows import Stopped, StoredThread, ThreadsQuery
+from recto.store.threads.thread_rows import StoppedRun, StoredThread, ThreadsQuery
 from tests.store.suite.calls import call
 from tests.store.suite.samples import NODE, START, admission, admit, at, begin, claim_names, events, said
 
@@ -156,7 +156,7 @@ class ThreadSuite:
         await store.runs.record(other, RunChange(entries=[said("o1")], call_start=call(1, "ab")), at(2))
         stopped = await store.threads.delete("ann", "thread-1")
         assert [run.id for run in stopped] == [running.run, waiting.id]
-        assert stopped[0] == Stopped(id=running.run, name="r2", thread="thread-1", last_event=2)
+        assert stopped[0] == StoppedRun(id=running.run, name="r2", thread="thread-1", last_event=2)
         for id in (ended, running.run, waiting.id, "r3"):
             with pytest.raises(NotFound):
                 await store.runs.find("ann", id)

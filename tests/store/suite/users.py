@@ -12,11 +12,11 @@ from recto.config.run_settings import Bounds
 from recto.errors import LimitReached, NotFound
 from recto.page.savings import Saving
 from recto.store.ports import CallEnd, Cancel, Lease, RunChange, RunEnding
-from recto.store.runs.daily_savings import Saved
-from recto.store.runs.spending import Spent
+from recto.store.runs.daily_savings import DailySaving
+from recto.store.runs.spending import DailySpending
 from recto.store.store import Store
-from recto.store.threads.cleaning import Cleaned, Retention
-from recto.store.users.export import UserDeleted
+from recto.store.threads.cleaning import CleaningCounts, Retention
+from recto.store.users.export import DeletedUser
 from tests.store.suite.attachments import add, with_files
 from tests.store.suite.calls import body_of, call, segment
 from tests.store.suite.datasets import dataset
@@ -33,17 +33,19 @@ BROKEN = Saving(kind="break", name="fold_step", tokens=30, cost=2)
 class UserSuite:
     async def test_what_calls_took_is_added_up_by_user_and_day(self, store: Store):
         lease = await begin(store, "r1")
-        assert await store.users.read_spending("ann", DAY) == Spent(day="2026-03-01")
+        assert await store.users.read_spending("ann", DAY) == DailySpending(day="2026-03-01")
         usage = b'{"inputTokens": 100, "outputTokens": 20, "cachedInputTokens": 60}'
         for number, price in enumerate((None, 7, None, 5), start=1):
             await spend(store, lease, number, CallEnd(number=number, ended=at(number), usage=usage, price=price))
-        total = Spent(day="2026-03-01", input=400, output=80, cached=240, calls=4, price=12)
+        total = DailySpending(day="2026-03-01", input=400, output=80, cached=240, calls=4, price=12)
         assert await store.users.read_spending("ann", DAY) == total
         await spend(store, lease, 5, CallEnd(number=5, ended=LATER, usage=b'{"outputTokens": 1}'))
-        assert await store.users.read_spending("ann", LATER.date()) == Spent(day="2026-03-02", output=1, calls=1)
+        assert await store.users.read_spending("ann", LATER.date()) == DailySpending(
+            day="2026-03-02", output=1, calls=1
+        )
         assert (await store.users.read_spending("ann", DAY), await store.users.read_spending("bob", DAY)) == (
             total,
-            Spent(day="2026-03-01"),
+            DailySpending(day="2026-03-01"),
         )
 
     async def test_a_call_without_usage_and_one_under_a_lost_lease_cost_nothing(self, store: Store):
@@ -52,16 +54,16 @@ class UserSuite:
         stale = replace(lease, fence=lease.fence - 1)
         with pytest.raises(Exception, match="no longer ours"):
             await spend(store, stale, 2, CallEnd(number=2, ended=at(1), usage=b'{"inputTokens": 1}'))
-        assert await store.users.read_spending("ann", DAY) == Spent(day="2026-03-01")
+        assert await store.users.read_spending("ann", DAY) == DailySpending(day="2026-03-01")
 
     async def test_a_call_that_belongs_to_no_run_is_added_to_the_day_of_its_user(self, store: Store):
         call = CallEnd(number=0, ended=at(1), usage=b'{"inputTokens": 9, "outputTokens": 2}', price=4)
         for _ in range(2):
             await store.users.add_spending("ann", call)
-        assert await store.users.read_spending("ann", DAY) == Spent(
+        assert await store.users.read_spending("ann", DAY) == DailySpending(
             day="2026-03-01", input=18, output=4, calls=2, price=8
         )
-        assert await store.users.read_spending("bob", DAY) == Spent(day="2026-03-01")
+        assert await store.users.read_spending("bob", DAY) == DailySpending(day="2026-03-01")
 
     async def test_a_call_under_way_when_its_thread_is_deleted_costs_what_was_counted_of_its_page(self, store: Store):
         lease = await begin(store, "r1")
@@ -72,7 +74,7 @@ class UserSuite:
         await store.runs.record(lease, RunChange(call_start=call(2, "ab", manifest=b'{"tokens": 300}')), at(2))
         await store.runs.record(lease, RunChange(call_start=call(3, "abc", manifest=b"[]")), at(3))
         await store.threads.delete("ann", "thread-1")
-        assert await store.users.read_spending("ann", DAY) == Spent(day="2026-03-01", input=309, calls=3)
+        assert await store.users.read_spending("ann", DAY) == DailySpending(day="2026-03-01", input=309, calls=3)
 
     async def test_R11_what_folding_saved_is_added_up_by_day_agent_and_rule_and_breaks_by_cause(self, store: Store):
         lease = await begin(store, "r1")
@@ -84,9 +86,9 @@ class UserSuite:
             usage = b'{"inputTokens": 9}'
             call = CallEnd(number=number, ended=ended, usage=usage, savings=savings)
             await spend(store, lease, number, call)
-        broken = Saved(agent="vibe", kind="break", name="fold_step", calls=1, tokens=30, saved=None, cost=2)
-        read = Saved(agent="vibe", kind="fold", name="R2", calls=1, tokens=-1, saved=None, cost=None)
-        fold = Saved(agent="vibe", kind="fold", name="X2", calls=2, tokens=200, saved=7, cost=2)
+        broken = DailySaving(agent="vibe", kind="break", name="fold_step", calls=1, tokens=30, saved=None, cost=2)
+        read = DailySaving(agent="vibe", kind="fold", name="R2", calls=1, tokens=-1, saved=None, cost=None)
+        fold = DailySaving(agent="vibe", kind="fold", name="X2", calls=2, tokens=200, saved=7, cost=2)
         assert await store.users.read_savings("ann", DAY, DAY) == [broken, read, fold]
         both = replace(fold, calls=3, tokens=201, saved=14, cost=4)
         assert await store.users.read_savings("ann", DAY, LATER.date(), "vibe") == [broken, read, both]
@@ -171,9 +173,9 @@ class UserSuite:
         found = await store.users.delete("ann")
         assert (found.threads, len(found.stopped), found.days) == (25, 25, 1)
         assert [line async for line in store.users.export("ann")] == []
-        assert await store.users.read_spending("ann", DAY) == Spent(day="2026-03-01")
+        assert await store.users.read_spending("ann", DAY) == DailySpending(day="2026-03-01")
         assert await listed(store, owner="bob") == ["thread-x"]
-        assert await store.users.delete("ann") == UserDeleted(threads=0, stopped=(), profiles=0, days=0)
+        assert await store.users.delete("ann") == DeletedUser(threads=0, stopped=(), profiles=0, days=0)
 
     async def test_P9_F10_files_and_datasets_of_a_user_are_told_too(self, store: Store):
         mine = await add(store)
@@ -201,7 +203,7 @@ class UserSuite:
         for id, owner, users in (("d1", "ann", ("bob",)), ("d2", "bob", ("ann", "carl")), ("d3", "bob", ("*",))):
             await store.datasets.create(dataset(id, *users, owner=owner))
         found = await store.users.delete("ann")
-        gone = UserDeleted(threads=1, stopped=found.stopped, profiles=0, days=0, attachments=2, datasets=1, shares=1)
+        gone = DeletedUser(threads=1, stopped=found.stopped, profiles=0, days=0, attachments=2, datasets=1, shares=1)
         assert found == replace(gone, blobs=tuple(sorted([used.blob, same.blob])))
         assert await store.files.find_blobs([used.blob, same.blob, his.blob]) == frozenset({his.blob})
         assert (await store.files.total_bytes("ann"), await store.files.total_bytes("bob")) == (0, his.size)
@@ -218,8 +220,8 @@ class UserSuite:
         old = await end(store, "r1", "done")
         running = await begin(store, "r2", "thread-2")
         await store.runs.record(running, RunChange(events=(b"x",)), at(1))
-        assert await store.threads.clean(Retention(events_before=at(1))) == Cleaned()
-        assert await store.threads.clean(Retention(events_before=at(2))) == Cleaned(events=1)
+        assert await store.threads.clean(Retention(events_before=at(1))) == CleaningCounts()
+        assert await store.threads.clean(Retention(events_before=at(2))) == CleaningCounts(events=1)
         assert (await store.events.has_any(old), await store.events.has_any(running.run)) == (
             False,
             True,
@@ -227,7 +229,7 @@ class UserSuite:
         assert await events_of(store, running.run) == [(1, b"x")]
         run = await store.runs.find("ann", "r1")
         assert (run.last_event, len(await store.log.read_after("thread-1"))) == (1, 1)
-        assert await store.threads.clean(Retention(events_before=LATER)) == Cleaned()
+        assert await store.threads.clean(Retention(events_before=LATER)) == CleaningCounts()
 
     async def test_calls_go_with_the_segments_no_other_call_of_the_thread_needs(self, store: Store):
         first = await begin(store, "r1")
@@ -235,14 +237,14 @@ class UserSuite:
         second = await begin(store, "r2")
         await store.runs.record(second, RunChange(call_start=call(1, "bcd")), at(2))
         await store.runs.record(second, RunChange(call_start=call(2, "bcde", shared=3)), at(2))
-        assert await store.threads.clean(Retention(calls_before=at(2))) == Cleaned()
+        assert await store.threads.clean(Retention(calls_before=at(2))) == CleaningCounts()
         await store.runs.record(second, RunChange(ending=RunEnding(outcome="done")), at(3))
-        assert await store.threads.clean(Retention(calls_before=at(2))) == Cleaned(calls=1, segments=1)
+        assert await store.threads.clean(Retention(calls_before=at(2))) == CleaningCounts(calls=1, segments=1)
         assert [one.body for one in await store.calls.list_full(second.run)] == [
             body_of("bcd"),
             body_of("bcde"),
         ]
-        assert await store.threads.clean(Retention(calls_before=at(4))) == Cleaned(calls=2, segments=4)
+        assert await store.threads.clean(Retention(calls_before=at(4))) == CleaningCounts(calls=2, segments=4)
         assert (await store.runs.find("ann", "r2")).calls == 2
 
     async def test_threads_nobody_touched_go_unless_a_run_waits_in_them(self, store: Store):
@@ -251,7 +253,7 @@ class UserSuite:
         await admit(store, "r3", "waited-for")
         lease = await begin_another(store, "new")
         await store.runs.record(lease, RunChange(entries=[said("m")], ending=RunEnding(outcome="done")), at(50))
-        assert await store.threads.clean(Retention(threads_before=at(9))) == Cleaned(threads=1)
+        assert await store.threads.clean(Retention(threads_before=at(9))) == CleaningCounts(threads=1)
         assert sorted(await listed(store)) == ["new", "waited-for"]
         with pytest.raises(NotFound):
             await store.runs.find("ann", "r1")
@@ -262,8 +264,8 @@ class UserSuite:
         retention = Retention(events_before=LATER, calls_before=LATER, limit=2)
         found = [await store.threads.clean(retention) for _ in range(4)]
         assert [(one.events, one.calls) for one in found] == [(2, 2), (2, 2), (1, 1), (0, 0)]
-        assert await store.threads.clean(Retention()) == Cleaned()
-        assert await store.threads.clean(replace(retention, threads_before=LATER)) == Cleaned(threads=2)
+        assert await store.threads.clean(Retention()) == CleaningCounts()
+        assert await store.threads.clean(replace(retention, threads_before=LATER)) == CleaningCounts(threads=2)
 
     async def test_the_log_a_run_left_is_told_without_what_came_later(self, store: Store):
         for name in ("r1", "r2"):

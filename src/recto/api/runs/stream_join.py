@@ -36,7 +36,7 @@ from recto.conversation.message_snapshots import (
 )
 from recto.conversation.thread_state import state_events
 from recto.store.ports import StoredEvent, StoredRun
-from recto.store.runs.so_far import RunSnapshot
+from recto.store.runs.events import RunSnapshot
 
 NEWEST = "1.0"
 

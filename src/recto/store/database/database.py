@@ -1,15 +1,19 @@
-"""The database port, and the advisory locks that transactions take."""
+"""The database port, the base of repositories, and the advisory locks that transactions take."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias, TypeVar
+from functools import wraps
+from types import CoroutineType
+from typing import Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, text
 
 from recto.store.statement import SQLITE
 
 Result = TypeVar("Result")
+Owner = TypeVar("Owner", bound="Repository")
+Params = ParamSpec("Params")
 Transaction: TypeAlias = Callable[[Connection], Result]
 LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended(:what, 0))")
 
@@ -49,6 +53,61 @@ class Database(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class Repository:
+    """SQL of one kind of rows. Methods with a decorator of this module each run in their own transaction.
+
+    The decorator supplies the connection: callers omit it and await the result.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+
+Method: TypeAlias = Callable[Concatenate[Owner, Connection, Params], Result]
+# Quoted: CoroutineType is subscriptable only in annotations. Protocols with async methods require it.
+AsyncMethod: TypeAlias = "Callable[Concatenate[Owner, Params], CoroutineType[None, None, Result]]"
+
+
+def read_transaction(method: Method[Owner, Params, Result]) -> AsyncMethod[Owner, Params, Result]:
+    """Run a method in a read transaction with one snapshot."""
+
+    @wraps(method)
+    async def run(owner: Owner, *args: Params.args, **kwargs: Params.kwargs) -> Result:
+        return await owner.database.read(lambda connection: method(owner, connection, *args, **kwargs))
+
+    return run
+
+
+def key_lookup(method: Method[Owner, Params, Result]) -> AsyncMethod[Owner, Params, Result]:
+    """Run a method that reads a few rows by key in a read transaction, which may run at once."""
+
+    @wraps(method)
+    async def run(owner: Owner, *args: Params.args, **kwargs: Params.kwargs) -> Result:
+        return await owner.database.read(lambda connection: method(owner, connection, *args, **kwargs), few=True)
+
+    return run
+
+
+def write_transaction(method: Method[Owner, Params, Result]) -> AsyncMethod[Owner, Params, Result]:
+    """Run a method in a write transaction."""
+
+    @wraps(method)
+    async def run(owner: Owner, *args: Params.args, **kwargs: Params.kwargs) -> Result:
+        return await owner.database.write(lambda connection: method(owner, connection, *args, **kwargs))
+
+    return run
+
+
+def priority_write(method: Method[Owner, Params, Result]) -> AsyncMethod[Owner, Params, Result]:
+    """Run a method in a write transaction ahead of the queue of other writes."""
+
+    @wraps(method)
+    async def run(owner: Owner, *args: Params.args, **kwargs: Params.kwargs) -> Result:
+        return await owner.database.write_first(lambda connection: method(owner, connection, *args, **kwargs))
+
+    return run
 
 
 def lock_user(connection: Connection, user: str) -> None:

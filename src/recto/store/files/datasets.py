@@ -1,4 +1,4 @@
-"""SQL of datasets, their owners and shares. For a user without a share, a dataset does not exist."""
+"""Datasets of users and their shares."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, CompoundSelect, Connection, Row, and_, del
 from recto.errors import LimitReached, NotFound
 from recto.page.prompt.reminder import Dataset
 from recto.store.cursor import decode_cursor, encode_cursor
-from recto.store.database.database import lock_datasets
+from recto.store.database.database import Repository, lock_datasets, read_transaction, write_transaction
 from recto.store.schema import DATASET_SHARES, DATASETS, from_micros, to_micros
 from recto.store.statement import batches, insert_into, insert_missing
 
@@ -61,79 +61,71 @@ INSERT = insert_into(DATASETS, NAMES)
 SHARE = insert_missing(DATASET_SHARES, ("dataset", "user"))
 
 
-def create(connection: Connection, dataset: StoredDataset, limit: int = 0) -> StoredDataset:
-    """Store a dataset. Raise Conflict if the id exists, LimitReached if the owner would have more than `most` (0: no
-    limit).
-    """
-    if limit:
-        _check_limit(connection, dataset.owner, limit)
-    times = {"created": to_micros(dataset.created), "updated": to_micros(dataset.updated)}
-    INSERT.run_many(connection, [{**{name: getattr(dataset, name) for name in NAMES}, **times}])
-    _add_shares(connection, dataset.id, dataset.shared_with)
-    return get(connection, dataset.owner, dataset.id)
+class Datasets(Repository):
+    """Datasets, their owners and shares. For a user without a share, a dataset does not exist."""
 
+    @write_transaction
+    def create(self, connection: Connection, dataset: StoredDataset, most: int = 0) -> StoredDataset:
+        """Store a dataset. Raise Conflict if the id exists, LimitReached if the owner would have more than `most`; 0
+        sets no limit.
+        """
+        if most:
+            _check_limit(connection, dataset.owner, most)
+        times = {"created": to_micros(dataset.created), "updated": to_micros(dataset.updated)}
+        INSERT.run_many(connection, [{**{name: getattr(dataset, name) for name in NAMES}, **times}])
+        _add_shares(connection, dataset.id, dataset.shared_with)
+        return _get(connection, dataset.owner, dataset.id)
 
-def _check_limit(connection: Connection, owner: str, limit: int) -> None:
-    lock_datasets(connection, owner)
-    count = connection.execute(select(func.count()).where(DATASETS.c.owner == owner)).scalar_one()
-    if count >= limit:
-        raise LimitReached(f"{LIMIT_REACHED.format(many=count, most=limit)}.", retry=RETRY_SECONDS)
+    @read_transaction
+    def list_page(self, connection: Connection, user: str, cursor: str | None, limit: int) -> DatasetList:
+        """Return datasets that a user may use, own and shared, newest first."""
+        query = select(DATASETS.c.id, DATASETS.c.created).where(DATASETS.c.id.in_(_select_usable(user)))
+        if cursor is not None:
+            created, id = decode_cursor(cursor)
+            is_same_time = and_(DATASETS.c.created == created, DATASETS.c.id < id)
+            query = query.where(or_(DATASETS.c.created < created, is_same_time))
+        # One row more shows if another page follows.
+        rows = connection.execute(
+            query.order_by(DATASETS.c.created.desc(), DATASETS.c.id.desc()).limit(limit + 1)
+        ).all()
+        page = rows[:limit]
+        next_cursor = encode_cursor(page[-1].created, page[-1].id) if len(rows) > limit else None
+        return DatasetList(datasets=_read_datasets(connection, user, [row.id for row in page]), next=next_cursor)
 
+    @read_transaction
+    def get(self, connection: Connection, user: str, id: str) -> StoredDataset:
+        """Return a dataset that a user may use. Raise NotFound for any other."""
+        return _get(connection, user, id)
 
-def _add_shares(connection: Connection, id: str, users: Sequence[str]) -> None:
-    SHARE.run_many(connection, [{"dataset": id, "user": user} for user in sorted(set(users))])
+    @read_transaction
+    def find_usable(self, connection: Connection, user: str, ids: Sequence[str]) -> tuple[Dataset, ...]:
+        """Return those of these datasets that a user may use, in this order and each once (F10). Ids ignore case."""
+        unique_ids = list(dict.fromkeys([id.lower() for id in ids]))
+        rows = _read_rows(connection, user, unique_ids)
+        return tuple(
+            [Dataset(id=id, name=rows[id].name, description=rows[id].description) for id in unique_ids if id in rows]
+        )
 
+    @write_transaction
+    def change(self, connection: Connection, owner: str, id: str, change: DatasetChange) -> StoredDataset:
+        """Change a dataset. Raise NotFound if the user does not own it."""
+        fields = {"name": change.name, "description": change.description}
+        values = {name: value for name, value in fields.items() if value is not None}
+        is_own = and_(DATASETS.c.id == id, DATASETS.c.owner == owner)
+        result = connection.execute(update(DATASETS).where(is_own).values(**values, updated=to_micros(change.now)))
+        if not result.rowcount:
+            raise NotFound(what="dataset", id=id)
+        if change.shared_with is not None:
+            connection.execute(delete(DATASET_SHARES).where(DATASET_SHARES.c.dataset == id))
+            _add_shares(connection, id, change.shared_with)
+        return _get(connection, owner, id)
 
-def get(connection: Connection, user: str, id: str) -> StoredDataset:
-    """Return a dataset that a user may use. Raise NotFound for any other."""
-    datasets = _read_datasets(connection, user, [id])
-    if not datasets:
-        raise NotFound(what="dataset", id=id)
-    return datasets[0]
-
-
-def list_page(connection: Connection, user: str, cursor: str | None, limit: int) -> DatasetList:
-    """Return datasets that a user may use, own and shared, newest first."""
-    query = select(DATASETS.c.id, DATASETS.c.created).where(DATASETS.c.id.in_(_select_usable(user)))
-    if cursor is not None:
-        created, id = decode_cursor(cursor)
-        is_same_time = and_(DATASETS.c.created == created, DATASETS.c.id < id)
-        query = query.where(or_(DATASETS.c.created < created, is_same_time))
-    # One row more shows if another page follows.
-    rows = connection.execute(query.order_by(DATASETS.c.created.desc(), DATASETS.c.id.desc()).limit(limit + 1)).all()
-    page = rows[:limit]
-    next_cursor = encode_cursor(page[-1].created, page[-1].id) if len(rows) > limit else None
-    return DatasetList(datasets=_read_datasets(connection, user, [row.id for row in page]), next=next_cursor)
-
-
-def find_usable(connection: Connection, user: str, ids: Sequence[str]) -> tuple[Dataset, ...]:
-    """Return those of these datasets that a user may use, in this order and each once (F10). Ids ignore case."""
-    unique_ids = list(dict.fromkeys([id.lower() for id in ids]))
-    rows = _read_rows(connection, user, unique_ids)
-    return tuple(
-        [Dataset(id=id, name=rows[id].name, description=rows[id].description) for id in unique_ids if id in rows]
-    )
-
-
-def change(connection: Connection, owner: str, id: str, change: DatasetChange) -> StoredDataset:
-    """Change a dataset. Raise NotFound if the user does not own it."""
-    fields = {"name": change.name, "description": change.description}
-    values = {name: value for name, value in fields.items() if value is not None}
-    is_own = and_(DATASETS.c.id == id, DATASETS.c.owner == owner)
-    result = connection.execute(update(DATASETS).where(is_own).values(**values, updated=to_micros(change.now)))
-    if not result.rowcount:
-        raise NotFound(what="dataset", id=id)
-    if change.shared_with is not None:
-        connection.execute(delete(DATASET_SHARES).where(DATASET_SHARES.c.dataset == id))
-        _add_shares(connection, id, change.shared_with)
-    return get(connection, owner, id)
-
-
-def delete_one(connection: Connection, owner: str, id: str) -> None:
-    """Delete a dataset. Raise NotFound if the user does not own it."""
-    mine = and_(DATASETS.c.id == id, DATASETS.c.owner == owner)
-    if not connection.execute(delete(DATASETS).where(mine)).rowcount:
-        raise NotFound(what="dataset", id=id)
+    @write_transaction
+    def delete(self, connection: Connection, owner: str, id: str) -> None:
+        """Delete a dataset. Raise NotFound if the user does not own it."""
+        is_own = and_(DATASETS.c.id == id, DATASETS.c.owner == owner)
+        if not connection.execute(delete(DATASETS).where(is_own)).rowcount:
+            raise NotFound(what="dataset", id=id)
 
 
 def delete_all(connection: Connection, owner: str) -> tuple[int, int]:
@@ -147,6 +139,24 @@ def delete_all(connection: Connection, owner: str) -> tuple[int, int]:
 def list_shares(connection: Connection, id: str) -> tuple[str, ...]:
     """Return all users a dataset is shared with."""
     return tuple(_read_shares(connection, DATASET_SHARES.c.dataset == id).get(id, ()))
+
+
+def _get(connection: Connection, user: str, id: str) -> StoredDataset:
+    datasets = _read_datasets(connection, user, [id])
+    if not datasets:
+        raise NotFound(what="dataset", id=id)
+    return datasets[0]
+
+
+def _check_limit(connection: Connection, owner: str, limit: int) -> None:
+    lock_datasets(connection, owner)
+    count = connection.execute(select(func.count()).where(DATASETS.c.owner == owner)).scalar_one()
+    if count >= limit:
+        raise LimitReached(f"{LIMIT_REACHED.format(many=count, most=limit)}.", retry=RETRY_SECONDS)
+
+
+def _add_shares(connection: Connection, id: str, users: Sequence[str]) -> None:
+    SHARE.run_many(connection, [{"dataset": id, "user": user} for user in sorted(set(users))])
 
 
 def _select_usable(user: str) -> CompoundSelect[str]:

@@ -100,10 +100,10 @@ def check_tokens(connection: Connection, admission: Admission) -> None:
     rows = SPENT.rows(connection, {"of": admission.owner, "on": now.date().isoformat()})
     spent, most = cast("int", rows[0][0]) if rows else 0, admission.bounds.user_tokens
     if spent >= most:
-        raise day_is_spent(spent, most, now)
+        raise token_limit_error(spent, most, now)
 
 
-def day_is_spent(spent: int, most: int, now: datetime) -> LimitReached:
+def token_limit_error(spent: int, most: int, now: datetime) -> LimitReached:
     """Return the error for a user without tokens left today."""
     problem = f"You used {spent} of {most} tokens today (UTC). Try again tomorrow."
     return LimitReached(problem, retry=_until_tomorrow(now.astimezone(UTC)))

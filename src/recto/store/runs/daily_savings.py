@@ -21,7 +21,7 @@ SUMS = (*COUNTS, *MONEY)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Saved:
+class DailySaving:
     """Savings of a rule (`fold`), or breaks with a cause (`break`), in the calls of an agent.
 
     `saved` and `cost` add up the known amounts, in billionths; None if none is known.
@@ -81,7 +81,9 @@ def save(connection: Connection, run: str, call: CallEnd) -> None:
     SAVE.run_many(connection, rows)
 
 
-def saved(connection: Connection, owner: str, since: date, until: date, agent: str | None = None) -> Sequence[Saved]:
+def saved(
+    connection: Connection, owner: str, since: date, until: date, agent: str | None = None
+) -> Sequence[DailySaving]:
     """Return a user's savings and prefix breaks between two days (UTC, inclusive), of one agent or of all."""
     of, keys = SAVINGS.c, (SAVINGS.c.agent, SAVINGS.c.kind, SAVINGS.c.name)
     # PostgreSQL sums integers into another type.
@@ -89,4 +91,4 @@ def saved(connection: Connection, owner: str, since: date, until: date, agent: s
     query = select(*keys, *sums).where(of.owner == owner, of.day >= since.isoformat(), of.day <= until.isoformat())
     query = query if agent is None else query.where(of.agent == agent)
     rows = connection.execute(query.group_by(*keys).order_by(*keys)).mappings()
-    return [Saved(**row) for row in rows]
+    return [DailySaving(**row) for row in rows]

@@ -14,9 +14,9 @@ from recto.conversation.input.run_input import stored_input
 from recto.conversation.log import View
 from recto.conversation.messages import Message, UserMessage
 from recto.errors import WireError
-from recto.store.log.visible import turn_of
+from recto.store.log.entry_rows import read_turn
 from recto.store.ports import StoredRun
-from recto.store.runs.run_queue import COLUMNS, run_of_row
+from recto.store.runs.run_queue import COLUMNS, parse_run
 from recto.store.schema import LOG, RUNS
 from recto.store.statement import Statement
 
@@ -27,7 +27,7 @@ ASKED = Statement(select(*COLUMNS).where(_waits, RUNS.c.number <= bindparam("las
 
 
 @dataclass(frozen=True, kw_only=True)
-class Queued:
+class QueuedMessage:
     """A queued user message, with the id of its run and the client's name for that run."""
 
     task: str
@@ -58,22 +58,24 @@ def read_sent(runs: Sequence[StoredRun]) -> Sent:
     return {run.id: QueuedRun(run=run, messages=_messages(run)) for run in runs}
 
 
-def queued_in(connection: Connection, thread: str, most_bytes: int, sent: Sent) -> tuple[Queued, ...] | InputsNeeded:
+def queued_in(
+    connection: Connection, thread: str, most_bytes: int, sent: Sent
+) -> tuple[QueuedMessage, ...] | InputsNeeded:
     """Return the queued messages in the order of their runs, up to `most_bytes` of requests."""
     sizes = cast("Sequence[tuple[str, int, int]]", WAITING.rows(connection, {"this": thread}))
     sums = accumulate(size for _, size, _ in sizes)
     waiting = [(id, number) for (id, _, number), total in zip(sizes, sums, strict=True) if total <= most_bytes]
     if any(id not in sent for id, _ in waiting):
         rows = ASKED.rows(connection, {"this": thread, "last": waiting[-1][1]})
-        return InputsNeeded(runs=tuple([run for run in map(run_of_row, rows) if run.id not in sent]))
+        return InputsNeeded(runs=tuple([run for run in map(parse_run, rows) if run.id not in sent]))
     return _queued(connection, thread, [sent[id] for id, _ in waiting]) if waiting else ()
 
 
-def _queued(connection: Connection, thread: str, sent: Sequence[QueuedRun]) -> tuple[Queued, ...]:
+def _queued(connection: Connection, thread: str, sent: Sequence[QueuedRun]) -> tuple[QueuedMessage, ...]:
     ids = {message.id for one in sent for message in one.messages}
     query = select(LOG.c.id).where(LOG.c.thread == thread, LOG.c.id.in_(ids))
     taken = set(connection.execute(query).scalars())
-    seen, found = View(entries=turn_of(connection, thread)), list[Queued]()
+    seen, found = View(entries=read_turn(connection, thread)), list[QueuedMessage]()
     for one in sent:
         run = one.run
         # The message may get another id than the client sent; nothing else of the run gets an id here.
@@ -81,7 +83,7 @@ def _queued(connection: Connection, thread: str, sent: Sequence[QueuedRun]) -> t
         message = queued_turn(seen, one.messages, entering, taken)
         if message:
             taken.add(message.id)
-            found.append(Queued(task=run.id, run=run.name, message=replace(message, seq=None)))
+            found.append(QueuedMessage(task=run.id, run=run.name, message=replace(message, seq=None)))
     return tuple(found)
 
 

@@ -16,12 +16,12 @@ from recto.conversation.messages import Data, File, Text, UserMessage, texts_of
 from recto.conversation.title import title_from
 from recto.errors import LeaseLost
 from recto.page.body import Segment
-from recto.store.log.entries import encode_entry, entry_kind
-from recto.store.log.visible import skill_in
+from recto.store.log.entry_codec import encode_entry, entry_kind
+from recto.store.log.entry_rows import find_skill
 from recto.store.ports import CallEnd, CallStart, Lease, RecordResult, RunChange
 from recto.store.runs.calls import pack
 from recto.store.runs.daily_savings import save
-from recto.store.runs.run_queue import ADD_EVENT, HELD, mine
+from recto.store.runs.run_queue import ADD_EVENT, HELD, lease_values
 from recto.store.runs.spending import spend
 from recto.store.schema import CALLS, LOG, RUNS, SEGMENTS, THREADS, to_micros
 from recto.store.statement import Statement, StatementValues, Value, insert_into, insert_missing, param
@@ -141,7 +141,7 @@ def storable(text: str | None) -> str | None:
 
 
 def _counted_for(lease: Lease, events: int) -> dict[str, Value]:
-    return {**mine(lease), "more": events}
+    return {**lease_values(lease), "more": events}
 
 
 def _fenced(lease: Lease, rows: Sequence[Sequence[object]]) -> tuple[int, str | None]:
@@ -182,7 +182,7 @@ def _set_skill(connection: Connection, thread: str, entries: Sequence[Entry]) ->
     if kinds.isdisjoint({SkillChanged, *ROLLBACK_MARKERS}):
         return
     newest = next((entry for entry in reversed(entries) if isinstance(entry, SkillChanged)), None)
-    skill = newest if kinds.isdisjoint(ROLLBACK_MARKERS) else skill_in(connection, thread)
+    skill = newest if kinds.isdisjoint(ROLLBACK_MARKERS) else find_skill(connection, thread)
     row = {"new_skill": skill.skill, "new_scenario": skill.scenario} if skill else NO_SKILL
     SET_SKILL.count(connection, {"this": thread, **row})
 

@@ -14,8 +14,8 @@ from sqlalchemy import Connection, bindparam, null, select, update
 
 from recto.conversation.log import FoldStep
 from recto.store.database.database import lock_thread, lock_user
-from recto.store.log.entries import decode_entry
-from recto.store.ports import CallEnd, RelayedCall, RelayedPath, RunChange, RunEnding, SeenRequest
+from recto.store.log.entry_codec import decode_entry
+from recto.store.ports import CallEnd, RelayedCall, RelayedPath, RunChange, RunEnding, StoredRequest
 from recto.store.runs.admission import check_tokens
 from recto.store.runs.record import GROW_WITH_TITLE, append, begin_call, end_call, storable
 from recto.store.runs.run_queue import ADMITTED, FRESH, MAKE_RUN, NOT_TAKEN, UNANSWERED, enter_thread
@@ -60,13 +60,13 @@ def path_of(connection: Connection, owner: str, names: Sequence[str]) -> Relayed
     newest = newest_of(connection, owner, path[-1][2]) if path else None
     requests = tuple(
         [
-            SeenRequest(
+            StoredRequest(
                 name=name,
                 run=run,
                 thread=thread,
                 model=model,
                 created=from_micros(created),
-                asked=newest.created if newest and newest.name.startswith(name) else from_micros(created),
+                last_sent=newest.created if newest and newest.name.startswith(name) else from_micros(created),
                 is_newest=newest is not None and newest.name.startswith(name),
             )
             for name, run, thread, model, created in path
@@ -88,7 +88,7 @@ def newest_of(connection: Connection, owner: str, thread: str) -> Newest | None:
     return Newest(rows[0][0], from_micros(rows[0][1])) if rows else None
 
 
-def _steps(connection: Connection, requests: Sequence[SeenRequest]) -> tuple[FoldStep, ...]:
+def _steps(connection: Connection, requests: Sequence[StoredRequest]) -> tuple[FoldStep, ...]:
     """Return the fold steps of these requests' runs. Another branch of the conversation has its own steps."""
     runs, threads = {one.run for one in requests}, dict.fromkeys(one.thread for one in requests)
     rows = [row for thread in threads for row in STEPS.rows(connection, {"of": thread}) if row[4] in runs]

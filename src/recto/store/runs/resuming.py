@@ -10,7 +10,7 @@ from recto.conversation.input.input_entries import check_resume
 from recto.conversation.input.run_input import ResumeItem, stored_input
 from recto.conversation.log import View
 from recto.errors import Conflict, WireError
-from recto.store.log.visible import turn_of
+from recto.store.log.entry_rows import read_turn
 from recto.store.ports import Admission
 from recto.store.schema import IS_OPEN, RUNS
 from recto.store.statement import Statement
@@ -37,7 +37,7 @@ def taken_by(connection: Connection, admission: Admission) -> str | None:
         raise Conflict(BUSY)
     if same:
         return same
-    seen = View(entries=turn_of(connection, admission.thread))
+    seen = View(entries=read_turn(connection, admission.thread))
     return check_resume(seen, asked.resume, admission.created, has_messages=bool(asked.messages))
 
 

@@ -18,7 +18,7 @@ from recto.conversation.json import load
 from recto.errors import Conflict, NotFound
 from recto.skills.known import FREE_TIER
 from recto.store.database.database import lock_thread, lock_user
-from recto.store.files.file_refs import add_refs, lock_attachments
+from recto.store.files.files import add_refs, lock_attachments
 from recto.store.ports import Admission, AdmissionResult, Cancel, Claimant, Lease, StoredRun
 from recto.store.runs.admission import make_room
 from recto.store.runs.resuming import taken_by
@@ -163,7 +163,7 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
     lock_attachments(connection, admission)
     agent, of_thread = enter_thread(connection, admission)
     if taken := taken_by(connection, admission):
-        return AdmissionResult(run=find(connection, admission.owner, taken), is_new=False)
+        return AdmissionResult(run=find_run(connection, admission.owner, taken), is_new=False)
     room = make_room(connection, admission, who)
     created = to_micros(admission.created)
     values: StatementValues = {
@@ -175,7 +175,7 @@ def admit(connection: Connection, admission: Admission, who: Claimant | None = N
     if made := MAKE_RUN.rows(connection, {**values, "owner_is": admission.owner}):
         add_refs(connection, admission)
         row = {**dict.fromkeys(NAMES), **values, **of_thread, "tier": made[0][0]}
-        run = run_of_row([row[name] for name in NAMES])
+        run = parse_run([row[name] for name in NAMES])
         return AdmissionResult(run=run, is_new=True, interrupted=room.interrupted)
     # Another process admitted the same name after our check.
     known = _same(connection, admission)
@@ -236,7 +236,7 @@ def as_admitted(connection: Connection, admission: Admission) -> StoredRun:
         "created": created,
         "tier": cast("str", tier[0][0]) if tier else FREE_TIER,
     }
-    return run_of_row([values.get(name) for name in NAMES])
+    return parse_run([values.get(name) for name in NAMES])
 
 
 def again(connection: Connection, owner: str, name: str, digest: bytes) -> AdmissionResult | None:
@@ -261,7 +261,7 @@ def _same(connection: Connection, admission: Admission) -> AdmissionResult | Non
 
 def _named(connection: Connection, owner: str, name: str) -> tuple[StoredRun, bytes | None] | None:
     rows = FIND_NAMED.rows(connection, {"owner_is": owner, "name_is": name})
-    return (run_of_row(rows[0][1:]), cast("bytes | None", rows[0][0])) if rows else None
+    return (parse_run(rows[0][1:]), cast("bytes | None", rows[0][0])) if rows else None
 
 
 def _if_same(known: StoredRun, *, is_same: bool) -> AdmissionResult:
@@ -327,20 +327,20 @@ def _take(connection: Connection, who: Claimant, now: datetime, id: str) -> Stor
     except IntegrityError:
         # Another worker activated a run of this thread after our query.
         return None
-    return run_of_row(rows[0]) if rows else None
+    return parse_run(rows[0]) if rows else None
 
 
 def renew(connection: Connection, who: Claimant, leases: Sequence[Lease], now: datetime) -> tuple[Lease, ...]:
     """Extend leases. Return those still held."""
     until = to_micros(now + who.lease)
     ordered = sorted(leases, key=_by_run)
-    return tuple(lease for lease in ordered if RENEW.count(connection, {**mine(lease), "until": until}))
+    return tuple(lease for lease in ordered if RENEW.count(connection, {**lease_values(lease), "until": until}))
 
 
 def hand_back(connection: Connection, leases: Sequence[Lease], at: datetime) -> None:
     """Release runs: let their leases expire at a time."""
     for lease in sorted(leases, key=_by_run):
-        HAND_BACK.count(connection, {**mine(lease), "until": to_micros(at)})
+        HAND_BACK.count(connection, {**lease_values(lease), "until": to_micros(at)})
 
 
 def _by_run(lease: Lease) -> str:
@@ -348,7 +348,7 @@ def _by_run(lease: Lease) -> str:
     return lease.run
 
 
-def mine(lease: Lease) -> dict[str, Value]:
+def lease_values(lease: Lease) -> dict[str, Value]:
     """Return the parameters of `IS_HELD`."""
     return {"this": lease.run, "my_fence": lease.fence}
 
@@ -370,7 +370,7 @@ def cancel(connection: Connection, run: StoredRun, cancel: Cancel) -> StoredRun:
         ADD_EVENT.run_many(connection, rows)
     else:
         CANCEL.count(connection, this)
-    return find(connection, run.owner, run.id)
+    return find_run(connection, run.owner, run.id)
 
 
 def cancels(connection: Connection, runs: Sequence[str]) -> tuple[str, ...]:
@@ -385,10 +385,10 @@ def opening_input(connection: Connection, thread: str, response_id: str) -> byte
     return connection.execute(query.order_by(RUNS.c.number).limit(1)).scalar_one_or_none()
 
 
-def find(connection: Connection, owner: str, id: str) -> StoredRun:
+def find_run(connection: Connection, owner: str, id: str) -> StoredRun:
     """Return a run by the server's id or the client's name (P7). Raise NotFound for another user's run."""
     # A client may have used the id of one run as the name of another: the server's id wins.
-    rows = [run_of_row(row) for row in FIND.rows(connection, {"owner_is": owner, "id_is": id})]
+    rows = [parse_run(row) for row in FIND.rows(connection, {"owner_is": owner, "id_is": id})]
     found = next((run for run in rows if run.id == id), rows[0] if rows else None)
     if found is None:
         raise NotFound(what="run", id=id)
@@ -398,11 +398,11 @@ def find(connection: Connection, owner: str, id: str) -> StoredRun:
 def find_by_anyone(connection: Connection, id: str) -> tuple[StoredRun, ...]:
     """Return the run of this server id, else all runs with this name, of any user. For administrators."""
     query = select(*COLUMNS).where(or_(RUNS.c.id == id, RUNS.c.name == id)).order_by(RUNS.c.number)
-    rows = [run_of_row(row) for row in connection.execute(query)]
+    rows = [parse_run(row) for row in connection.execute(query)]
     return tuple([run for run in rows if run.id == id] or rows)
 
 
-def run_of_row(row: Sequence[object]) -> StoredRun:
+def parse_run(row: Sequence[object]) -> StoredRun:
     """Build a run from its row (`COLUMNS`)."""
     values = dict(zip(NAMES, row, strict=True))
     values |= {name: from_micros(time) for name in TIMES if isinstance(time := values[name], int)}

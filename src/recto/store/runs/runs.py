@@ -42,7 +42,7 @@ class Runs:
 
     async def find(self, owner: str, id: str) -> StoredRun:
         """A run by the server's id or by the client's name for it. Somebody else's: NotFound."""
-        return await self._database.read(partial(run_queue.find, owner=owner, id=id))
+        return await self._database.read(partial(run_queue.find_run, owner=owner, id=id))
 
     async def find_of_any_user(self, id: str) -> Sequence[StoredRun]:
         """The run of a server's id; else all runs of that name, whoever has them. For who may see everything."""

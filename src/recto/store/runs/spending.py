@@ -20,7 +20,7 @@ NAMES = ("owner", "day", *COUNTS, "calls", "price")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spent:
+class DailySpending:
     """Usage of a user's calls on a day. `price` adds up the known prices; None if none is known."""
 
     day: str
@@ -78,9 +78,9 @@ def _taken(call: CallEnd) -> StatementValues:
     return {**counts, "new_day": day, "new_price": call.price}
 
 
-def spent(connection: Connection, owner: str, day: date) -> Spent:
+def spent(connection: Connection, owner: str, day: date) -> DailySpending:
     """Return a user's usage on a day (UTC)."""
     rows = SPENT.rows(connection, {"owner_is": owner, "day_is": day.isoformat()})
     names = [name for name in NAMES if name != "owner"]
     values = dict(zip(names, rows[0], strict=True)) if rows else {}
-    return Spent(**{"day": day.isoformat(), **values})  # pyright: ignore[reportArgumentType] - by name
+    return DailySpending(**{"day": day.isoformat(), **values})  # pyright: ignore[reportArgumentType] - by name

@@ -25,15 +25,15 @@ class Calls:
 
     async def list_summaries(self, run: str) -> Sequence[calls.CallSummary]:
         """The model calls of a run, in order, without their pages."""
-        return await self._database.read(partial(calls.summaries_of, run=run))
+        return await self._database.read(partial(calls.list_summaries, run=run))
 
     async def exists(self, run: str, number: int) -> bool:
         """Return whether a model call is stored. Cleaning deletes old ones."""
         return await self._database.read(partial(calls.is_stored, run=run, number=number), few=True)
 
-    async def read(self, run: str, number: int) -> calls.CallSeen:
+    async def read(self, run: str, number: int) -> calls.CheckedCall:
         """One model call with its page, checked against what was sent. Damage is named, not raised."""
-        return await self._database.read(partial(calls.look_at, run=run, number=number))
+        return await self._database.read(partial(calls.read_call, run=run, number=number))
 
     async def find_previous(self, run: str, number: int) -> tuple[str, int] | None:
         """The call before a call in its thread, for the same purpose: its run and number."""

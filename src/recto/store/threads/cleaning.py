@@ -17,7 +17,7 @@ from recto.store.database.database import Database, lock_thread
 from recto.store.runs.calls import split
 from recto.store.schema import CALLS, DETACHED, EVENTS, IS_OPEN, RUNS, SEGMENTS, THREADS, to_micros
 from recto.store.statement import batches
-from recto.store.threads.deleting import ROWS, RUNS_AT_ONCE, delete_events_of, delete_rest, nobodys, take_away
+from recto.store.threads.deleting import ROWS, RUNS_AT_ONCE, delete_events_of, delete_rest, detach_threads, nobodys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class Retention:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cleaned:
+class CleaningCounts:
     """Numbers of deleted rows. All zero if nothing was left to clean."""
 
     events: int = 0
@@ -73,7 +73,7 @@ class Unused(NamedTuple):
     newest: int | None = None
 
 
-async def clean(database: Database, retention: Retention, places: Places) -> Cleaned:
+async def clean(database: Database, retention: Retention, places: Places) -> CleaningCounts:
     """Run one round of cleanup: up to `limit` runs' events, runs' calls and threads, and interrupted deletions."""
     events = calls = segments = threads = 0
     for thread in await database.read(partial(nobodys, limit=retention.limit)):
@@ -98,7 +98,7 @@ async def clean(database: Database, retention: Retention, places: Places) -> Cle
             gone = await _clean_calls(database, thread, [run.run for run in stale if run.thread == thread])
             calls, segments = calls + gone[0], segments + gone[1]
         places.calls = _place_after(stale, retention.limit)
-    return Cleaned(events=events, calls=calls, segments=segments, threads=threads)
+    return CleaningCounts(events=events, calls=calls, segments=segments, threads=threads)
 
 
 def _place_after(stale: Sequence[StaleRun], limit: int) -> CleaningCursor:
@@ -206,7 +206,7 @@ def take_untouched(connection: Connection, thread: str, before: datetime) -> boo
     lock_thread(connection, thread)
     still = connection.execute(select(THREADS.c.id).where(THREADS.c.id == thread, _is_untouched(before))).all()
     if still:
-        take_away(connection, [thread])
+        detach_threads(connection, [thread])
     return bool(still)
 
 

@@ -18,26 +18,26 @@ from recto.store.ports import CallEnd
 from recto.store.runs.calls import unpack
 from recto.store.runs.spending import spend
 from recto.store.schema import CALLS, DETACHED, EVENTS, FILE_REFS, IS_OPEN, LOG, RUNS, SEGMENTS, THREADS, from_micros
-from recto.store.threads.thread_rows import Stopped, check_owner
+from recto.store.threads.thread_rows import StoppedRun, check_owner
 
 # Rows, and runs, per write: about ten milliseconds.
 ROWS, RUNS_AT_ONCE = 1000, 20
 
 
-async def delete_thread(database: Database, owner: str, id: str) -> tuple[Stopped, ...]:
+async def delete_thread(database: Database, owner: str, id: str) -> tuple[StoppedRun, ...]:
     """Delete a thread and all its rows. Return its runs that had not ended. Their workers get LeaseLost."""
     stopped = await database.write(partial(_take_from, owner=owner, id=id))
     await delete_rest(database, id)
     return stopped
 
 
-def _take_from(connection: Connection, owner: str, id: str) -> tuple[Stopped, ...]:
+def _take_from(connection: Connection, owner: str, id: str) -> tuple[StoppedRun, ...]:
     lock_thread(connection, id)
     check_owner(connection, owner, id)
-    return take_away(connection, [id])
+    return detach_threads(connection, [id])
 
 
-def take_away(connection: Connection, ids: Sequence[str]) -> tuple[Stopped, ...]:
+def detach_threads(connection: Connection, ids: Sequence[str]) -> tuple[StoppedRun, ...]:
     """End the runs of locked threads and detach the threads from their owners. Count calls in progress as spent."""
     columns = (RUNS.c.id, RUNS.c.name, RUNS.c.thread, RUNS.c.last_event)
     # In the order in which workers lock them: a worker's write finishes first, or finds the run ended.
@@ -49,7 +49,7 @@ def take_away(connection: Connection, ids: Sequence[str]) -> tuple[Stopped, ...]
     connection.execute(update(THREADS).where(THREADS.c.id.in_(ids)).values(owner=DETACHED))
     for call in open_calls:
         spend(connection, call.run, _taken(call))
-    return tuple(Stopped(id=row.id, name=row.name, thread=row.thread, last_event=row.last_event) for row in rows)
+    return tuple(StoppedRun(id=row.id, name=row.name, thread=row.thread, last_event=row.last_event) for row in rows)
 
 
 def _open_calls(connection: Connection, runs: Sequence[str]) -> Sequence[Row[*tuple[object, ...]]]:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, literal, null, select, update
 from recto.conversation.log import VisibleNumbers
 from recto.errors import Conflict
 from recto.store.database.database import lock_thread
-from recto.store.log.visible import seen_in, skill_in, user_message_in
+from recto.store.log.entry_rows import find_skill, find_user_message, read_visible
 from recto.store.schema import FILE_REFS, LOG, THREADS, to_micros
 from recto.store.statement import insert_missing
 from recto.store.threads.thread_rows import BY_USER, StoredThread, get_thread
@@ -34,13 +34,13 @@ def fork(connection: Connection, owner: str, options: ForkOptions) -> StoredThre
     # Cleanup might otherwise delete the thread's files before the fork refers to them.
     lock_thread(connection, options.thread)
     source = get_thread(connection, owner, options.thread)
-    seen = seen_in(connection, options.thread)
+    seen = read_visible(connection, options.thread)
     if options.before is not None:
-        seen = seen.before(user_message_in(connection, options.thread, seen, options.before).seq or 0)
+        seen = seen.before(find_user_message(connection, options.thread, seen, options.before).seq or 0)
     _make(connection, owner, source, options)
     last = _copy_log(connection, seen, options)
     _copy_files(connection, options)
-    skill = skill_in(connection, options.id)
+    skill = find_skill(connection, options.id)
     values = {"last_seq": last, "skill": skill.skill, "scenario": skill.scenario} if skill else {"last_seq": last}
     connection.execute(update(THREADS).where(THREADS.c.id == options.id).values(values))
     return get_thread(connection, owner, options.id)

@@ -12,9 +12,8 @@ from sqlalchemy import Connection, bindparam, select, tuple_
 from recto.config.access_settings import BodyLimits
 from recto.conversation.history import DAY, LATEST, HistoryMessage, day_of, is_in_history, midnight, statuses_of
 from recto.conversation.log import Entry, VisibleNumbers
-from recto.store.log.read_log import ENTRY_COLUMNS, entry_of
-from recto.store.log.visible import seen_in
-from recto.store.runs.queued import InputsNeeded, Queued, Sent, queued_in
+from recto.store.log.entry_rows import ENTRY_COLUMNS, parse_entry, read_visible
+from recto.store.runs.queued import InputsNeeded, QueuedMessage, Sent, queued_in
 from recto.store.schema import LOG, THREADS, to_micros
 from recto.store.statement import Statement, param
 from recto.store.threads.thread_rows import check_owner
@@ -65,7 +64,7 @@ class HistoryDay:
     day: date | None = None
     has_more: bool = False
     messages: tuple[HistoryMessage, ...] = ()
-    queued: tuple[Queued, ...] = ()
+    queued: tuple[QueuedMessage, ...] = ()
     statuses: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -80,8 +79,8 @@ def history_day(connection: Connection, owner: str, query: HistoryQuery, sent: S
     return queued if isinstance(queued, InputsNeeded) else _day(connection, thread, query, queued)
 
 
-def _day(connection: Connection, thread: str, query: HistoryQuery, queued: Sequence[Queued]) -> HistoryDay:
-    seen = seen_in(connection, thread)
+def _day(connection: Connection, thread: str, query: HistoryQuery, queued: Sequence[QueuedMessage]) -> HistoryDay:
+    seen = read_visible(connection, thread)
     until = midnight(query.before, query.zone) if query.before else LATEST
     waiting = [(one.message.time, one) for one in queued if one.message.time]
     newest = next(_shown_before(connection, thread, seen, until), None)
@@ -91,7 +90,7 @@ def _day(connection: Connection, thread: str, query: HistoryQuery, queued: Seque
     day = day_of(max(times), query.zone)
     first, end = midnight(day, query.zone), midnight(day + DAY, query.zone)
     rows = BETWEEN.rows(connection, {"this": thread, "first": to_micros(first), "end": to_micros(end)})
-    entries = [entry for entry in map(entry_of, rows) if (entry.seq or 0) in seen]
+    entries = [entry for entry in map(parse_entry, rows) if (entry.seq or 0) in seen]
     is_older = any(time < first for time in times) or next(_shown_before(connection, thread, seen, first), None)
     return HistoryDay(
         thread=thread,
@@ -113,7 +112,7 @@ def _shown_before(connection: Connection, thread: str, seen: VisibleNumbers, tim
     """Yield the shown entries before a time, newest first."""
     until, below, most = to_micros(time) - 1, ABOVE_ALL, FIRST_LOOK
     while rows := BEFORE.rows(connection, {"this": thread, "until": until, "below": below, "most": most}):
-        yield from (entry for entry in map(entry_of, rows) if _is_shown(entry, seen))
+        yield from (entry for entry in map(parse_entry, rows) if _is_shown(entry, seen))
         until, below = cast("int", rows[-1][4]), cast("int", rows[-1][3])
         most = min(most * 2, LARGEST_LOOK)
 

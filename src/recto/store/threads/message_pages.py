@@ -10,14 +10,19 @@ from sqlalchemy import Connection, bindparam, select
 
 from recto.conversation.log import MARKERS, Entry, VisibleNumbers
 from recto.errors import WireError
-from recto.store.log.read_log import LOG_AFTER_SOME, entry_of
-from recto.store.log.visible import seen_in
+from recto.store.log.entry_rows import ENTRY_COLUMNS, parse_entry, read_visible
 from recto.store.schema import LOG
 from recto.store.statement import Statement
 from recto.store.threads.thread_rows import StoredThread, get_thread
 
 BATCH = 256
 NOT_SEEN = "there is no message {id!r} in view of this thread; read it from its beginning, without `since`"
+ENTRIES_AFTER = Statement(
+    select(*ENTRY_COLUMNS)
+    .where(LOG.c.thread == bindparam("this"), LOG.c.seq > bindparam("after"))
+    .order_by(LOG.c.seq)
+    .limit(bindparam("most"))
+)
 WRITERS = Statement(
     select(LOG.c.id, LOG.c.run).where(
         LOG.c.thread == bindparam("this"),
@@ -66,7 +71,7 @@ def messages_page(connection: Connection, owner: str, query: MessagesQuery) -> M
 
 
 def _read_page(connection: Connection, owner: str, query: MessagesQuery) -> MessagesPage:
-    thread, seen = get_thread(connection, owner, query.thread), seen_in(connection, query.thread)
+    thread, seen = get_thread(connection, owner, query.thread), read_visible(connection, query.thread)
     after = _number_of(connection, query.thread, query.since, seen) if query.since is not None else 0
     entries, last, count, size = list[Entry](), None, 0, 0
     for entry, weight in _forwards(connection, query.thread, after):
@@ -89,9 +94,9 @@ def _number_of(connection: Connection, thread: str, id: str, seen: VisibleNumber
 
 
 def _forwards(connection: Connection, thread: str, after: int) -> Iterator[tuple[Entry, int]]:
-    while rows := LOG_AFTER_SOME.rows(connection, {"this": thread, "after": after, "most": BATCH}):
+    while rows := ENTRIES_AFTER.rows(connection, {"this": thread, "after": after, "most": BATCH}):
         for row in rows:
-            entry = entry_of(row)
+            entry = parse_entry(row)
             after = entry.seq or 0
             yield entry, len(cast("bytes", row[1]))
 

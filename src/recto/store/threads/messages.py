@@ -27,7 +27,9 @@ class Messages:
         """A page of a thread's messages in view, oldest first. A message that is not in view: WireError."""
         return await self._database.read(partial(message_pages.messages_page, owner=owner, query=query))
 
-    async def list_queued(self, thread: str, most_bytes: int = BodyLimits.queued_bytes) -> Sequence[queued.Queued]:
+    async def list_queued(
+        self, thread: str, most_bytes: int = BodyLimits.queued_bytes
+    ) -> Sequence[queued.QueuedMessage]:
         """The user messages of a thread that wait for their turn, as far as their requests have so many bytes."""
         return await self._with_sent(partial(queued.queued_in, thread=thread, most_bytes=most_bytes))
 

@@ -12,8 +12,8 @@ from recto.conversation.log import RolledBack, Undone, VisibleNumbers
 from recto.conversation.messages import UserMessage
 from recto.errors import Conflict
 from recto.store.database.database import lock_thread
-from recto.store.log.entries import MESSAGE_KINDS
-from recto.store.log.visible import seen_in, user_message_in
+from recto.store.log.entry_codec import MESSAGE_KINDS
+from recto.store.log.entry_rows import find_user_message, read_visible
 from recto.store.ports import RunChange
 from recto.store.runs.admission import check_idle
 from recto.store.runs.record import append
@@ -33,7 +33,7 @@ MESSAGES_FROM = Statement(
 
 
 @dataclass(frozen=True, kw_only=True)
-class TurnBackOptions:
+class RollbackOptions:
     """The thread to turn back, the id of the new marker, and the time."""
 
     thread: str
@@ -59,26 +59,26 @@ class RollbackUndone:
     can_undo: bool
 
 
-def roll_back(connection: Connection, owner: str, options: TurnBackOptions, *, to: str) -> ThreadRolledBack:
+def roll_back(connection: Connection, owner: str, options: RollbackOptions, *, to: str) -> ThreadRolledBack:
     """Hide a user message and all that follows (R12).
 
     Raise NotFound if it is not visible, Conflict if a run of the thread is open.
     """
     seen = _hold(connection, owner, options.thread)
-    message = user_message_in(connection, options.thread, seen, to)
+    message = find_user_message(connection, options.thread, seen, to)
     marker = RolledBack(id=options.id, time=options.now, to=message.id)
     append(connection, options.thread, RunChange(entries=(marker,)), options.now)
     return ThreadRolledBack(thread=get_thread(connection, owner, options.thread), message=message)
 
 
-def undo(connection: Connection, owner: str, options: TurnBackOptions) -> RollbackUndone:
+def undo(connection: Connection, owner: str, options: RollbackOptions) -> RollbackUndone:
     """Undo the last rollback, which hides the messages after it. Raise Conflict if there is none or a run is open."""
     before = _hold(connection, owner, options.thread)
     if not before.can_undo:
         raise Conflict(NOTHING)
     marker = Undone(id=options.id, time=options.now)
     append(connection, options.thread, RunChange(entries=(marker,)), options.now)
-    after = seen_in(connection, options.thread)
+    after = read_visible(connection, options.thread)
     asked = {"this": options.thread, "first": after.shared_until(before)}
     rows = cast("list[tuple[int, str]]", MESSAGES_FROM.rows(connection, asked))
     returned = [id for number, id in rows if number in after and number not in before]
@@ -95,4 +95,4 @@ def _hold(connection: Connection, owner: str, thread: str) -> VisibleNumbers:
     lock_thread(connection, thread)
     check_owner(connection, owner, thread)
     check_idle(connection, thread)
-    return seen_in(connection, thread)
+    return read_visible(connection, thread)

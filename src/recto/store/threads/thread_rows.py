@@ -27,7 +27,7 @@ from recto.store.cursor import decode_cursor, encode_cursor
 from recto.store.ports import AdmissionThread, StoredRun
 from recto.store.runs.calls import ThreadCall, newest_of_thread
 from recto.store.runs.run_queue import COLUMNS as RUN_COLUMNS
-from recto.store.runs.run_queue import run_of_row
+from recto.store.runs.run_queue import parse_run
 from recto.store.schema import IS_OPEN, RUNS, THREADS, from_micros
 from recto.store.statement import SQLITE, Statement, param
 
@@ -82,7 +82,7 @@ class RunList:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stopped:
+class StoppedRun:
     """A run that had not ended when its thread was deleted. Its worker and readers must stop."""
 
     id: str
@@ -226,7 +226,7 @@ def runs_of_thread(connection: Connection, owner: str, id: str, cursor: str | No
         last = select(RUNS.c.number).where(RUNS.c.thread == id, RUNS.c.id == decode_cursor(cursor)[1])
         query = query.where(RUNS.c.number < last.scalar_subquery())
     rows = connection.execute(query.order_by(RUNS.c.number.desc()).limit(limit + 1)).all()
-    runs = tuple([run_of_row(row) for row in rows[:limit]])
+    runs = tuple([parse_run(row) for row in rows[:limit]])
     return RunList(runs=runs, next=encode_cursor(0, runs[-1].id) if len(rows) > limit else None)
 
 
@@ -238,7 +238,7 @@ def calls_of_thread(connection: Connection, owner: str, id: str, limit: int) -> 
 
 def open_runs(connection: Connection, owner: str, id: str) -> tuple[StoredRun, ...]:
     """Return the runs of a thread that have not ended, the active one first; none for another user's thread."""
-    return tuple([run_of_row(row) for row in OPEN_RUNS.rows(connection, {"this": id, "owner_is": owner})])
+    return tuple([parse_run(row) for row in OPEN_RUNS.rows(connection, {"this": id, "owner_is": owner})])
 
 
 def _thread(row: Sequence[object]) -> StoredThread:

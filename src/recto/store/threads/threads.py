@@ -10,8 +10,8 @@ from recto.store.ports import (
     AdmissionThread,
 )
 from recto.store.threads import cleaning, deleting, forks, rollbacks, thread_rows
-from recto.store.threads.rollbacks import RollbackUndone, ThreadRolledBack, TurnBackOptions
-from recto.store.threads.thread_rows import Stopped, StoredThread, ThreadList, ThreadsQuery
+from recto.store.threads.rollbacks import RollbackOptions, RollbackUndone, ThreadRolledBack
+from recto.store.threads.thread_rows import StoppedRun, StoredThread, ThreadList, ThreadsQuery
 
 
 class Threads:
@@ -57,7 +57,7 @@ class Threads:
         """Give a thread a better title, unless its user gave it one."""
         return await self._database.write(partial(thread_rows.set_title_if_automatic, id=thread, title=title))
 
-    async def delete(self, owner: str, id: str) -> Sequence[Stopped]:
+    async def delete(self, owner: str, id: str) -> Sequence[StoppedRun]:
         """Delete a thread with all there is of it. Whoever still writes for its runs gets LeaseLost."""
         return await deleting.delete_thread(self._database, owner, id)
 
@@ -65,14 +65,14 @@ class Threads:
         """Make a thread of what is seen of another."""
         return await self._database.write(partial(forks.fork, owner=owner, options=options))
 
-    async def roll_back(self, owner: str, options: TurnBackOptions, *, to: str) -> ThreadRolledBack:
+    async def roll_back(self, owner: str, options: RollbackOptions, *, to: str) -> ThreadRolledBack:
         """Have a user message and all that follows out of view (R12). While a run is at work or waits: Conflict."""
         return await self._database.write(partial(rollbacks.roll_back, owner=owner, options=options, to=to))
 
-    async def undo(self, owner: str, options: TurnBackOptions) -> RollbackUndone:
+    async def undo(self, owner: str, options: RollbackOptions) -> RollbackUndone:
         """Take the last rollback of a thread back. Where there is none, or a run is at work or waits: Conflict."""
         return await self._database.write(partial(rollbacks.undo, owner=owner, options=options))
 
-    async def clean(self, retention: cleaning.Retention) -> cleaning.Cleaned:
+    async def clean(self, retention: cleaning.Retention) -> cleaning.CleaningCounts:
         """Delete some of what is older than it is to be kept; again, until nothing is left to clean."""
         return await cleaning.clean(self._database, retention, self._places)

@@ -13,8 +13,8 @@ from recto.conversation.history import time_text
 from recto.conversation.json import Json, dump, load
 from recto.errors import NotFound
 from recto.store.database.database import Database, lock_thread
-from recto.store.files import attachments, datasets
-from recto.store.runs.calls import look_at, summaries_of
+from recto.store.files import datasets, files
+from recto.store.runs.calls import list_summaries, read_call
 from recto.store.runs.daily_savings import saved
 from recto.store.schema import (
     ATTACHMENTS,
@@ -30,8 +30,8 @@ from recto.store.schema import (
     THREADS,
     from_micros,
 )
-from recto.store.threads.deleting import delete_rest, take_away
-from recto.store.threads.thread_rows import Stopped
+from recto.store.threads.deleting import delete_rest, detach_threads
+from recto.store.threads.thread_rows import StoppedRun
 
 # Rows per query, and threads detached per write.
 PAGE, TOGETHER = 20, 10
@@ -111,14 +111,14 @@ FIRST: Mapping[str, str | int] = {"entry": 0}
 
 
 @dataclass(frozen=True, kw_only=True)
-class UserDeleted:
+class DeletedUser:
     """Numbers of deleted rows of a user, and the runs that had not ended.
 
     `shares` are other users' datasets shared with this user. `blobs` are names to delete from the storage.
     """
 
     threads: int
-    stopped: tuple[Stopped, ...]
+    stopped: tuple[StoppedRun, ...]
     profiles: int
     days: int
     attachments: int = 0
@@ -162,9 +162,9 @@ async def _of_thread(database: Database, thread: str) -> AsyncGenerator[bytes]:
 
 async def _calls(database: Database, run: str) -> AsyncGenerator[bytes]:
     """Yield the model calls of a run, each with its page; one in memory at a time."""
-    for summary in await database.read(partial(summaries_of, run=run)):
+    for summary in await database.read(partial(list_summaries, run=run)):
         try:
-            seen = await database.read(partial(look_at, run=run, number=summary.number))
+            seen = await database.read(partial(read_call, run=run, number=summary.number))
         except NotFound:
             # Deleted during the export.
             return
@@ -206,18 +206,18 @@ def _json(body: bytes) -> Json:
         return body.decode(errors="replace")
 
 
-async def delete_user(database: Database, owner: str, today: date | None = None) -> UserDeleted:
+async def delete_user(database: Database, owner: str, today: date | None = None) -> DeletedUser:
     """Delete all data of a user except today's spending, which keeps the day's limit. Repeat after an interruption."""
-    threads, stopped = 0, list[Stopped]()
+    threads, stopped = 0, list[StoppedRun]()
     while found := await database.write(partial(_take_threads, owner=owner)):
         ids, runs = found
         for id in ids:
             await delete_rest(database, id)
         threads, stopped = threads + len(ids), [*stopped, *runs]
-    uploads, blobs = await attachments.delete_all(database, owner)
+    uploads, blobs = await files.delete_all(database, owner)
     knowledge, shares = await database.write(partial(datasets.delete_all, owner=owner))
     profiles, days = await database.write(partial(_delete_rows, owner=owner, today=today))
-    return UserDeleted(
+    return DeletedUser(
         threads=threads,
         stopped=tuple(stopped),
         profiles=profiles,
@@ -229,14 +229,14 @@ async def delete_user(database: Database, owner: str, today: date | None = None)
     )
 
 
-def _take_threads(connection: Connection, owner: str) -> tuple[Sequence[str], Sequence[Stopped]] | None:
+def _take_threads(connection: Connection, owner: str) -> tuple[Sequence[str], Sequence[StoppedRun]] | None:
     query = select(THREADS.c.id).where(THREADS.c.owner == owner).order_by(THREADS.c.id).limit(TOGETHER)
     found = connection.execute(query).scalars().all()
     for id in found:
         lock_thread(connection, id)
     # Query again: while we waited for the lock, a thread may have been deleted and recreated by another user.
     ids = connection.execute(query.where(THREADS.c.id.in_(found))).scalars().all()
-    return (ids, take_away(connection, ids)) if found else None
+    return (ids, detach_threads(connection, ids)) if found else None
 
 
 def _delete_rows(connection: Connection, owner: str, today: date | None) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from recto.conversation.json import Json, dump, load, scrub
 from recto.errors import LeaseLost, Refused, WireError
 from recto.skills.known import FREE_TIER
 from recto.store.ports import Lease
-from recto.store.runs.run_queue import IS_HELD, mine
+from recto.store.runs.run_queue import IS_HELD, lease_values
 from recto.store.schema import PROFILE_FIELDS, PROFILES, RUNS, SKILL_DATA, from_micros, to_micros
 from recto.store.statement import Statement, upsert
 
@@ -134,7 +134,7 @@ def change(connection: Connection, owner: str, change: ProfileChange, now: datet
     if not change.fields and not change.skill_data:
         return whole(connection, owner)
     TOUCH.count(connection, {"owner": owner, "tier": FREE_TIER, "updated": to_micros(now)})
-    if change.lease and not FIND_HELD.rows(connection, mine(change.lease)):
+    if change.lease and not FIND_HELD.rows(connection, lease_values(change.lease)):
         raise LeaseLost(run=change.lease.run, fence=change.lease.fence)
     before, old = _size(connection, owner), whole(connection, owner)
     combine = _replace if change.replaces else merge

@@ -12,7 +12,7 @@ from recto.store.ports import (
     CallEnd,
 )
 from recto.store.runs import daily_savings, spending
-from recto.store.runs.daily_savings import Saved
+from recto.store.runs.daily_savings import DailySaving
 from recto.store.users import export, profiles
 from recto.store.users.profiles import ProfileChange, StoredProfile
 
@@ -50,7 +50,7 @@ class Users:
         """Give a user a tier. Runs admitted from now on have it. One that is none: WireError."""
         await self._database.write(partial(profiles.set_tier, owner=owner, tier=tier, now=now))
 
-    async def read_spending(self, owner: str, day: date) -> spending.Spent:
+    async def read_spending(self, owner: str, day: date) -> spending.DailySpending:
         """What a user's calls took on a day, in UTC."""
         return await self._database.read(partial(spending.spent, owner=owner, day=day))
 
@@ -58,7 +58,9 @@ class Users:
         """Add what a call took that belongs to no run to its user's day."""
         await self._database.write(partial(spending.spend_beside, owner=owner, call=call))
 
-    async def read_savings(self, owner: str, since: date, until: date, agent: str | None = None) -> Sequence[Saved]:
+    async def read_savings(
+        self, owner: str, since: date, until: date, agent: str | None = None
+    ) -> Sequence[DailySaving]:
         """What folding saved in a user's calls from one day to another, in UTC, by agent and rule; and breaks."""
         read = partial(daily_savings.saved, owner=owner, since=since, until=until, agent=agent)
         return await self._database.read(read)
@@ -67,6 +69,6 @@ class Users:
         """All there is of a user, as JSON lines."""
         return export.export_user(self._database, owner)
 
-    async def delete(self, owner: str, *, today: date | None = None) -> export.UserDeleted:
+    async def delete(self, owner: str, *, today: date | None = None) -> export.DeletedUser:
         """Delete all there is of a user, but what they spent `today`: else a deletion would lift the day's limit."""
         return await export.delete_user(self._database, owner, today)
